@@ -68,7 +68,7 @@ void control_take_signals(struct control *control) {
     signal(SIGPIPE, SIG_IGN);
     control->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
     if (control->signal_fd < 0)
-        fail(EXIT_IO, "no signalfd: %s", strerror(errno));
+        fail(EXIT_IO, "cannot open a signalfd: %s", strerror(errno));
 }
 
 /* The first signal ends the capture in order. A later one exits at once, for a disk that does not
@@ -80,7 +80,7 @@ static void stop(struct control *control) {
         control->stop_asked_ns = now;
     } else if (now - control->stop_asked_ns > STOP_AGAIN_NS) {
         log_warning(
-            "interrupted again: what is not written yet is lost; the next start recovers the file");
+            "interrupted again: unwritten packets are lost; the next start recovers the file");
         _exit(EXIT_INTERRUPTED);
     }
 }
@@ -139,6 +139,7 @@ static void announce_start(struct rounds *rounds, const struct status *status) {
     log_plain("capturing");
 }
 
+/* Sends a line of JSON to all clients, or only to those without a line. */
 static void send_status(struct control *control, const struct status *status, bool fresh_only) {
     char line[STATUS_SIZE];
     size_t length = status_json(status, control->capture, line);
@@ -193,12 +194,13 @@ static int exit_code(const struct capture *capture, bool over) {
     unsigned absent = 0;
     for (uint32_t i = 0; over && i < capture->device_count; i++)
         if (!capture->devices[i].counts) {
-            log_warning("%s did not come within -a duration:", capture->devices[i].name);
+            log_warning("%s did not appear within -a duration:", capture->devices[i].name);
             absent++;
         }
     return absent && absent == capture->device_count ? EXIT_MISSING : EXIT_DONE;
 }
 
+/* Each round takes signals first, so that a stop is not delayed by a slow status client. */
 int control_run(struct control *control) {
     int64_t now = monotonic_ns();
     struct rounds rounds = {.begun_ns = now,

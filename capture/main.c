@@ -77,9 +77,8 @@ static void wait_or_fail(const struct device *device) {
 
 static void warn_about_any(const struct device *device) {
     if (device_is_any(device) && !device->capture->settings->no_promiscuous)
-        log_warning(
-            "any is never promiscuous: packets to other hosts, as on a mirror port, are not "
-            "recorded; name the interface for those (-i eth0)");
+        log_warning("any is never promiscuous: packets to other hosts, as on a mirror port, are "
+                    "not recorded; name the interface for those (-i eth0)");
 }
 
 /* An interface that is absent stays waiting if --wait is given. All other errors exit. */
@@ -157,7 +156,7 @@ static void confine(struct program *program) {
     if (program->identity.changes &&
         !status_socket_give(&program->control.status, program->identity.user,
                             program->identity.group))
-        log_warning("%s stays root's: %s", settings->status, strerror(errno));
+        log_warning("root remains the owner of %s: %s", settings->status, strerror(errno));
     program->finisher.replacement.overwrite = settings->overwrite;
     if (program->directory.sealed) {
         lock_output(program);
@@ -167,7 +166,7 @@ static void confine(struct program *program) {
     }
     if (has_helper(settings))
         command_become(&program->command, &program->identity, settings->status);
-    privilege_drop(&program->identity);
+    privilege_drop(&program->identity, true);
     if (!program->directory.sealed)
         lock_output(program);
     if (settings->no_sandbox)
@@ -186,7 +185,7 @@ static void start_threads(struct program *program) {
     for (uint32_t i = 0; i < capture->device_count; i++)
         started = started && device_start(&capture->devices[i]);
     if (!started)
-        fail(EXIT_IO, "no thread could be started");
+        fail(EXIT_IO, "cannot start a thread");
 }
 
 /* Recovers leftovers and scans the ring before the first file is made, because both must not take
@@ -205,7 +204,7 @@ static void prepare_output(struct program *program) {
     }
     if (!chunk_queue_open(&program->capture.queue, program->settings.buffer_bytes,
                           program->capture.device_count))
-        fail(EXIT_IO, "no memory for --buffer %llu",
+        fail(EXIT_IO, "cannot allocate --buffer %llu",
              (unsigned long long)program->settings.buffer_bytes);
     output_open(&program->output);
 }

@@ -19,6 +19,7 @@
  * header of a block. */
 #define SNAPLEN_HEADERS 256u
 
+/* Duplicates are allowed, because a number and a name can stand for the same interface. */
 static bool add_interface(void *into, const char *name, const char **expected) {
     struct settings *settings = into;
     _Static_assert(DEVICES_MAX == 32, "as the message says");
@@ -29,6 +30,7 @@ static bool add_interface(void *into, const char *name, const char **expected) {
     return true;
 }
 
+/* The filter is compiled later for each interface, since its code depends on the link type. */
 static bool set_filter(void *into, const char *text, const char **expected) {
     struct settings *settings = into;
     *expected = "less of it: out of memory";
@@ -37,6 +39,7 @@ static bool set_filter(void *into, const char *text, const char **expected) {
     return settings->filter;
 }
 
+/* 0 and values above the maximum record whole packets, as in tcpdump. */
 static bool set_snaplen(void *into, const char *text, const char **expected) {
     struct settings *settings = into;
     *expected = "a size as in 96 or 64k";
@@ -99,6 +102,7 @@ static bool set_rotation(void *into, const char *text, const char **expected) {
     return take_condition(settings, conditions, text, expected);
 }
 
+/* Conditions that end the capture; the first that is met counts. */
 static bool set_end(void *into, const char *text, const char **expected) {
     static const struct condition conditions[] = {
         CONDITION("duration:", UNIT_TIME, stop_ns),
@@ -114,9 +118,12 @@ static bool set_end(void *into, const char *text, const char **expected) {
 #define STRUCT   struct settings
 #define MAX_TIME INT64_MAX
 
+/* Words of enum direction_choice. */
 static const char *const directions[] = {
     [CHOOSE_BOTH] = "inout", [CHOOSE_IN] = "in", [CHOOSE_OUT] = "out", NULL};
 
+/* A row with NULL help is explained by the notes next to it, since several options share one line
+ * there. */
 static const struct option_row rows[] = {
     HEADING("interfaces"),
     TAKEN("interface", 'i', "NAME", add_interface,
@@ -233,6 +240,7 @@ static void join_filter(struct settings *settings, const char *const *words, siz
     settings->filter = joined;
 }
 
+/* Returns whether the output can consist of several files. */
 static bool rotates(const struct settings *settings) {
     return settings->file_bytes || settings->file_ns || settings->file_packets;
 }
@@ -244,6 +252,7 @@ void settings_refuse_files(const struct settings *settings) {
              settings->output);
 }
 
+/* Returns whether `text` has the suffix `end` and something before it. */
 static bool ends_with(const char *text, const char *end) {
     size_t length = strlen(text), end_length = strlen(end);
     return length > end_length && !strcmp(text + length - end_length, end);

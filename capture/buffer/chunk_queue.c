@@ -102,6 +102,7 @@ void chunk_queue_push(struct chunk_queue *queue, uint32_t device, struct chunk *
         pthread_cond_signal(&queue->filled);
 }
 
+/* States that the device has no more packets, so that the merge does not wait for it. */
 void chunk_queue_end(struct chunk_queue *queue, uint32_t device) {
     pthread_mutex_lock(&queue->lock);
     queue->lanes[device].ended = true;

@@ -14,6 +14,7 @@ static bool same_text(const char *a, const char *b) {
     return a == b || (a && b && !strcmp(a, b));
 }
 
+/* Texts that only describe the adapter, such as its driver, are not compared. */
 static bool is_same(const struct description *a, const struct description *b) {
     return a->device == b->device && a->link_type == b->link_type && a->snaplen == b->snaplen &&
            a->speed_bps == b->speed_bps && a->has_mac == b->has_mac &&

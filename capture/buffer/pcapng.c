@@ -23,6 +23,7 @@
 
 enum block_type { BLOCK_SECTION = 0x0A0D0D0A, BLOCK_INTERFACE = 1, BLOCK_STATISTICS = 5 };
 
+/* Codes of options, which depend on the type of the block they are in (shb, if and isb). */
 enum block_option {
     OPTION_COMMENT = 1,
     SHB_HARDWARE = 2,
@@ -79,12 +80,14 @@ static void add_u32(struct pcapng_buffer *buffer, uint32_t value) {
         put_u32(to, value);
 }
 
+/* Begins a block; end() must follow after its fields and options. */
 static void begin(struct pcapng_buffer *buffer, enum block_type type) {
     buffer->start = buffer->fill;
     add_u32(buffer, type);
     add_u32(buffer, 0); /* length, set by end() */
 }
 
+/* Writes the length of the block at both of its ends, by which readers can go backwards. */
 static void end(struct pcapng_buffer *buffer) {
     uint32_t length = (uint32_t)(buffer->fill - buffer->start) + 4;
     add_u32(buffer, length);
@@ -123,10 +126,12 @@ static void add_time(struct pcapng_buffer *buffer, enum block_option code, int64
     add_option(buffer, code, words, sizeof words);
 }
 
+/* opt_endofopt, which must follow the last option. */
 static void end_options(struct pcapng_buffer *buffer) {
     add_u32(buffer, 0);
 }
 
+/* Writes name and release of the kernel, or "" if they are unknown. */
 static void system_text(char *text, size_t size) {
     struct utsname system;
     if (uname(&system))
@@ -145,6 +150,7 @@ static void add_machine(struct pcapng_buffer *buffer) {
     add_text(buffer, SHB_HARDWARE, text);
 }
 
+/* The length of the section is left unknown, since the file grows until it is finished. */
 void pcapng_section(struct pcapng_buffer *buffer) {
     char text[256];
     begin(buffer, BLOCK_SECTION);
@@ -221,6 +227,8 @@ void pcapng_statistics(struct pcapng_buffer *buffer, const struct pcapng_statist
     end(buffer);
 }
 
+/* The magic number with nanoseconds must be in the byte order of the host, which tells readers the
+ * order of all other fields. */
 void pcapng_classic_header(struct pcapng_buffer *buffer, uint32_t snaplen, uint32_t link_type) {
     add_u32(buffer, PCAP_MAGIC_NS);
     add_u16(buffer, 2); /* version 2.4 */

@@ -24,16 +24,14 @@ bool privilege_may_capture(void);
 /* Exits with the one command that grants the privilege. */
 _Noreturn void privilege_refuse(const char *reason);
 
-/* Chooses the user: `wanted` (-Z), else the owner of the directory, else wiretale or nobody. If
+/* Chooses the user: `wanted` (-Z), else the owner of the directory, else a system user. If
  * this user may not write to the directory, it gets a directory that this run made, else a
  * subdirectory (directory_enter_subdirectory). Exits with one line if there is no such user. */
 void privilege_choose(struct identity *identity, const char *wanted, struct directory *directory);
 
-/* Changes user and groups, drops all capabilities but CAP_NET_RAW, and sets no_new_privs. */
-void privilege_drop(const struct identity *identity);
-
-/* As privilege_drop(), but drops CAP_NET_RAW too. */
-void privilege_drop_all(const struct identity *identity);
+/* Changes user and groups, drops all capabilities, except CAP_NET_RAW if `net_raw`, and sets
+ * no_new_privs. Exits with one line if it cannot. */
+void privilege_drop(const struct identity *identity, bool net_raw);
 
 /* A user namespace (user_namespaces(7)) has only the users that its maps list, and its root may be
  * an ordinary user outside. Returns whether a map such as /proc/self/uid_map has `number`; true if

@@ -77,7 +77,7 @@ static bool may_write(const struct identity *identity, const struct directory *d
     int status = 0;
     pid_t child = fork();
     if (child < 0)
-        fail(EXIT_IO, "no process: %s", strerror(errno));
+        fail(EXIT_IO, "cannot fork: %s", strerror(errno));
     if (!child)
         _exit(set_user(identity) || faccessat(directory->fd, ".", W_OK | X_OK, AT_EACCESS));
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
@@ -115,7 +115,7 @@ static bool become_owner(struct identity *identity, const struct directory *dire
     return true;
 }
 
-/* The first of these: -Z, owner of the directory, wiretale, nobody. */
+/* The first of these: -Z, owner of the directory, default_users. */
 static void choose_user(struct identity *identity, const char *wanted,
                         const struct directory *directory) {
     const struct passwd *user = wanted ? getpwnam(wanted) : NULL;
@@ -139,8 +139,7 @@ static bool stays_root(const struct identity *identity, const char *wanted) {
     if (wanted)
         fail(EXIT_MISSING,
              "-Z %s: this user namespace does not let root become another user: -Z root", wanted);
-    log_info(
-        "this user namespace has no other user than root, who it stays, without root's privileges");
+    log_info("this user namespace has only root: the capture stays root, without privileges");
     return true;
 }
 
@@ -157,9 +156,9 @@ void privilege_choose(struct identity *identity, const char *wanted, struct dire
         fit_directory(identity, directory);
 }
 
-static void check(int failed, const char *what) {
+static void require_done(int failed, const char *action) {
     if (failed)
-        fail(EXIT_MISSING, "%s could not be given up: %s", what, strerror(errno));
+        fail(EXIT_MISSING, "cannot %s: %s", action, strerror(errno));
 }
 
 /* The bounding set can only be reduced with CAP_SETPCAP. Without it, no_new_privs already ensures
@@ -170,31 +169,24 @@ static void keep_capabilities(bool net_raw) {
     capng_clear(CAPNG_SELECT_BOTH);
     if (net_raw && had)
         capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_NET_RAW);
-    check(capng_apply(bounds ? CAPNG_SELECT_BOTH : CAPNG_SELECT_CAPS), "capabilities");
-    check(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "ambient capabilities");
+    require_done(capng_apply(bounds ? CAPNG_SELECT_BOTH : CAPNG_SELECT_CAPS), "drop capabilities");
+    require_done(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0),
+                 "drop ambient capabilities");
 }
 
 /* A change from root to another user drops all effective capabilities; PR_SET_KEEPCAPS keeps the
  * permitted ones, of which CAP_NET_RAW is made effective again. */
-static void drop_privileges_of(const struct identity *identity, bool net_raw) {
+void privilege_drop(const struct identity *identity, bool net_raw) {
     capng_get_caps_process();
     if (identity->changes) {
-        check(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "the user");
-        check(set_user(identity), "the user");
+        require_done(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "change the user");
+        require_done(set_user(identity), "change the user");
         /* after the change of user, capabilities are permitted, but not effective */
         capng_get_caps_process();
         capng_update(CAPNG_ADD, CAPNG_EFFECTIVE, CAP_SETPCAP);
-        check(capng_apply(CAPNG_SELECT_CAPS), "capabilities");
-        check(prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0), "the user");
+        require_done(capng_apply(CAPNG_SELECT_CAPS), "drop capabilities");
+        require_done(prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0), "change the user");
     }
     keep_capabilities(net_raw);
-    check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "new privileges");
-}
-
-void privilege_drop(const struct identity *identity) {
-    drop_privileges_of(identity, true);
-}
-
-void privilege_drop_all(const struct identity *identity) {
-    drop_privileges_of(identity, false);
+    require_done(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs");
 }

@@ -56,6 +56,7 @@ static void describe_offloads(int fd, const char *name, struct description *desc
     }
 }
 
+/* Driver, firmware and bus identify the adapter, if time stamps or drops look wrong. */
 static void describe_driver(int fd, const char *name, struct description *description) {
     struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
     if (!ask(fd, name, &driver))
@@ -76,6 +77,7 @@ static void describe_address(int fd, const char *name, struct description *descr
     description->has_mac = true;
 }
 
+/* Virtual interfaces report no speed, or one that means unknown. */
 static void describe_speed(int fd, const char *name, struct description *description) {
     struct ethtool_cmd command = {.cmd = ETHTOOL_GSET};
     if (!ask(fd, name, &command))

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists interfaces (--list). Each is opened for a moment to get its link types; if the privilege is
- * missing, these stay unknown. */
+/* Lists interfaces (--list) with the values that -i, -y and -j accept: number, link types and
+ * sources of time stamps. libpcap knows link types only of an active handle, so each interface is
+ * opened for a moment. If the privilege is missing, they are unknown: the text has no line for
+ * them, JSON null. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
@@ -34,6 +36,7 @@ static void query(struct listed *listed, const pcap_if_t *interface) {
     pcap_close(handle);
 }
 
+/* libpcap allocates both lists, and only its functions may free them. */
 static void free_query(struct listed *listed) {
     if (listed->link_types)
         pcap_free_datalinks(listed->link_types);
@@ -41,6 +44,8 @@ static void free_query(struct listed *listed) {
         pcap_free_tstamp_types(listed->sources);
 }
 
+/* Formats an IPv4 or IPv6 address. Returns false for other families, such as link-layer addresses.
+ */
 static bool address_text(const struct sockaddr *address, char *text, socklen_t size) {
     if (!address)
         return false;
@@ -73,6 +78,7 @@ static void print_text(const struct listed *listed) {
         printf("    time stamps %s\n", pcap_tstamp_type_val_to_name(listed->sources[i]));
 }
 
+/* Writes one interface as an object of the schema wiretale.interfaces/1. */
 static void put_json(struct json *json, const struct listed *listed) {
     char address[INET6_ADDRSTRLEN];
     const pcap_if_t *interface = listed->interface;
@@ -118,11 +124,13 @@ static void list_json(const pcap_if_t *all) {
     putchar('\n');
 }
 
+/* Interfaces are queried one by one while they are printed, so that a slow driver does not delay
+ * the others. */
 int device_list(bool json) {
     char reason[PCAP_ERRBUF_SIZE];
     pcap_if_t *all;
     if (pcap_findalldevs(&all, reason))
-        fail(EXIT_MISSING, "interfaces cannot be listed: %s", reason);
+        fail(EXIT_MISSING, "cannot list interfaces: %s", reason);
     if (json) {
         list_json(all);
     } else {
@@ -135,6 +143,6 @@ int device_list(bool json) {
     }
     pcap_freealldevs(all);
     if (fflush(stdout))
-        fail(EXIT_IO, "the list cannot be written: %s", strerror(errno));
+        fail(EXIT_IO, "cannot write to standard output: %s", strerror(errno));
     return EXIT_DONE;
 }

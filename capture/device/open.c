@@ -37,6 +37,7 @@ bool device_is_any(const struct device *device) {
     return !strcmp(device->name, ANY);
 }
 
+/* `any` always exists. */
 bool device_exists(const struct device *device) {
     return device_is_any(device) || if_nametoindex(device->name);
 }
@@ -190,6 +191,8 @@ static enum open_result add_description(struct device *device) {
     return OPEN_DONE;
 }
 
+/* After pcap_activate() the properties of the handle are known: link type, time stamps and
+ * direction. */
 static enum open_result set_up(struct device *device) {
     enum open_result result = activate(device);
     if (result != OPEN_DONE)
@@ -228,6 +231,7 @@ enum open_result device_open(struct device *device) {
     return OPEN_DONE;
 }
 
+/* Counters of closed handles are added, so that the sums do not restart. */
 void device_count(struct device *device) {
     struct pcap_stat stats;
     if (!device->counts)
@@ -245,6 +249,7 @@ void device_count(struct device *device) {
                 device->closed.dropped_interface + device->open.dropped_interface);
 }
 
+/* Counts are kept, because the interface may return under the same description. */
 void device_close(struct device *device) {
     if (!device->handle)
         return;

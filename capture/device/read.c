@@ -205,7 +205,7 @@ static bool is_lost(const struct device *device) {
 
 /* Reads the rest of the old socket before it is closed, and keeps the device waiting. */
 static void lose(struct device *device) {
-    log_warning("%s is gone; waiting for it", device->name);
+    log_warning("%s disappeared; waiting for it", device->name);
     while (pcap_dispatch(device->handle, -1, device_take, (u_char *)device) > 0)
         continue;
     publish(device);
@@ -240,13 +240,12 @@ static void read_round(struct device *device) {
 static void wait_round(struct device *device) {
     enum open_result result = device_open(device);
     if (result == OPEN_DONE) {
-        log_info("%s is there: reading it", device->name);
+        log_info("%s appeared; reading it", device->name);
         atomic_store(&device->state, DEVICE_READING);
         return;
     }
     if (result != OPEN_ABSENT && !device->is_warned) /* it exists, but its properties changed */
-        log_warning("%s cannot be opened: %s; tried again until it can", device->name,
-                    device->reason);
+        log_warning("cannot open %s: %s; trying again", device->name, device->reason);
     device->is_warned = result != OPEN_ABSENT;
     end_round(device, realtime_ns() - RETIRE_NS);
     wait_packets(device);

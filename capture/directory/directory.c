@@ -33,6 +33,7 @@ static bool ends_with(const char *text, const char *end) {
     return length > more && !strcmp(text + length - more, end);
 }
 
+/* Returns the suffix of a capture in the name, the longest if several match, or NULL. */
 static const char *capture_suffix(const char *name) {
     const char *found = NULL;
     for (size_t i = 0; i < sizeof capture_suffixes / sizeof *capture_suffixes; i++)
@@ -79,7 +80,7 @@ static int open_node(struct directory *directory, const struct resolved_path *pl
         return -1;
     if (fstat(fd, &opened) || opened.st_dev != place->info.st_dev ||
         opened.st_ino != place->info.st_ino)
-        fail(EXIT_IO, "%s has become another file meanwhile", directory->path);
+        fail(EXIT_IO, "%s was replaced by another file", directory->path);
     return fd;
 }
 
@@ -92,7 +93,7 @@ static void open_stream(struct directory *directory, const struct settings *sett
                         ? fcntl(place->descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
                         : open_node(directory, place);
     if (directory->fd < 0)
-        fail(EXIT_IO, "%s cannot be written: %s", settings->output, strerror(errno));
+        fail(EXIT_IO, "cannot write to %s: %s", settings->output, strerror(errno));
     if (isatty(directory->fd))
         fail(EXIT_USAGE, "-w %s would write packets to the terminal: expected a pipe or a file",
              settings->output);
@@ -128,19 +129,21 @@ static bool open_path(struct directory *directory) {
     return true;
 }
 
+/* To be called after SIGHUP, or if the directory is missing. */
 bool directory_reopen(struct directory *directory) {
     return open_path(directory);
 }
 
+/* Opens the directory and checks its owner. A directory that all users can write to is allowed,
+ * with a warning. */
 static void open_directory(struct directory *directory, int parent_fd) {
     directory->parent_fd = fcntl(parent_fd, F_DUPFD_CLOEXEC, 0);
     if (!open_path(directory))
-        fail(errno == EACCES ? EXIT_MISSING : EXIT_IO, "the directory %s cannot be used: %s",
+        fail(errno == EACCES ? EXIT_MISSING : EXIT_IO, "cannot use directory %s: %s",
              directory->path, strerror(errno));
     path_check_owner(directory->linker, directory->owner, directory->path);
     if (directory->mode & S_IWOTH)
-        log_warning("everybody may write to the directory %s: chmod o-w %s", directory->path,
-                    directory->path);
+        log_warning("all users may write to %s: chmod o-w %s", directory->path, directory->path);
 }
 
 /* Creates a directory that -w names if it does not exist. A directory that is to contain the named
@@ -184,11 +187,12 @@ static void refuse_existing(struct directory *directory, const struct settings *
     if (settings->compress && strlen(name) + sizeof COMPRESSED <= sizeof name)
         strcat(name, COMPRESSED);
     if (!fstatat(directory->fd, name, &info, AT_SYMLINK_NOFOLLOW) && info.st_size)
-        fail(EXIT_IO,
-             "-w %s: %s is there already: expected another name, a directory, or --overwrite",
+        fail(EXIT_IO, "-w %s: %s exists: expected another name, a directory, or --overwrite",
              settings->output, name);
 }
 
+/* Without rotation the file gets exactly the name that -w gives; with rotation the name becomes a
+ * prefix. */
 static void open_file(struct directory *directory, const struct settings *settings,
                       const struct resolved_path *place) {
     directory->plain = !settings->file_bytes && !settings->file_ns && !settings->file_packets;
@@ -203,6 +207,8 @@ static bool is_stream(const struct stat *info) {
     return info->st_mode && !S_ISREG(info->st_mode) && !S_ISDIR(info->st_mode);
 }
 
+/* Returns whether a name that does not exist yet stands for a file: it has the suffix of a capture,
+ * or a pattern of strftime(). */
 static bool is_file_name(const char *path) {
     return capture_suffix(path) || strchr(path, '%');
 }
@@ -231,7 +237,7 @@ int directory_descriptor(const char *output) {
     find_place(&place, output, path);
     path_close(&place);
     if (place.descriptor >= 0 && fcntl(place.descriptor, F_GETFD) < 0)
-        fail(EXIT_IO, "%s cannot be written: %s", output, strerror(errno));
+        fail(EXIT_IO, "cannot write to %s: %s", output, strerror(errno));
     return place.descriptor;
 }
 
@@ -279,7 +285,7 @@ void directory_enter_subdirectory(struct directory *directory, const char *name,
     bool made = !mkdirat(directory->fd, name, DIRECTORY_MODE);
     inner.fd = openat(directory->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (inner.fd < 0 || fstat(inner.fd, &info))
-        fail(EXIT_MISSING, "%s may not write to %s, and the directory %s cannot be used: %s", name,
+        fail(EXIT_MISSING, "%s may not write to %s, and cannot use directory %s: %s", name,
              directory->path, inner.path, strerror(errno));
     if (made && !info.st_uid && !fchown(inner.fd, user, group))
         info.st_uid = user;
@@ -301,6 +307,7 @@ static void put_time(char *text, size_t size, int64_t time_ns) {
     snprintf(text + used, size - used, ".%09dZ", (int)(time_ns % NS_PER_S));
 }
 
+/* Expands strftime() conversions of the prefix with the time of the file. */
 static void put_prefix(const struct directory *directory, int64_t time_ns, char *text,
                        size_t size) {
     time_t seconds = time_ns / NS_PER_S;
@@ -323,6 +330,7 @@ void directory_next_name(struct directory *directory, int64_t time_ns, char name
                  directory->suffix);
 }
 
+/* Returns the one file of a sealed directory, and then -1. */
 static int take_sealed(struct directory *directory, char temporary[NAME_SIZE]) {
     int fd = directory->sealed_fd;
     directory->sealed_fd = -1;
@@ -378,6 +386,7 @@ static bool matches(const char *text, const char *shape) {
     return true;
 }
 
+/* The number is placed before the suffix, so that the name still ends as a capture. */
 void directory_other_name(const char *name, int number, char other[NAME_SIZE]) {
     const char *suffix = capture_suffix(name);
     size_t stem = strlen(name) - (suffix ? strlen(suffix) : 0);

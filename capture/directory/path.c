@@ -26,6 +26,8 @@ struct walk {
     int links;
 };
 
+/* The path is only for messages and for paths that are given to commands; the walk itself uses
+ * descriptors. */
 bool path_append(char path[PATH_MAX], const char *name) {
     size_t length = strlen(path);
     const char *between = length && path[length - 1] != '/' ? "/" : "";
@@ -37,18 +39,18 @@ void path_of_descriptor(char path[DESCRIPTOR_PATH_SIZE], int fd) {
     snprintf(path, DESCRIPTOR_PATH_SIZE, "/proc/self/fd/%d", fd);
 }
 
+/* A missing permission has another exit code than a missing directory. */
 static _Noreturn void refuse(const char *path, int reason) {
-    fail(reason == EACCES ? EXIT_MISSING : EXIT_IO, "the directory %s cannot be used: %s",
+    fail(reason == EACCES ? EXIT_MISSING : EXIT_IO, "cannot use directory %s: %s",
          *path ? path : ".", strerror(reason));
 }
 
 void path_check_owner(uid_t linker, uid_t owner, const char *path) {
     if (linker && linker != owner)
-        fail(
-            EXIT_IO,
-            "%s is reached by a symbolic link of another user, to whom it does not belong: name it "
-            "without the link",
-            path);
+        fail(EXIT_IO,
+             "%s is reached by a symbolic link of another user, to whom it does not belong: name "
+             "it without the link",
+             path);
 }
 
 /* Starts at the root or at the current directory. */
@@ -104,8 +106,7 @@ static void check_owner(struct resolved_path *place, const char *path, uid_t lin
         fstat(place->fd, &directory) || (is_shared(&directory) && directory.st_uid != linker);
     if (foreign || (place->linker && place->linker != linker))
         fail(EXIT_IO,
-             "%s is a symbolic link of another user, which is not followed: name what it leads to",
-             path);
+             "%s is a symbolic link of another user, which is not followed: name its target", path);
     place->linker = linker;
 }
 
@@ -135,7 +136,7 @@ static void follow(struct walk *walk, int link, const char *name, uid_t linker, 
         fail(EXIT_IO, "%s is a symbolic link that cannot be read", path);
     target[length] = '\0';
     if (!is_true(place, name, target))
-        fail(EXIT_IO, "%s leads to what has no name here: name another directory", path);
+        fail(EXIT_IO, "%s leads to a file without a name: name another directory", path);
     if (snprintf(joined, sizeof joined, "%s%s%s", target, *after ? "/" : "", after) >=
         (int)sizeof joined)
         fail(EXIT_IO, "%s is a symbolic link to a path that is too long", path);
@@ -146,6 +147,7 @@ static void follow(struct walk *walk, int link, const char *name, uid_t linker, 
     start(place, target);
 }
 
+/* Makes the directory `node` the current one, and the current one the one around it. */
 static void enter(struct resolved_path *place, int node, const char *name) {
     leave(&place->around_fd);
     place->around_fd = place->fd;
@@ -154,6 +156,7 @@ static void enter(struct resolved_path *place, int node, const char *name) {
         refuse(place->path, ENAMETOOLONG);
 }
 
+/* Stores the last component; `node` is -1 if it does not exist. */
 static void take_last(struct resolved_path *place, int node, const char *name,
                       const struct stat *info) {
     strcpy(place->name, name);
@@ -211,6 +214,8 @@ static bool walk_part(struct walk *walk) {
     return true;
 }
 
+/* Walks component by component, and into the targets of links, until the last component is reached.
+ */
 void path_resolve(struct resolved_path *place, const char *path) {
     struct walk walk = {.place = place, .named = path};
     *place = (struct resolved_path){.node_fd = -1, .descriptor = -1};

@@ -56,6 +56,7 @@ struct runner {
     posix_spawnattr_t attributes;
 };
 
+/* Splits at blanks. Quotes have no meaning: a command that needs them should be a script. */
 static unsigned split(char *text, char **words) {
     unsigned count = 0;
     for (char *word = strtok(text, " "); word && count < MAX_WORDS; word = strtok(NULL, " "))
@@ -185,7 +186,7 @@ static void ignore_signals(posix_spawnattr_t *attributes) {
 static void keep_one_descriptor(int fd) {
     int nothing = open("/dev/null", O_RDONLY);
     if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
-        fail(EXIT_IO, "no input for --on-close: %s", strerror(errno));
+        fail(EXIT_IO, "cannot open /dev/null for --on-close: %s", strerror(errno));
     close_other_descriptors(&fd, 1);
 }
 
@@ -214,7 +215,7 @@ _Noreturn void runner_run(int fd, char *text) {
         split(text, runner.words);
     if (recv(runner.fd, &begin, sizeof begin, 0) != (ssize_t)sizeof begin)
         _exit(0); /* the capture ended before it began */
-    privilege_drop_all(&begin.identity);
+    privilege_drop(&begin.identity, false);
     while (!runner.gone && !runner.asked_to_end)
         run_round(&runner);
     remove_status(&begin, runner.gone);
@@ -234,10 +235,10 @@ void command_start(struct command *command, const char *text) {
     if (text && (!copy || !text[strspn(text, " ")]))
         fail(EXIT_USAGE, "--on-close: expected a command");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-        fail(EXIT_IO, "no socket for --on-close: %s", strerror(errno));
+        fail(EXIT_IO, "cannot make a socket for --on-close: %s", strerror(errno));
     command->pid = fork();
     if (command->pid < 0)
-        fail(EXIT_IO, "no process for --on-close: %s", strerror(errno));
+        fail(EXIT_IO, "cannot fork for --on-close: %s", strerror(errno));
     if (!command->pid)
         runner_run(ends[1], copy);
     free(copy);
@@ -252,9 +253,10 @@ void command_become(struct command *command, const struct identity *identity, co
     if (status && !lstat(status, &begin.status_is))
         snprintf(begin.status, sizeof begin.status, "%s", status);
     if (send(command->fd, &begin, sizeof begin, MSG_NOSIGNAL) != (ssize_t)sizeof begin)
-        fail(EXIT_IO, "the process for --on-close is gone: %s", strerror(errno));
+        fail(EXIT_IO, "the --on-close process has ended: %s", strerror(errno));
 }
 
+/* MSG_DONTWAIT, because the finishing thread must not wait for commands. */
 void command_run(struct command *command, const char *directory, const char *name) {
     char path[PATH_MAX];
     int length = snprintf(path, sizeof path, "%s/%s", directory, name);
@@ -262,7 +264,7 @@ void command_run(struct command *command, const char *directory, const char *nam
         return;
     bool sent = send(command->fd, path, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL) == length;
     if (!sent && !command->behind)
-        log_warning("--on-close cannot keep up or is gone: it is not run for %s and maybe others",
+        log_warning("--on-close is too slow or has ended: it is not run for %s and maybe others",
                     name);
     command->behind = !sent;
 }
@@ -280,10 +282,12 @@ static bool send_end(const struct command *command, int tries) {
     return false;
 }
 
+/* The capture waits for its commands, but not longer than a service manager would wait for the
+ * capture. */
 void command_end(struct command *command, int seconds) {
     int tries = seconds * 20;
     if (!send_end(command, tries))
-        log_warning("--on-close cannot keep up or is gone: it is not run for all files");
+        log_warning("--on-close is too slow or has ended: it is not run for all files");
     close(command->fd);
     for (; tries; tries--) {
         if (waitpid(command->pid, NULL, WNOHANG))

@@ -24,6 +24,7 @@ struct compression {
     uint64_t written;
 };
 
+/* Writes the output buffer. A write that is interrupted or short is continued. */
 static bool write_all(struct compression *work, size_t size) {
     for (size_t done = 0; done < size;) {
         ssize_t more = write(work->to, work->output + done, size - done);
@@ -35,6 +36,8 @@ static bool write_all(struct compression *work, size_t size) {
     return true;
 }
 
+/* Compresses one buffer of input. With ZSTD_e_end it must be called until the library has no output
+ * left. */
 static bool compress_part(struct compression *work, size_t size, ZSTD_EndDirective end) {
     ZSTD_inBuffer in = {work->input, size, 0};
     size_t left;
@@ -118,6 +121,7 @@ bool compress_file(struct finished_file *file) {
     return true;
 }
 
+/* State of a comparison; the buffers are allocated once for the file. */
 struct comparison {
     ZSTD_DCtx *context;
     uint8_t *input, *output, *plain;
@@ -143,6 +147,8 @@ static bool is_same_part(struct comparison *work, size_t size) {
     return true;
 }
 
+/* Compares the whole compressed file. If `whole`, the frame must be complete and the plain file
+ * must end with it; else a truncated frame is enough. */
 static bool is_same(struct comparison *work, bool whole) {
     struct stat plain;
     ssize_t size;
@@ -157,6 +163,8 @@ static bool is_same(struct comparison *work, bool whole) {
     return whole ? at && !work->left && work->at == plain.st_size : !at || work->at;
 }
 
+/* A comparison costs a full decompression, but it only runs in recovery, for files whose names
+ * collide. */
 bool is_compressed_copy(int compressed_fd, int plain_fd, bool whole) {
     struct comparison work = {.context = ZSTD_createDCtx(),
                               .input = malloc(INPUT_BYTES),

@@ -46,7 +46,7 @@ bool publish_file(struct finished_file *file, const struct replacement *replacem
         if (!renameat2(file->directory_fd, file->temporary, file->directory_fd, name,
                        RENAME_NOREPLACE)) {
             if (i > 1)
-                log_warning("%s was there already: this one is %s", file->name, name);
+                log_warning("%s exists: this file is %s", file->name, name);
             strcpy(file->name, name);
             return true;
         }

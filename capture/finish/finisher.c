@@ -69,8 +69,8 @@ static void note_lost(struct finisher *finisher, const struct finished_file *fil
         packets += file->counts[i].written;
     }
     pthread_mutex_unlock(&finisher->lock);
-    log_warning("%s is gone: it was removed before it had its name; its %llu packets are lost, and "
-                "counted as dropped by the disk",
+    log_warning("%s was removed before it was published: its %llu packets are lost, and counted as "
+                "dropped by the disk",
                 file->name, (unsigned long long)packets);
 }
 
@@ -80,8 +80,7 @@ static void warn_of_removal(struct finisher *finisher, const struct finished_fil
     if (!fstat(file->fd, &info) && !info.st_nlink)
         note_lost(finisher, file);
     else
-        log_warning("%s has another name than %s: it was moved before it was finished", file->name,
-                    file->temporary);
+        log_warning("%s is not published: %s was renamed meanwhile", file->name, file->temporary);
 }
 
 /* The next start recovers the file, unless the directory is sealed. A leftover is not an error of
@@ -91,8 +90,8 @@ static void warn_of_unnamed(struct finisher *finisher, const struct finished_fil
     if (!file->recovered)
         finisher->unnamed = true;
     log_warning("%s stays as %s: %s; %s", file->name, file->temporary, reason,
-                finisher->keeper ? "no later start names it: rename it"
-                                 : "the next start names it");
+                finisher->keeper ? "no later start publishes it: rename it"
+                                 : "the next start publishes it");
 }
 
 /* Publishes the file and frees it, or makes it stuck. */
@@ -101,8 +100,7 @@ static void settle(struct finisher *finisher, struct finished_file *file) {
         announce(finisher, file);
         finished_file_free(file);
     } else if (is_worth_retrying(finisher)) {
-        log_warning("%s cannot be named yet: %s; it is tried again", file->temporary,
-                    strerror(errno));
+        log_warning("cannot rename %s yet: %s; trying again", file->temporary, strerror(errno));
         file->next = finisher->stuck;
         finisher->stuck = file;
         finisher->stuck_count++;
@@ -132,6 +130,7 @@ static void retry_stuck(struct finisher *finisher) {
     }
 }
 
+/* At the end: the last attempt, then a warning for each file. */
 static void give_up_stuck(struct finisher *finisher) {
     retry_stuck(finisher);
     while (finisher->stuck) {
@@ -187,6 +186,7 @@ static void finish_leftover(struct finisher *finisher) {
         finish(finisher, file, 0);
 }
 
+/* The queue must be empty at the end, because each file in it is a complete capture. */
 static bool has_ended(struct finisher *finisher) {
     pthread_mutex_lock(&finisher->lock);
     bool ended = finisher->ending && !finisher->first;
@@ -268,6 +268,7 @@ bool finisher_push(struct finisher *finisher, const struct finished_file *finish
     return true;
 }
 
+/* The counts are moved, not copied, so that each lost file is counted once. */
 bool finisher_take_lost(struct finisher *finisher, struct lost *lost) {
     pthread_mutex_lock(&finisher->lock);
     *lost = finisher->lost;

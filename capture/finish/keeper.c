@@ -64,7 +64,7 @@ static _Noreturn void keep(int fd, const struct replacement *replacement,
     const struct identity owner = owner_of(directory);
     const int kept[] = {fd, directory->fd};
     close_other_descriptors(kept, 2);
-    privilege_drop_all(&owner);
+    privilege_drop(&owner, false);
     sandbox_files(&(struct directory){.fd = directory->fd});
     sandbox_calls();
     while (read(fd, &asked, 1) == 1) {
@@ -78,6 +78,8 @@ static _Noreturn void keep(int fd, const struct replacement *replacement,
     _exit(0);
 }
 
+/* The temporary file is created here, while the process may still write to the directory, and given
+ * to the user of the capture. */
 void keeper_start(struct keeper *keeper, struct directory *directory,
                   const struct identity *identity, bool overwrite) {
     struct finished_file file = {.directory_fd = directory->fd, .asked_for = true};
@@ -87,13 +89,14 @@ void keeper_start(struct keeper *keeper, struct directory *directory,
     int made = directory_create(directory, file.name, file.temporary);
     if (made < 0 || fchown(made, identity->user, identity->group) ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-        fail(EXIT_IO, "no file can be made in %s: %s", directory->path, strerror(errno));
+        fail(EXIT_IO, "cannot create a file in %s: %s", directory->path, strerror(errno));
     if (directory->lock_fd >= 0 && fchown(directory->lock_fd, directory->owner, directory->group))
-        log_warning("the lock of %s stays root's: %s", directory->path, strerror(errno));
+        log_warning("root remains the owner of the lock in %s: %s", directory->path,
+                    strerror(errno));
     struct replacement replacement = {.overwrite = overwrite, .begun_ns = realtime_ns()};
     pid_t pid = fork();
     if (pid < 0)
-        fail(EXIT_IO, "no process: %s", strerror(errno));
+        fail(EXIT_IO, "cannot fork: %s", strerror(errno));
     if (!pid)
         keep(ends[1], &replacement, directory, &file);
     close(ends[1]);

@@ -21,10 +21,7 @@
 #include "common/log.h"
 #include "finish/finished_file.h"
 
-#define CUT_COMMENT                                                                                \
-    "the capture was ended by force: packets after the last one here and the numbers of drops "    \
-    "are "                                                                                         \
-    "not known"
+#define CUT_COMMENT "the capture was killed: later packets and the numbers of drops are unknown"
 
 #define NUMBERS_TRIED 10 /* of temporary files with one name */
 
@@ -34,11 +31,9 @@ static int open_left(int directory_fd, const char *temporary) {
     int fd = openat(directory_fd, temporary, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) {
         if (errno == EACCES)
-            log_warning("%s is of an earlier run that was another user's: it is left as it is",
-                        temporary);
+            log_warning("%s is of an earlier run by another user: not changed", temporary);
         else if (errno != ENOENT && errno != ELOOP && errno != ENXIO)
-            log_warning("%s cannot be opened: %s; it is left for the next start", temporary,
-                        strerror(errno));
+            log_warning("cannot open %s: %s; left for the next start", temporary, strerror(errno));
         return -1;
     }
     if (!fstat(fd, &info) && S_ISREG(info.st_mode) && !flock(fd, LOCK_EX | LOCK_NB))
@@ -51,6 +46,8 @@ static bool is_compressed(const char *name) {
     return strlen(name) > 4 && !strcmp(name + strlen(name) - 4, COMPRESSED);
 }
 
+/* Opens a file for reading if it is a regular one. O_NONBLOCK avoids waiting for a FIFO of that
+ * name. */
 static int open_regular(int directory_fd, const char *name) {
     struct stat info;
     int fd = openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -97,6 +94,8 @@ static bool is_half_compressed(int directory_fd, int fd, const char *name) {
     return found;
 }
 
+/* Adds a name if it has the form of a temporary file. If memory is short, the file is left for the
+ * next start. */
 static void add_name(struct leftovers *left, const char *temporary) {
     char name[NAME_SIZE];
     if (strlen(temporary) >= NAME_SIZE || !directory_final_name(temporary, name))
@@ -155,6 +154,7 @@ static bool walk_file(const struct finished_file *file, struct recovered *found)
     return true;
 }
 
+/* Only the number of delivered packets is known; drops are left out. */
 static void add_statistics(struct pcapng_buffer *buffer, const struct recovered *found) {
     for (uint32_t i = 0; i < found->interfaces; i++) {
         const struct recovered_interface *of = &found->of[i];
@@ -187,6 +187,7 @@ bool recover_cut(struct finished_file *file, const struct recovered *found) {
     return true;
 }
 
+/* Closes a file that is not recovered. Returns false, for the caller to return. */
 static bool leave(struct finished_file *file) {
     close(file->fd);
     close(file->directory_fd);
@@ -198,7 +199,7 @@ static bool leave(struct finished_file *file) {
 static bool recover(struct finished_file *file) {
     struct recovered found;
     if (!walk_file(file, &found)) {
-        log_warning("%s cannot be read: %s", file->temporary, strerror(errno));
+        log_warning("cannot read %s: %s", file->temporary, strerror(errno));
         return leave(file);
     }
     struct stat info;
@@ -207,8 +208,7 @@ static bool recover(struct finished_file *file) {
         if (!fstat(file->fd, &info) && !info.st_size)
             unlinkat(file->directory_fd, file->temporary, 0);
         else
-            log_warning("%s does not begin as files of this program do: it is left as it is",
-                        file->temporary);
+            log_warning("%s was not written by this program: not changed", file->temporary);
         return leave(file);
     }
     if (is_published_compressed(file)) {
@@ -216,10 +216,10 @@ static bool recover(struct finished_file *file) {
         return leave(file);
     }
     if (!recover_cut(file, &found)) {
-        log_warning("%s cannot be recovered: %s", file->temporary, strerror(errno));
+        log_warning("cannot recover %s: %s", file->temporary, strerror(errno));
         return leave(file);
     }
-    log_info("%s, left by a run that was ended by force, has %llu packets", file->name,
+    log_info("recovered %s of a killed run: %llu packets", file->name,
              (unsigned long long)found.packets);
     return true;
 }
@@ -231,9 +231,7 @@ static void drop_half_compressed(int directory_fd, int fd, const char *temporary
     if (is_half_compressed(directory_fd, fd, name))
         unlinkat(directory_fd, temporary, 0);
     else
-        log_warning(
-            "%s has no uncompressed file beside it that it was made from: it is left as it is",
-            temporary);
+        log_warning("%s has no uncompressed original: not changed", temporary);
     close(fd);
 }
 

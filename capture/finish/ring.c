@@ -12,6 +12,8 @@
 
 #include "common/log.h"
 
+/* Half of a bound on bytes is the most that is reserved for the open file; with larger files the
+ * bound is kept only when they are finished. */
 void ring_open(struct ring *ring, const struct settings *settings) {
     *ring = (struct ring){.max_files = settings->ring_files,
                           .max_bytes = settings->ring_total_bytes,
@@ -50,6 +52,7 @@ static bool make_space(struct ring *ring) {
     return true;
 }
 
+/* Adds a name at the end. Returns false if memory is short. */
 static bool append(struct ring *ring, const char *name, uint64_t bytes) {
     char *copy = strdup(name);
     if (!copy || !make_space(ring)) {
@@ -97,7 +100,7 @@ void ring_add(struct ring *ring, int directory_fd, const char *name, uint64_t by
         return;
     pthread_mutex_lock(&ring->lock);
     if (!append(ring, name, bytes))
-        log_warning("out of memory: %s stays beyond the ring", name);
+        log_warning("out of memory: %s is not in the ring", name);
     else if (earlier)
         sort_in_last(ring);
     while (is_too_much(ring))
@@ -105,6 +108,7 @@ void ring_add(struct ring *ring, int directory_fd, const char *name, uint64_t by
     pthread_mutex_unlock(&ring->lock);
 }
 
+/* For a full disk: removes a file although no bound is exceeded. */
 bool ring_make_room(struct ring *ring, int directory_fd) {
     if (!ring_is_bounded(ring))
         return false;

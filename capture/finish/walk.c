@@ -79,6 +79,7 @@ static bool take_packet(struct recovered *found, const uint8_t *at, uint32_t len
     return true;
 }
 
+/* Each description is one interface, in the order of the file. */
 static bool take_interface(struct recovered *found) {
     if (found->interfaces == DESCRIPTIONS_MAX)
         return false;
@@ -103,6 +104,7 @@ static bool take_block(struct recovered *found, const uint8_t *at, uint32_t leng
     }
 }
 
+/* Walks block by block until one is incomplete or unknown. */
 static void walk_pcapng(struct recovered *found, const uint8_t *data, size_t size) {
     found->ours = is_our_section(data, size);
     if (!found->ours)

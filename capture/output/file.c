@@ -48,6 +48,7 @@ void output_count_lost(struct output *output, uint32_t description, uint64_t pac
     counter_add(&counts->dropped_disk, packets);
 }
 
+/* Errors after which removed files may help. */
 static bool is_no_room(int error) {
     return error == ENOSPC || error == EDQUOT;
 }
@@ -164,6 +165,7 @@ static void add_statistics(struct output *output, struct pcapng_buffer *buffer, 
         comment);
 }
 
+/* Builds the statistics of all described interfaces; again after packets were dropped for them. */
 static void make_statistics(struct output *output, struct pcapng_buffer *buffer) {
     buffer->fill = 0;
     for (uint32_t i = 0; i < output->described; i++)
@@ -196,6 +198,7 @@ void output_store_statistics(struct output *output) {
 
 #define RETRY_NS (250 * NS_PER_MS) /* between two attempts to begin a file */
 
+/* Copies the name for the status, under its own lock so that the status never waits for a write. */
 static void show_name(struct output *output) {
     pthread_mutex_lock(&output->name_lock);
     snprintf(output->shown, sizeof output->shown, "%s", output->fd < 0 ? "" : output->name);
@@ -213,7 +216,7 @@ void output_end_stream(struct output *output) {
     output->closed_pipe = errno == EPIPE;
     output->stream_failed = !output->closed_pipe;
     if (!output->closed_pipe && !output->gave_up)
-        log_warning("the stream cannot be written: %s", strerror(errno));
+        log_warning("cannot write to the stream: %s", strerror(errno));
     atomic_store(&output->capture->stopping, true);
     output->gave_up = true;
 }
@@ -221,22 +224,24 @@ void output_end_stream(struct output *output) {
 /* Reports only the first of consecutive failures, because each packet would fail. */
 void output_note_failure(struct output *output, const char *what) {
     if (!output->failing)
-        log_warning("%s: %s; packets are dropped and counted until it works again", what,
+        log_warning("%s: %s; packets are dropped and counted until writes succeed", what,
                     strerror(errno));
     output->failing = true;
     atomic_store(&output->refusing, true);
 }
 
+/* Reports how many packets were dropped since the failure. */
 void output_note_success(struct output *output) {
     if (!output->failing)
         return;
-    log_warning("the disk takes packets again; it refused %llu",
+    log_warning("writes succeed again; %llu packets were dropped",
                 (unsigned long long)output->failed_packets);
     output->failing = false;
     atomic_store(&output->refusing, false);
     output->failed_packets = 0;
 }
 
+/* A failure leaves output->bytes unchanged, so that the next write overwrites incomplete blocks. */
 bool output_store_blocks(struct output *output, struct pcapng_buffer *buffer) {
     bool done = !buffer->failed && output_store(output, buffer->data, buffer->fill) == buffer->fill;
     if (done) {
@@ -247,6 +252,7 @@ bool output_store_blocks(struct output *output, struct pcapng_buffer *buffer) {
     return done;
 }
 
+/* A classic file begins with its header when the first description is known. */
 static bool store_pcap_header(struct output *output) {
     const struct capture *capture = output->capture;
     if (output->described || !capture->descriptions.count)
@@ -260,6 +266,8 @@ static bool store_pcap_header(struct output *output) {
     return true;
 }
 
+/* A description must precede the first packet of its interface. Interfaces that appear later are
+ * described when they do. */
 bool output_store_descriptions(struct output *output) {
     const struct capture *capture = output->capture;
     uint32_t count = atomic_load(&capture->descriptions.count);
@@ -279,11 +287,13 @@ bool output_store_descriptions(struct output *output) {
 }
 
 /* Counts that the statistics of the file report are not reported again in the next file. */
-static void remember_counts(struct output *output) {
+static void settle_counts(struct output *output) {
     for (uint32_t i = 0; i < output->described; i++) /* others are not in the file */
         file_counts_add(&output->before[i], &output->reported[i]);
 }
 
+/* With --align, boundaries are multiples of the interval since the epoch, so that files of several
+ * captures have the same boundaries. */
 int64_t output_next_boundary(const struct settings *settings, int64_t from_ns) {
     if (!settings->file_ns)
         return 0;
@@ -313,6 +323,7 @@ static bool open_file(struct output *output, int64_t time_ns) {
     return output->fd >= 0;
 }
 
+/* Removes a file that could not be begun. */
 static void discard(struct output *output) {
     if (output->directory->is_stream)
         return;
@@ -351,13 +362,14 @@ static void end_without_directory(struct output *output) {
         (!output->directory->confined && !output->directory->sealed) ||
         (output->reason != ENOENT && output->reason != ESTALE))
         return;
-    log_warning("%s %s is gone, and a confined capture can make no other: it ends; start it again",
-                output->directory->sealed ? "the file in" : "the directory",
-                output->directory->path);
+    log_warning(
+        "%s %s was removed, and the sandbox allows no other: the capture ends; start it again",
+        output->directory->sealed ? "the file in" : "the directory", output->directory->path);
     output->directory_gone = true;
     atomic_store(&output->capture->stopping, true);
 }
 
+/* Attempts are at least RETRY_NS apart, so that a full disk is not asked for each packet. */
 bool output_begin(struct output *output, int64_t time_ns) {
     int64_t now = monotonic_ns();
     if (now < output->retry_ns)
@@ -379,6 +391,7 @@ bool output_begin(struct output *output, int64_t time_ns) {
     return true;
 }
 
+/* A stream ends with statistics if its reader still reads. */
 static void finish_stream(struct output *output) {
     if (output->capture->settings->format == RECORD_PCAPNG && !output->closed_pipe &&
         !output->gave_up)
@@ -389,7 +402,7 @@ static void finish_stream(struct output *output) {
 
 /* Stores the reported counts with the file, because they must be counted again if the file is
  * removed before it is published. */
-static void remember_in(struct finished_file *file, const struct output *output) {
+static void attach_counts(struct finished_file *file, const struct output *output) {
     file->counts = calloc(output->described + 1, sizeof *file->counts);
     if (!file->counts)
         return;
@@ -398,25 +411,27 @@ static void remember_in(struct finished_file *file, const struct output *output)
         file->counts[i] = output->reported[i];
 }
 
-static void tell_counts(struct output *output) {
+static void report_counts(struct output *output) {
     for (uint32_t i = 0; i < output->described; i++)
         output->reported[i] = output_counts_since(output, i);
     if (output->capture->settings->format == RECORD_PCAPNG)
         output_store_statistics(output);
 }
 
+/* The file is truncated to its last whole block, in case a write was incomplete. The finisher gets
+ * its own descriptor of the directory, which SIGHUP may exchange. */
 static void finish_file(struct output *output) {
     struct finished_file file = {.fd = output->fd,
                                  .directory_fd = fcntl(output->directory->fd, F_DUPFD_CLOEXEC, 0),
                                  .asked_for =
                                      output->directory->plain && output->directory->number == 1};
-    tell_counts(output);
+    report_counts(output);
     if (ftruncate(output->fd, (off_t)output->bytes))
-        log_warning("%s cannot be cut to its last packet: %s", output->name, strerror(errno));
+        log_warning("cannot truncate %s after its last packet: %s", output->name, strerror(errno));
     file.bytes = output->bytes;
     strcpy(file.temporary, output->temporary);
     strcpy(file.name, output->name);
-    remember_in(&file, output);
+    attach_counts(&file, output);
     atomic_fetch_add(&output->files, 1);
     if (!finisher_push(output->finisher, &file)) {
         log_warning("out of memory: %s stays as %s", output->name, output->temporary);
@@ -433,19 +448,20 @@ void output_close(struct output *output) {
         finish_stream(output);
     else
         finish_file(output);
-    remember_counts(output);
+    settle_counts(output);
     show_name(output);
 }
 
+/* The first file must succeed, because a wrong directory would otherwise be noticed only by missing
+ * captures. */
 static _Noreturn void fail_to_begin(const struct output *output) {
     const struct directory *directory = output->directory;
     int code = output->reason == EACCES || output->reason == EPERM ? EXIT_MISSING : EXIT_IO;
     char lock[NAME_SIZE];
     if (directory_lock_is_stuck(directory, lock))
-        fail(code,
-             "the lock file %s/%s cannot be opened: %s; if no capture writes there, remove it",
+        fail(code, "cannot open lock file %s/%s: %s; if no capture writes there, remove it",
              directory->path, lock, strerror(output->reason));
-    fail(code, "no file can be made in %s: %s", directory->path, strerror(output->reason));
+    fail(code, "cannot create a file in %s: %s", directory->path, strerror(output->reason));
 }
 
 void output_open(struct output *output) {

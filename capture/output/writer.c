@@ -79,6 +79,7 @@ static struct span rest_of(const struct output *output, const struct span *span,
     return rest;
 }
 
+/* Counts packets that could not be written; they are not tried again. */
 static void drop(struct output *output, const struct span *span) {
     output_count_dropped(output, span->description, span->packets);
     output->failed_packets += span->packets;
@@ -188,6 +189,7 @@ static void check_file_exists(struct output *output) {
     output_begin(output, realtime_ns());
 }
 
+/* Returns whether the boundary of time has passed without a packet after it. */
 static bool is_over(const struct output *output, bool idle) {
     return output->boundary_ns && idle && realtime_ns() >= output->boundary_ns + GRACE_NS;
 }
@@ -214,7 +216,7 @@ void output_poll(struct output *output, bool idle) {
     int64_t begin_ns = over && !requests ? output->boundary_ns : realtime_ns();
     output_close(output);
     if (requests & REQUEST_REOPEN && !directory_reopen(output->directory))
-        log_warning("%s cannot be opened again: %s; the directory that is open stays in use",
+        log_warning("cannot open %s again: %s; the open directory stays in use",
                     output->directory->path, strerror(errno));
     output_begin(output, begin_ns);
 }
@@ -222,6 +224,7 @@ void output_poll(struct output *output, bool idle) {
 #define MAX_AGE_NS (2 * NS_PER_S) /* of a chunk that waits for another device */
 #define PRESSURE   4              /* a chunk does not wait if fewer than one in so many is empty */
 
+/* Returns the time of the oldest packet in a lane that is not written yet. */
 static int64_t head_time(const struct merge *merge, uint32_t device) {
     const struct chunk *chunk = merge->lanes[device].first;
     return record_view(merge->output->capture->settings->format,
@@ -377,6 +380,8 @@ bool merge_has_ended(const struct merge *merge) {
 #define WAIT_NS (100 * NS_PER_MS)
 #define HOLD_NS (10 * NS_PER_MS) /* if packets wait for another device */
 
+/* Limits of bytes and files are checked between batches, so that the last file may exceed them by
+ * one batch. */
 static void stop_at_limits(const struct output *output) {
     const struct settings *settings = output->capture->settings;
     if ((settings->stop_bytes && atomic_load(&output->total_bytes) >= settings->stop_bytes) ||

@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/json.h"
 
+/* Words of enum status_state in the JSON lines; programs depend on them. */
 static const char *const states[] = {"starting", "waiting",  "capturing",
                                      "dropping", "stopping", "ended"};
 
@@ -35,6 +36,7 @@ static enum status_state state_of(struct capture *capture, const struct output *
     return atomic_load(&output->refusing) ? STATUS_DROPPING : STATUS_CAPTURING;
 }
 
+/* Takes the counts of all devices and their sum. */
 void status_take(struct status *status, struct capture *capture, struct output *output) {
     *status = (struct status){.state = state_of(capture, output),
                               .bytes = atomic_load(&output->total_bytes),
@@ -46,6 +48,7 @@ void status_take(struct status *status, struct capture *capture, struct output *
     output_name(output, status->file);
 }
 
+/* Writes the counts that the sums and each interface have in common. */
 static void put_counts(struct json *json, const struct counts *counts) {
     json_count(json, "received", (int64_t)counts->received);
     json_count(json, "written", (int64_t)counts->written);
@@ -56,6 +59,8 @@ static void put_counts(struct json *json, const struct counts *counts) {
     json_count(json, "dropped_disk", (int64_t)counts->dropped_disk);
 }
 
+/* Writes one interface with the counts of all its descriptions, so that its numbers do not restart
+ * if it is opened again. */
 static void put_device(struct json *json, struct device *device) {
     static const char *const names[] = {"waiting", "reading", "ended"};
     struct counts counts = description_counts(&device->capture->descriptions, device->number);
@@ -93,16 +98,17 @@ size_t status_json(const struct status *status, const struct capture *capture,
     return fclose(json.out) || length < 0 ? 0 : (size_t)length;
 }
 
+/* Packets in the queue are only mentioned if there are any: at the end there are none. */
 void status_text(const struct status *status, char *text, size_t size) {
     const struct counts *all = &status->all;
-    int used = snprintf(
-        text, size,
-        "%llu packets received, %llu written in %llu bytes; dropped: %llu by the kernel, %llu by "
-        "the interface, %llu by the queue, %llu by the disk",
-        (unsigned long long)all->received, (unsigned long long)all->written,
-        (unsigned long long)status->bytes, (unsigned long long)all->dropped_kernel,
-        (unsigned long long)all->dropped_interface, (unsigned long long)all->dropped_queue,
-        (unsigned long long)all->dropped_disk);
+    int used =
+        snprintf(text, size,
+                 "%llu packets received, %llu written in %llu bytes; dropped: %llu by the kernel, "
+                 "%llu by the interface, %llu by the queue, %llu by the disk",
+                 (unsigned long long)all->received, (unsigned long long)all->written,
+                 (unsigned long long)status->bytes, (unsigned long long)all->dropped_kernel,
+                 (unsigned long long)all->dropped_interface, (unsigned long long)all->dropped_queue,
+                 (unsigned long long)all->dropped_disk);
     if (all->queued && used > 0 && (size_t)used < size)
         snprintf(text + used, size - (size_t)used, "; %llu wait", (unsigned long long)all->queued);
 }

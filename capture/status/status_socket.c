@@ -55,7 +55,7 @@ static void remove_stale(const struct status_socket *of, const struct sockaddr_u
     if (fstatat(of->directory_fd, of->name, &info, AT_SYMLINK_NOFOLLOW))
         return;
     if (!S_ISSOCK(info.st_mode))
-        fail(EXIT_IO, "--status %s: something else is there", path);
+        fail(EXIT_IO, "--status %s: it exists and is not a socket", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool answered = !connect(fd, (const struct sockaddr *)address, sizeof *address);
     int reason = errno;
@@ -72,7 +72,7 @@ static void open_own(struct status_socket *of, const char *path) {
     of->node_fd = openat(of->directory_fd, of->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (of->node_fd < 0 || fstat(of->node_fd, &info) || !S_ISSOCK(info.st_mode) ||
         info.st_uid != geteuid() || info.st_nlink != 1)
-        fail(EXIT_IO, "--status %s: something else has taken its place", path);
+        fail(EXIT_IO, "--status %s: it was replaced by another file", path);
 }
 
 /* The socket is bound with the umask of its final mode, so that it never has another one. */
@@ -95,16 +95,20 @@ void status_socket_open(struct status_socket *to, const char *path) {
     open_own(to, path);
 }
 
+/* Works on the open node (AT_EMPTY_PATH), since the name may belong to another file by now. */
 bool status_socket_give(const struct status_socket *socket, uid_t user, gid_t group) {
     return socket->node_fd < 0 || !fchownat(socket->node_fd, "", user, group, AT_EMPTY_PATH);
 }
 
+/* The last client takes the place of the removed one, so callers must iterate backwards. */
 static void drop_client(struct status_socket *from, unsigned i) {
     close(from->clients[i]->fd);
     free(from->clients[i]);
     from->clients[i] = from->clients[--from->count];
 }
 
+/* In the sandbox the socket cannot be removed, because Landlock allows only the output directory:
+ * then the command process does it. */
 void status_socket_close(struct status_socket *from) {
     while (from->count)
         drop_client(from, from->count - 1);
@@ -205,6 +209,8 @@ static bool send_line(struct status_client *client, const char *line, size_t len
     return true;
 }
 
+/* Sends to all clients, or only to those without a line. The unread memory is stored after the line
+ * is sent, so that its decrease shows that the client reads. */
 void status_socket_send(struct status_socket *to, const char *line, size_t length,
                         bool fresh_only) {
     int64_t now = monotonic_ns();

@@ -220,7 +220,7 @@ def test_an_older_file_is_replaced_only_when_asked_for(
     file.write_text("an older capture")
     with link.daemon(tmp_path, "-i", "in0", "-w", str(file), ready=None) as daemon:
         assert daemon.process.wait(timeout=60) == 4
-    assert f"{name} is there already" in daemon.said() and "--overwrite" in daemon.said()
+    assert f"{name} exists" in daemon.said() and "--overwrite" in daemon.said()
     assert daemon.said().count("\n") == 1
     assert file.read_text() == "an older capture"
     status = tmp_path / "status"
@@ -317,9 +317,9 @@ def test_an_interface_is_waited_for_and_may_go_and_come(link: CaptureLink, tmp_p
             link.send(100, interface="out7")
             wait_counted(status, received=200)
             link.disconnect("in7")
-            daemon.wait_said("in7 is gone")
+            daemon.wait_said("in7 disappeared")
             link.connect("in7")
-            wait_until(lambda: daemon.said().count("in7 is there") == 2, "the interface again")
+            wait_until(lambda: daemon.said().count("in7 appeared") == 2, "the interface again")
             link.send(100, interface="out7")
             assert not daemon.stop()
         finally:

@@ -127,7 +127,7 @@ def test_a_file_that_cannot_be_named_is_an_error(link: CaptureLink, tmp_path: Pa
         wait_counted(status, written=10)
         folder.chmod(0o500)
         assert daemon.stop() == 4
-    assert ".x.pcapng.part: it could not be renamed; the next start names it" in daemon.said()
+    assert ".x.pcapng.part: it could not be renamed; the next start publishes it" in daemon.said()
     folder.chmod(0o700)
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "y.pcapng")) as daemon:
         wait_until((folder / "x.pcapng").exists, "its name")
@@ -150,7 +150,7 @@ def test_without_the_process_that_names_it_a_file_is_an_error(link: CaptureLink,
         (keeper,) = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "wiretale-file\n"]
         os.kill(keeper, signal.SIGKILL)
         assert daemon.stop() == 4
-    assert "wiretale-file, has ended; no later start names it" in daemon.said()
+    assert "wiretale-file, has ended; no later start publishes it" in daemon.said()
     (left,) = folder.glob(".*.part")
     assert packets_in(left) == 10
 
@@ -171,7 +171,7 @@ def test_the_lock_of_a_killed_capture_holds_no_other_user_up(link: CaptureLink, 
     lock.chmod(0o600)  # unreadable
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "x.pcapng"), "--overwrite", ready=None) as daemon:
         assert daemon.process.wait(timeout=60) == 5
-    assert f"the lock file {lock} cannot be opened: Permission denied" in daemon.said()
+    assert f"cannot open lock file {lock}: Permission denied" in daemon.said()
 
 
 # --- symbolic links
@@ -211,7 +211,7 @@ def test_links_of_ones_own_are_followed(link: CaptureLink, tmp_path: Path) -> No
     (tmp_path / "old.pcapng").symlink_to("place/old.pcapng")
     with link.daemon(tmp_path, "-i", "in0", "-w", str(tmp_path / "old.pcapng"), ready=None) as daemon:
         assert daemon.process.wait(timeout=60) == 4
-    assert "old.pcapng is there already" in daemon.said()
+    assert "old.pcapng exists" in daemon.said()
     assert (place / "old.pcapng").read_text() == "an older capture"
 
 

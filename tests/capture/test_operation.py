@@ -38,9 +38,9 @@ def test_an_interface_that_is_made_again_has_counts_of_its_own(link: CaptureLink
             link.send(300, interface="out7")
             wait_counted(status, received=300)
             link.disconnect("in7")
-            daemon.wait_said("in7 is gone")
+            daemon.wait_said("in7 disappeared")
             link.connect("in7")
-            daemon.wait_said("in7 is there")
+            daemon.wait_said("in7 appeared")
             link.send(100, interface="out7")
             line = wait_counted(status, received=400, written=400)
             assert [(one["name"], one["received"]) for one in line["interfaces"]] == [("in7", 400)]
@@ -76,10 +76,10 @@ def test_a_time_without_its_interface_is_an_error(link: CaptureLink, tmp_path: P
     options = ("--wait", "-i", "in9", "-w", str(folder), "-a", "duration:1")
     with link.daemon(tmp_path, *options, ready=None) as daemon:
         assert daemon.process.wait(timeout=60) == 5
-    assert "in9 did not come" in daemon.said() and not finished(folder)
+    assert "in9 did not appear" in daemon.said() and not finished(folder)
     with link.daemon(tmp_path, "-i", "in0", *options, ready=None) as daemon:  # one of two is a capture
         assert daemon.process.wait(timeout=60) == 0
-    assert "in9 did not come" in daemon.said() and len(finished(folder)) == 1
+    assert "in9 did not appear" in daemon.said() and len(finished(folder)) == 1
 
 
 def test_any_is_said_not_to_be_promiscuous(link: CaptureLink, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_any_is_said_not_to_be_promiscuous(link: CaptureLink, tmp_path: Path) ->
 def test_a_stream_that_takes_nothing_is_an_error(link: CaptureLink, tmp_path: Path) -> None:
     with link.daemon(tmp_path, "-i", "in0", "-w", "/dev/full", ready=None) as daemon:
         assert daemon.process.wait(timeout=60) == 4
-    assert "the stream cannot be written: No space left on device" in daemon.said()
+    assert "cannot write to the stream: No space left on device" in daemon.said()
 
 
 # --- folders
@@ -296,7 +296,7 @@ def test_no_wait_depends_on_the_time_of_day(link: CaptureLink, tmp_path: Path) -
         wait_counted(status)
         folder.chmod(0o555)  # a finished file cannot get its name: it is tried again each second
         link.send(60)
-        daemon.wait_said("tried again")
+        daemon.wait_said("trying again")
         seen: list[int] = []
         until = time.monotonic() + 3
         while time.monotonic() < until:

@@ -89,7 +89,7 @@ def generate(root: Path, to: Path, defined: str) -> tuple[str, str]:
     (to / "generator").write_text(script.replace("/etc/default/wiretale-capture", str(defaults)))
     done = subprocess.run(["sh", str(to / "generator"), str(to)], capture_output=True, text=True, timeout=60)
     assert not done.returncode
-    made = to / "wiretale-capture.service.d" / "50-folder.conf"
+    made = to / "wiretale-capture.service.d" / "50-directory.conf"
     return made.read_text() if made.exists() else "", done.stderr
 
 
@@ -129,7 +129,7 @@ def test_options_are_read_as_systemd_reads_them(root: Path, tmp_path: Path) -> N
         ('"-w /srv/a;b"', "/srv/a;b: expected letters, digits"),
         ("-w /srv/../captures", "/srv/../captures: expected a path without . and .."),
         ("-w captures", "captures: expected a path that begins with /"),
-        ("-w /x.pcapng", "/: expected another folder than /"),
+        ("-w /x.pcapng", "/: expected another directory than /"),
         ('"-i eth0\n-w /srv/captures"', "expected another at the end of the line"),
     ],
 )

@@ -184,7 +184,7 @@ def test_the_capture_keeps_no_descriptor_of_who_starts_it(link: CaptureLink, tmp
 def test_a_descriptor_that_is_not_open_is_refused() -> None:
     command = [str(PROGRAM), "-i", "lo", "-w", "/dev/fd/9", "-a", "duration:1s"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 4 and "/dev/fd/9 cannot be written: Bad file descriptor" in done.stderr
+    assert done.returncode == 4 and "cannot write to /dev/fd/9: Bad file descriptor" in done.stderr
 
 
 @needs.marked(needs.plain_processes())
@@ -289,7 +289,7 @@ def test_one_file_that_is_removed_ends_the_capture(link: CaptureLink, tmp_path: 
         (left,) = tmp_path.glob(".*.part")
         left.unlink()
         assert daemon.process.wait(timeout=60) == 4
-    assert f"the file in {tmp_path} is gone" in daemon.said()
+    assert f"the file in {tmp_path} was removed" in daemon.said()
 
 
 @pytest.mark.parametrize("options", [["-C", "1MB"], ["-z"]])
@@ -307,7 +307,7 @@ def test_a_folder_that_is_moved_is_still_written_to(link: CaptureLink, tmp_path:
         folder.rename(moved)
         folder.mkdir()
         daemon.process.send_signal(signal.SIGHUP)
-        daemon.wait_said("the directory that is open stays in use")
+        daemon.wait_said("the open directory stays in use")
         link.send(10)
         assert not daemon.stop()
     assert not list(folder.iterdir()) and packets_in(*finished(moved)) == 10

@@ -198,7 +198,7 @@ def test_a_full_disk_drops_with_a_count_and_recovers(link: CaptureLink, tmp_path
     assert packets_in(*finished(small_disk), tmp_path / "moved.pcapng") == counts["written"] >= 20_000
     files = (*finished(small_disk), tmp_path / "moved.pcapng")
     assert counts["bytes"] == sum(file.stat().st_size for file in files)
-    assert daemon.said().count("No space left") == 1 and "takes packets again" in daemon.said()
+    assert daemon.said().count("No space left") == 1 and "writes succeed again" in daemon.said()
 
 
 def test_a_disk_that_is_full_from_the_start_is_waited_for(link: CaptureLink, tmp_path: Path, small_disk: Path) -> None:
@@ -245,7 +245,7 @@ def test_a_folder_that_disappears_ends_a_confined_capture(link: CaptureLink, tmp
         wait_counted(status, written=100)
         shutil.rmtree(folder)
         assert daemon.process.wait(timeout=60) == 4
-    assert f"the directory {folder} is gone" in daemon.said() and "start it again" in daemon.said()
+    assert f"the directory {folder} was removed" in daemon.said() and "start it again" in daemon.said()
     check_counts(daemon, 100, 100)  # those of the file that was removed
     with link.daemon(tmp_path, *options) as daemon:  # as a service manager does
         link.send(100)
@@ -285,7 +285,7 @@ def test_a_lost_permission_is_one_line(link: CaptureLink, tmp_path: Path) -> Non
         daemon.wait_said("Permission denied")
         wait_counted(status, received=150)
         folder.chmod(0o755)
-        daemon.wait_said("takes packets again")
+        daemon.wait_said("writes succeed again")
         link.send(100)
         assert not daemon.stop()
     counts = total(daemon.said())

@@ -77,7 +77,7 @@ def test_root_of_a_user_namespace_captures_with_one_capability(place: Path) -> N
     assert code == 0, said
     assert [shown["Uid"], shown["NoNewPrivs"], shown["Seccomp"]] == [["0"] * 4, ["1"], ["2"]]
     assert [int(shown[name][0], 16) for name in ("CapPrm", "CapEff", "CapBnd")] == [NET_RAW, NET_RAW, 0]
-    assert "stays, without root's privileges" in said
+    assert "stays root, without privileges" in said
     files = finished(place / "captured")
     assert packets_in(*files) == 2  # the datagram and its refusal
     assert {path.stat().st_uid for path in files} == {ORDINARY}

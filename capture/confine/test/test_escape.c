@@ -248,7 +248,7 @@ static void start_neighbour(void) {
     CHECK(!pipe(ready));
     neighbour = fork();
     if (!neighbour) {
-        privilege_drop_all(&identity);
+        privilege_drop(&identity, false);
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user forgets it */
         if (write(ready[1], "", 1) == 1)
             pause();
@@ -266,7 +266,7 @@ static void stop_neighbour(void) {
 /* The user is dropped in any case, unless that itself is what is to stop the try. */
 static void confine(enum part part, bool confined) {
     if (confined || part != USER)
-        privilege_drop(&identity);
+        privilege_drop(&identity, true);
     bool set_up = true;
     if (confined && (part == FILES || part == TCP || part == SCOPE))
         set_up = sandbox_files(&directory); /* alone: not because of a call that is refused */
