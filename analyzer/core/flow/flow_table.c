@@ -131,7 +131,8 @@ void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash) {
         return;
     const size_t hot = offsetof(struct tcp_stream, cold);
     prefetch_bytes(flow, offsetof(struct flow, first_frame));
-    prefetch_bytes(flow->directions, sizeof flow->directions);
+    prefetch_bytes(&flow->directions[0], offsetof(struct direction, ecn_ce));
+    prefetch_bytes(&flow->directions[1], offsetof(struct direction, ecn_ce));
     prefetch_bytes(&flow->tcp, offsetof(struct tcp_connection, streams) + hot);
     prefetch_bytes(&flow->tcp.streams[1], hot);
 }

@@ -3,7 +3,7 @@
  * endpoint returns for it, and the window that this endpoint announces.
  *
  * Positions are 64-bit offsets that do not wrap: 0 is the first byte after the SYN, or the first
- * byte seen if the capture begins later; a SYN lies at -1. snd_una and snd_nxt are those of RFC
+ * byte seen if the capture begins later; a SYN is at -1. snd_una and snd_nxt are those of RFC
  * 9293 section 3.3.1 as the capture point sees them, so snd_una may exceed snd_nxt by one if the
  * capture missed a FIN.
  *
@@ -18,6 +18,7 @@
 #include "base/range_set.h"
 #include "decode/headers.h"
 #include "sequence/tcp_blocks.h"
+#include "base/histogram.h"
 #include "tcp/unacked_segments.h"
 
 #define EVENT_NONE       UINT64_MAX /* the row of an event that was not written */
@@ -77,7 +78,14 @@ struct retransmission_record {
     uint16_t interface; /* that stored it, if a duplicate */
 };
 
-struct stall_list;
+/* The longest idle times that an RTO ended, longest first. */
+struct stall_list {
+    uint32_t count;
+    struct stall {
+        int64_t ns;
+        uint32_t from, until; /* frames */
+    } stalls[MAX_STALLS];
+};
 
 /* Loss-recovery state, allocated at the first irregular segment: counters, the sender's recovery as
  * it can be inferred, and the receiver's SACK reports. */

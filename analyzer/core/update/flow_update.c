@@ -259,16 +259,17 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     begin_segment(&seg, worker, flow, number, seen);
     seg.tcp = tcp;
     count_packet(flow, own, seen);
+    struct tcp_stream *sender = seg.sender, *receiver = seg.receiver;
     if (is_tcp) {
-        seg.sender->packets = own->packets;
-        seg.sender->segment_max = own->segment_max;
+        sender->packets = own->packets;
+        sender->segment_max = own->segment_max;
     }
     if (tcp)
         flight = track_segment(&seg);
     else if (sequence)
         flight = track_fragment(&seg, *sequence);
     else if (is_tcp)
-        flight = stream_flight(seg.sender);
+        flight = stream_flight(sender);
     if (seg.effect.mirrored)
         count_mirrored(worker->updater, seen->capture, 1);
     if (flow->drawn) {
@@ -278,7 +279,7 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
             if (bin)
                 draw_packet(bin, seen, &seg.effect);
             if (bin && is_tcp)
-                draw_stream(bin, flight, seg.receiver->window);
+                draw_stream(bin, flight, receiver->window);
             draw_acknowledgment(worker, across, seen, &seg.effect);
         }
     }

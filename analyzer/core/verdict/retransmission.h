@@ -15,7 +15,7 @@ bool classify_gap_fill(struct segment_context *seg, int64_t start, int64_t end,
  * true otherwise. `detail` is the event's, or NULL. */
 bool classify_repeated(struct segment_context *seg, int64_t start, int64_t end, const char *detail);
 
-/* Rule V4.6: [start, end) lies below the first segment of the capture. */
+/* Rule V4.6: [start, end) is below the first segment of the capture. */
 void classify_before_capture(struct segment_context *seg, int64_t start, int64_t end);
 
 /* Rules V1.2 and V1.3: `length` new bytes, or a FIN, in order, follow `idle_ns` in which the sender

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loss-recovery state of the segment's connection, allocated if a rule writes it, and the longest
+ * RTO stalls, which are evidence for the sum in rto_idle_ns: at most MAX_STALLS, each as the frames
+ * around it. */
+#include "tcp/segment.h"
+
+#include <string.h>
+
+struct tcp_recovery_state *recovery_state(const struct segment_context *seg,
+                                          struct tcp_stream *stream) {
+    if (!stream->recovery) {
+        stream->recovery = pool_alloc(seg->pool, sizeof *stream->recovery);
+        if (stream->recovery)
+            memset(stream->recovery, 0, sizeof *stream->recovery);
+    }
+    stream->counts_missing |= !stream->recovery;
+    return stream->recovery ? stream->recovery : seg->sink->spare(seg);
+}
+
+/* Returns the last frame that the sender sent at least `ns` before the current segment, 0 if its
+ * fingerprint is gone. */
+static uint32_t frame_before(const struct segment_context *seg, int64_t ns) {
+    const struct tcp_stream *stream = seg->sender;
+    uint32_t since = fingerprint_time(seg->packet->time_ns - ns);
+    for (unsigned i = 1; i <= stream->fingerprint_capacity; i++) {
+        const struct packet_fingerprint *entry =
+            &stream->fingerprints[(stream->next_fingerprint - i) &
+                                  (stream->fingerprint_capacity - 1)];
+        if (entry->frame && (int32_t)(since - entry->time) >= 0)
+            return entry->frame;
+    }
+    return 0;
+}
+
+static struct stall_list *stalls_of(const struct segment_context *seg,
+                                    struct tcp_recovery_state *recovery) {
+    if (!recovery->stalls && recovery != seg->sink->spare(seg)) {
+        recovery->stalls = pool_alloc(seg->pool, sizeof *recovery->stalls);
+        if (recovery->stalls)
+            memset(recovery->stalls, 0, sizeof *recovery->stalls);
+    }
+    return recovery->stalls;
+}
+
+void record_stall(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                  int64_t ns, uint32_t from) {
+    recovery->rto_idle_ns = add_ns(recovery->rto_idle_ns, max64(ns, 0));
+    struct stall_list *list = stalls_of(seg, recovery);
+    struct stall stall = {ns, from ? from : frame_before(seg, ns), seg->frame};
+    if (!list || !stall.from || !stall.until)
+        return;
+    uint32_t at = list->count;
+    while (at && list->stalls[at - 1].ns < ns)
+        at--;
+    if (at == MAX_STALLS)
+        return;
+    list->count += list->count < MAX_STALLS;
+    memmove(&list->stalls[at + 1], &list->stalls[at],
+            (list->count - 1 - at) * sizeof *list->stalls);
+    list->stalls[at] = stall;
+}
