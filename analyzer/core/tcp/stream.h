@@ -18,7 +18,6 @@
 #include "base/range_set.h"
 #include "decode/headers.h"
 #include "sequence/tcp_blocks.h"
-#include "base/histogram.h"
 #include "tcp/unacked_segments.h"
 
 #define EVENT_NONE       UINT64_MAX /* the row of an event that was not written */
