@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from wiretale.reports.html.experiment_data import Outcome, Point, alone, longest, mix_counts, mix_points, points
-from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, plot
+from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, plot, scatter
 
 Row = dict[str, Any]
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, RED, "#00857c", "#b0478e", "#7a6a00", "#4a5a6a")
@@ -103,105 +103,79 @@ def error_bars(trials: Sequence[Sequence[float]]) -> Row:
 def mean_line(name: str, line: Sequence[Point], number: int, hover: str) -> Row:
     """Returns means with the range of their trials."""
     color = COLORS[number % len(COLORS)]
-    return {
-        "type": "scatter",
-        "name": name,
-        "legendgroup": name,
-        "mode": "lines+markers",
-        "x": [point.x for point in line],
-        "y": [point.mean for point in line],
-        "error_y": {**error_bars([point.values for point in line]), "width": 4},
-        "line": {"color": color, "width": 2},
-        "marker": {"color": color, "size": 7, "symbol": SYMBOLS[number % len(SYMBOLS)]},
-        "customdata": [[min(p.values), max(p.values), len(p.values)] for p in line],
-        "hovertemplate": f"{name}<br>{hover}<br>mean %{{y:.4g}}, %{{customdata[0]:.4g}} to %{{customdata[1]:.4g}} "
-        "in %{customdata[2]} trials<extra></extra>",
-    }
+    spread = "mean %{y:.4g}, %{customdata[0]:.4g} to %{customdata[1]:.4g} in %{customdata[2]} trials"
+    return scatter(
+        name,
+        [point.x for point in line],
+        [point.mean for point in line],
+        f"{name}<br>{hover}<br>{spread}",
+        legendgroup=name,
+        mode="lines+markers",
+        error_y={**error_bars([point.values for point in line]), "width": 4},
+        line={"color": color, "width": 2},
+        marker={"color": color, "size": 7, "symbol": SYMBOLS[number % len(SYMBOLS)]},
+        customdata=[[min(p.values), max(p.values), len(p.values)] for p in line],
+    )
 
 
 def trial_line(name: str, trial: int, pairs: Sequence[tuple[float, float]], number: int, hover: str) -> Row:
     """Returns a trial: faint points, which the page can also show as a line."""
-    color = COLORS[number % len(COLORS)]
-    return {
-        "type": "scatter",
-        "name": f"{name}, trial {trial}",
-        "legendgroup": name,
-        "showlegend": False,
-        "mode": "markers",
-        "meta": "trial",
-        "opacity": 0.45,
-        "x": [x for x, _ in pairs],
-        "y": [value for _, value in pairs],
-        "line": {"color": color, "width": 1, "dash": DASHES[(trial - 1) % len(DASHES)]},
-        "marker": {"color": color, "size": 5},
-        "hovertemplate": f"{name}, trial {trial}<br>{hover}, %{{y:.4g}}<extra></extra>",
-    }
+    color, title = COLORS[number % len(COLORS)], f"{name}, trial {trial}"
+    x, y = zip(*pairs, strict=True)
+    look = {"legendgroup": name, "showlegend": False, "mode": "markers", "meta": "trial", "opacity": 0.45}
+    line = {"color": color, "width": 1, "dash": DASHES[(trial - 1) % len(DASHES)]}
+    return scatter(
+        title, x, y, f"{title}<br>{hover}, %{{y:.4g}}", line=line, marker={"color": color, "size": 5}, **look
+    )
 
 
-def trial_numbers(line: Sequence[Point]) -> list[int]:
-    """Returns the trials of any of the points."""
-    return sorted({trial for point in line for trial, _ in point.trials})
-
-
-def trial_lines(name: str, line: Sequence[Point], number: int, hover: str) -> Iterator[Row]:
-    """Yields each trial of a line."""
-    for trial in trial_numbers(line):
-        pairs = [(point.x, dict(point.trials)[trial]) for point in line if trial in dict(point.trials)]
+def trial_lines(
+    name: str, line: Sequence[Point], number: int, hover: str, times: Sequence[Point] | None = None
+) -> Iterator[Row]:
+    """Yields each trial of a line; x is its elapsed time if `times` is given. None if each point has one trial."""
+    if all(len(point.trials) < 2 for point in line):
+        return
+    for trial in sorted({trial for point in line for trial, _ in point.trials}):
+        both = [
+            (point.x, dict(point.trials), dict(time.trials)) for point, time in zip(line, times or line, strict=True)
+        ]
+        pairs = [(own[trial] if times else x, values[trial]) for x, values, own in both if trial in values]
         yield trial_line(name, trial, pairs, number, hover)
-
-
-def time_trials(name: str, times: Sequence[Point], rates: Sequence[Point], number: int) -> Iterator[Row]:
-    """Yields each trial against its elapsed time, in the order of its block sizes."""
-    for trial in trial_numbers(times):
-        both = [(dict(time.trials), dict(rate.trials)) for time, rate in zip(times, rates, strict=True)]
-        pairs = [(time[trial], rate[trial]) for time, rate in both if trial in time]
-        yield trial_line(name, trial, pairs, number, "%{x:.4g} s")
 
 
 def trial_choices(data: Sequence[Row]) -> list[Row]:
     """Returns the views of a figure: means, or a line for each trial; none if each point has one trial."""
-    trials = [trace.get("meta") == "trial" for trace in data]
-    if not any(trials):
+    if not any(trace.get("meta") == "trial" for trace in data):
         return []
-    means = ["error_y" in trace for trace in data]
-    shown = [trace.get("visible", True) for trace in data]
-    per_trial = {
-        "visible": [False if mean else one for mean, one in zip(means, shown, strict=True)],
-        "showlegend": [trial or trace.get("showlegend", True) for trial, trace in zip(trials, data, strict=True)],
-        "mode": ["lines+markers" if trial else trace["mode"] for trial, trace in zip(trials, data, strict=True)],
-        "opacity": [1.0 for _ in data],
-    }
-    averaged = {
-        "visible": shown,
-        "showlegend": [trace.get("showlegend", True) for trace in data],
-        "mode": [trace["mode"] for trace in data],
-        "opacity": [trace.get("opacity", 1.0) for trace in data],
-    }
-    return [{"label": "averaged", "traces": averaged}, {"label": "per trial", "traces": per_trial}]
+    averaged, per_trial = [], []
+    for trace in data:
+        usual = {"visible": True, "showlegend": True, "opacity": 1.0, **trace}
+        look = {name: usual[name] for name in ("visible", "showlegend", "mode", "opacity")}
+        averaged.append(look)
+        if trace.get("meta") == "trial":
+            look = {**look, "showlegend": True, "mode": "lines+markers"}
+        per_trial.append({**look, "visible": "error_y" not in trace, "opacity": 1.0})
+    return [
+        {"label": label, "traces": {name: [look[name] for look in looks] for name in looks[0]}}
+        for label, looks in (("averaged", averaged), ("per trial", per_trial))
+    ]
 
 
-def published_line(line: Row, number: int, hover: str, shown: bool | str = True) -> Row:
+def published_line(line: Row, number: int, hover: str) -> Row:
     """Returns a published line, labelled so."""
     color = PUBLISHED_COLORS[number % len(PUBLISHED_COLORS)]
-    return {
-        "type": "scatter",
-        "name": f"{line['name']} (published)",
-        "mode": "lines+markers" if len(line["x"]) > 1 else "markers",
-        "visible": shown,
-        "x": line["x"],
-        "y": line["y"],
-        "line": {"color": color, "width": 1.5, "dash": "dot"},
-        "marker": {"color": color, "size": 8, "symbol": f"{SYMBOLS[number % 4]}-open", "line": {"width": 1.5}},
-        "hovertemplate": f"{line['name']}, published<br>{hover}, %{{y:.4g}}<extra></extra>",
-    }
+    text = f"{line['name']}, published<br>{hover}, %{{y:.4g}}"
+    mode = "lines+markers" if len(line["x"]) > 1 else "markers"
+    marker = {"color": color, "size": 8, "symbol": f"{SYMBOLS[number % 4]}-open", "line": {"width": 1.5}}
+    look = {"line": {"color": color, "width": 1.5, "dash": "dot"}, "marker": marker}
+    return scatter(f"{line['name']} (published)", line["x"], line["y"], text, mode=mode, **look)
 
 
 def line_traces(lines: dict[str, list[Point]], hover: str) -> Iterator[Row]:
     """Yields means and trials of every line."""
     for number, (name, line) in enumerate(lines.items()):
         yield mean_line(name, line, number, hover)
-        if any(len(point.trials) > 1 for point in line):
-            yield from trial_lines(name, line, number, hover)
+        yield from trial_lines(name, line, number, hover)
 
 
 def against_size(
@@ -255,8 +229,7 @@ def throughput_by_time(outcome: Outcome) -> Iterator[Figure]:
     )
     for number, (name, line) in enumerate(times.items()):
         figure.data.append(time_line(name, line, rates[name], number))
-        if any(len(point.trials) > 1 for point in line):
-            figure.data += time_trials(name, line, rates[name], number)
+        figure.data += trial_lines(name, rates[name], number, "%{x:.4g} s", line)
     figure.layout = {
         "xaxis": log_axis("elapsed, s", [row["elapsed_s"] for row in rows]),
         "yaxis": log_axis("throughput, Mbit/s", [row["throughput_mbit_s"] for row in rows]),
@@ -298,11 +271,9 @@ def received_by_offered(outcome: Outcome) -> Iterator[Figure]:
         f"{SPREAD} On the grey line everything arrives.{published_note(outcome, published)}",
     )
     most = max(point.x for line in lines.values() for point in line)
+    line = {"color": GREY, "width": 1}
     figure.data = [
-        {
-            **{"type": "scatter", "name": "everything arrives", "mode": "lines", "x": [0, most], "y": [0, most]},
-            **{"line": {"color": GREY, "width": 1}, "hoverinfo": "skip"},
-        },
+        scatter("everything arrives", [0, most], [0, most], "", mode="lines", line=line, hoverinfo="skip"),
         *line_traces(lines, hover),
         *(published_line(one, number, hover) for number, one in enumerate(published)),
     ]
@@ -431,17 +402,10 @@ def time_note(one: Row) -> str:
 
 def over_time(name: str, times: list[float], values: Sequence[float | None], color: str, y_axis: str) -> Row:
     """Returns a line with a step for each bin."""
-    return {
-        "type": "scatter",
-        "name": name,
-        "mode": "lines",
-        "x": times,
-        "y": [*values, values[-1]],  # up to the end of the last bin
-        "yaxis": y_axis,
-        "line": {"color": color, "width": 1.5, "shape": "hv"},
-        "hovertemplate": "%{y:.4g}",
-        "connectgaps": False,
-    }
+    line = {"color": color, "width": 1.5, "shape": "hv"}
+    closed = [*values, values[-1]]  # up to the end of the last bin
+    look = {"hovertemplate": "%{y:.4g}", "connectgaps": False}
+    return {**scatter(name, times, closed, "", mode="lines", yaxis=y_axis, line=line), **look}
 
 
 FIGURES = (

@@ -7,6 +7,7 @@ The figure of a flow has no data: the page fills in the points that are in view.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,11 @@ def plot(traces: list[dict[str, Any]], **layout: Any) -> dict[str, Any]:
     from plotly import graph_objects as go
 
     return dict(json.loads(go.Figure(traces, {**LAYOUT, **layout}, skip_invalid=False).to_json()))
+
+
+def scatter(name: str, x: Sequence[Any], y: Sequence[Any], hover: str, **more: Any) -> dict[str, Any]:
+    """Returns a line or points."""
+    return {"type": "scatter", "name": name, "x": x, "y": y, "hovertemplate": hover + "<extra></extra>", **more}
 
 
 def axis_key(number: int) -> str:
@@ -122,20 +128,10 @@ TRACES = (
 
 def trace_data(trace: Trace, axis: int) -> dict[str, Any]:
     """Returns a trace without points."""
-    return {
-        "type": "scatter",
-        "name": trace.name,
-        "mode": trace.mode,
-        "visible": trace.shown,
-        "x": [],
-        "y": [],
-        "line": {"color": trace.color, "shape": trace.shape, "dash": trace.dash, "width": 1.5},
-        "marker": {"color": trace.color, "symbol": trace.symbol, "size": trace.size},
-        "hovertemplate": trace.hover + "<extra></extra>",
-        "yaxis": axis_key(axis),
-        "meta": trace.key,
-        "connectgaps": False,
-    }
+    line = {"color": trace.color, "shape": trace.shape, "dash": trace.dash, "width": 1.5}
+    marker = {"color": trace.color, "symbol": trace.symbol, "size": trace.size}
+    look = {"mode": trace.mode, "visible": trace.shown, "line": line, "marker": marker, "connectgaps": False}
+    return scatter(trace.name, [], [], trace.hover, yaxis=axis_key(axis), meta=trace.key, **look)
 
 
 def flow_figure() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wiretale.reports.html import offline_page
-from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, axis_key, panel_axes, plot
+from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, axis_key, panel_axes, plot, scatter
 from wiretale.reports.terminal.lab import FIGURES, shown
 
 Bins = dict[str, list[Any]]  # columns over time, as traffic/lab/flow.py measures them
@@ -53,16 +53,7 @@ FEW = 6  # packets; Plotly chooses whole ticks above this
 
 def line_trace(name: str, x: list[Any], y: list[Any], panel: int, hover: str, **line: Any) -> dict[str, Any]:
     """Returns a line of a panel."""
-    return {
-        "type": "scatter",
-        "name": name,
-        "x": x,
-        "y": y,
-        "mode": "lines",
-        "line": {"width": 1.5, **line},
-        "hovertemplate": hover + "<extra></extra>",
-        "yaxis": axis_key(panel + 1),
-    }
+    return scatter(name, x, y, hover, mode="lines", line={"width": 1.5, **line}, yaxis=axis_key(panel + 1))
 
 
 def published_lines(published: dict[str, Any], last: float) -> Iterator[dict[str, Any]]:
