@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parsers of the values in a plan, and tables that report the position of a wrong one."""
+"""Parsers of the values in plans and profiles, and tables that report the position of a wrong value."""
 
 from __future__ import annotations
 
@@ -70,9 +70,31 @@ def whole(least: int, most: int) -> Callable[[object], int]:
     return parse
 
 
+def plain(least: int, most: int) -> Callable[[object], int]:
+    """Returns a parser of integers within bounds, without text such as "10k"."""
+
+    def parse(value: object) -> int:
+        if type(value) is not int or not least <= value <= most:
+            raise ValueError(f"expected a whole number from {least} to {most}")
+        return value
+
+    return parse
+
+
+def real(least: float, most: float) -> Callable[[object], float]:
+    """Returns a parser of finite numbers within bounds."""
+
+    def parse(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+            raise ValueError(f"expected a number from {least:g} to {most:g}")
+        return value
+
+    return parse
+
+
 def port(value: object) -> int:
     """Returns a port."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= PORT_MOST:
+    if type(value) is not int or not 1 <= value <= PORT_MOST:
         raise ValueError(f"expected 1 to {PORT_MOST}")
     return value
 

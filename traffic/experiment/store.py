@@ -25,7 +25,7 @@ NAMED_MOST = 3
 def write_json(path: Path, data: dict[str, Any]) -> None:
     """Writes a file that appears whole or not at all."""
     with output_file(path) as out:
-        out.write(json.dumps(data, indent=1, allow_nan=False).encode() + b"\n")
+        out.write(json.dumps(data, indent=2, allow_nan=False).encode() + b"\n")
 
 
 def read_json(path: Path, schema: str) -> dict[str, Any]:

@@ -14,17 +14,16 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.resources import files
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import InputError, UsageError
 from wiretale.analyzer.units import one_of, parse_bit_rate, split_number
+from wiretale.traffic.experiment import plan_value as read
+from wiretale.traffic.experiment.plan_value import PlanTable
 
-MEMBERS = {"description", "mtu", "card", "seed", "both", "forward", "reverse", "sysctl", "scenario", "published"}
 CARD_LEAST, CARD_MOST = 1000, 10**15  # bit/s
 SETTING = re.compile(r"[a-z][a-z-]*")
 SYSCTL = re.compile(r"net\.[a-z0-9_.]+")
@@ -68,25 +67,17 @@ def profile_names() -> list[str]:
     return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
-def table_of(content: dict[str, Any], name: str, where: str) -> dict[str, Any]:
-    """Returns a table of the file; empty if it is missing."""
-    table = content.get(name, {})
-    if not isinstance(table, dict):
-        raise UsageError(f"{where}: {name}: expected a table")
-    return table
-
-
-def setting_text(value: Any, name: str, where: str) -> str:
+def setting_text(value: Any) -> str:
     """Returns the value of a setting as an argument of wiretale-link."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ",".join(setting_text(part, name, where) for part in value)
+        return ",".join(map(setting_text, value))
     text = str(value)
     if split_number(text):  # "10 Mbit": blanks separate settings
         text = re.sub(r"\s", "", text)
     if not isinstance(value, (str, int, float)) or not text or re.search(r"\s", text):
-        raise UsageError(f"{where}: {name} = {value!r}: expected a number or a text without blanks")
+        raise ValueError("expected a number or a text without blanks")
     return text
 
 
@@ -99,110 +90,85 @@ def check_readable(path: Path, where: str) -> None:
         raise InputError(f"{where}: {path}: {error.strerror}") from None
 
 
-def settings(content: dict[str, Any], direction: str, where: str, folder: Path | None) -> str:
+def settings(table: PlanTable, both: dict[str, Any], folder: Path | None) -> str:
     """Returns the settings of a direction: those of both directions, then its own."""
+    table.data = {**both, **table.data}
     parts = []
-    for name, value in {**table_of(content, "both", where), **table_of(content, direction, where)}.items():
-        key = name.replace("_", "-")
+    for name in list(table.data):
+        key, text = name.replace("_", "-"), table.need(name, setting_text)
         if not SETTING.fullmatch(key):
-            raise UsageError(f"{where}: {name!r}: expected a setting of wiretale-link")
-        text = setting_text(value, name, where)
+            raise table.error(name, "expected a setting of wiretale-link")
         if key == "trace" and folder:
-            text = setting_text(str(folder / text), name, where)
-            check_readable(Path(text), f"{where}: {name}")
+            text = setting_text(str(folder / text))
+            check_readable(Path(text), f"{table.file}: {name}")
         parts.append(f"{key}={text}")
     return " ".join(parts)
 
 
-def whole_number(content: dict[str, Any], name: str, least: int, most: int, default: int, where: str) -> int:
-    """Returns a whole number within bounds."""
-    value = content.get(name, default)
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise UsageError(f"{where}: {name} = {value!r}: expected a whole number from {least} to {most}")
-    return value
-
-
-def read_card(content: dict[str, Any], where: str) -> str:
+def card_speed(value: object) -> str:
     """Returns the speed of the network cards of the hosts."""
-    card = content.get("card", "")
-    rate = parse_bit_rate(card) if isinstance(card, str) and card else None
-    if card and not (rate and CARD_LEAST <= rate <= CARD_MOST):
-        raise UsageError(f"{where}: card = {card!r}: expected a speed, such as 100Mbit")
-    return f"{int(rate)}bit" if rate else ""
+    if value == "":
+        return ""
+    rate = parse_bit_rate(value) if isinstance(value, str) else None
+    if not rate or not CARD_LEAST <= rate <= CARD_MOST:
+        raise ValueError("expected a speed, such as 100Mbit")
+    return f"{int(rate)}bit"
 
 
-def read_sysctl(content: dict[str, Any], where: str) -> dict[str, str]:
+def kernel_value(value: object) -> str:
+    """Returns a kernel setting of both hosts."""
+    if not SYSCTL_VALUE.fullmatch(str(value)):
+        raise ValueError("expected a value of a kernel setting")
+    return str(value)
+
+
+def read_sysctl(table: PlanTable) -> dict[str, str]:
     """Returns the kernel settings of both hosts, which must be settings of a network namespace."""
-    chosen = {}
-    for name, value in table_of(content, "sysctl", where).items():
-        if not SYSCTL.fullmatch(name) or ".." in name or not SYSCTL_VALUE.fullmatch(str(value)):
-            raise UsageError(f"{where}: sysctl {name!r} = {value!r}: expected a setting below net.")
-        chosen[name] = str(value)
-    return chosen
+    for name in table.data:
+        if not SYSCTL.fullmatch(name) or ".." in name:
+            raise table.error(name, "expected a setting below net.")
+    return {name: table.need(name, kernel_value) for name in list(table.data)}
 
 
-# Members of a scenario: the expected value in words, and as a test.
-SCENARIO: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "study": ("a text", lambda value: isinstance(value, str)),
-    "row": ("a whole number", lambda value: type(value) is int),
-    "case": ("a text", lambda value: isinstance(value, str)),
-    "protocol": ('"udp" or "tcp"', lambda value: value in ("udp", "tcp")),
-    "packet_bytes": ("a whole number from 84 to 65535", lambda value: type(value) is int and 84 <= value <= 65535),
-    "rate_bps": ("a number from 1 to 1e11", lambda value: type(value) in (int, float) and 1 <= value <= 1e11),
-    "seconds": ("a number up to 3600", lambda value: type(value) in (int, float) and 0 < value <= 3600),
-    "count": ("a whole number from 1", lambda value: type(value) is int and 1 <= value <= 10**9),
-}
-
-OPTIONAL = {"count"}
-
-
-def read_scenario(content: dict[str, Any], where: str) -> Scenario | None:
+def read_scenario(table: PlanTable) -> Scenario | None:
     """Returns the scenario, or None if the profile has none."""
-    table = table_of(content, "scenario", where)
-    if not table:
+    if not table.data:
         return None
-    for name, (expected, is_right) in SCENARIO.items():
-        if name in table and not is_right(table[name]):
-            raise UsageError(f"{where}: scenario: {name} = {table[name]!r}: expected {expected}")
-    for name in table:
-        if name not in SCENARIO:
-            raise UsageError(f"{where}: scenario: {name!r}: expected {one_of(SCENARIO)}")
-    missing = [name for name in SCENARIO if name not in table and name not in OPTIONAL]
-    if missing:
-        raise UsageError(f"{where}: scenario: {', '.join(missing)}: missing")
-    return Scenario(**table)
-
-
-def read_published(content: dict[str, Any], where: str) -> dict[str, float]:
-    """Returns the published figures."""
-    table = table_of(content, "published", where)
-    for name, value in table.items():
-        if type(value) not in (int, float) or not isfinite(value):
-            raise UsageError(f"{where}: published: {name} = {value!r}: expected a number")
-    return table
+    scenario = Scenario(
+        study=table.need("study", read.text),
+        row=table.need("row", read.plain(0, 10**9)),
+        case=table.need("case", read.text),
+        protocol=table.need("protocol", read.word("udp", "tcp")),
+        packet_bytes=table.need("packet_bytes", read.plain(84, 65_535)),
+        rate_bps=table.need("rate_bps", read.real(1, 1e11)),
+        seconds=table.need("seconds", read.real(1e-9, 3600)),
+        count=table.take("count", read.plain(1, 10**9), None),
+    )
+    table.end()
+    return scenario
 
 
 def make_profile(name: str, text: str, where: str, folder: Path | None = None) -> Profile:
     """Returns the profile in a text. UsageError, with the file, if it is invalid."""
     try:
-        content = tomllib.loads(text)
+        top = PlanTable(where, "top", tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{where}: expected TOML: {error}") from None
-    unknown = sorted(set(content) - MEMBERS)
-    if unknown:
-        raise UsageError(f"{where}: {unknown[0]!r}: expected {one_of(sorted(MEMBERS))}")
-    return Profile(
+    both, published = top.table("both").data, top.table("published")
+    profile = Profile(
         name=name,
-        description=str(content.get("description", "")),
-        mtu=whole_number(content, "mtu", MTU_LEAST, MTU_MOST, 1500, where),
-        card=read_card(content, where),
-        seed=whole_number(content, "seed", 0, 2**63 - 1, 1, where),
-        forward=settings(content, "forward", where, folder),
-        reverse=settings(content, "reverse", where, folder),
-        sysctl=read_sysctl(content, where),
-        scenario=read_scenario(content, where),
-        published=read_published(content, where),
+        description=top.take("description", str, ""),
+        mtu=top.take("mtu", read.plain(MTU_LEAST, MTU_MOST), 1500),
+        card=top.take("card", card_speed, ""),
+        seed=top.take("seed", read.plain(0, 2**63 - 1), 1),
+        forward=settings(top.table("forward"), both, folder),
+        reverse=settings(top.table("reverse"), both, folder),
+        sysctl=read_sysctl(top.table("sysctl")),
+        scenario=read_scenario(top.table("scenario")),
+        published={name: published.need(name, read.real(-1e18, 1e18)) for name in list(published.data)},
     )
+    top.end()
+    return profile
 
 
 def load_profile(name: str) -> Profile:

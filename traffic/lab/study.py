@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.units import plural
-from wiretale.reports.export.destination import output_file
+from wiretale.traffic.experiment.store import write_json
 from wiretale.traffic.lab.flow import FlowMeasures, measure_flow
 from wiretale.traffic.lab.profile import Profile
 from wiretale.traffic.lab.scenario import block_bytes, interval_ns, run_scenario
@@ -112,9 +111,3 @@ def run_row(profile: Profile, folder: Path, note: Callable[[str], None]) -> tupl
         note(f"{profile.name} is run again: {found[0]}")
     write_json(folder / "result.json", row)
     return row, measures
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Writes an object with indentation."""
-    with output_file(path) as out:
-        out.write(json.dumps(content, indent=2, allow_nan=False).encode() + b"\n")

@@ -78,7 +78,6 @@ def add_reading(parser: Parser) -> None:
 
 
 def add_command(commands: Commands) -> None:
-    """Adds the command and its options."""
     parser = commands.add_parser("analyze", usage="wiretale analyze FILE... [options]", description=DESCRIPTION)
     parser.describe(EXAMPLES)
     option(parser, "files", "FILE", FILE_HELP, nargs="+")
@@ -240,7 +239,6 @@ def read(arguments: argparse.Namespace, keep_packets: bool) -> Trace:
 
 
 def analyze(arguments: argparse.Namespace) -> int:
-    """Runs the command."""
     check_arguments(arguments)
     check_outputs(arguments)
     trace = read(arguments, needs_packets(arguments))

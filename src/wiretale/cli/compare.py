@@ -35,7 +35,6 @@ DAMAGED = 3
 
 
 def add_command(commands: Commands) -> None:
-    """Adds the command and its options."""
     parser = commands.add_parser("compare", usage=USAGE, description=DESCRIPTION).describe(EXAMPLES)
     text = "captures or directories of captures, in path order; one: the tracer's"
     option(parser, "captures", "CAPTURE", text, nargs="+")
@@ -108,7 +107,6 @@ def check_outputs(arguments: argparse.Namespace) -> None:
 
 
 def compare(arguments: argparse.Namespace) -> int:
-    """Runs the command."""
     from wiretale.analyzer.compare.comparison import compare_captures
     from wiretale.analyzer.errors import UsageError
 

@@ -39,7 +39,6 @@ FAILED, DAMAGED = 1, 3
 
 
 def add_command(commands: Commands) -> None:
-    """Adds the command and its options."""
     parser = commands.add_parser("diff", usage="wiretale diff A B [options]", description=DESCRIPTION)
     parser.describe(EXAMPLES, (0, 1, 2, 3, 4, 130, 143), NOTES)
     option(parser, "before", "A", "the run that changes are measured from")
@@ -53,7 +52,6 @@ def add_command(commands: Commands) -> None:
 
 
 def diff(arguments: argparse.Namespace) -> int:
-    """Runs the command."""
     from wiretale.analyzer.diff.difference import diff_runs
     from wiretale.analyzer.diff.fail_condition import parse_condition
     from wiretale.analyzer.diff.run import load_run

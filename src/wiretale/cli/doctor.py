@@ -277,7 +277,6 @@ CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (
 
 
 def add_command(commands: Commands) -> None:
-    """Adds the command and its options."""
     parser = commands.add_parser("doctor", usage="wiretale doctor [--json]", description=DESCRIPTION)
     parser.describe(EXAMPLES, (0, 2, 5), meanings={5: "a required library, program or package is missing"})
     add_json(parser)
@@ -285,7 +284,6 @@ def add_command(commands: Commands) -> None:
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Runs the command."""
     from wiretale.analyzer.printable import printable
 
     checks = [check for run in CHECKS for check in run()]

@@ -95,7 +95,6 @@ def endpoint(text: str) -> Endpoint:
 
 
 def add_command(commands: Commands) -> None:
-    """Adds the command, its actions and their options."""
     parser = commands.add_parser("experiment", usage=USAGE, description=DESCRIPTION)
     parser.describe(EXAMPLES, RUN_EXIT_CODES, meanings=RUN_EXIT_TEXTS)
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, prog="wiretale experiment")

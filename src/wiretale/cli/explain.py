@@ -33,7 +33,6 @@ wiretale explain --code bufferbloat
 
 
 def add_command(commands: Commands) -> None:
-    """Adds the command and its options."""
     parser = commands.add_parser("explain", usage=USAGE, description=DESCRIPTION).describe(EXAMPLES)
     option(parser, "files", "FILE", FILE_HELP, nargs="*")
     add_reading(parser)
@@ -90,7 +89,6 @@ def show_trace(trace: Trace, arguments: argparse.Namespace, link: int | None) ->
 
 
 def explain(arguments: argparse.Namespace) -> int:
-    """Runs the command."""
     check_arguments(arguments)
     if arguments.code:
         from wiretale.analyzer.findings.registry import page_of

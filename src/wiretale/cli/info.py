@@ -26,7 +26,6 @@ wiretale info captures/ --json | jq '.interfaces[].dropped_kernel'
 
 
 def add_command(commands: Commands) -> None:
-    """Adds the command and its options."""
     parser = commands.add_parser("info", usage="wiretale info FILE... [--json]", description=DESCRIPTION)
     parser.describe(EXAMPLES)
     option(parser, "files", "FILE", FILE_HELP, nargs="+")
@@ -35,7 +34,6 @@ def add_command(commands: Commands) -> None:
 
 
 def info(arguments: argparse.Namespace) -> int:
-    """Runs the command."""
     from wiretale.analyzer.trace import analyze
 
     trace = analyze(*arguments.files, interfaces_only=True)

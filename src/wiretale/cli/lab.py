@@ -77,7 +77,6 @@ def add_name(parser: Parser, text: str) -> None:
 
 
 def add_command(commands: Commands) -> None:
-    """Adds the command, its actions and their options."""
     parser = commands.add_parser("lab", usage="wiretale lab ACTION [options]", description=DESCRIPTION)
     parser.describe(EXAMPLES, EXIT_CODES, NOTES)
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, prog="wiretale lab")

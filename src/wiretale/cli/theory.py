@@ -33,7 +33,6 @@ TCP_OPTIONS_HELP = "bytes of options in each TCP header; timestamps take 12 (def
 
 
 def add_command(commands: Commands) -> None:
-    """Adds the command and its options."""
     parser = commands.add_parser("theory", usage="wiretale theory --link RATE [options]", description=DESCRIPTION)
     parser.describe(EXAMPLES, (0, 2, 4))
     option(parser, "--link", "RATE", "rate of the link in bit/s: 100M, 1G, 2.5Gbit", required=True)
@@ -49,7 +48,6 @@ def add_command(commands: Commands) -> None:
 
 
 def show_theory(arguments: argparse.Namespace) -> int:
-    """Runs the command."""
     from wiretale.analyzer import theory
     from wiretale.analyzer.units import parse_rate, parse_size
     from wiretale.reports.export.theory import theory_object

@@ -40,7 +40,6 @@ LISTED = 5
 
 
 def add_command(commands: Commands) -> None:
-    """Adds the command and its options."""
     usage = "wiretale verify FILE... [--json] [--differences N]"
     parser = commands.add_parser("verify", usage=usage, description=DESCRIPTION)
     parser.describe(EXAMPLES, (0, 2, 3, 4, 5, 130, 143), NOTES, EXIT_TEXTS)
@@ -137,7 +136,6 @@ def verify_file(path: str, dissector: Dissector, wireshark: str, arguments: argp
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Runs the command."""
     from wiretale.analyzer.verify.tshark import Dissector
 
     paths = lasting_paths(arguments.files)
