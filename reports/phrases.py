@@ -6,6 +6,7 @@ from __future__ import annotations
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
+from wiretale.analyzer.compare.loss_location import PLACES
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_share
 
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from wiretale.analyzer.compare.capture_point import CapturePoint
     from wiretale.analyzer.compare.clock_offset import Clock
+    from wiretale.analyzer.compare.loss_location import Ledger
+    from wiretale.analyzer.compare.one_way_delay import Delay
     from wiretale.analyzer.trace import Trace
 
 
@@ -119,6 +123,41 @@ def cost_text(row: dict[str, Any]) -> str:
     if unit == "percent":
         return show_share(cost, 100)
     return plural(round(cost), unit.removesuffix("s"))
+
+
+def point_duration(point: CapturePoint) -> str:
+    """Returns the time from the first to the last packet of a capture point."""
+    if point.first_ns is None or point.last_ns is None:
+        return UNKNOWN
+    return show_duration(point.last_ns - point.first_ns)
+
+
+def ledger_rows(ledger: Ledger) -> list[list[str]]:
+    """Returns name, count, seen, missed and share of each stage, then of each place of loss."""
+    rows = []
+    for stage in ledger.stages:
+        missed = show_count(stage.missed) if stage.missed else ""
+        counts = [show_count(stage.had), show_count(stage.seen), missed]
+        rows.append([stage_name(stage.role), *counts, show_share(stage.had, ledger.sent)])
+    for place, count in ledger.lost.items():
+        name = f"lost {PLACES[place]}".replace("lost never", "never")
+        rows.append([name, show_count(count), "", "", show_share(count, ledger.sent)])
+    return rows
+
+
+def ledger_notes(ledger: Ledger) -> list[str]:
+    """Returns the lines below a ledger."""
+    copies = [f"{plural(ledger.copies, 'copy', 'copies')} more, made by the network"] if ledger.copies else []
+    incomplete = plural(ledger.incomplete, "lost datagram")
+    partial = [f"{incomplete} of which some fragments arrived"] if ledger.incomplete else []
+    return [*copies, *partial, *ledger.notes]
+
+
+def delay_row(delay: Delay) -> list[str]:
+    """Returns the row of the one-way delays of a hop."""
+    shown = (delay_text(delay.summary[name]) for name in ("min", "median", "p90", "p99", "max", "jitter"))
+    error = f"±{delay_text(delay.error_ns)}" if delay.absolute else "above the minimum"
+    return [f"{delay.start} → {delay.end}", show_count(delay.summary["packets"]), *shown, error]
 
 
 def stage_name(role: str) -> str:

@@ -9,36 +9,17 @@ from typing import TYPE_CHECKING, Any
 from wiretale.analyzer.compare.answers import answers
 from wiretale.analyzer.compare.loss_location import PLACES
 from wiretale.analyzer.compare.packet_tables import losses_by_time, lost_packets
-from wiretale.analyzer.units import UNKNOWN, show_count, show_duration, show_share
+from wiretale.analyzer.units import show_share
 from wiretale.reports.html import offline_page
 from wiretale.reports.html.compare_figures import delays_over_time, distribution, losses_over_time, sankey
-from wiretale.reports.phrases import ASSUMPTION, clock_line, delay_text, stage_name
+from wiretale.reports.phrases import ASSUMPTION, clock_line, delay_row, ledger_notes, ledger_rows, point_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.compare.comparison import Comparison
-    from wiretale.analyzer.compare.loss_location import Ledger
 
 DIAGRAMS_MOST = 8
 LOST_MOST = 500
 FLOWS_MOST = 50
-
-
-def ledger_rows(ledger: Ledger) -> list[tuple[str, str, str, str, str]]:
-    """Returns the table of a ledger: name, count, seen, missed, share."""
-    rows = [
-        (
-            stage_name(stage.role),
-            show_count(stage.had),
-            show_count(stage.seen),
-            show_count(stage.missed) if stage.missed else "",
-            show_share(stage.had, ledger.sent),
-        )
-        for stage in ledger.stages
-    ]
-    for place, count in ledger.lost.items():
-        name = f"lost {PLACES[place]}".replace("lost never", "never")
-        rows.append((name, show_count(count), "", "", show_share(count, ledger.sent)))
-    return rows
 
 
 def first_time(comparison: Comparison) -> int:
@@ -64,20 +45,6 @@ def figures(comparison: Comparison) -> dict[str, Any]:
     if lost:
         found["losses"] = losses_over_time(lost, base_ns)
     return found
-
-
-def delay_rows(comparison: Comparison) -> list[list[str]]:
-    """Returns the table of delays."""
-    names = ("min", "median", "p90", "p99", "max", "jitter")
-    return [
-        [
-            f"{delay.start} → {delay.end}",
-            show_count(delay.summary["packets"]),
-            *(delay_text(delay.summary[name]) for name in names),
-            f"±{delay_text(delay.error_ns)}" if delay.absolute else "above the minimum",
-        ]
-        for delay in comparison.delays
-    ]
 
 
 def lost_rows(comparison: Comparison) -> tuple[list[dict[str, Any]], int]:
@@ -122,15 +89,12 @@ def render(comparison: Comparison) -> str:
         heading=f"{', '.join(roles[:-1]).capitalize()} and {roles[-1]} compared",
         answers=list(answers(comparison)),
         points=comparison.points,
-        lasts=[
-            show_duration(p.last_ns - p.first_ns) if p.first_ns is not None and p.last_ns is not None else UNKNOWN
-            for p in comparison.points
-        ],
-        ledgers=[(ledger, ledger_rows(ledger)) for ledger in comparison.ledgers],
+        lasts=[point_duration(point) for point in comparison.points],
+        ledgers=[(ledger, ledger_rows(ledger), ledger_notes(ledger)) for ledger in comparison.ledgers],
         diagrams=diagrams(comparison),
         clocks=[clock_line(clock, roles) for clock in comparison.clocks],
         assumption=ASSUMPTION if any(clock.evidence == "both" for clock in comparison.clocks) else "",
-        delays=delay_rows(comparison),
+        delays=[delay_row(delay) for delay in comparison.delays],
         flows=flow_rows(comparison),
         lost=lost,
         lost_total=total,

@@ -14,6 +14,7 @@ from wiretale.analyzer.errors import UsageError, WiretaleError
 from wiretale.analyzer.units import one_of
 from wiretale.reports.export.destination import check_folder
 from wiretale.traffic.experiment.plan import BUILT_IN, plan_text, read_plan
+from wiretale.traffic.experiment.store import write_json
 from wiretale.traffic.lab.capture import POINTS, capture_drops, captures
 from wiretale.traffic.lab.hosts import ADDRESSES
 from wiretale.traffic.lab.lifecycle import lab_for_run
@@ -21,7 +22,7 @@ from wiretale.traffic.lab.link import TRUTH, link_summary, make_folder, write_tr
 from wiretale.traffic.lab.process import dying_with_us
 from wiretale.traffic.lab.profile import Profile, load_profile, profile_names, study_profiles
 from wiretale.traffic.lab.state import Lab
-from wiretale.traffic.lab.study import run_row, write_json
+from wiretale.traffic.lab.study import run_row
 from wiretale.version import __version__
 
 STUDIES = {"s6": "S6"}
