@@ -239,6 +239,13 @@ static int value_or_unset(uint64_t value) {
     return value ? (int)value : -1;
 }
 
+static bool set_option(int fd, int family, const struct socket_option *option) {
+    bool six = family == AF_INET6 && option->level_ipv6;
+    return option->value < 0 || !setsockopt(fd, six ? option->level_ipv6 : option->level,
+                                            six ? option->option_ipv6 : option->option,
+                                            &option->value, sizeof option->value);
+}
+
 /* SO_*BUFFORCE lets root exceed net.core.rmem_max and wmem_max. */
 static void set_buffers(int fd, int bytes) {
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes))
@@ -268,16 +275,11 @@ int endpoint_apply(int fd, int family, bool udp, const struct socket_plan *plan,
         {"mss", IPPROTO_TCP, TCP_MAXSEG, 0, 0, value_or_unset(plan->mss), true},
     };
     for (const struct socket_option *option = options;
-         option < options + sizeof options / sizeof *options; option++) {
-        bool six = family == AF_INET6 && option->level_ipv6;
-        if (option->value < 0 || (udp && option->tcp_only) ||
-            !setsockopt(fd, six ? option->level_ipv6 : option->level,
-                        six ? option->option_ipv6 : option->option, &option->value,
-                        sizeof option->value))
-            continue;
-        snprintf(error, ERROR_SIZE, "--%s: %s", option->name, strerror(errno));
-        return -1;
-    }
+         option < options + sizeof options / sizeof *options; option++)
+        if (!(udp && option->tcp_only) && !set_option(fd, family, option)) {
+            snprintf(error, ERROR_SIZE, "--%s: %s", option->name, strerror(errno));
+            return -1;
+        }
     if (plan->buffer || udp)
         set_buffers(fd, plan->buffer ? (int)plan->buffer : UDP_BUFFER_DEFAULT);
     const char *congestion = plan->congestion;
