@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 
 #include "common/clock.h"
+#include "common/json.h"
 #include "common/log.h"
 #include "common/options.h"
 #include "io/link_worker.h"
@@ -137,7 +138,7 @@ static const struct command_line command = {
                 "  # the log as CSV\n"
                 "  @ --print-truth run.truth > truth.csv\n",
     .exit_codes = "  0  done\n"
-                  "  2  reason usage\n"
+                  "  2  wrong usage\n"
                   "  4  no such interface, or a file or the output failed\n"
                   "  5  a permission or resource is missing\n",
 };
@@ -170,38 +171,53 @@ static void parse_options(struct link_options *options, int argc, char **argv) {
         fail(EXIT_USAGE, "%s: expected two different interfaces", options->interfaces[0]);
 }
 
-/* Prints one direction as lines, or as a JSON object. In lines, fates that did not occur are left
- * out. */
-static void print_direction(const struct link_worker *worker, uint64_t overruns, bool json) {
+/* Writes the figures of one direction as lines, in which fates that did not occur are left out, or
+ * as members of `json` if it is not NULL. */
+static void print_direction(const struct link_worker *worker, uint64_t overruns,
+                            struct json *json) {
     const struct link_direction *direction = &worker->direction;
-    const char *number = json ? "\"%s\": %" PRIu64 ", " : "  %-12s %" PRIu64 "\n";
-    printf(json ? "{\"from\": \"%s\", \"to\": \"%s\", " : "%s to %s\n", worker->from->name,
-           worker->to->name);
-    printf(number, "packets", direction->index);
+    struct {
+        const char *name;
+        uint64_t value;
+    } figures[FATES + 6];
+    size_t count = 0;
+#define ADD(figure, number) (figures[count].name = figure, figures[count++].value = number)
+    ADD("packets", direction->index);
     for (unsigned fate = 0; fate < FATES; fate++)
         if (json || direction->fates[fate])
-            printf(number, fate_names[fate], direction->fates[fate]);
-    printf(number, "answers", worker->answers);
-    printf(number, "passed", worker->passed);
-    printf(number, "unfinished_checksums", worker->from->unfinished);
-    printf(number, "truth_lost", worker->pen.lost);
-    printf(json ? "\"%s\": %" PRIu64 "}" : "  %-12s %" PRIu64 "\n", "overruns", overruns);
+            ADD(fate_names[fate], direction->fates[fate]);
+    ADD("answers", worker->answers);
+    ADD("passed", worker->passed);
+    ADD("unfinished_checksums", worker->from->unfinished);
+    ADD("truth_lost", worker->pen.lost);
+    ADD("overruns", overruns);
+    if (!json)
+        printf("%s to %s\n", worker->from->name, worker->to->name);
+    for (size_t i = 0; i < count; i++)
+        if (json)
+            json_count(json, figures[i].name, (int64_t)figures[i].value);
+        else
+            printf("  %-12s %" PRIu64 "\n", figures[i].name, figures[i].value);
 }
 
-static void print_summary(const struct link_worker workers[2], const uint64_t overruns[2],
-                          bool real_time, bool json) {
-    if (json)
-        printf("{\"schema\": \"wiretale.link/1\", \"wiretale\": \"" WIRETALE_VERSION
-               "\", \"real_time\": %s, "
-               "\"directions\": [",
-               real_time ? "true" : "false");
-    print_direction(&workers[0], overruns[0], json);
-    if (json)
-        printf(", ");
-    print_direction(&workers[1], overruns[1], json);
-    if (json)
-        printf("]}\n");
-    fflush(stdout);
+static void print_json(const struct link_worker workers[2], const uint64_t overruns[2],
+                       bool real_time) {
+    struct json json = {.out = stdout};
+    json_open(&json, NULL, '{');
+    json_text(&json, "schema", "wiretale.link/1");
+    json_text(&json, "wiretale", WIRETALE_VERSION);
+    json_bool(&json, "real_time", real_time);
+    json_open(&json, "directions", '[');
+    for (unsigned i = 0; i < 2; i++) {
+        json_open(&json, NULL, '{');
+        json_text(&json, "from", workers[i].from->name);
+        json_text(&json, "to", workers[i].to->name);
+        print_direction(&workers[i], overruns[i], &json);
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+    json_close(&json, '}');
+    putchar('\n');
 }
 
 static void build_worker(struct link_worker *worker, const struct link_options *options,
@@ -270,7 +286,11 @@ static int run(const struct link_options *options) {
         pthread_join(workers[i].thread, NULL);
     for (unsigned i = 0; i < 2; i++)
         overruns[i] = link_port_overruns(&ports[i]);
-    print_summary(workers, overruns, real_time, options->json);
+    if (options->json)
+        print_json(workers, overruns, real_time);
+    for (unsigned i = 0; i < 2 && !options->json; i++)
+        print_direction(&workers[i], overruns[i], NULL);
+    fflush(stdout);
     int failure = ferror(stdout) && errno != EPIPE ? errno : 0;
     if (options->truth_path && !truth_log_close(&log))
         fail(EXIT_IO, "%s: not all of it could be written: %s", options->truth_path,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A direction of the link under test: packets go in at chosen times, and what is told of them is
- * kept. */
+/* A direction of the link under test: sends packets at chosen times and keeps the records of their
+ * fates. */
 #ifndef WIRETALE_LINK_TEST_LINK_TRIAL_H
 #define WIRETALE_LINK_TEST_LINK_TRIAL_H
 
@@ -20,7 +20,7 @@ struct trial {
     struct direction_events events;
     _Atomic int64_t origin;
     char text[256];
-    struct truth_record records[TRIAL_MOST]; /* as their fates became known */
+    struct truth_record records[TRIAL_MOST]; /* in the order of fates */
     uint32_t count;
     uint64_t left[TRIAL_MOST]; /* index of each packet that left, in order */
     int64_t left_ns[TRIAL_MOST];
@@ -39,7 +39,7 @@ static void trial_answer(void *context, const struct link_packet *packet) {
     ((struct trial *)context)->answers++;
 }
 
-/* With the settings as on the command line. */
+/* Makes a direction from settings as the command line has them. */
 static inline struct trial *trial_new(const char *settings, uint64_t seed) {
     char problem[256];
     struct trial *trial = calloc(1, sizeof *trial);
@@ -63,7 +63,8 @@ static inline void trial_free(struct trial *trial) {
     free(trial);
 }
 
-/* A UDP packet of so many bytes with its headers; more than 28. */
+/* Makes a UDP packet of `ip_bytes` with its headers, more than 28. Returns the size of the frame.
+ */
 static inline uint32_t make_frame(uint8_t *frame, uint32_t ip_bytes) {
     memset(frame, 0, ETHERNET_BYTES + ip_bytes);
     frame[12] = 8;
@@ -76,7 +77,7 @@ static inline uint32_t make_frame(uint8_t *frame, uint32_t ip_bytes) {
     return ETHERNET_BYTES + ip_bytes;
 }
 
-/* Lets all leave that does by then. */
+/* Advances to `now_ns` and sends all packets that leave until then. */
 static inline void trial_run(struct trial *trial, int64_t now_ns) {
     struct link_packet *packet;
     link_direction_advance(&trial->direction, now_ns);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses, copies, flipped bits, held packets and the MTU: each as asked for, and the same again
- * with the same seed. */
+/* Losses, copies, flipped bits, reordered packets and the MTU: each occurs as the settings ask, and
+ * again with the same seed. */
 #include "path/packet_headers.h"
 #include "test/link_trial.h"
 
@@ -55,7 +55,7 @@ static void check_periodic_and_spans(void) {
     struct trial *trial = send_many("periodic=10 loss-span=20ms-30ms outage=50ms-52ms", 1, 100);
     CHECK_INT(trial_fates(trial, FATE_SPAN), 10);
     CHECK_INT(trial_fates(trial, FATE_OUTAGE), 2);
-    CHECK_INT(trial_fates(trial, FATE_PERIODIC), 9); /* one of the ten fell into the span */
+    CHECK_INT(trial_fates(trial, FATE_PERIODIC), 9); /* one of ten is lost by the span */
     trial_free(trial);
 }
 
@@ -96,7 +96,7 @@ static void check_reordering(void) {
             held++;
             if (index < 4900)
                 CHECK(place - (index - 1) >= 3 &&
-                      place - (index - 1) <= 6); /* others may be held as well */
+                      place - (index - 1) <= 6); /* others may be held back too */
         }
     CHECK(held > 70 && held < 130);
     trial_free(trial);
@@ -136,7 +136,8 @@ static void check_answer(void) {
         sum += (uint32_t)block_load(answer + ETHERNET_BYTES + i, 2);
     CHECK_INT((sum & 0xffff) + (sum >> 16), 0xffff);
     packet->truth.fragment_offset = 8;
-    CHECK_INT(icmp_too_big(packet, 1300, &from, answer), 0); /* RFC 1122: not for later fragments */
+    CHECK_INT(icmp_too_big(packet, 1300, &from, answer),
+              0); /* RFC 1122: never about later fragments */
     free(packet);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings: what is taken, and that nothing else is. */
+/* Settings: those that must be accepted, and those that must be refused. */
 #include <string.h>
 
 #include "common/check.h"
@@ -134,7 +134,7 @@ static void check_bounds(void) {
     memset(text, 'x', 300);
     text[300] = 0;
     CHECK(link_spec_parse(&spec, text, problem,
-                          sizeof problem)); /* the problem is cut, not overrun */
+                          sizeof problem)); /* the text is truncated to the buffer */
     link_spec_free(&spec);
 }
 
@@ -172,8 +172,7 @@ static void check_values(void) {
     CHECK(!is_taken("rate=10MB"));
 }
 
-/* Any bytes are a frame: random ones, cut at every length, must not be read beyond their end (ASan
- * looks). */
+/* Random frames, truncated at every length, must not be read past their end (run under ASan). */
 static void check_any_frame(void) {
     uint32_t state = 7, ip_at;
     for (unsigned round = 0; round < 200000; round++) {

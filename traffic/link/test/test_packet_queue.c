@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RED and CoDel: what they are for. */
+/* The purposes of RED and CoDel: short queues, without loss in bursts. */
 #include "test/link_trial.h"
 
-/* As in RFC 8289, 3: a standing queue is driven down to the target within seconds, a burst is let
- * through. */
+/* RFC 8289, 3: a standing queue falls to the target within seconds; a burst passes without loss. */
 static void check_codel_ends_a_standing_queue(void) {
     struct trial *trial = trial_new("rate=10Mbit discipline=codel queue=10000", 1);
     int64_t late = 0;
@@ -16,14 +15,14 @@ static void check_codel_ends_a_standing_queue(void) {
             int64_t waited = trial->records[i].out_ns - trial->records[i].in_ns;
             late = waited > late ? waited : late;
         }
-    CHECK(late < 60 * MS); /* tail drop would stand at seconds by then */
+    CHECK(late < 60 * MS); /* with tail drop it would be seconds */
     trial_free(trial);
 }
 
 static void check_codel_lets_a_burst_through(void) {
     struct trial *trial = trial_new("rate=10Mbit discipline=codel queue=1000", 1);
     for (unsigned i = 0; i < 70; i++)
-        trial_send(trial, 1, 1500); /* 84 ms of queue, gone before the interval is over */
+        trial_send(trial, 1, 1500); /* 84 ms of queue, which drain within the interval */
     for (int64_t i = 0; i < 500; i++)
         trial_send(trial, 200 * MS + i * 2 * MS, 1500);
     trial_run(trial, 100000 * MS);

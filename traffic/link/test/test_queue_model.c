@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RED and CoDel drop the very packets that models of them drop, which were written from their
- * papers. */
+/* RED and CoDel must drop exactly the packets that independent models drop, which were written from
+ * the papers. */
 #include "test/link_trial.h"
 #include "test/queue_model.h"
 

@@ -17,7 +17,7 @@ static void check_late_waking_adds_nothing(void) {
     struct trial *trial = trial_new("rate=3Mbit delay=1ms queue=1000", 1);
     for (unsigned i = 0; i < 900; i++)
         trial_send(trial, 1, 1000);
-    trial_run(trial, 7000 * MS); /* nobody looked for seconds */
+    trial_run(trial, 7000 * MS); /* late by seconds */
     CHECK_INT(trial->left_count, 900);
     /* 900 packets of 8000 bits at 3 Mb/s: 2.4 s; the fractions of each 2666666.67 ns are kept */
     CHECK(llabs(trial->left_ns[899] - (1 + 2400 * MS + 1 * MS)) <= 1);

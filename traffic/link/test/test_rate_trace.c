@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trace files: what is read, what is refused, and when packets leave by them. */
+/* Trace files: accepted and refused lines, and the times at which packets leave. */
 #include <unistd.h>
 
 #include "test/link_trial.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over streams: what one of them does not know, the sum does not know either. */
+/* Sums over streams: if one stream does not know a figure, the sum is unknown; no report of a peer
+ * makes a sum wrap. */
 #include "report/report.h"
 
 #include <string.h>
@@ -45,7 +46,7 @@ static void test_sums(void) {
     transfer_end(&transfer);
 }
 
-/* A peer may say any number up to INT64_MAX of each of its streams; run under UBSan. */
+/* A peer may report any number up to INT64_MAX for each of its streams; run under UBSan. */
 static void test_a_lying_peer(void) {
     struct transfer transfer;
     begin(&transfer);
@@ -56,7 +57,7 @@ static void test_a_lying_peer(void) {
         memset(&max, 0, sizeof max);
         for (uint64_t *at = &max.blocks_sent; at <= &max.cpu_system_ns; at++)
             *at = INT64_MAX;
-        max.first_ns = i ? 5 : INT64_MAX; /* the end before the beginning */
+        max.first_ns = i ? 5 : INT64_MAX; /* ends before it begins */
         max.last_ns = i ? 1 : 7;
         strcpy(max.errors, "EPERM:9223372036854775807");
         direction->streams[i].own = direction->streams[i].peer = max;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes over the control connection is anybody's: plans go there and back unchanged, and any
- * change of a line gives a plan within its bounds or one reason. */
+/* Input from the control connection is not trusted: a plan survives the way to a line and back, and
+ * a damaged line yields a plan within its bounds or one reason. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -75,7 +75,7 @@ static void test_wrong_fields(void) {
         }
 }
 
-/* Each line a running test may meet, damaged. */
+/* Reads a damaged line in each place where a transfer reads lines. */
 static void take_anywhere(struct transfer *transfer, const char *line) {
     struct transfer_plan plan;
     struct handshake handshake;
@@ -129,7 +129,7 @@ static void test_damaged_lines(void) {
         damage(line, strlen(line));
         take_anywhere(&transfer, line);
     }
-    for (int i = 0; i < 50000; i++) { /* and bytes of chance */
+    for (int i = 0; i < 50000; i++) { /* random bytes */
         size_t length = (size_t)rand() % 200;
         for (size_t at = 0; at < length; at++)
             line[at] = (char)(1 + rand() % 255);
@@ -139,7 +139,7 @@ static void test_damaged_lines(void) {
     transfer_end(&transfer);
 }
 
-/* Lines are cut as they come, in any pieces; what is no text, or too long, is garbage. */
+/* Lines may arrive in pieces; a line that is too long or not printable ASCII is invalid. */
 static void test_lines_come_in_pieces(void) {
     int pair[2];
     struct control control;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fast way against block.h, byte for byte. */
+/* The fast pattern against block.h, byte for byte. */
 #include "stream/block_fast.h"
 
 #include "common/check.h"
@@ -31,7 +31,7 @@ static void test_vector_of_the_readme(void) {
     CHECK(!memcmp(&back, &header, sizeof header));
 }
 
-/* Every beginning, and many ends; what is outside stays as it is. */
+/* Every start and many ends; bytes outside the range must stay unchanged. */
 static void test_pieces(uint16_t flags) {
     uint8_t slow[ROOM], fast[ROOM];
     struct block_header header = some(2600, flags);

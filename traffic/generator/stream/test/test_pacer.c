@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When blocks are due, by arithmetic alone: no clock. */
+/* Due times of blocks, by arithmetic alone, without a clock. */
 #include "stream/pacer.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ static void test_constant(void) {
     struct transfer_plan plan = {.pacing = PACING_CONSTANT, .rate_bps = 10e3};
     struct pacer pacer = after(plan, 1, 1250);
     CHECK_INT(pacer_due_ns(&pacer), UINT64_C(1000001000));
-    pacer = after(plan, 1000000, 125); /* 27 hours: nothing has drifted */
+    pacer = after(plan, 1000000, 125); /* 27 hours without drift */
     CHECK(fabs(pacer.due_ns / 1e14 - 1) < 1e-9);
     plan = (struct transfer_plan){.pacing = PACING_CONSTANT, .rate_pps = 3};
     pacer = after(plan, 3000000, 9999);

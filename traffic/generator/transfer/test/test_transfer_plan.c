@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes of blocks: lists, ranges, and every way to be wrong. */
+/* Sizes of blocks: lists, ranges and each kind of error. */
 #include "transfer/transfer_plan.h"
 
 #include <string.h>
