@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches are unpacked one at a time as the consumer asks, so that a table is never in memory
- * twice. */
+/* Each batch is unpacked on request of the consumer, so that a table is in memory only once, in its
+ * packed form. Rows are unpacked ROWS_AT_ONCE at a time, column by column, because the columns'
+ * buffers are then written sequentially. */
 #include "export/arrow_stream.h"
 #include "base/utf8.h"
 
@@ -9,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH_BYTES    (4u << 20) /* of one batch's fixed-width values, about */
+#define BATCH_BYTES    (4u << 20) /* fixed-width values of one batch, */
 #define BATCH_ROWS_MAX 65536u
-#define ROWS_AT_ONCE   32 /* whole bytes of a bitmap, no more than a word; 1 kB of stack each */
+#define ROWS_AT_ONCE   32 /* must be a multiple of 8 and at most 64; 1 kB of stack each */
 
 static const char *const formats[] = {
     [TYPE_INT] = "l",  [TYPE_TIME] = "tsn:UTC", [TYPE_DURATION] = "tDn",
@@ -36,7 +37,8 @@ int arrow_schema_export(const struct schema *schema, bool integers, struct Arrow
     return arrow_struct_schema(schema->name, fields, schema->column_count, out);
 }
 
-/* A column of a batch while it fills: buffers[0] validity, [1] values or text offsets, [2] text. */
+/* A column of the batch being built: buffers[0] is validity, [1] values or text offsets, [2] text.
+ */
 struct filling {
     struct ArrowArray *array;
     void *values;
@@ -77,7 +79,7 @@ static bool append_text(struct filling *filling, const char *text, size_t size) 
     return true;
 }
 
-/* Arrow's strings are UTF-8: other bytes of a path become U+FFFD. */
+/* Arrow strings must be UTF-8: each other byte of a path becomes U+FFFD. */
 static bool append_path(struct filling *filling, const char *path, size_t size) {
     char text[3 * TEXT_MAX + 1];
     return append_text(filling, text, utf8_copy(text, sizeof text, path, size));
@@ -95,7 +97,7 @@ static bool fill_text(struct filling *filling, const struct table *table, unsign
     return type == TYPE_PATH ? append_path(filling, text, size) : append_text(filling, text, size);
 }
 
-/* A bit for each of these rows. */
+/* Writes one bit per row. */
 static void put_bits(void *bitmap, size_t at, uint64_t bits, size_t count) {
     bits = htole64(bits);
     memcpy((uint8_t *)bitmap + at / 8, &bits, (count + 7) / 8);
@@ -112,7 +114,7 @@ static bool fill_texts(struct filling *filling, const struct table *table, unsig
     return true;
 }
 
-/* Rows `at` and following, which begin a byte of the bitmaps. */
+/* Fills the rows from `at`, which must be a multiple of 8. */
 static bool fill_column(struct filling *filling, const struct table *table, unsigned column,
                         const struct row *rows, size_t count, size_t at) {
     uint64_t known = 0, set = 0;
@@ -144,7 +146,7 @@ static bool fill_column(struct filling *filling, const struct table *table, unsi
 struct reading {
     const struct table *table;
     struct table_cursor cursor;
-    bool integers; /* times and durations as int64 */
+    bool integers; /* times and durations are int64 */
     void *owner;
     void (*disown)(void *owner);
     const char *error;
@@ -158,7 +160,7 @@ static size_t batch_rows(const struct reading *reading) {
     return left < most ? (size_t)left : most;
 }
 
-/* Rows are unpacked some at a time, so that each column's values are put side by side. */
+/* Fills one batch. Returns false if memory is exhausted. */
 static bool fill_rows(struct reading *reading, struct filling *filling, size_t count, size_t at) {
     struct row rows[ROWS_AT_ONCE];
     for (size_t i = 0; i < count; i++)

@@ -55,7 +55,7 @@ int arrow_struct_schema(const char *name, const struct arrow_field *fields, size
 }
 
 static void release_words(struct ArrowArray *array) {
-    array->release = NULL; /* its buffers are the program's */
+    array->release = NULL; /* the buffers are static */
 }
 
 bool arrow_child_set_words(struct ArrowArray *child) {
@@ -89,7 +89,7 @@ bool arrow_child_begin(struct ArrowArray *child, size_t rows, int64_t buffers) {
     return child->buffers[0];
 }
 
-/* Of the struct itself, which has no validity. */
+/* The struct array has no validity buffer. */
 static const void *no_buffer[1];
 
 static void release_batch(struct ArrowArray *array) {

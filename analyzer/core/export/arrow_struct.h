@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Arrow C data interface and C stream interface, whose structures are written here from the
- * specification (https://arrow.apache.org/docs/format/CDataInterface.html), and the schema and the
- * batches of a stream of structs. */
+/* The Arrow C data and stream interfaces
+ * (https://arrow.apache.org/docs/format/CDataInterface.html): schema and batches of a stream of
+ * structs. Everything exported has a release callback; a consumer may move children out of a batch
+ * and must release each once. */
 #ifndef WIRETALE_ARROW_STRUCT_H
 #define WIRETALE_ARROW_STRUCT_H
 
@@ -46,22 +47,24 @@ struct ArrowArrayStream {
 
 struct arrow_field {
     const char *name, *format;
-    bool words; /* the values are numbers of words: a dictionary, which is the whole vocabulary */
+    bool words; /* the values index a dictionary, the whole vocabulary */
 };
 
-/* 0, or ENOMEM with nothing to release: structs with one nullable child for each field. */
+/* Writes a struct schema with one nullable child per field. Returns 0, or ENOMEM with nothing to
+ * release. */
 int arrow_struct_schema(const char *name, const struct arrow_field *fields, size_t count,
                         struct ArrowSchema *out);
 
-/* A batch of `rows` structs with `count` children, all zero until arrow_child_begin(); false
- * without memory. What was begun of it is released by out->release(out). */
+/* Starts a batch of `rows` structs with `count` children, zeroed until arrow_child_begin(). Returns
+ * false if memory is exhausted. out->release(out) frees a partial batch as well. */
 bool arrow_struct_begin(struct ArrowArray *out, size_t count, size_t rows);
 
-/* Gives a child of words its dictionary; false without memory. */
+/* Sets the dictionary of a child of words. Returns false if memory is exhausted. */
 bool arrow_child_set_words(struct ArrowArray *child);
 
-/* Makes a child that owns its buffers, since a consumer may move it out of its batch and release it
- * later: each is free()d. The validity is all null, the others are for the caller to set. */
+/* Creates a child that owns its `buffers` buffers (each is freed with free()), because a consumer
+ * may move it out of its batch. The validity buffer starts as all null; the caller must set the
+ * others. */
 bool arrow_child_begin(struct ArrowArray *child, size_t rows, int64_t buffers);
 
 static inline void arrow_child_set_valid(struct ArrowArray *child, size_t row, bool valid) {

@@ -6,7 +6,7 @@
 
 static const struct code {
     char code;
-    uint8_t size; /* bytes */
+    uint8_t size; /* bytes per value */
     bool real;
     int64_t least, most;
 } codes[] = {
@@ -61,7 +61,7 @@ static void put_real(uint8_t *out, double value, size_t size) {
     put(out, size == sizeof narrow ? narrow_bits : bits, size);
 }
 
-/* Exact where the difference is a whole number of units below 2^53. */
+/* Exact if the difference is a multiple of the unit, below 2^53 units. */
 static double real_value(const struct column_pack *pack, int64_t value, uint8_t type) {
     int64_t moved;
     if (type == TYPE_REAL || __builtin_sub_overflow(value, pack->offset, &moved))
@@ -81,7 +81,7 @@ static bool is_chosen(const struct flow_choice *choice, int64_t flow) {
     return low < choice->count && choice->flows[low] == flow;
 }
 
-/* A column as it fills. */
+/* The output of one column. */
 struct filling {
     const struct column_pack *pack;
     const struct code *code;
@@ -106,15 +106,15 @@ static void put_value(struct filling *filling, const struct row *row) {
     filling->before = value;
 }
 
-/* Goes through the chosen rows. */
+/* Iterates over the chosen rows. */
 struct choosing {
     const struct table *table;
     const struct flow_choice *choice;
     int flow_column;
-    size_t columns; /* that are wanted, from the first */
+    size_t columns; /* columns to unpack, from the first */
     struct table_cursor cursor;
-    size_t next;   /* of the choice, in a grouped table */
-    uint32_t left; /* rows left of its group */
+    size_t next;   /* next flow of the choice, in a grouped table */
+    uint32_t left; /* remaining rows of its group */
 };
 
 static struct choosing begin_choosing(const struct table *table, const struct flow_choice *choice,
@@ -127,7 +127,7 @@ static struct choosing begin_choosing(const struct table *table, const struct fl
                              .columns = columns < needed ? needed : columns};
 }
 
-/* Of a grouped table only the groups asked for are read. */
+/* Reads only the chosen groups of a grouped table. */
 static bool next_of_groups(struct choosing *choosing, struct row *row) {
     while (!choosing->left) {
         if (choosing->next == choosing->choice->count)

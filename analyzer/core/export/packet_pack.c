@@ -13,15 +13,15 @@ const char *const packet_stream_names[STREAM_COUNT] = {
 #undef X
 };
 
-/* The last packet of one direction of a flow. */
+/* The previous packet of one direction of a flow. */
 struct before {
     int64_t size, end, ack, window, flags;
 };
 
 struct packing {
     struct packet_streams *out;
-    struct before *before; /* two a flow */
-    uint32_t *places;      /* by flow number */
+    struct before *before; /* two per flow */
+    uint32_t *places;      /* by flow number, the place in the list */
     uint32_t place_count;
     int64_t time_ns, frame;
 };
@@ -36,7 +36,7 @@ static bool make_room(struct packet_streams *out, unsigned stream) {
     return true;
 }
 
-/* make_rooms() has made sure of the room. */
+/* make_rooms() has reserved the space. */
 static void put(struct packing *packing, enum packet_stream stream, int64_t value) {
     uint64_t bits = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
     uint8_t *out = packing->out->streams[stream].bytes + packing->out->streams[stream].used;
@@ -54,7 +54,7 @@ static bool make_rooms(struct packet_streams *out) {
     return true;
 }
 
-/* The difference, wrapping as the page's numbers never do: positions stay below 2^53. */
+/* Wrapping difference; the page's values never wrap, because stream positions stay below 2^53. */
 static int64_t less(int64_t a, int64_t b) {
     return (int64_t)((uint64_t)a - (uint64_t)b);
 }

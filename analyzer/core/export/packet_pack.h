@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packets table as the report's page reads it: one stream of numbers for each column.
+/* Packs the packets table for the report's page: one stream of numbers per column.
  *
- * A number is a zigzag varint (as in Protocol Buffers). What the packet before in the same flow and
- * direction foretells is left out, so that a steady transfer costs a few bytes a packet:
+ * A number is a zigzag varint (as in Protocol Buffers). Values that the previous packet of the flow
+ * and direction predicts are omitted, so that a steady transfer takes a few bytes per packet:
  *
  *   STREAM    A NUMBER FOR               IS
- *   who       each packet                2 * place of the flow in the list given + direction
- *   time      each packet                ns since the packet before (the first: since `base_ns`)
- *   frame     each packet                frame number less that of the packet before
+ *   who       each packet                2 * index of the flow in the given list + direction
+ *   time      each packet                ns since the previous packet (the first: since `base_ns`)
+ *   frame     each packet                frame number minus the previous one
  *   capture   each packet                interfaces row
- *   known     each packet                which of the following it has, bits of enum packet_known
- *   size      each packet                payload less the payload before
- *   sequence  PACKET_SEQUENCE            position less the end of the segment before
- *   ack       PACKET_ACK                 position less the one before
- *   window    PACKET_WINDOW              bytes less those before
- *   flags     PACKET_FLAGS               less those before
- *   unique    PACKET_REPEATED            bytes seen for the first time (else: all of the payload)
+ *   known     each packet                bits of enum packet_known: which of the following exist
+ *   size      each packet                payload minus the previous one
+ *   sequence  PACKET_SEQUENCE            position minus the end of the previous segment
+ *   ack       PACKET_ACK                 position minus the previous one
+ *   window    PACKET_WINDOW              bytes minus the previous ones
+ *   flags     PACKET_FLAGS               minus the previous ones
+ *   unique    PACKET_REPEATED            new bytes (if absent: all of the payload)
  *   rtt       PACKET_RTT                 ns
  *   offset    PACKET_FRAGMENT            bytes
- *   sack      PACKET_SACK                start of the first SACK block less the acknowledgment
+ *   sack      PACKET_SACK                start of the first SACK block minus the ACK
  *   sacked    PACKET_SACK                bytes of that block
  *
- * "Before" is the packet before in the same flow and direction but for time and frame, 0 at first.
+ * "Previous" means the previous packet of the same flow and direction, except for time and frame; 0
+ * if there is no such packet.
  */
 #ifndef WIRETALE_PACKET_PACK_H
 #define WIRETALE_PACKET_PACK_H
@@ -49,7 +50,7 @@ enum packet_known {
     PACKET_REPEATED = 16,
     PACKET_RTT = 32,
     PACKET_FRAGMENT = 64,
-    PACKET_SACK = 128, /* only with PACKET_ACK */
+    PACKET_SACK = 128, /* requires PACKET_ACK */
 };
 
 struct packet_streams {
@@ -57,12 +58,13 @@ struct packet_streams {
         uint8_t *bytes;
         size_t used, room;
     } streams[STREAM_COUNT];
-    uint64_t packets; /* packed: those with a time, of a flow in the list */
+    uint64_t packets; /* packed packets: those with a time stamp, of a flow in the list */
 };
 
 extern const char *const packet_stream_names[STREAM_COUNT];
 
-/* Packs the rows of `count` flows. False without memory; free the streams in any case. */
+/* Packs the rows of `count` flows. Returns false if memory is exhausted; the streams must be freed
+ * in either case. */
 bool packet_pack(const struct table *packets, const uint32_t *flows, size_t count, int64_t base_ns,
                  struct packet_streams *out);
 void packet_streams_free(struct packet_streams *streams);

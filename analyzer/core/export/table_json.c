@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON for every table by its schema. Integers are written whole: a reader that keeps numbers as
- * doubles is off by up to 128 ns in a time, which int64-keeping readers (Python, jq 1.7) are not.
- */
+/* Writes any table as JSON by its schema. Integers are exact; a reader that stores numbers as
+ * doubles loses up to 128 ns of a time, a reader with 64-bit integers (Python, jq 1.7) does not.
+ *
+ * Control characters of C1 and of bidirectional text are escaped, because a terminal or editor that
+ * interprets them would display a different text. */
 #include "export/table_json.h"
 
 #include <math.h>
@@ -11,12 +13,12 @@
 #include "base/utf8.h"
 #include "base/vocabulary.h"
 
-#define ESCAPED_MAX 6  /* bytes that one byte of a text becomes at most: \u001f, \udce9 */
-#define VALUE_ROOM  64 /* of one that is no text */
-#define DIGITS_MAX  20 /* of an integer */
-#define KEY_ROOM    32 /* of a column's name with what stands around it; copied whole, it is less */
+#define ESCAPED_MAX 6  /* largest expansion of one byte of text: \u001f, \udce9 */
+#define VALUE_ROOM  64 /* bytes of any value but text */
+#define DIGITS_MAX  20 /* digits of an integer */
+#define KEY_ROOM    32 /* bytes of a key with punctuation, always copied as a whole */
 
-/* What stands before a value: the comma or brace, the name, the colon. */
+/* The prefixes of the values: comma or brace, name, colon. */
 struct keys {
     char text[COLUMNS_MAX][KEY_ROOM];
     uint8_t size[COLUMNS_MAX];
@@ -40,19 +42,20 @@ static char *put(char *out, const char *text, size_t size) {
     return out + size;
 }
 
-/* 00 to 99 */
+/* "00" to "99" */
 static const char pairs[] = "0001020304050607080910111213141516171819"
                             "2021222324252627282930313233343536373839"
                             "4041424344454647484950515253545556575859"
                             "6061626364656667686970717273747576777879"
                             "8081828384858687888990919293949596979899";
 
-/* Two digits at a time; as many bytes as the longest number has are copied, whatever its length. */
+/* Converts two digits at a time and copies a fixed number of bytes, so that no loop depends on the
+ * length. */
 static char *put_integer(char *out, int64_t value) {
     char digits[2 * DIGITS_MAX];
     size_t first = DIGITS_MAX;
     uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
-    if (rest < 10 && value >= 0) { /* most are */
+    if (rest < 10 && value >= 0) { /* the common case */
         *out = (char)('0' + rest);
         return out + 1;
     }
@@ -78,14 +81,13 @@ static bool is_plain(unsigned char c) {
     return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
 }
 
-/* C1 controls and the controls of bidirectional text: a terminal or an editor that obeys them shows
- * another text than the one that is there. */
+/* Returns whether the character is a C1 control or controls bidirectional text. */
 static bool is_steering(uint32_t code) {
     return code < 0xA0 || code == 0x061C || code == 0x200E || code == 0x200F ||
            (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
 }
 
-/* The code of a well-formed character of two or three bytes. */
+/* Returns the code point of a well-formed character of two or three bytes. */
 static uint32_t code_of(const char *text, size_t length) {
     uint32_t code = (uint32_t)text[0] & (length == 2 ? 0x1F : 0x0F);
     for (size_t i = 1; i < length; i++)
@@ -93,8 +95,8 @@ static uint32_t code_of(const char *text, size_t length) {
     return code;
 }
 
-/* Puts the character at `text`, which is no plain one, and moves past it. A byte of a path that is
- * no part of UTF-8 becomes a lone surrogate, as with Python's surrogateescape. */
+/* Writes the special character at `text` and moves past it. A byte of a path that is not UTF-8
+ * becomes a lone surrogate, as in Python's surrogateescape. */
 static char *put_escaped(char *out, const char **text, size_t size) {
     unsigned char first = (unsigned char)**text;
     size_t length = utf8_character(*text, size);
@@ -176,7 +178,7 @@ static bool is_long(unsigned type) {
     return type == TYPE_TEXT || type == TYPE_PATH;
 }
 
-/* The room that the widest row could take: every text of the greatest length, all of it escaped. */
+/* The bound assumes that every text has its maximum length and is escaped throughout. */
 size_t table_json_room(const struct schema *schema) {
     size_t room = 4;
     for (size_t c = 0; c < schema->column_count; c++)

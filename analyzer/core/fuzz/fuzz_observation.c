@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct observation_reader *reader = observation_reader_open(paths, 1, &error);
     for (size_t n; reader && (n = observation_read(reader, rows, 64)) > 0;)
         for (size_t i = 0; i < n; i++)
-            if (rows[i].ends_told && strlen(rows[i].ends) >= OBSERVATION_ENDS_MAX)
+            if (rows[i].has_ends && strlen(rows[i].ends) >= OBSERVATION_ENDS_MAX)
                 abort();
     observation_reader_close(reader);
     close(file);

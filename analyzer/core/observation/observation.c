@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets to rows: decoded, fragments gathered by datagram, blocks and digests told. */
+/* Converts packets to observations: decodes them, assigns fragments to their datagram, and computes
+ * digests. The ends of a conversation are written once as text, and again only if a table of the
+ * last 65,536 ones no longer contains it, so that most rows have no text. */
 #include "observation/observation.h"
 
 #include <arpa/inet.h>
@@ -16,11 +18,11 @@
 #include "flow/reassembly.h"
 
 #define PACKETS_AT_ONCE 64u
-#define FRAGMENT_BYTES  ((size_t)128 << 20) /* bound of all that open datagrams hold */
-#define TOLD            65536u              /* conversations remembered as told */
+#define FRAGMENT_BYTES  ((size_t)128 << 20) /* memory limit of all open datagrams */
+#define WRITTEN_ROOM    65536u              /* entries of the table of written conversations */
 #define UDP_HEADER      8u
-#define WAIT_NS         1000000 /* a pipe that has nothing yet */
-/* Times beyond (about 1896 to 2116) are taken as the bound, so that no difference overflows. */
+#define WAIT_NS         1000000 /* wait for a pipe without data */
+/* Other times (before about 1896, after 2116) are clamped, so that no difference overflows. */
 #define TIME_LEAST_NS (-(INT64_C(1) << 61))
 #define TIME_MOST_NS  (INT64_C(1) << 62)
 
@@ -31,13 +33,13 @@ struct observation_reader {
     struct pool pool;
     struct packet packets[PACKETS_AT_ONCE];
     size_t packet_count, packet_next;
-    struct headers headers;                  /* of the packet at hand */
-    uint32_t rest, rest_offset, rest_length; /* blocks of it that are not given yet */
-    struct observation again;                /* what they share with the first */
+    struct headers headers;                  /* of the current packet */
+    uint32_t rest, rest_offset, rest_length; /* blocks of it that are not returned yet */
+    struct observation again;                /* their common fields */
     uint32_t datagram_count;
-    int64_t row_packet; /* number of the next packet that becomes a row */
+    int64_t row_packet; /* number of the next packet with a row */
     struct observation_counts counts;
-    uint64_t told[TOLD]; /* conversations and sides whose ends were written lately */
+    uint64_t written[WRITTEN_ROOM]; /* recently written conversations and sides */
 };
 
 static void forget_datagram(void *context, struct datagram *datagram) {
@@ -84,7 +86,7 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* The same bytes give the same digest in every capture: no seed. */
+/* Equal bytes must have equal digests in every capture, so there is no seed. */
 static uint64_t digest_of(const uint8_t *bytes, uint32_t count, uint64_t hash) {
     uint64_t word;
     for (; count >= sizeof word; bytes += sizeof word, count -= sizeof word) {
@@ -105,7 +107,7 @@ static int compare_ends(const struct headers *headers) {
     return order ? order : (int)headers->source_port - (int)headers->destination_port;
 }
 
-/* The two ends in a fixed order, so that both directions have one number. */
+/* Orders the two ends, so that both directions have one number. */
 static void name_conversation(struct observation *row, const struct headers *headers,
                               uint32_t path) {
     bool second = compare_ends(headers) > 0;
@@ -123,10 +125,10 @@ static void write_ends(struct observation_reader *reader, struct observation *ro
     char source[INET6_ADDRSTRLEN] = "", destination[INET6_ADDRSTRLEN] = "", chain[PATH_TEXT_MAX];
     uint64_t name = row->conversation ^ row->side;
     int family = headers->ip_version == 4 ? AF_INET : AF_INET6;
-    row->ends_told = reader->told[name % TOLD] != name;
-    if (!row->ends_told)
+    row->has_ends = reader->written[name % WRITTEN_ROOM] != name;
+    if (!row->has_ends)
         return;
-    reader->told[name % TOLD] = name;
+    reader->written[name % WRITTEN_ROOM] = name;
     inet_ntop(family, headers->source, source, sizeof source);
     inet_ntop(family, headers->destination, destination, sizeof destination);
     encapsulation_table_text(reader->paths, path, chain);
@@ -134,7 +136,7 @@ static void write_ends(struct observation_reader *reader, struct observation *ro
              headers->source_port, destination, headers->destination_port, chain);
 }
 
-/* What tells one segment without payload from another: all that its sender chose. */
+/* Digest of a segment without payload: all fields that its sender chose. */
 static uint64_t digest_of_tcp(const struct tcp_header *tcp) {
     uint64_t hash = mix((uint64_t)tcp->flags << 16 | tcp->window, tcp->timestamp_value);
     hash = mix(hash, (uint64_t)tcp->timestamp_echo << 8 | tcp->sack_count);
@@ -151,8 +153,8 @@ static uint64_t digest_seed(const struct headers *headers) {
            headers->icmp.identifier;
 }
 
-static void tell_payload(struct observation *row, const uint8_t *bytes, uint32_t captured,
-                         uint64_t seed) {
+static void set_payload(struct observation *row, const uint8_t *bytes, uint32_t captured,
+                        uint64_t seed) {
     struct block_header block;
     row->run = row->number = OBSERVATION_UNKNOWN;
     row->digested = (uint8_t)least(captured, OBSERVATION_DIGEST_MAX);
@@ -166,7 +168,7 @@ static void tell_payload(struct observation *row, const uint8_t *bytes, uint32_t
     row->number = (int64_t)block.sequence;
 }
 
-static void tell_tcp(struct observation *row, const struct tcp_header *tcp) {
+static void set_tcp(struct observation *row, const struct tcp_header *tcp) {
     row->flags = tcp->flags;
     row->sequence = tcp->sequence;
     row->acknowledgment = tcp->acknowledgment;
@@ -175,7 +177,7 @@ static void tell_tcp(struct observation *row, const struct tcp_header *tcp) {
         row->digest = row->digest_short = digest_of_tcp(tcp);
 }
 
-/* The whole datagram's payload, where its first fragment tells it. */
+/* Returns the payload of the whole datagram, if its first fragment contains the length. */
 static uint32_t payload_of(const struct headers *headers) {
     bool udp = headers->protocol == IP_UDP && headers->layer == LAYER_TRANSPORT;
     if (udp && headers->udp_length >= UDP_HEADER)
@@ -183,9 +185,9 @@ static uint32_t payload_of(const struct headers *headers) {
     return headers->payload_length;
 }
 
-static void tell_fragment(struct observation_reader *reader, struct observation *row,
-                          const struct packet *packet, const struct headers *headers,
-                          uint32_t path) {
+static void set_fragment(struct observation_reader *reader, struct observation *row,
+                         const struct packet *packet, const struct headers *headers,
+                         uint32_t path) {
     struct packet_info seen = {.time_ns = row->time_ns,
                                .frame = packet->frame,
                                .capture = packet->interface,
@@ -206,7 +208,7 @@ static void tell_fragment(struct observation_reader *reader, struct observation 
         datagram->flow = reader->datagram_count++;
     datagram->counted = true;
     row->datagram = datagram->flow;
-    /* `direction` is ours to use: whether the completing fragment was told. */
+    /* `direction` is unused by reassembly; it records that the completing fragment was reported. */
     row->completes = datagram->complete && !datagram->direction;
     datagram->direction |= row->completes;
 }
@@ -219,7 +221,7 @@ static int64_t time_of(const struct packet *packet) {
     return packet->time_ns > TIME_MOST_NS ? TIME_MOST_NS : packet->time_ns;
 }
 
-static bool is_telling(struct observation_reader *reader, const struct headers *headers) {
+static bool has_row(struct observation_reader *reader, const struct headers *headers) {
     bool read = headers->layer == LAYER_TRANSPORT ||
                 (headers->layer == LAYER_NETWORK && headers->answer == DECODE_OK);
     reader->counts.not_ip += headers->layer < LAYER_NETWORK;
@@ -227,8 +229,8 @@ static bool is_telling(struct observation_reader *reader, const struct headers *
     return read;
 }
 
-/* A datagram longer than the block it begins with holds more of them: segmentation is left to
- * hardware that the capture did not wait for. */
+/* A datagram longer than its first block contains more of them, because the capture point is before
+ * segmentation offload. */
 static void note_more_blocks(struct observation_reader *reader, struct observation *row) {
     const struct headers *headers = &reader->headers;
     struct block_header block;
@@ -253,9 +255,9 @@ static bool give_next_block(struct observation_reader *reader, struct observatio
     reader->rest--;
     reader->again.part++;
     memcpy(row, &reader->again, offsetof(struct observation, ends));
-    row->ends_told = false;
-    tell_payload(row, headers->payload + reader->rest_offset,
-                 headers->payload_captured - reader->rest_offset, 0);
+    row->has_ends = false;
+    set_payload(row, headers->payload + reader->rest_offset,
+                headers->payload_captured - reader->rest_offset, 0);
     row->payload = least(row->payload - reader->rest_offset, reader->rest_length);
     reader->rest_offset += reader->rest_length;
     if (row->run != OBSERVATION_UNKNOWN)
@@ -268,7 +270,7 @@ static bool make_row(struct observation_reader *reader, struct observation *row,
                      const struct packet *packet) {
     struct headers *headers = &reader->headers;
     decode_packet(packet, headers);
-    if (!is_telling(reader, headers))
+    if (!has_row(reader, headers))
         return false;
     uint32_t path = encapsulation_table_number(reader->paths, headers->path, headers->path_depth);
     memset(row, 0, offsetof(struct observation, ends));
@@ -284,16 +286,16 @@ static bool make_row(struct observation_reader *reader, struct observation *row,
     row->payload = payload_of(headers);
     name_conversation(row, headers, path);
     write_ends(reader, row, headers, path);
-    tell_payload(row, headers->payload, headers->payload_captured, digest_seed(headers));
+    set_payload(row, headers->payload, headers->payload_captured, digest_seed(headers));
     if (headers->protocol == IP_TCP && headers->layer == LAYER_TRANSPORT)
-        tell_tcp(row, &headers->tcp);
+        set_tcp(row, &headers->tcp);
     if (headers->fragment)
-        tell_fragment(reader, row, packet, headers, path);
+        set_fragment(reader, row, packet, headers, path);
     note_more_blocks(reader, row);
     return true;
 }
 
-/* False at the end. */
+/* Returns false at the end of the input. */
 static bool next_packet(struct observation_reader *reader) {
     if (reader->packet_next < reader->packet_count)
         return true;

@@ -1,50 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets as they pass one capture point: what tells one packet from all others, so that the same
- * packet is found again in a capture taken elsewhere. Nothing here survives a router's changes but
- * is relied on: addresses, ports and TTL are told apart from what a packet carries.
- */
+/* Observations (RFC 5476): packets at one capture point, with the fields that identify a packet, so
+ * that it can be found in a capture from another point. Matching uses only fields that routers do
+ * not change; addresses, ports and TTL are stored separately from the packet's content. */
 #ifndef WIRETALE_OBSERVATION_H
 #define WIRETALE_OBSERVATION_H
 
 #include "format/merged_input.h"
 
-#define OBSERVATION_UNKNOWN      INT64_MIN /* of an int64 column: null */
-#define OBSERVATION_ENDS_MAX     448       /* two addresses, ports and the longest path, as text */
-#define OBSERVATION_DIGEST_MAX   128u      /* payload bytes that the long digest covers */
-#define OBSERVATION_DIGEST_LEAST 16u /* and the short one, for captures of a small snap length */
+#define OBSERVATION_UNKNOWN      INT64_MIN /* null of an int64 column */
+#define OBSERVATION_ENDS_MAX     448 /* two addresses, ports and the longest encapsulation, as text */
+#define OBSERVATION_DIGEST_MAX   128u /* payload bytes covered by the long digest */
+#define OBSERVATION_DIGEST_LEAST 16u  /* and by the short one, for captures with */
 
-/* One row. A datagram in fragments has a row for each of them, all of one `datagram`; a datagram of
- * several blocks (UDP segmentation offload) has a row for each block. */
+/* One row. Each fragment has a row, with the number of its datagram; a datagram of several blocks
+ * (UDP segmentation offload) has one row per block. */
 struct observation {
-    int64_t packet;        /* its number in the order of reading, over all files */
-    int64_t frame;         /* its number in its file */
-    int64_t time_ns;       /* OBSERVATION_UNKNOWN without a time stamp */
-    uint64_t conversation; /* of two ends and a path, whoever sends */
+    int64_t packet;        /* number in reading order, over */
+    int64_t frame;         /* frame number in its file */
+    int64_t time_ns;       /* OBSERVATION_UNKNOWN if it has no time stamp */
+    uint64_t conversation; /* identifies two ends and an encapsulation, in both directions */
     uint64_t digest;       /* of the payload's first bytes; of a TCP segment without payload, of its
-                              window, flags and options; 0 when nothing was captured */
+                              window, flags and options; 0 if nothing was captured */
     uint64_t digest_short; /* of fewer bytes */
-    int64_t run;           /* block: OBSERVATION_UNKNOWN when it is none */
-    int64_t number;        /* its sequence */
-    int64_t datagram;      /* of fragments, else OBSERVATION_UNKNOWN */
+    int64_t run;           /* run of the block, or OBSERVATION_UNKNOWN */
+    int64_t number;        /* sequence number of the block */
+    int64_t datagram;      /* number of the fragments' datagram, or OBSERVATION_UNKNOWN */
     uint32_t interface;
     uint32_t sequence, acknowledgment; /* TCP */
-    uint32_t payload;                  /* bytes behind the transport header */
+    uint32_t payload;                  /* bytes after the transport header */
     uint32_t ip_bytes;
     uint32_t fragment_start, fragment_end; /* bytes of the IP payload */
-    uint16_t ip_id;                        /* 0 tells nothing */
+    uint16_t ip_id;                        /* 0 is not usable */
     uint16_t flags, mss;                   /* TCP */
-    uint16_t stream;                       /* block */
-    uint16_t part;                         /* blocks before it in the same datagram */
-    uint8_t side;                          /* which end of the conversation sent it */
+    uint16_t stream;                       /* of the block */
+    uint16_t part;                         /* earlier blocks in the same datagram */
+    uint8_t side;                          /* sending end of the conversation */
     uint8_t protocol, ttl;
-    uint8_t digested;  /* bytes that `digest` covers */
-    uint8_t completes; /* a fragment: the last that was missing */
-    bool ends_told;    /* `ends` is set: not for every packet, but for each conversation */
-    char ends[OBSERVATION_ENDS_MAX]; /* protocol|source|port|destination|port|path, the sender first
-                                      */
+    uint8_t digested;                /* bytes covered by `digest` */
+    uint8_t completes;               /* true for the fragment that completes its datagram */
+    bool has_ends;                   /* `ends` is set, at least once per conversation */
+    char ends[OBSERVATION_ENDS_MAX]; /* protocol|source|port|destination|port|encapsulation, sender
+                                        first */
 };
 
-/* Name, Arrow type (of arrow_stream.h's formats), member. Text columns are told apart by 'u'. */
+/* Name, Arrow type (formats of arrow_stream.h), member. The type of text columns is 'u'. */
 #define OBSERVATION_COLUMNS(X)                                                                     \
     X(packet, "l")                                                                                 \
     X(frame, "l")                                                                                  \
@@ -75,20 +74,20 @@ struct observation {
 
 struct observation_reader;
 
-/* What could not become a row. */
+/* Packets without a row. */
 struct observation_counts {
-    uint64_t packets;    /* read */
-    uint64_t not_ip;     /* of them */
-    uint64_t unread;     /* cut or broken before the transport's payload */
-    uint64_t unassigned; /* fragments without memory for their datagram */
+    uint64_t packets;    /* packets read */
+    uint64_t not_ip;     /* without IP */
+    uint64_t unread;     /* truncated or malformed before the transport's payload */
+    uint64_t unassigned; /* fragments whose datagram could not be allocated */
 };
 
-/* NULL with the error said. Paths are copied. */
+/* Opens captures. Returns NULL with `error` set if that fails. Paths are copied. */
 struct observation_reader *observation_reader_open(const char *const *paths, size_t count,
                                                    struct error *error);
 void observation_reader_close(struct observation_reader *reader);
 
-/* Fills up to `most` rows; 0 at the end of the input. */
+/* Fills up to `most` rows. Returns their number, 0 at the end of the input. */
 size_t observation_read(struct observation_reader *reader, struct observation *rows, size_t most);
 
 struct observation_counts observation_reader_counts(const struct observation_reader *reader);

@@ -22,7 +22,7 @@ static const struct observation_column columns[] = {
 };
 
 #define FIXED (sizeof columns / sizeof *columns)
-#define ENDS  FIXED /* the text column comes last */
+#define ENDS  FIXED /* the text column is the last one */
 #define COUNT (FIXED + 1)
 
 int observation_schema_export(struct ArrowSchema *out) {
@@ -57,7 +57,7 @@ static bool fill_column(struct ArrowArray *array, const struct observation_colum
 }
 
 static size_t text_size(const struct observation *row) {
-    return row->ends_told ? strlen(row->ends) : 0;
+    return row->has_ends ? strlen(row->ends) : 0;
 }
 
 static bool fill_ends(struct ArrowArray *array, const struct observation *rows, size_t count) {
@@ -76,7 +76,7 @@ static bool fill_ends(struct ArrowArray *array, const struct observation *rows, 
         size_t length = text_size(&rows[i]);
         memcpy(text + offsets[i], rows[i].ends, length);
         offsets[i + 1] = offsets[i] + (int32_t)length;
-        arrow_child_set_valid(array, i, rows[i].ends_told);
+        arrow_child_set_valid(array, i, rows[i].has_ends);
     }
     return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrow structures as capsules
+/* Arrow structures as PyCapsules
  * (https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html). */
 #include <stdlib.h>
 
@@ -49,7 +49,6 @@ PyObject *binding_schema_capsule(struct ArrowSchema *schema) {
     return PyErr_Occurred() ? NULL : PyErr_NoMemory();
 }
 
-/* Frees an instance of one of the heap types. */
 void binding_free_object(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
@@ -57,7 +56,8 @@ void binding_free_object(PyObject *self) {
     Py_DECREF(type);
 }
 
-/* Flow numbers as an array to be freed with PyMem_Free, NULL with an exception set. */
+/* Returns flow numbers as an array that must be freed with PyMem_Free, or NULL with an exception
+ * set. */
 uint32_t *binding_flow_numbers(PyObject *list, size_t *count) {
     Py_ssize_t size = PyList_Size(list);
     uint32_t *flows = size < 0 ? NULL : PyMem_Calloc((size_t)size + 1, sizeof *flows);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of this folder, the only ones that include Python.h. */
+/* Shared by the files of this folder, the only ones that may include Python.h. A function that
+ * returns NULL or -1 has set an exception. */
 #ifndef WIRETALE_BINDING_H
 #define WIRETALE_BINDING_H
 
@@ -12,31 +13,31 @@
 #define METHOD(name, function, flags, doc)                                                         \
     { name, (PyCFunction)(void (*)(void))function, flags, doc }
 
-/* Frees an instance of one of the heap types. */
+/* Frees an instance of a heap type. */
 void binding_free_object(PyObject *self);
-/* Flow numbers of a list, for PyMem_Free(); NULL with an exception set. */
+/* Returns the flow numbers of a list; the caller must free them with PyMem_Free(). */
 uint32_t *binding_flow_numbers(PyObject *list, size_t *count);
 
-/* Both take over what they are given; NULL with an exception set. */
+/* Wrap a stream or schema as a capsule, which owns it. */
 PyObject *binding_stream_capsule(struct ArrowArrayStream *stream);
 PyObject *binding_schema_capsule(struct ArrowSchema *schema);
-/* Gives back a reference that a stream kept, from whichever thread releases it. */
+/* Releases a stream's reference to its owner; acquires the GIL, because any thread may release a
+ * stream. */
 void binding_disown(void *owner);
 
-/* The type of tables (borrowed), made once; NULL with an exception set. */
+/* Returns the type of tables (borrowed), created once. */
 PyTypeObject *table_types_make(void);
-/* The type of observations (new); NULL with an exception set. */
+/* Creates the type of observations (new reference). */
 PyObject *observations_type_make(void);
-/* A finished table of `owner`, which lives as long. */
+/* Wraps a finished table and keeps a reference to its owner. */
 PyObject *table_wrap(PyObject *owner, const struct table *table);
-/* (name, type, unit, meaning) of each column. */
+/* Returns (name, type, unit, meaning) of each column. */
 PyObject *table_columns_of(const struct schema *schema);
 
-/* The table behind a Python object. */
+/* Returns the table of a Python object. */
 const struct table *table_of(PyObject *self);
 
-/* module_column.c: columns as Python sees them. */
-/* A column's number, -1 with an exception set. */
+/* Returns a column's index. */
 int table_find_column(const struct table *table, const char *name);
 PyObject *table_value_object(const struct table *table, const struct row *row, unsigned column);
 PyObject *table_column(PyObject *self, PyObject *name);

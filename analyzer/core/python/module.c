@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wiretale.analyzer._core: the module and its analyses. Everything that takes long lets go of
- * the interpreter's lock. */
+/* The module wiretale.analyzer._core and the type Analysis. Long-running calls release the GIL;
+ * `busy` prevents a second thread from entering the same analysis meanwhile. */
 #include <lz4.h>
 #include <pcap.h>
 #include <stdlib.h>
@@ -38,12 +38,12 @@ static PyObject *raise(const struct error *error) {
 
 struct analysis_object {
     PyObject_HEAD struct analysis *analysis;
-    bool busy; /* another thread is in it, without the interpreter's lock */
+    bool busy; /* a thread is inside without the GIL */
 };
 
-/* What the constructor was given, and what must be freed of it. */
+/* The constructor's arguments, and the references that must be released. */
 struct arguments {
-    PyObject **encoded; /* bytes objects */
+    PyObject **encoded; /* bytes objects of the paths */
     const char **paths;
     Py_ssize_t path_count;
     uint32_t *flows;

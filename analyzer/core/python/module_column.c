@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns as Python sees them: values as objects, sums, rows where something is so, typed arrays.
- */
+/* Columns in Python: values as objects, sums, nonzero rows, typed arrays. */
 #include <string.h>
 
 #include "base/vocabulary.h"
@@ -13,7 +12,7 @@ static PyObject *text_object(const struct table *table, int64_t number) {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, "replace");
 }
 
-/* As os.fsdecode() returns it. */
+/* Equals os.fsdecode(). */
 static PyObject *path_object(const struct table *table, int64_t number) {
     size_t size;
     const char *path = string_table_get(table->texts, number, &size);
@@ -83,7 +82,7 @@ PyObject *table_total(PyObject *self, PyObject *argument) {
     return PyLong_FromLongLong(total);
 }
 
-/* The number of a word, -1 of what is none. */
+/* Returns the number of a word, -1 if it is unknown. */
 static int64_t word_number(const char *text) {
     for (int64_t number = 0; number < WORD_COUNT; number++)
         if (!strcmp(word_text((enum word)number), text))
@@ -156,7 +155,7 @@ static bool add_nonzero(PyObject *list, Py_ssize_t number, PyObject *value) {
     return added;
 }
 
-/* Of each column named: number and value of the rows where it is neither null nor 0. */
+/* Collects row number and value where a column is neither null nor 0. */
 static bool find_nonzero(const struct table *table, const int *columns, PyObject **lists,
                          Py_ssize_t count) {
     struct table_cursor cursor = {0};
@@ -186,7 +185,7 @@ PyObject *table_nonzero(PyObject *self, PyObject *names) {
         lists[i] = columns[i] < 0 ? NULL : PyList_New(0);
         if (!lists[i] || PyDict_SetItem(dict, PyList_GetItem(names, i), lists[i]))
             Py_CLEAR(dict);
-        Py_XDECREF(lists[i]); /* the dict holds it */
+        Py_XDECREF(lists[i]); /* the dict has its own reference */
     }
     if (dict && !find_nonzero(table, columns, lists, count))
         Py_CLEAR(dict);
@@ -204,7 +203,7 @@ static bool check_pack(const struct table *table, const char *name,
     return false;
 }
 
-/* One of the (name, code, offset, divisor, delta) that are to be packed. */
+/* Parses one tuple (name, code, offset, divisor, delta). */
 static bool take_pack(const struct table *table, PyObject *field, struct column_pack *pack) {
     const char *name, *code;
     long long offset, divisor;
@@ -218,7 +217,7 @@ static bool take_pack(const struct table *table, PyObject *field, struct column_
     return check_pack(table, name, pack);
 }
 
-/* A bytes object for each column, and where each begins. */
+/* Creates a bytes object per column and collects their addresses. */
 static PyObject *pack_places(const struct column_pack *packs, Py_ssize_t count, size_t rows,
                              uint8_t **places) {
     PyObject *list = PyList_New(count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Observations as Python sees them: a stream of rows, and what the files say of themselves. */
+/* Observations in Python: a stream of rows, and the files' descriptions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,10 +7,10 @@
 #include "python/binding.h"
 
 struct observations_object {
-    PyObject_HEAD PyObject *encoded; /* tuple of bytes: the paths */
+    PyObject_HEAD PyObject *encoded; /* tuple of bytes with the paths */
     const char **paths;
     size_t count;
-    struct observation_reader *reader; /* after the last stream ended */
+    struct observation_reader *reader; /* set after the last stream ended */
 };
 
 static void keep_reader(void *owner, struct observation_reader *reader) {

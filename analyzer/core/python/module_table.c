@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables as Python sees them: columns, rows, typed arrays, Arrow, JSON. */
+/* Tables in Python: columns, rows, typed arrays, Arrow, JSON. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,9 +22,9 @@ static const char *const type_words[] = {
 /* --- Table ---------------------------------------------------------------------------------- */
 
 struct table_object {
-    PyObject_HEAD PyObject *owner; /* the Analysis, or the Table whose texts these rows share */
+    PyObject_HEAD PyObject *owner; /* the Analysis, or the Table that owns the texts of */
     const struct table *table;
-    struct table *own; /* NULL, or the table itself: freed with this object */
+    struct table *own; /* NULL, or a table freed with */
 };
 
 const struct table *table_of(PyObject *self) {
@@ -81,7 +81,7 @@ static PyObject *table_columns(PyObject *self, PyObject *unused) {
     return table_columns_of(table_of(self)->schema);
 }
 
-/* The name of a column as an object (borrowed), which is made once. */
+/* Returns a column's name as an interned object (borrowed). */
 static PyObject *name_object(const struct schema *schema, unsigned column) {
     static PyObject *names[TABLE_COUNT][COLUMNS_MAX];
     PyObject **name = &names[schema - schemas][column];
@@ -147,7 +147,7 @@ static PyObject *table_rows_by_flow(PyObject *self, PyObject *flow_count) {
     return bytes;
 }
 
-/* A set of flow numbers, a bit for each: NULL without memory. */
+/* Builds a bitmap of flow numbers. Returns NULL if memory is exhausted. */
 static uint8_t *flow_set(const uint32_t *flows, size_t count, size_t *size) {
     *size = 0;
     for (size_t i = 0; i < count; i++)
@@ -158,7 +158,7 @@ static uint8_t *flow_set(const uint32_t *flows, size_t count, size_t *size) {
     return set;
 }
 
-/* Copies the first `most` rows of some flows; false without memory. */
+/* Copies the first `most` rows of some flows. Returns false if memory is exhausted. */
 static bool copy_rows(const struct table *from, struct table *to, const uint32_t *flows,
                       size_t count, uint64_t most) {
     size_t size;

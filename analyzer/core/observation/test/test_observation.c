@@ -114,7 +114,7 @@ static void check_datagrams(void) {
     CHECK_INT(rows[0].ip_id, 77);
     CHECK_INT(rows[0].datagram, OBSERVATION_UNKNOWN);
     CHECK(!strcmp(rows[0].ends, "17|10.0.0.1|5000|10.0.0.2|6000|"));
-    CHECK(rows[0].ends_told && !rows[1].ends_told && rows[2].ends_told);
+    CHECK(rows[0].has_ends && !rows[1].has_ends && rows[2].has_ends);
     CHECK_INT(rows[1].number, 5);
     CHECK_INT(rows[1].payload, 100);
     CHECK_INT(rows[1].digested, 32);
