@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import needs
 
@@ -57,11 +58,14 @@ def missing() -> str | None:
     return None
 
 
-class DroppingPath:
-    """Sender, router and receiver: the names of their namespaces."""
+Kind = TypeVar("Kind", bound="NamespacePath")
 
-    def __init__(self) -> None:
-        self.sender, self.router, self.receiver = self.names = tuple(f"wt{os.getpid()}{end}" for end in "srd")
+
+class NamespacePath:
+    """Network namespaces in a row, connected by pairs of interfaces; those between the ends drop packets."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = tuple(f"wt{os.getpid()}{name}" for name in names)
 
     @staticmethod
     def inside(name: str, *command: str) -> list[str]:
@@ -73,39 +77,86 @@ class DroppingPath:
     def make(self) -> None:
         for name in self.names:
             output("ip", "netns", "add", name)
-            for which in ("all", "default"):  # nothing speaks that was not asked to
+            for which in ("all", "default"):  # no packets but those of the test
                 self.run(name, "sysctl", "-qw", f"net.ipv6.conf.{which}.disable_ipv6=1")
             output("ip", "-n", name, "link", "set", "lo", "up")
-        self.run(self.router, "sysctl", "-qw", "net.ipv4.ip_forward=1")
-        self.connect(self.sender, "left", SENDER)
-        self.connect(self.receiver, "right", RECEIVER)
-        self.run(self.router, "nft", RULES)
-        for line in CLASSES.split("\n")[1:-1]:
-            self.run(self.router, "tc", *line.split())
+        for name in self.names[1:-1]:
+            self.run(name, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+            self.run(name, "nft", RULES)
 
-    def connect(self, name: str, there: str, address: str) -> None:
-        """An end with the router. Segments are packets: no offload."""
-        output(*("ip", "-n", name, "link", "add", "path", "type", "veth"), *("peer", there, "netns", self.router))
-        gateway = re.sub(r"\d+$", "254", address)
-        for where, link, own in ((name, "path", address), (self.router, there, gateway)):
-            self.run(where, *f"ethtool -K {link} tso off gso off gro off tx off".split())
-            output(*f"ip -n {where} address add {own}/24 dev {link}".split())
-            output(*f"ip -n {where} link set {link} up".split())
-        output(*f"ip -n {name} route add default via {gateway}".split())
+    def connect(self, left: tuple[str, str, str], right: tuple[str, str, str]) -> None:
+        """Two ends: namespace, interface, address. Segments are packets: no offload."""
+        peer = ("peer", right[1], "netns", right[0])
+        output("ip", "-n", left[0], "link", "add", left[1], "type", "veth", *peer)
+        for name, link, address in (left, right):
+            self.run(name, *f"ethtool -K {link} tso off gso off gro off tx off".split())
+            output(*f"ip -n {name} address add {address}/24 dev {link}".split())
+            output(*f"ip -n {name} link set {link} up".split())
+
+    def route(self, name: str, target: str, gateway: str) -> None:
+        output("ip", "-n", name, "route", "add", target, "via", gateway)
 
     def remove(self) -> None:
         for name in self.names:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=20)
+
+    def drop(self, name: str, what: str, mille: int) -> None:
+        """From now on this namespace drops so many of 1000 packets from the left that match."""
+        self.run(name, "nft", "flush chain inet path forward; reset counter inet path dropped")
+        rule = f"add rule inet path forward iifname left {what} numgen random mod 1000"
+        self.run(name, "nft", f"{rule} < {mille} counter name dropped drop")
+
+    def dropped_by(self, name: str) -> int:
+        said = re.search(r"packets (\d+)", self.run(name, "nft", "list counter inet path dropped"))
+        assert said
+        return int(said[1])
+
+    @contextlib.contextmanager
+    def capture(self, name: str, link: str, file: Path, *options: str) -> Iterator[None]:
+        """A capture with all packets of the test; it is an error if it lost one."""
+        log = file.with_suffix(".log")
+        # Without --immediate-mode, libpcap would drop its buffer when it is stopped.
+        always = f"-i {link} -n -p -U --immediate-mode -B 16384 -s {SNAPLEN} -Z root -w".split()
+        with log.open("w") as errors:
+            command = self.inside(name, "tcpdump", *options, *always, str(file), "ip")
+            process = subprocess.Popen(command, stderr=errors)
+        try:
+            wait_until(lambda: "listening on" in log.read_text(), "tcpdump listens")
+            yield
+            time.sleep(0.2)  # for the last packets
+            wait_until(lambda: has_caught_up(process, log), "tcpdump has written what it took")
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=60)
+        said = log.read_text()
+        counts = [int(count) for count in re.findall(r"^(\d+) packets", said, re.M)]
+        assert counts[0] == counts[1] and counts[2] == 0, said  # captured, received, dropped
+
+
+class DroppingPath(NamespacePath):
+    """Sender, router and receiver."""
+
+    def __init__(self) -> None:
+        super().__init__(*"srd")
+        self.sender, self.router, self.receiver = self.names
+
+    def make(self) -> None:
+        super().make()
+        for name, there, address in ((self.sender, "left", SENDER), (self.receiver, "right", RECEIVER)):
+            gateway = re.sub(r"\d+$", "254", address)
+            self.connect((name, "path", address), (self.router, there, gateway))
+            self.route(name, "default", gateway)
+        for line in CLASSES.split("\n")[1:-1]:
+            self.run(self.router, "tc", *line.split())
 
     def disturb(self, what: str, *, dropped: int, slow: int = 0, last: str = "") -> None:
         """From now on, so many of 1000 packets to the receiver that match are dropped, or take the slow class.
 
         What is sent last always takes it: it overtakes nothing.
         """
-        self.run(self.router, "nft", "flush chain inet path forward; reset counter inet path dropped")
-        rule, chance = "add rule inet path forward iifname left", f"{what} numgen random mod 1000"
-        self.run(self.router, "nft", f"{rule} {chance} < {dropped} counter name dropped drop")
-        self.run(self.router, "nft", f"{rule} {chance} < {slow} meta priority set 1:20")
+        self.drop(self.router, what, dropped)
+        rule = "add rule inet path forward iifname left"
+        self.run(self.router, "nft", f"{rule} {what} numgen random mod 1000 < {slow} meta priority set 1:20")
         if last:
             self.run(self.router, "nft", f"{rule} {last} meta priority set 1:20")
 
@@ -113,9 +164,7 @@ class DroppingPath:
         """Packets dropped by the rule; queues must have dropped none."""
         queues = self.run(self.router, "tc", "-s", "qdisc", "show", "dev", "right")
         assert "(dropped 0," in queues, queues
-        said = re.search(r"packets (\d+)", self.run(self.router, "nft", "list counter inet path dropped"))
-        assert said
-        return int(said[1])
+        return self.dropped_by(self.router)
 
     def tcp_count(self, what: str) -> int:
         """A counter of the sender's TCP since the path was made."""
@@ -153,25 +202,9 @@ class DroppingPath:
         wait_until(self.is_quiet, "the connections are closed")
         return heard, said
 
-    @contextlib.contextmanager
-    def capturing(self, name: str, file: Path) -> Iterator[None]:
-        """A capture at an end; it is an error if it lost a packet."""
-        log = file.with_suffix(".log")
-        # Without --immediate-mode, libpcap would drop its buffer when it is stopped.
-        options = f"-i path -n -p -U --immediate-mode -B 16384 -s {SNAPLEN} -Z root -w".split()
-        with log.open("w") as errors:
-            process = subprocess.Popen(self.inside(name, "tcpdump", *options, str(file), "ip"), stderr=errors)
-        try:
-            wait_until(lambda: "listening on" in log.read_text(), "tcpdump listens")
-            yield
-            time.sleep(0.2)  # for the last packets
-            wait_until(lambda: has_caught_up(process, log), "tcpdump has written what it took")
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(timeout=60)
-        said = log.read_text()
-        counts = [int(count) for count in re.findall(r"^(\d+) packets", said, re.M)]
-        assert counts[0] == counts[1] and counts[2] == 0, said  # captured, received, dropped
+    def capturing(self, name: str, file: Path) -> contextlib.AbstractContextManager[None]:
+        """A capture at an end."""
+        return self.capture(name, "path", file)
 
 
 def has_caught_up(tcpdump: subprocess.Popen[bytes], log: Path) -> bool:
@@ -190,11 +223,15 @@ def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 60) -> Non
 
 
 @contextlib.contextmanager
-def dropping_path() -> Iterator[DroppingPath]:
-    """Made, and removed whatever happens."""
-    path = DroppingPath()
+def made(path: Kind) -> Iterator[Kind]:
+    """The path, which is removed in the end."""
     try:
         path.make()
         yield path
     finally:
         path.remove()
+
+
+def dropping_path() -> contextlib.AbstractContextManager[DroppingPath]:
+    """A path of three namespaces."""
+    return made(DroppingPath())

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP conversation crafted packet by packet, as a capture point sees it, in several wrappings."""
+"""A TCP conversation crafted packet by packet, as a capture point sees it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scapy.all import IP, TCP, UDP, VXLAN, Dot1Q, Ether, IPv6, Packet, Raw, wrpcap, wrpcapng
+from scapy.all import IP, TCP, Ether, IPv6, Packet, Raw, wrpcap
 
 START = 1_700_000_000
 SEGMENT = 1000
@@ -133,49 +133,7 @@ class Talk:
         """As captured: by time."""
         return sorted(self.packets, key=lambda packet: float(packet.time))
 
-
-def in_vxlan(packet: Packet) -> Packet:
-    """Inside VLAN 12 and VXLAN 7, so that only the innermost packet is the conversation's."""
-    outer = Ether(src="02:00:00:00:01:01", dst="02:00:00:00:01:02") / Dot1Q(vlan=12)
-    outer = outer / IP(src="192.0.2.1", dst="192.0.2.2") / UDP(sport=50000, dport=4789) / VXLAN(vni=7, flags=8)
-    wrapped = Ether(bytes(outer / packet))
-    wrapped.time = packet.time
-    return wrapped
-
-
-def write_pcap(packets: list[Packet], folder: Path) -> list[Path]:
-    """One file."""
-    wrpcap(str(folder / "case.pcap"), packets)
-    return [folder / "case.pcap"]
-
-
-def write_pcapng(packets: list[Packet], folder: Path) -> list[Path]:
-    """One file."""
-    wrpcapng(str(folder / "case.pcapng"), packets)
-    return [folder / "case.pcapng"]
-
-
-def write_vxlan(packets: list[Packet], folder: Path) -> list[Path]:
-    """One file, every packet wrapped."""
-    wrpcap(str(folder / "case.pcap"), [in_vxlan(packet) for packet in packets])
-    return [folder / "case.pcap"]
-
-
-def write_rotated(packets: list[Packet], folder: Path) -> list[Path]:
-    """Three files, as a ring of files holds them."""
-    third = len(packets) // 3 + 1
-    paths = []
-    for number in range(3):
-        part = packets[number * third : (number + 1) * third]
-        if part:
-            paths.append(folder / f"case-{number}.pcap")
-            wrpcap(str(paths[-1]), part)
-    return paths
-
-
-WRITERS: dict[str, Callable[[list[Packet], Path], list[Path]]] = {
-    "pcap": write_pcap,
-    "pcapng": write_pcapng,
-    "vxlan": write_vxlan,
-    "rotated": write_rotated,
-}
+    def write(self, folder: Path) -> Path:
+        """Writes a pcap file and returns it."""
+        wrpcap(str(folder / "case.pcap"), self.in_order())
+        return folder / "case.pcap"

@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from checkout import ROOT
-from dropping_path import missing, wait_until
-from traced_path import PORT, RECEIVER, TracedPath, traced_path
+from dropping_path import NamespacePath, made, missing, wait_until
 from wiretale.analyzer.compare.comparison import Comparison, compare_captures
 from wiretale.analyzer.compare.loss_location import Ledger
 
@@ -23,6 +24,35 @@ pytestmark = pytest.mark.xdist_group("live")
 
 ENDS = ROOT / "tests" / "support" / "block_ends.py"
 COUNT = 4000
+RECEIVER, PORT = "10.214.3.2", 6000
+
+
+class TracedPath(NamespacePath):
+    """Sender, a router that drops, a tracer that captures and then drops too, receiver."""
+
+    def __init__(self) -> None:
+        super().__init__(*"srtd")
+        self.sender, self.router, self.tracer, self.receiver = self.names
+
+    def make(self) -> None:
+        super().make()
+        for number, (left, right) in enumerate(pairwise(self.names), start=1):
+            net = f"10.214.{number}"
+            self.connect((left, "right", f"{net}.1"), (right, "left", f"{net}.2"))
+        self.route(self.sender, "default", "10.214.1.2")
+        self.route(self.router, "10.214.3.0/24", "10.214.2.2")
+        self.route(self.tracer, "10.214.1.0/24", "10.214.2.1")
+        self.route(self.receiver, "default", "10.214.3.1")
+
+    @contextlib.contextmanager
+    def capturing(self, folder: Path) -> Iterator[list[Path]]:
+        """Captures at three points, in the order of the way."""
+        points = {"sender": "right", "tracer": "left", "receiver": "left"}
+        files = [folder / f"{name}.pcap" for name in points]
+        with contextlib.ExitStack() as stack:
+            for (name, link), file in zip(points.items(), files, strict=True):
+                stack.enter_context(self.capture(getattr(self, name), link, file, "--time-stamp-precision", "nano"))
+            yield files
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +60,8 @@ def path() -> Iterator[TracedPath]:
     why_not = missing()
     if why_not:
         pytest.skip(why_not)
-    with traced_path() as made:
-        yield made
+    with made(TracedPath()) as path:
+        yield path
 
 
 def ledger_of(comparison: Comparison, unit: str) -> Ledger:
@@ -43,13 +73,13 @@ def ledger_of(comparison: Comparison, unit: str) -> Ledger:
 def talk(path: TracedPath, server: list[str], client: list[str], ready: str) -> tuple[str, str]:
     """Returns the output of both programs."""
     with subprocess.Popen(
-        path.inside("receiver", *server), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        path.inside(path.receiver, *server), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             wait_until(
-                lambda: ready in path.run("receiver", "cat", "/proc/net/udp", "/proc/net/tcp"), "the server listens"
+                lambda: ready in path.run(path.receiver, "cat", "/proc/net/udp", "/proc/net/tcp"), "the server listens"
             )
-            said = path.run("sender", *client)
+            said = path.run(path.sender, *client)
             heard, errors = process.communicate(timeout=60)
         finally:
             process.kill()
@@ -59,8 +89,8 @@ def talk(path: TracedPath, server: list[str], client: list[str], ready: str) -> 
 
 def test_losses_are_where_the_counters_say(path: TracedPath, tmp_path: Path) -> None:
     what = f"udp dport {PORT} udp length 408"
-    path.drop("router", what, 30)
-    path.drop("tracer", what, 50)
+    path.drop(path.router, what, 30)
+    path.drop(path.tracer, what, 50)
     with path.capturing(tmp_path) as files:
         program = [sys.executable, str(ENDS)]
         said, heard = talk(path, [*program, "receive", str(COUNT)], [*program, "send", str(COUNT)], f":{PORT:04X} ")
@@ -72,8 +102,8 @@ def test_losses_are_where_the_counters_say(path: TracedPath, tmp_path: Path) -> 
     with compare_captures(*map(str, files), sender_log=str(logs[0]), receiver_log=str(logs[1])) as comparison:
         found = ledger_of(comparison, "blocks")
         assert found.lost == {
-            "before_tracer": path.dropped("router"),
-            "after_tracer": path.dropped("tracer"),
+            "before_tracer": path.dropped_by(path.router),
+            "after_tracer": path.dropped_by(path.tracer),
             "receiver_kernel": received["host_dropped"],
         }
         assert (found.sent, found.arrived) == (COUNT, received["blocks_received"])
@@ -88,17 +118,20 @@ def test_retransmitted_segments_are_lost_where_the_counters_say(path: TracedPath
     if not shutil.which("iperf3"):
         pytest.skip("needs iperf3: .ci/packages test")
     what = "tcp dport 5201 meta length > 400"
-    path.drop("router", what, 10)
-    path.drop("tracer", what, 15)
+    path.drop(path.router, what, 10)
+    path.drop(path.tracer, what, 15)
     with path.capturing(tmp_path) as files:
         client = ["iperf3", "-c", RECEIVER, "-n", "2M", "-M", "1000"]
         talk(path, ["iperf3", "-4", "-s", "-1"], client, f":{5201:04X} ")
         wait_until(
-            lambda: "tcp" not in path.run("sender", "ss", "-tnH", "state", "established"), "connections are closed"
+            lambda: "tcp" not in path.run(path.sender, "ss", "-tnH", "state", "established"), "connections are closed"
         )
     with compare_captures(*map(str, files)) as comparison:
         found = ledger_of(comparison, "packets")
-        assert found.lost == {"before_tracer": path.dropped("router"), "after_tracer": path.dropped("tracer")}
+        assert found.lost == {
+            "before_tracer": path.dropped_by(path.router),
+            "after_tracer": path.dropped_by(path.tracer),
+        }
         assert not [stage for stage in found.stages if stage.missed]
 
 
@@ -113,8 +146,8 @@ def test_the_generators_own_logs_agree_with_the_captures(path: TracedPath, tmp_p
     if not program:
         pytest.skip("needs wiretale-traffic")
     what = "meta l4proto udp meta length > 1000"
-    path.drop("router", what, 20)
-    path.drop("tracer", what, 30)
+    path.drop(path.router, what, 20)
+    path.drop(path.tracer, what, 30)
     with path.capturing(tmp_path) as files:
         server = [program, "receive", "--port", str(PORT), "--json", "--once"]
         client = [
@@ -131,6 +164,6 @@ def test_the_generators_own_logs_agree_with_the_captures(path: TracedPath, tmp_p
     logs[1].write_text(heard)
     with compare_captures(*map(str, files), sender_log=str(logs[0]), receiver_log=str(logs[1])) as comparison:
         found = ledger_of(comparison, "blocks")
-        lost = {"before_tracer": path.dropped("router"), "after_tracer": path.dropped("tracer")}
+        lost = {"before_tracer": path.dropped_by(path.router), "after_tracer": path.dropped_by(path.tracer)}
         assert {place: count for place, count in found.lost.items() if place in lost} == lost
         assert (found.sent, found.arrived) == (3000, json.loads(said)["blocks_received"])

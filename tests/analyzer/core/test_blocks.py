@@ -14,7 +14,7 @@ from scapy.all import IP, UDP, Ether, IPv6, Raw, wrpcap
 
 import wiretale
 from numbered_payloads import LENGTH, TILED, block, iperf2, iperf3, rtp, stream
-from talk import RTT, Talk, write_pcap
+from talk import RTT, Talk
 
 MACS = "02:00:00:00:00:01", "02:00:00:00:00:02"  # else Scapy asks the network for them
 START = 1_700_000_000
@@ -177,7 +177,7 @@ def blocked_talk(lost: int = -1, count: int = 6) -> Talk:
 
 
 def test_blocks_over_tcp_wait_for_a_lost_segment(tmp_path: Path) -> None:  # case 37
-    trace = wiretale.analyze(*write_pcap(blocked_talk(lost=25).in_order(), tmp_path))
+    trace = wiretale.analyze(blocked_talk(lost=25).write(tmp_path))
     rows = trace.blocks.rows()
     assert [row["sequence"] for row in rows] == list(range(6))
     assert [row["verdict"] for row in rows] == ["delivered"] * 3 + ["head_of_line"] * 3
@@ -195,7 +195,7 @@ def test_blocks_over_tcp_wait_for_a_lost_segment(tmp_path: Path) -> None:  # cas
 def test_a_block_that_is_not_whole_is_unfinished(tmp_path: Path) -> None:
     talk = blocked_talk(count=3)
     talk.packets = talk.packets[:-2]
-    rows = wiretale.analyze(*write_pcap(talk.in_order(), tmp_path)).blocks.rows()
+    rows = wiretale.analyze(talk.write(tmp_path)).blocks.rows()
     assert [row["verdict"] for row in rows] == ["delivered", "delivered", "unfinished"]
     assert rows[2]["complete_ns"] is None and rows[2]["last_frame"] is None
 

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import wiretale
-from checkout import CAPTURES, ROOT, Run
+from checkout import CAPTURES, ROOT, SCENARIOS, Run
 from plain_wire import Connection, Wire
 from wiretale.analyzer import findings
 from wiretale.analyzer.errors import UsageError
@@ -62,6 +62,14 @@ def test_docs_are_up_to_date() -> None:
 def test_every_code_is_shown_by_a_test_or_a_sample() -> None:
     text = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     seen = {code for path in CAPTURES for code in wiretale.analyze(path).findings.column("code")}
+    for path in SCENARIOS.rglob("*.txt"):
+        seen.update(
+            *(
+                line.split()[2:]
+                for line in path.read_text().splitlines()
+                if line.startswith(("findings.code =", "findings.code has"))
+            )
+        )
     assert {code for code in registry.RULES if f'"{code}"' not in text} - seen == set()
 
 

@@ -78,7 +78,7 @@ def test_a_link_with_room_has_no_queue(path: DroppingPath, tmp_path: Path) -> No
 
 def test_a_small_receive_buffer_is_found_at_the_sender(path: DroppingPath, tmp_path: Path) -> None:
     sender, _ = transfer(path, tmp_path, FAST, DEEP, "-w", "8K")
-    assert "receive-window-limited" in sender.codes and "the receiver's window" in sender.first.headline
+    assert "receive-window-limited" in sender.codes and "the receive window" in sender.first.headline
 
 
 def test_an_offer_above_the_rate_is_found_at_the_receiver(path: DroppingPath, tmp_path: Path) -> None:

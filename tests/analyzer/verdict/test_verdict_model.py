@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import wiretale
-from talk import write_pcap
 from transfer_model import SIZE, Fate, Transfer, truth_of
 
 fates = st.builds(
@@ -25,7 +24,7 @@ troubled = st.dictionaries(st.tuples(st.integers(0, 29), st.integers(0, 2)), fat
 def judge(transfer: Transfer) -> wiretale.Trace:
     """Analyzes the capture."""
     with tempfile.TemporaryDirectory() as folder:
-        return wiretale.analyze(*write_pcap(transfer.talk().in_order(), Path(folder)))
+        return wiretale.analyze(transfer.talk().write(Path(folder)))
 
 
 @settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

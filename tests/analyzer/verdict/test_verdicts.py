@@ -14,7 +14,6 @@ from checkout import SCENARIOS
 from scenario import captured, read_scenario
 from scenario_wire import write_pcap
 from talk import SEGMENT, Talk
-from talk import write_pcap as write_talk
 
 EVIDENCE = {
     "reordering/reordered_by_four_and_resent": [
@@ -59,7 +58,7 @@ def test_a_copy_long_ago_is_judged_when_it_is_forgotten(tmp_path: Path) -> None:
         for ms in (1000, 1400):
             talk.data(ms + 1000 * k, (6 + k) * SEGMENT)
         talk.ack(1420 + 1000 * k, (7 + k) * SEGMENT)
-    trace = wiretale.analyze(*write_talk(talk.in_order(), tmp_path))
+    trace = wiretale.analyze(talk.write(tmp_path))
     out = trace.directions.rows()[0]
     assert (out["retransmissions"], out["mirror_duplicates"], out["unknown_duplicates"]) == (100, 0, 1)
     assert [row["frame"] for row in trace.events.rows() if row["kind"] == "unknown_duplicate"] == [7]
