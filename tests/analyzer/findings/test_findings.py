@@ -54,6 +54,12 @@ def test_data_stored_after_its_acknowledgment_is_no_reordering(codes: Codes) -> 
     assert codes(HANDSHAKE + data, times) == {"capture-reordered": "info"}
 
 
+def test_gaps_that_only_the_receiver_reports(codes: Codes) -> None:
+    acks = [back("A", 500, 100), back("A", 500, 100, options=[("SAck", (300, 400))]), back("A", 500, 400)]
+    found = codes([back("SA", 499, 100, options=[("MSS", 1460), ("SAckOK", b"")]), *acks])
+    assert "sack-gaps" in found and "lost-upstream" not in found
+
+
 def test_sample_findings(samples: Path) -> None:
     def found(name: str) -> set[str]:
         return set(wiretale.analyze(samples / name).findings.column("code"))
