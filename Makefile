@@ -116,7 +116,7 @@ lint-python: $(VENV)/.stamp-lint
 	@$(VENV)/bin/ruff check -q .
 	@$(VENV)/bin/ruff format -q --check .
 	$(call say,lizard: functions up to 60 lines and complexity up to 15)
-	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src traffic capture analyzer reports sample_pcaps benchmarks tests
+	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src traffic capture common analyzer reports sample_pcaps benchmarks tests
 
 lint-c: $(VENV)/.stamp-lint
 	$(call say,clang-format)

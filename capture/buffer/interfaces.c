@@ -8,6 +8,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Reads packets that left before packets that came, so that `queued` cannot become negative. */
+struct counts counts_of(const struct interface_counts *of) {
+    struct counts now = {.written = counter_get(&of->written),
+                         .dropped_disk = counter_get(&of->dropped_disk),
+                         .dropped_queue = counter_get(&of->dropped_queue),
+                         .dropped_kernel = counter_get(&of->dropped_kernel),
+                         .dropped_interface = counter_get(&of->dropped_interface),
+                         .received_bytes = counter_get(&of->received_bytes),
+                         .kernel_received = counter_get(&of->kernel_received)};
+    atomic_thread_fence(memory_order_acquire);
+    now.received = counter_get(&of->received);
+    uint64_t left = now.written + now.dropped_disk + now.dropped_queue;
+    now.queued = now.received > left ? now.received - left : 0;
+    return now;
+}
+
+void counts_add(struct counts *sum, const struct counts *more) {
+    for (size_t i = 0; i < sizeof *sum / sizeof(uint64_t); i++)
+        ((uint64_t *)sum)[i] += ((const uint64_t *)more)[i];
+}
+
+void counts_subtract(struct counts *from, const struct counts *less) {
+    for (size_t i = 0; i < sizeof *from / sizeof(uint64_t); i++)
+        ((uint64_t *)from)[i] -= ((const uint64_t *)less)[i];
+}
+
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 
 static bool same_text(const char *a, const char *b) {
@@ -61,7 +87,7 @@ struct counts description_counts(const struct description_list *list, uint32_t d
         if (list->items[i]->device != device)
             continue;
         struct counts one = counts_of(&list->items[i]->counts);
-        counts_sum(&sum, &one);
+        counts_add(&sum, &one);
     }
     return sum;
 }

@@ -15,14 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "buffer/interfaces.h"
-
 typedef _Atomic uint64_t counter;
-
-/* Counts of one interface in the statistics of one file. */
-struct file_counts {
-    uint64_t written, dropped_disk, dropped_queue, dropped_kernel, dropped_interface;
-};
 
 struct interface_counts {
     /* Written by the reading thread: */
@@ -37,6 +30,7 @@ struct interface_counts {
     counter dropped_disk; /* writes failed */
 };
 
+/* All members are uint64_t: counts_add() and counts_subtract() go over them. */
 struct counts {
     uint64_t received, written, queued;
     uint64_t dropped_kernel, dropped_interface, dropped_queue, dropped_disk;
@@ -56,60 +50,10 @@ static inline void counter_add(counter *counter, uint64_t more) {
     counter_set(counter, counter_get(counter) + more);
 }
 
-/* Reads packets that left before packets that came, so that `queued` cannot become negative. */
-static inline struct counts counts_of(const struct interface_counts *of) {
-    struct counts now = {.written = counter_get(&of->written),
-                         .dropped_disk = counter_get(&of->dropped_disk),
-                         .dropped_queue = counter_get(&of->dropped_queue)};
-    now.dropped_kernel = counter_get(&of->dropped_kernel);
-    now.dropped_interface = counter_get(&of->dropped_interface);
-    now.received_bytes = counter_get(&of->received_bytes);
-    now.kernel_received = counter_get(&of->kernel_received);
-    atomic_thread_fence(memory_order_acquire);
-    now.received = counter_get(&of->received);
-    uint64_t left = now.written + now.dropped_disk + now.dropped_queue;
-    now.queued = now.received > left ? now.received - left : 0;
-    return now;
-}
-
-static inline struct file_counts file_counts_of(const struct interface_counts *of) {
-    struct counts now = counts_of(of);
-    return (struct file_counts){.written = now.written,
-                                .dropped_disk = now.dropped_disk,
-                                .dropped_queue = now.dropped_queue,
-                                .dropped_kernel = now.dropped_kernel,
-                                .dropped_interface = now.dropped_interface};
-}
-
-static inline struct file_counts file_counts_less(const struct file_counts *from,
-                                                  const struct file_counts *less) {
-    return (struct file_counts){.written = from->written - less->written,
-                                .dropped_disk = from->dropped_disk - less->dropped_disk,
-                                .dropped_queue = from->dropped_queue - less->dropped_queue,
-                                .dropped_kernel = from->dropped_kernel - less->dropped_kernel,
-                                .dropped_interface =
-                                    from->dropped_interface - less->dropped_interface};
-}
-
-static inline void file_counts_add(struct file_counts *sum, const struct file_counts *more) {
-    sum->written += more->written;
-    sum->dropped_disk += more->dropped_disk;
-    sum->dropped_queue += more->dropped_queue;
-    sum->dropped_kernel += more->dropped_kernel;
-    sum->dropped_interface += more->dropped_interface;
-}
-
-static inline void counts_sum(struct counts *sum, const struct counts *more) {
-    sum->received += more->received;
-    sum->written += more->written;
-    sum->queued += more->queued;
-    sum->dropped_kernel += more->dropped_kernel;
-    sum->dropped_interface += more->dropped_interface;
-    sum->dropped_queue += more->dropped_queue;
-    sum->dropped_disk += more->dropped_disk;
-    sum->received_bytes += more->received_bytes;
-    sum->kernel_received += more->kernel_received;
-}
+/* Returns the counts at this moment; of a file, the difference from those at its start. */
+struct counts counts_of(const struct interface_counts *of);
+void counts_add(struct counts *sum, const struct counts *more);
+void counts_subtract(struct counts *from, const struct counts *less);
 
 #define DESCRIPTIONS_MAX 256
 

@@ -78,8 +78,7 @@ static int open_node(struct directory *directory, const struct resolved_path *pl
     int fd = openat(place->fd, place->name, O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return -1;
-    if (fstat(fd, &opened) || opened.st_dev != place->info.st_dev ||
-        opened.st_ino != place->info.st_ino)
+    if (fstat(fd, &opened) || !is_same_file(&opened, &place->info))
         fail(EXIT_IO, "%s was replaced by another file", directory->path);
     return fd;
 }
@@ -102,8 +101,7 @@ static void open_stream(struct directory *directory, const struct settings *sett
 /* Drops the lock if the path now leads to another directory. */
 static void unlock_other(struct directory *directory, const struct stat *now) {
     struct stat before;
-    if (fstat(directory->fd, &before) || before.st_dev != now->st_dev ||
-        before.st_ino != now->st_ino)
+    if (fstat(directory->fd, &before) || !is_same_file(&before, now))
         directory_unlock(directory);
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "directory/directory.h"
+#include "directory/path.h"
 
 #define LOCK_FILE_MODE 0644 /* it is empty, and the next run may be another user's */
 #define TRIES          10   /* its holder may end and remove the file at each step */
@@ -26,7 +27,7 @@ static void lock_name(const struct directory *directory, char name[NAME_SIZE]) {
 static bool is_named(const struct directory *directory, int fd, const char *name) {
     struct stat there, opened;
     return !fstat(fd, &opened) && !fstatat(directory->fd, name, &there, AT_SYMLINK_NOFOLLOW) &&
-           there.st_dev == opened.st_dev && there.st_ino == opened.st_ino;
+           is_same_file(&there, &opened);
 }
 
 /* A file of another user can only be opened for reading, which suffices for flock(2), except on

@@ -75,16 +75,12 @@ void path_close(struct resolved_path *place) {
     leave(&place->node_fd);
 }
 
-static bool is_same(const struct stat *one, const struct stat *other) {
-    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
-}
-
 /* Returns the descriptor if the component is a number in /proc/self/fd, as behind /dev/stdout and
  * shell's >(...); else -1. */
 static int own_descriptor(const struct resolved_path *place, const char *name) {
     struct stat own, here;
     char *end;
-    if (stat("/proc/self/fd", &own) || fstat(place->fd, &here) || !is_same(&own, &here))
+    if (stat("/proc/self/fd", &own) || fstat(place->fd, &here) || !is_same_file(&own, &here))
         return -1;
     long number = strtol(name, &end, 10);
     return end == name || *end || number < 0 || number > INT_MAX ? -1 : (int)number;
@@ -118,7 +114,7 @@ static bool is_true(const struct resolved_path *place, const char *name, const c
     if (*target != '/' || fstatfs(place->fd, &system) || system.f_type != PROC_SUPER_MAGIC)
         return true;
     return !fstatat(place->fd, name, &behind, 0) && !stat(target, &named) &&
-           is_same(&behind, &named);
+           is_same_file(&behind, &named);
 }
 
 /* Replaces the link by its target: the rest of the walk is the target and the components after it.

@@ -29,6 +29,11 @@ void path_resolve(struct resolved_path *place, const char *path);
 /* Exits with one line if another user's link leads to what `owner` owns instead. */
 void path_check_owner(uid_t linker, uid_t owner, const char *path);
 void path_close(struct resolved_path *place);
+/* Returns whether both are the same file. */
+static inline bool is_same_file(const struct stat *one, const struct stat *other) {
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
 /* Appends a component. Returns false if the path becomes too long. */
 bool path_append(char path[PATH_MAX], const char *name);
 /* Opens a directory for reading; no component may be a link. Returns -1 with errno. */

@@ -18,6 +18,7 @@
 
 #include "common/log.h"
 #include "confine/confine.h"
+#include "directory/path.h"
 
 /* Messages on the socket, in this order: one `struct runner_begin`, the path of each finished file,
  * and RUNNER_END at an orderly end.
@@ -200,7 +201,7 @@ static void remove_status(const struct runner_begin *begin, bool killed) {
         return;
     bool changed =
         is.st_ctim.tv_sec != was->st_ctim.tv_sec || is.st_ctim.tv_nsec != was->st_ctim.tv_nsec;
-    if (is.st_dev == was->st_dev && is.st_ino == was->st_ino && !(killed && changed))
+    if (is_same_file(&is, was) && !(killed && changed))
         unlink(begin->status);
 }
 

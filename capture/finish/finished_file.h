@@ -17,9 +17,9 @@ struct finished_file {
     char original[NAME_SIZE]; /* temporary name of the uncompressed file, or ""; removed when the
                                  compressed one is published */
     uint64_t bytes;
-    bool asked_for;             /* -w has this name */
-    bool recovered;             /* left by an earlier run */
-    struct file_counts *counts; /* of `described` interfaces, as in its statistics; may be NULL */
+    bool asked_for;        /* -w has this name */
+    bool recovered;        /* left by an earlier run */
+    struct counts *counts; /* of `described` interfaces, as in its statistics; may be NULL */
     uint32_t described;
 };
 

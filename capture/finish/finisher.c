@@ -65,7 +65,7 @@ static void note_lost(struct finisher *finisher, const struct finished_file *fil
     finisher->lost.files++;
     finisher->lost.bytes += file->bytes;
     for (uint32_t i = 0; file->counts && i < file->described; i++) {
-        file_counts_add(&finisher->lost.counts[i], &file->counts[i]);
+        counts_add(&finisher->lost.counts[i], &file->counts[i]);
         packets += file->counts[i].written;
     }
     pthread_mutex_unlock(&finisher->lock);

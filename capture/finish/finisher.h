@@ -16,7 +16,7 @@
 /* Files that were removed by others before they were published, and their statistics. */
 struct lost {
     uint64_t files, bytes;
-    struct file_counts counts[DESCRIPTIONS_MAX];
+    struct counts counts[DESCRIPTIONS_MAX];
 };
 
 struct finisher {

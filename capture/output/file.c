@@ -36,9 +36,10 @@ void output_count_dropped(struct output *output, uint32_t description, uint64_t 
     counter_add(&counts_under(output, description)->dropped_disk, packets);
 }
 
-struct file_counts output_counts_since(const struct output *output, uint32_t description) {
-    struct file_counts now = file_counts_of(counts_under(output, description));
-    return file_counts_less(&now, &output->before[description]);
+struct counts output_counts_since(const struct output *output, uint32_t description) {
+    struct counts now = counts_of(counts_under(output, description));
+    counts_subtract(&now, &output->before[description]);
+    return now;
 }
 
 /* Moves packets from written to dropped, if their file was removed. */
@@ -143,7 +144,7 @@ static bool is_unfiltered(const struct settings *settings) {
 /* Accepted packets are all that passed the filter: recorded, or dropped at any stage after it. The
  * comment lists the drops by stage, since pcapng has no options for the queue and the disk. */
 static void add_statistics(struct output *output, struct pcapng_buffer *buffer, uint32_t number) {
-    struct file_counts of = output->reported[number] = output_counts_since(output, number);
+    struct counts of = output->reported[number] = output_counts_since(output, number);
     char comment[256];
     snprintf(comment, sizeof comment,
              "not recorded in the time of this file: %llu dropped by the kernel, %llu by the "
@@ -289,7 +290,7 @@ bool output_store_descriptions(struct output *output) {
 /* Counts that the statistics of the file report are not reported again in the next file. */
 static void settle_counts(struct output *output) {
     for (uint32_t i = 0; i < output->described; i++) /* others are not in the file */
-        file_counts_add(&output->before[i], &output->reported[i]);
+        counts_add(&output->before[i], &output->reported[i]);
 }
 
 /* With --align, boundaries are multiples of the interval since the epoch, so that files of several

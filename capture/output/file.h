@@ -31,7 +31,7 @@ struct output {
     int64_t boundary_ns; /* start of the next file in packet time; 0: none */
     /* Counts when the file was opened, and counts that its statistics report. Packets that are
      * counted while statistics are written belong to the next file. */
-    struct file_counts before[DESCRIPTIONS_MAX], reported[DESCRIPTIONS_MAX];
+    struct counts before[DESCRIPTIONS_MAX], reported[DESCRIPTIONS_MAX];
 
     bool failing;            /* the last write failed */
     atomic_bool refusing;    /* the same, for the status */
@@ -92,6 +92,6 @@ void output_count_dropped(struct output *output, uint32_t description, uint64_t 
 void output_count_lost(struct output *output, uint32_t description, uint64_t packets);
 
 /* Returns the counts of one interface since the file was opened. */
-struct file_counts output_counts_since(const struct output *output, uint32_t description);
+struct counts output_counts_since(const struct output *output, uint32_t description);
 
 #endif

@@ -166,7 +166,7 @@ void output_count_lost_files(struct output *output) {
         return;
     for (uint32_t i = 0; i < output->capture->descriptions.count; i++) {
         output_count_lost(output, i, lost.counts[i].written);
-        output->before[i] = file_counts_less(&output->before[i], &lost.counts[i]);
+        counts_subtract(&output->before[i], &lost.counts[i]);
     }
     atomic_fetch_sub(&output->files, lost.files);
     atomic_fetch_sub(&output->total_bytes, lost.bytes);

@@ -43,7 +43,7 @@ void status_take(struct status *status, struct capture *capture, struct output *
                               .files = atomic_load(&output->files)};
     for (uint32_t i = 0; i < capture->device_count; i++) {
         struct counts counts = description_counts(&capture->descriptions, i);
-        counts_sum(&status->all, &counts);
+        counts_add(&status->all, &counts);
     }
     output_name(output, status->file);
 }
