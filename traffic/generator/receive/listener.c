@@ -45,26 +45,13 @@ static enum pending_result refuse(struct pending_connection *pending, bool busy,
     return CLOSE;
 }
 
-/* The whole header must be there before a session can be found by run and stream. */
-static enum pending_result read_block_header(struct listener *listener,
-                                             struct pending_connection *pending) {
-    struct block_header header;
-    struct control *control = &pending->control;
-    const uint8_t *head = (const uint8_t *)control->in;
-    if (control->have < BLOCK_HEADER_BYTES)
-        return KEEP;
-    block_get_header(head, &header);
-    return session_set_accept(listener->sessions, DIRECTION_FORWARD, header.run, header.stream,
-                              &pending->peer, control->fd, head, BLOCK_HEADER_BYTES)
-               ? ACCEPTED
-               : CLOSE;
-}
-
-/* Reads at most a header. A prefix of a magic may still become a block or a line, so four bytes
- * decide. */
+/* Reads at most a header. If it begins with a magic, the rest of the header must be there before a
+ * session can be found by run and stream; four bytes decide. */
 static enum pending_result read_first_bytes(struct listener *listener,
                                             struct pending_connection *pending) {
     struct control *control = &pending->control;
+    const uint8_t *head = (const uint8_t *)control->in;
+    struct block_header header;
     ssize_t got = recv(control->fd, control->in + control->have, BLOCK_HEADER_BYTES - control->have,
                        MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
@@ -73,10 +60,17 @@ static enum pending_result read_first_bytes(struct listener *listener,
         return CLOSE;
     control->have += (size_t)got;
     size_t compared = control->have < 4 ? control->have : 4;
-    if (!memcmp(control->in, "WTB1", compared) || !memcmp(control->in, "WTC1", compared))
-        return read_block_header(listener, pending);
-    pending->stage = STAGE_HELLO;
-    return KEEP;
+    if (memcmp(head, "WTB1", compared) && memcmp(head, "WTC1", compared)) {
+        pending->stage = STAGE_HELLO;
+        return KEEP;
+    }
+    if (control->have < BLOCK_HEADER_BYTES)
+        return KEEP;
+    block_get_header(head, &header);
+    return session_set_accept(listener->sessions, DIRECTION_FORWARD, header.run, header.stream,
+                              &pending->peer, control->fd, head, BLOCK_HEADER_BYTES)
+               ? ACCEPTED
+               : CLOSE;
 }
 
 /* "data run=R stream=S": the receiver is to send on this connection, so nothing may follow. */

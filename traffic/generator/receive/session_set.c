@@ -43,18 +43,11 @@ static bool prepare(struct session *session, char error[ERROR_SIZE]) {
     struct transfer *transfer = &session->transfer;
     const struct receive_options *options = session->set->options;
     struct content_target target = {options->output_dir, options->to_stdout, options->overwrite};
-    struct direction *direction = &transfer->directions[DIRECTION_FORWARD];
-    int ports[MAX_STREAMS];
     if (transfer->plan.content &&
         !content_receive(&transfer->content, &target, transfer->plan.file_name,
                          (uint32_t)transfer->plan.run, error, ERROR_SIZE))
         return false;
-    if (!transfer_is_udp(transfer))
-        return true;
-    for (uint32_t i = 0; i < direction->count; i++)
-        if ((ports[i] = stream_bind_udp(&direction->streams[i], error)) < 0)
-            return false;
-    return exchange_send_ports(transfer, direction, ports);
+    return exchange_bind_udp(transfer, DIRECTION_FORWARD, error);
 }
 
 /* Reads lines until "start"; before it, the sender may announce its own UDP ports. */
@@ -75,51 +68,29 @@ static bool await_start(struct transfer *transfer, char error[ERROR_SIZE]) {
     return false;
 }
 
-static bool connect_udp(struct transfer *transfer, char error[ERROR_SIZE]) {
-    struct direction *direction = &transfer->directions[DIRECTION_REVERSE];
-    for (uint32_t i = 0; transfer_is_udp(transfer) && i < direction->count; i++)
-        if (stream_connect_udp(&direction->streams[i], error))
-            return false;
-    return true;
-}
-
-static struct report_style report_style(const struct session *session) {
-    const struct receive_options *options = session->set->options;
-    return (struct report_style){.role = "receive",
+/* Reports go to the sender over the control connection, and to this end's output, one at a time. */
+static void run(struct session *session) {
+    struct session_set *set = session->set;
+    struct transfer *transfer = &session->transfer;
+    const struct receive_options *options = set->options;
+    struct report_style style = {.role = "receive",
                                  .json = options->json,
                                  .quiet = options->quiet,
                                  .format = options->format,
-                                 .out = options->to_stdout ? stderr : stdout};
-}
-
-static void show_interval(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns,
-                          void *context) {
-    struct session *session = context;
-    struct report_style style = report_style(session);
-    pthread_mutex_lock(&session->set->print);
-    report_interval(transfer, from_ns, to_ns, &style);
-    pthread_mutex_unlock(&session->set->print);
-}
-
-/* Reports go to the sender over the control connection, and to this end's output, one at a time. */
-static void run(struct session *session) {
-    struct transfer *transfer = &session->transfer;
-    const struct receive_options *options = session->set->options;
-    struct exchange_limits limits = {options->max_bytes, options->max_ns};
-    struct exchange_view view = {options->interval_ns, show_interval, session};
-    struct report_style style = report_style(session);
+                                 .out = options->to_stdout ? stderr : stdout,
+                                 .lock = &set->print};
+    struct exchange_options exchange = {options->max_bytes, options->max_ns, options->interval_ns,
+                                        &style};
     char error[ERROR_SIZE] = "the sender is gone";
     if (!prepare(session, error)) {
         handshake_refuse(&transfer->control, false, error);
     } else if (!control_send(&transfer->control, "ready") || !await_start(transfer, error) ||
-               !connect_udp(transfer, error)) {
+               !exchange_connect_udp(transfer, DIRECTION_REVERSE, error)) {
         handshake_refuse(&transfer->control, false, error);
         log_warning("a test did not begin: %s", error);
     } else {
-        exchange_run(transfer, &limits, &view);
-        pthread_mutex_lock(&session->set->print);
-        session->set->unwritten += !report_transfer(transfer, &style);
-        pthread_mutex_unlock(&session->set->print);
+        exchange_run(transfer, &exchange);
+        session->is_unwritten = !report_transfer(transfer, &style);
     }
 }
 
@@ -132,6 +103,7 @@ static void *session_main(void *context) {
     pthread_mutex_lock(&set->lock);
     bool has_run = session->transfer.start_ns > 0;
     set->begun += has_run;
+    set->unwritten += session->is_unwritten;
     set->cut_short += has_run && !transfer_is_complete(&session->transfer);
     session->state = SESSION_FINISHED;
     pthread_mutex_unlock(&set->lock);

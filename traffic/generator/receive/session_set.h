@@ -26,6 +26,7 @@ struct session {
     struct session_set *set;
     pthread_t thread;
     struct transfer transfer; /* owns the control connection */
+    bool is_unwritten;        /* the report could not be written */
 };
 
 struct session_set {
@@ -35,7 +36,7 @@ struct session_set {
     uint64_t running;      /* threads that are not joined yet */
     uint64_t begun;        /* transfers that reached their start */
     uint64_t cut_short;    /* of these, the incomplete ones */
-    uint64_t unwritten;    /* reports that could not be written; under `print` */
+    uint64_t unwritten;    /* reports that could not be written */
     int wake;              /* eventfd: a session has finished */
     pthread_mutex_t lock;  /* of states and counters */
     pthread_mutex_t print; /* of the output, which all sessions share */

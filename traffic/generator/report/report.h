@@ -14,6 +14,7 @@ struct report_style {
     bool json, quiet; /* quiet: no table */
     char format;      /* letter of -f; 0: Mbit/s and KB/s */
     FILE *out;
+    pthread_mutex_t *lock; /* of `out`, if several transfers share it; otherwise NULL */
 };
 
 /* Prints the report. If it cannot be written, returns false after a message; a reader that closed

@@ -65,6 +65,8 @@ static void put_text(const struct line *line, bool sender, const struct report_s
 
 void report_interval(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns,
                      const struct report_style *style) {
+    if (style->lock)
+        pthread_mutex_lock(style->lock);
     for (unsigned name = 0; name < DIRECTIONS; name++) {
         struct direction *direction = &transfer->directions[name];
         if (!direction->is_active)
@@ -86,4 +88,6 @@ void report_interval(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns
         (style->json ? put_json : put_text)(&line, direction->is_sending, style);
     }
     fflush(style->out);
+    if (style->lock)
+        pthread_mutex_unlock(style->lock);
 }

@@ -138,6 +138,11 @@ static bool is_written(FILE *out) {
 bool report_transfer(const struct transfer *transfer, const struct report_style *style) {
     if (style->quiet && !style->json)
         return true;
+    if (style->lock)
+        pthread_mutex_lock(style->lock);
     (style->json ? report_json : report_table)(transfer, style);
-    return is_written(style->out);
+    bool written = is_written(style->out);
+    if (style->lock)
+        pthread_mutex_unlock(style->lock);
+    return written;
 }

@@ -397,28 +397,6 @@ static enum outcome attempt_until_deadline(struct sender *sender) {
     return outcome;
 }
 
-/* Opens the UDP sockets: those that receive are announced, those that send are connected to the
- * ports that the receiver announced. */
-static bool open_sockets(struct sender *sender) {
-    struct transfer *transfer = &sender->transfer;
-    struct direction *forward = &transfer->directions[DIRECTION_FORWARD],
-                     *reverse = &transfer->directions[DIRECTION_REVERSE];
-    int ports[MAX_STREAMS];
-    for (uint32_t i = 0; transfer_is_udp(transfer) && i < reverse->count; i++)
-        if ((ports[i] = stream_bind_udp(&reverse->streams[i], sender->error)) < 0)
-            return false;
-    for (uint32_t i = 0; transfer_is_udp(transfer) && i < forward->count; i++)
-        if (stream_connect_udp(&forward->streams[i], sender->error))
-            return false;
-    return (!transfer_is_udp(transfer) || exchange_send_ports(transfer, reverse, ports)) &&
-           control_send(&transfer->control, "start");
-}
-
-static void show_interval(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns,
-                          void *context) {
-    report_interval(transfer, from_ns, to_ns, context);
-}
-
 static int interrupted_code(void) {
     return exchange_interrupted == SIGTERM ? EXIT_TERMINATED : EXIT_INTERRUPTED;
 }
@@ -433,11 +411,12 @@ static int run(struct sender *sender) {
                                  .quiet = options->quiet,
                                  .format = options->format,
                                  .out = stdout};
-    struct exchange_view view = {options->interval_ns, show_interval, &style};
-    struct exchange_limits limits = {0};
-    if (!open_sockets(sender))
+    struct exchange_options exchange = {.interval_ns = options->interval_ns, .style = &style};
+    if (!exchange_bind_udp(transfer, DIRECTION_REVERSE, sender->error) ||
+        !exchange_connect_udp(transfer, DIRECTION_FORWARD, sender->error) ||
+        !control_send(&transfer->control, "start"))
         fail(EXIT_MISSING, "%s", sender->error);
-    exchange_run(transfer, &limits, &view);
+    exchange_run(transfer, &exchange);
     bool written = report_transfer(transfer, &style);
     if (transfer->error_text[0])
         log_warning("%s", transfer->error_text);

@@ -28,8 +28,7 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler writes it");
 
 struct exchange {
     struct transfer *transfer;
-    const struct exchange_limits *limits;
-    const struct exchange_view *view;
+    const struct exchange_options *options;
     uint64_t last_heard_ns, last_sent_ns; /* monotonic: signs of life */
     uint64_t stopped_ns;                  /* monotonic; 0: not stopped */
     uint64_t last_bytes;                  /* of blocks, at the previous look */
@@ -92,7 +91,7 @@ static void wait_for_lines(struct exchange *exchange) {
         {.fd = transfer->wake, .events = POLLIN},
         {.fd = exchange->peer_gone ? -1 : transfer->control.fd, .events = POLLIN}};
     uint64_t count;
-    uint64_t interval = exchange->view->interval_ns;
+    uint64_t interval = exchange->options->interval_ns;
     poll(two, 2, (int)((interval && interval < TICK_NS ? interval : TICK_NS) / NS_PER_MS));
     if (read(transfer->wake, &count, sizeof count) < 0)
         count = 0; /* no thread has ended */
@@ -199,9 +198,9 @@ static void finish_direction(struct exchange *exchange, struct direction *direct
 static void check_time_limit(struct exchange *exchange) {
     struct transfer *transfer = exchange->transfer;
     const struct transfer_plan *plan = &transfer->plan;
-    uint64_t most_ns = exchange->limits->time_ns + plan->start_offset_ns +
+    uint64_t most_ns = exchange->options->max_ns + plan->start_offset_ns +
                        plan->stagger_ns * plan->streams + SETTLE_NS;
-    if (!exchange->limits->time_ns || monotonic_ns() - transfer->start_ns <= most_ns)
+    if (!exchange->options->max_ns || monotonic_ns() - transfer->start_ns <= most_ns)
         return;
     transfer_stop(transfer, "limit", true);
     for (unsigned name = 0; name < DIRECTIONS; name++)
@@ -257,19 +256,19 @@ static void sample(struct exchange *exchange, bool last) {
 /* Prints one line for each interval that has passed. If this thread was held up, one line covers
  * several intervals. */
 static void show(struct exchange *exchange, bool last) {
-    const struct exchange_view *view = exchange->view;
+    const struct exchange_options *options = exchange->options;
     uint64_t since = monotonic_ns() - exchange->transfer->start_ns;
-    if (!view->interval_ns)
+    if (!options->interval_ns)
         return;
-    while (since - exchange->shown_ns >= view->interval_ns) {
-        uint64_t to = exchange->shown_ns + view->interval_ns;
-        if (since - to >= view->interval_ns)
-            to = since - since % view->interval_ns; /* held up: one line for all */
-        view->show(exchange->transfer, exchange->shown_ns, to, view->context);
+    while (since - exchange->shown_ns >= options->interval_ns) {
+        uint64_t to = exchange->shown_ns + options->interval_ns;
+        if (since - to >= options->interval_ns)
+            to = since - since % options->interval_ns; /* held up: one line for all */
+        report_interval(exchange->transfer, exchange->shown_ns, to, options->style);
         exchange->shown_ns = to;
     }
     if (last && since > exchange->shown_ns)
-        view->show(exchange->transfer, exchange->shown_ns, since, view->context);
+        report_interval(exchange->transfer, exchange->shown_ns, since, options->style);
 }
 
 /* After the last line; stream threads have ended, but the file may still be written. */
@@ -288,12 +287,11 @@ static void finish(struct exchange *exchange) {
         finish_content(exchange);
 }
 
-void exchange_run(struct transfer *transfer, const struct exchange_limits *limits,
-                  const struct exchange_view *view) {
-    struct exchange exchange = {.transfer = transfer, .limits = limits, .view = view};
+void exchange_run(struct transfer *transfer, const struct exchange_options *options) {
+    struct exchange exchange = {.transfer = transfer, .options = options};
     transfer->udp_drops_begin = transfer_is_udp(transfer) ? host_udp_drops() : -1;
     transfer->link_bps = host_link_bps(&transfer->own);
-    transfer->max_bytes = limits->bytes;
+    transfer->max_bytes = options->max_bytes;
     transfer->start_realtime_ns = realtime_ns();
     transfer->start_ns = monotonic_ns();
     exchange.last_heard_ns = exchange.last_sent_ns = exchange.sampled_ns = transfer->start_ns;

@@ -5,32 +5,22 @@
 #ifndef WIRETALE_EXCHANGE_H
 #define WIRETALE_EXCHANGE_H
 
+#include "report/report.h"
 #include "transfer/transfer.h"
 
 /* The peer is gone if neither a line nor a block arrived for so long. */
 #define CONTROL_SILENCE_NS (10 * NS_PER_S)
 
-/* Limits that a receiver sets; 0 is no limit. */
-struct exchange_limits {
-    uint64_t bytes;   /* of all streams */
-    uint64_t time_ns; /* from the first block that is due */
-};
-
-typedef void interval_shown(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns,
-                            void *context);
-
-/* Called by the exchange's thread at the end of each interval, and once at the end of the transfer.
- * Times are since the start. */
-struct exchange_view {
-    uint64_t interval_ns; /* 0: never called */
-    interval_shown *show;
-    void *context;
+struct exchange_options {
+    uint64_t max_bytes;               /* of all streams; 0: no limit */
+    uint64_t max_ns;                  /* of the plan's own duration; 0: no limit */
+    uint64_t interval_ns;             /* between lines while the transfer runs; 0: no lines */
+    const struct report_style *style; /* of these lines */
 };
 
 /* Runs a transfer whose UDP sockets are open and for which "start" was sent. Returns when it is
  * over and all of its threads have ended; transfer->stopped_by is NULL if nothing cut it short. */
-void exchange_run(struct transfer *transfer, const struct exchange_limits *limits,
-                  const struct exchange_view *view);
+void exchange_run(struct transfer *transfer, const struct exchange_options *options);
 
 /* The signal that asks all transfers to end; 0 if there was none. */
 extern _Atomic int exchange_interrupted;

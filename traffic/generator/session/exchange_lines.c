@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "stream/stream.h"
 
 /* Reasons for an early end; both ends print them. */
 static const char *const stop_reasons[] = {"signal", "idle", "limit", "error", "peer gone"};
@@ -175,8 +176,9 @@ const char *exchange_take_line(struct transfer *transfer, const char *line) {
     return "an unknown word";
 }
 
-static bool say(struct transfer *transfer, const char *word, const struct line_field *fields,
-                size_t count, const struct message *message) {
+static bool send_message(struct transfer *transfer, const char *word,
+                         const struct line_field *fields, size_t count,
+                         const struct message *message) {
     char line[LINE_SIZE];
     line_write(line, word, fields, count, message);
     return control_send(&transfer->control, "%s", line);
@@ -188,12 +190,12 @@ bool exchange_send_reports(struct transfer *transfer, struct direction *directio
     for (uint32_t i = 0; right && i < direction->count; i++) {
         message.stream = i;
         message.report = direction->streams[i].own;
-        right = say(transfer, direction->is_sending ? "sent" : "received", FIELDS(report_fields),
-                    &message);
+        right = send_message(transfer, direction->is_sending ? "sent" : "received",
+                             FIELDS(report_fields), &message);
     }
     strcpy(message.checksum, transfer->content.own);
-    return right &&
-           say(transfer, direction->is_sending ? "end" : "done", FIELDS(end_fields), &message);
+    return right && send_message(transfer, direction->is_sending ? "end" : "done",
+                                 FIELDS(end_fields), &message);
 }
 
 bool exchange_send_stop(struct transfer *transfer, const char *reason) {
@@ -202,16 +204,30 @@ bool exchange_send_stop(struct transfer *transfer, const char *reason) {
         if (!strcmp(stop_reasons[i], reason))
             message.reason = i;
     snprintf(message.text, sizeof message.text, "%.190s", transfer->error_text);
-    return say(transfer, "stop", FIELDS(stop_fields), &message);
+    return send_message(transfer, "stop", FIELDS(stop_fields), &message);
 }
 
-bool exchange_send_ports(struct transfer *transfer, struct direction *direction, const int *ports) {
-    bool right = true;
-    struct message message = {.direction = direction->name};
-    for (uint32_t i = 0; right && i < direction->count; i++) {
+bool exchange_bind_udp(struct transfer *transfer, enum direction_name name,
+                       char error[ERROR_SIZE]) {
+    struct direction *direction = &transfer->directions[name];
+    struct message message = {.direction = name};
+    for (uint32_t i = 0; transfer_is_udp(transfer) && i < direction->count; i++) {
+        int port = stream_bind_udp(&direction->streams[i], error);
+        if (port < 0)
+            return false;
         message.stream = i;
-        message.port = (uint64_t)ports[i];
-        right = say(transfer, "port", FIELDS(port_fields), &message);
+        message.port = (uint64_t)port;
+        if (!send_message(transfer, "port", FIELDS(port_fields), &message))
+            return false;
     }
-    return right;
+    return true;
+}
+
+bool exchange_connect_udp(struct transfer *transfer, enum direction_name name,
+                          char error[ERROR_SIZE]) {
+    struct direction *direction = &transfer->directions[name];
+    for (uint32_t i = 0; transfer_is_udp(transfer) && i < direction->count; i++)
+        if (stream_connect_udp(&direction->streams[i], error))
+            return false;
+    return true;
 }

@@ -24,7 +24,12 @@ const char *exchange_take_line(struct transfer *transfer, const char *line);
 /* Sends the own report of each stream of a direction, then "end" or "done". */
 bool exchange_send_reports(struct transfer *transfer, struct direction *direction);
 bool exchange_send_stop(struct transfer *transfer, const char *reason);
-/* Announces the port of each stream's UDP socket. */
-bool exchange_send_ports(struct transfer *transfer, struct direction *direction, const int *ports);
+/* UDP: binds a socket for each stream of a direction that this end receives, and announces the
+ * ports. Sets `error` if that fails. Does nothing over TCP or if the direction is not active. */
+bool exchange_bind_udp(struct transfer *transfer, enum direction_name name, char error[ERROR_SIZE]);
+/* UDP: connects a socket for each stream of a direction that this end sends to the port that the
+ * peer announced. */
+bool exchange_connect_udp(struct transfer *transfer, enum direction_name name,
+                          char error[ERROR_SIZE]);
 
 #endif
