@@ -228,12 +228,12 @@ def packet_ledger(comparison: Comparison, heading: int) -> Ledger | None:
     stages = stages_of(ROLES[len(comparison.points)], roles, counts)
     ledger = Ledger("packets", f"packets {roles[0]} → {roles[-1]}", stages)
     settle(ledger, unions, capture_dropped=last_dropped(comparison, heading))
-    told = comparison.rows(
+    (row,) = comparison.rows(
         f"SELECT count(*) FILTER (copy) AS copies, count(*) FILTER (NOT copy AND place IS NOT NULL AND "
         f"({columns(len(comparison.points), '(p{p} IS NOT NULL AND NOT w{p})', ' OR ')})) AS incomplete "
         f"FROM outcomes WHERE heading = {heading}"
-    )[0]
-    ledger.copies, ledger.incomplete = told["copies"], told["incomplete"]
+    )
+    ledger.copies, ledger.incomplete = row["copies"], row["incomplete"]
     return ledger
 
 
@@ -342,7 +342,7 @@ def list_flows(comparison: Comparison, most: int = 1000) -> list[dict[str, Any]]
 
 
 def capture_notes(comparison: Comparison) -> Iterator[str]:
-    """Yields what makes the result doubtful."""
+    """Yields the doubts about the result."""
     for point in comparison.points:
         if point.dropped:
             yield (

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 # the first of the other.
 HEADINGS = """
 CREATE TABLE headings AS
-WITH told AS (SELECT a.flow, a.direction, sign(a.ttl - b.ttl) AS heading FROM heights AS a
+WITH heights_differ AS (SELECT a.flow, a.direction, sign(a.ttl - b.ttl) AS heading FROM heights AS a
         JOIN heights AS b USING (flow, direction) WHERE a.point = 0 AND b.point = {last}),
-    ttl AS (SELECT flow, sum(CASE direction WHEN 0 THEN heading ELSE -heading END) AS vote FROM told GROUP BY flow),
+    ttl AS (SELECT flow, sum(CASE direction WHEN 0 THEN heading ELSE -heading END) AS vote FROM heights_differ GROUP BY flow),
     asked AS (SELECT flow, min(t0) FILTER (direction = 0) AS a0, min(t0) FILTER (direction = 1) AS b0,
             min(t{last}) FILTER (direction = 0) AS a1, min(t{last}) FILTER (direction = 1) AS b1
         FROM grouped WHERE n0 = 1 AND n{last} = 1 GROUP BY flow),
@@ -36,7 +36,7 @@ WITH told AS (SELECT a.flow, a.direction, sign(a.ttl - b.ttl) AS heading FROM he
     known AS (SELECT point, pair, sign(sum(vote * sense)) AS vote FROM votes JOIN hosts USING (flow) WHERE vote IS NOT NULL
         GROUP BY point, pair),
     settled AS (SELECT flow, coalesce(votes.vote, nullif(known.vote, 0) * sense, guess) AS heading,
-            CASE WHEN votes.vote IS NOT NULL THEN 'told' WHEN nullif(known.vote, 0) IS NOT NULL THEN 'host' ELSE 'bytes' END
+            CASE WHEN votes.vote IS NOT NULL THEN 'packets' WHEN nullif(known.vote, 0) IS NOT NULL THEN 'host' ELSE 'bytes' END
             AS evidence, regexp_matches(' ' || array_to_string(pair, ' '), ' (ff.2:|224[.]0[.]0[.])') AS local
         FROM votes JOIN hosts USING (flow) LEFT JOIN known USING (point, pair))
 SELECT flow, 0::TINYINT AS direction, heading::INTEGER AS heading, evidence, local FROM settled

@@ -37,9 +37,9 @@ CONVERSATIONS = """
 CREATE TABLE conversations{point} AS
 WITH named AS (SELECT conversation, side, any_value(ends) AS ends FROM loaded{point} WHERE ends IS NOT NULL
         GROUP BY conversation, side),
-    told AS (SELECT conversation, CASE WHEN side = 0 THEN string_split(ends, '|')
+    turned AS (SELECT conversation, CASE WHEN side = 0 THEN string_split(ends, '|')
             ELSE list_select(string_split(ends, '|'), [1, 4, 5, 2, 3, 6]) END AS fields, side FROM named),
-    one AS (SELECT conversation, arg_min(fields, side) AS fields FROM told GROUP BY conversation)
+    one AS (SELECT conversation, arg_min(fields, side) AS fields FROM turned GROUP BY conversation)
 SELECT conversation, incarnation, any_value(protocol) AS protocol, any_value(one.fields) AS fields, count(*) AS packets,
     min(time_ns) AS first_ns, min(packet) AS first_packet,
     any_value(sequence) FILTER (protocol = 6 AND flags & 2 = 2 AND side = 0) AS isn0,

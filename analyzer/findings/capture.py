@@ -95,7 +95,7 @@ def capture_dropped(transfers: Transfers) -> Matches:
     "(directions.unseen_bytes). They arrived, so another path carried them or the capture was too slow.",
     unknown="Which of the two. UDP has no ACKs, so nothing is found there.",
     weakens="Losses upstream and rates, because data that is missing from the capture did arrive.",
-    sentence="Receivers acknowledged {missed} ({share} of payload) in {flows:flow} that the capture does not contain: "
+    sentence="Receivers acknowledged {missed} ({share} of payload, {flows:flow}) that the capture does not contain: "
     "it missed packets, or they took another path{before}. This is not a network loss.",
     advice="Check capture drops and asymmetric routing.",
 )
@@ -285,7 +285,7 @@ def malformed(transfers: Transfers) -> Matches:
     unknown="The content of those packets.",
     weakens="Totals of the capture compared with those of its flows.",
     sentence="{count:packet has|packets have} a format that wiretale does not decode ({share}; {reasons}).",
-    advice="Open them in Wireshark: here they are counted and not analyzed.",
+    advice="Open them in Wireshark; wiretale counts them, but does not analyze them.",
 )
 def not_understood(transfers: Transfers) -> Matches:
     for row in transfers.trace.interfaces.rows():

@@ -110,7 +110,7 @@ def syn_lost(transfers: Transfers) -> Matches:
         yield Match(
             flows=len(flows),
             again=sum(row["syns"] - 1 for row in slow),
-            waited=f", after {show_duration(waited)} in RTOs" if waited else "",
+            waited=f", which cost {show_duration(waited)} in RTOs" if waited else "",
             flow=only(flows),
             cost=seconds(waited),
             evidence=flow_list(trace, flows),
@@ -234,7 +234,7 @@ def path_mtu_black_hole(transfers: Transfers) -> Matches:
     computed="ICMP and ICMPv6 errors that quote the header of a flow in the capture, with their types.",
     unknown="Errors that took another path or were filtered.",
     sentence="Routers or hosts sent ICMP errors about {count:flow}{details}.",
-    advice="Check what they report: unreachable ports and hosts, exceeded TTLs, or a path MTU that is too small.",
+    advice="Check their types: unreachable ports and hosts, exceeded TTLs, or a path MTU that is too small.",
 )
 def icmp_errors(transfers: Transfers) -> Matches:
     counts = transfers.flow_counts["icmp_errors"]

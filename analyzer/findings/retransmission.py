@@ -283,7 +283,7 @@ unknown_duplicates = CountRule(
     "origin.",
     unknown="Whether the network or the capture made the duplicate.",
     sentence="{name}: {count:packet was|packets were} captured twice within 1 ms. Whether the network or the capture "
-    "duplicated {count:~it|them} cannot be determined from this capture because neither TTL, VLAN nor SACK differ.",
+    "duplicated {count:~it|them} cannot be determined from this capture because neither TTL, VLAN nor SACK shows it.",
     summary="were captured twice",
     advice="Capture at the receiver, or enable SACK.",
 )

@@ -146,8 +146,8 @@ class Messages(Thread):
         self.join()
         lines = [line.strip() for line in self._text.decode("utf-8", "replace").splitlines() if line.strip()]
         begins = [number for number, line in enumerate(lines) if line.startswith("tshark: ")]
-        said = lines[begins[-1] :] if begins else [line for line in lines if not line.startswith("Running as user ")]
-        return " ".join(said).removeprefix("tshark: ")[:MESSAGE_MAX]
+        message = lines[begins[-1] :] if begins else [line for line in lines if not line.startswith("Running as user ")]
+        return " ".join(message).removeprefix("tshark: ")[:MESSAGE_MAX]
 
 
 class Run(NamedTuple):
@@ -194,8 +194,8 @@ class Dissector:
         with running(self._program, "--version") as run:
             found = re.search(r"\d+(\.\d+)+", run.lines.read(LINE_MAX).decode("utf-8", "replace"))
             if not found:
-                said = run.messages.line() or "no version number"
-                raise MissingToolError(f"tshark cannot be used ({said}): run `{INSTALL}`")
+                message = run.messages.line() or "no version number"
+                raise MissingToolError(f"tshark cannot be used ({message}): run `{INSTALL}`")
         return found[0]
 
     def frames(self, path: str) -> Iterator[tuple[int, Flagged]]:
