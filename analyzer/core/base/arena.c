@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define SMALL_CHUNKS 1 /* small tables take no huge pages */
+#define SMALL_CHUNKS 1 /* the first chunks: a small table must not take a huge page */
 
-/* More is asked for than needed, so that a part of it is aligned; what is around that is given
- * back. */
+/* Maps more than needed if the result must be aligned, and unmaps the rest on both sides. */
 void *huge_pages_map(size_t size, bool huge) {
     size_t asked = huge ? size + HUGE_PAGE : size;
     uint8_t *mapped = mmap(NULL, asked, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

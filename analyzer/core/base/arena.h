@@ -13,12 +13,12 @@
 
 #define HUGE_PAGE ((size_t)2 << 20) /* bytes */
 
-/* `size` zero bytes, or NULL; to be released with munmap(). If `huge`, they are aligned to a huge
- * page; otherwise the pages are small until huge_pages_ask(), so that a little used range costs
- * little. */
+/* Returns `size` zero bytes, or NULL without memory; the caller releases them with munmap(). If
+ * `huge`, they are aligned to a huge page; otherwise the pages stay small until
+ * huge_pages_ask(), because a sparsely used range would waste huge ones. */
 void *huge_pages_map(size_t size, bool huge);
 
-/* Asks for huge pages wherever a whole one of the range has not been touched yet. */
+/* Asks the kernel for huge pages for all whole ones of the range that have not been touched yet. */
 void huge_pages_ask(void *memory, size_t size);
 
 #define ARENA_CHUNK (2u << 20) /* bytes; nothing larger can be reserved at once */
@@ -26,11 +26,12 @@ void huge_pages_ask(void *memory, size_t size);
 struct arena {
     uint8_t **chunks;
     size_t chunk_count, chunk_room;
-    size_t used; /* of the last chunk */
+    size_t used; /* bytes of the last chunk */
 };
 
-/* A place for `size` bytes (at most ARENA_CHUNK), or NULL without memory; `*offset` is its address.
- * arena_trim() gives back what of it was not needed. */
+/* Reserves `size` bytes (at most ARENA_CHUNK) and sets `*offset` to their address. Returns NULL
+ * without memory. If fewer bytes were needed, arena_trim() must return the rest before the next
+ * reservation. */
 uint8_t *arena_reserve(struct arena *arena, size_t size, uint64_t *offset);
 void arena_trim(struct arena *arena, size_t unused);
 void arena_free(struct arena *arena);

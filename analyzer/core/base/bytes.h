@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads from a byte string of any alignment, whose length the caller has checked, and the hints to
- * the compiler that hot paths use. */
+/* Loads from a byte string of any alignment; the caller must have checked its length. Compiler
+ * hints for hot paths: NOINLINE keeps rare code out of them, because inlining it would spill
+ * registers. */
 #ifndef WIRETALE_BYTES_H
 #define WIRETALE_BYTES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What went wrong, in one line for a person: what, where, what was expected. */
+/* An error as one line for a person: the operation, the place, and the expected value. */
 #ifndef WIRETALE_ERROR_H
 #define WIRETALE_ERROR_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Octaves of the histogram are allocated when a sample falls into them: a path's round trips lie
- * within a few. */
+/* A log-linear histogram. Octaves are allocated when the first sample falls into them, because
+ * the RTTs of a path are within a few octaves. */
 #include "base/histogram.h"
 
 #include <string.h>
@@ -46,8 +46,7 @@ static void count_sample(struct histogram_steps *histogram, int64_t ns, struct p
     histogram->counted++;
 }
 
-/* The samples at hand go into the histogram together: one by one, each would wait for its memory.
- */
+/* Adds the pending samples together, so that their cache misses overlap. */
 static void flush(struct histogram *set, struct pool *pool) {
     if (!set->steps)
         set->steps = take_zeroed(pool, sizeof *set->steps);
@@ -75,7 +74,7 @@ void histogram_add(struct histogram *set, int64_t ns, struct pool *pool) {
         set->exact[set->pending++] = ns;
 }
 
-/* Few are sorted where they lie, and at once when they are already. */
+/* Samples are few here, and often already in order. */
 static void sort_samples(int64_t *samples, size_t count) {
     for (size_t i = 1; i < count; i++) {
         int64_t sample = samples[i];
@@ -98,7 +97,7 @@ static uint64_t counted_in(const uint32_t *steps) {
     return count;
 }
 
-/* Where the sample of a rank, which is at most counted_in(), lies. */
+/* Returns the index of the sample of a rank, which must not exceed counted_in(). */
 static unsigned step_of_rank(const uint32_t *steps, uint64_t rank) {
     unsigned step = 0;
     for (; steps[step] < rank; step++)
@@ -112,7 +111,7 @@ static int64_t bounded(const struct histogram *set, int64_t value) {
     return value > set->greatest ? set->greatest : value;
 }
 
-/* No sample lies in an octave below the least one's. */
+/* Octaves below that of the least sample are empty. */
 static int64_t steps_quantile(const struct histogram *set, unsigned per_mille) {
     uint64_t left = rank_of(set->steps->counted, per_mille);
     for (unsigned octave = octave_of((uint64_t)set->least); octave < OCTAVES; octave++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One record of a capture file, as every later stage sees it. */
+/* A record of a capture file, and the metadata of a packet that counters need. */
 #ifndef WIRETALE_PACKET_H
 #define WIRETALE_PACKET_H
 
@@ -10,33 +10,35 @@
 #define TIME_UNKNOWN INT64_MIN
 
 struct packet {
-    int64_t time_ns;     /* since the epoch, or TIME_UNKNOWN */
+    int64_t time_ns;     /* ns since the epoch, or TIME_UNKNOWN */
     uint64_t frame;      /* 1-based within its file, as Wireshark numbers frames */
     const uint8_t *data; /* `captured` bytes; valid until the next merged_input_read() */
-    uint32_t captured;   /* bytes in the file (without an FCS that the file says it holds) */
+    uint32_t captured;   /* bytes in the file, without an FCS that the file declares */
     uint32_t length;     /* bytes on the wire (without FCS) */
     uint32_t interface;  /* index for merged_input_interface() */
     uint16_t link_type;  /* LINKTYPE_* as in the file */
 };
 
-/* One packet of a direction, as far as counting needs it. A fragment that waited for its datagram's
- * first one is counted from this alone. */
+/* Metadata of a packet, enough to count it: a fragment that waits for the first one of its
+ * datagram is kept as this alone. */
 struct packet_info {
-    int64_t time_ns; /* of the packet before where the file has none */
+    int64_t time_ns; /* ns; of the packet before if the file has no time */
     uint64_t frame;
     uint32_t capture; /* index of the input interface */
     uint32_t wire_bytes;
     uint32_t ip_bytes;
-    uint32_t payload_bytes; /* transport payload in this packet */
-    uint32_t reset_bytes;   /* text in a RST: no part of the stream (RFC 9293 section 3.5.3) */
+    uint32_t payload_bytes; /* bytes of transport payload in this packet */
+    uint32_t
+        reset_bytes; /* bytes of text in a RST: not part of the stream (RFC 9293 section 3.5.3) */
     uint32_t fragment_offset;
     bool fragment : 1, more_fragments : 1;
     bool time_known;
-    bool payload_known; /* payload_bytes is: the headers before it were read */
+    bool payload_known; /* payload_bytes is valid: the headers before it were read */
     uint8_t ttl;
-    uint8_t port; /* 6 bits of the link addresses and the interface: where the capture took it */
+    uint8_t
+        port; /* 6 bits of the link addresses and the interface: distinguishes ports of a mirror */
     uint8_t traffic_class;
-    uint16_t ip_id; /* IPv4 identification; 0 tells nothing */
+    uint16_t ip_id; /* IPv4 identification; 0 proves nothing */
 };
 
 #endif

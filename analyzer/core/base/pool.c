@@ -8,9 +8,9 @@
 #include "base/arena.h"
 
 #define SIZE_LEAST ((size_t)32)        /* bytes; a free block holds the address of the next */
-#define SIZE_MOST  ((size_t)128 << 10) /* larger blocks are malloc's */
+#define SIZE_MOST  ((size_t)128 << 10) /* larger blocks come from malloc */
 #define CHUNK_HEAD SIZE_LEAST
-#define GRANT      ((size_t)1 << 20) /* bytes from the pool at once */
+#define GRANT      ((size_t)1 << 20) /* bytes taken from the budget at once */
 
 #ifdef __has_feature
 #if __has_feature(address_sanitizer)
@@ -21,10 +21,12 @@
 #define EACH_BY_MALLOC true
 #endif
 #ifndef EACH_BY_MALLOC
-#define EACH_BY_MALLOC false /* a sanitizer sees steps beyond a block only in malloc's */
+#define EACH_BY_MALLOC                                                                             \
+    false /* because a sanitizer detects steps beyond a block only if malloc allocated it */
 #endif
 
-/* The number of a size and the bytes of its blocks: 32, 40, 48, 56, 64, 80, ... */
+/* Returns the number of a size class and sets the bytes of its blocks: 32, 40, 48, 56, 64, 80,
+ * ... */
 static unsigned size_number(size_t size, size_t *bytes) {
     if (size <= SIZE_LEAST) {
         *bytes = SIZE_LEAST;
@@ -68,7 +70,7 @@ static void *take_block(struct pool *pool, size_t size) {
     return block;
 }
 
-/* `size` bytes more from the pool, or a whole grant if there is one. */
+/* Takes `size` bytes more from the budget, or a whole grant if there is one. */
 static bool extend(struct pool *pool, size_t size) {
     size_t wanted, left = pool->budget ? *pool->budget : 0;
     do {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An array: streams have few gaps at a time, and the newest are the ones that change. */
+/* A sorted array: a stream has few gaps at a time, and most changes are at its end. If there is
+ * no room, an acknowledged gap is dropped first, because the receiver has its bytes; else the
+ * oldest one, whose bytes count as unknown from then on. */
 #include "base/range_set.h"
 
 #include <string.h>
@@ -14,7 +16,7 @@ static int64_t size_of(const struct gap *gap) {
     return gap->end - gap->start;
 }
 
-/* The oldest acknowledged gap costs nothing; else the oldest of all. Returns unknown bytes. */
+/* Drops one gap. Returns the bytes that become unknown. */
 static int64_t give_up_one(struct range_set *list) {
     for (uint32_t i = 0; list->acked && i < list->count; i++)
         if (list->gaps[i].acked) {
@@ -45,7 +47,7 @@ int64_t range_set_open(struct range_set *list, struct gap gap, struct pool *pool
     return given_up;
 }
 
-/* The first gap that ends above `position`. */
+/* Returns the index of the first gap that ends above `position`. */
 static uint32_t first_above(const struct range_set *list, int64_t position) {
     uint32_t low = 0, high = list->count;
     while (low < high) {
@@ -58,8 +60,8 @@ static uint32_t first_above(const struct range_set *list, int64_t position) {
     return low;
 }
 
-/* Parts gap `at` around [start, end), which lies within it. Returns bytes given up without room.
- */
+/* Splits gap `at` around [start, end), which must be inside it. Returns the bytes that become
+ * unknown if there is no room. */
 static int64_t split(struct range_set *list, uint32_t at, int64_t start, int64_t end,
                      struct pool *pool) {
     struct gap upper = list->gaps[at];
@@ -109,8 +111,8 @@ static void mark_acknowledged(struct range_set *list, uint32_t at, int64_t now_n
     list->acked++;
 }
 
-/* The lower part of gap `at`, up to `position` within it: a gap of its own, or of the one below.
- */
+/* Marks the lower part of gap `at` as acknowledged: as a gap of its own, or by growing the one
+ * below. */
 static void part_acknowledged(struct range_set *list, uint32_t at, int64_t position, int64_t now_ns,
                               struct pool *pool) {
     struct gap *below = at ? &list->gaps[at - 1] : NULL;

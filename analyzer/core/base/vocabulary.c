@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words' texts one after another, as Arrow has them in a dictionary. */
+/* The words one after another, as an Arrow dictionary stores them. */
 #include "base/vocabulary.h"
 
 #include <stddef.h>

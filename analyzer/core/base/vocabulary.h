@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every word that a table can hold in a column of type WORD. A word's number is internal; the word
- * is the interface. */
+/* All words of columns of type WORD. Their numbers are internal and may change; the words are a
+ * public interface. */
 #ifndef WIRETALE_VOCABULARY_H
 #define WIRETALE_VOCABULARY_H
 
@@ -25,7 +25,7 @@
     X(VRRP, "vrrp")                                                                                \
     X(L2TP, "l2tp")                                                                                \
     X(OTHER_IP, "ip")                                                                              \
-    /* states of a TCP conversation as this capture shows it (flows.state) */                      \
+    /* states of a TCP conversation as far as captured (flows.state) */                            \
     X(SYN_SENT, "syn_sent")         /* SYN, no answer seen */                                      \
     X(SYN_RECEIVED, "syn_received") /* SYN and SYN-ACK, no ACK of it seen */                       \
     X(ESTABLISHED, "established")   /* handshake complete, still open at the end */                \
@@ -33,8 +33,8 @@
     X(HALF_CLOSED, "half_closed")   /* one FIN seen */                                             \
     X(CLOSED, "closed")             /* FINs of both directions seen */                             \
     X(RESET, "reset")               /* ended by RST */                                             \
-    X(REFUSED, "refused")           /* RST in answer to the SYN */                                 \
-    /* who began (flows.initiator_evidence) */                                                     \
+    X(REFUSED, "refused")           /* RST in reply to the SYN */                                  \
+    /* evidence of the initiator (flows.initiator_evidence) */                                     \
     X(SYN, "syn")                                                                                  \
     X(SYN_ACK, "syn_ack")                                                                          \
     X(FIRST_PACKET, "first_packet")                                                                \
@@ -46,18 +46,18 @@
     /* fragmented datagrams (datagrams.state) */                                                   \
     X(COMPLETE, "complete")                                                                        \
     X(INCOMPLETE, "incomplete")                                                                    \
-    /* what happened (events.kind) */                                                              \
-    X(RETRANSMISSION, "retransmission") /* why cannot be told */                                   \
+    /* kinds of events (events.kind) */                                                            \
+    X(RETRANSMISSION, "retransmission") /* of unknown cause */                                     \
     X(FAST_RETRANSMISSION, "fast_retransmission")                                                  \
     X(TIMEOUT_RETRANSMISSION, "timeout_retransmission")                                            \
-    X(PROBE_RETRANSMISSION, "probe_retransmission") /* of the tail */                              \
+    X(PROBE_RETRANSMISSION, "probe_retransmission") /* TLP (RFC 8985 section 7) */                 \
     X(SUSPECTED_TIMEOUT, "suspected_timeout")                                                      \
     X(IDLE_GAP, "idle_gap")                                                                        \
     X(OUT_OF_ORDER, "out_of_order")                                                                \
-    X(AMBIGUOUS, "ambiguous") /* fills a gap, late or sent again */                                \
+    X(AMBIGUOUS, "ambiguous") /* fills a gap, reordered or retransmitted */                        \
     X(NETWORK_DUPLICATE, "network_duplicate")                                                      \
     X(MIRROR_DUPLICATE, "mirror_duplicate")                                                        \
-    X(UNKNOWN_DUPLICATE, "unknown_duplicate") /* the network's or the mirror's */                  \
+    X(UNKNOWN_DUPLICATE, "unknown_duplicate") /* by the network or the capture */                  \
     X(DUPLICATE_ACK, "duplicate_ack")                                                              \
     X(SACK_GAP, "sack_gap")                                                                        \
     X(GAP, "gap")                                                                                  \
@@ -74,35 +74,35 @@
     X(TIME_BACKWARD, "time_backward")                                                              \
     X(ACK_OUT_OF_RANGE, "ack_out_of_range")                                                        \
     X(BLOCK_LOST, "block_lost")                                                                    \
-    X(BLOCK_GAP, "block_gap") /* all of it came late */                                            \
+    X(BLOCK_GAP, "block_gap") /* all of it arrived later */                                        \
     X(BLOCK_OUT_OF_ORDER, "block_out_of_order")                                                    \
     X(BLOCK_DUPLICATE, "block_duplicate")                                                          \
-    X(BLOCK_LATE, "block_late") /* too old to tell a duplicate from one out of order */            \
+    X(BLOCK_LATE, "block_late") /* too old to distinguish a duplicate from reordering */           \
     X(BLOCK_CORRUPT, "block_corrupt")                                                              \
-    X(BLOCK_RESTART, "block_restart") /* the sender began again */                                 \
-    /* what a flow carries (flows.application) */                                                  \
+    X(BLOCK_RESTART, "block_restart") /* the sender restarted its numbers */                       \
+    /* applications (flows.application) */                                                         \
     X(BLOCKS, "blocks")                                                                            \
     X(IPERF2, "iperf2")                                                                            \
     X(IPERF3, "iperf3")                                                                            \
     X(RTP, "rtp")                                                                                  \
-    /* what became of a block (blocks.verdict) */                                                  \
+    /* verdicts on blocks (blocks.verdict) */                                                      \
     X(DELIVERED, "delivered")                                                                      \
-    X(HEAD_OF_LINE, "head_of_line") /* delivered, but waited for bytes before its own */           \
+    X(HEAD_OF_LINE, "head_of_line") /* delivered, but delayed by missing bytes before it */        \
     X(CORRUPT, "corrupt")                                                                          \
     X(DUPLICATE, "duplicate")                                                                      \
     X(LATE, "late")                                                                                \
-    X(UNFINISHED, "unfinished") /* the capture or the stream ended before */                       \
-    /* where (events.place) */                                                                     \
-    X(UPSTREAM, "upstream")     /* between the sender and the capture */                           \
-    X(DOWNSTREAM, "downstream") /* between the capture and the receiver */                         \
+    X(UNFINISHED, "unfinished") /* the capture or the stream ended first */                        \
+    /* places (events.place) */                                                                    \
+    X(UPSTREAM, "upstream")     /* between the sender and the capture point */                     \
+    X(DOWNSTREAM, "downstream") /* between the capture point and the receiver */                   \
     X(CAPTURE, "capture")       /* in the capture alone */                                         \
-    /* by what it is known (events.evidence) */                                                    \
+    /* evidence (events.evidence) */                                                               \
     X(DSACK, "dsack")                                                                              \
     X(TIMESTAMPS, "timestamps")                                                                    \
     X(IP_ID, "ip_id")                                                                              \
     X(ACKS, "acks")                                                                                \
-    X(ACKNOWLEDGED, "acknowledged") /* the receiver had it already */                              \
-    X(SIGNATURE, "signature")       /* the same header but for what routers change */              \
+    X(ACKNOWLEDGED, "acknowledged") /* the receiver had acknowledged it */                         \
+    X(SIGNATURE, "signature")       /* the same header except for fields that routers change */    \
     X(TIME, "time")
 
 enum word {

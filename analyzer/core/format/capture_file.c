@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frame around the format readers: opening, refilling the window, damage. */
+/* The frame around the format readers: opens a file, detects its format by the first bytes,
+ * refills the window, and records damage. Readers are handed in by file->formats, so that this
+ * file depends on none of them. */
 #include "format/capture_file.h"
 
 #include <inttypes.h>
@@ -9,7 +11,7 @@
 #include "base/bytes.h"
 
 #define PACKET_MAX (256u << 10) /* MAXIMUM_SNAPLEN of libpcap's pcap-int.h */
-#define NAME_SHOWN 96           /* bytes of a long path that a damage text shows: its end */
+#define NAME_SHOWN 96           /* bytes of a long path that a damage text shows, from its end */
 
 uint32_t link_type_packet_max(uint16_t link_type) {
     /* max_snaplen_for_dlt() of libpcap's pcap-common.c. */
@@ -56,7 +58,7 @@ void capture_file_set_damage(struct capture_file *file, uint64_t offset, const c
         snprintf(where, sizeof where, "before the first frame");
     struct damage *damage = &file->damage;
     *damage = (struct damage){.present = true, .offset = offset, .frame = file->frame};
-    /* The name is what gives way in a text that is too long. */
+    /* If the text is too long, the name is cut. */
     char tail[sizeof damage->text];
     snprintf(tail, sizeof tail, ": at byte %" PRIu64 ": %s (%s)", offset, what, where);
     size_t room = sizeof tail - 1 - strlen(tail), length = strlen(shown_name(file));
@@ -90,7 +92,7 @@ bool capture_file_need_header(struct capture_file *file, size_t need, const char
                      file->name, what, need, there);
 }
 
-/* The name as a shell takes it; FILE for one that needs quotes, and for a pipe. */
+/* The name as a shell takes it; FILE if it would need quotes, or is a pipe. */
 static const char *name_in_command(const struct capture_file *file) {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                                 "_./+,:@%-";
@@ -133,7 +135,7 @@ static const struct foreign_format foreign_formats[] = {
 };
 static const struct foreign_format erf = {"an ERF capture", EDITCAP, "", 0};
 
-/* Whether a record begins here, and where the next one does. */
+/* Returns whether a record begins here, and sets where the next one begins. */
 static bool is_erf_record(const uint8_t *bytes, size_t size, size_t *next) {
     if (size < ERF_HEADER)
         return false;

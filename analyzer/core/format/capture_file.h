@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One capture file: its format told by its first bytes, its packets read in batches. */
+/* One capture file: its format is detected by its first bytes, its packets are read in batches. */
 #ifndef WIRETALE_CAPTURE_FILE_H
 #define WIRETALE_CAPTURE_FILE_H
 
@@ -12,7 +12,7 @@
 #define DAMAGE_TEXT_MAX         256
 #define RECORD_SIZE_MAX         (16u << 20) /* bytes of a pcapng block, as in libpcap */
 
-/* What ended the reading of a file before its end. */
+/* Why reading a file ended early. */
 struct damage {
     bool present;
     uint64_t offset; /* in the (decompressed) file, of the record that could not be read */
@@ -22,14 +22,14 @@ struct damage {
 
 struct capture_file;
 
-/* What a file format has to offer. A reader parses what lies whole in the window. */
+/* A file format. A reader parses records that are complete in the window. */
 struct capture_format {
-    /* Whether a file that begins with these four bytes is of this format. */
+    /* Returns whether a file that begins with these four bytes has this format. */
     bool (*match)(const uint8_t *first);
-    /* Reads the file header and sets file->reader; false with `error` set. */
+    /* Reads the file header and sets file->reader. Returns false with `error` set if it cannot. */
     bool (*begin)(struct capture_file *file, struct error *error);
-    /* Packets that are whole in the window. With 0, file->need says how many bytes must be
-     * available to go on, unless file->ended. */
+    /* Returns packets that are complete in the window. If it returns 0, file->need bytes must be
+     * available before the next call, unless file->ended. */
     size_t (*parse)(struct capture_file *file, struct packet *packets, size_t most);
     void (*close)(void *reader);
 };
@@ -38,13 +38,14 @@ extern const struct capture_format pcap_format, pcapng_format; /* pcap_read.c, p
 
 struct capture_file {
     const char *path; /* as given; lives as long as the file */
-    const char *name; /* the path for people, valid UTF-8 */
+    const char *name; /* the path as valid UTF-8, for messages */
     uint32_t index;
     struct interface_list *list;
-    uint32_t *interfaces; /* numbers in the list of the file's own, kept when it is opened again */
+    uint32_t *interfaces; /* numbers of the file's interfaces in the list, kept when the file is
+                             reopened */
     uint32_t interface_count, interface_room;
     struct input_stream stream;
-    const struct capture_format *const *formats; /* those that are tried, up to NULL */
+    const struct capture_format *const *formats; /* formats that are tried, NULL last */
     const struct capture_format *format;
     void *reader;
     size_t need;
@@ -54,15 +55,15 @@ struct capture_file {
     struct damage damage;
 };
 
-/* False with `error` set when the file cannot be opened or is no capture. */
+/* Opens the file. Returns false with `error` set if it cannot be opened or is no capture. */
 bool capture_file_open(struct capture_file *file, struct error *error);
-/* Keeps what was learnt of the file; it can be opened again and then begins anew. */
+/* Closes the file but keeps its interfaces and counts; capture_file_open() begins again. */
 void capture_file_close(struct capture_file *file);
 void capture_file_free(struct capture_file *file);
 
-/* Packets in the file's order, 0 at its end (file->ended) or when the caller should have a turn
- * (`*state` INPUT_WAITING or INPUT_INTERRUPTED). They are valid until the next call for this file.
- */
+/* Reads packets in file order. Returns 0 at the end (file->ended), or if the caller must retry
+ * (`*state` INPUT_WAITING or INPUT_INTERRUPTED). Packets are valid until the next call for this
+ * file. */
 size_t capture_file_read(struct capture_file *file, struct packet *packets, size_t most,
                          enum input_state *state);
 
@@ -71,32 +72,32 @@ uint64_t capture_file_bytes_read(const struct capture_file *file);
 /* A capture format or compression that wiretale does not read. */
 struct foreign_format {
     const char *name;    /* "a bzip2 file" */
-    const char *command; /* converts a file, whose name replaces %s */
+    const char *command; /* a shell command that converts a file, whose name replaces %s */
     const char *magic;
     size_t size;
 };
 
-/* The format of a file by its first bytes; NULL if it is unknown. */
+/* Returns the format of a file by its first bytes; NULL if it is unknown. */
 const struct foreign_format *foreign_format_of(const uint8_t *bytes, size_t size);
 
 /* For the format readers. */
 
-/* Makes `need` bytes of a file header available; false with `error` set. */
+/* Makes `need` bytes of a file header available. Returns false with `error` set if it cannot. */
 bool capture_file_need_header(struct capture_file *file, size_t need, const char *what,
                               struct error *error);
-/* Ends the reading at the record at `offset`; the text goes on "FILE: at byte N: ". */
+/* Ends reading at the record at `offset`. The text continues "FILE: at byte N: ". */
 __attribute__((format(printf, 3, 4))) void
 capture_file_set_damage(struct capture_file *file, uint64_t offset, const char *format, ...);
-/* The file's interface `index`, made when it is new (`*fresh`). NULL at the bound or without
- * memory. */
+/* Returns the file's interface `index`, which is created if it is new (`*fresh`). NULL at the
+ * bound or without memory. */
 struct interface *capture_file_interface(struct capture_file *file, uint32_t index,
                                          uint32_t *number, bool *fresh);
-/* The most bytes that a packet of this link type may have, as libpcap has it. */
+/* Returns the greatest packet of a link type in bytes, as in libpcap. */
 uint32_t link_type_packet_max(uint16_t link_type);
-/* DLT_RAW values of the BSDs, which some files carry, become LINKTYPE_RAW; others stay. */
+/* Returns LINKTYPE_RAW for the DLT_RAW values of the BSDs that some files contain; others stay. */
 uint16_t link_type_normalize(uint16_t link_type);
 
-/* Leaves a frame check sequence of `fcs` bytes at the packet's end out of both lengths. */
+/* Removes a frame check sequence of `fcs` bytes from both lengths. */
 static inline void packet_strip_fcs(struct packet *packet, uint32_t fcs) {
     if (packet->length < fcs || packet->captured > packet->length)
         return;

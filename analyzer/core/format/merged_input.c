@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The merge: whichever file has the earliest packet gives the next ones, until another is earlier.
+/* Merges files by time: the file with the earliest packet provides packets until another one is
+ * earlier.
  *
- * Of several files each is looked into for the time of its first packet and closed again; it is
- * opened when the merge gets there, so that of a rotated set one or two are open at a time. */
+ * Each of several files is probed for the time of its first packet and closed again. It is
+ * reopened when the merge reaches that time, so that one or two files of a rotated set are open
+ * at once. The order inside a file is never changed. */
 #include "format/merged_input.h"
 
 #include <stdlib.h>
@@ -17,10 +19,10 @@ static const struct capture_format *const formats[] = {&pcap_format, &pcapng_for
 struct source {
     struct capture_file file;
     struct packet *packets; /* while it takes part in a merge */
-    size_t next, count;     /* of them */
-    int64_t head_ns;        /* time of the next packet, of the one before where it has none */
+    size_t next, count;     /* indices into packets */
+    int64_t head_ns;        /* ns; of the next packet, or of the one before if it has no time */
     bool probed;            /* head_ns is known, the file is closed */
-    char *path, *name;      /* copies: as given, and for people */
+    char *path, *name;      /* copies: the path as given, and as UTF-8 */
 };
 
 struct merged_input {
@@ -49,8 +51,7 @@ static void note_head(struct source *source) {
         source->head_ns = time_ns;
 }
 
-/* Opens a file that was only looked into. What goes wrong now is damage: it was a capture before.
- */
+/* Reopens a file that was only probed. An error is damage now, because it was a capture before. */
 static void reopen_source(struct source *source) {
     struct error error = {0};
     source->probed = false;
@@ -58,7 +59,7 @@ static void reopen_source(struct source *source) {
         capture_file_set_damage(&source->file, 0, "could not be read again: %s", error.text);
 }
 
-/* Packets at hand, unless the file is at its end or has to be waited for. */
+/* Loads packets unless the file has ended or must be waited for. */
 static enum input_state load_source(struct source *source) {
     enum input_state state = INPUT_READY;
     if (source->next < source->count)
@@ -72,7 +73,7 @@ static enum input_state load_source(struct source *source) {
     return state;
 }
 
-/* Learns when the file begins. One that cannot be opened twice stays open. */
+/* Finds when the file begins. A file that cannot be opened twice stays open. */
 static void probe_source(struct source *source) {
     load_source(source);
     if (!source->file.regular || !source->count)
@@ -146,8 +147,9 @@ static bool is_earlier(const struct source *a, const struct source *b) {
     return a->head_ns != b->head_ns ? a->head_ns < b->head_ns : a->file.index < b->file.index;
 }
 
-/* Readies every file that has none at hand; those at their end leave. False when one must be waited
- * for: nothing can be said of the order then. */
+/* Loads the next packets of every file that has none left and removes those that have ended.
+ * Returns false if a file must be waited for, because the order is unknown until it has a
+ * packet. */
 static bool load_heads(struct merged_input *set) {
     for (size_t i = 0; i < set->live_count;) {
         struct source *source = set->live[i];
@@ -183,7 +185,8 @@ static size_t take_run(struct source *source, const struct source *second, struc
     return count;
 }
 
-/* Several files. It ends where a file has to be read on: that would overwrite what was given. */
+/* Reads from several files. Stops before a file is read again, because that would overwrite
+ * packets that were returned. */
 static size_t read_merged(struct merged_input *set, struct packet *packets, size_t most) {
     size_t count = 0;
     if (!load_heads(set))

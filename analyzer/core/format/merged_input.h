@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The input: one or many capture files, read as one sequence of packets in time order.
+/* The input: capture files, read as one sequence of packets in time order.
  *
- * Files are pcap and pcapng of every variant that libpcap reads, plain or compressed with gzip,
- * zstd or lz4, told by their first bytes and never by their names. Memory is bounded whatever the
- * files' sizes and numbers: a file is opened only when the merge reaches its first packet.
- */
+ * Files are pcap or pcapng in every variant that libpcap reads, plain or compressed with gzip,
+ * zstd or lz4. Formats are detected by the first bytes, never by names. Memory is bounded for
+ * any size and number of files, because a file is opened only when the merge reaches its first
+ * packet. */
 #ifndef WIRETALE_MERGED_INPUT_H
 #define WIRETALE_MERGED_INPUT_H
 
@@ -12,23 +12,24 @@
 
 struct merged_input;
 
-/* Opens `count` paths ("-" is standard input; folders are expanded by the caller). Every path must
- * open and begin as a capture, else NULL with error->kind ERROR_UNREADABLE naming file, offset
- * and what was expected. An empty or cut file header is unreadable; anything later is damage. */
+/* Opens `count` paths ("-" is standard input; the caller must have expanded folders). Returns
+ * NULL with `error` set (ERROR_UNREADABLE, with file, offset and expectation) unless every path
+ * opens and begins as a capture. An empty or truncated file header is unreadable; any later
+ * error is damage. */
 struct merged_input *merged_input_open(const char *const *paths, size_t count, struct error *error);
 void merged_input_close(struct merged_input *set);
 
-/* Fills up to `most` packets in time order and returns their number, 0 at the end of the input.
- * Their data stays valid until the next call. Within a file the order is the file's own, whatever
- * its times (a backward step is the analysis's business); across files the earliest head is next,
- * the lower file_index first on a tie. Damage ends that file only. */
+/* Reads up to `most` packets in time order and returns their number, 0 at the end of the input.
+ * Their data are valid until the next call. Inside a file the order is the file's own, even if
+ * times step back; across files the earliest next packet comes first, on a tie that of the lower
+ * file_index. Damage ends that file only. */
 size_t merged_input_read(struct merged_input *set, struct packet *packets, size_t most);
 
-/* Whether all was read. After 0 packets without it a signal came, or a pipe has nothing yet: the
- * caller has a turn and reads on. */
+/* Returns whether all input was read. If it is false after 0 packets, a signal came or a pipe
+ * has no data yet: the caller should call again. */
 bool merged_input_ended(const struct merged_input *set);
 
-/* Interfaces appear as their blocks are read; their number only grows. */
+/* Interfaces appear when their blocks are read; their number only grows. */
 size_t merged_input_interfaces(const struct merged_input *set);
 const struct interface *merged_input_interface(const struct merged_input *set, size_t index);
 
@@ -36,7 +37,7 @@ size_t merged_input_files(const struct merged_input *set);
 const char *merged_input_file(const struct merged_input *set, size_t file_index);
 const struct damage *merged_input_damage(const struct merged_input *set, size_t file_index);
 
-/* Bytes of the files as they lie on disk (compressed): read so far, and in all (0 when unknown). */
+/* Compressed bytes on disk: those read so far, and the total, 0 if unknown. */
 uint64_t merged_input_bytes_read(const struct merged_input *set);
 uint64_t merged_input_bytes_total(const struct merged_input *set);
 

@@ -36,7 +36,7 @@ struct pcap_reader {
     uint16_t link_type;
     bool big_endian;
     enum length_order order;
-    uint32_t fraction_ns; /* of the second time field's unit */
+    uint32_t fraction_ns; /* ns per unit of the second time field */
     uint32_t header_size;
     uint32_t packet_max;
     uint32_t snap_length;
@@ -74,7 +74,7 @@ static bool match_pcap(const uint8_t *first) {
     return find_variant(first, &big_endian);
 }
 
-/* 2.3 exchanged the two lengths, but some writers of 2.3 did not. */
+/* Version 2.3 exchanged the two lengths, but some of its writers did not. */
 static bool order_of_version(unsigned major, unsigned minor, enum length_order *order) {
     *order = CAPTURED_FIRST;
     if (major == VERSION_OF_DG_UX && minor == 0) {
@@ -90,8 +90,8 @@ static bool order_of_version(unsigned major, unsigned minor, enum length_order *
     return true;
 }
 
-/* No snap length means the greatest; the patched libpcap put an Ethernet header of its own before
- * packets of up to the snap length. */
+/* A snap length of 0 means the greatest. The patched libpcap put an Ethernet header of its own
+ * before packets of up to the snap length. */
 static uint32_t snap_length_of(uint32_t told, uint16_t link_type, uint32_t header_size) {
     uint32_t length = told == 0 || told > INT_MAX ? link_type_packet_max(link_type) : told;
     if (header_size == MODIFIED_HEADER && link_type == 1 && length <= INT_MAX - COOKED_ETHERNET)
@@ -179,7 +179,7 @@ static void report_length(struct capture_file *file, uint64_t offset, uint32_t c
                             captured, reader->link_type, reader->packet_max, reader->snap_length);
 }
 
-/* Packets that lie whole between the stream's cursor and its end. */
+/* Reads packets that are complete between the stream's cursor and its end. */
 static ALWAYS_INLINE size_t read_records(struct capture_file *file, struct packet *packets,
                                          size_t most, struct pcap_reader reader) {
     const uint8_t *p = file->stream.cursor, *end = file->stream.end;
@@ -215,7 +215,7 @@ static ALWAYS_INLINE size_t read_records(struct capture_file *file, struct packe
     return count;
 }
 
-/* What nearly all files are: the loop is made for them, and once more for all others. */
+/* Nearly all files have this layout, so the loop is compiled for it separately. */
 static size_t read_plain_records(struct capture_file *file, struct packet *packets, size_t most,
                                  struct pcap_reader reader) {
     reader.big_endian = false;
@@ -231,7 +231,7 @@ static size_t parse_pcap(struct capture_file *file, struct packet *packets, size
                  reader->header_size == RECORD_HEADER && !reader->fcs;
     size_t count = plain ? read_plain_records(file, packets, most, *reader)
                          : read_records(file, packets, most, *reader);
-    /* Only a length that is too great leaves the loop with the record's header in the window. */
+    /* If the record header is in the window, only an excessive length can have ended the loop. */
     if (count < most && file->need == reader->header_size &&
         input_stream_available(&file->stream) >= file->need)
         report_length(file, input_stream_offset(&file->stream), packets[count].captured);

@@ -35,7 +35,7 @@ static bool match_pcapng(const uint8_t *first) {
     return load_le32(first) == BLOCK_SECTION;
 }
 
-/* A section header shows its own byte order, whatever that of the section before. */
+/* A section header has its own byte order, which may differ from that of the section before. */
 static bool find_byte_order(struct capture_file *file, struct pcapng_block *block,
                             const uint8_t *p) {
     block->big_endian = load_be32(p + BLOCK_HEADER) == BYTE_ORDER_MAGIC;
@@ -63,7 +63,7 @@ static NOINLINE bool damage_trailer(struct capture_file *file, uint32_t length, 
     return false;
 }
 
-/* What follows the type of the block at the cursor. */
+/* Reads the length, body and trailer of the block at the cursor. */
 static ALWAYS_INLINE bool load_body(struct capture_file *file, struct pcapng_block *block,
                                     bool big_endian) {
     const struct pcapng_reader *reader = file->reader;
@@ -86,8 +86,8 @@ static NOINLINE bool load_section(struct capture_file *file, struct pcapng_block
            load_body(file, block, block->big_endian);
 }
 
-/* The whole block at the cursor, in a section of that byte order. False when more bytes are needed,
- * or with damage set. */
+/* Loads the whole block at the cursor of a section of that byte order. Returns false if more
+ * bytes are needed, or with damage set. */
 static ALWAYS_INLINE bool load_block(struct capture_file *file, struct pcapng_block *block,
                                      bool big_endian) {
     file->need = BLOCK_MIN;
@@ -116,7 +116,7 @@ static inline const struct pcapng_interface *find_interface(struct capture_file 
     return NULL;
 }
 
-/* Comments are counted, and an FCS length of the packet's own overrides the interface's. */
+/* Counts comments. An FCS length in the packet's flags overrides that of the interface. */
 static NOINLINE void read_packet_options(struct capture_file *file, struct pcapng_options options,
                                          const struct pcapng_interface *interface, uint32_t *fcs) {
     bool commented = false;
@@ -186,8 +186,8 @@ static enum taken take_obsolete(struct capture_file *file, const struct pcapng_b
     return take_packet(file, block, packet, number, block->big_endian);
 }
 
-/* No time and no captured length: the data end at the snap length of the section's first interface.
- */
+/* A simple packet block has neither time nor captured length: the data end at the snap length of
+ * the section's first interface. */
 static enum taken take_simple(struct capture_file *file, const struct pcapng_block *block,
                               struct packet *packet) {
     enum { SIMPLE_FIXED = 4 };
@@ -213,7 +213,7 @@ static enum taken take_simple(struct capture_file *file, const struct pcapng_blo
     return TAKEN_PACKET;
 }
 
-/* Not packets, but Wireshark numbers them as frames. */
+/* Wireshark numbers these blocks as frames although they are not packets. */
 static enum taken take_counted(struct capture_file *file, const struct pcapng_block *block,
                                struct packet *packet) {
     (void)block;
@@ -247,7 +247,7 @@ static NOINLINE enum taken take_other_block(struct capture_file *file,
     return TAKEN_NOTHING;
 }
 
-/* As far as the file's byte order stays that. */
+/* Reads blocks while the byte order of the file stays the same. */
 static ALWAYS_INLINE size_t take_blocks(struct capture_file *file, struct packet *packets,
                                         size_t most, bool big_endian) {
     const struct pcapng_reader *reader = file->reader;
@@ -278,7 +278,7 @@ static size_t parse_pcapng(struct capture_file *file, struct packet *packets, si
     return count;
 }
 
-/* What is wrong with the first section header makes the file unreadable, not damaged. */
+/* An error in the first section header makes the file unreadable instead of damaged. */
 static bool damage_to_error(struct capture_file *file, struct error *error) {
     error_set(error, ERROR_UNREADABLE, "%s", file->damage.text);
     file->damage = (struct damage){0};

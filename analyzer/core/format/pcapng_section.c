@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Section headers, interface descriptions and interface statistics. A lying option ends the list of
- * options; only in an interface description, where the time's unit may be among those lost, it is
- * damage, as it is for libpcap. */
+/* Section headers, interface descriptions and interface statistics. An option that claims more
+ * than its block ends the list of options. In an interface description that is damage, as in
+ * libpcap, because the unit of times may be among the lost options. */
 #include "format/pcapng_section.h"
 
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 #define VERSION_MAJOR    1
 #define MICROSECONDS     6 /* the default of if_tsresol */
 #define FCS_BITS_MIN     8
-#define OPTIONS_ROOM     (128u << 10) /* libpcap's pool for the options of a greatest packet */
+#define OPTIONS_ROOM     (128u << 10) /* bytes; libpcap's limit for the options of a greatest packet \
+                                       */
 
 enum section_option { SHB_HARDWARE = 2, SHB_OS = 3, SHB_APPLICATION = 4 };
 
@@ -146,7 +147,7 @@ static bool take_section(struct capture_file *file, const struct pcapng_block *b
     return true;
 }
 
-/* The first byte tells a libpcap expression (0) from BPF code (1). */
+/* The first byte is 0 for a libpcap expression, 1 for BPF code. */
 static const char *filter_text(struct capture_file *file, const struct pcapng_option *option) {
     if (option->length < 2 || option->value[0] != 0)
         return NULL;
@@ -165,7 +166,7 @@ static void read_description_text(struct capture_file *file, struct description 
     }
 }
 
-/* False where the value has not the length that its meaning needs. */
+/* Returns false if the length of the value does not fit its type. */
 static bool read_description_number(struct description *told, const struct pcapng_option *option,
                                     bool big_endian) {
     static const uint8_t lengths[] = {
@@ -242,8 +243,8 @@ static void allow_large_blocks(struct pcapng_reader *reader, uint16_t link_type)
         reader->block_max = most;
 }
 
-/* Adds the interface to the section, and to the set's list unless an earlier opening of the file
- * has done so. */
+/* Adds the interface to the section, and to the list unless an earlier opening of the file did
+ * so. */
 static bool add_interface(struct capture_file *file, const struct pcapng_block *block,
                           const struct pcapng_time *time, const struct description *told,
                           struct interface *added, uint32_t number) {
@@ -312,8 +313,7 @@ static void read_statistics(struct interface *interface, struct pcapng_options o
     }
 }
 
-/* The last block for an interface wins. Statistics of an interface that is not described tell
- * nothing and do no harm. */
+/* The last statistics of an interface count. Those of an undescribed interface are ignored. */
 static bool take_statistics(struct capture_file *file, const struct pcapng_block *block) {
     const struct pcapng_reader *reader = file->reader;
     if (block->size < STATISTICS_FIXED)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pcapng blocks that are no packets: section headers, interface descriptions and statistics; their
- * options and times. */
+/* pcapng blocks other than packets: section headers, interface descriptions and statistics, with
+ * their options and times. */
 #ifndef WIRETALE_PCAPNG_SECTION_H
 #define WIRETALE_PCAPNG_SECTION_H
 
@@ -33,15 +33,15 @@ struct pcapng_time {
     uint64_t divide;
     unsigned shift;
     int64_t offset_s;
-    uint64_t plain_end;    /* below it ns = ticks * multiply */
-    int64_t resolution_ns; /* of a tick, 0 where it is finer */
+    uint64_t plain_end;    /* ticks below it need only the multiplication */
+    int64_t resolution_ns; /* of a tick, 0 if it is finer */
 };
 
-/* Takes an if_tsresol: bit 7 says 2^-n, else 10^-n. False for a resolution that libpcap refuses
- * too, since its ticks do not fit in 64 bits. */
+/* Sets the unit from an if_tsresol: bit 7 set means 2^-n, else 10^-n. Returns false for a
+ * resolution that libpcap refuses too, because its ticks do not fit in 64 bits. */
 bool pcapng_time_set(struct pcapng_time *time, uint8_t resolution, int64_t offset_s);
 
-/* Saturates; never TIME_UNKNOWN. */
+/* Returns ns since the epoch; saturates, and is never TIME_UNKNOWN. */
 int64_t pcapng_time_slow(const struct pcapng_time *time, uint64_t ticks);
 
 static inline int64_t pcapng_time_ns(const struct pcapng_time *time, uint64_t ticks) {
@@ -51,7 +51,7 @@ static inline int64_t pcapng_time_ns(const struct pcapng_time *time, uint64_t ti
 }
 
 struct pcapng_interface {
-    uint32_t number; /* in the set's list */
+    uint32_t number; /* in the list of interfaces */
     uint32_t snaplen;
     uint32_t fcs; /* bytes at the end of each packet */
     uint16_t link_type;
@@ -80,7 +80,7 @@ struct pcapng_options {
     struct pcapng_option current;
 };
 
-/* Moves to the next option; false at the end of the list or of what can be trusted of it. */
+/* Moves to the next option. Returns false at the end of the list, or if the rest is not valid. */
 static inline bool pcapng_options_next(struct pcapng_options *options) {
     enum { OPTION_HEADER = 4 };
     if (options->left < OPTION_HEADER)
@@ -119,7 +119,8 @@ struct pcapng_reader {
     const char *hardware, *system, *application, *comment; /* of the section */
 };
 
-/* Takes a section header, interface description or interface statistics; false with damage set. */
+/* Reads a section header, interface description or interface statistics. Returns false with
+ * damage set. */
 bool pcapng_section_take(struct capture_file *file, const struct pcapng_block *block);
 void pcapng_reader_close(void *reader);
 

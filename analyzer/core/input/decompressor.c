@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One small adapter for each library, all with the same three verbs. Members and frames that follow
- * one another are one stream, as gzip, zstd and lz4 themselves read them. */
+/* One adapter per library (zlib, zstd, lz4) with the same three functions. Concatenated members
+ * or frames are one stream, as in gzip, zstd and lz4 themselves. */
 #include "input/decompressor.h"
 
 #include <lz4frame.h>
@@ -33,7 +33,7 @@ static void close_gzip(void *state) {
     free(decoder);
 }
 
-/* Zeros after a member are padding (tape blocks), which gzip(1) skips too. */
+/* gzip(1) skips zeros after a member too, which pad tape blocks. */
 static enum codec_state start_next_member(struct gzip_decoder *decoder,
                                           struct codec_buffers *buffers, const char **error) {
     while (buffers->in_size && *buffers->in == 0) {
@@ -126,8 +126,9 @@ static const struct codec gzip_codec = {"gzip", open_gzip, close_gzip, step_gzip
 static const struct codec zstd_codec = {"zstd", open_zstd, close_zstd, step_zstd};
 static const struct codec lz4_codec = {"lz4", open_lz4, close_lz4, step_lz4};
 
-/* A skippable frame (RFC 8878, 3.1.2) may open a zstd stream (pzstd writes one) or, by the same
- * magic numbers, an lz4 stream; only zstd's tools do it, so it is taken for theirs. */
+/* A skippable frame (RFC 8878 section 3.1.2) may begin a zstd stream (as pzstd writes it) or an
+ * lz4 stream. The magic numbers are the same, and only tools of zstd write it, so it counts as
+ * zstd. */
 static const struct {
     uint8_t magic[CODEC_MAGIC_MAX], mask[CODEC_MAGIC_MAX];
     size_t size;

@@ -8,7 +8,7 @@
 
 #define CODEC_MAGIC_MAX 4
 
-/* Unread compressed bytes and free room; a step moves both pointers on. */
+/* Unread compressed bytes and free room; step() advances both. */
 struct codec_buffers {
     const uint8_t *in;
     size_t in_size;
@@ -17,8 +17,8 @@ struct codec_buffers {
 };
 
 enum codec_state {
-    CODEC_WITHIN,   /* more of the current member or frame is to come */
-    CODEC_BOUNDARY, /* all that was read is decompressed, and the stream may end here */
+    CODEC_WITHIN,   /* the current member or frame continues */
+    CODEC_BOUNDARY, /* all input is decompressed; the stream may end here */
     CODEC_FAILED,
 };
 
@@ -26,11 +26,11 @@ struct codec {
     const char *name;
     void *(*open)(void); /* NULL without memory */
     void (*close)(void *decoder);
-    /* Decompresses what fits; on CODEC_FAILED `*error` says why. */
+    /* Decompresses as much as fits. Sets `*error` if it returns CODEC_FAILED. */
     enum codec_state (*step)(void *decoder, struct codec_buffers *buffers, const char **error);
 };
 
-/* The codec of a file that begins with these bytes, or NULL when they are not compressed. */
+/* Returns the codec of a file that begins with these bytes; NULL if they are not compressed. */
 const struct codec *codec_find(const uint8_t *first, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plain files are read straight into the window, compressed ones through a second buffer. */
+/* Plain files are read directly into the window, compressed ones through a second buffer. */
 #include "input/input_stream.h"
 
 #include <errno.h>
@@ -25,11 +25,11 @@ static enum input_state wait_for_data(const struct input_stream *stream) {
         return INPUT_READY;
     if (ready == 0)
         return INPUT_WAITING;
-    return errno == EINTR ? INPUT_INTERRUPTED : INPUT_READY; /* read() will tell what is wrong */
+    return errno == EINTR ? INPUT_INTERRUPTED : INPUT_READY; /* read() reports the error */
 }
 
-/* One read(2). A pipe is polled first, so that a signal that comes just before is not slept over.
- */
+/* Calls read(2) once. A pipe is polled first, so that a signal just before does not block the
+ * read. */
 static enum input_state read_some(struct input_stream *stream, uint8_t *place, size_t room,
                                   size_t *got) {
     *got = 0;
@@ -105,7 +105,7 @@ static void move_to_front(struct input_stream *stream) {
     stream->end = stream->window + left;
 }
 
-/* Called with the cursor at the window's start. */
+/* The cursor must be at the start of the window. */
 static bool grow_window(struct input_stream *stream) {
     size_t left = input_stream_available(stream);
     uint8_t *wider = realloc(stream->window, stream->capacity * 2);
@@ -154,7 +154,7 @@ static enum input_state open_file(struct input_stream *stream, const char *path)
     return INPUT_READY;
 }
 
-/* What was read to tell the compression is the decoder's first input. */
+/* The bytes that were read to detect the compression are the first input of the decoder. */
 static enum input_state start_decoder(struct input_stream *stream) {
     size_t left = input_stream_available(stream);
     stream->codec = codec_find(stream->cursor, left);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of a file or of standard input, decompressed, seen through a window that moves on.
+/* The bytes of a file or of standard input, decompressed, through a moving window.
  *
- * The window is read(2) into, not mapped: mapped pages would count as the process's memory. It
- * grows only when a caller asks for more than it holds, and only as far as data really arrive.
- */
+ * The window is filled by read(2) instead of mapped, because mapped pages count as memory of the
+ * process, and pipes cannot be mapped. It grows only if a caller needs more than it holds, and
+ * only as far as data arrive. */
 #ifndef WIRETALE_INPUT_STREAM_H
 #define WIRETALE_INPUT_STREAM_H
 
@@ -15,15 +15,15 @@
 
 #define INPUT_WINDOW     (256u << 10) /* bytes; stays in a core's second-level cache */
 #define INPUT_ERROR_MAX  160
-#define INPUT_WAIT_MS    200         /* a pipe without data gives the caller a turn this often */
-#define INPUT_FIRST_READ (16u << 10) /* a file that is only looked into is not read far */
+#define INPUT_WAIT_MS    200         /* ms; a pipe without data returns to the caller this often */
+#define INPUT_FIRST_READ (16u << 10) /* bytes of a file that is only probed */
 
 enum input_state {
     INPUT_READY,
-    INPUT_ENDED,       /* fewer bytes are left than asked for, and no more will come */
+    INPUT_ENDED,       /* fewer bytes are left than needed, and no more will come */
     INPUT_WAITING,     /* a pipe has no data yet */
     INPUT_INTERRUPTED, /* a signal arrived */
-    INPUT_FAILED,      /* `error` says why */
+    INPUT_FAILED,      /* `error` has the reason */
 };
 
 struct input_stream {
@@ -33,10 +33,10 @@ struct input_stream {
     size_t capacity;
     int file;
     bool owns_file, regular;
-    uint64_t bytes_read;  /* as they lie on disk */
-    uint64_t bytes_total; /* 0 unknown */
+    uint64_t bytes_read;  /* bytes read from disk (compressed) */
+    uint64_t bytes_total; /* 0 if unknown */
     size_t read_size;
-    enum input_state last; /* INPUT_ENDED or INPUT_FAILED once the source is used up */
+    enum input_state last; /* INPUT_ENDED or INPUT_FAILED once the source is exhausted */
     const struct codec *codec;
     void *decoder;
     enum codec_state codec_state;
@@ -47,13 +47,12 @@ struct input_stream {
     char error[INPUT_ERROR_MAX];
 };
 
-/* Opens a path ("-" is standard input) and tells its compression; INPUT_READY, or INPUT_FAILED or
- * INPUT_INTERRUPTED. A pipe is waited for. Close it in any case. */
+/* Opens a path ("-" is standard input) and detects its compression. Waits for a pipe. Returns
+ * INPUT_READY, INPUT_FAILED or INPUT_INTERRUPTED; the stream must be closed in each case. */
 enum input_state input_stream_open(struct input_stream *stream, const char *path);
 void input_stream_close(struct input_stream *stream);
 
-/* Makes at least `need` bytes available at the cursor. Pointers into the window are invalid then.
- */
+/* Makes at least `need` bytes available at the cursor. Invalidates pointers into the window. */
 enum input_state input_stream_fill(struct input_stream *stream, size_t need);
 
 static inline size_t input_stream_available(const struct input_stream *stream) {

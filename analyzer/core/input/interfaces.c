@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts are kept in a chain and freed together. */
+/* A growing list of interfaces; their texts form a chain and are freed together. */
 #include "input/interfaces.h"
 
 #include <stdio.h>

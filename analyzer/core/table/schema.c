@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The schemas as data, for whoever writes tables out. */
+/* The schemas as data, for the code that writes tables. */
 #include "table/schema.h"
 
 #define X(name, type, unit, meaning) {#name, unit, meaning, TYPE_##type},

@@ -473,7 +473,7 @@ struct column {
 
 struct schema {
     const char *name;
-    const char *meaning; /* what a row is */
+    const char *meaning; /* the meaning of a row */
     const struct column *columns;
     size_t column_count;
 };

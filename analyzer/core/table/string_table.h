@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts and addresses that table rows refer to, by a number. */
+/* Texts and addresses of table rows, referenced by number. Equal texts are not merged. */
 #ifndef WIRETALE_STRING_TABLE_H
 #define WIRETALE_STRING_TABLE_H
 
@@ -12,16 +12,16 @@ struct string_table {
     struct arena arena;
 };
 
-/* The number of a text, or -1 without memory. Bytes that are no UTF-8 become U+FFFD. */
+/* Adds a text; malformed UTF-8 becomes U+FFFD. Returns its number, -1 without memory. */
 int64_t string_table_add(struct string_table *store, const char *text);
-/* The same with the bytes as they are. */
+/* The same without changing any byte. */
 int64_t string_table_add_path(struct string_table *store, const char *path);
 int64_t string_table_add_address(struct string_table *store, unsigned version,
                                  const uint8_t *address);
 
-/* The bytes of text `number` and their count. */
+/* Returns text `number` and sets its size in bytes; it has no final NUL. */
 const char *string_table_get(const struct string_table *store, int64_t number, size_t *size);
-/* Address `number` as text in `buffer`; returns its length. */
+/* Writes address `number` as text; returns its length. */
 size_t string_table_address(const struct string_table *store, int64_t number,
                             char buffer[static ADDRESS_TEXT_MAX]);
 void string_table_free(struct string_table *store);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A packed row: a bit for each column that is known, a bit for each that is also not 0, then what
- * those values differ from the table's origins by, as zigzag varints whose first byte tells the
- * length, so that each is written and read at once: 7 bits a byte, and as many 0 bits below the
- * lowest 1 as bytes follow; without a 1, 8 do. A row is written where the largest row would fit and
- * else begins the next chunk, so that a reader finds it by the same rule. */
+/* A packed row: one bit per column that is known, one bit per known column that is not 0, then
+ * the differences of those values from the table's origins as zigzag varints. The first byte of
+ * a varint gives its length, so that it is written and read at once: 7 bits per byte, and as
+ * many 0 bits below the lowest 1 as bytes follow; 8 if there is no 1. A row begins a new chunk
+ * if the largest row would not fit, so that a reader finds it by the same rule. */
 #include "table/table.h"
 
 #include <endian.h>
@@ -70,7 +70,7 @@ static uint64_t get_word(const uint8_t *in) {
     return le64toh(word);
 }
 
-/* Writes up to 7 bytes more than the number takes. */
+/* May write 7 bytes more than the number takes. */
 static inline uint8_t *put_varint(uint8_t *out, int64_t value) {
     uint64_t bits = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
     unsigned following = (63 - (unsigned)__builtin_clzll(bits | 1)) * 37 >> 8; /* a seventh */
@@ -82,7 +82,7 @@ static inline uint8_t *put_varint(uint8_t *out, int64_t value) {
     return out + following + 1;
 }
 
-/* Bytes of the varint that begins with these 8. */
+/* Returns the length in bytes of the varint that begins with these 8. */
 static inline unsigned varint_size(uint64_t word) {
     return (unsigned)__builtin_ctzll(word | 1u << 8) + 1;
 }
@@ -96,7 +96,7 @@ static inline const uint8_t *get_varint(const uint8_t *in, int64_t *value) {
     return in + size;
 }
 
-/* The values of 64 columns; `filled` comes to tell which are written. */
+/* Packs the values of 64 columns and sets a bit in `filled` for each that is written. */
 static inline uint8_t *pack_values(uint8_t *out, const int64_t *values, const int64_t *origins,
                                    uint64_t known, uint64_t *filled) {
     uint64_t written = 0;
@@ -133,7 +133,7 @@ static const uint8_t *unpack_values(const uint8_t *in, int64_t *values, const in
     return in;
 }
 
-/* As many varints as bits are set. */
+/* Reads one varint for each bit that is set. */
 static const uint8_t *skip_values(const uint8_t *in, uint64_t filled) {
     for (; filled; filled &= filled - 1)
         in += varint_size(get_word(in));
@@ -144,8 +144,8 @@ static inline uint64_t first_bits(uint64_t bits, size_t count) {
     return count < 64 ? bits & ((UINT64_C(1) << count) - 1) : bits;
 }
 
-/* The values of the first `wanted` columns at least, which are all that may be read. Returns the
- * row's end, unless it is the last one of its group: then nothing is read on from there. */
+/* Unpacks at least the first `wanted` columns; the others must not be read. Returns the end of
+ * the row, unless it is the last one of its group, which needs no end. */
 static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struct table *table,
                                  size_t wanted, bool last) {
     uint64_t filled[2] = {0, 0};
@@ -170,7 +170,8 @@ static void count_in_group(struct table *table, uint64_t offset, uint32_t rows) 
     table->group_sizes[table->group] += rows;
 }
 
-/* Numbers as great as times are near those of the first row, and their differences short. */
+/* Large values such as times are close to those of the first row, so their differences are
+ * short. */
 static void choose_origins(struct table *table, const struct row *row) {
     for (unsigned c = 0; c < table->schema->column_count; c++)
         if (row_known(row, c) && row->value[c] >= ORIGIN_LEAST)
@@ -216,7 +217,7 @@ bool table_begin_moved(struct table *table, size_t count) {
         table->moved = moved;
         table->moved_room = room;
     }
-    while (table->moved_count < table->row_count) { /* these lie where their numbers say */
+    while (table->moved_count < table->row_count) { /* rows whose place is their number */
         table->moved[table->moved_count] = (uint32_t)table->moved_count;
         table->moved_count++;
     }
@@ -320,7 +321,8 @@ static void enter_next_group(const struct table *table, struct table_cursor *cur
     cursor->offset = table->group_offsets[cursor->group++];
 }
 
-/* The end of what lies at `place` if the cursor is through with it, else NULL. */
+/* Returns the end of the packed row or record at `place` if the cursor has finished it, else
+ * NULL. */
 static inline const uint8_t *next_at(const struct table *table, const uint8_t *place,
                                      struct table_cursor *cursor, size_t columns, struct row *row) {
     return table->records
@@ -365,7 +367,7 @@ uint32_t table_enter_group(const struct table *table, struct table_cursor *curso
     return cursor->left;
 }
 
-/* Whole groups are stepped over without unpacking a row. */
+/* Skips whole groups without unpacking a row. */
 void table_seek(const struct table *table, struct table_cursor *cursor, uint64_t number) {
     struct row row;
     *cursor = (struct table_cursor){0};

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table as it grows: rows packed one after another, read back as often as wanted.
+/* A growing table of packed rows, which can be read any number of times.
  *
- * A packed row holds only what is neither null nor 0, so that a finished flow costs some hundred
- * bytes however wide the tables are. Rows of a grouped table are added a flow at a time, in any
- * order of flows, and read back in the order of flow numbers.
- */
+ * A packed row stores only values that are neither null nor 0, so that a finished flow takes
+ * some hundred bytes although the tables are wide. Rows of a grouped table are added flow by
+ * flow, in any order of flows, and are read in the order of flow numbers. */
 #ifndef WIRETALE_TABLE_H
 #define WIRETALE_TABLE_H
 
@@ -14,25 +13,26 @@
 
 struct row {
     uint64_t known[(COLUMNS_MAX + 63) / 64]; /* bit i: value[i] is not null */
-    int64_t value[COLUMNS_MAX];              /* a REAL as its bits, a WORD or TEXT as its number */
+    int64_t
+        value[COLUMNS_MAX]; /* a REAL as its bits, a WORD or TEXT as its number, a BOOL as 0 or 1 */
 };
 
-/* A value of a row that turned out otherwise after the row had been added. */
+/* A later change of a value of a row that was already added. */
 struct amendment {
     uint64_t row;
     uint32_t column;
-    uint32_t order; /* later ones win */
+    uint32_t order; /* the change with the greatest order wins */
     int64_t value;
     bool null;
 };
 
 struct table_cursor;
 
-/* How rows are kept together in a record, and made of it one by one as they are read. */
+/* A packed form of several rows at once, which are computed when they are read. */
 struct record_kind {
-    size_t room; /* bytes of the largest */
-    /* The first `columns` columns at least of the row that the cursor is at in the record; those of
-     * null columns are 0. Returns the record's end with its last row, else NULL. */
+    size_t room; /* bytes of the greatest record */
+    /* Unpacks at least the first `columns` columns of the row at the cursor; null columns must
+     * be 0. Returns the end of the record with its last row, else NULL. */
     const uint8_t *(*next)(const uint8_t *record, struct table_cursor *cursor, size_t columns,
                            struct row *row);
 };
@@ -44,15 +44,15 @@ struct table {
     uint64_t record_offset;            /* of the record that is begun */
     struct arena rows;
     uint64_t row_count;
-    int64_t origins[COLUMNS_MAX]; /* what values are packed as differences to */
+    int64_t origins[COLUMNS_MAX]; /* values are packed as differences from these */
     bool grouped;
-    uint64_t *group_offsets; /* by group: where its rows begin, NO_GROUP without any */
-    uint32_t *group_sizes;   /* by group: how many rows */
+    uint64_t *group_offsets; /* by group: where its rows begin, NO_GROUP if it has none */
+    uint32_t *group_sizes;   /* by group: number of rows */
     size_t group_count, group_room;
-    size_t group; /* that rows are added to */
+    size_t group; /* the group to which rows are added */
     struct amendment *amendments;
     size_t amendment_count, amendment_room;
-    uint32_t *moved; /* by the number that a row was first given: where it lies */
+    uint32_t *moved; /* by original row number: the place of the row */
     uint64_t moved_count, moved_room, moved_first;
 };
 
@@ -84,55 +84,57 @@ void table_init(struct table *table, enum table_number number, const struct stri
                 bool grouped);
 void table_free(struct table *table);
 
-/* Both return false without memory. Rows added between two calls of table_begin_group() belong to
- * the first one's group; a group is begun once. */
+/* Return false without memory. Rows that are added between two calls of table_begin_group()
+ * belong to the group of the first call; a group must be begun only once. */
 bool table_begin_group(struct table *table, uint32_t group);
 bool table_add(struct table *table, const struct row *row);
 
-/* A place for a record of the kind, NULL without memory: it is written there, up to `end`, and then
- * added with the rows that it holds, at least one. All rows of such a table lie in records. */
+/* Returns room for a record, NULL without memory. The caller writes it up to `end` and adds it
+ * with the number of its rows, at least one. A table has either records or single rows. */
 uint8_t *table_begin_record(struct table *table, const struct record_kind *kind);
 void table_add_record(struct table *table, const uint8_t *end, uint32_t rows);
 
-/* The next `count` rows lie elsewhere than their numbers say: each is added by table_add_moved()
- * with its number among them, from 0. Amendments go by these numbers. False without memory. */
+/* Announces `count` rows that are added in another order than that of their numbers: each must
+ * be added by table_add_moved() with its number among them, from 0. Amendments use these
+ * numbers. Returns false without memory. */
 bool table_begin_moved(struct table *table, size_t count);
 bool table_add_moved(struct table *table, uint32_t number, const struct row *row);
 
-/* Group first + i becomes first + ranks[i], for `count` of them. False without memory. */
+/* Renumbers group first + i to first + ranks[i], for `count` groups. Returns false without
+ * memory. */
 bool table_permute_groups(struct table *table, uint32_t first, const uint32_t *ranks, size_t count);
 
-/* Changes a value of a row of a table that is not grouped; seen by readers after table_settle().
- * False without memory. */
+/* Changes a value of a row of a table that is not grouped; readers see it after table_settle().
+ * Returns false without memory. */
 bool table_amend(struct table *table, uint64_t row, unsigned column, int64_t value);
 bool table_amend_null(struct table *table, uint64_t row, unsigned column);
 void table_settle(struct table *table);
 
-/* A place in the table to read on from; {0} is its beginning. */
+/* A position to read from; {0} is the beginning of the table. */
 struct table_cursor {
-    uint64_t row;       /* rows given so far */
+    uint64_t row;       /* rows read so far */
     uint64_t offset;    /* of the next packed row, or of the record that holds it */
     size_t group;       /* the next group to enter */
     uint32_t left;      /* rows left of the group */
-    uint32_t of_record; /* rows given of the record */
-    uint64_t sum;       /* over them, of what the record's kind adds up */
+    uint32_t of_record; /* rows read of the record */
+    uint64_t sum;       /* running sum over the rows of a record; its meaning belongs to the kind */
 };
 
-/* Unpacks the next row; false at the end. Values of null columns are 0. The first column of a
- * grouped table is the group. */
+/* Unpacks the next row; returns false at the end. Values of null columns are 0. The first column
+ * of a grouped table is the group. */
 bool table_next(const struct table *table, struct table_cursor *cursor, struct row *row);
 
-/* As table_next(), of the first `columns` columns alone: the others' values are not to be read. */
+/* The same for the first `columns` columns; the values of the others must not be read. */
 bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
                    struct row *row);
 
-/* Moves a cursor to the first row of a group and returns how many it has. */
+/* Moves a cursor to the first row of a group. Returns the number of its rows. */
 uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group);
 
-/* Moves a cursor to row `number`, as if the ones before had been read. */
+/* Moves a cursor to row `number`. */
 void table_seek(const struct table *table, struct table_cursor *cursor, uint64_t number);
 
-/* The column's number, or -1. */
+/* Returns the number of a column, -1 if there is none of that name. */
 int schema_column(const struct schema *schema, const char *name);
 
 #endif
