@@ -36,7 +36,7 @@ enum next_header {
     NEXT_COUNT
 };
 
-/* The packet around a tunnel, to return to if the tunnel holds no IP packet. */
+/* The packet around a tunnel: the result if the tunnel holds no IP packet. */
 struct outer_packet {
     enum { OUTER_NONE, OUTER_IP, OUTER_UDP } kind;
     uint8_t headers[offsetof(struct headers, link_hash)];
@@ -126,18 +126,19 @@ static inline uint32_t link_hash(const uint8_t *addresses) {
     return (uint32_t)(mixed >> 32);
 }
 
-/* link.c. The decoder of the outermost header by LINKTYPE_ number; NULL if it is not known. */
+/* link.c. link_decoder() returns the decoder of a LINKTYPE_ number, NULL if it is unknown. */
 decoder decode_ethernet_link; /* sets link_hash */
 decoder decode_ethernet;
 decoder decode_llc;
 decoder decode_ppp;
 decoder *link_decoder(uint16_t link_type);
-/* What follows an EtherType field (offset behind it); below 0x0600 it is a length (IEEE 802.3). */
+/* Returns what follows an EtherType, with the offset behind it. A value below 0x0600 is a length
+ * (IEEE 802.3). */
 enum next_header decode_ether_type(struct decoding *d, uint16_t type);
 /* Returns NEXT_END for an EtherType that is not decoded. */
 enum next_header ether_type_next(uint16_t type);
 
-/* ieee80211.c: as link_decoder(). */
+/* ieee80211.c; returns as link_decoder() does. */
 decoder *wlan_decoder(uint16_t link_type);
 
 /* tunnel.c */
@@ -152,11 +153,12 @@ decoder decode_ip;
 decoder decode_ipv4;
 decoder decode_ipv6;
 bool extension_is_known(uint8_t protocol);
-/* Length in bytes of an IPv6 extension header, of which the first two bytes are at hand. */
+/* Returns the length in bytes of an IPv6 extension header, whose first two bytes must be at
+ * hand. */
 uint32_t extension_length(uint8_t protocol, const uint8_t *extension);
 
 /* transport.c, icmp.c */
-decoder decode_transport; /* sets the payload in any case */
+decoder decode_transport; /* sets the payload in each case */
 decoder decode_icmp;
 
 #endif

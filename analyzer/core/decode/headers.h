@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One packet decoded: from the link to the transport header of the innermost IP packet.
+/* A decoded packet: from the link header to the transport header of the innermost IP packet.
  *
- * decode_packet() is a pure function of the packet's bytes. It fills what it could establish and
- * says how far it came (`layer`) and why it stopped (`answer`, `reason`). Nothing is guessed: a
- * field is meaningful only where the comment says so.
- */
+ * decode_packet() is a pure function of the packet's bytes. It sets the fields that the packet
+ * determines, the last layer that it reached (`layer`), and why it stopped (`answer`, `reason`).
+ * A field is valid only if its comment says so. */
 #ifndef WIRETALE_HEADERS_H
 #define WIRETALE_HEADERS_H
 
@@ -16,8 +15,7 @@
 enum decode_answer {
     DECODE_OK,
     DECODE_CUT,            /* the snap length ended the bytes inside a header */
-    DECODE_NOT_UNDERSTOOD, /* well formed as far as seen, but of a kind this decoder does not read
-                            */
+    DECODE_NOT_UNDERSTOOD, /* well formed as far as decoded, but of a kind that is not decoded */
     DECODE_MALFORMED,      /* breaks its own format */
 };
 
@@ -66,7 +64,7 @@ enum decode_reason {
         REASON_COUNT
 };
 
-/* IP protocol numbers that are told apart (IANA). */
+/* IP protocol numbers (IANA) that decoders distinguish. */
 enum ip_protocol {
     IP_HOP_BY_HOP = 0,
     IP_ICMP = 1,
@@ -90,19 +88,22 @@ enum ip_protocol {
     IP_SHIM6 = 140,
 };
 
-/* The last layer whose header was read. What the reasons keep:
- * IP_CUT, IP_EXTENSION, IP_FRAGMENT, ENCRYPTED   LAYER_NETWORK if the fixed IP header was good:
- * `protocol` and ip_header_length stop before the extension header that could not be read
- * TRANSPORT_CUT, TRANSPORT_SHORT, TRANSPORT_BAD, TCP_OFFSET   LAYER_NETWORK, and the ports if
- * ports_known OPTIONS_CUT, TCP_OPTIONS   LAYER_TRANSPORT: TCP's fixed header, the payload's length,
- * and the options before the cut or the bad one UDP_LENGTH        LAYER_TRANSPORT, payload by the
- * IP length (TRANSPORT_BAD of UDP-Lite: the same) A tunnel over IP whose inner packet is cut,
- * malformed or too deep keeps the outer headers beside that reason. Inside UDP only "too deep"
- * does: a port number proves no tunnel, so that anything else there is an ordinary datagram with
- * answer DECODE_OK. */
+/* The last layer whose header was read. If decoding stops early, these fields are valid:
+ *
+ * - IP_CUT, IP_EXTENSION, IP_FRAGMENT, ENCRYPTED: LAYER_NETWORK if the fixed IP header was good.
+ *   `protocol` and ip_header_length stop before the extension header that could not be read.
+ * - TRANSPORT_CUT, TRANSPORT_SHORT, TRANSPORT_BAD, TCP_OFFSET: LAYER_NETWORK, and the ports if
+ *   ports_known.
+ * - OPTIONS_CUT, TCP_OPTIONS: LAYER_TRANSPORT with TCP's fixed header, the length of the payload,
+ *   and the options before the cut or bad one.
+ * - UDP_LENGTH, TRANSPORT_BAD of UDP-Lite: LAYER_TRANSPORT, with the payload by the IP length.
+ *
+ * A tunnel over IP whose inner packet is cut, malformed or too deep keeps the outer headers beside
+ * that reason. Inside UDP only "too deep" does, because a port number proves no tunnel: anything
+ * else there is an ordinary datagram with DECODE_OK. */
 enum layer { LAYER_NONE, LAYER_LINK, LAYER_NETWORK, LAYER_TRANSPORT };
 
-/* One encapsulation around the innermost IP packet, outermost first; good at every layer. */
+/* An encapsulation around the innermost IP packet, outermost first; valid at each layer. */
 enum path_kind {
     PATH_VLAN,   /* id: VLAN id; QinQ is two steps */
     PATH_MPLS,   /* id: label, one step for each label */
@@ -134,7 +135,7 @@ enum tcp_flag {
     TCP_AE = 0x100,
 };
 
-/* Which options a TCP header held. */
+/* Options of a TCP header. */
 enum tcp_option_seen {
     TCP_OPTION_MSS = 1,
     TCP_OPTION_WINDOW_SCALE = 2,
@@ -145,7 +146,7 @@ enum tcp_option_seen {
     TCP_OPTION_SIGNATURE = 64, /* MD5 (RFC 2385) or AO (RFC 5925) */
     TCP_OPTION_FAST_OPEN = 128,
     TCP_OPTION_OTHER = 256,
-    TCP_OPTION_CUT = 512, /* there were more than the capture holds */
+    TCP_OPTION_CUT = 512, /* the capture does not hold all of them */
 };
 
 struct tcp_header {
@@ -156,23 +157,23 @@ struct tcp_header {
     uint16_t options; /* enum tcp_option_seen */
     uint8_t window_scale;
     uint8_t sack_count;
-    uint32_t signature; /* not from the wire: see tcp_copy.h */
+    uint32_t signature; /* not from the wire: see verdict/duplicate.h */
     uint32_t timestamp_value;
     uint32_t timestamp_echo;
-    uint16_t mss; /* what few have comes last */
+    uint16_t mss; /* fields that few packets set come last */
     struct {
         uint32_t start, end;
     } sack[SACK_BLOCKS_MAX]; /* sack_count of them */
 };
 
-/* The packet that an ICMP error quotes, as far as the quotation goes. */
+/* The packet that an ICMP error quotes, as far as it quotes it. */
 struct icmp_header {
     uint8_t type, code;
     uint16_t identifier; /* echo request and reply only */
     uint32_t mtu;        /* fragmentation needed / packet too big, else 0 */
-    bool quotes;         /* the fields below are those of a quoted packet */
+    bool quotes;         /* the fields below are valid */
     uint8_t quoted_protocol;
-    uint16_t quoted_source_port, quoted_destination_port; /* 0 where unknown */
+    uint16_t quoted_source_port, quoted_destination_port; /* 0 if unknown */
     uint32_t quoted_sequence;                             /* TCP */
     uint8_t quoted_source[16], quoted_destination[16];    /* IPv4 in the first 4 bytes */
 };
@@ -188,12 +189,12 @@ struct headers {
     uint8_t traffic_class; /* DSCP and ECN */
     uint8_t ttl;           /* hop limit */
     uint8_t protocol;      /* after IPv6 extension headers */
-    bool fragment;         /* offset > 0 or more fragments; an atomic fragment (RFC 6946) is none */
+    bool fragment; /* offset > 0 or more fragments; false for an atomic fragment (RFC 6946) */
     bool more_fragments;
     bool atomic_fragment;
     bool dont_fragment;
-    bool length_from_frame;   /* the IP length was 0 (segmentation offload, jumbo): taken from the
-                                 frame */
+    bool length_from_frame; /* the IP length was 0 (segmentation offload, jumbogram), so the frame's
+                               length counts */
     uint32_t fragment_offset; /* bytes */
     uint32_t
         fragment_length; /* bytes of the datagram at that offset that this fragment holds, else 0 */
@@ -203,29 +204,30 @@ struct headers {
     uint32_t outer_length;     /* bytes before the innermost IP header: link and encapsulations */
     uint8_t source[16], destination[16]; /* IPv4 in the first 4 bytes, the rest 0 */
 
-    /* From LAYER_NETWORK too: what the innermost header that was read carries. Of a fragment with
-     * an offset (it ends at LAYER_NETWORK with DECODE_OK) that is the piece of the datagram it
-     * holds; of a first fragment what it holds behind the transport header. `payload` points into
-     * the packet's data, at its end where none was captured. */
-    uint32_t payload_length;   /* on the wire, from the IP length: Ethernet padding is none of it */
-    uint32_t payload_captured; /* of those, in the file */
-    const uint8_t *payload;    /* payload_captured bytes within the packet's data */
+    /* From LAYER_NETWORK too: the payload of the innermost header that was read. A fragment with
+     * an offset, which ends at LAYER_NETWORK with DECODE_OK, has a piece of the datagram; a
+     * first fragment has the bytes behind its transport header. `payload` points into the
+     * packet's data, at its end if nothing was captured. */
+    uint32_t payload_length;   /* on the wire, by the IP length: without Ethernet padding */
+    uint32_t payload_captured; /* of them, bytes in the file */
+    const uint8_t *payload;    /* points to payload_captured bytes of the packet's data */
 
     /* From LAYER_TRANSPORT (TCP, UDP, UDP-Lite, SCTP, DCCP, ICMP, ICMPv6), never in a fragment with
      * an offset. Other protocols end at LAYER_NETWORK with answer DECODE_OK. 0 below. */
     union {
         struct {
-            uint16_t source_port, destination_port; /* 0 for ICMP; good as soon as ports_known */
+            uint16_t source_port, destination_port; /* 0 for ICMP; valid if ports_known */
         };
-        uint32_t ports; /* both: the source's in the lower half */
+        uint32_t ports; /* both: the source port in the lower half */
     };
     uint32_t transport_header_length;
     uint32_t udp_length; /* UDP: its own length field (whole datagram, also in a first fragment) */
     uint16_t transport_checksum; /* UDP, UDP-Lite, TCP */
-    bool ports_known;            /* source_port and destination_port are good */
-    bool checksum_valid;         /* reserved for offload checks; false when not computed */
+    bool ports_known;            /* source_port and destination_port are valid */
+    bool checksum_valid;         /* reserved for offload checks; false if not computed */
 
-    uint32_t link_hash; /* of the link header's addresses: tells copies from two mirror ports */
+    uint32_t link_hash; /* of the link header's addresses: distinguishes duplicates of two mirror
+                           ports */
     union {
         struct tcp_header tcp;   /* protocol 6 */
         struct icmp_header icmp; /* protocol 1 or 58 */
@@ -233,7 +235,7 @@ struct headers {
     struct path_step path[PATH_DEPTH_MAX]; /* path_depth of them */
 };
 
-/* Decodes packet->data. Never reads past packet->captured; never fails. */
+/* Decodes packet->data. Never reads past packet->captured, and cannot fail. */
 void decode_packet(const struct packet *packet, struct headers *headers);
 
 const char *decode_reason_name(enum decode_reason reason);

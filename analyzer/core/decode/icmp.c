@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ICMP and ICMPv6, with the packet that an error quotes, as far as the quotation goes. */
+/* ICMP (RFC 792) and ICMPv6 (RFC 4443), with the packet that an error quotes, as far as it does. */
 #include "decode/decode.h"
 
 #define ICMP_HEADER 8
@@ -18,7 +18,7 @@ static const uint8_t icmpv6_roles[256] = {
 
 struct quotation {
     const uint8_t *bytes;
-    uint32_t length; /* at hand */
+    uint32_t length; /* bytes at hand */
 };
 
 static bool protocol_has_ports(uint8_t protocol) {
@@ -26,7 +26,7 @@ static bool protocol_has_ports(uint8_t protocol) {
            protocol == IP_SCTP || protocol == IP_DCCP;
 }
 
-/* RFC 792 promises 8 bytes of the quoted transport header: ports and TCP's sequence number. */
+/* RFC 792 guarantees 8 bytes of the quoted transport header: ports and TCP's sequence number. */
 static void quote_transport(struct icmp_header *icmp, struct quotation quoted, uint32_t offset) {
     if (!protocol_has_ports(icmp->quoted_protocol) || offset + 4 > quoted.length)
         return;
@@ -48,7 +48,7 @@ static void quote_ipv4(struct icmp_header *icmp, struct quotation quoted) {
         quote_transport(icmp, quoted, header_length);
 }
 
-/* Skips extension headers; false: the transport header is not in the quotation. */
+/* Skips extension headers. Returns false if the quotation has no transport header. */
 static bool quote_extensions(struct icmp_header *icmp, struct quotation quoted, uint32_t *offset) {
     for (int count = 0; extension_is_known(icmp->quoted_protocol); count++) {
         if (count == EXTENSIONS_MAX || *offset + 8 > quoted.length)
@@ -75,7 +75,7 @@ static void quote_ipv6(struct icmp_header *icmp, struct quotation quoted) {
         quote_transport(icmp, quoted, offset);
 }
 
-/* An error quotes a packet of its own IP version. */
+/* An error quotes a packet of the IP version that it has itself. */
 static void quote_packet(struct headers *headers, struct quotation quoted) {
     if (quoted.length == 0 || quoted.bytes[0] >> 4 != headers->ip_version)
         return;
@@ -85,8 +85,8 @@ static void quote_packet(struct headers *headers, struct quotation quoted) {
         quote_ipv6(&headers->icmp, quoted);
 }
 
-/* RFC 1191: fragmentation needed has the MTU in the header's last two bytes; RFC 4443, 3.2: packet
- * too big in the last four. */
+/* RFC 1191: "fragmentation needed" has the MTU in the last two bytes of its header; RFC 4443
+ * section 3.2: "packet too big" in the last four. */
 static uint32_t icmp_mtu(const struct headers *headers, const uint8_t *icmp) {
     if (headers->protocol == IP_ICMP && icmp[0] == 3 && icmp[1] == 4)
         return load_be16(icmp + 6);

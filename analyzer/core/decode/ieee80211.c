@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 802.11 data frames, alone or behind a radiotap, PPI, Prism or AVS header. */
+/* IEEE 802.11 data frames, alone or behind a radiotap, PPI, Prism or AVS header. The first
+ * packet of an A-MSDU is decoded; encrypted frames are not. */
 #include "decode/decode.h"
 
 #define LINKTYPE_WLAN     105
@@ -35,7 +36,7 @@ static bool wlan_is_aggregate(const uint8_t *frame, uint16_t control) {
     return control & CONTROL_QOS && frame[qos] & 0x80;
 }
 
-/* An A-MSDU: several packets, of which the first is read. Each has addresses and a length. */
+/* An A-MSDU holds several packets, each with addresses and a length; the first one is decoded. */
 static enum next_header decode_aggregate(struct decoding *d) {
     const uint8_t *first = link_header(d, ETHERNET_HEADER);
     if (!first)
@@ -118,7 +119,7 @@ static enum next_header decode_radiotap(struct decoding *d) {
     return decode_frame(d, flags & RADIOTAP_PADDED);
 }
 
-/* PPI's 802.11-Common field (type 2) says in bit 0 of its flags that the frame has its FCS. */
+/* Bit 0 of the flags in PPI's 802.11-Common field (type 2) shows that the frame has its FCS. */
 static bool ppi_has_fcs(const uint8_t *ppi, uint32_t length) {
     uint32_t at = 8;
     while (at + 4 <= length) {

@@ -25,8 +25,7 @@ uint32_t extension_length(uint8_t protocol, const uint8_t *extension) {
     return extension_sizes[protocol].uncounted + extension[1] * extension_sizes[protocol].unit;
 }
 
-/* What does not depend on the version of IP, but for the payload; the transport decoders add to it.
- */
+/* Sets the fields that do not depend on the IP version. Transport decoders add to them. */
 static inline void fill_network(struct decoding *d, uint32_t offset, uint32_t header_length) {
     struct headers *headers = d->headers;
     headers->ip_length = d->end - offset;
@@ -36,14 +35,14 @@ static inline void fill_network(struct decoding *d, uint32_t offset, uint32_t he
     headers->layer = LAYER_NETWORK;
 }
 
-/* Neither a fragment nor forbidden to become some, and with a length of its own: until it shows. */
+/* Clears the fields of fragmentation; a fragment sets them afterwards. */
 static inline void fill_unfragmented(struct headers *headers) {
     HEADERS_CLEAR(headers, fragment, identification);
 }
 
-/* No fragment may end past the largest datagram: 65,535 bytes with IPv4's header (RFC 791, 3.2),
- * without IPv6's and the fragment header (RFC 8200, 4.5). All but the last hold a multiple of 8
- * bytes. */
+/* No fragment may end past the largest datagram: 65,535 bytes with IPv4's header (RFC 791
+ * section 3.2), without IPv6's and the fragment header (RFC 8200 section 4.5). All but the last
+ * must hold a multiple of 8 bytes. */
 static bool fragment_is_valid(const struct headers *headers) {
     uint32_t uncounted = headers->ip_version == 4 ? 0 : IPV6_HEADER + FRAGMENT_HEADER;
     if (headers->more_fragments && headers->fragment_length % 8)
@@ -51,7 +50,7 @@ static bool fragment_is_valid(const struct headers *headers) {
     return headers->fragment_offset + headers->ip_length <= DATAGRAM_MAX + uncounted;
 }
 
-/* RFC 2675: a hop-by-hop option of type c2 with a length of 32 bits; 0 without one. */
+/* Returns the length in a jumbo payload option (RFC 2675: type c2, 32 bits), 0 without one. */
 static uint32_t find_jumbo_length(const uint8_t *extension, uint32_t length) {
     uint32_t at = 2;
     while (at + 2 <= length) {
@@ -86,7 +85,7 @@ static void fill_fragment(struct headers *headers, const uint8_t *extension) {
     headers->identification = load_be32(extension + 4);
 }
 
-/* One extension header of `length` bytes, all at hand. */
+/* Reads an extension header of `length` bytes, all at hand. */
 static enum decode_reason read_extension(struct decoding *d, uint32_t offset, uint32_t length) {
     struct headers *headers = d->headers;
     const uint8_t *extension = d->data + offset;
@@ -104,8 +103,8 @@ static enum decode_reason read_extension(struct decoding *d, uint32_t offset, ui
     return REASON_NONE;
 }
 
-/* Until a transport protocol, or what a fragment with an offset carries. `protocol` and the
- * header's length end before an extension header that cannot be read. */
+/* Reads extension headers up to a transport protocol, or to the payload of a fragment with an
+ * offset. If one cannot be read, `protocol` and the header's length stop before it. */
 static enum decode_reason walk_extensions(struct decoding *d, uint32_t offset) {
     struct headers *headers = d->headers;
     for (int count = 0; extension_is_known(headers->protocol); count++) {
@@ -176,7 +175,8 @@ static inline void fill_ipv4(struct headers *headers, const uint8_t *ip, uint32_
         fill_ipv4_fragment(headers, load_be16(ip + 6), length);
 }
 
-/* Senders that leave segmentation to the card write a length of 0 when 16 bits cannot hold it. */
+/* A sender that leaves segmentation to the adapter writes a length of 0 if 16 bits cannot hold
+ * it. */
 static inline bool length_is_left_out(uint32_t length, uint8_t protocol) {
     return length == 0 && (protocol == IP_TCP || protocol == IP_UDP);
 }

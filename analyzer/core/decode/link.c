@@ -74,7 +74,7 @@ enum next_header decode_ethernet_link(struct decoding *d) {
     return read_ethernet(d, ethernet);
 }
 
-/* Cooked headers number what has no EtherType below 0x0600; 4 is an 802.2 header. */
+/* Cooked headers number protocols without an EtherType below 0x0600; 4 is an 802.2 header. */
 static enum next_header cooked_next(struct decoding *d, uint32_t header_length, uint16_t protocol) {
     d->headers->layer = LAYER_LINK;
     d->offset += header_length;

@@ -43,7 +43,7 @@ enum tcp_option_kind {
     OPTION_EXPERIMENT = 254,
 };
 
-/* The lengths each option may have: one of other length is TCP_OPTION_OTHER. */
+/* The valid lengths of each option; one of another length is TCP_OPTION_OTHER. */
 static const struct {
     uint8_t kind, least, most;
     uint16_t seen;
@@ -87,7 +87,7 @@ static void fill_sack(struct tcp_header *tcp, const uint8_t *blocks, uint32_t co
     }
 }
 
-/* A whole option of a valid length. */
+/* Reads a whole option of a valid length. */
 static void read_tcp_option(struct tcp_header *tcp, const uint8_t *option) {
     uint16_t seen = tcp_option_seen(option);
     if (seen == TCP_OPTION_SACK && (option[1] - 2) % 8)
@@ -101,7 +101,7 @@ static void read_tcp_option(struct tcp_header *tcp, const uint8_t *option) {
     }
 }
 
-/* `size` bytes of options, of which the first `at_hand` were captured. */
+/* Reads `size` bytes of options, of which `at_hand` were captured. */
 static enum decode_reason read_tcp_options(struct tcp_header *tcp, const uint8_t *options,
                                            uint32_t size, uint32_t at_hand) {
     uint32_t at = 0;
@@ -141,9 +141,7 @@ static inline void fill_tcp(struct headers *headers, const uint8_t *wire) {
     tcp->timestamp_echo = 0;
 }
 
-#define NOP_NOP_TIMESTAMPS                                                                         \
-    0x0101080a /* RFC 7323, appendix A: how nearly all segments have them                          \
-                */
+#define NOP_NOP_TIMESTAMPS 0x0101080a /* RFC 7323 appendix A: the layout in nearly all segments */
 
 static NOINLINE void decode_other_options(struct decoding *d, uint32_t offset, uint32_t size) {
     struct headers *headers = d->headers;
@@ -232,7 +230,7 @@ static enum next_header decode_dccp(struct decoding *d) {
     return NEXT_END;
 }
 
-/* Fragments of a tunnel's packets hold pieces of the inner packet: they are the outer packet's. */
+/* A fragment of a tunnel holds a piece of the inner packet: it belongs to the outer packet. */
 static NOINLINE enum next_header decode_other_transport(struct decoding *d) {
     switch (d->headers->protocol) {
     case IP_UDP: return decode_udp(d);

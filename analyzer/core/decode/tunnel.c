@@ -5,7 +5,7 @@
 
 #define ETHER_BRIDGED    0x6558 /* transparent Ethernet bridging */
 #define PORT_VXLAN       4789
-#define PORT_VXLAN_LINUX 8472 /* what Linux took before RFC 7348 */
+#define PORT_VXLAN_LINUX 8472 /* Linux's port before RFC 7348 */
 #define PORT_GENEVE      6081
 
 enum next_header decode_vlan(struct decoding *d) {
@@ -166,7 +166,7 @@ enum next_header decode_ip_tunnel(struct decoding *d) {
 static bool vxlan_is_valid(const uint8_t *vxlan) {
     bool plain = load_be32(vxlan) == 0x08000000;
     bool policy = (load_be32(vxlan) & 0xffb70000) == 0x88000000;
-    bool generic = load_be32(vxlan) == 0x0c000003; /* GPE: the next protocol is told, Ethernet */
+    bool generic = load_be32(vxlan) == 0x0c000003; /* GPE: the next protocol is Ethernet */
     return (plain || policy || generic) && vxlan[7] == 0;
 }
 

@@ -9,7 +9,7 @@
 
 #define BUCKETS_LEAST 256u
 #define CHUNK_PATHS   256u
-#define EMPTY         0 /* number of the empty path, which is never in a bucket */
+#define EMPTY         0 /* number of the empty path, which no bucket holds */
 
 struct path {
     unsigned depth;
@@ -17,7 +17,8 @@ struct path {
 };
 
 struct encapsulation_table {
-    struct path *chunks[PATHS_MOST / CHUNK_PATHS]; /* a path never moves: others may read it */
+    struct path *chunks[PATHS_MOST /
+                        CHUNK_PATHS]; /* a path never moves, because other threads may read it */
     uint32_t count;
     uint32_t last;
     uint32_t *buckets; /* linear probing; at most half of them are used */
@@ -71,7 +72,7 @@ static uint32_t hash_of(const struct encapsulation_table *table, const struct pa
     return (uint32_t)hash;
 }
 
-/* The bucket of the path, or the empty one where its search ends. */
+/* Returns the bucket of the path, or the empty one at which its search ends. */
 static uint32_t *bucket_of(const struct encapsulation_table *table, const struct path_step *steps,
                            unsigned depth) {
     uint32_t at = hash_of(table, steps, depth) & table->mask;
@@ -80,7 +81,7 @@ static uint32_t *bucket_of(const struct encapsulation_table *table, const struct
     return &table->buckets[at];
 }
 
-/* Makes room for one more path: a full table needs none. False without memory. */
+/* Makes room for one more path, unless the table is full. Returns false without memory. */
 static bool grow(struct encapsulation_table *table) {
     uint32_t room = table->buckets ? table->mask + 1 : 0, *old = table->buckets;
     if (table->count < room / 2 || table->count == PATHS_MOST)
@@ -99,7 +100,7 @@ static bool grow(struct encapsulation_table *table) {
     return true;
 }
 
-/* Adds the path at an empty bucket; without room, the last path stands for it. */
+/* Adds the path at an empty bucket. If there is no room, the last path stands for it. */
 static uint32_t add(struct encapsulation_table *table, uint32_t *bucket,
                     const struct path_step *steps, unsigned depth) {
     if (table->count == PATHS_MOST || !make_chunk(table, table->count / CHUNK_PATHS))

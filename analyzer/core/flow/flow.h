@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept of a live conversation. Its fixed part is small; what grows is bounded each for
- * itself and, over all flows, by the pool. */
+/* The state of a live conversation. Its fixed part is small. Each list that grows has a bound of
+ * its own, and all lists of all flows share the memory limit of the pool. */
 #ifndef WIRETALE_FLOW_H
 #define WIRETALE_FLOW_H
 
@@ -11,13 +11,14 @@
 #include "sequence/tracker.h"
 #include "tcp/connection.h"
 
-/* The two ends in a fixed order (the lesser address, then port, first), whoever sends. */
+/* The two ends in a fixed order (the lesser address, then port, first), independent of the
+ * sender. */
 struct flow_key {
     uint8_t address[2][16]; /* IPv4 in the first 4 bytes */
-    uint16_t port[2];       /* 0 where the protocol has none */
+    uint16_t port[2];       /* 0 if the protocol has none */
     uint8_t protocol;
     uint8_t ip_version;
-    uint16_t path; /* number in the path table: equal addresses in two VLANs are two flows */
+    uint16_t path; /* number of the encapsulations: equal addresses in two VLANs are two flows */
 };
 
 /* The key is hashed and compared as words. */
@@ -38,14 +39,15 @@ static inline bool flow_key_equals(const struct flow_key *a, const struct flow_k
     return !(addresses | (flow_key_word(a, 4) ^ flow_key_word(b, 4)));
 }
 
-/* Numbers that were missing when a packet came; late ones may still take that back. */
+/* A gap in numbered packets; late packets may still fill it. */
 struct gap_event {
     uint64_t frame, event; /* row of events */
     uint64_t missing;
 };
 #define GAPS 8u
 
-/* What every packet changes lies together, in front: memory is fetched in lines of 64 bytes. */
+/* Fields that each packet changes come first and together, because memory is loaded in lines of
+ * 64 bytes. */
 struct direction {
     uint64_t packets, wire_bytes, ip_bytes, payload_bytes, data_packets;
     int64_t first_ns, last_ns, idle_ns_max;
@@ -53,8 +55,8 @@ struct direction {
     uint32_t segment_max;
     uint8_t ttl_min, ttl_max, dscp;
     bool timed : 1;           /* first_ns and last_ns are known */
-    bool payload_unknown : 1; /* of a packet at least */
-    /* What few packets change. */
+    bool payload_unknown : 1; /* of at least one packet */
+    /* Fields that few packets change. */
     uint32_t ecn_ce, fragments, fragmented_datagrams, incomplete_datagrams;
     uint64_t incomplete_bytes;
     uint64_t fragment_overhead_bytes;
@@ -63,7 +65,7 @@ struct direction {
 /* Numbered packets that one endpoint sends over UDP. */
 struct udp_stream {
     struct sequence_track sequence;
-    struct gap_event gaps[GAPS]; /* of the last events, a ring */
+    struct gap_event gaps[GAPS]; /* of the latest events, a ring */
     uint8_t next_gap;
 };
 
@@ -76,17 +78,18 @@ struct flow {
     uint32_t next; /* in its expiry slot, or in the free list */
     uint32_t previous;
     uint32_t slot;
-    uint32_t event_count; /* events written for it */
+    uint32_t event_count; /* events written for the flow */
     bool live;
     bool swapped;            /* the initiator is the key's second end */
     bool listed_packets : 1; /* its packets go into the packets table */
-    bool drawn : 1;          /* they go into the others: not only packets are wanted */
-    bool with_blocks : 1;    /* its streams may be of blocks: one is, or the user told so */
-    bool timed;              /* first_ns and last_ns are times of its packets */
+    bool drawn : 1;          /* it has rows in the other tables */
+    bool with_blocks : 1; /* its streams may consist of blocks: one does, or the user gave a block
+                             size */
+    bool timed;           /* first_ns and last_ns are times of its packets */
     uint8_t initiator_evidence;
     int64_t first_ns, last_ns;
     uint64_t last_frame;
-    /* What few packets change. */
+    /* Fields that few packets change. */
     uint64_t first_frame;
     uint32_t first_capture;
     uint64_t icmp_errors;
@@ -97,7 +100,7 @@ struct flow {
     } __attribute__((aligned(64)));
 };
 
-/* (Not &flow->directions[number]: that is computed anew wherever it is used.) */
+/* (&flow->directions[number] would be computed again at each use.) */
 static inline struct direction *flow_direction(struct flow *flow, unsigned number) {
     return flow->directions + number;
 }
@@ -106,7 +109,7 @@ static inline struct direction *flow_across(struct flow *flow, unsigned number) 
     return flow->directions + 1 - number;
 }
 
-/* The key's end that sends in a direction. */
+/* Returns the end of the key that sends in a direction. */
 static inline unsigned flow_end(const struct flow *flow, unsigned direction) {
     return direction ^ flow->swapped;
 }

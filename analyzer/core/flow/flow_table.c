@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing with linear probing over (hash, flow number) pairs, in an index for each part;
- * flows lie in slabs that never move. Expiry is a wheel of one-second slots: a flow stays in the
- * slot of its last known due time and is looked at again only when that slot passes, so that a
- * packet costs the wheel nothing. */
+/* Live flows: open addressing with linear probing over (hash, flow number) pairs, one index per
+ * shard, with a seeded hash. Flows are in slabs and never move: a pointer is valid until
+ * flow_table_remove().
+ *
+ * Expiry is a wheel of one-second slots that packets do not touch: a flow stays in the slot of
+ * the due time that was last computed. When that slot passes, the flow is due or is queued
+ * again. */
 #include "flow/flow_table.h"
 
 #include <stdlib.h>
@@ -16,7 +19,7 @@
 #define SLAB_FLOWS  (1u << SLAB_BITS)
 #define NONE        UINT32_MAX
 #define PART_LEAST  32u   /* entries */
-#define WHEEL_SLOTS 8192u /* seconds; longer than the longest silence allowed */
+#define WHEEL_SLOTS 8192u /* seconds; must exceed the longest allowed silence */
 #define NS_A_SECOND 1000000000
 
 struct entry {
@@ -33,11 +36,11 @@ struct flow_table {
     struct part parts[FLOW_PARTS];
     uint32_t count, most;
     bool huge;                 /* pages for the flows */
-    struct flow **slabs;       /* as many as the most flows need */
-    uint32_t slab_count, used; /* flows ever handed out */
+    struct flow **slabs;       /* enough for the greatest number of flows */
+    uint32_t slab_count, used; /* flows allocated so far */
     uint32_t free;
     uint64_t seed[3];
-    int64_t wheel_second; /* every slot before it has passed */
+    int64_t wheel_second; /* the wheel: all slots before it have passed */
     bool wheel_started;
     struct {
         uint32_t first, last;
@@ -105,7 +108,7 @@ static struct part *part_of(struct flow_table *table, uint32_t hash) {
     return &table->parts[flow_part(hash)];
 }
 
-/* Where a search for the hash begins. */
+/* Returns the place at which a search for the hash begins. */
 static const struct entry *first_entry(const struct flow_table *table, uint32_t hash) {
     const struct part *part = &table->parts[flow_part(hash)];
     return &part->entries[hash & part->mask];
@@ -137,12 +140,12 @@ void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash) {
     prefetch_bytes(&flow->tcp.streams[1], hot);
 }
 
-/* An element of a list that may not be there yet. */
+/* Prefetches an element of a list that may not exist yet. */
 static inline void prefetch_element(const void *list, uint32_t index, size_t size) {
     __builtin_prefetch((const void *)((uintptr_t)list + index * size));
 }
 
-/* What packets of one direction or the other come to touch. */
+/* Prefetches the lists that packets of either direction touch. */
 static inline void prefetch_direction(const struct flow *flow, unsigned number) {
     const struct time_bins *series = &flow->directions[number].series;
     const struct tcp_stream *stream = &flow->tcp.streams[number];
@@ -215,7 +218,7 @@ static bool add_slab(struct flow_table *table) {
     return true;
 }
 
-/* A place for a flow, all zero, or NONE. */
+/* Returns a place for a flow, all zero, or NONE. */
 static uint32_t take_place(struct flow_table *table) {
     if (table->free != NONE) {
         uint32_t number = table->free;
@@ -282,8 +285,8 @@ static uint32_t entry_of(const struct flow_table *table, const struct part *part
     return at;
 }
 
-/* Deletion by shifting back (Knuth, TAOCP 6.4, algorithm R): no tombstones, so the table never
- * ages. */
+/* Deletion shifts entries back (Knuth, TAOCP 6.4, algorithm R): there are no tombstones, so the
+ * table does not degrade. */
 static void remove_entry(struct part *part, uint32_t vacant) {
     for (uint32_t at = (vacant + 1) & part->mask; part->entries[at].flow != NONE;
          at = (at + 1) & part->mask) {
@@ -313,8 +316,7 @@ uint32_t flow_table_count(const struct flow_table *table) {
     return table->count;
 }
 
-/* The first flow of a slot that is due by `until_ns`; those that are not move to their new slots.
- */
+/* Returns the first flow of a slot that is due by `until_ns`; others move to their new slots. */
 static struct flow *due_in_slot(struct flow_table *table, uint32_t slot, int64_t until_ns,
                                 flow_due *due_of) {
     uint32_t last = table->wheel[slot].last;
@@ -336,7 +338,8 @@ struct flow *flow_table_expired(struct flow_table *table, int64_t now_ns, flow_d
     if (!table->wheel_started)
         table->wheel_second = second;
     table->wheel_started = true;
-    if (second - table->wheel_second > WHEEL_SLOTS) /* once around is all there is */
+    if (second - table->wheel_second >
+        WHEEL_SLOTS) /* after one turn of the wheel all slots have passed */
         table->wheel_second = second - WHEEL_SLOTS;
     for (; table->wheel_second < second; table->wheel_second++) {
         uint32_t slot = (uint32_t)((uint64_t)table->wheel_second % WHEEL_SLOTS);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seeds and the mixing step of every hash table whose keys come from a capture. The seed is
- * unpredictable, so that a sender cannot craft keys that all fall into one bucket. Rows must not
- * depend on it. */
+/* Seeds and mixing for hash tables whose keys come from a capture. The seed is unpredictable, so
+ * that a sender cannot craft keys that all fall into one bucket; rows must not depend on it. */
 #ifndef WIRETALE_HASH_H
 #define WIRETALE_HASH_H
 
@@ -10,15 +9,15 @@
 #include <sys/random.h>
 #include <time.h>
 
-/* The folded multiplication of wyhash (public domain, Wang Yi): passes SMHasher on short keys. Both
- * factors must depend on the seed. */
+/* The folded multiplication of wyhash (public domain, Wang Yi), which passes SMHasher on short
+ * keys. Both factors must depend on the seed. */
 static inline uint64_t hash_fold(uint64_t a, uint64_t b) {
     __extension__ unsigned __int128 product = (unsigned __int128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* If the kernel has no random numbers yet (early at boot), the clock and the address space layout
- * must do. */
+/* Replaces the kernel's random numbers if it has none yet (early at boot) by the clock and the
+ * layout of the address space. */
 static inline void hash_seed_without_kernel(uint64_t *seed, size_t count) {
     struct timespec now = {0};
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buckets with chains, and two lists for the oldest: open ones in the order of their first
- * fragments, complete ones in the order of their last. */
+/* A hash table with chains, and two lists from the oldest: open datagrams by their first
+ * fragment, complete ones by their last. */
 #include "flow/reassembly.h"
 
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 #define NONE        UINT32_MAX
 #define BUCKETS     65536u
 #define NS_A_SECOND INT64_C(1000000000)
-/* How long a receiver waits for the rest: Linux' 30 s (net.ipv4.ipfrag_time, RFC 1122 section 3.3.2
- * asks for 60 to 120), IPv6 60 s (RFC 8200 section 4.5). */
+/* How long a receiver waits for the rest: Linux' 30 s for IPv4 (net.ipv4.ipfrag_time; RFC 1122
+ * section 3.3.2 asks for 60 to 120 s), 60 s for IPv6 (RFC 8200 section 4.5). */
 #define REASSEMBLY_NS_IPV4 (30 * NS_A_SECOND)
 #define REASSEMBLY_NS_IPV6 (60 * NS_A_SECOND)
 #define KEPT_NS            (120 * NS_A_SECOND)
-/* A copy follows its original within a round trip or so; identifications come back sooner than one
- * would like (RFC 4963: 65,536 datagrams at 1 Gb/s last 4 s). */
+/* How long duplicates of a complete datagram are recognised: they follow within about an RTT,
+ * and identifications are reused soon (RFC 4963: 65,536 datagrams at 1 Gbit/s last 4 s). */
 #define COPY_NS 250000000
 
 struct reassembly {
@@ -191,7 +191,7 @@ static struct datagram *add(struct reassembly *table, uint32_t hash, const struc
     return datagram;
 }
 
-/* Bytes of [start, end) that have not been seen. */
+/* Returns the bytes of [start, end) that have not been seen. */
 static uint32_t missing_in(const struct datagram *datagram, uint32_t start, uint32_t end) {
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < datagram->gap_count; i++) {
@@ -245,7 +245,7 @@ static void fill(struct reassembly *table, struct datagram *datagram, uint32_t s
     }
 }
 
-/* The last fragment tells the end: nothing above it is missing. */
+/* The last fragment determines the end: nothing above it is missing. */
 static void learn_end(struct datagram *datagram, uint32_t end) {
     if (datagram->end_known)
         return;
@@ -261,8 +261,8 @@ static int64_t reassembly_ns(const struct datagram *datagram) {
     return datagram->key.ip_version == 4 ? REASSEMBLY_NS_IPV4 : REASSEMBLY_NS_IPV6;
 }
 
-/* Whether a fragment of the same addresses and identification belongs to another, later datagram.
- */
+/* Returns whether a fragment of the same addresses and identification must belong to a later
+ * datagram. */
 static bool is_another(const struct datagram *datagram, uint32_t start, uint32_t end,
                        int64_t now_ns) {
     uint32_t missing = missing_in(datagram, start, end);
@@ -277,7 +277,7 @@ static enum fragment_verdict judge(const struct datagram *datagram, uint32_t sta
                                    bool last) {
     uint32_t missing = missing_in(datagram, start, end);
     if (datagram->end_known && (end > datagram->size || (last && end != datagram->size)))
-        return FRAGMENT_OVERLAP; /* two ends: no whole datagram has them */
+        return FRAGMENT_OVERLAP; /* two different ends cannot be of one datagram */
     if (!missing)
         return FRAGMENT_DUPLICATE;
     return missing < end - start ? FRAGMENT_OVERLAP : FRAGMENT_NEW;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* IP datagrams that came in fragments: which of their bytes were seen, and in what order.
+/* Fragmented IP datagrams: which bytes arrived, and in which order.
  *
- * Nothing is reassembled; what is missing is kept as gaps (RFC 815). At most DATAGRAMS_MOST are
- * open at once, the oldest finished first.
- */
+ * Payload is not reassembled; the missing ranges are kept (RFC 815). At most DATAGRAMS_MOST are
+ * open; above that the oldest ends first. */
 #ifndef WIRETALE_REASSEMBLY_H
 #define WIRETALE_REASSEMBLY_H
 
@@ -13,7 +12,7 @@
 
 #define DATAGRAMS_MOST        65536u
 #define DATAGRAM_GAPS_MOST    4096u
-#define DATAGRAM_UNBOUNDED    UINT32_MAX /* end of the last gap while the datagram's is not known */
+#define DATAGRAM_UNBOUNDED    UINT32_MAX /* end of the last gap until the last fragment arrives */
 #define DATAGRAM_WAITING_MOST 256u       /* fragments that wait for the first one */
 
 struct datagram_gap {
@@ -33,16 +32,16 @@ struct datagram {
     bool complete, end_known, first_seen, gaps_lost, counted;
     bool timed;                             /* the times are those of its fragments */
     uint8_t transport_header;               /* bytes before the payload in the first fragment */
-    uint16_t source_port, destination_port; /* of the first fragment */
+    uint16_t source_port, destination_port; /* ports of the first fragment */
     uint32_t tcp_sequence;                  /* of the first payload byte */
     int64_t first_ns, last_ns, complete_ns;
     uint64_t first_frame, last_frame;
     uint32_t capture;
-    uint32_t flow, direction; /* of the last sighting counted, while `counted` */
+    uint32_t flow, direction; /* of the fragment that was counted last, if `counted` */
     uint32_t fragments, duplicates, overlaps, out_of_order, late;
-    uint32_t size, received, highest; /* bytes; the highest offset */
+    uint32_t size, received, highest; /* bytes; `highest` is an offset */
     uint64_t overhead_bytes;
-    struct datagram_gap *gaps; /* ascending */
+    struct datagram_gap *gaps; /* in ascending order */
     uint32_t gap_count, gap_room;
     struct packet_info *waiting;
     uint32_t waiting_count, waiting_room;
@@ -52,23 +51,23 @@ enum fragment_verdict { FRAGMENT_NEW, FRAGMENT_DUPLICATE, FRAGMENT_OVERLAP };
 
 struct reassembly;
 
-/* Called for each datagram when it is over; it is freed afterwards. */
+/* Called for each datagram that is over; it is freed afterwards. */
 typedef void datagram_finished(void *context, struct datagram *datagram);
 
 struct reassembly *reassembly_open(datagram_finished *finished, void *context, struct pool *pool);
 void reassembly_close(struct reassembly *table);
 
-/* The datagram that a fragment belongs to, with the fragment taken in; NULL without memory. */
+/* Adds a fragment to its datagram, which is returned; NULL without memory. */
 struct datagram *reassembly_take(struct reassembly *table, const struct headers *headers,
                                  uint32_t path, const struct packet_info *seen,
                                  enum fragment_verdict *verdict);
-/* Keeps a fragment until the first one tells its flow; false when no more can wait. */
+/* Keeps a fragment until the first one arrives, which has the ports. Returns false at the bound. */
 bool datagram_wait(struct reassembly *table, struct datagram *datagram,
                    const struct packet_info *seen);
 
 void reassembly_expire(struct reassembly *table, int64_t now_ns);
 void reassembly_finish(struct reassembly *table);
-/* Those that are kept. */
+/* Returns the number of datagrams that are kept. */
 uint32_t reassembly_count(const struct reassembly *table);
 uint64_t reassembly_evicted(const struct reassembly *table);
 

@@ -6,10 +6,10 @@
 
 _Static_assert(BINS_MOST <= UINT16_MAX, "count and room fit");
 
-#define DOUBLINGS_MAX 43 /* 1 ms << 43: all of an int64 of ns is then within 2 bins */
+#define DOUBLINGS_MAX 43 /* 1 ms << 43: any int64 in ns is within 2 bins then */
 
-/* The bin on the grid, rounded down also below 0, where all bits are turned over before and after:
- * the division is by a constant, the rest a shift. */
+/* Returns the number of the bin on the grid, rounded down also below 0, where all bits are
+ * inverted before and after: a division by a constant and a shift. */
 static inline int64_t bin_number(int64_t time_ns, uint8_t doublings) {
     uint64_t turn = (uint64_t)(time_ns >> 63);
     uint64_t least = (((uint64_t)time_ns ^ turn) / BIN_WIDTH_LEAST_NS) ^ turn;
@@ -24,7 +24,7 @@ static uint32_t least_of(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-/* BIN_BYTES_NONE is the greatest number, so a known value is always less. */
+/* BIN_BYTES_NONE is the greatest number, so that any known value is less. */
 static uint32_t most_known(uint32_t a, uint32_t b) {
     if (a == BIN_BYTES_NONE)
         return b;
@@ -44,14 +44,13 @@ static void add_bin(struct time_bin *sum, const struct time_bin *bin) {
     sum->window = least_of(sum->window, bin->window);
 }
 
-/* The bin's index when the width is doubled; `within`: where the first bin lies in the wider one.
- */
+/* Returns the index of a bin after the width doubled; `within` is the place of the first bin in
+ * the wider one. */
 static inline uint32_t doubled_index(const struct time_bin *bin, uint32_t within) {
     return (within + bin->index) >> 1;
 }
 
-/* Bins that come to lie in one are joined, in place: those before the first such pair only get new
- * indexes. */
+/* Merges bins that fall into one, in place; those before the first pair only get new indexes. */
 static NOINLINE void double_width(struct time_bins *series) {
     struct time_bin *bin = series->bins, *end = bin + series->count;
     uint32_t within = series->first & 1, index = UINT32_MAX;
@@ -87,8 +86,8 @@ static NOINLINE bool move_first(struct time_bins *series, int64_t number) {
     return true;
 }
 
-/* Whether the span from the first bin to the one at `number` fits, as it does up to the last; an
- * earlier first bin is moved to. */
+/* Makes the span from the first bin to the one at `number` fit; an earlier bin becomes the
+ * first. */
 static inline bool spans(struct time_bins *series, int64_t number) {
     return number >= series->first ? number - series->first < BINS_MOST
                                    : move_first(series, number);
@@ -101,7 +100,7 @@ static uint32_t place_of(const struct time_bins *series, uint32_t index) {
     return place;
 }
 
-/* The list grows by half: most flows are small, and bins are most of their memory. */
+/* The list grows by half, because most flows are small and bins are most of their memory. */
 static NOINLINE bool make_room(struct time_bins *series, uint64_t packets, struct pool *pool) {
     uint32_t allowed = bins_allowed(packets), room = series->room;
     uint32_t wanted = room ? room + (room + 1) / 2 : 2;
@@ -152,13 +151,13 @@ static NOINLINE struct time_bin *find_or_open(struct time_bins *series, int64_t 
     }
 }
 
-/* Whether the bin comes behind the last one, and there is room: so do most that are opened. */
+/* Returns whether the bin comes after the last one and has room, as most do. */
 static inline bool is_next(const struct time_bins *series, int64_t index) {
     return series->count && series->count < series->room && index < BINS_MOST &&
            index > series->bins[series->count - 1].index;
 }
 
-/* Where the last bin starts and how wide it is, for time_bins_at(). */
+/* Sets where the last bin starts and its width, for time_bins_at(). */
 static inline void note_newest(struct time_bins *series, int64_t number) {
     int64_t width = time_bins_width_ns(series), end;
     series->newest = &series->bins[series->count - 1];

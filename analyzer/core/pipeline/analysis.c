@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pass itself: packets come in batches, and the memory of all their flows is called for before
- * any of them is taken, so that the loads overlap. */
+/* Runs an analysis. The reader's thread decodes batches; both threads process them by flow, in
+ * shards, and prefetch the state of the flows of upcoming packets so that cache misses overlap.
+ *
+ * A batch runs in file order if its packets may affect one another across flows: with fragments
+ * or ICMP errors, close to a limit, or if packets are wanted as rows. Both ways must return the
+ * same rows. The reader owns the files, the filter and the counts of interfaces until
+ * reader_stop(). */
 #include "pipeline/analysis.h"
 
 #include <malloc.h>
@@ -11,27 +16,27 @@
 #include "pipeline/reader.h"
 
 #define MEMORY_LIMIT ((size_t)512 << 20)
-/* A capture of fewer bytes is analyzed in small pages: zeroing huge ones would cost more than its
- * packets do. */
+/* bytes; a smaller capture is analyzed in small pages, because zeroing huge ones would cost more
+ * than its packets */
 #define INPUT_SMALL       (256u << 10)
 #define FLOWS_LISTED_MOST (1u << 26)
-/* Turns between calling for memory and needing it, and between the first call and the last. */
+/* Packets between two stages of prefetching, and the number of stages. */
 #define PREFETCH_DISTANCE 4u
 #define PREFETCH_STAGES   4u
 
-/* Rows that a packet adds to events at most, as a rule. */
+/* Events that a packet rarely exceeds. */
 #define EVENTS_PER_PACKET 8u
 
 struct analysis {
     struct analysis_options options;
     struct reader_input input; /* the reader's while it runs */
-    struct reader *reader;     /* NULL before the first step and after the end of the input */
+    struct reader *reader;     /* NULL before the first step and after the end */
     struct updater updater;
     struct analysis_totals totals;
     uint64_t bytes_read, bytes_total; /* of the files */
 };
 
-/* The flow numbers as bits. */
+/* Sets a bit for each wanted flow; returns false without memory. */
 static bool list_flows(struct analysis *analysis) {
     const struct analysis_options *options = &analysis->options;
     uint32_t most = 0;
@@ -45,7 +50,7 @@ static bool list_flows(struct analysis *analysis) {
     for (size_t i = 0; bits && i < options->packet_flow_count; i++)
         if (options->packet_flows[i] < most)
             bits[options->packet_flows[i] / 8] |= (uint8_t)(1u << options->packet_flows[i] % 8);
-    analysis->options.packet_flows = NULL; /* the caller's */
+    analysis->options.packet_flows = NULL; /* the caller owns it */
     return bits;
 }
 
@@ -73,7 +78,7 @@ static bool open_state(struct analysis *analysis) {
 static bool open_input(struct analysis *analysis, const char *const *paths, size_t count,
                        struct error *error) {
     const char *filter = analysis->options.filter;
-    analysis->options.filter = NULL; /* the caller's */
+    analysis->options.filter = NULL; /* the caller owns it */
     if (filter && !(analysis->input.filter = bpf_filter_open(filter, error)))
         return false;
     analysis->input.files = merged_input_open(paths, count, error);
@@ -109,7 +114,7 @@ struct analysis *analysis_open(const char *const *paths, size_t count,
     return NULL;
 }
 
-/* Frees what only the reading needs. */
+/* Frees everything but the tables. */
 static void close_state(struct analysis *analysis) {
     struct updater *updater = &analysis->updater;
     struct reader_input *input = &analysis->input;
@@ -152,61 +157,60 @@ void analysis_close(struct analysis *analysis) {
     free(analysis);
 }
 
-/* Memory of turns to come is called for: of the furthest its decoded, of one that comes sooner the
- * slot of its flow, then the flow, then what the flow points to. */
-static inline void prefetch_packet(const struct batch *batch, const struct turn *turn) {
-    const char *lines = (const char *)&batch->packets_decoded[turn->packet];
+/* Prefetches in stages: the decoded packet itself for the most distant one, for closer ones the
+ * slot of its flow, then the flow, then the lists of the flow. */
+static inline void prefetch_packet(const struct batch *batch, const struct batch_entry *turn) {
+    const char *lines = (const char *)&batch->decoded[turn->packet];
     __builtin_prefetch(lines);
     __builtin_prefetch(lines + LINE_BYTES);
 }
 
 #define BEFORE(calls) (1u << ((calls)*PREFETCH_DISTANCE))
 
-/* `firsts`: a bit for each of the last turns up to this, the last in front; whether it is a first.
- */
-static inline void prefetch_flow(const struct flow_table *flows, const struct turn *turns, size_t i,
-                                 uint32_t firsts) {
+/* `firsts` has a bit for each of the latest packets, the newest in bit 0: whether it is the
+ * first of several successive packets of one flow. */
+static inline void prefetch_flow(const struct flow_table *flows, const struct batch_entry *entries,
+                                 size_t i, uint32_t firsts) {
     if (firsts & BEFORE(1))
-        flow_table_prefetch_slot(flows, turns[i - PREFETCH_DISTANCE].hash);
+        flow_table_prefetch_slot(flows, entries[i - PREFETCH_DISTANCE].hash);
     if (firsts & BEFORE(2))
-        flow_table_prefetch_flow(flows, turns[i - 2 * PREFETCH_DISTANCE].hash);
+        flow_table_prefetch_flow(flows, entries[i - 2 * PREFETCH_DISTANCE].hash);
     if (firsts & BEFORE(3))
-        flow_table_prefetch_lists(flows, turns[i - 3 * PREFETCH_DISTANCE].hash);
+        flow_table_prefetch_lists(flows, entries[i - 3 * PREFETCH_DISTANCE].hash);
 }
 
-/* Memory for the turn `i`, if there is one, and for those before it. `firsts` are of those before;
- * returns them with its own. Of several in a row that seem to be of one flow only the first counts.
- */
+/* Prefetches for packet `i`, if there is one, and continues for those before it. Returns
+ * `firsts` with the bit of packet i. */
 static inline uint32_t prefetch_ahead(const struct flow_table *flows, const struct batch *batch,
-                                      const struct turn *turns, size_t count, size_t i,
+                                      const struct batch_entry *entries, size_t count, size_t i,
                                       uint32_t firsts) {
     firsts <<= 1;
     if (i < count) {
-        prefetch_packet(batch, &turns[i]);
-        firsts |= !i || turns[i].hash != turns[i - 1].hash;
+        prefetch_packet(batch, &entries[i]);
+        firsts |= !i || entries[i].hash != entries[i - 1].hash;
     }
     if (firsts & (BEFORE(1) | BEFORE(2) | BEFORE(3)))
-        prefetch_flow(flows, turns, i, firsts);
+        prefetch_flow(flows, entries, i, firsts);
     return firsts;
 }
 
-static void process_packets(struct worker *worker, struct batch *batch, const struct turn *turns,
-                            size_t count) {
+static void process_packets(struct worker *worker, struct batch *batch,
+                            const struct batch_entry *entries, size_t count) {
     const struct flow_table *flows = worker->updater->flows;
     uint32_t firsts = 0;
-    worker->found = NULL; /* another one may have ended it */
+    worker->found = NULL; /* another worker may have ended it */
     worker->extras = batch->extras;
     for (size_t i = 0; i < PREFETCH_STAGES * PREFETCH_DISTANCE; i++)
-        firsts = prefetch_ahead(flows, batch, turns, count, i, firsts);
+        firsts = prefetch_ahead(flows, batch, entries, count, i, firsts);
     for (size_t i = 0; i < count; i++) {
-        firsts = prefetch_ahead(flows, batch, turns, count, i + PREFETCH_STAGES * PREFETCH_DISTANCE,
-                                firsts);
-        worker->rows.batch_index = turns[i].packet;
-        packet_dispatch(worker, &batch->packets_decoded[turns[i].packet]);
+        firsts = prefetch_ahead(flows, batch, entries, count,
+                                i + PREFETCH_STAGES * PREFETCH_DISTANCE, firsts);
+        worker->rows.batch_index = entries[i].packet;
+        packet_dispatch(worker, &batch->decoded[entries[i].packet]);
     }
 }
 
-/* What was read by now: flows that were silent for too long are over. */
+/* Advances the clock to a mark and ends the flows that were silent for too long. */
 static void reach_mark(struct analysis *analysis, const struct mark *mark) {
     analysis->bytes_read = mark->bytes_read;
     analysis->updater.now_ns = mark->now_ns;
@@ -222,7 +226,7 @@ static void set_clock(struct analysis *analysis, const struct mark *mark) {
 static void process_to_mark(struct analysis *analysis, struct batch *batch, uint32_t first,
                             const struct mark *mark) {
     set_clock(analysis, mark);
-    process_packets(&analysis->updater.workers[0], batch, &batch->order[first],
+    process_packets(&analysis->updater.workers[0], batch, &batch->in_order[first],
                     mark->count - first);
     reach_mark(analysis, mark);
 }
@@ -236,7 +240,7 @@ static void process_in_file_order(struct analysis *analysis, struct batch *batch
 static void process_shard(struct worker *worker, struct batch *batch, unsigned part) {
     uint32_t first = batch->parts[part], count = batch->parts[part + 1] - first;
     if (count)
-        process_packets(worker, batch, batch->turns + first, count);
+        process_packets(worker, batch, batch->by_flow + first, count);
 }
 
 static void process_by_flow(struct analysis *analysis, struct batch *batch) {
@@ -250,9 +254,7 @@ static void process_by_flow(struct analysis *analysis, struct batch *batch) {
     reach_mark(analysis, &batch->marks[batch->mark_count - 1]);
 }
 
-/* Where flows touch each other the order of the packets counts: fragments wait for their first
- * ones, ICMP errors quote packets of another flow, and near a bound the packet that comes first
- * gets what is left. */
+/* Fragments, ICMP errors and nearly exhausted limits need packets in file order. */
 static bool needs_file_order(const struct analysis *analysis, const struct batch *batch) {
     const struct analysis_options *options = &analysis->options;
     uint64_t events = analysis->updater.sink.tables[TABLE_events].row_count;
@@ -301,7 +303,7 @@ bool analysis_step(struct analysis *analysis, uint64_t most, struct error *error
     return true;
 }
 
-/* What was read before the reading was ended still counts. */
+/* Processes the batches that were read before the stop. */
 static void finish_reading(struct analysis *analysis) {
     bool ended;
     if (!analysis->reader)

@@ -6,12 +6,12 @@
 
 #include "base/arena.h"
 
-#define GROUP_BITS 14 /* of the hash: flows that share them are taken together */
+#define GROUP_BITS 14 /* bits of the hash; flows that share them are processed together */
 #define GROUPS     (1u << GROUP_BITS)
 
 _Static_assert(GROUP_BITS >= FLOW_PART_BITS, "a part is some groups");
 
-/* The whole pages of a list behind its first elements go back to the system. */
+/* Returns the whole pages behind the first elements of a list to the kernel. */
 static void give_back(void *list, size_t size, size_t first) {
     uintptr_t from = ((uintptr_t)list + first + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     uintptr_t until = ((uintptr_t)list + size) / HUGE_PAGE * HUGE_PAGE;
@@ -21,11 +21,10 @@ static void give_back(void *list, size_t size, size_t first) {
 
 void batch_begin(struct batch *batch, size_t most) {
     if (most < batch->most) {
-        give_back(batch->packets_decoded, sizeof batch->packets_decoded,
-                  most * sizeof *batch->packets_decoded);
+        give_back(batch->decoded, sizeof batch->decoded, most * sizeof *batch->decoded);
         give_back(batch->extras, sizeof batch->extras, most * sizeof *batch->extras);
-        give_back(batch->order, sizeof batch->order, most * sizeof *batch->order);
-        give_back(batch->turns, sizeof batch->turns, most * sizeof *batch->turns);
+        give_back(batch->in_order, sizeof batch->in_order, most * sizeof *batch->in_order);
+        give_back(batch->by_flow, sizeof batch->by_flow, most * sizeof *batch->by_flow);
     }
     batch->most = most;
     batch->count = batch->mark_count = 0;
@@ -35,15 +34,15 @@ void batch_begin(struct batch *batch, size_t most) {
     batch->next_headers = batch->headers;
 }
 
-static uint32_t group_of(struct turn turn) {
+static uint32_t group_of(struct batch_entry turn) {
     return turn.hash >> (32 - GROUP_BITS);
 }
 
-/* A counting sort by the hash, the packets of a group in their order. */
-void batch_set_turns(struct batch *batch) {
+/* A counting sort by hash; packets of a group stay in file order. */
+void batch_sort_by_flow(struct batch *batch) {
     uint32_t places[GROUPS] = {0}, sum = 0;
     for (size_t i = 0; i < batch->count; i++)
-        places[group_of(batch->order[i])]++;
+        places[group_of(batch->in_order[i])]++;
     for (size_t group = 0; group < GROUPS; group++) {
         uint32_t size = places[group];
         if (group % (GROUPS / FLOW_PARTS) == 0)
@@ -53,5 +52,5 @@ void batch_set_turns(struct batch *batch) {
     }
     batch->parts[FLOW_PARTS] = sum;
     for (size_t i = 0; i < batch->count; i++)
-        batch->turns[places[group_of(batch->order[i])]++] = batch->order[i];
+        batch->by_flow[places[group_of(batch->in_order[i])]++] = batch->in_order[i];
 }

@@ -7,18 +7,20 @@
 
 #define LINK_TYPES   65536u
 #define ETHERNET     1
-#define SNAPLEN_MOST 262144 /* libpcap's MAXIMUM_SNAPLEN: no packet is cut by the filter */
+#define SNAPLEN_MOST 262144 /* libpcap's MAXIMUM_SNAPLEN: the filter cuts no packet */
 
 struct bpf_filter {
     char *expression;
-    struct bpf_program *programs[LINK_TYPES]; /* by link type; NULL until one turns up */
+    struct bpf_program
+        *programs[LINK_TYPES]; /* by link type; NULL until the first packet of that type */
     uint64_t refused;
 };
 
-static struct bpf_program refused_program; /* stands for a link type that cannot be filtered */
+static struct bpf_program
+    refused_program; /* stands for a link type for which the expression cannot be compiled */
 
-/* LINKTYPE_ numbers are what files hold, libpcap compiles for its own DLT_ numbers; they differ for
- * a few (https://www.tcpdump.org/linktypes.html). */
+/* Files hold LINKTYPE_ numbers, but libpcap compiles for its own DLT_ numbers; a few of them
+ * differ (https://www.tcpdump.org/linktypes.html). */
 int link_type_dlt(uint16_t link_type) {
     switch (link_type) {
     case 100: return DLT_ATM_RFC1483;

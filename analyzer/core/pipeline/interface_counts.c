@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the capture itself was like: the interfaces table. */
+/* Counts each input interface while it is read: times, damage to headers, offloading; then
+ * writes the interfaces table. */
 #include <pcap.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "pipeline/bpf_filter.h"
 #include "pipeline/interface_counts.h"
 
-#define JUMBO_BYTES 9216 /* the largest frame that switches commonly carry */
+#define JUMBO_BYTES 9216 /* bytes; the largest frame that switches commonly carry */
 
 static NOINLINE struct interface_count *grow_counts(struct interface_counts *list,
                                                     uint32_t interface) {
@@ -39,7 +40,7 @@ static NOINLINE void note_step_back(struct interface_count *count, const struct 
         count->backward_ns_max = step_ns;
 }
 
-/* Any time but one of the file's own that is no earlier than all before it. */
+/* Handles a missing time, and a time before that of an earlier packet. */
 static NOINLINE int64_t note_other_time(struct interface_count *count, const struct packet *packet,
                                         int64_t time_ns) {
     bool first = count->packets == count->time_unknown + 1;
@@ -70,8 +71,8 @@ int64_t interface_count_packet(struct interface_count *count, const struct packe
     return 0;
 }
 
-/* A packet that no link carries in one frame was captured before the adapter cut it up, or after it
- * was put together (TSO, GRO, LRO). */
+/* A packet that no link carries as one frame was captured before the adapter segmented it (TSO),
+ * or after it was merged (GRO, LRO). */
 static NOINLINE void note_long_packet(struct interface_count *count, const struct packet *packet,
                                       const struct headers *headers) {
     if (headers->layer >= LAYER_NETWORK && !headers->fragment && !count->super_segments++)
@@ -95,7 +96,7 @@ static uint64_t answers(const struct interface_count *count, enum decode_answer 
     return sum;
 }
 
-/* name=count for every reason but ok and not-ip, most first. */
+/* Writes name=count for each reason except ok and not-ip, the most frequent first. */
 static void reasons_text(const struct interface_count *count, char *text, size_t room) {
     bool said[REASON_COUNT] = {[REASON_NONE] = true, [REASON_NOT_IP] = true};
     size_t used = 0;

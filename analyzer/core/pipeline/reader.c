@@ -12,11 +12,12 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 
-#define BATCHES         2u /* one is filled while the other is taken */
+#define BATCHES         2u /* one is filled while the other is processed */
 #define BATCHES_GROWING 4u
 #define WAIT_NS         200000000
 #define STACK_BYTES     ((size_t)1 << 20)
-/* Times beyond (about 1896 to 2116) are taken as the bound, so that no difference overflows. */
+/* Later and earlier times (about 1896 to 2116) count as the bound, so that no difference
+ * overflows. */
 #define TIME_LEAST_NS (-(INT64_C(1) << 61))
 #define TIME_MOST_NS  (INT64_C(1) << 62)
 
@@ -28,17 +29,17 @@ struct reader {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct batch *batches; /* BATCHES of them */
-    uint64_t read, taken;  /* batches ever */
+    uint64_t read, taken;  /* batches since the start */
     bool ended, joined;
     atomic_bool stopping;
-    size_t
-        most[BATCHES]; /* packets_decoded of each when it is filled next: told as it is given back,
-                          so that its size is no matter of when which thread comes to run */
-    shard_processor *take; /* of a batch that is shared, NULL while none is */
+    size_t most[BATCHES]; /* capacity of each batch when it is filled next: set when it is returned,
+                             so that it does not depend on the pace of the threads */
+    shard_processor *take; /* of the batch that is shared; NULL if none is */
     struct batch *shared;
     atomic_uint next_part;
-    bool helping;                /* the thread, with that batch */
-    int64_t previous_ns, now_ns; /* time of the packet before; see struct batch */
+    bool helping;                /* the reader's thread processes shards */
+    int64_t previous_ns, now_ns; /* ns; time of the packet before, and the time that two successive
+                                    packets reached */
     bool timed;
 };
 
@@ -53,7 +54,8 @@ static inline bool is_usual(int64_t time_ns) {
                   (uint64_t)TIME_MOST_NS - (uint64_t)TIME_LEAST_NS);
 }
 
-/* The clock goes on when two packets in a row say so: one wrong stamp ends no flow. */
+/* The clock advances only if two successive packets agree, so that one wrong time stamp ends no
+ * flow. */
 static void note_time(struct reader *reader, int64_t time_ns) {
     int64_t agreed = time_ns < reader->previous_ns ? time_ns : reader->previous_ns;
     if (LIKELY(reader->timed)) {
@@ -97,7 +99,7 @@ static NOINLINE void count_filtered(struct reader_input *input, struct batch *ba
         count->filtered++;
 }
 
-/* Counts the packet and readies its decoded; false when it goes no further. */
+/* Counts and decodes a packet. Returns false if it is not processed further. */
 static bool prepare(struct reader *reader, struct batch *batch, const struct packet *packet,
                     struct decoded_packet *decoded) {
     struct reader_input *input = reader->input;
@@ -109,31 +111,31 @@ static bool prepare(struct reader *reader, struct batch *batch, const struct pac
     }
     if (timed)
         note_time(reader, time_ns);
-    struct packet_extras *rest = batch->next_extras;
+    struct packet_extras *extras = batch->next_extras;
     struct headers *headers = batch->next_headers;
-    packet_prepare(input->updater, decoded, rest, headers, packet, time_ns);
+    packet_prepare(input->updater, decoded, extras, headers, packet, time_ns);
     struct interface_count *count = count_of(input, batch, packet);
     if (!count)
         return false;
     int64_t step_back_ns = interface_count_packet(count, packet, time_ns);
     interface_count_headers(count, packet, headers);
     if (!LIKELY(!step_back_ns)) {
-        rest->step_back_ns = step_back_ns;
-        decoded->parts |= EXTRA_STEP_BACK;
+        extras->step_back_ns = step_back_ns;
+        decoded->extra_kinds |= EXTRA_STEP_BACK;
     }
-    if (!decoded->parts)
+    if (!decoded->extra_kinds)
         return decoded->keyed;
-    decoded->rest = (uint32_t)(rest - batch->extras);
+    decoded->extras = (uint32_t)(extras - batch->extras);
     batch->next_extras++;
-    batch->next_headers += (decoded->parts & EXTRA_HEADERS) != 0;
+    batch->next_headers += (decoded->extra_kinds & EXTRA_HEADERS) != 0;
     return true;
 }
 
-/* Of the decoded behind the last one. */
-static void add_turn(struct batch *batch) {
-    const struct decoded_packet *decoded = &batch->packets_decoded[batch->count];
-    batch->order[batch->count] =
-        (struct turn){.hash = decoded->hash, .packet = (uint32_t)batch->count};
+/* Adds the decoded packet behind the last one. */
+static void add_entry(struct batch *batch) {
+    const struct decoded_packet *decoded = &batch->decoded[batch->count];
+    batch->in_order[batch->count] =
+        (struct batch_entry){.hash = decoded->hash, .packet = (uint32_t)batch->count};
     batch->count++;
 }
 
@@ -146,13 +148,13 @@ static void set_mark(const struct reader *reader, struct batch *batch) {
     };
 }
 
-/* Reads on to the next mark; false at the end, or when there is nothing for now. */
+/* Reads up to the next mark. Returns false at the end, or if nothing can be read now. */
 static bool read_to_mark(struct reader *reader, struct batch *batch) {
     struct packet packets[MARK_PACKETS];
     size_t count = merged_input_read(reader->input->files, packets, MARK_PACKETS);
     for (size_t i = 0; i < count; i++)
-        if (LIKELY(prepare(reader, batch, &packets[i], &batch->packets_decoded[batch->count])))
-            add_turn(batch);
+        if (LIKELY(prepare(reader, batch, &packets[i], &batch->decoded[batch->count])))
+            add_entry(batch);
     batch->packets += count;
     set_mark(reader, batch);
     return count;
@@ -164,22 +166,23 @@ static bool has_room(const struct batch *batch) {
            batch->mark_count < sizeof batch->marks / sizeof *batch->marks;
 }
 
-/* The first ones are small, so that nobody waits long for something to take. */
+/* The first batches are small, so that processing begins early. */
 static size_t batch_size(const struct reader *reader) {
     size_t most = reader->most[reader->read % BATCHES];
     size_t first = reader->read < BATCHES_GROWING ? (size_t)BATCH_FIRST << reader->read : most;
     return first < most ? first : most;
 }
 
-/* False when nothing was read. */
+/* Returns false if nothing was read. */
 static bool fill_batch(struct reader *reader, struct batch *batch) {
     batch_begin(batch, batch_size(reader));
-    if (reader->input->small && reader->read == BATCHES) /* more came out of it than expected */
+    if (reader->input->small &&
+        reader->read == BATCHES) /* more came out of the files than expected */
         huge_pages_ask(reader->batches, BATCHES_BYTES);
     while (has_room(batch) && read_to_mark(reader, batch) && !reader->stopping)
         continue;
     if (reader->input->by_flow)
-        batch_set_turns(batch);
+        batch_sort_by_flow(batch);
     return batch->packets;
 }
 
@@ -188,7 +191,7 @@ static void process_shards(struct reader *reader, struct worker *worker) {
         reader->take(worker, reader->shared, part);
 }
 
-/* Called and left with the lock held. */
+/* The lock must be held; it is released meanwhile. */
 static void process_shards_meanwhile(struct reader *reader) {
     reader->helping = true;
     pthread_mutex_unlock(&reader->lock);
@@ -213,13 +216,13 @@ void reader_process_shards(struct reader *reader, struct batch *batch, shard_pro
     pthread_mutex_unlock(&reader->lock);
 }
 
-/* Whether nothing can be read but there are batches to be taken. */
+/* Returns whether nothing can be read while batches wait to be processed. */
 static bool has_idle_time(const struct reader *reader) {
     uint64_t waiting = reader->read - reader->taken;
     return waiting == BATCHES || (reader->ended && waiting);
 }
 
-/* A free batch, or NULL when the reading is over. */
+/* Returns a free batch, or NULL if reading is over. */
 static struct batch *wait_for_room(struct reader *reader) {
     pthread_mutex_lock(&reader->lock);
     while (has_idle_time(reader) && !reader->stopping) {
@@ -248,7 +251,7 @@ static void *read_all(void *context) {
     return NULL;
 }
 
-/* Signals are for the thread that started it. */
+/* The thread that starts the reader receives the signals. */
 static bool start_thread(struct reader *reader) {
     sigset_t all, before;
     pthread_attr_t attributes;

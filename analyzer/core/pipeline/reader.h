@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes before the flows, in a thread of its own: packets are read, left out or counted,
- * decoded, and handed on in batches, in order. */
+/* The reader thread: reads, filters, counts and decodes packets, and hands them on in batches,
+ * in file order. While it has no batch to fill, it processes shards of the current one. */
 #ifndef WIRETALE_READER_H
 #define WIRETALE_READER_H
 
@@ -10,33 +10,33 @@
 
 struct reader;
 
-/* All that the reader's thread needs. It owns this, and adds to the updater's encapsulations, until
- * reader_stop(); only texts of encapsulations that a batch brought may be read meanwhile. */
+/* The input of the reader. Its thread owns this and adds to the updater's encapsulations until
+ * reader_stop(). Until then other threads may read only encapsulations that a batch refers to. */
 struct reader_input {
     struct merged_input *files;
     struct bpf_filter *filter; /* NULL for none */
-    int64_t start_ns, end_ns;  /* packets outside [start_ns, end_ns) are left out */
+    int64_t start_ns, end_ns;  /* ns; packets outside [start_ns, end_ns) are skipped */
     struct interface_counts counts;
     struct excluded_packets excluded;
     struct updater *updater;
     bool by_flow; /* batches are sorted by flow */
-    bool small;   /* the files: little memory will be used */
+    bool small;   /* the files are small: little memory will be used */
 };
 
-/* Starts the thread; NULL if that is not possible. `input` must live until reader_close(). */
+/* Starts the thread; returns NULL if that fails. `input` must live until reader_close(). */
 struct reader *reader_start(struct reader_input *input);
 
-/* The next batch, to be given back by reader_done(); NULL when none came for a while (`*ended`
- * false) or when there are no more. */
+/* Returns the next batch, which must be returned by reader_done(). Returns NULL if none came for
+ * a while (`*ended` false) or if there are no more. */
 struct batch *reader_next(struct reader *reader, bool *ended);
 void reader_done(struct reader *reader);
 
-/* Calls `take` once for each part of the batch at hand; the reading thread, while it has no batch
- * to fill, does its share. Returns when all are taken. */
+/* Calls `take` once for each shard of the current batch, from this thread and, if it is idle,
+ * the reader's. Returns after the last one. */
 typedef void shard_processor(struct worker *worker, struct batch *batch, unsigned part);
 void reader_process_shards(struct reader *reader, struct batch *batch, shard_processor *take);
 
-/* Ends the reading. Batches that were read can still be taken. */
+/* Stops reading. Batches that were read can still be processed. */
 void reader_stop(struct reader *reader);
 void reader_close(struct reader *reader);
 

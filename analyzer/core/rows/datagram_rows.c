@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fragmented datagram that is over, as a datagrams row. */
+/* The row of a fragmented datagram that is complete or given up. */
 #include <stdio.h>
 
 #include "rows/rows.h"
 
-#define MISSING_TEXT_MAX 1024 /* bytes; what does not fit ends in ... */
+#define MISSING_TEXT_MAX 1024 /* bytes; a longer text ends in ... */
 #define RANGE_TEXT_MAX   26
 
-/* The gaps as in `1480-2959, 5920-`: first and last byte, without an end where none is known. */
+/* Writes the gaps as in `1480-2959, 5920-`: first and last byte, without an end if it is
+ * unknown. */
 static void describe_missing(const struct datagram *datagram, char *text) {
     size_t used = 0;
     text[0] = '\0';

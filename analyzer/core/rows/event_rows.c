@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events as rows, bounded for a flow and in all; what is over the bound is counted. */
+/* Events as rows, bounded per flow and in total; events above a bound are counted. */
 #include "rows/rows.h"
 
 static uint64_t add(struct row_writer *writer, struct flow *flow, unsigned direction,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A conversation that is over, as its rows of flows and directions. */
+/* The rows of flows and directions of a conversation that is over. A column that the capture
+ * cannot determine stays null: without the other direction, or if headers were cut. */
 #include "rows/rows.h"
 #include "tracker/receive_window.h"
 #include "verdict/recent_verdicts.h"
@@ -41,7 +42,7 @@ static enum word protocol_word(uint8_t number) {
     return WORD_OTHER_IP;
 }
 
-/* The columns of both tables that name an end. Port 0 is used by nobody (RFC 6335 section 6). */
+/* Sets the columns of an end. Port 0 is reserved (RFC 6335 section 6), so it means no port. */
 static void put_end(struct row_sink *sink, struct row *row, const struct flow *flow, unsigned end,
                     unsigned address_column, unsigned port_column) {
     uint16_t port = flow->key.port[end];
@@ -154,7 +155,7 @@ static void put_round_trips(struct row *row, struct tcp_stream *stream, struct p
     row_set(row, directions_rtt_ns_max, stream->rtt.greatest);
 }
 
-/* Bytes of the stream; without every payload's length they would be wrong. */
+/* Bytes of the stream; they would be wrong if a payload's length is unknown. */
 static void put_bytes(struct row *row, const struct tcp_stream *stream) {
     const struct tcp_recovery_state *recovery = recovery_of(stream);
     row_set(row, directions_unique_bytes, (int64_t)stream->unique_bytes);
@@ -165,7 +166,7 @@ static void put_bytes(struct row *row, const struct tcp_stream *stream) {
     row_set(row, directions_unknown_bytes, (int64_t)recovery->unknown_bytes);
 }
 
-/* Verdicts that the direction's own packets give. */
+/* Verdicts from the packets of the direction itself. */
 static void put_verdicts(struct row *row, const struct tcp_recovery_state *recovery) {
     row_set(row, directions_retransmissions, (int64_t)recovery->retransmissions);
     row_set(row, directions_out_of_order, (int64_t)recovery->out_of_order);
@@ -179,7 +180,7 @@ static void put_verdicts(struct row *row, const struct tcp_recovery_state *recov
     row_set(row, directions_suspected_timeouts, (int64_t)recovery->suspected_rto_count);
 }
 
-/* Verdicts that need the acknowledgments. */
+/* Verdicts that need the ACKs of the other direction. */
 static void put_acked_verdicts(struct row *row, const struct tcp_recovery_state *recovery) {
     row_set(row, directions_fast_retransmissions, (int64_t)recovery->fast_count);
     row_set(row, directions_timeout_retransmissions, (int64_t)recovery->rto_retransmissions);
@@ -204,8 +205,7 @@ static void put_handshake(struct row *row, const struct tcp_stream *stream) {
                stream->base_known && (stream->timestamps || !stream->options_truncated),
                stream->timestamps);
     row_set_if(row, directions_initial_sequence, stream->base_known, initial);
-    bool windows_known =
-        stream->window_range_known && stream->window >= 0; /* not the SYN's alone */
+    bool windows_known = stream->window_range_known && stream->window >= 0; /* not only the SYN's */
     row_set_if(row, directions_window_min, windows_known, stream->window_min);
     row_set_if(row, directions_window_max, windows_known, stream->window_max);
 }
@@ -234,7 +234,7 @@ static const unsigned limit_columns[LIMIT_CAUSES] = {
     [LIMIT_NETWORK] = directions_limit_network_ns,
 };
 
-/* What it waited for. */
+/* Time by limiting factor. */
 static void put_limits(struct row *row, const struct tcp_stream *stream) {
     for (unsigned i = 0; stream->accounting && i < LIMIT_CAUSES; i++)
         row_set(row, limit_columns[i], stream->accounting->ns[i]);
@@ -250,7 +250,7 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct 
     put_round_trips(row, stream, pool);
     row_set_if(row, directions_sack_gaps, !stream->counts_missing && !direction->packets,
                (int64_t)recovery->sack_gaps);
-    if (stream->counts_missing || direction->payload_unknown) /* not every header was read */
+    if (stream->counts_missing || direction->payload_unknown) /* some headers could not be read */
         return;
     put_segments(row, stream);
     row_set_if(row, directions_zero_window_ns, direction->timed,

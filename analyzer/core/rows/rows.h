@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State into rows of the tables: one function for each table that is not filled elsewhere. */
+/* State into rows: one function for each table that has no better place. */
 #ifndef WIRETALE_ROWS_H
 #define WIRETALE_ROWS_H
 

@@ -5,7 +5,7 @@
 
 #include "rows/rows.h"
 
-/* Bins of a direction as small as its numbers allow; they may lie at any address. */
+/* Bins of a direction in the smallest form that holds its numbers; they may be unaligned. */
 struct narrow_bin {
     uint32_t wire_bytes, ip_bytes, payload_bytes, unique_bytes, retransmitted_bytes;
     uint32_t index, packets, rtt_us, flight, window, lost;
@@ -39,7 +39,7 @@ static const size_t bin_sizes[] = {
     [BINS_WIDE] = sizeof(struct time_bin),
 };
 
-/* The round trip, flight and window have 32 bits in all of them. */
+/* RTT, flight and window have 32 bits in all forms. */
 static uint8_t form_of(const struct time_bin *bins, size_t count) {
     uint64_t all = 0;
     for (size_t i = 0; i < count; i++)
@@ -84,7 +84,7 @@ static void put_counts(struct row *row, const struct time_bin *bin,
     row_set_if(row, series_window_bytes, bin->window != BIN_BYTES_NONE, bin->window);
 }
 
-/* `so_far`: IP bytes up to the end of this bin, which began at `start`. */
+/* `so_far`: IP bytes up to the end of this bin, which begins at `start`. */
 static void put_rates(struct row *row, const struct time_bin *bin, const struct series_head *head,
                       int64_t start, int64_t width, uint64_t so_far) {
     int64_t elapsed = least(start + width, head->last_ns) - head->first_ns;

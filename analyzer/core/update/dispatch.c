@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a packet's bytes to its flow. */
+/* From a packet's bytes to its flow. packet_prepare() runs in the reader's thread: it decodes
+ * the packet and computes the key of its flow. packet_dispatch() runs in a worker, after the
+ * batch was sorted by flow. */
 #include <stdio.h>
 
 #include <stddef.h>
@@ -23,46 +25,46 @@ static uint32_t wire_bytes_of(const struct packet *packet) {
     return frame + ETHERNET_AROUND;
 }
 
-static inline void see_frame(struct packet_info *seen, const struct packet *packet,
-                             int64_t time_ns) {
-    seen->time_ns = time_ns;
-    seen->frame = packet->frame;
-    seen->capture = packet->interface;
-    seen->wire_bytes = wire_bytes_of(packet);
-    seen->time_known = packet->time_ns != TIME_UNKNOWN;
+static inline void fill_frame(struct packet_info *info, const struct packet *packet,
+                              int64_t time_ns) {
+    info->time_ns = time_ns;
+    info->frame = packet->frame;
+    info->capture = packet->interface;
+    info->wire_bytes = wire_bytes_of(packet);
+    info->time_known = packet->time_ns != TIME_UNKNOWN;
 }
 
 static inline bool is_tcp(const struct headers *headers) {
     return LIKELY(headers->layer == LAYER_TRANSPORT) && LIKELY(headers->protocol == IP_TCP);
 }
 
-/* The length of the transport's payload is what the headers say if they were read up to it. */
-static NOINLINE void see_other_length(struct packet_info *seen, const struct headers *headers) {
+/* The headers give the length of the transport's payload only if they were decoded up to it. */
+static NOINLINE void fill_other_length(struct packet_info *info, const struct headers *headers) {
     bool known = headers->layer == LAYER_TRANSPORT || headers->answer == DECODE_OK;
     bool reset = is_tcp(headers) && headers->tcp.flags & TCP_RST;
     uint32_t payload = known ? headers->payload_length : 0;
-    seen->payload_known = known;
-    seen->payload_bytes = reset ? 0 : payload;
-    seen->reset_bytes = reset ? payload : 0;
+    info->payload_known = known;
+    info->payload_bytes = reset ? 0 : payload;
+    info->reset_bytes = reset ? payload : 0;
 }
 
-static inline void see_headers(struct packet_info *seen, const struct headers *headers, bool tcp) {
-    seen->payload_bytes = headers->payload_length;
-    seen->reset_bytes = 0;
-    seen->payload_known = true;
+static inline void fill_headers(struct packet_info *info, const struct headers *headers, bool tcp) {
+    info->payload_bytes = headers->payload_length;
+    info->reset_bytes = 0;
+    info->payload_known = true;
     if (!LIKELY(headers->layer == LAYER_TRANSPORT) || (tcp && headers->tcp.flags & TCP_RST))
-        see_other_length(seen, headers);
-    seen->ip_bytes = headers->ip_length;
-    seen->fragment_offset = headers->fragment_offset;
-    seen->fragment = headers->fragment;
-    seen->more_fragments = headers->more_fragments;
-    seen->ttl = headers->ttl;
-    seen->port = (headers->link_hash >> 26 ^ seen->capture * 11u) & 63;
-    seen->traffic_class = headers->traffic_class;
-    seen->ip_id = headers->ip_version == 4 ? (uint16_t)headers->identification : 0;
+        fill_other_length(info, headers);
+    info->ip_bytes = headers->ip_length;
+    info->fragment_offset = headers->fragment_offset;
+    info->fragment = headers->fragment;
+    info->more_fragments = headers->more_fragments;
+    info->ttl = headers->ttl;
+    info->port = (headers->link_hash >> 26 ^ info->capture * 11u) & 63;
+    info->traffic_class = headers->traffic_class;
+    info->ip_id = headers->ip_version == 4 ? (uint16_t)headers->identification : 0;
 }
 
-/* What is told in full only of few packets. */
+/* Packets of which all headers are kept. */
 static bool is_icmp_error(const struct headers *headers) {
     bool icmp = headers->protocol == IP_ICMP || headers->protocol == IP_ICMPV6;
     return icmp && headers->layer == LAYER_TRANSPORT && headers->icmp.quotes;
@@ -73,7 +75,7 @@ static bool begins_with_block(const struct headers *headers) {
            load_be32(headers->payload) == BLOCK_MAGIC;
 }
 
-/* The pattern is looked at here, where all of it is at hand. */
+/* Checks the pattern of a block now, because all of the payload is at hand only in the reader. */
 static bool is_corrupt(const struct headers *headers) {
     struct block_header block;
     return begins_with_block(headers) &&
@@ -82,12 +84,12 @@ static bool is_corrupt(const struct headers *headers) {
                BLOCK_ALL_RIGHT;
 }
 
-static NOINLINE void see_payload(struct payload_start *start, const struct headers *headers) {
+static NOINLINE void fill_payload(struct payload_start *start, const struct headers *headers) {
     bool udp = headers->protocol == IP_UDP;
     start->count =
         (uint8_t)(headers->payload_captured < SEQUENCE_BYTES_MOST ? headers->payload_captured
                                                                   : SEQUENCE_BYTES_MOST);
-    if (LIKELY(start->count == SEQUENCE_BYTES_MOST)) /* a length that the compiler knows */
+    if (LIKELY(start->count == SEQUENCE_BYTES_MOST)) /* a constant length for the compiler */
         memcpy(start->bytes, headers->payload, SEQUENCE_BYTES_MOST);
     else
         memcpy(start->bytes, headers->payload, start->count);
@@ -97,27 +99,27 @@ static NOINLINE void see_payload(struct payload_start *start, const struct heade
     start->corrupt = is_corrupt(headers);
 }
 
-/* Returns whether there is anything to see of the payload. */
+/* Returns whether the payload may carry numbers. */
 static inline bool has_payload(const struct headers *headers, bool tcp) {
     if (tcp)
         return begins_with_block(headers);
     return headers->protocol == IP_UDP && headers->layer == LAYER_TRANSPORT;
 }
 
-/* What only some packets bring; returns what it was. */
-static inline unsigned see_rest(struct packet_extras *rest, const struct headers *headers,
-                                bool tcp) {
+/* Fills the parts that few packets have. Returns a bit for each of them. */
+static inline unsigned fill_extras(struct packet_extras *extras, const struct headers *headers,
+                                   bool tcp) {
     unsigned parts = 0;
     if (tcp && (headers->tcp.sack_count || headers->tcp.options & TCP_OPTION_MSS)) {
-        memcpy(rest->tcp, (const char *)&headers->tcp + TCP_FIXED_BYTES, sizeof rest->tcp);
+        memcpy(extras->tcp, (const char *)&headers->tcp + TCP_FIXED_BYTES, sizeof extras->tcp);
         parts |= EXTRA_TCP;
     }
     if (has_payload(headers, tcp)) {
-        see_payload(&rest->payload, headers);
+        fill_payload(&extras->payload, headers);
         parts |= EXTRA_PAYLOAD;
     }
     if (headers->fragment || (!tcp && is_icmp_error(headers))) {
-        rest->headers = headers;
+        extras->headers = headers;
         parts |= EXTRA_HEADERS;
     }
     return parts;
@@ -127,19 +129,19 @@ static NOINLINE uint32_t path_of(const struct updater *updater, const struct hea
     return encapsulation_table_number(updater->encapsulations, headers->path, headers->path_depth);
 }
 
-/* All of a packet's usual way is one function, with the decoder; it is not made part of the loop
- * that calls it, as it would lack registers there. */
+/* Hot path: keep decoding in one function; inlining it into the caller would spill registers. */
 __attribute__((noinline, flatten)) void
-packet_prepare(struct updater *updater, struct decoded_packet *decoded, struct packet_extras *rest,
-               struct headers *headers, const struct packet *packet, int64_t time_ns) {
-    see_frame(&decoded->seen, packet, time_ns);
+packet_prepare(struct updater *updater, struct decoded_packet *decoded,
+               struct packet_extras *extras, struct headers *headers, const struct packet *packet,
+               int64_t time_ns) {
+    fill_frame(&decoded->info, packet, time_ns);
     decode_packet(packet, headers);
     bool tcp = is_tcp(headers);
-    see_headers(&decoded->seen, headers, tcp);
-    decoded->parts = 0;
+    fill_headers(&decoded->info, headers, tcp);
+    decoded->extra_kinds = 0;
     decoded->keyed = false;
     decoded->hash = 0;
-    decoded->rest = 0;
+    decoded->extras = 0;
     if (headers->layer < LAYER_NETWORK)
         return;
     decoded->keyed = true;
@@ -150,10 +152,10 @@ packet_prepare(struct updater *updater, struct decoded_packet *decoded, struct p
     decoded->is_tcp = tcp;
     if (tcp) {
         headers->tcp.signature = packet_signature(&headers->tcp, headers->transport_checksum,
-                                                  decoded->seen.payload_bytes);
+                                                  decoded->info.payload_bytes);
         memcpy(decoded->tcp, &headers->tcp, sizeof decoded->tcp);
     }
-    decoded->parts = (uint8_t)see_rest(rest, headers, tcp);
+    decoded->extra_kinds = (uint8_t)fill_extras(extras, headers, tcp);
 }
 
 static NOINLINE void log_step_back(struct worker *worker, const struct decoded_packet *decoded,
@@ -161,59 +163,59 @@ static NOINLINE void log_step_back(struct worker *worker, const struct decoded_p
     char detail[64];
     snprintf(detail, sizeof detail, "%lld ns earlier than the packet before",
              (long long)step_back_ns);
-    event_write(&worker->rows, NULL, 0, &decoded->seen,
+    event_write(&worker->rows, NULL, 0, &decoded->info,
                 &(struct event){.kind = WORD_TIME_BACKWARD,
                                 .place = WORD_CAPTURE,
-                                .related_frame = decoded->seen.frame - 1,
+                                .related_frame = decoded->info.frame - 1,
                                 .detail = detail});
 }
 
-/* Of an decoded with parts. */
-static const struct packet_extras *rest_of(const struct worker *worker,
-                                           const struct decoded_packet *decoded) {
-    return &worker->extras[decoded->rest];
+/* Of a packet with extras. */
+static const struct packet_extras *extras_of(const struct worker *worker,
+                                             const struct decoded_packet *decoded) {
+    return &worker->extras[decoded->extras];
 }
 
-/* What few packets bring. Returns the payload's beginning, NULL without one. */
-static NOINLINE const struct payload_start *take_rest(struct worker *worker,
-                                                      const struct decoded_packet *decoded) {
-    const struct packet_extras *rest = rest_of(worker, decoded);
-    if (decoded->parts & EXTRA_STEP_BACK)
-        log_step_back(worker, decoded, rest->step_back_ns);
-    return decoded->parts & EXTRA_PAYLOAD ? &rest->payload : NULL;
+/* Processes the extras. Returns the beginning of the payload, NULL if it carries no numbers. */
+static NOINLINE const struct payload_start *read_extras(struct worker *worker,
+                                                        const struct decoded_packet *decoded) {
+    const struct packet_extras *extras = extras_of(worker, decoded);
+    if (decoded->extra_kinds & EXTRA_STEP_BACK)
+        log_step_back(worker, decoded, extras->step_back_ns);
+    return decoded->extra_kinds & EXTRA_PAYLOAD ? &extras->payload : NULL;
 }
 
-/* The header as a whole again. */
+/* Rebuilds the whole header from both parts. */
 static NOINLINE void restore_tcp(struct tcp_header *tcp, const struct worker *worker,
                                  const struct decoded_packet *decoded) {
-    const struct packet_extras *rest = rest_of(worker, decoded);
+    const struct packet_extras *extras = extras_of(worker, decoded);
     memcpy(tcp, decoded->tcp, sizeof decoded->tcp);
-    if (decoded->parts & EXTRA_TCP)
-        memcpy((char *)tcp + TCP_FIXED_BYTES, rest->tcp, sizeof rest->tcp);
+    if (decoded->extra_kinds & EXTRA_TCP)
+        memcpy((char *)tcp + TCP_FIXED_BYTES, extras->tcp, sizeof extras->tcp);
 }
 
-/* It is made part of those that call it: once for TCP, once for all others. */
+/* Inlined twice: once for TCP, once for all other protocols. */
 static ALWAYS_INLINE void take_of(struct worker *worker, const struct decoded_packet *decoded,
                                   const struct tcp_header *tcp) {
-    const struct packet_info *seen = &decoded->seen;
+    const struct packet_info *info = &decoded->info;
     const struct payload_start *payload = NULL;
     unsigned number;
-    if (!LIKELY(!decoded->parts))
-        payload = take_rest(worker, decoded);
+    if (!LIKELY(!decoded->extra_kinds))
+        payload = read_extras(worker, decoded);
     if (!LIKELY(decoded->keyed))
         return;
-    if (!LIKELY(!seen->fragment)) {
-        fragment_update(worker, decoded, rest_of(worker, decoded));
+    if (!LIKELY(!info->fragment)) {
+        fragment_update(worker, decoded, extras_of(worker, decoded));
         return;
     }
     struct flow *flow =
-        flow_lookup(worker, decoded->hash, &decoded->key, decoded->swapped, tcp, seen, &number);
+        flow_lookup(worker, decoded->hash, &decoded->key, decoded->swapped, tcp, info, &number);
     if (!flow)
         return;
-    flow_direction(flow, number)->data_packets += seen->payload_bytes > 0;
-    flow_update(worker, flow, number, tcp, NULL, seen, payload);
-    if (!tcp && decoded->parts & EXTRA_HEADERS)
-        icmp_error_update(worker, decoded, rest_of(worker, decoded));
+    flow_direction(flow, number)->data_packets += info->payload_bytes > 0;
+    flow_update(worker, flow, number, tcp, NULL, info, payload);
+    if (!tcp && decoded->extra_kinds & EXTRA_HEADERS)
+        icmp_error_update(worker, decoded, extras_of(worker, decoded));
 }
 
 static NOINLINE void take_other(struct worker *worker, const struct decoded_packet *decoded) {
@@ -222,8 +224,8 @@ static NOINLINE void take_other(struct worker *worker, const struct decoded_pack
 
 _Static_assert(offsetof(struct decoded_packet, tcp) % _Alignof(struct tcp_header) == 0, "aligned");
 
-/* The usual header is read where it lies: without SACK blocks and a segment size nobody reads what
- * it has not. */
+/* Without SACK blocks and MSS the header is read in place, because the fields behind
+ * TCP_FIXED_BYTES are read only if the options have them. */
 NOINLINE void packet_dispatch(struct worker *worker, const struct decoded_packet *decoded) {
     const struct tcp_header *tcp = (const void *)decoded->tcp;
     struct tcp_header whole;
@@ -231,7 +233,7 @@ NOINLINE void packet_dispatch(struct worker *worker, const struct decoded_packet
         take_other(worker, decoded);
         return;
     }
-    if (!LIKELY(!decoded->parts)) {
+    if (!LIKELY(!decoded->extra_kinds)) {
         restore_tcp(&whole, worker, decoded);
         tcp = &whole;
     }

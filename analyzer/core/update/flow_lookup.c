@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The conversation that a packet belongs to: found, begun, begun anew, or made room for. */
+/* The flow of a packet: found, begun, or begun anew after the old one ended; expiry and
+ * eviction. */
 #include <stddef.h>
 #include <string.h>
 
@@ -7,11 +8,12 @@
 #include "update/update.h"
 
 #define NS_A_SECOND INT64_C(1000000000)
-/* How long a conversation may be silent. Longer than the keep-alive of two hours (RFC 9293 section
- * 3.8.4) where it may go on; RFC 5382 and RFC 4787 give routers less for the rest. */
+/* How long a flow may be silent before it is over. An open connection must survive the keep-
+ * alive interval of two hours (RFC 9293 section 3.8.4); for the others RFC 5382 and RFC 4787
+ * give routers less time than these. */
 #define TCP_OPEN_NS  (7500 * NS_A_SECOND)
 #define TCP_BEGUN_NS (120 * NS_A_SECOND)
-#define TCP_ENDED_NS (60 * NS_A_SECOND) /* the least of them */
+#define TCP_ENDED_NS (60 * NS_A_SECOND) /* the shortest of them */
 #define OTHERS_NS    (300 * NS_A_SECOND)
 
 static uint64_t load_word(const uint8_t *bytes) {
@@ -29,7 +31,7 @@ static inline struct end load_end(const uint8_t *address) {
     return (struct end){load_word(address), load_word(address + sizeof(uint64_t))};
 }
 
-/* Whether the sender is the second end: any fixed order of addresses will do. */
+/* Returns whether the sender is the second end. Any fixed order of addresses would do. */
 static inline bool is_second(struct end source, struct end destination, uint32_t ports) {
     if (LIKELY(source.front != destination.front))
         return source.front > destination.front;
@@ -38,8 +40,8 @@ static inline bool is_second(struct end source, struct end destination, uint32_t
     return (uint16_t)ports > ports >> 16;
 }
 
-/* Put together as the words that it is hashed by, which need not come from memory then; and without
- * a branch by the direction, which cannot be foreseen. */
+/* Computes the key as the words that it is hashed by, so that they need not be loaded from
+ * memory, and without a branch on the direction, which cannot be predicted. */
 inline struct flow_key flow_key_of(const struct headers *headers, uint32_t path, bool *swapped) {
     struct end source = load_end(headers->source), destination = load_end(headers->destination);
     bool second = *swapped = is_second(source, destination, headers->ports);
@@ -85,8 +87,8 @@ static void end_flow(struct worker *worker, struct flow *flow, enum word end) {
     worker->found = NULL;
 }
 
-/* Free the flow through the pool with the higher net allocation, so that memory does not pile up in
- * one pool. */
+/* Frees the flow through the pool with the higher net allocation, so that memory does not pile
+ * up in one pool. */
 static struct worker *least_balanced_worker(struct updater *updater) {
     struct worker *next = updater->workers;
     for (unsigned i = 1; i < WORKERS; i++)
@@ -107,7 +109,7 @@ void flow_expire(struct updater *updater) {
     reassembly_expire(updater->datagrams, updater->now_ns);
 }
 
-/* Only a SYN proves who began (RFC 9293 section 3.5). */
+/* Only a SYN proves which end is the initiator (RFC 9293 section 3.5). */
 static void tell_initiator(struct flow *flow, bool swapped, const struct tcp_header *tcp) {
     bool syn = tcp && tcp->flags & TCP_SYN;
     bool answer = syn && tcp->flags & TCP_ACK;
@@ -122,8 +124,8 @@ static bool is_listed(const struct updater *updater, uint32_t number) {
                                     updater->packet_flows[number / 8] >> number % 8 & 1);
 }
 
-/* In place of the oldest one if need be; but while several workers take packets that may be at
- * hand, and what has no room then is memory's end. */
+/* Adds a flow, in place of the oldest if there is no room. While several workers run, another
+ * may hold the oldest; then the lack of room ends the analysis like the lack of memory. */
 static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
                              int64_t due_ns) {
     struct updater *updater = worker->updater;
@@ -140,10 +142,10 @@ static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct 
 
 static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
                                bool swapped, const struct tcp_header *tcp,
-                               const struct packet_info *seen) {
+                               const struct packet_info *info) {
     struct updater *updater = worker->updater;
     struct flow *flow = updater->flow_count < UINT32_MAX
-                            ? add_flow(worker, hash, key, seen->time_ns + TCP_ENDED_NS)
+                            ? add_flow(worker, hash, key, info->time_ns + TCP_ENDED_NS)
                             : NULL;
     if (!flow) {
         updater->sink.out_of_memory = true;
@@ -158,42 +160,42 @@ static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struc
         flow->tcp.streams[i].window = -1;
     if (key->protocol == IP_TCP)
         flow->tcp.handshake_rtt_ns = RTT_UNKNOWN;
-    flow->first_ns = flow->last_ns = seen->time_ns;
-    flow->first_frame = seen->frame;
-    flow->first_capture = seen->capture;
+    flow->first_ns = flow->last_ns = info->time_ns;
+    flow->first_frame = info->frame;
+    flow->first_capture = info->capture;
     tell_initiator(flow, swapped, tcp);
     return flow;
 }
 
-/* No flow is over without a SYN, nor by less silence than this. */
+/* Returns false if the flow cannot be over: it needs a SYN or at least this silence. */
 static inline bool may_be_over(const struct flow *flow, const struct tcp_header *tcp,
-                               const struct packet_info *seen) {
-    return (tcp && tcp->flags & TCP_SYN) || seen->time_ns > flow->last_ns + TCP_ENDED_NS;
+                               const struct packet_info *info) {
+    return (tcp && tcp->flags & TCP_SYN) || info->time_ns > flow->last_ns + TCP_ENDED_NS;
 }
 
-/* Why the flow found is not the packet's, or WORD_NONE. */
+/* Returns why the flow that was found has ended before this packet, or WORD_NONE. */
 static NOINLINE enum word end_before(const struct flow *flow, bool swapped,
-                                     const struct tcp_header *tcp, const struct packet_info *seen) {
+                                     const struct tcp_header *tcp, const struct packet_info *info) {
     if (tcp && tcp->flags & TCP_SYN &&
         starts_new_connection(&flow->tcp, swapped ^ flow->swapped, tcp))
         return WORD_PORTS_REUSED;
-    return seen->time_ns > flow_due_ns(flow) ? WORD_IDLE : WORD_NONE;
+    return info->time_ns > flow_due_ns(flow) ? WORD_IDLE : WORD_NONE;
 }
 
-/* A new flow in the place of the one before, if there was one. */
+/* Begins a flow in place of the one that ended, if there was one. */
 static __attribute__((noinline, cold)) struct flow *
 replace_flow(struct worker *worker, struct flow *before, enum word end, uint32_t hash,
              const struct flow_key *key, bool swapped, const struct tcp_header *tcp,
-             const struct packet_info *seen) {
+             const struct packet_info *info) {
     row_sink_lock(worker->rows.sink);
     if (before)
         end_flow(worker, before, end);
-    struct flow *flow = begin_flow(worker, hash, key, swapped, tcp, seen);
+    struct flow *flow = begin_flow(worker, hash, key, swapped, tcp, info);
     row_sink_unlock(worker->rows.sink);
     return flow;
 }
 
-/* Of several packets in a row that are of one flow only the first is searched for. */
+/* Of successive packets of one flow only the first is searched for. */
 static inline struct flow *find_flow(struct worker *worker, uint32_t hash,
                                      const struct flow_key *key) {
     if (!worker->found || !flow_key_equals(&worker->found->key, key))
@@ -203,12 +205,12 @@ static inline struct flow *find_flow(struct worker *worker, uint32_t hash,
 
 inline struct flow *flow_lookup(struct worker *worker, uint32_t hash, const struct flow_key *key,
                                 bool swapped, const struct tcp_header *tcp,
-                                const struct packet_info *seen, unsigned *direction) {
+                                const struct packet_info *info, unsigned *direction) {
     struct flow *flow = find_flow(worker, hash, key);
     enum word end =
-        flow && may_be_over(flow, tcp, seen) ? end_before(flow, swapped, tcp, seen) : WORD_NONE;
+        flow && may_be_over(flow, tcp, info) ? end_before(flow, swapped, tcp, info) : WORD_NONE;
     if (!flow || end != WORD_NONE)
-        flow = worker->found = replace_flow(worker, flow, end, hash, key, swapped, tcp, seen);
+        flow = worker->found = replace_flow(worker, flow, end, hash, key, swapped, tcp, info);
     if (flow)
         *direction = swapped ^ flow->swapped;
     return flow;

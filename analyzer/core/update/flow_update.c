@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one packet adds to its flow: its direction's counters, the transport's state, the series, a
- * packets row. */
+/* Adds one packet to its flow: the counters of its direction, the TCP state, the series, and a
+ * row of packets if it is wanted. Adds the rows of a flow when it ends. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void add_mirrored(struct updater *updater, uint32_t interface, int copies
     updater->mirrored[interface] += (uint64_t)copies;
 }
 
-/* `copies` more duplicates, or fewer, that the capture made. */
+/* Adds `copies` mirror duplicates to an interface's count; -1 takes one back. */
 static void count_mirrored(struct updater *updater, uint32_t interface, int copies) {
     row_sink_lock(&updater->sink);
     add_mirrored(updater, interface, copies);
@@ -69,22 +69,22 @@ static void note_any_time(struct flow *flow, struct direction *direction, int64_
     flow->timed = direction->timed = true;
 }
 
-/* The first of its direction, or one that was stored late or without its time. */
+/* The first packet of its direction, or one that was captured out of order or without a time. */
 static NOINLINE void note_any(struct flow *flow, struct direction *direction,
-                              const struct packet_info *seen) {
+                              const struct packet_info *info) {
     if (!direction->packets) {
-        direction->ttl_min = direction->ttl_max = seen->ttl;
-        direction->dscp = seen->traffic_class >> 2;
+        direction->ttl_min = direction->ttl_max = info->ttl;
+        direction->dscp = info->traffic_class >> 2;
     }
-    if (seen->time_known)
-        note_any_time(flow, direction, seen->time_ns);
+    if (info->time_known)
+        note_any_time(flow, direction, info->time_ns);
 }
 
 static inline void note_time(struct flow *flow, struct direction *direction,
-                             const struct packet_info *seen) {
-    int64_t now = seen->time_ns;
-    if (!seen->time_known || !direction->timed || now < direction->last_ns) {
-        note_any(flow, direction, seen);
+                             const struct packet_info *info) {
+    int64_t now = info->time_ns;
+    if (!info->time_known || !direction->timed || now < direction->last_ns) {
+        note_any(flow, direction, info);
         return;
     }
     int64_t idle = now - direction->last_ns;
@@ -95,29 +95,30 @@ static inline void note_time(struct flow *flow, struct direction *direction,
         flow->last_ns = now;
 }
 
-static void note_hops(struct direction *direction, const struct packet_info *seen) {
-    if (seen->ttl < direction->ttl_min)
-        direction->ttl_min = seen->ttl;
-    if (seen->ttl > direction->ttl_max)
-        direction->ttl_max = seen->ttl;
+static void note_hops(struct direction *direction, const struct packet_info *info) {
+    if (info->ttl < direction->ttl_min)
+        direction->ttl_min = info->ttl;
+    if (info->ttl > direction->ttl_max)
+        direction->ttl_max = info->ttl;
 }
 
-/* The sums lie between conditions: side by side they are added as vectors, which takes more. */
+/* Additions alternate with conditions, because the compiler would vectorize adjacent ones, which
+ * is slower here. */
 static ALWAYS_INLINE void count_packet(struct flow *flow, struct direction *direction,
-                                       const struct packet_info *seen) {
-    note_time(flow, direction, seen);
+                                       const struct packet_info *info) {
+    note_time(flow, direction, info);
     direction->packets++;
-    note_hops(direction, seen);
-    direction->wire_bytes += seen->wire_bytes;
-    if (!seen->payload_known)
+    note_hops(direction, info);
+    direction->wire_bytes += info->wire_bytes;
+    if (!info->payload_known)
         direction->payload_unknown = true;
-    direction->ip_bytes += seen->ip_bytes;
-    if ((seen->traffic_class & ECN_CE) == ECN_CE)
+    direction->ip_bytes += info->ip_bytes;
+    if ((info->traffic_class & ECN_CE) == ECN_CE)
         direction->ecn_ce++;
-    direction->payload_bytes += seen->payload_bytes;
-    if (seen->payload_bytes > direction->segment_max)
-        direction->segment_max = seen->payload_bytes;
-    flow->last_frame = seen->frame;
+    direction->payload_bytes += info->payload_bytes;
+    if (info->payload_bytes > direction->segment_max)
+        direction->segment_max = info->payload_bytes;
+    flow->last_frame = info->frame;
 }
 
 static uint32_t bounded(int64_t bytes) {
@@ -126,33 +127,34 @@ static uint32_t bounded(int64_t bytes) {
 
 _Static_assert(BIN_BYTES_NONE == UINT32_MAX, "none is the greatest number, and -1");
 
-/* Without one (-1) there is none less. */
+/* An unknown window (-1) is the greatest unsigned number, so that it is never the least. */
 static void note_window(struct time_bin *bin, int32_t window) {
     if ((uint32_t)window < bin->window)
         bin->window = (uint32_t)window;
 }
 
-/* One more than none is 0: any is as much. Without one (-1) it never is. */
+/* BIN_BYTES_NONE + 1 is 0, so that any flight exceeds an unset one; an unknown flight (-1) never
+ * does. */
 static void note_flight(struct time_bin *bin, int64_t flight) {
     if (flight >= (uint32_t)(bin->flight + 1))
         bin->flight = bounded(flight);
 }
 
 static inline struct time_bin *bin_of(struct worker *worker, struct direction *direction,
-                                      const struct packet_info *seen) {
-    return time_bins_at(&direction->series, seen->time_ns, direction->packets, &worker->rows.pool);
+                                      const struct packet_info *info) {
+    return time_bins_at(&direction->series, info->time_ns, direction->packets, &worker->rows.pool);
 }
 
-static inline void draw_packet(struct time_bin *bin, const struct packet_info *seen,
+static inline void draw_packet(struct time_bin *bin, const struct packet_info *info,
                                const struct segment_effect *effect) {
     bin->packets++;
-    bin->wire_bytes += seen->wire_bytes;
+    bin->wire_bytes += info->wire_bytes;
     if (effect->lost)
         bin->lost += effect->lost;
-    bin->ip_bytes += seen->ip_bytes;
+    bin->ip_bytes += info->ip_bytes;
     if (effect->retransmitted_bytes)
         bin->retransmitted_bytes += (uint64_t)effect->retransmitted_bytes;
-    bin->payload_bytes += seen->payload_bytes;
+    bin->payload_bytes += info->payload_bytes;
     bin->unique_bytes += (uint64_t)effect->unique_bytes;
 }
 
@@ -161,14 +163,13 @@ static inline void draw_stream(struct time_bin *bin, int64_t flight, int32_t win
     note_window(bin, window);
 }
 
-/* A round trip and a closed window belong to the data's direction, at the time of the
- * acknowledgment. */
+/* An RTT sample and a closed window belong to the direction of the data, at the time of the ACK. */
 static ALWAYS_INLINE void draw_acknowledgment(struct worker *worker, struct direction *acknowledged,
-                                              const struct packet_info *seen,
+                                              const struct packet_info *info,
                                               const struct segment_effect *effect) {
     if (effect->rtt_ns < 0 && effect->window)
         return;
-    struct time_bin *bin = bin_of(worker, acknowledged, seen);
+    struct time_bin *bin = bin_of(worker, acknowledged, info);
     if (!bin)
         return;
     if (effect->rtt_ns >= 0 && effect->rtt_ns < 1000 * (int64_t)bin->rtt_us)
@@ -178,7 +179,7 @@ static ALWAYS_INLINE void draw_acknowledgment(struct worker *worker, struct dire
 
 static NOINLINE void list_packet(struct updater *updater, const struct flow *flow,
                                  unsigned direction, const struct tcp_header *tcp,
-                                 const struct packet_info *seen,
+                                 const struct packet_info *info,
                                  const struct segment_effect *effect) {
     struct row row;
     if (updater->sink.tables[TABLE_packets].row_count >= updater->packet_rows_most) {
@@ -188,13 +189,13 @@ static NOINLINE void list_packet(struct updater *updater, const struct flow *flo
     row_clear(&row);
     row_set(&row, packets_flow, flow->number);
     row_set(&row, packets_direction, direction);
-    row_set(&row, packets_capture, seen->capture);
-    row_set(&row, packets_frame, (int64_t)seen->frame);
-    row_set_if(&row, packets_time_ns, seen->time_known, seen->time_ns);
-    row_set(&row, packets_ip_bytes, seen->ip_bytes);
-    row_set_if(&row, packets_payload_bytes, seen->payload_known,
-               seen->payload_bytes + seen->reset_bytes);
-    row_set_if(&row, packets_fragment_offset, seen->fragment, seen->fragment_offset);
+    row_set(&row, packets_capture, info->capture);
+    row_set(&row, packets_frame, (int64_t)info->frame);
+    row_set_if(&row, packets_time_ns, info->time_known, info->time_ns);
+    row_set(&row, packets_ip_bytes, info->ip_bytes);
+    row_set_if(&row, packets_payload_bytes, info->payload_known,
+               info->payload_bytes + info->reset_bytes);
+    row_set_if(&row, packets_fragment_offset, info->fragment, info->fragment_offset);
     if (effect->positions_known) {
         row_set(&row, packets_unique_bytes, effect->unique_bytes);
         row_set(&row, packets_sequence, effect->sequence);
@@ -212,18 +213,18 @@ static NOINLINE void list_packet(struct updater *updater, const struct flow *flo
     add_row(&updater->sink, TABLE_packets, &row);
 }
 
-/* In streams where nobody told of blocks they begin with one. */
+/* Without --block-size a stream of blocks is recognised by the header at its beginning. */
 static ALWAYS_INLINE void account_blocks(struct worker *worker, const struct segment_context *seg,
                                          struct flow *flow, unsigned number, bool stream,
-                                         const struct packet_info *seen,
+                                         const struct packet_info *info,
                                          const struct payload_start *payload) {
     if (stream && (payload || flow->with_blocks))
-        sequence_update_segment(worker, flow, number, seen, payload, &seg->effect);
+        sequence_update_segment(worker, flow, number, info, payload, &seg->effect);
     if (payload && flow->key.protocol == IP_UDP)
-        sequence_update_datagram(worker, flow, number, seen, payload);
+        sequence_update_datagram(worker, flow, number, info, payload);
 }
 
-/* Of most of its parts, set one by one: the rest need not be cleared. */
+/* Clears the first members; the others are valid only if their flags are set. */
 static inline void begin_effect(struct segment_effect *effect) {
     memset(effect, 0, offsetof(struct segment_effect, window));
     effect->window = -1;
@@ -232,33 +233,33 @@ static inline void begin_effect(struct segment_effect *effect) {
 
 static inline void begin_segment(struct segment_context *seg, struct worker *worker,
                                  struct flow *flow, unsigned number,
-                                 const struct packet_info *seen) {
+                                 const struct packet_info *info) {
     seg->connection = &flow->tcp;
     seg->sender = &flow->tcp.streams[number];
     seg->receiver = &flow->tcp.streams[1 - number];
-    seg->packet = seen;
+    seg->packet = info;
     seg->sink = &sink;
     seg->flow = flow;
     seg->context = worker;
     seg->pool = LIKELY(flow->drawn || flow->listed_packets) ? &worker->rows.pool : &worker->nothing;
-    seg->frame = (uint32_t)seen->frame;
-    if (!LIKELY(seen->frame <= UINT32_MAX))
+    seg->frame = (uint32_t)info->frame;
+    if (!LIKELY(info->frame <= UINT32_MAX))
         seg->frame = 0;
     begin_effect(&seg->effect);
 }
 
-/* It is made part of those that call it. */
+/* Inlined into each caller. */
 ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigned number,
                                const struct tcp_header *tcp, const uint32_t *sequence,
-                               const struct packet_info *seen,
+                               const struct packet_info *info,
                                const struct payload_start *payload) {
     struct segment_context seg;
     int64_t flight = -1;
     struct direction *own = flow_direction(flow, number), *across = flow_across(flow, number);
     bool is_tcp = tcp || flow->key.protocol == IP_TCP;
-    begin_segment(&seg, worker, flow, number, seen);
+    begin_segment(&seg, worker, flow, number, info);
     seg.tcp = tcp;
-    count_packet(flow, own, seen);
+    count_packet(flow, own, info);
     struct tcp_stream *sender = seg.sender, *receiver = seg.receiver;
     if (is_tcp) {
         sender->packets = own->packets;
@@ -271,20 +272,20 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     else if (is_tcp)
         flight = stream_flight(sender);
     if (seg.effect.mirrored)
-        count_mirrored(worker->updater, seen->capture, 1);
+        count_mirrored(worker->updater, info->capture, 1);
     if (flow->drawn) {
-        account_blocks(worker, &seg, flow, number, tcp || sequence, seen, payload);
-        if (seen->time_known) {
-            struct time_bin *bin = bin_of(worker, own, seen);
+        account_blocks(worker, &seg, flow, number, tcp || sequence, info, payload);
+        if (info->time_known) {
+            struct time_bin *bin = bin_of(worker, own, info);
             if (bin)
-                draw_packet(bin, seen, &seg.effect);
+                draw_packet(bin, info, &seg.effect);
             if (bin && is_tcp)
                 draw_stream(bin, flight, receiver->window);
-            draw_acknowledgment(worker, across, seen, &seg.effect);
+            draw_acknowledgment(worker, across, info, &seg.effect);
         }
     }
     if (flow->listed_packets)
-        list_packet(worker->updater, flow, number, tcp, seen, &seg.effect);
+        list_packet(worker->updater, flow, number, tcp, info, &seg.effect);
 }
 
 /* --- the end of a flow ---------------------------------------------------------------------- */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* IP fragments into the flow that the first fragment of their datagram tells. */
+/* IP fragments into the flow that the ports in the first fragment of their datagram select.
+ * Fragments that arrive before it wait, up to a bound, and are replayed when it has arrived or
+ * the datagram ends. */
 #include "update/update.h"
 
-/* Counted once, with the first fragment that has a flow. */
+/* Counts a datagram once, with its first fragment that has a flow. */
 static void count_datagram(struct datagram *datagram, const struct flow *flow, unsigned number,
                            struct direction *direction) {
     if (!datagram->counted) {
@@ -16,19 +18,19 @@ static void count_datagram(struct datagram *datagram, const struct flow *flow, u
 
 static void account_fragment(struct worker *worker, struct datagram *datagram, struct flow *flow,
                              unsigned number, const struct tcp_header *tcp,
-                             const struct packet_info *seen, const struct payload_start *payload) {
-    bool first = !seen->fragment_offset;
-    uint32_t sequence = datagram->tcp_sequence + seen->fragment_offset - datagram->transport_header;
+                             const struct packet_info *info, const struct payload_start *payload) {
+    bool first = !info->fragment_offset;
+    uint32_t sequence = datagram->tcp_sequence + info->fragment_offset - datagram->transport_header;
     struct direction *direction = &flow->directions[number];
     direction->fragments++;
     count_datagram(datagram, flow, number, direction);
-    if (!first && seen->wire_bytes > seen->payload_bytes) {
-        direction->fragment_overhead_bytes += seen->wire_bytes - seen->payload_bytes;
-        datagram->overhead_bytes += seen->wire_bytes - seen->payload_bytes;
+    if (!first && info->wire_bytes > info->payload_bytes) {
+        direction->fragment_overhead_bytes += info->wire_bytes - info->payload_bytes;
+        datagram->overhead_bytes += info->wire_bytes - info->payload_bytes;
     }
     bool continues = !first && datagram->first_seen && datagram->transport_header &&
                      flow->key.protocol == IP_TCP;
-    flow_update(worker, flow, number, tcp, continues ? &sequence : NULL, seen, payload);
+    flow_update(worker, flow, number, tcp, continues ? &sequence : NULL, info, payload);
 }
 
 static void learn_first(struct datagram *datagram, const struct headers *headers) {
@@ -43,36 +45,36 @@ static void learn_first(struct datagram *datagram, const struct headers *headers
         datagram->tcp_sequence = tcp->sequence + !!(tcp->flags & TCP_SYN);
 }
 
-/* The flow of a datagram's fragments, by the ports that its first one told. */
+/* Finds the flow of a datagram's fragments, by the ports of its first fragment. */
 static struct flow *flow_of_datagram(struct worker *worker, const struct datagram *datagram,
-                                     const struct tcp_header *tcp, const struct packet_info *seen,
+                                     const struct tcp_header *tcp, const struct packet_info *info,
                                      unsigned *number) {
     bool swapped;
     struct flow_key key = flow_key_of_datagram(datagram, &swapped);
     return flow_lookup(worker, flow_key_hash(worker->updater->flows, &key), &key, swapped, tcp,
-                       seen, number);
+                       info, number);
 }
 
 static void replay_waiting(struct worker *worker, struct datagram *datagram) {
     for (uint32_t i = 0; i < datagram->waiting_count; i++) {
-        const struct packet_info *seen = &datagram->waiting[i];
+        const struct packet_info *info = &datagram->waiting[i];
         unsigned number;
-        struct flow *flow = flow_of_datagram(worker, datagram, NULL, seen, &number);
+        struct flow *flow = flow_of_datagram(worker, datagram, NULL, info, &number);
         if (flow)
-            account_fragment(worker, datagram, flow, number, NULL, seen, NULL);
+            account_fragment(worker, datagram, flow, number, NULL, info, NULL);
     }
     datagram->waiting_count = 0;
 }
 
 void fragment_update(struct worker *worker, const struct decoded_packet *decoded,
-                     const struct packet_extras *rest) {
-    const struct headers *headers = rest->headers;
+                     const struct packet_extras *extras) {
+    const struct headers *headers = extras->headers;
     const struct tcp_header *tcp = headers_tcp(headers);
-    const struct packet_info *seen = &decoded->seen;
+    const struct packet_info *info = &decoded->info;
     enum fragment_verdict verdict;
     unsigned number;
     struct datagram *datagram =
-        reassembly_take(worker->updater->datagrams, headers, decoded->key.path, seen, &verdict);
+        reassembly_take(worker->updater->datagrams, headers, decoded->key.path, info, &verdict);
     bool first = !headers->fragment_offset;
     if (!datagram) {
         worker->rows.sink->out_of_memory = true;
@@ -80,23 +82,23 @@ void fragment_update(struct worker *worker, const struct decoded_packet *decoded
     }
     if (first && !datagram->first_seen)
         learn_first(datagram, headers);
-    if (!datagram->first_seen && datagram_wait(worker->updater->datagrams, datagram, seen))
+    if (!datagram->first_seen && datagram_wait(worker->updater->datagrams, datagram, info))
         return;
-    struct flow *flow = flow_of_datagram(worker, datagram, tcp, seen, &number);
+    struct flow *flow = flow_of_datagram(worker, datagram, tcp, info, &number);
     if (!flow)
         return;
     if (verdict == FRAGMENT_OVERLAP)
-        event_write(&worker->rows, flow, number, seen,
+        event_write(&worker->rows, flow, number, info,
                     &(struct event){.kind = WORD_FRAGMENT_OVERLAP,
                                     .bytes = headers->fragment_length,
                                     .related_frame = datagram->first_frame});
-    account_fragment(worker, datagram, flow, number, tcp, seen,
-                     first && decoded->parts & EXTRA_PAYLOAD ? &rest->payload : NULL);
+    account_fragment(worker, datagram, flow, number, tcp, info,
+                     first && decoded->extra_kinds & EXTRA_PAYLOAD ? &extras->payload : NULL);
     if (first)
         replay_waiting(worker, datagram);
 }
 
-/* Payload that came and could not be used. */
+/* Counts payload that arrived but cannot be used. */
 static void count_incomplete(struct updater *updater, const struct datagram *datagram) {
     bool swapped;
     struct flow_key key = flow_key_of_datagram(datagram, &swapped);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An ICMP error belongs to the flow whose packet it quotes (RFC 792, RFC 4443 section 3). */
+/* Relates an ICMP error to the flow whose packet it quotes (RFC 792, RFC 4443 section 3). */
 #include <stdio.h>
 #include <string.h>
 
 #include "update/update.h"
 
 struct icmp_meaning {
-    uint8_t version, type, code; /* code ANY: every other */
+    uint8_t version, type, code; /* code ANY: all other codes */
     const char *text;
 };
 
@@ -56,10 +56,10 @@ static void describe(const struct headers *headers, char *text, size_t room) {
 }
 
 void icmp_error_update(struct worker *worker, const struct decoded_packet *decoded,
-                       const struct packet_extras *rest) {
-    const struct icmp_header *icmp = &rest->headers->icmp;
+                       const struct packet_extras *extras) {
+    const struct icmp_header *icmp = &extras->headers->icmp;
     struct headers quoted = {.protocol = icmp->quoted_protocol,
-                             .ip_version = rest->headers->ip_version,
+                             .ip_version = extras->headers->ip_version,
                              .source_port = icmp->quoted_source_port,
                              .destination_port = icmp->quoted_destination_port};
     bool swapped;
@@ -72,7 +72,7 @@ void icmp_error_update(struct worker *worker, const struct decoded_packet *decod
     if (!flow)
         return;
     flow->icmp_errors++;
-    describe(rest->headers, detail, sizeof detail);
-    event_write(&worker->rows, flow, swapped ^ flow->swapped, &decoded->seen,
+    describe(extras->headers, detail, sizeof detail);
+    event_write(&worker->rows, flow, swapped ^ flow->swapped, &decoded->info,
                 &(struct event){.kind = WORD_ICMP_ERROR, .detail = detail});
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What applications number: UDP packets of known formats, and wiretale's blocks over UDP and TCP,
- * into events, rows of blocks, and the columns of flows and directions. */
+/* Numbered units of applications: UDP packets of known formats, and wiretale's blocks over UDP
+ * and TCP. Writes events, rows of blocks, and the columns of flows and directions. */
 #include <stdio.h>
 
 #include "common/block.h"
 #include "sequence/tcp_blocks.h"
 #include "update/update.h"
 
-/* A packet whose numbers are being judged. */
+/* A packet whose numbers are judged. */
 struct block_place {
     struct worker *worker;
     struct flow *flow;
-    const struct packet_info *seen;
+    const struct packet_info *info;
     unsigned direction;
-    uint64_t row; /* of the packet's block, EVENT_NONE without one */
+    uint64_t row; /* row of its block, EVENT_NONE if it is none */
 };
 
 static const enum word event_words[] = {
@@ -41,7 +41,7 @@ static void note_gap(struct udp_stream *stream, const struct sequence_event *eve
     stream->next_gap = (stream->next_gap + 1) % GAPS;
 }
 
-/* A late packet takes back its loss; a gap of which nothing is missing any more was none. */
+/* A late packet takes back its loss. If a gap is complete then, its event becomes block_gap. */
 static void take_gap_back(struct worker *worker, struct udp_stream *stream, uint64_t frame) {
     for (unsigned i = 0; i < GAPS; i++) {
         struct gap_event *gap = &stream->gaps[i];
@@ -60,20 +60,20 @@ static void amend_verdict(struct row_sink *sink, uint64_t row, enum word verdict
     row_sink_unlock(sink);
 }
 
-/* A judgement may be of a packet some before the one at hand. */
+/* The verdict may concern a packet some packets before the current one. */
 static void emit_sequence_event(void *context, const struct sequence_event *event) {
     struct block_place *place = context;
-    struct packet_info seen = *place->seen;
+    struct packet_info info = *place->info;
     char detail[64];
-    seen.frame = event->frame;
-    seen.time_ns = event->time_ns;
-    seen.time_known = event->time_known;
+    info.frame = event->frame;
+    info.time_ns = event->time_ns;
+    info.time_known = event->time_known;
     if (event->count > 1)
         snprintf(detail, sizeof detail, "%llu, from number %llu on",
                  (unsigned long long)event->count, (unsigned long long)event->sequence);
     else
         snprintf(detail, sizeof detail, "number %llu", (unsigned long long)event->sequence);
-    uint64_t row = event_write(&place->worker->rows, place->flow, place->direction, &seen,
+    uint64_t row = event_write(&place->worker->rows, place->flow, place->direction, &info,
                                &(struct event){.kind = event_words[event->kind],
                                                .related_frame = event->related_frame,
                                                .detail = detail});
@@ -83,7 +83,7 @@ static void emit_sequence_event(void *context, const struct sequence_event *even
     else if (event->kind == SEQUENCE_OUT_OF_ORDER)
         take_gap_back(place->worker, stream, event->related_frame);
     enum word verdict = verdict_words[event->kind];
-    if (verdict != WORD_NONE && place->row != EVENT_NONE && event->frame == place->seen->frame)
+    if (verdict != WORD_NONE && place->row != EVENT_NONE && event->frame == place->info->frame)
         amend_verdict(place->worker->rows.sink, place->row, verdict);
 }
 
@@ -106,9 +106,9 @@ static void put_sent(struct row *row, bool sent_known, uint64_t sent_ns, bool co
     row_set_if(row, blocks_latency_ns, complete && sent_known, complete_ns - (int64_t)sent_ns);
 }
 
-/* A datagram that is a block of its own. */
+/* Adds the row of a datagram that is one block. */
 static uint64_t add_datagram(const struct block_place *place, const struct payload_start *payload) {
-    const struct packet_info *seen = place->seen;
+    const struct packet_info *info = place->info;
     struct block_header header;
     struct row row;
     if (!block_read_header(&header, payload->bytes, payload->count))
@@ -116,32 +116,32 @@ static uint64_t add_datagram(const struct block_place *place, const struct paylo
     row_clear(&row);
     row_set(&row, blocks_flow, place->flow->number);
     row_set(&row, blocks_direction, place->direction);
-    row_set(&row, blocks_capture, seen->capture);
+    row_set(&row, blocks_capture, info->capture);
     row_set(&row, blocks_stream, header.stream);
     row_set(&row, blocks_sequence, (int64_t)header.sequence);
     row_set(&row, blocks_bytes, header.length);
-    row_set_if(&row, blocks_first_ns, seen->time_known, seen->time_ns);
-    put_sent(&row, true, header.sent_ns, seen->time_known, seen->time_ns);
-    row_set(&row, blocks_first_frame, (int64_t)seen->frame);
-    row_set(&row, blocks_last_frame, (int64_t)seen->frame);
+    row_set_if(&row, blocks_first_ns, info->time_known, info->time_ns);
+    put_sent(&row, true, header.sent_ns, info->time_known, info->time_ns);
+    row_set(&row, blocks_first_frame, (int64_t)info->frame);
+    row_set(&row, blocks_last_frame, (int64_t)info->frame);
     row_set(&row, blocks_verdict, WORD_DELIVERED);
     return add_block_row(place->worker, &row);
 }
 
 NOINLINE void sequence_update_datagram(struct worker *worker, struct flow *flow, unsigned number,
-                                       const struct packet_info *seen,
+                                       const struct packet_info *info,
                                        const struct payload_start *payload) {
     struct sequence_track *track = &flow->udp[number].sequence;
     if (track->format == SEQUENCE_NONE)
         return;
-    struct block_place place = {worker, flow, seen, number, EVENT_NONE};
+    struct block_place place = {worker, flow, info, number, EVENT_NONE};
     place.row = add_datagram(&place, payload);
     struct sequence_packet packet = {.payload = payload->bytes,
                                      .captured = payload->count,
                                      .length = payload->length,
-                                     .time_ns = seen->time_ns,
-                                     .frame = seen->frame,
-                                     .time_known = seen->time_known,
+                                     .time_ns = info->time_ns,
+                                     .frame = info->frame,
+                                     .time_known = info->time_known,
                                      .corrupt = payload->corrupt};
     struct sequence_listener listener = {emit_sequence_event, &place};
     sequence_take(track, &packet, &worker->rows.pool, &listener);
@@ -154,7 +154,7 @@ static void emit_block(void *context, const struct delivered_block *block) {
     row_clear(&row);
     row_set(&row, blocks_flow, place->flow->number);
     row_set(&row, blocks_direction, place->direction);
-    row_set(&row, blocks_capture, place->seen ? place->seen->capture : place->flow->first_capture);
+    row_set(&row, blocks_capture, place->info ? place->info->capture : place->flow->first_capture);
     row_set_if(&row, blocks_stream, block->headed, block->stream);
     row_set(&row, blocks_sequence, (int64_t)block->number);
     row_set(&row, blocks_bytes, block->bytes);
@@ -173,7 +173,8 @@ static void emit_block(void *context, const struct delivered_block *block) {
     add_block_row(place->worker, &row);
 }
 
-/* The tracker of a stream that begins with a block, or whose blocks' length the user told. */
+/* Returns the tracker of a stream that begins with a block header, or whose block size the user
+ * gave; NULL if it has none. */
 static struct block_stream *blocks_of(struct worker *worker, struct flow *flow,
                                       struct tcp_stream *stream, const struct block_header *header,
                                       const struct segment_effect *effect, uint32_t payload_bytes) {
@@ -190,7 +191,7 @@ static struct block_stream *blocks_of(struct worker *worker, struct flow *flow,
 }
 
 NOINLINE void sequence_update_segment(struct worker *worker, struct flow *flow, unsigned number,
-                                      const struct packet_info *seen,
+                                      const struct packet_info *info,
                                       const struct payload_start *payload,
                                       const struct segment_effect *effect) {
     struct tcp_stream *stream = &flow->tcp.streams[number];
@@ -199,16 +200,16 @@ NOINLINE void sequence_update_segment(struct worker *worker, struct flow *flow, 
     if (!effect->positions_known || effect->duplicate)
         return;
     struct block_stream *blocks =
-        blocks_of(worker, flow, stream, headed ? &header : NULL, effect, seen->payload_bytes);
-    if (!blocks || !seen->payload_bytes)
+        blocks_of(worker, flow, stream, headed ? &header : NULL, effect, info->payload_bytes);
+    if (!blocks || !info->payload_bytes)
         return;
-    struct block_place place = {worker, flow, seen, number, EVENT_NONE};
+    struct block_place place = {worker, flow, info, number, EVENT_NONE};
     struct block_listener listener = {emit_block, &place};
     block_stream_take(blocks,
                       &(struct block_segment){.start = effect->sequence,
-                                              .end = effect->sequence + seen->payload_bytes,
-                                              .time_ns = seen->time_ns,
-                                              .frame = seen->frame,
+                                              .end = effect->sequence + info->payload_bytes,
+                                              .time_ns = info->time_ns,
+                                              .frame = info->frame,
                                               .header = headed ? &header : NULL,
                                               .highest = stream->snd_nxt,
                                               .gaps = &stream->gaps},
@@ -242,13 +243,13 @@ static void finish_datagrams(struct worker *worker, struct flow *flow, unsigned 
         put_sequence(row, &sum);
 }
 
-/* Less than one block of the length that the user told, and no header: nothing says that there was
- * to be one, as in a control connection. */
+/* A stream without a header and with less than one block of the size that the user gave carries
+ * no blocks: it may be a control connection. */
 static bool is_no_block(const struct block_stream *blocks) {
     return blocks->lost || (!blocks->headed && !blocks->delivered && blocks->open_count < 2);
 }
 
-/* In TCP nothing is lost, late or out of order by the time that it is delivered. */
+/* TCP delivers in order, so blocks are never lost, late or out of order when they are delivered. */
 static void finish_stream(struct worker *worker, struct flow *flow, unsigned number,
                           struct row *row) {
     struct block_stream *blocks = flow->tcp.streams[number].blocks;

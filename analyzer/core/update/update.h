@@ -24,9 +24,9 @@ struct updater;
 struct worker {
     struct row_writer rows;
     struct updater *updater;
-    struct flow *found;                 /* of the packet before; NULL if it may be over */
+    struct flow *found;                 /* of the packet before; NULL if it may have ended */
     const struct packet_extras *extras; /* of the batch at hand */
-    struct pool nothing;                /* of a flow that is only told apart from others */
+    struct pool nothing;                /* an empty pool, for flows whose packets are not counted */
     struct tcp_recovery_state spare;    /* absorbs counts if memory has run out */
 };
 
@@ -44,52 +44,52 @@ struct updater {
     uint32_t packet_flow_count; /* bits */
     uint64_t *mirrored;         /* by interface: duplicates made by the capture, under the lock */
     size_t mirrored_room;
-    uint32_t flow_count; /* flows ever begun: the number of the next one */
+    uint32_t flow_count; /* number of the next flow */
     uint64_t evicted_flows;
-    int64_t now_ns; /* the latest time that two packets in a row reached */
+    int64_t now_ns; /* ns; the latest time that two successive packets reached */
     bool timed;     /* now_ns is known */
 };
 
 /* The beginning of a payload, from which numbers are read. */
 struct payload_start {
     uint8_t bytes[SEQUENCE_BYTES_MOST];
-    uint8_t count;   /* of them */
-    bool corrupt;    /* it is a block whose pattern, as far as captured, is wrong */
-    uint16_t length; /* UDP: payload of the whole datagram */
+    uint8_t count;   /* number of them */
+    bool corrupt;    /* it is a block whose captured pattern is wrong */
+    uint16_t length; /* UDP: bytes of payload of the whole datagram */
 };
 
 #define TCP_FIXED_BYTES offsetof(struct tcp_header, mss)
-/* What only some packets bring with them. */
+/* The parts of a packet that few packets have. */
 struct packet_extras {
-    char tcp[sizeof(struct tcp_header) - TCP_FIXED_BYTES]; /* of a struct tcp_header */
+    char tcp[sizeof(struct tcp_header) - TCP_FIXED_BYTES]; /* the end of a struct tcp_header */
     struct payload_start payload;
-    int64_t step_back_ns; /* its time lies so much before that of the packet before it */
+    int64_t step_back_ns; /* how far its time is before that of the packet before */
     const struct headers *headers;
 };
 
 enum packet_extra {
-    EXTRA_TCP = 1,     /* a maximum segment size or SACK blocks */
-    EXTRA_PAYLOAD = 2, /* of UDP, and of TCP where a block begins */
-    EXTRA_HEADERS = 4, /* of a fragment and of an ICMP error */
+    EXTRA_TCP = 1,     /* MSS or SACK blocks */
+    EXTRA_PAYLOAD = 2, /* of UDP, and of TCP if a block begins there */
+    EXTRA_HEADERS = 4, /* of a fragment or an ICMP error */
     EXTRA_STEP_BACK = 8,
 };
 
-/* It is handed from thread to thread: two lines of a cache. */
+/* A packet on its way from the reader to a worker, in two cache lines. */
 struct decoded_packet {
-    struct packet_info seen;
+    struct packet_info info;
     struct flow_key key;
     uint32_t hash;
-    bool keyed;                /* an IP packet: key, hash and swapped are set */
-    bool swapped;              /* sent by the key's second end */
-    bool is_tcp;               /* with its header: `tcp` is set */
-    uint8_t parts;             /* enum packet_extra: what is set of its rest */
-    uint32_t rest;             /* where that is in its batch */
-    char tcp[TCP_FIXED_BYTES]; /* a struct tcp_header up to what is left to its rest */
+    bool keyed;                /* it is an IP packet: key, hash and swapped are set */
+    bool swapped;              /* the sender is the key's second end */
+    bool is_tcp;               /* it has a TCP header: `tcp` is set */
+    uint8_t extra_kinds;       /* bits of enum packet_extra: the parts that are set */
+    uint32_t extras;           /* index of its extras in the batch */
+    char tcp[TCP_FIXED_BYTES]; /* a struct tcp_header up to TCP_FIXED_BYTES */
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct decoded_packet) == 128, "two lines");
 
-/* The TCP header, NULL when there is none. */
+/* Returns the TCP header, NULL if the packet has none. */
 static inline const struct tcp_header *headers_tcp(const struct headers *headers) {
     bool tcp = headers->protocol == IP_TCP && headers->layer == LAYER_TRANSPORT;
     return tcp ? &headers->tcp : NULL;

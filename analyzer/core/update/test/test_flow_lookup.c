@@ -40,11 +40,11 @@ static void close_updater(struct updater *updater) {
 
 static struct flow *look_up(struct worker *worker, uint32_t number, int64_t time_ns) {
     struct flow_key key = {.protocol = 17, .ip_version = 4};
-    struct packet_info seen = {.time_ns = time_ns, .time_known = true};
+    struct packet_info info = {.time_ns = time_ns, .time_known = true};
     unsigned direction;
     memcpy(key.address[0], &number, sizeof number);
     return flow_lookup(worker, flow_key_hash(worker->updater->flows, &key), &key, false, NULL,
-                       &seen, &direction);
+                       &info, &direction);
 }
 
 static size_t chunks_of(const struct pool *pool) {
