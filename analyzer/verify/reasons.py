@@ -20,7 +20,7 @@ REPEATED = RETRANSMISSIONS | {SPURIOUS}  # Wireshark's kinds
 SEGMENT = REPEATED | COPIES | PROBES | {"out_of_order", "ambiguous"}  # verdicts on the data of a frame
 #: verdicts of wiretale that also explain later frames of the conversation
 LASTING = RETRANSMISSIONS | {"acked_unseen_segment", "captured_out_of_order", "window_probe"}
-FIRST_BEFORE = "first sent before the capture began"  # detail of an event
+FIRST_BEFORE = "first transmission before the capture began"  # detail of an event
 
 Row = Mapping[str, Any]
 
@@ -60,36 +60,37 @@ class Rule(NamedTuple):
 
 # By evidence, why a segment that fills a gap was retransmitted, or only late.
 RETRANSMITTED = {
-    "dsack": "a later DSACK (RFC 2883) reported that these bytes arrived twice",
-    "timestamps": "it was retransmitted, because its TSval is newer than that of the segment that opened the gap",
-    "ip_id": "it was retransmitted, because its IP ID is higher than that of the segment that opened the gap",
-    "acks": "it was retransmitted, because duplicate ACKs or SACKs of the segments above had asked for it",
-    "time": "it was retransmitted, because it came a round trip or more after the gap opened",
+    "dsack": "a later DSACK (RFC 2883) reported that these bytes arrived twice (rule V6.3)",
+    "timestamps": "it was retransmitted, because its TSval is newer than that of the segment that opened the gap (rule V3.2)",
+    "ip_id": "it was retransmitted, because its IP ID is higher than that of the segment that opened the gap (rule V3.3)",
+    "acks": "it was retransmitted, because duplicate ACKs or SACKs of the segments above requested it (rules V5.3, V5.4)",
+    "time": "it was retransmitted, because it came a round trip or more after the gap opened (rule V3.5)",
 }
 REORDERED = {
     "dsack": "a later DSACK (RFC 2883) reported that it and another copy of these bytes arrived",
-    "timestamps": "it was reordered, because its TSval is older than that of the segment before it",
-    "ip_id": "it was reordered, because its IP ID is lower than that of the segment before it",
+    "timestamps": "it was reordered, because its TSval is older than that of the segment before it (rule V3.2)",
+    "ip_id": "it was reordered, because its IP ID is lower than that of the segment before it (rule V3.3)",
     "time": "it was reordered, because it came within a quarter of the RTT and before three duplicate ACKs, too early "
-    "for a retransmission",
+    "for a retransmission (rule V3.4)",
 }
 PROVEN = {
-    "dsack": "a later DSACK (RFC 2883) reported that the first transmission had arrived",
-    "timestamps": "timestamps prove that the first transmission arrived (RFC 3522)",
-    "ip_id": "the first transmission passed later, by its IP ID",
-    "acknowledged": "its bytes had been acknowledged at the capture point, longer ago than the way to the sender takes",
+    "dsack": "a later DSACK (RFC 2883) reported that the first transmission had arrived (rule V6.3)",
+    "timestamps": "timestamps prove that the first transmission arrived (RFC 3522, rule V6.4)",
+    "ip_id": "the first transmission passed later, by its IP ID (rule V4.3)",
+    "acknowledged": "its bytes had been acknowledged at the capture point, longer ago than the way to the sender takes "
+    "(rule V6.1)",
 }
 # Why wiretale chose the kind of a retransmission: by the beginning of the event's detail, else by the kind.
 KIND_REASONS = {
-    "RACK": "wiretale found it transmitted an RTT before, and later data was acknowledged (RFC 8985)",
-    "in the recovery": "wiretale found an earlier segment that had begun the recovery (RFC 6675)",
-    "go-back-N": "wiretale found an RTO before it, after which all that was outstanding is retransmitted",
+    "RACK": "wiretale found it transmitted an RTT before, and later data was acknowledged (RFC 8985, rule V5.8)",
+    "in the recovery": "wiretale found an earlier segment that had begun the recovery (RFC 6675, rule V5.5)",
+    "go-back-N": "wiretale found an RTO before it, after which all that was outstanding is retransmitted (rule V5.2)",
     "fast_retransmission": "wiretale found three duplicate ACKs, or SACKs of over two segments above it (RFC 5681, "
-    "RFC 6675)",
-    "timeout_retransmission": "wiretale found no ACK during a whole RTO before it (RFC 6298)",
+    "RFC 6675, rules V5.3, V5.4)",
+    "timeout_retransmission": "wiretale found no ACK during a whole RTO before it (RFC 6298, rule V5.10)",
     "probe_retransmission": "wiretale found the last segment, repeated once about two RTTs later without an ACK "
-    "between (RFC 8985)",
-    "retransmission": "wiretale found neither three duplicate ACKs nor an RTO before it, so its kind is left open",
+    "between (RFC 8985, rule V5.9)",
+    "retransmission": "wiretale found neither three duplicate ACKs nor an RTO before it, so its kind is left open (rule V5.11)",
 }
 
 

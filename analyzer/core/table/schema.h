@@ -295,20 +295,23 @@
     X(capture, INT, "", "interfaces row")                                                          \
     X(frame, INT, "frame", "the packet, in that capture's file")                                   \
     X(time_ns, TIME, "ns", "its time; null where the file has none")                               \
-    X(kind, WORD, "", "what happened")                                                             \
-    X(bytes, INT, "bytes", "payload bytes concerned; null where there are none")                   \
+    X(kind, WORD, "", "the verdict; for TCP by the numbered rules of docs/verdicts.md")            \
+    X(bytes, INT, "bytes", "payload bytes concerned; null if there are none")                      \
     X(related_frame, INT, "frame",                                                                 \
-      "the frame it answers, repeats or waited for; null where none was seen")                     \
-    X(detail, TEXT, "", "more, in words; null where the kind says all")                            \
+      "the frame that it answers, repeats or waited for; null if none was seen")                   \
+    X(detail, TEXT, "",                                                                            \
+      "details, such as the cause of a retransmission (rules V5); null if the kind is "            \
+      "sufficient")                                                                                \
     X(place, WORD, "",                                                                             \
-      "where it was lost or went wrong, seen from the capture point: upstream (on the sender's "   \
-      "side), downstream (on the receiver's) or capture (in the capture alone); null: not known "  \
-      "or nothing was lost")                                                                       \
+      "where data was lost or reordered (rules V7): upstream (between sender and capture "         \
+      "point), downstream (between capture point and receiver) or capture (in the capture "        \
+      "alone); null if unknown or if nothing was lost")                                            \
     X(evidence, WORD, "",                                                                          \
-      "what tells: dsack, timestamps, ip_id, acks, acknowledged (the receiver had it already), "   \
-      "signature (the same header), time; null where the kind says all, or nothing tells")         \
+      "the evidence that decided: dsack (V6.3, V8.5), timestamps (V3.2, V6.4), ip_id (V3.3, "      \
+      "V8.1), acks (V5.3 to V5.8), acknowledged (V6.1, V6.2), signature (V8.2), time (V3.4, "      \
+      "V3.5, V5.9, V5.10, V6.5); null if the kind is sufficient, or without evidence")             \
     X(spurious, BOOL, "",                                                                          \
-      "whether a retransmission is proven to have been needless; null for other kinds")
+      "whether a retransmission is proven spurious (rules V6); null for other kinds")
 
 #define SERIES_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row")                                                                  \

@@ -52,13 +52,6 @@ static bool received_before(const struct segment_context *seg, bool acked, bool 
                                  seg->packet->time_ns - reported_ns > CAPTURE_REORDER_NS);
 }
 
-/* Rules V7.1 and V7.2. Without ACKs, a downstream loss cannot be determined. */
-static enum word place_of_loss(const struct segment_context *seg, int64_t start, bool upstream) {
-    if (upstream)
-        return WORD_UPSTREAM;
-    return start >= 0 && !seg->sender->snd_una_known ? WORD_NONE : WORD_DOWNSTREAM;
-}
-
 /* Its TSval distinguishes it from the first transmission. */
 static bool has_newer_tsval(const struct segment_context *seg, int64_t start) {
     const struct unacked_segment *first = unacked_find(&seg->sender->unacked, start);
@@ -73,8 +66,13 @@ static void record_retransmission(struct segment_context *seg, const struct retr
     bool acked = seg->sender->snd_una_known && rtx->end <= seg->sender->snd_una;
     bool spurious = acked_before_sent(seg, rtx->end) || received_before(seg, acked, sacked);
     bool lost = !acked && !sacked;
+    enum word place = WORD_NONE;
+    if (lost && upstream)
+        place = WORD_UPSTREAM; /* V7.1 */
+    else if (lost && (rtx->start < 0 || seg->sender->snd_una_known))
+        place = WORD_DOWNSTREAM; /* V7.2; without ACKs it cannot be determined */
     struct event event = {.kind = cause->kind,
-                          .place = lost ? place_of_loss(seg, rtx->start, upstream) : WORD_NONE,
+                          .place = place,
                           .evidence = spurious ? WORD_ACKNOWLEDGED : cause->evidence,
                           .spurious = spurious ? SPURIOUS_YES : SPURIOUS_NO,
                           .bytes = rtx->start < 0 ? 0 : rtx->end - rtx->start,
@@ -243,7 +241,7 @@ static bool is_late_original(struct segment_context *seg, int64_t start, int64_t
                                     .evidence = evidence,
                                     .bytes = end - start,
                                     .related_frame = fill->frame,
-                                    .detail = "after what was sent in its place"});
+                                    .detail = "after its retransmission"});
     retract_loss(seg, recovery, fill, evidence); /* V7.3 */
     return true;
 }
@@ -322,7 +320,7 @@ NOINLINE void classify_before_capture(struct segment_context *seg, int64_t start
                           .evidence = cause.evidence,
                           .spurious = SPURIOUS_NO,
                           .bytes = end - start,
-                          .detail = "first sent before the capture began"};
+                          .detail = "first transmission before the capture began"};
     remember_verdict(seg, (struct retransmission_record){.start = start,
                                                          .end = end,
                                                          .event = emit_event(seg, &event),

@@ -71,14 +71,6 @@ NOINLINE void keep_loss_report(const struct segment_context *seg,
     recovery->loss_report.time_ns = now;
 }
 
-/* A loss signal is recent enough to explain a retransmission: RACK waits a quarter of an RTT longer
- * (RFC 8985 section 6.2). */
-static bool loss_signal_is_fresh(const struct segment_context *seg) {
-    int64_t rtt = path_rtt(seg->connection);
-    int64_t age = seg->packet->time_ns - recovery_of(seg->sender)->last_loss_signal_ns;
-    return age <= (rtt < 0 ? 0 : rtt + rtt / 4) + SIGNAL_FRESH_NS;
-}
-
 /* --- the sender's view ----------------------------------------------------------------------- */
 
 /* The sender's last ACK before it retransmitted: one that does not cover the data. */
@@ -247,19 +239,17 @@ struct retransmit_cause find_ack_cause(const struct segment_context *seg,
         return (struct retransmit_cause){.kind = WORD_TIMEOUT_RETRANSMISSION,
                                          .evidence = WORD_TIME,
                                          .frame = recovery->rto_frame,
-                                         .detail = "go-back-N after a timeout"};
+                                         .detail = "go-back-N after an RTO"};
     if (is_reported_lost(seg, rtx->start, rtx->end)) /* V5.3, V5.4 */
         return fast(rtx->sent_frame, NULL);
     if (in_fast_recovery(seg, rtx)) /* V5.5 */
-        return fast(recovery->recovery_frame, "in the recovery that an earlier one began");
+        return fast(recovery->recovery_frame, "in the recovery that an earlier segment began");
     if (dupack_counter_carried_over(seg, rtx)) /* V5.6 */
-        return fast(rtx->sent_frame,
-                    "two duplicate ACKs, where an earlier recovery had begun to count");
+        return fast(rtx->sent_frame, "two duplicate ACKs, counted on from an earlier recovery");
     if (was_reported_lost(seg, rtx)) /* V5.7 */
-        return fast(rtx->sent_frame, "reported lost a round trip to the sender ago");
+        return fast(rtx->sent_frame, "reported lost one sender RTT ago");
     if (is_lost_by_rack(seg, rtx)) /* V5.8 */
-        return fast(rtx->sent_frame,
-                    "RACK: sent a round trip ago, and what was sent later has arrived");
+        return fast(rtx->sent_frame, "RACK: sent one RTT ago, and later data has arrived");
     return (struct retransmit_cause){.kind = WORD_NONE};
 }
 
@@ -314,12 +304,14 @@ struct retransmit_cause find_cause(const struct segment_context *seg,
     if (!seg->packet->time_known || (!seg->sender->snd_una_known && rtx->start >= 0))
         return (struct retransmit_cause){.kind = WORD_RETRANSMISSION, .frame = rtx->sent_frame};
     struct retransmit_cause cause = {.kind = WORD_NONE};
+    int64_t rtt = max64(path_rtt(seg->connection), 0);
+    int64_t signal_age = seg->packet->time_ns - recovery_of(seg->sender)->last_loss_signal_ns;
     /* Rule V5.1. A repeated retransmission follows an RTT or an RTO after the last one, whatever
-     * the ACKs in between report. Without SACK an old loss signal explains nothing. */
-    bool overdue =
-        !may_use_rack(seg) && rto_timer_age_ns(seg, rtx) >= rto_ns(seg->connection, seg->sender) +
-                                                                max64(path_rtt(seg->connection), 0);
-    bool fresh = loss_signal_is_fresh(seg) && !rtx->repeated && !overdue;
+     * the ACKs in between report. RACK answers a loss signal up to RTT/4 late (RFC 8985 section
+     * 6.2). Without SACK an old loss signal explains nothing. */
+    bool overdue = !may_use_rack(seg) &&
+                   rto_timer_age_ns(seg, rtx) >= rto_ns(seg->connection, seg->sender) + rtt;
+    bool fresh = signal_age <= rtt + rtt / 4 + SIGNAL_FRESH_NS && !rtx->repeated && !overdue;
     if (rtx->start >= 0 && (fresh || !is_rto(seg, rtx)))
         cause = find_ack_cause(seg, rtx);
     return cause.kind == WORD_NONE ? find_timer_cause(seg, rtx) : cause;
