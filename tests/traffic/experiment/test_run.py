@@ -260,7 +260,7 @@ def test_a_receiver_that_does_not_come_up_is_one_clear_line(wiretale_run: Run, t
         done = wiretale_run("experiment", "run", plan_file(tmp_path, PLAN), "-o", tmp_path / "out", "--port", port)
     assert done.returncode == 4 and done.stdout == ""
     (line,) = [line for line in done.stderr.splitlines() if "wrote" not in line]
-    assert line.startswith(f"wiretale: the receiver (here, port {port}) did not come up: ") and "in use" in line
+    assert line.startswith(f"wiretale: the receiver (here, port {port}) did not start: ") and "in use" in line
 
 
 def test_a_test_that_fails_is_recorded_and_the_others_go_on(wiretale_run: Run, tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_a_tracer_that_does_not_come_up_fails_the_test_with_its_reason(wiretale_
     out = tmp_path / "out"
     text = PLAN + '[tracer]\ninterface = "lo"\nfilter = "no such filter"\n'
     done = wiretale_run("experiment", "run", plan_file(tmp_path, text), "-o", out, "--port", free_port())
-    assert done.returncode == 3 and "the tracer (" in done.stderr and "did not come up" in done.stderr
+    assert done.returncode == 3 and "the tracer (" in done.stderr and "did not start" in done.stderr
 
 
 @pytest.mark.skipif(not CAPTURES_HERE, reason="captures need root and tcpdump")
@@ -402,5 +402,5 @@ def test_an_ssh_host_that_cannot_be_reached_is_one_clear_line(
         "ssh:root@127.0.0.1",
     )
     done = wiretale_run(*command, env=path)
-    assert done.returncode == 4 and "the receiver (ssh:root@127.0.0.1, port 5010) did not come up" in done.stderr
+    assert done.returncode == 4 and "the receiver (ssh:root@127.0.0.1, port 5010) did not start" in done.stderr
     assert "Connection refused" in done.stderr
