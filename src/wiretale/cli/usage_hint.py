@@ -6,9 +6,13 @@ from __future__ import annotations
 import argparse
 import re
 from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from wiretale.analyzer.units import one_of
-from wiretale.cli.parser import Parser
+
+if TYPE_CHECKING:
+    from wiretale.cli.parser import Parser
 
 READING = ("analyze", "explain", "compare", "diff", "verify", "info")  # commands that read captures
 # Options of tshark and tcpdump, and their equivalents.
@@ -50,7 +54,7 @@ def unknown_option(parser: Parser, given: str) -> str:
     hint = HINTS.get(given[:2]) if command in ("", *READING) and not given.startswith("--") else None
     if hint:
         return f"there is no option {given[:2]}: {hint.format(command=command or 'analyze')}"
-    place = option_elsewhere(command, name)
+    place = option_elsewhere(parser, command, name)
     if place:
         return f"{name} is an option of {place}"
     near = near_options(name, option_names(parser))
@@ -65,13 +69,12 @@ def near_options(name: str, names: list[str]) -> list[str]:
     return [f"--{one}" for one in near or get_close_matches(given, words, 1)]
 
 
-def option_elsewhere(command: str, name: str) -> str:
+def option_elsewhere(parser: Parser, command: str, name: str) -> str:
     """Returns the place of an option that was given before a command, or of `--version` after one; else an empty text."""
-    from wiretale.cli import make_parser
-
     if command:
         return "wiretale itself: wiretale --version" if name == "--version" else ""
-    commands = next(one for one in make_parser("analyze")._actions if isinstance(one, argparse._SubParsersAction))
+    commands = type(parser)(prog="wiretale").add_subparsers()
+    import_module("wiretale.cli.analyze").add_command(commands)
     for action in commands.choices["analyze"]._actions:
         if name in action.option_strings:
             value = f" {action.metavar}" if action.nargs != 0 else ""
