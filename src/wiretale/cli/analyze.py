@@ -16,11 +16,13 @@ from wiretale.cli.options import (
     add_json,
     add_overwrite,
     block_size,
+    check_outputs,
     folder,
     note,
     option,
     page,
     print_page,
+    report_paths,
     whole_number,
 )
 from wiretale.cli.process import interrupted_code
@@ -50,7 +52,6 @@ tcpdump -i eth0 -w - | wiretale analyze - --report live.html
 wiretale analyze transfer.pcapng --json --tables flows,events | jq .events
 """
 TABLES = ("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
-REPORT = "report.html"  # in -o DIR
 DAMAGED = 3
 
 
@@ -145,16 +146,13 @@ def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
 def write_files(trace: Trace, arguments: argparse.Namespace) -> None:
     """Writes the files of -o and --report, and names each on stderr."""
     written: list[Path] = []
-    link, overwrite = link_bps(arguments), arguments.overwrite
     if arguments.output:
         from wiretale.reports.export.parquet import write_tables
 
-        written += [
-            write_tables(trace, arguments.output, table_formats(arguments), "packets" in (arguments.tables or [])),
-            trace.report(arguments.output / REPORT, link, overwrite=overwrite),
-        ]
-    if arguments.report and arguments.report != STDOUT:
-        written.append(trace.report(arguments.report, link, overwrite=overwrite))
+        packets = "packets" in (arguments.tables or [])
+        written.append(write_tables(trace, arguments.output, table_formats(arguments), packets))
+    for path in report_paths(arguments):
+        written.append(trace.report(path, link_bps(arguments), overwrite=arguments.overwrite))
     for path in written if not arguments.quiet else []:
         note(f"wrote {path}")
 
@@ -162,23 +160,6 @@ def write_files(trace: Trace, arguments: argparse.Namespace) -> None:
 def table_formats(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Returns the formats of the tables in -o DIR."""
     return ("parquet", "csv") if arguments.csv else ("parquet",)
-
-
-def check_outputs(arguments: argparse.Namespace) -> None:
-    """Rejects outputs that would destroy an input or cannot be written, before the analysis begins."""
-    if not arguments.output and arguments.report in (None, STDOUT):
-        return
-    from wiretale.analyzer.capture_paths import expand_paths
-    from wiretale.reports.export import destination
-    from wiretale.reports.export.parquet import table_files
-
-    arguments.files = expand_paths(arguments.files)
-    if arguments.report and arguments.report != STDOUT:
-        destination.check_outputs([arguments.report], arguments.files, arguments.overwrite, page=True)
-    if arguments.output:
-        packets = "packets" in (arguments.tables or [])
-        names = [*table_files(table_formats(arguments), packets), REPORT]
-        destination.check_folder(arguments.output, names, arguments.files, arguments.overwrite)
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
@@ -240,7 +221,13 @@ def read(arguments: argparse.Namespace, keep_packets: bool) -> Trace:
 
 def analyze(arguments: argparse.Namespace) -> int:
     check_arguments(arguments)
-    check_outputs(arguments)
+    if report_paths(arguments):
+        from wiretale.analyzer.capture_paths import expand_paths
+        from wiretale.reports.export.parquet import table_files
+
+        arguments.files = expand_paths(arguments.files)
+        files = table_files(table_formats(arguments), "packets" in (arguments.tables or []))
+        check_outputs(arguments, arguments.files, files)
     trace = read(arguments, needs_packets(arguments))
     try:
         write_stdout(trace, arguments)

@@ -8,7 +8,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiretale.cli.options import STDOUT, add_json, add_overwrite, folder, note, option, page, print_page
+from wiretale.cli.options import (
+    STDOUT,
+    add_json,
+    add_overwrite,
+    check_outputs,
+    folder,
+    note,
+    option,
+    page,
+    print_page,
+    report_paths,
+)
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
@@ -75,35 +86,12 @@ def write_files(comparison: Comparison, arguments: argparse.Namespace) -> None:
         from wiretale.reports.export.compare import write_tables
 
         written.append(write_tables(comparison, arguments.output))
-    for path in pages(arguments):
+    for path in report_paths(arguments):
         from wiretale.reports.html.compare import write_report
 
         written.append(write_report(comparison, path))
     for path in written if not arguments.quiet else []:
         note(f"wrote {path}")
-
-
-def pages(arguments: argparse.Namespace) -> list[Path]:
-    """Returns the files of the page."""
-    alone = [arguments.report] if arguments.report not in (None, STDOUT) else []
-    return alone + ([arguments.output / "report.html"] if arguments.output else [])
-
-
-def check_outputs(arguments: argparse.Namespace) -> None:
-    """Rejects outputs that would destroy an input or cannot be written, before the captures are read."""
-    if not pages(arguments):
-        return
-    from wiretale.analyzer.capture_paths import expand_paths
-    from wiretale.reports.export import destination
-    from wiretale.reports.export.compare import TABLES
-
-    logs = [log for log in (arguments.sender_log, arguments.receiver_log) if log]
-    inputs = [*(path for given in arguments.captures for path in expand_paths([given])), *logs]
-    if arguments.output:
-        names = [*(f"{name}.parquet" for name in TABLES), "report.html"]
-        destination.check_folder(arguments.output, names, inputs, arguments.overwrite)
-    if arguments.report not in (None, STDOUT):
-        destination.check_outputs([arguments.report], inputs, arguments.overwrite, page=True)
 
 
 def compare(arguments: argparse.Namespace) -> int:
@@ -112,8 +100,14 @@ def compare(arguments: argparse.Namespace) -> int:
 
     if arguments.json and arguments.report == STDOUT:
         raise UsageError("--json and --report - write to stdout: use only one")
-    check_outputs(arguments)
     logs = {"sender_log": arguments.sender_log, "receiver_log": arguments.receiver_log}
+    if report_paths(arguments):
+        from wiretale.analyzer.capture_paths import expand_paths
+        from wiretale.reports.export.compare import TABLES
+
+        inputs = [path for given in arguments.captures for path in expand_paths([given])]
+        inputs += [log for log in logs.values() if log]
+        check_outputs(arguments, inputs, [f"{name}.parquet" for name in TABLES])
     with compare_captures(*arguments.captures, **logs, same_clock=arguments.same_clock) as comparison:
         try:
             write_stdout(comparison, arguments)

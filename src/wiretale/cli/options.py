@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 COUNT_MAX = 2**31 - 1
 PORTS = range(1, 65536)
 STDOUT = Path("-")
+REPORT = "report.html"  # in -o DIR
 FILE_HELP = "a pcap or pcapng file (also gzip, zstd or lz4), a directory of captures, or - for standard input"
 LINK_HELP = "rate of the link in bit/s (100M, 1G), which goodput is compared with"
 BLOCK_BYTES = (32, 2**30)  # as in analyzer/trace.py, which must not be imported for --help
@@ -88,6 +89,22 @@ def note(text: str) -> None:
     from wiretale.analyzer.printable import printable
 
     print(f"wiretale: {printable(text)}", file=sys.stderr)
+
+
+def report_paths(arguments: argparse.Namespace) -> list[Path]:
+    """Returns the files of a report: in -o DIR, and the one of --report unless it is standard output."""
+    paths = [arguments.output / REPORT] if arguments.output else []
+    return paths + ([arguments.report] if arguments.report not in (None, STDOUT) else [])
+
+
+def check_outputs(arguments: argparse.Namespace, inputs: list[str], files: list[str]) -> None:
+    """Rejects outputs that would destroy an input or cannot be written; `files` are the other files in -o DIR."""
+    from wiretale.reports.export import destination
+
+    if arguments.report not in (None, STDOUT):
+        destination.check_outputs([arguments.report], inputs, arguments.overwrite, page=True)
+    if arguments.output:
+        destination.check_folder(arguments.output, [*files, REPORT], inputs, arguments.overwrite)
 
 
 def print_page(text: str) -> None:
