@@ -79,7 +79,7 @@ class Store:
         try:
             self.raw.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise OutputError(f"{self.folder}: cannot create the output folder: {error.strerror}") from None
+            raise OutputError(f"{self.folder}: cannot create the output directory: {error.strerror}") from None
         if not path.exists():
             write_json(path, {"schema": PLAN_SCHEMA, "wiretale": __version__, "digest": plan.digest(), "plan": now})
             return
