@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from wiretale.analyzer.verify.comparison import KINDS, Around, Comparison, compa
 from wiretale.analyzer.verify.frame_events import FrameEvents, around
 from wiretale.analyzer.verify.reasons import FIRST_BEFORE, RULES, UNEXPLAINED
 from wiretale.analyzer.verify.tshark import FIELDS, Dissector, Flagged, read_line
+from wiretale.cli.analyze import exit_code
 from wiretale.cli.doctor import version_numbers
 from wiretale.cli.verify import LISTED, compare_file, show
 from wiretale.reports.terminal.verify import print_comparison
@@ -392,6 +395,40 @@ CRAFTED = {
 AGREES_SINCE = {"window/probe_byte_accepted": (4, 2)}
 
 
+Compared = Callable[[int | None], tuple[str, Comparison, str]]
+
+
+@cache
+def wireshark() -> str:
+    return Dissector().version()
+
+
+class Recorded(Dissector):
+    """tshark, which reads each file once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: dict[str, tuple[list[tuple[int, Flagged]], str | None]] = {}
+
+    def frames(self, path: str) -> Iterator[tuple[int, Flagged]]:
+        if path not in self.done:
+            self.done[path] = (list(super().frames(path)), self.problem)
+        rows, self.problem = self.done[path]
+        return iter(rows)
+
+
+@pytest.fixture(scope="session")
+def tshark() -> Recorded:
+    return Recorded()
+
+
+@pytest.fixture
+def compared(sample: Path, tshark: Recorded) -> Compared:
+    """Path, comparison and Wireshark's version of a sample; so many differences are listed for each reason."""
+    path = str(sample)
+    return lambda most: (path, compare_file(traces.analyze(path), path, tshark, most), wireshark())
+
+
 @needs_tshark
 @pytest.mark.parametrize("name", CRAFTED)
 def test_differences_of_crafted_conversations_are_explained(tmp_path: Path, name: str) -> None:
@@ -408,12 +445,14 @@ def test_differences_of_crafted_conversations_are_explained(tmp_path: Path, name
 
 
 @needs_tshark
-def test_every_sample_is_compared(wiretale_run: Any, sample: Path) -> None:
-    done = wiretale_run("verify", sample, "--json")
-    assert done.returncode == (3 if sample.name == "damaged.pcap" else 0), done.stderr
-    found = json.loads(done.stdout)
-    assert found["schema"] == "wiretale.verify/1" and found["file"] == str(sample)
-    assert found["wireshark"] == Dissector().version()
+@pytest.mark.xdist_group("tshark")
+def test_every_sample_is_compared(compared: Compared, capsys: pytest.CaptureFixture[str]) -> None:
+    path, comparison, version = compared(None)
+    assert exit_code(traces.analyze(path)) == (3 if path.endswith("damaged.pcap") else 0)
+    show(path, comparison, version, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert found["schema"] == "wiretale.verify/1" and found["file"] == path
+    assert found["wireshark"] == version
     assert list(found["kinds"]) == list(KINDS)
     assert all(set(kind) == {"both", "wiretale_only", "wireshark_only"} for kind in found["kinds"].values())
     for difference in found["differences"]:
@@ -422,7 +461,7 @@ def test_every_sample_is_compared(wiretale_run: Any, sample: Path) -> None:
     assert sum(reason["count"] for reason in found["reasons"]) == len(found["differences"])
     assert all(reason["rule"] for reason in found["reasons"]), "a difference that no rule explains"
     duplicates, arguments = found["kinds"]["duplicate_ack"], ["-T", "fields", "-e", "frame.number"]
-    command = ["tshark", "-n", "-r", str(sample), "-Y", "tcp.analysis.duplicate_ack", *arguments]
+    command = ["tshark", "-n", "-r", path, "-Y", "tcp.analysis.duplicate_ack", *arguments]
     frames = subprocess.run(command, capture_output=True, check=False).stdout.split()
     assert duplicates["both"] + duplicates["wireshark_only"] == len(frames)
 
@@ -438,16 +477,17 @@ def test_differences_are_listed_up_to_the_given_number(wiretale_run: Any, sample
 
 
 @needs_tshark
+@pytest.mark.xdist_group("tshark")
 def test_the_comparison_fits_the_terminal(
-    sample: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    compared: Compared, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    dissector = Dissector()
-    found = compare_file(traces.analyze(sample), str(sample), dissector, LISTED)
+    path, comparison, version = compared(LISTED)
+    name = Path(path).name
     for width in (40, 80, 200):
         monkeypatch.setenv("COLUMNS", str(width))
-        show(sample.name, found, dissector.version(), as_json=False)
+        show(name, comparison, version, as_json=False)
         text = capsys.readouterr().out
-        assert sample.name in text and "Wireshark" in text
+        assert name in text and "Wireshark" in text
         assert all(len(line) <= width for line in text.splitlines())
 
 
