@@ -19,8 +19,8 @@
 #define MIN_CLOCK_STEP_NS NS_PER_MS
 #define ROUND_MS          100
 #define CLIENT_NS         NS_PER_S /* between lines to status clients, unless --interval is given */
-#define READER_HUNG_NS                                                                             \
-    (5 * NS_PER_S) /* without a sign of life of a reading thread; then the watchdog is not fed */
+/* If a reading thread completes no round in this time, the watchdog is not fed. */
+#define READER_HUNG_NS (5 * NS_PER_S)
 
 /* timeout(1), sudo and terminals often send a stop as two signals, to the process and to its group.
  * A second signal counts as impatience only after this time. */

@@ -151,8 +151,8 @@ static void lock_output(struct program *program) {
  * process need the privileges that privilege_drop() takes away. */
 static void confine(struct program *program) {
     const struct settings *settings = &program->settings;
-    setpriority(PRIO_PROCESS, 0,
-                READER_NICE); /* if permitted; the other threads undo it for themselves */
+    /* If permitted; the other threads undo it for themselves. */
+    setpriority(PRIO_PROCESS, 0, READER_NICE);
     if (program->identity.changes &&
         !status_socket_give(&program->control.status, program->identity.user,
                             program->identity.group))

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHUNK_BYTES                                                                                \
-    (512u << 10) /* holds any record, and fits the L2 cache from reading to writing */
+/* Holds any record, and fits the L2 cache from reading to writing. */
+#define CHUNK_BYTES (512u << 10)
 #define DEVICES_MAX 32
 
 struct chunk {

@@ -31,8 +31,8 @@ struct pcapng_statistics {
     uint64_t delivered; /* written to the file */
 };
 
-#define PCAPNG_APPLICATION                                                                         \
-    "wiretale-capture" /* begins shb_userappl: only files with it are recovered */
+/* Begins shb_userappl: only files with it are recovered. */
+#define PCAPNG_APPLICATION "wiretale-capture"
 
 void pcapng_free(struct pcapng_buffer *buffer);
 /* Append one block each: section header, interface description and interface statistics. */

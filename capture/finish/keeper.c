@@ -59,8 +59,7 @@ static _Noreturn void keep(int fd, const struct replacement *replacement,
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE};
     prctl(PR_SET_NAME, "wiretale-file");
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-        signal(ignored[i],
-               SIG_IGN); /* a signal to the group is for the capture, whose end it waits for */
+        signal(ignored[i], SIG_IGN); /* to the group: the process ends with the capture */
     const struct identity owner = owner_of(directory);
     const int kept[] = {fd, directory->fd};
     close_other_descriptors(kept, 2);

@@ -20,9 +20,8 @@
 #include "common/log.h"
 
 #define PIPE_WAIT_MS 100
-#define END_PATIENCE_NS                                                                            \
-    (10 * NS_PER_S) /* for the reader of a pipe that does not read at the end                      \
-                     */
+/* At the end, the longest wait for a pipe whose reader does not read. */
+#define END_PATIENCE_NS (10 * NS_PER_S)
 
 static struct interface_counts *counts_under(const struct output *output, uint32_t description) {
     return &output->capture->descriptions.items[description]->counts;
@@ -184,9 +183,7 @@ void output_store_statistics(struct output *output) {
             continue;
         if (output->bytes + buffer.fill > end)
             break;
-        make_statistics(
-            output,
-            &buffer); /* they now count the packets that were dropped; the size is the same */
+        make_statistics(output, &buffer); /* count the packets that were just dropped */
         done = output_store(output, buffer.data, buffer.fill);
         end = done < buffer.fill ? output->bytes : end;
     }

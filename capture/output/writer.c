@@ -23,9 +23,9 @@
 #include "output/file.h"
 
 #define CHECK_NS (500 * NS_PER_MS)
-#define GRACE_NS                                                                                   \
-    (500 * NS_PER_MS) /* Packets from before the boundary may still come. If none follows it, the  \
-                         file ends after this time. */
+/* Packets from before the boundary may still come. If none follows it, the file ends after this
+ * time. */
+#define GRACE_NS (500 * NS_PER_MS)
 
 /* Limits of the open file that remain. */
 struct room {
