@@ -295,8 +295,3 @@ void settings_read(struct settings *settings, int argc, char **argv) {
         fail(EXIT_USAGE, "expected -w DIR (or a file, or -)");
     check_files(settings);
 }
-
-void settings_free(struct settings *settings) {
-    free(settings->filter);
-    settings->filter = NULL;
-}

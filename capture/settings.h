@@ -51,7 +51,6 @@ struct settings {
 /* Reads the command line. Fails with EXIT_USAGE and one line; ends the program for --help and
  * --version. */
 void settings_read(struct settings *settings, int argc, char **argv);
-void settings_free(struct settings *settings);
 /* For an output that is one stream: fails with one line where an option needs files. */
 void settings_refuse_files(const struct settings *settings);
 

@@ -43,6 +43,106 @@ static bool next_name(const char **names, char name[NAME_MAX_LENGTH + 1]) {
     return true;
 }
 
+/* A reader that closes a pipe early, as head(1) does, is no error. */
+static int finish_output(void) {
+    errno = 0;
+    if ((!fflush(stdout) && !ferror(stdout)) || errno == EPIPE)
+        return EXIT_DONE;
+    log_warning("cannot write to standard output: %s", strerror(errno ? errno : EIO));
+    return EXIT_IO;
+}
+
+/* A character of UTF-8 is one column; bytes that continue one are not counted. */
+static size_t columns_of(const char *word, size_t length) {
+    size_t columns = 0;
+    for (size_t i = 0; i < length; i++)
+        columns += ((unsigned char)word[i] & 0xc0) != 0x80;
+    return columns;
+}
+
+/* Prints words into the right column and breaks lines before HELP_WIDTH. */
+static void print_filled(const char *text) {
+    size_t column = HELP_INDENT;
+    while (*text) {
+        size_t blanks = strspn(text, " "), length = strcspn(text + blanks, " ");
+        size_t columns = columns_of(text + blanks, length);
+        if (column + blanks + columns > HELP_WIDTH && column > HELP_INDENT) {
+            printf("\n%*s", HELP_INDENT, "");
+            column = HELP_INDENT;
+            text += blanks;
+            blanks = 0;
+        }
+        printf("%.*s", (int)(blanks + length), text);
+        column += blanks + columns;
+        text += blanks + length;
+    }
+    putchar('\n');
+}
+
+/* "  -f, --filter BPF"; aliases are not shown. Returns the length. */
+static int format_names(char *text, size_t size, const struct option_row *row) {
+    const char *names = row->kind == OPTION_NOTE ? NULL : row->name;
+    char letter[] = {'-', row->letter, '\0'}, name[NAME_MAX_LENGTH + 1] = "";
+    bool has_name = next_name(&names, name), has_letter = row->letter;
+    return snprintf(text, size, "  %s%s%s%s%s%s", has_letter ? letter : "",
+                    has_letter && has_name ? ", " : "", has_name ? "--" : "", name,
+                    row->argument && (has_letter || has_name) ? " " : "",
+                    row->argument ? row->argument : "");
+}
+
+static void print_rows(const struct command_line *command) {
+    for (size_t i = 0; i < command->count; i++) {
+        const struct option_row *row = &command->rows[i];
+        char left[96];
+        if (row->kind == OPTION_HEADING)
+            printf("\n%s:\n", row->help);
+        if (row->kind == OPTION_HEADING || row->kind == OPTION_HINT || !row->help)
+            continue;
+        int length = format_names(left, sizeof left, row);
+        if (length + 2 <= HELP_INDENT)
+            printf("%-*s", HELP_INDENT, left);
+        else
+            printf("%s\n%*s", left, HELP_INDENT, "");
+        print_filled(row->help);
+    }
+}
+
+/* Prints a text in which "@" stands for the name of the program. */
+static void print_named(const char *text) {
+    for (; *text; text++)
+        if (*text == '@')
+            fputs(program_base_name(), stdout);
+        else
+            putchar(*text);
+}
+
+static void print_section(const char *heading, const char *text) {
+    if (!text)
+        return;
+    printf("\n%s:\n", heading);
+    print_named(text);
+}
+
+static _Noreturn void print_help(const struct command_line *command) {
+    print_named(command->description);
+    fputs("\nusage: ", stdout);
+    print_named(command->usage);
+    print_section("arguments", command->arguments);
+    print_rows(command);
+    if (command->sections) {
+        putchar('\n');
+        print_named(command->sections);
+    }
+    print_section("examples", command->examples);
+    print_section("exit codes", command->exit_codes);
+    exit(finish_output());
+}
+
+static _Noreturn void print_version(void) {
+    puts(WIRETALE_PROGRAM " " WIRETALE_VERSION);
+    exit(finish_output());
+}
+
 /* Levenshtein distance; 1 for a prefix, which people take from programs that complete names. */
 static unsigned distance(const char *given, size_t length, const char *name) {
     unsigned row[NAME_MAX_LENGTH + 1], columns = (unsigned)strlen(name);
@@ -186,8 +286,8 @@ static void take(const struct reader *reader, const struct option_row *row, cons
         if (!row->take(reader->into, value, &expected))
             fail(EXIT_USAGE, "%s '%s': expected %s", option, value, expected);
         break;
-    case OPTION_HELP: options_print_help(reader->command);
-    case OPTION_VERSION: options_print_version();
+    case OPTION_HELP: print_help(reader->command);
+    case OPTION_VERSION: print_version();
     default: take_number(row, at, value, option);
     }
 }
@@ -248,104 +348,4 @@ size_t options_read(const struct command_line *command, void *into, int argc, ch
         }
     }
     return count;
-}
-
-/* A character of UTF-8 is one column; bytes that continue one are not counted. */
-static size_t columns_of(const char *word, size_t length) {
-    size_t columns = 0;
-    for (size_t i = 0; i < length; i++)
-        columns += ((unsigned char)word[i] & 0xc0) != 0x80;
-    return columns;
-}
-
-/* Prints words into the right column and breaks lines before HELP_WIDTH. */
-static void print_filled(const char *text) {
-    size_t column = HELP_INDENT;
-    while (*text) {
-        size_t blanks = strspn(text, " "), length = strcspn(text + blanks, " ");
-        size_t columns = columns_of(text + blanks, length);
-        if (column + blanks + columns > HELP_WIDTH && column > HELP_INDENT) {
-            printf("\n%*s", HELP_INDENT, "");
-            column = HELP_INDENT;
-            text += blanks;
-            blanks = 0;
-        }
-        printf("%.*s", (int)(blanks + length), text);
-        column += blanks + columns;
-        text += blanks + length;
-    }
-    putchar('\n');
-}
-
-/* "  -f, --filter BPF"; aliases are not shown. Returns the length. */
-static int format_names(char *text, size_t size, const struct option_row *row) {
-    const char *names = row->kind == OPTION_NOTE ? NULL : row->name;
-    char letter[] = {'-', row->letter, '\0'}, name[NAME_MAX_LENGTH + 1] = "";
-    bool has_name = next_name(&names, name), has_letter = row->letter;
-    return snprintf(text, size, "  %s%s%s%s%s%s", has_letter ? letter : "",
-                    has_letter && has_name ? ", " : "", has_name ? "--" : "", name,
-                    row->argument && (has_letter || has_name) ? " " : "",
-                    row->argument ? row->argument : "");
-}
-
-static void print_rows(const struct command_line *command) {
-    for (size_t i = 0; i < command->count; i++) {
-        const struct option_row *row = &command->rows[i];
-        char left[96];
-        if (row->kind == OPTION_HEADING)
-            printf("\n%s:\n", row->help);
-        if (row->kind == OPTION_HEADING || row->kind == OPTION_HINT || !row->help)
-            continue;
-        int length = format_names(left, sizeof left, row);
-        if (length + 2 <= HELP_INDENT)
-            printf("%-*s", HELP_INDENT, left);
-        else
-            printf("%s\n%*s", left, HELP_INDENT, "");
-        print_filled(row->help);
-    }
-}
-
-/* Prints a text in which "@" stands for the name of the program. */
-static void print_named(const char *text) {
-    for (; *text; text++)
-        if (*text == '@')
-            fputs(program_base_name(), stdout);
-        else
-            putchar(*text);
-}
-
-static void print_section(const char *heading, const char *text) {
-    if (!text)
-        return;
-    printf("\n%s:\n", heading);
-    print_named(text);
-}
-
-void options_print_help(const struct command_line *command) {
-    print_named(command->description);
-    fputs("\nusage: ", stdout);
-    print_named(command->usage);
-    print_section("arguments", command->arguments);
-    print_rows(command);
-    if (command->sections) {
-        putchar('\n');
-        print_named(command->sections);
-    }
-    print_section("examples", command->examples);
-    print_section("exit codes", command->exit_codes);
-    exit(finish_output());
-}
-
-void options_print_version(void) {
-    puts(WIRETALE_PROGRAM " " WIRETALE_VERSION);
-    exit(finish_output());
-}
-
-/* A reader that closes a pipe early, as head(1) does, is no error. */
-int finish_output(void) {
-    errno = 0;
-    if ((!fflush(stdout) && !ferror(stdout)) || errno == EPIPE)
-        return EXIT_DONE;
-    log_warning("cannot write to standard output: %s", strerror(errno ? errno : EIO));
-    return EXIT_IO;
 }

@@ -108,12 +108,4 @@ struct command_line {
 size_t options_read(const struct command_line *command, void *into, int argc, char **argv,
                     const char **operands, size_t max_operands);
 
-/* Print to standard output and exit. */
-_Noreturn void options_print_help(const struct command_line *command);
-_Noreturn void options_print_version(void);
-
-/* Flushes standard output. Returns EXIT_IO, after a message, if not all of it could be written; a
- * reader that went away is no error. */
-int finish_output(void);
-
 #endif

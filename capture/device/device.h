@@ -83,7 +83,6 @@ enum open_result device_open(struct device *device);
 void device_close(struct device *device);
 /* Reads the counters of the kernel. */
 void device_count(struct device *device);
-bool device_exists(const struct device *device);
 bool device_is_any(const struct device *device); /* all interfaces at once */
 
 /* Stores `what` and libpcap's message as the reason. Returns OPEN_WRONG. */
@@ -101,11 +100,6 @@ const char *device_direction_filter(const struct device *device);
 /* Starts the reading thread, which ends after capture->stopping is set. */
 bool device_start(struct device *device);
 void device_wake(struct device *device);
-void device_take(unsigned char *device, const struct pcap_pkthdr *header,
-                 const unsigned char *data); /* a pcap_handler */
-/* Queues the chunk that is being filled, if it has packets, and the time up to which the device has
- * been read. Returns whether a chunk was queued. */
-bool device_hand_over(struct device *device, int64_t complete_ns);
 
 /* Fills in name, hardware, speed, address and offloads of an interface. */
 void device_describe(const char *name, struct description *description);

@@ -38,7 +38,7 @@ bool device_is_any(const struct device *device) {
 }
 
 /* `any` always exists. */
-bool device_exists(const struct device *device) {
+static bool device_exists(const struct device *device) {
     return device_is_any(device) || if_nametoindex(device->name);
 }
 

@@ -40,7 +40,9 @@ static void begin_chunk(struct device *device) {
     device->end = device->chunk->data + CHUNK_BYTES;
 }
 
-bool device_hand_over(struct device *device, int64_t complete_ns) {
+/* Queues the chunk that is being filled, if it has packets, and the time up to which the device has
+ * been read. Returns whether a chunk was queued. */
+static bool hand_over(struct device *device, int64_t complete_ns) {
     struct chunk *chunk = device->chunk;
     if (chunk && chunk->packets) {
         chunk->fill = (size_t)(device->cursor - chunk->data);
@@ -68,7 +70,7 @@ static void publish(struct device *device) {
 static __attribute__((noinline)) bool next_chunk(struct device *device) {
     publish(device);
     if (device->chunk)
-        device_hand_over(device, 0);
+        hand_over(device, 0);
     begin_chunk(device);
     return device->chunk;
 }
@@ -104,8 +106,8 @@ static bool within_limit(struct device *device) {
 }
 
 /* Hot path: writes one packet as a record into the chunk. */
-void device_take(unsigned char *argument, const struct pcap_pkthdr *header,
-                 const unsigned char *data) {
+static void take_packet(unsigned char *argument, const struct pcap_pkthdr *header,
+                        const unsigned char *data) {
     struct device *device = (struct device *)argument;
     const struct settings *settings = device->capture->settings;
     if (settings->stop_packets && !within_limit(device))
@@ -161,7 +163,7 @@ static void read_to_end(struct device *device) {
         struct pollfd ready = {.fd = device->fd, .events = POLLIN};
         poll(&ready, 1, 10);
         is_late = monotonic_ns() >= until;
-        if (pcap_dispatch(device->handle, -1, device_take, (u_char *)device) < 0 || has_all(device))
+        if (pcap_dispatch(device->handle, -1, take_packet, (u_char *)device) < 0 || has_all(device))
             break;
         atomic_store(&device->alive_ns, monotonic_ns());
     }
@@ -191,7 +193,7 @@ static void end_round(struct device *device, int64_t complete_ns) {
         chunk && chunk->packets &&
         (device->capture->settings->immediate || now - device->chunk_since_ns >= HAND_OVER_NS);
     if (due && chunk_queue_is_idle(&device->capture->queue))
-        device_hand_over(device, complete_ns);
+        hand_over(device, complete_ns);
     else if (!chunk || !chunk->packets)
         chunk_queue_push(&device->capture->queue, device->number, NULL, complete_ns);
     atomic_store(&device->alive_ns, now);
@@ -206,10 +208,10 @@ static bool is_lost(const struct device *device) {
 /* Reads the rest of the old socket before it is closed, and keeps the device waiting. */
 static void lose(struct device *device) {
     log_warning("%s disappeared; waiting for it", device->name);
-    while (pcap_dispatch(device->handle, -1, device_take, (u_char *)device) > 0)
+    while (pcap_dispatch(device->handle, -1, take_packet, (u_char *)device) > 0)
         continue;
     publish(device);
-    device_hand_over(device, 0); /* the next packets may have another description */
+    hand_over(device, 0); /* the next packets may have another description */
     device_close(device);
     atomic_store(&device->state, DEVICE_WAITING);
 }
@@ -218,7 +220,7 @@ static void lose(struct device *device) {
  * to which the device is complete can be stated. */
 static void read_round(struct device *device) {
     int64_t begun = realtime_ns();
-    int count = pcap_dispatch(device->handle, ROUND_PACKETS, device_take, (u_char *)device);
+    int count = pcap_dispatch(device->handle, ROUND_PACKETS, take_packet, (u_char *)device);
     if (count == PCAP_ERROR && is_lost(device)) {
         lose(device);
         end_round(device, begun);
@@ -261,7 +263,7 @@ static void *read_device(void *argument) {
             wait_round(device);
     if (device->handle)
         read_to_end(device);
-    device_hand_over(device, 0);
+    hand_over(device, 0);
     device_close(device);
     atomic_store(&device->state, DEVICE_ENDED);
     chunk_queue_end(&capture->queue, device->number);

@@ -37,7 +37,6 @@ struct runner_begin {
 
 /* The main loop of the process. Before the identity arrives it has all privileges, but it reads
  * nothing else and starts nothing. */
-_Noreturn void runner_run(int fd, char *text);
 
 #define MAX_RUNNING 4
 #define MAX_WORDS   64
@@ -205,7 +204,7 @@ static void remove_status(const struct runner_begin *begin, bool killed) {
         unlink(begin->status);
 }
 
-_Noreturn void runner_run(int fd, char *text) {
+static _Noreturn void run_commands(int fd, char *text) {
     static struct runner runner;
     struct runner_begin begin;
     prctl(PR_SET_NAME, "wiretale-close");
@@ -241,7 +240,7 @@ void command_start(struct command *command, const char *text) {
     if (command->pid < 0)
         fail(EXIT_IO, "cannot fork for --on-close: %s", strerror(errno));
     if (!command->pid)
-        runner_run(ends[1], copy);
+        run_commands(ends[1], copy);
     free(copy);
     close(ends[1]);
     command->fd = ends[0];
