@@ -191,33 +191,40 @@ static void print_direction(const struct link_worker *worker, uint64_t overruns,
     ADD("unfinished_checksums", worker->from->unfinished);
     ADD("truth_lost", worker->pen.lost);
     ADD("overruns", overruns);
-    if (!json)
+    if (json) {
+        json_open(json, NULL, '{');
+        json_text(json, "from", worker->from->name);
+        json_text(json, "to", worker->to->name);
+    } else {
         printf("%s to %s\n", worker->from->name, worker->to->name);
+    }
     for (size_t i = 0; i < count; i++)
         if (json)
             json_count(json, figures[i].name, (int64_t)figures[i].value);
         else
             printf("  %-12s %" PRIu64 "\n", figures[i].name, figures[i].value);
+    if (json)
+        json_close(json, '}');
 }
 
-static void print_json(const struct link_worker workers[2], const uint64_t overruns[2],
-                       bool real_time) {
+static void print_summary(const struct link_worker workers[2], const struct link_port ports[2],
+                          bool real_time, bool as_json) {
     struct json json = {.out = stdout};
-    json_open(&json, NULL, '{');
-    json_text(&json, "schema", "wiretale.link/1");
-    json_text(&json, "wiretale", WIRETALE_VERSION);
-    json_bool(&json, "real_time", real_time);
-    json_open(&json, "directions", '[');
-    for (unsigned i = 0; i < 2; i++) {
+    if (as_json) {
         json_open(&json, NULL, '{');
-        json_text(&json, "from", workers[i].from->name);
-        json_text(&json, "to", workers[i].to->name);
-        print_direction(&workers[i], overruns[i], &json);
-        json_close(&json, '}');
+        json_text(&json, "schema", "wiretale.link/1");
+        json_text(&json, "wiretale", WIRETALE_VERSION);
+        json_bool(&json, "real_time", real_time);
+        json_open(&json, "directions", '[');
     }
-    json_close(&json, ']');
-    json_close(&json, '}');
-    putchar('\n');
+    for (unsigned i = 0; i < 2; i++)
+        print_direction(&workers[i], link_port_overruns(&ports[i]), as_json ? &json : NULL);
+    if (as_json) {
+        json_close(&json, ']');
+        json_close(&json, '}');
+        putchar('\n');
+    }
+    fflush(stdout);
 }
 
 static void build_worker(struct link_worker *worker, const struct link_options *options,
@@ -281,16 +288,9 @@ static int run(const struct link_options *options) {
     fprintf(stderr, "linking %s and %s\n", ports[0].name, ports[1].name);
     wait_for_end(&signals);
     atomic_store(&ending, true);
-    uint64_t overruns[2];
     for (unsigned i = 0; i < 2; i++)
         pthread_join(workers[i].thread, NULL);
-    for (unsigned i = 0; i < 2; i++)
-        overruns[i] = link_port_overruns(&ports[i]);
-    if (options->json)
-        print_json(workers, overruns, real_time);
-    for (unsigned i = 0; i < 2 && !options->json; i++)
-        print_direction(&workers[i], overruns[i], NULL);
-    fflush(stdout);
+    print_summary(workers, ports, real_time, options->json);
     int failure = ferror(stdout) && errno != EPIPE ? errno : 0;
     if (options->truth_path && !truth_log_close(&log))
         fail(EXIT_IO, "%s: not all of it could be written: %s", options->truth_path,
@@ -302,6 +302,7 @@ static int run(const struct link_options *options) {
 
 int main(int argc, char **argv) {
     static struct link_options options;
+    reserve_stdio();
     log_set_program(argv[0], "");
     parse_options(&options, argc, argv);
     int code = options.print_path ? truth_print(options.print_path) : run(&options);

@@ -32,10 +32,9 @@ bool local_plan_take_ports(struct local_plan *local, const char *text) {
 }
 
 int endpoint_find_all(union endpoint *found, int max, const char *host, uint16_t port, int family,
-                      bool passive, char error[ERROR_SIZE]) {
-    struct addrinfo *list, hints = {.ai_family = family,
-                                    .ai_socktype = SOCK_STREAM,
-                                    .ai_flags = passive ? AI_PASSIVE : 0};
+                      int flags, char error[ERROR_SIZE]) {
+    struct addrinfo *list,
+        hints = {.ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
     char service[8];
     int count = 0;
     snprintf(service, sizeof service, "%u", port);
@@ -55,7 +54,8 @@ int endpoint_find_all(union endpoint *found, int max, const char *host, uint16_t
 
 int endpoint_find(union endpoint *found, const char *host, uint16_t port, int family, bool passive,
                   char error[ERROR_SIZE]) {
-    return endpoint_find_all(found, 1, host, port, family, passive, error) < 0 ? -1 : 0;
+    int flags = passive ? AI_PASSIVE : 0;
+    return endpoint_find_all(found, 1, host, port, family, flags, error) < 0 ? -1 : 0;
 }
 
 socklen_t endpoint_size(const union endpoint *endpoint) {

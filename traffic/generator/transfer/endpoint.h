@@ -30,11 +30,12 @@ struct local_plan {
 bool local_plan_take_ports(struct local_plan *local, const char *text);
 #define PORT_RANGE_EXPECTED "two ports from 1 to 65535, the lower one first, as in 40000-40100"
 
-/* Resolves `host` (NULL: this host's addresses if `passive`) and stores at most `max` addresses, in
- * the order of preference. Returns their number, at least 1, or -1. */
+/* Resolves `host` with the flags of getaddrinfo(3) and stores at most `max` addresses, in the order
+ * of preference. Returns their number, at least 1, or -1. */
 int endpoint_find_all(union endpoint *found, int max, const char *host, uint16_t port, int family,
-                      bool passive, char error[ERROR_SIZE]);
-/* Stores the preferred address. Returns 0 or -1. */
+                      int flags, char error[ERROR_SIZE]);
+/* Stores the preferred address; if `passive`, a `host` of NULL is any address of this host. Returns
+ * 0 or -1. */
 int endpoint_find(union endpoint *found, const char *host, uint16_t port, int family, bool passive,
                   char error[ERROR_SIZE]);
 socklen_t endpoint_size(const union endpoint *endpoint);

@@ -2,6 +2,7 @@
 /* ttcp -t: sends a pattern or standard input. The socket is blocking with a short timeout, so that
  * a signal is noticed within WAIT_PIECE_NS. */
 #include <errno.h>
+#include <netdb.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -122,7 +123,7 @@ static int connect_to(const struct ttcp_options *options, union endpoint *peer) 
     char error[ERROR_SIZE];
     int fd = -1,
         count = endpoint_find_all(found, MAX_ADDRESSES, options->host, (uint16_t)options->port,
-                                  (int)options->family, false, error);
+                                  (int)options->family, AI_ADDRCONFIG, error);
     if (count < 0) {
         ttcp_log(options, "%s", error);
         return -1;

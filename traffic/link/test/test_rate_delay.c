@@ -73,7 +73,7 @@ static void check_jitter_keeps_order(void) {
     trial_free(trial);
 }
 
-static void check_jitter_reorders_when_told(void) {
+static void check_jitter_reorders_if_set(void) {
     struct trial *trial =
         trial_new("delay=20ms jitter=10ms distribution=normal jitter-reorders=yes", 5);
     for (int64_t i = 0; i < 5000; i++)
@@ -119,7 +119,7 @@ int main(void) {
     check_queue_in_bytes();
     check_study();
     check_jitter_keeps_order();
-    check_jitter_reorders_when_told();
+    check_jitter_reorders_if_set();
     check_exponential_jitter();
     check_stall();
     return 0;
