@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lower bound for readers that use libpcap: calls pcap_next_ex() for each packet and counts. */
+/* Lower bound for readers that use libpcap: calls pcap_next_ex() for each packet and counts. If the
+ * file is damaged, it exits with status 1. */
 #include <err.h>
 #include <pcap/pcap.h>
 #include <stdio.h>

@@ -31,6 +31,7 @@ struct plan {
     const char *path;
 };
 
+/* State of a flow. Each stage but OPEN sends one packet; FIN_SEEN is the stage of the last ACK. */
 enum stage { NEW, SYN_SEEN, SYN_ACK_SEEN, OPEN, CLOSING, FIN_SEEN, CLOSED };
 
 struct flow {
@@ -65,6 +66,7 @@ static uint32_t draw(struct writer *w, uint32_t below) {
     return (uint32_t)((w->random * 0x2545F4914F6CDD1DULL) >> 32) % below;
 }
 
+/* put16() and put32() write in network byte order. */
 static void put16(uint8_t *p, uint32_t v) {
     p[0] = (uint8_t)(v >> 8);
     p[1] = (uint8_t)v;
@@ -75,6 +77,7 @@ static void put32(uint8_t *p, uint32_t v) {
     put16(p + 2, v & 0xFFFF);
 }
 
+/* Adds 16-bit words to a sum for fold(). `length` must be even. */
 static uint32_t sum16(const uint8_t *p, size_t length, uint32_t sum) {
     for (size_t i = 0; i < length; i += 2)
         sum += (uint32_t)(p[i] << 8 | p[i + 1]);
@@ -267,6 +270,8 @@ static void write_packets(struct writer *w) {
     }
 }
 
+/* Writes the file header (little-endian pcap with microseconds) and all packets. The random numbers
+ * start from a constant, so that two runs write the same bytes. */
 static void write_capture(const struct plan *plan) {
     struct writer w = {.plan = plan, .random = 0x9E3779B97F4A7C15ULL};
     const uint32_t header[6] = {0xA1B2C3D4, 4 << 16 | 2, 0, 0, plan->snaplen, 1};
@@ -293,6 +298,7 @@ static uint64_t number_of(const char *text, uint64_t least, uint64_t most) {
     return value;
 }
 
+/* Parses the options. If one is unknown, getopt_long() has printed it, and the exit status is 2. */
 int main(int argc, char **argv) {
     static const struct option options[] = {
         {"packets", required_argument, NULL, 'p'},   {"flows", required_argument, NULL, 'f'},
