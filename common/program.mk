@@ -12,7 +12,7 @@ PROGRAM ?= $(TOP)build/bin/$(NAME)
 CC ?= cc
 WARNINGS ?= -Wall -Wextra
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' $(TOP)src/wiretale/version.py)
-# What the caller gives comes last: -fsanitize=address and the like.
+# Flags of the caller come last, such as -fsanitize=address.
 COMPILE = $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARNINGS) -pthread -I$(FOLDER) -I$(TOP) \
 	-DWIRETALE_PROGRAM='"$(NAME)"' -DWIRETALE_VERSION='"$(VERSION)"' $(CPPFLAGS) $(CFLAGS)
 SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -42,7 +42,7 @@ $(PROGRAM): $(OBJECTS) $(OPENING) $(ARCHIVE)
 	@mkdir -p $(@D)
 	@$(COMPILE) $^ -o $@ $(LDFLAGS) $(filter-out $(OPENED),$(LIBRARIES))
 
-# The functions that the objects take from each library, with the place of each in a table of 8-byte addresses.
+# Functions that the objects call in each library, and the offset of each in a table of 8-byte addresses.
 $(BUILD)/library_calls.h: $(OBJECTS) $(COMMON)
 	@nm -u $^ | awk '{ print $$NF }' | sort -u > $(BUILD)/undefined
 	@for library in $(OPENED:-l%=%); do file=$$($(CC) -print-file-name=lib$$library.so); \
@@ -56,11 +56,11 @@ $(BUILD)/library_calls.c: $(BUILD)/library_calls.h
 $(BUILD)/library_calls.o: $(BUILD)/library_calls.c $(TOP)common/program_libraries.h
 	@$(COMPILE) -I$(BUILD) -c $< -o $@
 
-# The program as the dynamic linker would load it: dpkg-shlibdeps reads the needed packages from it.
+# The program linked with its libraries as usual, from which dpkg-shlibdeps reads the packages that it needs.
 $(BUILD)/linked: $(OBJECTS) $(ARCHIVE)
 	@$(COMPILE) $^ -o $@ $(LDFLAGS) $(LIBRARIES)
 
-# Other flags make other objects; a header that is missing is told with the package that brings it.
+# If the flags change, all objects are compiled again. A missing header is reported with its package.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD)
 	@echo '$(COMPILE) $(LDFLAGS)' | cmp -s - $@ || { for needed in $(HEADERS); do \

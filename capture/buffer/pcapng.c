@@ -54,15 +54,15 @@ void pcapng_free(struct pcapng_buffer *buffer) {
 /* Returns room for `more` bytes at the end of the buffer, or NULL if memory is short. The buffer
  * doubles, so that building a block is linear in its size. */
 static uint8_t *extend(struct pcapng_buffer *buffer, size_t more) {
-    if (buffer->fill + more > buffer->room) {
-        size_t room = 2 * buffer->room + more + 1024;
-        uint8_t *data = realloc(buffer->data, room);
+    if (buffer->fill + more > buffer->capacity) {
+        size_t capacity = 2 * buffer->capacity + more + 1024;
+        uint8_t *data = realloc(buffer->data, capacity);
         if (!data) {
             buffer->failed = true;
             return NULL;
         }
         buffer->data = data;
-        buffer->room = room;
+        buffer->capacity = capacity;
     }
     buffer->fill += more;
     return buffer->data + buffer->fill - more;

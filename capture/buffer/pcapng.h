@@ -11,11 +11,12 @@
 
 struct description;
 
+/* Zeros are an empty buffer, which grows as blocks are added. */
 struct pcapng_buffer {
     uint8_t *data;
-    size_t fill, room;
-    size_t start; /* of the block that is being built */
-    bool failed;  /* memory was short: the content is incomplete */
+    size_t fill, capacity; /* bytes */
+    size_t start;          /* of the block that is being built */
+    bool failed;           /* memory was short: the content is incomplete */
 };
 
 /* Packets and drops of one interface in one file. Unknown numbers must not be written, since 0
@@ -34,12 +35,15 @@ struct pcapng_statistics {
 /* Begins shb_userappl: only files with it are recovered. */
 #define PCAPNG_APPLICATION "wiretale-capture"
 
+/* Frees the memory, after which the buffer is empty. */
 void pcapng_free(struct pcapng_buffer *buffer);
+
 /* Append one block each: section header, interface description and interface statistics. */
 void pcapng_section(struct pcapng_buffer *buffer);
 void pcapng_interface(struct pcapng_buffer *buffer, const struct description *description);
 void pcapng_statistics(struct pcapng_buffer *buffer, const struct pcapng_statistics *statistics,
                        const char *comment);
+
 /* Appends the header of a classic pcap file with nanoseconds. */
 void pcapng_classic_header(struct pcapng_buffer *buffer, uint32_t snaplen, uint32_t link_type);
 

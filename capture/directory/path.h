@@ -26,9 +26,13 @@ struct resolved_path {
  * user, and the caller must call path_check_owner() on what it opens. Exits with one line if a link
  * must not be followed. */
 void path_resolve(struct resolved_path *place, const char *path);
+
 /* Exits with one line if another user's link leads to what `owner` owns instead. */
 void path_check_owner(uid_t linker, uid_t owner, const char *path);
+
+/* Closes the descriptors. */
 void path_close(struct resolved_path *place);
+
 /* Returns whether both are the same file. */
 static inline bool is_same_file(const struct stat *one, const struct stat *other) {
     return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
@@ -36,8 +40,10 @@ static inline bool is_same_file(const struct stat *one, const struct stat *other
 
 /* Appends a component. Returns false if the path becomes too long. */
 bool path_append(char path[PATH_MAX], const char *name);
+
 /* Opens a directory for reading; no component may be a link. Returns -1 with errno. */
 int path_open_directory(const char *path);
+
 /* Writes the path of an open descriptor, for calls that take only a path. */
 #define DESCRIPTOR_PATH_SIZE 32
 void path_of_descriptor(char path[DESCRIPTOR_PATH_SIZE], int fd);

@@ -10,6 +10,7 @@
 #include "buffer/interfaces.h"
 #include "directory/directory.h"
 
+/* Made by the writing thread or by recovery, then owned by the finisher. */
 struct finished_file {
     struct finished_file *next;
     int fd, directory_fd; /* owned by the file, closed by finished_file_free() */
@@ -29,6 +30,7 @@ struct replacement {
     int64_t begun_ns; /* start of this run, CLOCK_REALTIME */
 };
 
+/* Closes the descriptors and frees the file. The file on the disk stays as it is. */
 void finished_file_free(struct finished_file *file);
 
 /* Renames the file to its name, or to NAME-1 and so on if that is taken; the name is then in

@@ -30,7 +30,10 @@ struct recovered {
     struct recovered_interface of[DESCRIPTIONS_MAX];
 };
 
+/* Lists the temporary files of the directory. */
 void recover_find(struct leftovers *left, const struct directory *directory);
+
+/* Returns whether recover_next() has returned all of them. */
 bool recover_is_done(const struct leftovers *left);
 
 /* Opens the next file, cuts it after its last whole block and adds statistics that say so. Returns

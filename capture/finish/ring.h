@@ -25,11 +25,16 @@ struct ring {
     uint64_t bytes; /* of all files */
 };
 
+/* Takes the bounds of the settings. */
 void ring_open(struct ring *ring, const struct settings *settings);
+
+/* Frees the list; files stay. */
 void ring_close(struct ring *ring);
 
 /* Adds the files of earlier runs, and removes the oldest if they exceed a bound. */
 void ring_scan(struct ring *ring, const struct directory *directory);
+
+/* Returns whether there is a bound; without one, files are not even listed. */
 bool ring_is_bounded(const struct ring *ring);
 
 /* Adds a published file and removes the oldest ones that then exceed a bound. The file is the
