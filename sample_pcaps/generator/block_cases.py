@@ -9,10 +9,9 @@ from pathlib import Path
 from scapy.layers.inet import IP, UDP
 from scapy.packet import Raw
 
-from event_clock import Clock
-from packet_fate import BESIDE_RECEIVER, Fate
 from sample_files import in_time_order, save_pcap, save_pcapng, truth_of
 from simulate_transfer import START_NS, ethernet, record
+from simulation import BESIDE_RECEIVER, Clock, Fate
 from tcp_connection import Connection, Script
 from tcp_sender import SenderRules
 from write_captures import MICROSECOND, MILLISECOND

@@ -5,12 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from byte_ranges import ByteRanges
-from capture_point import CapturePoint
-from event_clock import Clock
-from network_path import Arrive, NetworkPath
-from packet_fate import BESIDE_SENDER, PLAIN, Distance, Fate
+from network_path import Arrive, CapturePoint, NetworkPath
 from simulate_transfer import Host
+from simulation import BESIDE_SENDER, PLAIN, ByteRanges, Clock, Distance, Fate
 from tcp_receiver import Receiver
 from tcp_segment import Blocks, Endpoint, Segment
 from tcp_sender import Sender, SenderRules

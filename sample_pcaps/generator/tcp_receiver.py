@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from byte_ranges import ByteRanges
-from event_clock import Clock
+from simulation import ByteRanges, Clock
 from tcp_segment import Blocks, Endpoint, Segment
 from write_captures import MILLISECOND
 

@@ -10,8 +10,8 @@ from typing import Any
 from scapy.layers.inet import IP, TCP
 from scapy.packet import Packet, Raw
 
-from event_clock import Clock
 from simulate_transfer import Host, ethernet, pattern
+from simulation import Clock
 from write_captures import MILLISECOND
 
 Blocks = tuple[tuple[int, int], ...]  # SACK blocks as stream offsets

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from event_clock import Clock
+from simulation import Clock
 from tcp_segment import Endpoint, Segment
 from write_captures import MICROSECOND, MILLISECOND
 
