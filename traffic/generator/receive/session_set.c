@@ -16,7 +16,6 @@
 #include "control/handshake.h"
 #include "report/report.h"
 #include "session/exchange.h"
-#include "session/exchange_lines.h"
 #include "stream/stream.h"
 
 #define START_NS (5 * NS_PER_S) /* from "ready" to the sender's "start" */

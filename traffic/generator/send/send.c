@@ -20,7 +20,6 @@
 #include "control/handshake.h"
 #include "report/report.h"
 #include "session/exchange.h"
-#include "session/exchange_lines.h"
 #include "stream/stream.h"
 
 #define ANSWER_NS      (10 * NS_PER_S) /* for each answer of the receiver */

@@ -14,9 +14,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "session/exchange_lines.h"
 #include "session/host_info.h"
-#include "stream/stream_thread.h"
+#include "stream/stream.h"
 
 #define TICK_NS     (100 * NS_PER_MS) /* longest wait of the loop */
 #define PROGRESS_NS NS_PER_S          /* between signs of life */

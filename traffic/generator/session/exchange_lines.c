@@ -3,7 +3,7 @@
  * struct, so that parsing, bounds and formatting are common (control.h). Each line is accepted only
  * from the end and at the time at which it makes sense: a peer must not be able to report about a
  * direction that this end reports about, or to move a port after the start. */
-#include "session/exchange_lines.h"
+#include "session/exchange.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -22,6 +22,7 @@ struct block_source {
     bool is_done;
 };
 
+/* `start_ns` is monotonic; pacing and the time limit count from it. */
 void block_source_begin(struct block_source *source, const struct transfer_plan *plan,
                         struct content *content, uint16_t stream, uint64_t start_ns);
 
@@ -41,6 +42,7 @@ static inline uint32_t block_source_length(const struct block_source *source, ui
     return transfer_plan_size(source->plan, number);
 }
 
+/* Returns the magic of all blocks of this source. */
 static inline uint32_t block_source_magic(const struct block_source *source) {
     return source->content ? CONTENT_MAGIC : BLOCK_MAGIC;
 }

@@ -15,6 +15,14 @@
 #define RUNNING_IDLE_NS  (10 * NS_PER_S)  /* silence before "end" that stops the transfer */
 #define CONNECT_LIMIT_NS (10 * NS_PER_S)
 
+/* Threads (stream_thread.c). */
+
+/* Starts a thread for each stream of a direction. Returns false, after transfer_fail(), if one
+ * could not be started; those that run must still be joined. */
+bool direction_start(struct direction *direction);
+/* Waits for all threads of a direction. */
+void direction_join(struct direction *direction);
+
 /* The movers; senders begin at `start_ns` of the monotonic clock. */
 void stream_send_udp(struct stream *stream, uint64_t start_ns);
 void stream_send_tcp(struct stream *stream, uint64_t start_ns);

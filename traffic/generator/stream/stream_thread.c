@@ -3,15 +3,13 @@
  * report. UDP sockets exist before the transfer starts. TCP data connections are opened by the
  * initiator, so that only the receiver needs an open port; the other end waits for the listener to
  * hand over its connection. */
-#include "stream/stream_thread.h"
+#include "stream/stream.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include "stream/stream.h"
 
 #define STACK_BYTES (256u << 10) /* 1,024 threads must fit into a small host */
 

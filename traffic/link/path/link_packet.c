@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* As in the CSV of a truth file and in the summary. */
 const char *const fate_names[FATES] = {
     [FATE_DELIVERED] = "delivered", [FATE_RANDOM] = "random",
     [FATE_GILBERT] = "gilbert",     [FATE_PERIODIC] = "periodic",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server of the queue: sends one packet after the other, at a constant rate or by a trace.
  * Times are those of an ideal link: a packet begins when the previous one has ended, not when a
- * thread woke up, so that errors do not add up. */
+ * thread woke up, so that errors do not add up. A stall only moves the begin: the packet
+ * keeps its place, and the queue fills behind it. */
 #ifndef WIRETALE_LINK_LINK_SERVER_H
 #define WIRETALE_LINK_LINK_SERVER_H
 
@@ -24,8 +25,10 @@ const char *rate_trace_read(struct rate_trace *trace, const char *path, char *er
 void rate_trace_free(struct rate_trace *trace);
 /* Returns the time of opportunity `number`, which counts from 0 through all repetitions. */
 int64_t rate_trace_time_ns(const struct rate_trace *trace, uint64_t number);
+
 /* Returns the first opportunity at `time_ns` or later. */
 uint64_t rate_trace_find(const struct rate_trace *trace, int64_t time_ns);
+/* Returns the mean rate in bit/s, from which RED derives how fast an idle queue decays. */
 double rate_trace_mean_bps(const struct rate_trace *trace);
 
 struct link_server {
