@@ -35,7 +35,7 @@ static inline struct made_file made_file(unsigned interfaces, unsigned packets) 
         size_t size = made_record(record, i % interfaces, 1000000000 + i, 40 + 7 * i);
         made.bytes.data = realloc(made.bytes.data, made.bytes.fill + size);
         memcpy(made.bytes.data + made.bytes.fill, record, size);
-        made.bytes.fill = made.bytes.room = made.ends[i] = made.bytes.fill + size;
+        made.bytes.fill = made.bytes.capacity = made.ends[i] = made.bytes.fill + size;
     }
     made.packets = packets;
     return made;
