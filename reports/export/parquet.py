@@ -39,14 +39,9 @@ def copy_to(connection: duckdb.DuckDBPyConnection, queries: Mapping[Path, str]) 
             raise OSError(str(error).splitlines()[0]) from None
 
 
-def written_tables(packets: bool) -> tuple[str, ...]:
-    """Returns every table; packets, by far the largest, only on request."""
-    return (*TABLES, "packets") if packets else TABLES
-
-
 def table_files(formats: Sequence[str] = ("parquet",), packets: bool = False) -> list[str]:
-    """Returns the names of the files that write_tables() writes."""
-    return [f"{name}.{suffix}" for name in written_tables(packets) for suffix in formats]
+    """Returns the names of the files that write_tables() writes; packets, by far the largest table, only on request."""
+    return [f"{name}.{suffix}" for name in (*TABLES, *(["packets"] if packets else [])) for suffix in formats]
 
 
 def rows_of(trace: Trace, file: str) -> str:

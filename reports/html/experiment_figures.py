@@ -179,7 +179,7 @@ def line_traces(lines: dict[str, list[Point]], hover: str) -> Iterator[Row]:
 
 
 def against_size(
-    outcome: Outcome, y: str, theirs: str, title: str, y_axis: Callable[[Sequence[float]], Row]
+    y: str, theirs: str, title: str, y_axis: Callable[[Sequence[float]], Row], outcome: Outcome
 ) -> Iterator[Figure]:
     """Yields a measure by block size."""
     lines = points(alone(outcome.rows), lambda row: row["block_bytes"], y)
@@ -197,23 +197,16 @@ def against_size(
     yield figure
 
 
+def percent_axis(values: Sequence[float]) -> Row:
+    """Returns an axis of percent, which does not depend on the values."""
+    return axis("received, % of bytes sent", range=[0, 105])
+
+
 def published_note(outcome: Outcome, lines: Sequence[Row]) -> str:
     """Returns the legend of dotted lines."""
     return (
         f" Dotted with open marks: published by {outcome.plan['study']}, measured in its own networks." if lines else ""
     )
-
-
-def throughput_by_size(outcome: Outcome) -> Iterator[Figure]:
-    """Yields throughput against block size."""
-    y_axis = partial(log_axis, "throughput, Mbit/s")
-    yield from against_size(outcome, "throughput_mbit_s", "throughput", "Throughput", y_axis)
-
-
-def received_by_size(outcome: Outcome) -> Iterator[Figure]:
-    """Yields percent received against block size."""
-    y_axis = axis("received, % of bytes sent", range=[0, 105])
-    yield from against_size(outcome, "percent_received", "received", "Percent received", lambda values: y_axis)
 
 
 def throughput_by_time(outcome: Outcome) -> Iterator[Figure]:
@@ -408,10 +401,10 @@ def over_time(name: str, times: list[float], values: Sequence[float | None], col
     return {**scatter(name, times, closed, "", mode="lines", yaxis=y_axis, line=line), **look}
 
 
-FIGURES = (
-    throughput_by_size,
+FIGURES: tuple[Callable[[Outcome], Iterator[Figure]], ...] = (
+    partial(against_size, "throughput_mbit_s", "throughput", "Throughput", partial(log_axis, "throughput, Mbit/s")),
     throughput_by_time,
-    received_by_size,
+    partial(against_size, "percent_received", "received", "Percent received", percent_axis),
     received_by_offered,
     rate_of_one,
     throughput_of_sessions,

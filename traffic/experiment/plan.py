@@ -295,15 +295,11 @@ def read_plan(text: str, file: str, name: str, trials: int | None = None) -> Pla
     return plan
 
 
-def built_in_text(name: str) -> str:
-    """Returns the TOML of a built-in plan."""
-    return files("wiretale.traffic.experiment").joinpath("plans", f"{name}.toml").read_text("utf-8")
-
-
 def plan_text(given: str) -> tuple[str, str, str]:
     """Returns text, file and name of a plan: a built-in one, or a file. InputError if neither exists."""
     if given in BUILT_IN:
-        return built_in_text(given), given, given
+        folder = files("wiretale.traffic.experiment").joinpath("plans")
+        return folder.joinpath(f"{given}.toml").read_text("utf-8"), given, given
     path = Path(given)
     try:
         with path.open("rb") as opened:

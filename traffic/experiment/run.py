@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -65,15 +65,6 @@ class Runner:
             self.note(f"wiretale-capture is missing: {capture.name} captures instead")
         return capture
 
-    @contextmanager
-    def receiving(self) -> Iterator[None]:
-        """Stops the receiver at the end."""
-        try:
-            yield
-        finally:
-            if self.receiver:
-                self.receiver.__exit__(None, None, None)
-
     def ensure_receiver(self) -> None:
         """Starts the receiver if it does not run. ProgramError if it does not start."""
         if self.receiver and self.receiver.is_running:
@@ -104,20 +95,12 @@ class Runner:
             time.sleep(POLL_S)
         return [running[number] for number in range(len(test.sessions))]
 
-    @contextmanager
-    def traced(self, test: Test) -> Iterator[Recording | None]:
-        """Runs the tracer, if there is one."""
-        tracer = self.plan.tracer
-        if not tracer or not self.capture:
-            yield None
-            return
-        with tracing(tracer, self.capture, test.name, self.store.folder) as recording:
-            yield recording
-
     def run_sessions(self, test: Test) -> tuple[list[dict[str, Any]], Recording | None]:
         """Returns the reports of the sessions of a test, and its capture."""
+        tracer, capture = self.plan.tracer, self.capture
+        captured = tracing(tracer, capture, test.name, self.store.folder) if tracer and capture else nullcontext()
         with ExitStack() as stack:
-            with self.traced(test) as recording:
+            with captured as recording:
                 children = self.senders(test, stack)
             pairs = zip(test.sessions, children, strict=True)
             return [session_result(session, child) for session, child in pairs], recording
@@ -126,7 +109,8 @@ class Runner:
         """Runs a test, writes its result, and returns its error."""
         self.ensure_receiver()
         started, error = time.time_ns(), None
-        sessions: list[dict[str, Any]] = [empty_result(session) for session in test.sessions]
+        empty: dict[str, Any] = {"command": None, "report": None, "intervals": [], "error": "did not run"}
+        sessions = [{"label": session.label, **empty} for session in test.sessions]
         recording: Recording | None = None
         try:
             sessions, recording = self.run_sessions(test)
@@ -168,7 +152,7 @@ class Runner:
     def run(self, done: Done) -> int:
         """Runs the tests without a result; returns the number of failures."""
         failed = 0
-        with self.receiving():
+        try:
             for test in self.plan.tests:
                 if self.store.is_done(test.name):
                     done(test, None)
@@ -178,12 +162,10 @@ class Runner:
                 failed += error is not None
                 done(test, error)
                 time.sleep(self.plan.pause_s)
+        finally:
+            if self.receiver:
+                self.receiver.__exit__(None, None, None)
         return failed
-
-
-def empty_result(session: Session) -> dict[str, Any]:
-    """Returns the result of a session that did not run."""
-    return {"label": session.label, "command": None, "report": None, "intervals": [], "error": "did not run"}
 
 
 def json_lines(text: str) -> list[dict[str, Any]]:

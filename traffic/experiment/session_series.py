@@ -104,12 +104,6 @@ def from_capture(files: Sequence[Path], data: Row, start_ns: int) -> list[list[P
     return pieces
 
 
-def first_start(data: Row) -> int:
-    """Returns the start of the first session of a test."""
-    starts: list[int | None] = [(one["report"] or {}).get("start_ns") for one in data["sessions"]]
-    return min([start for start in starts if start] or [int(data["started_ns"])])
-
-
 def fairness(lines: Sequence[Sequence[float]], pieces: Sequence[Sequence[Piece]], bin_s: float) -> list[float | None]:
     """Returns the index of each bin that at least two sessions cover completely."""
     spans = [(min(p[0] for p in own), max(p[1] for p in own)) if own else (0.0, 0.0) for own in pieces]
@@ -123,17 +117,13 @@ def fairness(lines: Sequence[Sequence[float]], pieces: Sequence[Sequence[Piece]]
     return found
 
 
-def captured_pieces(data: Row, folder: Path, start_ns: int) -> list[list[Piece]] | None:
-    """Returns the bytes of each session in the capture; None if its files are missing."""
-    files = [folder / name for name in (data["tracer"] or {}).get("files", [])]
-    there = files and all(path.exists() for path in files)
-    return from_capture(files, data, start_ns) if there else None
-
-
 def session_series(data: Row, folder: Path) -> Row | None:
     """Returns rates of the sessions of a test in Mbit/s per bin, and Jain's index; None if no session has data."""
-    start_ns = first_start(data)
-    captured = captured_pieces(data, folder, start_ns)
+    starts = [(one["report"] or {}).get("start_ns") for one in data["sessions"]]
+    start_ns: int = min([start for start in starts if start] or [data["started_ns"]])
+    files = [folder / name for name in (data["tracer"] or {}).get("files", [])]
+    complete = files and all(path.exists() for path in files)
+    captured = from_capture(files, data, start_ns) if complete else None
     pieces = captured or [from_intervals(one, start_ns) for one in data["sessions"]]
     known = [piece for own in pieces for piece in own]
     seconds = max((end for _, end, _ in known), default=0.0)

@@ -50,17 +50,11 @@ def remote_output(endpoint: Endpoint, script: str) -> bytes:
     return done.stdout
 
 
-def has_program(endpoint: Endpoint, name: str) -> bool:
-    """Returns whether the host of the endpoint has a program."""
-    if not endpoint.is_remote:
-        return program_path(name) is not None
-    return bool(remote_output(endpoint, f"command -v {name} || true").strip())
-
-
 def find_capture(tracer: Tracer) -> CaptureProgram:
     """Returns the capture program of the host. MissingToolError if there is none."""
     for capture in CAPTURE_PROGRAMS:
-        if has_program(tracer.endpoint, capture.name):
+        script, remote = f"command -v {capture.name} || true", tracer.endpoint.is_remote
+        if remote_output(tracer.endpoint, script).strip() if remote else program_path(capture.name):
             return capture
     raise MissingToolError(NO_PROGRAM.format(where=tracer.endpoint))
 

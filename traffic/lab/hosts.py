@@ -170,18 +170,6 @@ def processes_in(lab: Lab) -> list[int]:
     return [pid for pid in found if pid != os.getpid()]
 
 
-def words_of(pid: int) -> list[str]:
-    """Returns the command line of a process; empty if it has ended."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
-    return []
-
-
-def is_own_link(words: list[str]) -> bool:
-    """Returns whether a command line is that of the link of a lab."""
-    return Path(words[0]).name == "wiretale-link" and words[1:3] == list(SIDES.values())
-
-
 def user_of(lab: Lab) -> str:
     """Returns the process that uses a lab, for a message; empty if no process does.
 
@@ -190,9 +178,11 @@ def user_of(lab: Lab) -> str:
     if lab.owner:
         return f"process {lab.owner}" if lab.is_in_use else ""
     for pid in processes_in(lab):
-        words = words_of(pid)
-        if words and words[0] and not is_own_link(words):
-            return f"process {pid} ({Path(words[0]).name})"
+        with suppress(OSError):  # the process has ended
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+            name = Path(words[0]).name
+            if name and (name, *words[1:3]) != ("wiretale-link", *SIDES.values()):
+                return f"process {pid} ({name})"
     return ""
 
 
