@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     import duckdb
 
+    from wiretale.analyzer.findings.transfers import Transfers
+
 STEP_PACKETS = 65_536  # some ms
 MAX_FLOWS = 1_000_000
 PACKETS_MAX = 2_000_000
@@ -75,6 +77,7 @@ class Trace:
         self._core = core
         self._options = options
         self._packets: Table | None = None  # of all flows
+        self._transfers: Transfers | None = None
         self._stamps = inputs
         self._lasting = all(map(is_lasting, inputs)) and not interrupted
         #: the files that were read
@@ -141,6 +144,16 @@ class Trace:
     def findings(self) -> Table:
         """One problem or limit, the most severe first."""
         return self.table("findings")
+
+    @property
+    def transfers(self) -> Transfers:
+        """The transfers that rules and explanations examine."""
+        if self._transfers is None:
+            from wiretale.analyzer.findings.transfers import Transfers
+
+            # A reference to self would be a circle, which keeps the tables until the next run of the garbage collector.
+            self._transfers = Transfers(Trace(self._core, self._stamps, self._options, self.interrupted))
+        return self._transfers
 
     @property
     def empty_range(self) -> str | None:
@@ -381,6 +394,6 @@ def analyze(
         return trace
     from wiretale.analyzer.findings.registry import find
 
-    for finding in find(trace):
+    for finding in find(trace.transfers):
         core.add_finding(*finding.row())
     return trace

@@ -109,7 +109,7 @@ def link_maximum(one: Transfer, link_bps: int) -> float:
 
 def explain(trace: Trace, link_bps: int | None = None) -> list[Explained]:
     """Returns the largest transfers, largest first, then smaller ones that stalled the longest; no answering directions."""
-    transfers, found = Transfers(trace), []
+    transfers, found = trace.transfers, []
     for one in (*transfers.largest, *transfers.stalled):
         mine, other = one.row["payload_bytes"] or 0, one.back["payload_bytes"] or 0
         if one.flow["protocol"] in TRANSPORTS and mine >= CARRIED_MIN * (mine + other):
@@ -120,4 +120,4 @@ def explain(trace: Trace, link_bps: int | None = None) -> list[Explained]:
 
 def left_out(trace: Trace) -> int:
     """Returns the number of flows that stalled and are not explained, because others stalled longer."""
-    return Transfers(trace).stalled_left
+    return trace.transfers.stalled_left

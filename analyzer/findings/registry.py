@@ -8,7 +8,6 @@ warning, and costs nothing, because rules run at the end of every analysis.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.findings import (
@@ -24,9 +23,6 @@ from wiretale.analyzer.findings.model import SHOWN, Finding, Rule
 from wiretale.analyzer.findings.retransmission import CountRule
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural
-
-if TYPE_CHECKING:
-    from wiretale.analyzer.trace import Trace
 
 SEVERITIES = ("error", "warning", "info")
 ADDITIVE_UNITS = {"seconds", "bytes", "packets", "segments", "connections", "timeouts"}
@@ -101,7 +97,8 @@ def collapse(found: Iterable[Finding]) -> Iterator[Finding]:
             yield summary_of_rest(rest)
 
 
-def find(trace: Trace) -> list[Finding]:
+def find(transfers: Transfers) -> list[Finding]:
     """Returns all findings, the most severe and costly first."""
-    transfers = Transfers(trace)
-    return sorted(collapse(one for rule in ORDERED for one in rule.findings(transfers)), key=rank)
+    found = sorted(collapse(one for rule in ORDERED for one in rule.findings(transfers)), key=rank)
+    transfers.release_counts()
+    return found

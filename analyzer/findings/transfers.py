@@ -2,7 +2,7 @@
 """The data that rules read: the largest transfers, those that stalled the longest, nonzero counts, events, time bins.
 
 Transfers reads columns of the tables, never packets, and fetches rows of at most 550 flows, because rules run at the end
-of every analysis. It lives as long as the rules run.
+of every analysis.
 """
 
 from __future__ import annotations
@@ -235,6 +235,10 @@ class Transfers:
     def flow_counts(self) -> dict[str, Counts]:
         """The same of flows."""
         return self.trace.flows.nonzero(("icmp_errors", "one_way"))
+
+    def release_counts(self) -> None:
+        """Frees the counts, which are many if every flow has problems."""
+        self.__dict__.pop("counts", None)
 
     def rows(self, column: str) -> list[Row]:
         """Returns the first directions rows in which a column of COUNTED is neither null nor 0."""

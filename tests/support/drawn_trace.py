@@ -11,6 +11,7 @@ from typing import Any
 import wiretale
 from checkout import SAMPLES
 from wiretale.analyzer import _core
+from wiretale.analyzer.findings.transfers import Transfers
 
 START_NS = 1_700_000_000 * 10**9
 COUNTS = (0, 0, 1, 1, 2, 3, 7, 40, 1234, 5_000_000)
@@ -88,6 +89,11 @@ class DrawnTrace:
         self.series = DrawnTable([row for one in self.directions.held for row in self.bins_of(one)])
         self.datagrams = DrawnTable([self.datagram() for _ in range(self.draw.choice((0, 1, 2, 40)))])
         self.blocks = DrawnTable([])
+
+    @property
+    def transfers(self) -> Transfers:
+        trace: Any = self
+        return Transfers(trace)
 
     def count(self) -> int:
         return self.draw.choice(COUNTS)

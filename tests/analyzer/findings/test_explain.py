@@ -80,7 +80,7 @@ def test_a_page_that_is_none() -> None:
 
 def test_findings_are_ranked_by_severity_then_scope_then_cost() -> None:
     trace = wiretale.analyze(ROOT / "sample_pcaps" / "timeouts.pcap")
-    found = registry.find(trace)
+    found = registry.find(trace.transfers)
     assert [registry.rank(one) for one in found] == sorted(registry.rank(one) for one in found)
     assert len({one.impact for one in found}) > 3
 

@@ -15,7 +15,6 @@ from wiretale.analyzer.findings.explain import carried, explain
 from wiretale.analyzer.findings.model import Finding
 from wiretale.analyzer.findings.registry import RULES, find
 from wiretale.analyzer.findings.retransmission import CountRule, blocks_lost
-from wiretale.analyzer.findings.transfers import Transfers
 
 SEEDS = 300
 SELDOM = {
@@ -49,10 +48,10 @@ def said() -> tuple[Finding, ...]:
     found: dict[str, Finding] = {}
     for seed in range(SEEDS):
         trace: Any = DrawnTrace(seed)
-        transfers = Transfers(trace)
+        transfers = trace.transfers
         for rule in RULES.values():
             found.update((one.sentence, one) for one in rule.findings(transfers))
-        found.update((one.sentence, one) for one in find(trace))
+        found.update((one.sentence, one) for one in find(trace.transfers))
     return tuple(found.values())
 
 
@@ -77,7 +76,7 @@ def test_every_finding_is_said() -> None:
 def test_full_tables_are_reported() -> None:
     trace: Any = DrawnTrace(1)
     trace.totals |= {"events_dropped": 0, "blocks_dropped": 3}
-    found = {one.code: one.sentence for one in find(trace)}
+    found = {one.code: one.sentence for one in find(trace.transfers)}
     assert "events-dropped" not in found
     assert (
         found["blocks-dropped"]
