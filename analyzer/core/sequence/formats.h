@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sequenced formats: wiretale's blocks (common/block.h), iperf2, iperf3 and RTP (RFC 3550). A
- * layout reads a payload as a packet of its format and returns false if the payload cannot be one.
- * A match proves nothing alone; detect.h compares several packets. */
+/* The sequenced formats (rule V12.1): wiretale's blocks (common/block.h), iperf2, iperf3 and RTP
+ * (RFC 3550). A layout reads a payload as a packet of its format and returns false if the payload
+ * cannot be one. A match proves nothing alone; detect.h compares several packets. */
 #ifndef WIRETALE_SEQUENCE_LAYOUT_H
 #define WIRETALE_SEQUENCE_LAYOUT_H
 

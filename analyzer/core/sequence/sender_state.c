@@ -63,7 +63,7 @@ static bool sent_difference(const struct transit_clock *clock, const struct sequ
     return true;
 }
 
-/* RFC 3550 section 6.4.1: in order of arrival, J += (|D| - J) / 16. */
+/* Rule V12.5, RFC 3550 section 6.4.1: in order of arrival, J += (|D| - J) / 16. */
 static void add_difference(struct transit_clock *clock, int64_t difference) {
     int64_t transit_ns;
     if (__builtin_add_overflow(clock->transit_ns, difference, &transit_ns))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of one source of numbered packets: loss, reordering, duplicates and restarts (RFC 4737,
- * RFC 5560), transit times and jitter (RFC 3550 6.4.1). A step that is too large waits for a second
- * packet that confirms it: if none does, it was damage; if one does, it is loss, or a restart if
- * the format says so. Memory is fixed: a window of 8,192 numbers. */
+/* The state of one source of numbered packets: loss, reordering, duplicates and restarts (rules
+ * V12.2 to V12.4; RFC 4737, RFC 5560), transit times and jitter (RFC 3550 6.4.1). A step that is
+ * too large waits for a second packet that confirms it: if none does, it was damage; if one does,
+ * it is loss, or a restart if the format says so. Memory is fixed: a window of 8,192 numbers. */
 #ifndef WIRETALE_SEQUENCE_SOURCE_H
 #define WIRETALE_SEQUENCE_SOURCE_H
 

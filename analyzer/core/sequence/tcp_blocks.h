@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wiretale's blocks in one direction of a TCP stream: the time at which each was complete at the
- * capture point, and how long it waited for earlier bytes (head-of-line blocking).
+ * capture point, and how long it waited for earlier bytes (head-of-line blocking): rule V12.6.
  *
  * The first header contains length and number; block k of the stream covers bytes [k*length,
  * (k+1)*length) from there. A later header is read if it begins a segment; if it contradicts, the

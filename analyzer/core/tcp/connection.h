@@ -17,6 +17,8 @@ struct tcp_connection {
     struct tcp_stream streams[2]; /* 0: sent by the initiator */
 };
 
+/* In the functions below, `stream` must be one of the connection's. */
+
 /* Returns the RTT between both endpoints in ns, or RTT_UNKNOWN. */
 int64_t path_rtt(const struct tcp_connection *connection);
 

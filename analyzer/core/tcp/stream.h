@@ -7,9 +7,11 @@
  * 9293 section 3.3.1 as the capture point sees them, so snd_una may exceed snd_nxt by one if the
  * capture missed a FIN.
  *
- * `recovery` is NULL until the first irregular segment, so that regular streams stay small: read it
- * through recovery_of(), write it through recovery_state() (segment.h). One worker owns a flow at a
- * time, so nothing is locked. All lists come from the worker's memory pool and are bounded. */
+ * `recovery` is NULL until the first irregular segment, so that regular streams stay small: it must
+ * be read through recovery_of() and written through recovery_state() (segment.h). One worker owns a
+ * flow at a time, so nothing is locked. All lists come from the worker's memory pool and are
+ * bounded: if a bound is reached, the oldest entry must give way, and a counter must show it if a
+ * verdict can depend on it. */
 #ifndef WIRETALE_TCP_STREAM_H
 #define WIRETALE_TCP_STREAM_H
 
@@ -50,7 +52,7 @@ struct packet_fingerprint {
 /* Whether a duplicate within MIRROR_GAP_NS can be the network's rather than the capture's. */
 enum duplicate_origin {
     DUPLICATE_TWO_PORTS,  /* other link addresses, or a router in between: the capture's */
-    DUPLICATE_REPORTABLE, /* the receiver would report a second decoded by DSACK */
+    DUPLICATE_REPORTABLE, /* the receiver would report a second copy by DSACK */
     DUPLICATE_UNPROVEN
 };
 

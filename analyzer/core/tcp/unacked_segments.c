@@ -3,7 +3,7 @@
 
 _Static_assert(MAX_UNACKED <= UINT16_MAX, "room fits");
 
-/* After the list has doubled, what had wrapped around its old end is moved behind it. */
+/* Moves the entries that wrapped around the old end behind it, after the ring has doubled. */
 static void unwrap(struct unacked_segments *ring, uint32_t old_room) {
     for (uint32_t i = 0; i < ring->head && i < ring->count; i++)
         ring->segments[old_room + i] = ring->segments[i];
@@ -42,12 +42,12 @@ struct ack_result unacked_acknowledge(struct unacked_segments *ring, int64_t pos
     }
     acked.left = acked.count < count;
     ring->count = (uint16_t)(count - acked.count);
-    /* Without any left it begins again in the same memory. */
+    /* An empty ring restarts at the same entries, which are in the cache. */
     ring->head = acked.left ? (uint16_t)((ring->head + acked.count) & (ring->room - 1)) : 0;
     return acked;
 }
 
-/* Ends ascend: of the first segment that ends above `position`, `count` without one. */
+/* Returns the index of the first segment that ends above `position`, `count` if there is none. */
 static uint32_t first_above(const struct unacked_segments *ring, int64_t position) {
     uint32_t low = 0, high = ring->count;
     while (low < high) {

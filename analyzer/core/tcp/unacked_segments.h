@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Segments of one direction that are not acknowledged yet: the source of RTT samples, and the
  * TSval and IP ID of first transmissions. A ring that grows to MAX_UNACKED and then forgets the
- * oldest. Ends ascend, so positions are found by bisection. */
+ * oldest. Ends must ascend, because positions are found by bisection. */
 #ifndef WIRETALE_UNACKED_SEGMENTS_H
 #define WIRETALE_UNACKED_SEGMENTS_H
 
@@ -46,7 +46,8 @@ static inline struct unacked_segment *unacked_next(struct unacked_segments *ring
 struct unacked_segment *unacked_push(struct unacked_segments *ring, uint32_t most,
                                      struct pool *pool);
 
-/* Removes all segments that end at or below `position`. */
+/* Removes all segments that end at or below `position`, which must not descend from call to call.
+ */
 struct ack_result unacked_acknowledge(struct unacked_segments *ring, int64_t position);
 
 /* Excludes all segments with bytes in [start, end) from RTT samples. */

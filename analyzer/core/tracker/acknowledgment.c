@@ -10,8 +10,9 @@
 #include "verdict/retransmit_cause.h"
 #include "verdict/sack.h"
 
-/* An ACK of one segment with nothing behind it, this much later than the least RTT, waited for the
- * delayed-ACK timer (40 ms and more on Linux, up to 500 ms by RFC 9293 section 3.8.6.3). */
+/* Rule V11.2: an ACK of one segment with nothing behind it, this much later than the least RTT,
+ * waited for the delayed-ACK timer (40 ms and more on Linux, up to 500 ms by RFC 9293
+ * section 3.8.6.3). */
 #define DELAYED_ACK_NS 25000000
 
 /* --- ACKs that advance snd_una --------------------------------------------------------------- */

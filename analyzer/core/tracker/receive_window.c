@@ -13,7 +13,7 @@
 
 /* --- scale ----------------------------------------------------------------------------------- */
 
-/* Returns the shift of the stream's windows, -1 if unknown. */
+/* Returns the shift of the stream's windows, -1 if unknown: rule V10.5. */
 static int find_window_shift(const struct tcp_stream *stream, const struct tcp_stream *peer) {
     if (!stream->syn_seen)
         return -1;

@@ -10,7 +10,7 @@
 void update_window(struct segment_context *seg, struct tcp_stream *sender,
                    const struct tcp_header *tcp);
 
-/* Sets both directions' window scale after a SYN of either. */
+/* Sets both directions' window scale. It must be called after each SYN. */
 void negotiate_window_scale(struct tcp_connection *connection);
 
 /* Rule V10.2: new data up to `end`, which may fill the receiver's window. */

@@ -3,11 +3,11 @@
  * before, and hands them to the rules:
  *
  *   track_segment
- *     duplicate of a packet         verdict/duplicate.c (V8)      ends here
+ *     duplicate of a packet         verdict/duplicate.c (V4.1, V8)  ends here
  *     take_rare                   SYN, FIN, RST, rare flags and options
  *     take_data
- *       probe, keep-alive           receive_window.c (V10)        ends here
- *       take_new                    a gap opens (V2), idle time before (V1)
+ *       probe, keep-alive           receive_window.c (V4.2, V10)    ends here
+ *       take_new                    in sequence (V1.1), idle time before (V1), a gap opens (V2)
  *       take_old                    verdict/retransmission.c: fills a gap (V3), seen before (V4)
  *     process_ack                   acknowledgment.c (V9), verdict/sack.c (V6)
  *     update_window                 receive_window.c (V10)
@@ -30,7 +30,7 @@
 
 /* --- new data -------------------------------------------------------------------------------- */
 
-/* Rules V2. */
+/* Rule V2.1. */
 static NOINLINE void open_gap(struct segment_context *seg, int64_t start, int64_t end) {
     struct tcp_stream *sender = seg->sender;
     struct tcp_recovery_state *recovery = recovery_state(seg, sender);
@@ -45,8 +45,8 @@ static NOINLINE void open_gap(struct segment_context *seg, int64_t start, int64_
                       .timestamps = has_timestamps(seg)};
     recovery->unknown_bytes += (uint64_t)range_set_open(&sender->gaps, gap, seg->pool);
     recovery->gaps_opened++;
-    /* Behind a suspected RTO, this was lost with it. The new data above shows how far the sender
-     * had sent before (F-RTO, RFC 5682 section 2.1). */
+    /* Rule V2.2: behind a suspected RTO, this was lost with it. The new data above shows how far
+     * the sender had sent before (F-RTO, RFC 5682 section 2.1). */
     if (recovery->suspected_point && recovery->suspected_point == start)
         recovery->rto_point = end;
     emit_kind(seg, WORD_GAP, end - start);
@@ -142,7 +142,8 @@ static NOINLINE void take_old_fin(struct segment_context *seg, int64_t at, bool 
 
 /* --- data ------------------------------------------------------------------------------------ */
 
-/* Takes `length` bytes at `start`, and a FIN (0 or 1) after them. */
+/* Takes `length` bytes at `start`, and a FIN (0 or 1) after them. Rule V4.7: bytes below snd_nxt
+ * and new bytes have verdicts of their own. */
 static ALWAYS_INLINE void take_stretch(struct segment_context *seg, struct tcp_stream *sender,
                                        const struct tcp_header *tcp, int64_t start, uint32_t length,
                                        int64_t fin) {

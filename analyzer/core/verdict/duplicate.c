@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells duplicates of a packet from retransmissions of its data, and the capture's duplicates from
- * the network's (rules V8).
+/* Distinguishes duplicates of a packet from retransmissions of its data, and the capture's
+ * duplicates from the network's (rules V8).
  *
  * A duplicate has the signature and the IP ID of its original. A retransmission has a new ID: RFC
  * 1122 section 3.2.1.5 permits the old one, but common systems do not reuse it. If IDs are
@@ -214,38 +214,21 @@ bool take_duplicate(struct segment_context *seg, bool old) {
 
 /* --- late duplicates ------------------------------------------------------------------------- */
 
-/* The IP ID is that of an earlier transmission. */
-static bool has_earlier_id(const struct segment_context *seg, const struct unacked_segment *first,
-                           int64_t start, int64_t end) {
+/* The IP ID or the TSval is that of an earlier transmission. A TSval counts only if the sender's
+ * clock has advanced since, because then a retransmission has a new one (RFC 7323 section 4.1). */
+static bool repeats_transmission(const struct segment_context *seg,
+                                 const struct unacked_segment *first, int64_t start, int64_t end) {
     const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
-    uint16_t id = seg->packet->ip_id;
-    if (!id || !ip_ids_ordered(seg->sender))
-        return false;
-    if (first && first->ip_id == id)
+    uint16_t id = ip_ids_ordered(seg->sender) ? seg->packet->ip_id : 0;
+    uint32_t tsval = has_timestamps(seg) ? seg->tcp->timestamp_value : seg->sender->max_tsval;
+    bool old_tsval = (int32_t)(tsval - seg->sender->max_tsval) < 0;
+    if (first && ((id && first->ip_id == id) || (old_tsval && first->tsval == tsval)))
         return true;
     for (uint32_t i = 0; i < recovery->record_count; i++) {
-        const struct retransmission_record *record = record_at(recovery, i);
-        if (record->ip_id == id && record_overlaps(record, start, end))
-            return true;
-    }
-    return false;
-}
-
-/* The TSval is that of an earlier transmission, though the sender's clock has advanced since: a
- * retransmission has a new one (RFC 7323 section 4.1). */
-static bool has_earlier_tsval(const struct segment_context *seg,
-                              const struct unacked_segment *first, int64_t start, int64_t end) {
-    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
-    if (!has_timestamps(seg))
-        return false;
-    uint32_t tsval = seg->tcp->timestamp_value;
-    if ((int32_t)(tsval - seg->sender->max_tsval) >= 0)
-        return false;
-    if (first && first->tsval == tsval)
-        return true;
-    for (uint32_t i = 0; i < recovery->record_count; i++) {
-        const struct retransmission_record *record = record_at(recovery, i);
-        if (record->has_tsval && record->tsval == tsval && record_overlaps(record, start, end))
+        const struct retransmission_record *record = &recovery->records[i];
+        bool same_id = id && record->ip_id == id;
+        bool same_tsval = old_tsval && record->has_tsval && record->tsval == tsval;
+        if ((same_id || same_tsval) && record_overlaps(record, start, end))
             return true;
     }
     return false;
@@ -265,7 +248,7 @@ bool take_late_duplicate(struct segment_context *seg, const struct unacked_segme
     if (start < 0)
         return false;
     bool unrequested = is_unrequested(seg, first, start, end);
-    if (!has_earlier_id(seg, first, start, end) && !has_earlier_tsval(seg, first, start, end) &&
+    if (!repeats_transmission(seg, first, start, end) &&
         !(unrequested && first->ip_id == seg->packet->ip_id))
         return false;
     record_duplicate(seg, start, end,

@@ -17,10 +17,11 @@ struct retransmission_record *record_at(const struct tcp_recovery_state *recover
 }
 
 struct retransmission_record *last_retransmission_of(const struct tcp_recovery_state *recovery,
-                                                     int64_t start, int64_t end) {
+                                                     int64_t start, int64_t end, bool of_gap) {
     for (uint32_t i = 0; recovery && i < recovery->record_count; i++) {
         struct retransmission_record *record = record_at(recovery, i);
-        if (!record->duplicate && record_overlaps(record, start, end))
+        if (!record->duplicate && (record->upstream || !of_gap) &&
+            record_overlaps(record, start, end))
             return record;
     }
     return NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last verdicts of a half-connection, which later packets may amend: an event's row, its record
- * and the counters change together. */
+ * and the counters must change together, so only the functions below change a record that is kept.
+ * `record` must be one of `recovery`. */
 #ifndef WIRETALE_RECENT_VERDICTS_H
 #define WIRETALE_RECENT_VERDICTS_H
 
@@ -16,13 +17,13 @@ static inline bool record_overlaps(const struct retransmission_record *record, i
 /* Returns one of the records, 0 for the newest. */
 struct retransmission_record *record_at(const struct tcp_recovery_state *recovery, uint32_t age);
 
-/* Returns the last retransmission of any of these bytes, NULL if there is none. `recovery` may be
- * NULL. */
+/* Returns the last retransmission of any of these bytes, NULL if there is none; if `of_gap` is set,
+ * the last one that filled a gap. `recovery` may be NULL. */
 struct retransmission_record *last_retransmission_of(const struct tcp_recovery_state *recovery,
-                                                     int64_t start, int64_t end);
+                                                     int64_t start, int64_t end, bool of_gap);
 
-/* Keeps a verdict on the current segment, with its time, frame, IP ID and TSval. The oldest record
- * leaves with what is known by then. */
+/* Keeps a verdict on the current segment, with its time, frame, IP ID and TSval. If the ring
+ * is full, the oldest record is settled with the evidence of that time. */
 void remember_verdict(const struct segment_context *seg, struct retransmission_record record);
 
 /* Rule V7.3: the record's bytes were not lost. */

@@ -81,8 +81,7 @@ static void record_retransmission(struct segment_context *seg, const struct retr
     count_retransmission(seg, cause, rtx->start);
     seg->effect.lost += lost;
     recovery->spurious_count += spurious;
-    recovery->lost_upstream += lost && upstream;
-    recovery->lost_downstream += lost && !upstream;
+    *(upstream ? &recovery->lost_upstream : &recovery->lost_downstream) += lost;
     remember_verdict(seg,
                      (struct retransmission_record){.start = rtx->start,
                                                     .end = rtx->end,
@@ -215,21 +214,10 @@ NOINLINE bool classify_gap_fill(struct segment_context *seg, int64_t start, int6
 
 /* --- V4: all bytes were seen before ---------------------------------------------------------- */
 
-/* Returns the retransmission that filled the gap of these bytes, NULL if there is none. */
-static struct retransmission_record *gap_filled_by(const struct tcp_recovery_state *recovery,
-                                                   int64_t start, int64_t end) {
-    for (uint32_t i = 0; i < recovery->record_count; i++) {
-        struct retransmission_record *record = record_at(recovery, i);
-        if (!record->duplicate && record->upstream && record_overlaps(record, start, end))
-            return record;
-    }
-    return NULL;
-}
-
 /* Rule V4.3: sent before the retransmission that filled its gap, so it was delayed and not lost. */
 static bool is_late_original(struct segment_context *seg, int64_t start, int64_t end) {
     struct tcp_recovery_state *recovery = seg->sender->recovery;
-    struct retransmission_record *fill = recovery ? gap_filled_by(recovery, start, end) : NULL;
+    struct retransmission_record *fill = last_retransmission_of(recovery, start, end, true);
     int order;
     if (!fill || start < 0)
         return false;
@@ -278,7 +266,7 @@ NOINLINE bool classify_repeated(struct segment_context *seg, int64_t start, int6
                                 const char *detail) {
     const struct unacked_segment *first = unacked_find(&seg->sender->unacked, start);
     const struct retransmission_record *last =
-        last_retransmission_of(seg->sender->recovery, start, end);
+        last_retransmission_of(seg->sender->recovery, start, end, false);
     if (is_late_original(seg, start, end)) /* V4.3 */
         return true;
     if (take_late_duplicate(seg, first, start, end)) /* V4.4 */

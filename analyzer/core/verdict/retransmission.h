@@ -6,8 +6,9 @@
 
 #include "verdict/recent_verdicts.h"
 
-/* Rules V3: [start, end) fills a gap. Returns true if it is counted as a retransmission, false if
- * it was reordered, captured late, or is ambiguous. */
+/* Rules V3: [start, end) fills a gap; `fill` must be the result of range_set_fill() for it. Returns
+ * true if it is counted as a retransmission, false if it was reordered, captured late, or is
+ * ambiguous. */
 bool classify_gap_fill(struct segment_context *seg, int64_t start, int64_t end,
                        const struct gap_fill *fill);
 

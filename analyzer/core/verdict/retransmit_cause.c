@@ -263,7 +263,7 @@ static bool is_tail_loss_probe(const struct segment_context *seg,
     int64_t rtt = path_rtt(seg->connection), age = rto_timer_age_ns(seg, rtx);
     if (rtx->start < 0 || rtt < 0 || !may_use_rack(seg) || !is_last_data(seg, rtx) ||
         (has_loss_signal(seg, rtx->end) && !is_sacked(recovery, rtx->start, rtx->end)) ||
-        last_retransmission_of(recovery, rtx->start, rtx->end))
+        last_retransmission_of(recovery, rtx->start, rtx->end, false))
         return false;
     int64_t expected = max64(2 * rtt, USUAL_TLP_NS), latest = expected + expected / 2;
     int64_t rto = rtt + max64(MIN_RTO_NS, 4000 * (int64_t)seg->sender->rttvar_us);

@@ -39,7 +39,8 @@ struct retransmit_cause find_ack_cause(const struct segment_context *seg,
 struct retransmit_cause find_cause(const struct segment_context *seg,
                                    const struct retransmission *rtx);
 
-/* Counts the retransmission, and begins the sender's RTO or fast recovery if it is the first. */
+/* Counts the retransmission; the caller must do so once for each. Begins the sender's RTO or fast
+ * recovery if it is the first. */
 void count_retransmission(const struct segment_context *seg, const struct retransmit_cause *cause,
                           int64_t start);
 

@@ -121,7 +121,8 @@ static void note_delivered(const struct segment_context *seg, struct tcp_recover
         recovery->rack_xmit_ns = max64(recovery->rack_xmit_ns, record->time_ns);
 }
 
-/* The newest data SACKed gives an RTT sample, for verdicts only, even if data below it is missing.
+/* Rule V11.3: the newest data SACKed gives an RTT sample, for verdicts only, even if data below it
+ * is missing.
  */
 static void sample_sack_rtt(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                             int64_t end) {
@@ -182,7 +183,7 @@ static enum echo echo_of(const struct segment_context *seg,
     return (int32_t)(seg->tcp->timestamp_echo - record->tsval) < 0 ? ECHO_EARLIER : ECHO_THIS;
 }
 
-/* The ACK itself reports a second decoded: then it echoes the second one (RFC 7323 section 4.3),
+/* The ACK itself reports a second arrival: then it echoes the second one (RFC 7323 section 4.3),
  * and the ACK of the first was lost. */
 static bool is_dsacked(const struct segment_context *seg,
                        const struct retransmission_record *record) {
