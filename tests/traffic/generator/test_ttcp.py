@@ -394,7 +394,7 @@ def test_datagrams_longer_than_the_buffer_are_said_to_be_cut() -> None:
 def test_a_closed_udp_port_is_reported() -> None:
     done = sent("-s", "-u", "-n", "50", "--json", "-p", free_port(), HOST)
     assert json.loads(done.stdout)["sends_refused"] > 0
-    assert b"nobody receives at 127.0.0.1" in done.stderr
+    assert b"no program receives at 127.0.0.1" in done.stderr
 
 
 # --- both

@@ -212,7 +212,7 @@ const char *session_set_start(struct session_set *set, const struct control *con
     pthread_mutex_lock(&set->lock);
     struct session *session = find_free(set);
     if (set->options->tests && set->begun + set->running >= set->options->tests)
-        error = "the receiver has run its tests, and ends";
+        error = "the receiver has run its last test";
     else if (!session)
         error = "another test is running";
     else if (find(set, plan->run, peer))

@@ -73,7 +73,7 @@ static void put_direction(const struct report_style *style, const struct directi
     if (totals.sender_known && totals.sender.errors[0])
         fprintf(style->out, "  sends that failed: %s\n", totals.sender.errors);
     if (!totals.receiver_known) {
-        fprintf(style->out, "  received  unknown: the receiver did not say\n");
+        fprintf(style->out, "  received  unknown: the receiver did not report\n");
         return;
     }
     put_line(style, direction->transfer, "received", &totals.receiver, false);

@@ -71,7 +71,6 @@ static void read_lines(struct exchange *exchange) {
     struct transfer *transfer = exchange->transfer;
     char line[LINE_SIZE];
     enum control_result answer;
-    /* When all is said, the other end may hang up. */
     while (!exchange->peer_gone && !is_over(exchange) &&
            (answer = control_read(&transfer->control, line)) != CONTROL_INCOMPLETE) {
         const char *error = answer == CONTROL_LINE ? exchange_take_line(transfer, line) : NULL;

@@ -65,7 +65,7 @@ static bool await_data(struct stream *stream) {
     wait_for_connection(stream);
     if (stream->fd < 0) {
         if (!stream->direction->stop && !stream->direction->ended)
-            transfer_fail(transfer, "data connection %u did not come", stream->number);
+            transfer_fail(transfer, "data connection %u did not arrive", stream->number);
         return false;
     }
     /* Only the sender's algorithm matters, and an unprivileged process may not set each. */

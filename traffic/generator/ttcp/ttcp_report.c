@@ -117,9 +117,9 @@ void ttcp_report(const struct ttcp_options *options, struct ttcp_transfer *trans
         print_lines(out, options, transfer, real);
     fflush(out);
     if (transfer->cut_datagrams)
-        ttcp_log(options, "%llu datagrams were longer than %llu bytes and cut: use -l",
+        ttcp_log(options, "%llu datagrams were longer than %llu bytes and truncated: raise -l",
                  (unsigned long long)transfer->cut_datagrams, (unsigned long long)options->length);
     if (transfer->refused)
-        ttcp_log(options, "%llu sends were refused: nobody receives at %s port %u",
+        ttcp_log(options, "%llu sends were refused: no program receives at %s port %u",
                  (unsigned long long)transfer->refused, host, endpoint_port(&transfer->peer));
 }

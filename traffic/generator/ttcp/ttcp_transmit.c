@@ -105,7 +105,7 @@ static const char *send_all(const struct ttcp_options *options, struct ttcp_tran
     size_t count;
     while (!exchange_interrupted && (count = next_buffer(options, source))) {
         if (options->udp && count <= MARK_BYTES)
-            return "an input too short for a datagram that is no mark";
+            return "an input too short for a datagram";
         if (!send_buffer(transfer, fd, source->data, count))
             return errno == EPIPE || errno == ECONNRESET ? "peer gone" : "send error";
         if (!options->pattern && options->udp) {
