@@ -13,7 +13,7 @@ from __future__ import annotations
 
 
 class WiretaleError(Exception):
-    """The base class; the text is one line."""
+    """The base class; the text must be one line."""
 
     exit_code = 5  # a program failed; 1 is for thresholds of the user (--fail-if)
 

@@ -51,7 +51,7 @@ class Table:
         return self._core.column(name)
 
     def rows(self, start: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
-        """Returns rows `start` to `stop` as dicts; use it for few rows."""
+        """Returns rows `start` to `stop` as dicts, which should be few, because each value becomes a Python object."""
         return self._core.rows(start, stop)
 
     def nonzero(self, names: Iterable[str]) -> dict[str, list[tuple[int, Any]]]:

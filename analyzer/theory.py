@@ -81,7 +81,7 @@ class Link:
 
 
 def check_link(link: Link) -> None:
-    """Raises UsageError if the link cannot exist."""
+    """Raises UsageError if the link cannot exist; the MTU must leave room for TCP payload."""
     if link.framing not in FRAMINGS:
         raise UsageError(f"framing {link.framing!r}: expected {one_of(FRAMINGS)}")
     if link.ip not in IP_HEADER:
@@ -176,7 +176,7 @@ def segment_sizes(link: Link, block: int) -> Packets:
 
 
 def check_block(link: Link, protocol: str, block: int) -> None:
-    """Raises UsageError if the protocol cannot carry the block."""
+    """Raises UsageError if the block, which must be 1 byte or more, does not fit into a datagram."""
     if block < 1:
         raise UsageError(f"block of {plural(block, 'byte')}: expected 1 or more")
     if protocol == "udp" and block > UDP_MOST[link.ip]:

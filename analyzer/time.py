@@ -16,7 +16,7 @@ FRACTION = re.compile(r"[.,](\d{1,9})(?=$|Z|[+-]\d\d:?\d\d$)")
 def parse_time(text: str) -> int:
     """Returns the ns of `2026-01-15T12:00:00.25Z`, `2026-01-15 13:00+01:00` or seconds since the epoch, `1768478400.25`.
 
-    A time without a zone is UTC. Raises UsageError if the text is not a time.
+    A time without a zone is UTC. Raises UsageError if the text, which must be one of these, is not.
     """
     seconds = EPOCH.fullmatch(text)
     if seconds:

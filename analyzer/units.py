@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quantities as text: parsed from options (`10M`, `1.5 Gbit/s`, `64KiB`, `200ms`) and shown (`1.23 MB`, `94.1 Mbit/s`).
 
-Every program accepts the spellings of tests/analyzer/unit_spellings.toml, which explains the grammar. Shown prefixes are SI:
+Every program must accept the spellings of tests/analyzer/unit_spellings.toml, which explains the grammar. Shown prefixes are SI:
 1 kB is 1000 bytes.
 """
 
@@ -81,7 +81,7 @@ def parse_duration(text: str) -> int | None:
 
 
 def parse_rate(text: str) -> int:
-    """Returns the bit/s of an option: `1G`, `1.5Gbit`, `100Mbit/s`. Raises UsageError if the text is not a rate."""
+    """Returns the bit/s of an option, which must be a rate: `1G`, `1.5Gbit`, `100Mbit/s`. Raises UsageError otherwise."""
     rate = whole(parse_bit_rate(text))
     if rate is None or not 0 < rate <= RATE_MOST:
         raise UsageError(

@@ -142,7 +142,7 @@ def excess(samples: Sequence[Sample], slope: float, middle_ns: int) -> float:
 
 
 def best_slope(score: Callable[[float], float], low: float, high: float) -> float:
-    """Returns the maximum of a concave function (ternary search)."""
+    """Returns the maximum of a function, which must be concave (ternary search)."""
     for _ in range(SEARCHES):
         a, b = low + (high - low) / 3, high - (high - low) / 3
         if score(a) < score(b):

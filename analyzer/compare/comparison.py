@@ -83,7 +83,7 @@ class Comparison:
         return any(point.damage for point in self.points)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Returns the result of a query as dicts; use it for small results."""
+        """Returns the result of a query as dicts; the result should be small."""
         result = self.connection.execute(sql)
         names = [column[0] for column in result.description or ()]
         return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
@@ -378,7 +378,10 @@ def alone(comparison: Comparison) -> Iterator[str]:
 def compare_captures(
     *paths: str, sender_log: str | None = None, receiver_log: str | None = None, same_clock: bool = False
 ) -> Iterator[Comparison]:
-    """Compares the captures of one, two or three points, ordered from sender to receiver. Raises InputError, UsageError."""
+    """Compares the captures of one, two or three points, which must be in path order from sender to receiver.
+
+    Raises InputError if a file is no capture, UsageError if the arguments do not fit together.
+    """
     roles = roles_of(len(paths))
     logs = read_logs(sender_log, receiver_log)
     if len(paths) == 1 and not logs:

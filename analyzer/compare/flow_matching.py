@@ -2,7 +2,8 @@
 """Matches conversations of several captures by addresses and ports, else by the content of their packets.
 
 Address translation changes the ends, but keeps TCP's initial sequence numbers, the runs of wiretale's blocks and the
-payload. If a conversation reuses ports, its SYN starts a new one.
+payload. If a conversation reuses ports, its SYN starts a new one. A match by ends must not contradict the SYNs, and one by
+content must rest on a sequence number, a run, or three payloads.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def measure(comparison: Comparison, hop: Hop, heading: int) -> Delay | None:
 
 
 def find_delays(comparison: Comparison, hops: list[Hop]) -> list[Delay]:
-    """Returns the delays of every hop in both directions."""
+    """Returns the delays of every hop in both directions; its clocks must have an estimate."""
     usable = [hop for hop in hops if hop.clocks[0].stretches]
     delays = (measure(comparison, hop, heading) for hop in usable for heading in (1, -1))
     return [delay for delay in delays if delay]

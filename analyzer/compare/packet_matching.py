@@ -133,7 +133,7 @@ def columns(points: int, text: str, separator: str = ", ") -> str:
 
 
 def is_cut(connection: duckdb.DuckDBPyConnection, points: int) -> bool:
-    """Returns whether a snap length is so short that only the short digest is equal everywhere."""
+    """Returns whether the short digest must be used, because a snap length truncated some payload."""
     tests = columns(
         points,
         "SELECT bool_or(digested < least(payload, 128)) AS cut FROM loaded{p} WHERE protocol != 6 AND run IS NULL",

@@ -109,7 +109,7 @@ def by_key(parts: Sequence[Part], level: int) -> dict[tuple[object, ...], list[P
 
 
 def pair_parts(before: Sequence[Part], after: Sequence[Part]) -> Iterator[FlowPair]:
-    """Returns each flow with its partner: that with the same ends if unique, else by size among those with equal keys."""
+    """Returns each flow with its partner: the same ends, which must be unique in both runs, else by size among equal keys."""
     left = [list(before), list(after)]
     for level in range(len(EVIDENCE)):
         groups = [by_key(parts, level) for parts in left]

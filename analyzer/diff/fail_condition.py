@@ -56,7 +56,7 @@ class Condition:
 
 
 def parse_condition(text: str) -> Condition:
-    """Parses a condition. Raises UsageError."""
+    """Parses a condition, which must be MEASURE OPERATOR VALUE. Raises UsageError otherwise."""
     found = GRAMMAR.fullmatch(text)
     if not found:
         raise UsageError(
@@ -78,7 +78,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def value_in(kind: Unit, number: str, unit: str) -> float | None:
-    """Returns a number in the unit of the measure; None if `unit` is of another kind."""
+    """Returns a number in the unit of the measure; None if `unit`, which must be of the same kind, is not."""
     if unit in kind.factors:
         return float(number) * kind.factors[unit]
     spelled = f"1{unit}"

@@ -153,7 +153,7 @@ def load_capture(path: str) -> Run:
 
 
 def load_tables(path: str) -> Run:
-    """Returns the run of tables of `wiretale analyze -o`. Raises InputError if they are incomplete."""
+    """Returns the run of a folder, which must hold the tables of `wiretale analyze -o`. Raises InputError otherwise."""
     import duckdb
 
     from wiretale.analyzer.query import SETTINGS
@@ -260,7 +260,7 @@ def mean_of(parts: Sequence[Part], name: str, weight: str) -> float | None:
 
 
 def load_experiment(path: str) -> Run:
-    """Returns the run of `wiretale experiment run`: the report of each session of each test."""
+    """Returns the run of `wiretale experiment run`, of which one test must be complete: the report of each session."""
     tests: list[tuple[dict[str, Any], str | None]] = []
     for file in sorted(Path(path, "raw").glob("*.json")):
         try:

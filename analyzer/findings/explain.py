@@ -97,7 +97,7 @@ def headline(transfers: Transfers, one: Transfer) -> str:
 
 
 def link_maximum(one: Transfer, link_bps: int) -> float:
-    """Returns the payload rate of a link with packets like those of this direction."""
+    """Returns the payload rate of a link with packets like those of this direction, which must have payload."""
     row, tags = one.row, (one.flow["path"] or "").count("vlan")
     if row["wire_bytes"] and one.flow["protocol"] != "tcp":
         return float(link_bps * row["payload_bytes"] / row["wire_bytes"])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A finding, and the rule that makes it: page, sentence and computation in one place.
 
-`@finding(...)` above a function makes it a Rule. The function yields a Match for each occurrence, whose words fill the
+`@finding(...)` above a function makes it a Rule. The function yields a Match for each occurrence, whose words must fill the
 templates of sentence and advice. Integers in templates take the form of their noun:
 
     {n}                   1,234

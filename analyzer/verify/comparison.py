@@ -160,7 +160,7 @@ def pairs(kinds: Set[str], words: Set[str]) -> Iterator[Pair]:
 
 @dataclass
 class Comparison:
-    """The result. A capture may be added in parts, in the order of its frames."""
+    """The result. A capture may be added in parts, which must be in frame order, because earlier verdicts are evidence."""
 
     around: Around = field(default_factory=Around)
     most: int | None = None  # differences kept per reason

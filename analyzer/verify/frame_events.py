@@ -32,7 +32,7 @@ class FrameEvents:
         self._next = 0
 
     def take(self, last_frame: float) -> dict[int, list[dict[str, Any]]]:
-        """Returns the next events up to a frame."""
+        """Returns the next events up to a frame, which must not be lower than that of the last call."""
         found: dict[int, list[dict[str, Any]]] = {}
         while self._next < len(self._order) and self._frames[self._order[self._next]] <= last_frame:
             row = self._events.rows(self._order[self._next], self._order[self._next] + 1)[0]

@@ -2,7 +2,8 @@
 """The reasons for which wiretale and Wireshark judge a frame differently; the first rule that fits gives the reason.
 
 Wireshark's verdicts are those of tcp_analyze_sequence_number() in epan/dissectors/packet-tcp.c, wiretale's follow the
-RFCs that the sentences name. If no rule fits, the difference is reported as unexplained, because it may be an error.
+RFCs that the sentences name. A special rule must stand before a general one. If no rule fits, the difference is reported
+as unexplained, because it may be an error.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Case(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A reason, the verdicts that it explains (None in a set: no verdict), and a further condition."""
+    """A reason, the verdicts that it explains (None in a set: no verdict), and a condition that must hold too."""
 
     name: str
     ours: Set[str | None] | None  # None: any

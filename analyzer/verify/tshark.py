@@ -119,7 +119,7 @@ def read_verdicts(text: bytes, sack: str) -> Flagged:
 
 
 def read_line(line: bytes) -> tuple[int, Flagged]:
-    """Parses a line. Raises InputError if tshark cannot have printed it."""
+    """Parses a line, which must have every field of FIELDS. Raises InputError otherwise."""
     try:
         number, ack, left_edge, rest = line.rstrip(b"\r\n").split(b"\t", 3)
         return int(number), read_verdicts(rest, sack_word(ack, left_edge))
@@ -128,7 +128,7 @@ def read_line(line: bytes) -> tuple[int, Flagged]:
 
 
 class Messages(Thread):
-    """Reads the stderr of a program while it runs, so that it never blocks, and keeps the end."""
+    """Reads the stderr of a program, which must happen while it runs, because a full pipe blocks it; keeps the end."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(daemon=True)
