@@ -104,7 +104,7 @@ class Table:
         return Table(self._core.of_flows(flows, most))
 
     def packet_streams(self, flows: list[int], base_ns: int) -> tuple[int, dict[str, bytes]]:
-        """Returns number and columns of the packets of these flows (packets table; analyzer/core/export/packet_pack.h)."""
+        """Returns number and columns of the packets of these flows (packets table; analyzer/core/export/export.h)."""
         return self._core.packet_streams(flows, base_ns)
 
     def json(self) -> Iterator[bytes]:

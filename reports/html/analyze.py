@@ -92,7 +92,7 @@ def file_names(trace: Trace) -> list[str]:
 
 
 def packed_packets(trace: Trace, by_trouble: Sequence[int], sizes: Sequence[int], base_ns: int) -> dict[str, Any]:
-    """Returns the packets of the flows that fit, packed as in analyzer/core/export/packet_pack.h; if the first flow alone is too
+    """Returns the packets of the flows that fit, packed as in analyzer/core/export/export.h; if the first flow alone is too
     large, its first packets."""
     if not by_trouble or not trace.packets_made:
         return {"count": 0, "flows": [], "streams": {}, "cut": False}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/column_pack.h"
+#include "export/export.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/packet_pack.h"
+#include "export/export.h"
 
 #include <stdlib.h>
 #include <string.h>

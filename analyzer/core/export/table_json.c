@@ -4,13 +4,13 @@
  *
  * Control characters of C1 and of bidirectional text are escaped, because a terminal or editor that
  * interprets them would display a different text. */
-#include "export/table_json.h"
+#include "export/export.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/bytes.h"
 #include "base/vocabulary.h"
 
 #define ESCAPED_MAX 6  /* largest expansion of one byte of text: \u001f, \udce9 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "flow/encapsulation.h"
+#include "flow/flow.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,8 +7,10 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "decode/headers.h"
 #include "flow/time_bins.h"
 #include "sequence/tracker.h"
+#include "table/table.h"
 #include "tcp/connection.h"
 
 /* The two ends in a fixed order (the lesser address, then port, first), independent of the
@@ -113,5 +115,25 @@ static inline struct direction *flow_across(struct flow *flow, unsigned number) 
 static inline unsigned flow_end(const struct flow *flow, unsigned direction) {
     return direction ^ flow->swapped;
 }
+
+/* --- encapsulation.c ---------------------------------------------------------------------------
+ */
+
+/* Interned encapsulation stacks (VLAN, MPLS, PPPoE, tunnels): each distinct one is stored once
+ * and has a number; 0 is none at all. */
+
+#define PATHS_MOST    65536u /* because numbers have 16 bits; later stacks share the last number */
+#define PATH_TEXT_MAX 256
+
+struct encapsulation_table;
+
+struct encapsulation_table *encapsulation_table_open(void);
+void encapsulation_table_close(struct encapsulation_table *table);
+uint32_t encapsulation_table_number(struct encapsulation_table *table,
+                                    const struct path_step *steps, unsigned depth);
+
+/* Writes the stack as in `vlan 10 / vxlan 7`; the empty one is "". */
+void encapsulation_table_text(const struct encapsulation_table *table, uint32_t number,
+                              char text[PATH_TEXT_MAX]);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/bytes.h"
 
 static const struct capture_format *const formats[] = {&pcap_format, &pcapng_format, NULL};
 

@@ -7,8 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "export/arrow_stream.h"
-#include "export/table_json.h"
+#include "export/export.h"
 #include "pipeline/analysis.h"
 
 #define FLOWS_MOST 50 /* so that flows are evicted too */

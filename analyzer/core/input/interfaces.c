@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/bytes.h"
 
 struct text_node {
     struct text_node *next;

@@ -14,7 +14,7 @@
 #include "base/pool.h"
 #include "common/block.h"
 #include "decode/headers.h"
-#include "flow/encapsulation.h"
+#include "flow/flow.h"
 #include "flow/reassembly.h"
 
 #define PACKETS_AT_ONCE 64u

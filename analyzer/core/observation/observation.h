@@ -5,6 +5,7 @@
 #ifndef WIRETALE_OBSERVATION_H
 #define WIRETALE_OBSERVATION_H
 
+#include "export/export.h"
 #include "format/merged_input.h"
 
 #define OBSERVATION_UNKNOWN      INT64_MIN /* null of an int64 column */
@@ -43,7 +44,7 @@ struct observation {
                                         first */
 };
 
-/* Name, Arrow type (formats of arrow_stream.h), member. The type of text columns is 'u'. */
+/* Name, Arrow type (formats of arrow_stream.c), member. The type of text columns is 'u'. */
 #define OBSERVATION_COLUMNS(X)                                                                     \
     X(packet, "l")                                                                                 \
     X(frame, "l")                                                                                  \
@@ -92,5 +93,27 @@ size_t observation_read(struct observation_reader *reader, struct observation *r
 
 struct observation_counts observation_reader_counts(const struct observation_reader *reader);
 const struct merged_input *observation_reader_captures(const struct observation_reader *reader);
+
+/* --- observation_stream.c ----------------------------------------------------------------------
+ */
+
+/* Exports observations as an Arrow stream. Files are read as the consumer requests batches, so that
+ * a capture of any size needs the memory of one batch. */
+
+/* Callback at the stream's end, which takes over the reader (NULL if the input could not be opened,
+ * with `error` set). `owner` must outlive the stream. */
+struct observation_listener {
+    void (*ended)(void *owner, struct observation_reader *reader);
+    void (*disown)(void *owner);
+    void *owner;
+};
+
+int observation_schema_export(struct ArrowSchema *out);
+
+/* Returns 0, or ENOMEM. The files are opened for the first batch; their errors are errors of the
+ * stream. `paths` must live as long as the owner. */
+int observation_stream_export(const char *const *paths, size_t count,
+                              const struct observation_listener *listener,
+                              struct ArrowArrayStream *out);
 
 #endif

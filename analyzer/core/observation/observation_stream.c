@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observation/observation_stream.h"
+#include "observation/observation.h"
 
 #include <errno.h>
 #include <stddef.h>

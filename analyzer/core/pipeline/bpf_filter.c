@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/bpf_filter.h"
+#include "pipeline/reader.h"
 
 #include <pcap.h>
 #include <stdlib.h>
@@ -18,18 +18,6 @@ struct bpf_filter {
 
 static struct bpf_program
     refused_program; /* stands for a link type for which the expression cannot be compiled */
-
-/* Files hold LINKTYPE_ numbers, but libpcap compiles for its own DLT_ numbers; a few of them
- * differ (https://www.tcpdump.org/linktypes.html). */
-int link_type_dlt(uint16_t link_type) {
-    switch (link_type) {
-    case 100: return DLT_ATM_RFC1483;
-    case 101: return DLT_RAW;
-    case 102: return DLT_SLIP_BSDOS;
-    case 103: return DLT_PPP_BSDOS;
-    default: return link_type;
-    }
-}
 
 static struct bpf_program *compile(const char *expression, uint16_t link_type,
                                    struct error *error) {

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "pipeline/bpf_filter.h"
 #include "pipeline/interface_counts.h"
 
 #define JUMBO_BYTES 9216 /* bytes; the largest frame that switches commonly carry */
@@ -86,6 +85,18 @@ void interface_count_headers(struct interface_count *count, const struct packet 
         count->malformed_frame = packet->frame;
     if (!LIKELY(headers->ip_length <= JUMBO_BYTES) || !LIKELY(!headers->length_from_frame))
         note_long_packet(count, packet, headers);
+}
+
+/* Files hold LINKTYPE_ numbers, but libpcap compiles for its own DLT_ numbers; a few of them
+ * differ (https://www.tcpdump.org/linktypes.html). */
+int link_type_dlt(uint16_t link_type) {
+    switch (link_type) {
+    case 100: return DLT_ATM_RFC1483;
+    case 101: return DLT_RAW;
+    case 102: return DLT_SLIP_BSDOS;
+    case 103: return DLT_PPP_BSDOS;
+    default: return link_type;
+    }
 }
 
 static uint64_t answers(const struct interface_count *count, enum decode_answer answer) {

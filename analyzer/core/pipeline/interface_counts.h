@@ -36,6 +36,9 @@ int64_t interface_count_packet(struct interface_count *count, const struct packe
 void interface_count_headers(struct interface_count *count, const struct packet *packet,
                              const struct headers *headers);
 
+/* Returns libpcap's DLT_ number for a LINKTYPE_ number of a file. */
+int link_type_dlt(uint16_t link_type);
+
 /* Adds a row for each interface. `mirrored` has the duplicates that the capture made, by interface;
  * they are null unless the analysis is `whole`. */
 void interface_rows_add(struct row_sink *sink, const struct merged_input *input,

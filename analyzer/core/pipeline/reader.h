@@ -4,11 +4,25 @@
 #ifndef WIRETALE_READER_H
 #define WIRETALE_READER_H
 
+#include "base/error.h"
+#include "base/packet.h"
 #include "pipeline/batch.h"
-#include "pipeline/bpf_filter.h"
 #include "pipeline/interface_counts.h"
 
 struct reader;
+
+/* A capture filter in libpcap's language, compiled once for each link type. */
+struct bpf_filter;
+
+/* Compiles the expression for Ethernet at once, so that an invalid one is a usage error before
+ * any reading. Returns NULL with ERROR_USAGE and libpcap's message. */
+struct bpf_filter *bpf_filter_open(const char *expression, struct error *error);
+void bpf_filter_close(struct bpf_filter *filter);
+
+/* Returns whether the packet passes. If the expression cannot be compiled for its link type, it
+ * does not pass and is counted: bpf_filter_refused() returns the number of those packets. */
+bool bpf_filter_pass(struct bpf_filter *filter, const struct packet *packet);
+uint64_t bpf_filter_refused(const struct bpf_filter *filter);
 
 /* The input of the reader. Its thread owns this and adds to the updater's encapsulations until
  * reader_stop(). Until then other threads may read only encapsulations that a batch refers to. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/vocabulary.h"
-#include "export/column_pack.h"
+#include "export/export.h"
 #include "python/binding.h"
 
 static PyObject *text_object(const struct table *table, int64_t number) {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "observation/observation_stream.h"
+#include "observation/observation.h"
 #include "python/binding.h"
 
 struct observations_object {

@@ -4,9 +4,7 @@
 #include <string.h>
 
 #include "base/vocabulary.h"
-#include "export/arrow_stream.h"
-#include "export/packet_pack.h"
-#include "export/table_json.h"
+#include "export/export.h"
 #include "python/binding.h"
 
 #define JSON_PIECE ((size_t)1 << 18)

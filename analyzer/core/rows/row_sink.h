@@ -15,7 +15,6 @@
 
 #include <pthread.h>
 
-#include "flow/encapsulation.h"
 #include "flow/flow.h"
 #include "table/table.h"
 

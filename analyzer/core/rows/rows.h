@@ -30,6 +30,28 @@ void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
 void datagram_row_add(struct row_sink *sink, const struct datagram *datagram);
 
 /* series_rows.c */
+/* The series of one direction, stored as its bins: rates are computed when rows are read,
+ * because most rows never are. */
+
+/* Bits per number: 16, 32, or as in struct time_bin. */
+enum bin_form { BINS_SMALL, BINS_NARROW, BINS_WIDE };
+
+/* Fields that all bins of a direction share. */
+struct series_head {
+    int64_t first;             /* number of the first bin on the grid */
+    int64_t first_ns, last_ns; /* ns; of the direction's packets */
+    uint16_t count;            /* number of bins */
+    uint8_t doublings;
+    bool number;        /* 0 or 1: the direction */
+    bool tcp;           /* whether the protocol is TCP */
+    bool payload_known; /* for each packet */
+    uint8_t form;       /* enum bin_form, which series_record_add() sets */
+};
+
+/* Adds `head->count` bins of a direction as rows to the current group. Returns false without
+ * memory. */
+bool series_record_add(struct table *table, struct series_head *head, const struct time_bin *bins);
+
 /* Adds the bins of a direction as rows to the group that is begun. */
 void series_rows_add(struct row_sink *sink, const struct flow *flow, unsigned direction);
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows/series_rows.h"
 
 #include <string.h>
 

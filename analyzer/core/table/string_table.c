@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each entry is a 16-bit length and that many bytes; an address is its 4 or 16 raw bytes. */
-#include "table/string_table.h"
+#include "table/table.h"
 
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/bytes.h"
 
 static int64_t add_bytes(struct string_table *store, const void *bytes, size_t size) {
     uint64_t offset;

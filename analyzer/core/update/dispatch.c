@@ -16,7 +16,7 @@
 #define UDP_HEADER_BYTES  8
 #define ETHERNET_LEAST    60 /* bytes of a frame without FCS; shorter ones are padded (IEEE 802.3) */
 #define ETHERNET_AROUND   24 /* preamble and delimiter 8, FCS 4, gap 12 */
-#define NO_PATH           0  /* of a packet without encapsulations; see flow/encapsulation.h */
+#define NO_PATH           0  /* of a packet without encapsulations; see flow/encapsulation.c */
 
 static uint32_t wire_bytes_of(const struct packet *packet) {
     if (packet->link_type != LINKTYPE_ETHERNET || packet->length > UINT32_MAX - ETHERNET_AROUND)

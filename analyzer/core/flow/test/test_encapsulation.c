@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chains are numbered in the order in which they come, all are found again, and ids that a sender
  * chose to collide cost no more than others. */
-#include "flow/encapsulation.h"
+#include "flow/flow.h"
 
 #include <string.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packets to rows of observation.h, and rows to Arrow: crafted files whose rows are known. */
-#include "observation/observation_stream.h"
+#include "observation/observation.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of series that are made of kept bins: of more flows than fit into a chunk, with byte counts
  * within 32 bits and beyond, from the start and from anywhere. */
-#include "rows/series_rows.h"
+#include "rows/rows.h"
 
 #include <string.h>
 

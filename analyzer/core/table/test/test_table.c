@@ -7,7 +7,7 @@
 
 #include "base/vocabulary.h"
 #include "common/check.h"
-#include "export/column_pack.h"
+#include "export/export.h"
 
 #define ROWS 100000
 

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables out of the core: as Arrow streams, JSON, typed arrays, and packets for the report. */
+#ifndef WIRETALE_EXPORT_H
+#define WIRETALE_EXPORT_H
+
+#include "export/arrow_struct.h"
+#include "table/table.h"
+
+/* --- arrow_stream.c ------------------------------------------------------------------------ */
+
+/* Exports a table as an Arrow C stream. */
+
+/* Writes the schema into `out`: a struct with one child per column. Times are timestamp[ns, UTC]
+ * and durations duration[ns], or int64 if `integers`, for consumers with a coarser resolution.
+ * Words are dictionaries. Returns 0, or ENOMEM with nothing to release. */
+int arrow_schema_export(const struct schema *schema, bool integers, struct ArrowSchema *out);
+
+/* Writes a stream over a finished table into `out`. `owner` must outlive the stream: at its
+ * release, `disown(owner)` is called from the releasing thread. Returns 0, or ENOMEM with nothing
+ * to release. */
+int arrow_stream_export(const struct table *table, bool integers, struct ArrowArrayStream *out,
+                        void *owner, void (*disown)(void *owner));
+
+/* --- table_json.c -------------------------------------------------------------------------- */
+
+/* Writes a table as JSON (RFC 8259): an array of row objects, in pieces. */
+
+/* Returns the largest possible size of a row in bytes; a piece must have at least that. */
+size_t table_json_room(const struct schema *schema);
+
+/* Writes rows from the cursor on, as many as certainly fit. Returns the bytes written, 0 at the
+ * end. The first piece begins with [ and commas separate rows; the caller must write the closing ].
+ */
+size_t table_json(const struct table *table, struct table_cursor *cursor, char *out, size_t room);
+
+/* --- column_pack.c ------------------------------------------------------------------------- */
+
+/* Packs columns as little-endian typed arrays for JavaScript and Python. */
+
+/* The format of a packed column. Each value becomes (value - offset) / divisor, rounded towards 0
+ * and clamped for an integer code. Null is NaN, or the maximum of an integer code. */
+struct column_pack {
+    unsigned column; /* index of a column of type INT, REAL, BOOL or WORD */
+    char code;       /* b int8, B uint8, H uint16, i int32, I uint32, f float32, d float64 */
+    bool delta; /* integer codes: wrapping difference to the previous value (the first: to 0) */
+    int64_t offset;
+    int64_t divisor; /* must not be 0 */
+};
+
+/* The rows of some flows, in ascending order; NULL chooses all rows. */
+struct flow_choice {
+    const uint32_t *flows;
+    size_t count;
+};
+
+/* Returns the bytes per value, 0 if the code is unknown. */
+size_t column_pack_size(char code);
+/* Returns the number of chosen rows. */
+size_t column_pack_rows(const struct table *table, const struct flow_choice *choice);
+/* Writes the chosen rows of `count` columns (at most COLUMNS_MAX), each to its own output, in one
+ * pass over the table. */
+void column_pack(const struct table *table, const struct column_pack *packs, size_t count,
+                 const struct flow_choice *choice, uint8_t *const *out);
+
+/* --- packet_pack.c ------------------------------------------------------------------------- */
+
+/* Packs the packets table for the report's page: one stream of numbers per column.
+ *
+ * A number is a zigzag varint (as in Protocol Buffers). Values that the previous packet of the flow
+ * and direction predicts are omitted, so that a steady transfer takes a few bytes per packet:
+ *
+ *   STREAM    A NUMBER FOR               IS
+ *   who       each packet                2 * index of the flow in the given list + direction
+ *   time      each packet                ns since the previous packet (the first: since `base_ns`)
+ *   frame     each packet                frame number minus the previous one
+ *   capture   each packet                interfaces row
+ *   known     each packet                bits of enum packet_known: which of the following exist
+ *   size      each packet                payload minus the previous one
+ *   sequence  PACKET_SEQUENCE            position minus the end of the previous segment
+ *   ack       PACKET_ACK                 position minus the previous one
+ *   window    PACKET_WINDOW              bytes minus the previous ones
+ *   flags     PACKET_FLAGS               minus the previous ones
+ *   unique    PACKET_REPEATED            new bytes (if absent: all of the payload)
+ *   rtt       PACKET_RTT                 ns
+ *   offset    PACKET_FRAGMENT            bytes
+ *   sack      PACKET_SACK                start of the first SACK block minus the ACK
+ *   sacked    PACKET_SACK                bytes of that block
+ *
+ * "Previous" means the previous packet of the same flow and direction, except for time and frame; 0
+ * if there is no such packet.
+ */
+
+/* clang-format off */
+#define PACKET_STREAMS(X)                                                                          \
+    X(who) X(time) X(frame) X(capture) X(known) X(size) X(sequence) X(ack) X(window) X(flags)      \
+    X(unique) X(rtt) X(offset) X(sack) X(sacked)
+/* clang-format on */
+
+enum packet_stream {
+#define X(name) STREAM_##name,
+    PACKET_STREAMS(X)
+#undef X
+        STREAM_COUNT
+};
+
+enum packet_known {
+    PACKET_SEQUENCE = 1,
+    PACKET_ACK = 2,
+    PACKET_WINDOW = 4,
+    PACKET_FLAGS = 8,
+    PACKET_REPEATED = 16,
+    PACKET_RTT = 32,
+    PACKET_FRAGMENT = 64,
+    PACKET_SACK = 128, /* requires PACKET_ACK */
+};
+
+struct packet_streams {
+    struct {
+        uint8_t *bytes;
+        size_t used, room;
+    } streams[STREAM_COUNT];
+    uint64_t packets; /* packed packets: those with a time stamp, of a flow in the list */
+};
+
+extern const char *const packet_stream_names[STREAM_COUNT];
+
+/* Packs the rows of `count` flows. Returns false if memory is exhausted; the streams must be freed
+ * in either case. */
+bool packet_pack(const struct table *packets, const uint32_t *flows, size_t count, int64_t base_ns,
+                 struct packet_streams *out);
+void packet_streams_free(struct packet_streams *streams);
+
+#endif
