@@ -7,7 +7,7 @@ open at once and each can be zoomed to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from heapq import nlargest
 from pathlib import Path
@@ -27,14 +27,10 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 SCRIPTS = ("numbers.js", "panels.js", "view.js", "flow_list.js", "capture.js")
-FLOWS_LARGEST, FLOWS_TROUBLED = 1000, 200
+FLOWS_LARGEST, FLOWS_PROBLEMATIC = 1000, 200
 FLOWS_FURTHER, PACKETS_FURTHER = 5_000, 50_000  # the next largest, which add little to the page
 TRANSFERS_SHOWN = 20
 PACKETS_MOST = 1_000_000  # about 4 bytes each in the page
-SERIES_MOST = 60_000  # bins
-DATAGRAMS_MOST = 100_000
-EVENTS_MOST = 200_000
-BLOCKS_MOST = 200_000
 TIME_LETTERS = 23  # of a time with milliseconds
 
 
@@ -44,28 +40,37 @@ def fields(text: str) -> list[tuple[str, str, int]]:
     return [(name, code, 1_000_000 if unit else 1) for name, code, *unit in words]
 
 
-# Columns in the page. Times are relative to its base.
-SERIES_FIELDS = fields(
-    "flow:I direction:B start_ns:d:ms width_ns:d:ms throughput_bps:f cumulative_throughput_bps:f goodput_bps:f rtt_ns:f:ms "
-    "flight_bytes:f window_bytes:f"
-)
-DATAGRAM_FIELDS = fields("flow:I capture:H first_ns:d:ms first_frame:d fragments:I missing_bytes:d")
-BLOCK_FIELDS = fields(
-    "flow:I capture:H stream:H sequence:d complete_ns:d:ms last_frame:d latency_ns:d head_of_line_ns:d"
-)
-EVENT_FIELDS = fields(
-    "flow:I capture:H direction:B time_ns:d:ms frame:d related_frame:d bytes:d kind:B place:B evidence:B spurious:B"
-)
+# Columns of each table in the page, whose times are relative to its base, and the largest number of rows.
+TABLES = {
+    "series": (
+        fields(
+            "flow:I direction:B start_ns:d:ms width_ns:d:ms throughput_bps:f cumulative_throughput_bps:f goodput_bps:f "
+            "rtt_ns:f:ms flight_bytes:f window_bytes:f"
+        ),
+        60_000,
+    ),
+    "datagrams": (fields("flow:I capture:H first_ns:d:ms first_frame:d fragments:I missing_bytes:d"), 100_000),
+    "events": (
+        fields(
+            "flow:I capture:H direction:B time_ns:d:ms frame:d related_frame:d bytes:d kind:B place:B evidence:B spurious:B"
+        ),
+        200_000,
+    ),
+    "blocks": (
+        fields("flow:I capture:H stream:H sequence:d complete_ns:d:ms last_frame:d latency_ns:d head_of_line_ns:d"),
+        200_000,
+    ),
+}
 EVENT_WORDS = ("kind", "place", "evidence")  # words, packed as numbers
 
 
-def fitting_flows(flows: Sequence[int], sizes: Sequence[int], most: int) -> list[int]:
+def fitting_flows(flows: Iterable[int], sizes: Sequence[int], most: int) -> list[int]:
     """Returns, in order, each flow that still fits if the sum of sizes must not exceed `most`."""
     chosen = []
-    for flow, size in zip(flows, sizes, strict=True):
-        if size <= most:
+    for flow in flows:
+        if sizes[flow] <= most:
             chosen.append(flow)
-            most -= size
+            most -= sizes[flow]
     return chosen
 
 
@@ -73,7 +78,7 @@ def further_flows(trace: Trace, chosen: set[int], sizes: Sequence[int]) -> list[
     """Returns the largest of the other flows that fit."""
     rank = trace.flows.column("wire_bytes")
     rest = nlargest(FLOWS_FURTHER, (flow for flow in range(len(rank)) if flow not in chosen), key=rank.__getitem__)
-    return fitting_flows(rest, [sizes[flow] for flow in rest], PACKETS_FURTHER)
+    return fitting_flows(rest, sizes, PACKETS_FURTHER)
 
 
 def base_time(trace: Trace) -> int:
@@ -91,49 +96,43 @@ def file_names(trace: Trace) -> list[str]:
     return names if len(set(names)) == len(set(files)) else files
 
 
-def packed_packets(trace: Trace, by_trouble: Sequence[int], sizes: Sequence[int], base_ns: int) -> dict[str, Any]:
-    """Returns the packets of the flows that fit, packed as in analyzer/core/export/export.h; if the first flow alone is too
-    large, its first packets."""
-    if not by_trouble or not trace.packets_made:
+def packed_packets(trace: Trace, ranked: Sequence[int], sizes: Sequence[int], base_ns: int) -> dict[str, Any]:
+    """Returns the packets of the flows that fit, packed as in analyzer/core/export/export.h.
+
+    If the first flow alone is too large, it returns the first packets of this flow.
+    """
+    if not ranked or not trace.packets_made:
         return {"count": 0, "flows": [], "streams": {}, "cut": False}
-    cut = sizes[by_trouble[0]] > PACKETS_MOST
-    flows = [by_trouble[0]] if cut else fitting_flows(by_trouble, [sizes[flow] for flow in by_trouble], PACKETS_MOST)
+    cut = sizes[ranked[0]] > PACKETS_MOST
+    flows = [ranked[0]] if cut else fitting_flows(ranked, sizes, PACKETS_MOST)
     count, streams = trace.packets(flows, PACKETS_MOST).packet_streams(flows, base_ns)
-    return {
-        "count": count,
-        "flows": flows,
-        "cut": cut,
-        "streams": {name: [len(data), encoded(data)] for name, data in streams.items()},
-    }
+    packed = {name: [len(data), encoded(data)] for name, data in streams.items()}
+    return {"count": count, "flows": flows, "cut": cut, "streams": packed}
 
 
 def page_data(trace: Trace) -> dict[str, Any]:
     """Returns the data for the scripts of the page."""
     base_ns = base_time(trace)
-    largest, troubled = choose_flows(trace, FLOWS_LARGEST, FLOWS_TROUBLED)
-    by_trouble = troubled + largest if troubled else largest
+    largest, problematic = choose_flows(trace, FLOWS_LARGEST, FLOWS_PROBLEMATIC)
+    ranked = problematic + largest
     sizes = trace.flows.column("packets")
-    by_trouble = by_trouble + further_flows(trace, set(by_trouble), sizes)
-    tables = (trace.series, trace.datagrams, trace.events, trace.blocks)
-    bins, datagrams, events, blocks = (table.rows_by_flow(len(sizes)) for table in tables)
-    with_series = fitting_flows(by_trouble, [bins[flow] for flow in by_trouble], SERIES_MOST)
-    with_datagrams = fitting_flows(by_trouble, [datagrams[flow] for flow in by_trouble], DATAGRAMS_MOST)
-    with_blocks = fitting_flows(by_trouble, [blocks[flow] for flow in by_trouble], BLOCKS_MOST)
-    with_events = fitting_flows(by_trouble, [events[flow] for flow in by_trouble], EVENTS_MOST)
+    ranked += further_flows(trace, set(ranked), sizes)
+    fitting, packed = {}, {}
+    for name, (columns, most) in TABLES.items():
+        table = trace.table(name)
+        fitting[name] = fitting_flows(ranked, table.rows_by_flow(len(sizes)), most)
+        packed[name] = packed_table(table, columns, fitting[name], base_ns)
     # Plotly is slow to import, and the core releases the GIL while it reads the packets.
     with ThreadPoolExecutor(1) as beside:
         figure = beside.submit(flow_figure)
-        packets = packed_packets(trace, by_trouble, sizes, base_ns)
+        packets = packed_packets(trace, ranked, sizes, base_ns)
     return {
         "base": str(base_ns),
         "flows": flow_columns(trace, base_ns),
         "again": again(trace),
         "files": file_names(trace),
-        "series_flows": with_series,
-        "series": packed_table(trace.series, SERIES_FIELDS, with_series, base_ns),
-        "datagrams": packed_table(trace.datagrams, DATAGRAM_FIELDS, with_datagrams, base_ns),
-        "events": packed_table(trace.events, EVENT_FIELDS, with_events, base_ns),
-        "blocks": packed_table(trace.blocks, BLOCK_FIELDS, with_blocks, base_ns),
+        "series_flows": fitting["series"],
+        **packed,
         "words": {name: numbered_words(trace.events, name) for name in EVENT_WORDS},
         "packets": packets,
         "figure": figure.result(),

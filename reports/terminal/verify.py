@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wiretale verify`: wiretale's verdicts beside Wireshark's."""
+"""`wiretale verify`: wiretale's and Wireshark's verdicts."""
 
 from __future__ import annotations
 

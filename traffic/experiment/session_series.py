@@ -80,8 +80,21 @@ def assign(directions: list[Row], sessions: Sequence[tuple[str, int | None, int]
     return found
 
 
+def first_start(data: Row) -> int:
+    """Returns the start of the first session of a test."""
+    starts: list[int | None] = [(one["report"] or {}).get("start_ns") for one in data["sessions"]]
+    return min([start for start in starts if start] or [int(data["started_ns"])])
+
+
+def captured_pieces(data: Row, folder: Path, start_ns: int) -> list[list[Piece]] | None:
+    """Returns the bytes of each session in the capture; None if a file or a session is missing."""
+    files = [folder / name for name in (data["tracer"] or {}).get("files", [])]
+    complete = files and all(path.exists() for path in files)
+    return from_capture(files, data, start_ns) if complete else None
+
+
 def from_capture(files: Sequence[Path], data: Row, start_ns: int) -> list[list[Piece]] | None:
-    """Returns the bytes of each session in the capture; None if a session is missing."""
+    """Returns the bytes of each session in capture files; None if a session is missing."""
     from wiretale.analyzer.errors import WiretaleError
     from wiretale.analyzer.trace import analyze
 
@@ -119,11 +132,8 @@ def fairness(lines: Sequence[Sequence[float]], pieces: Sequence[Sequence[Piece]]
 
 def session_series(data: Row, folder: Path) -> Row | None:
     """Returns rates of the sessions of a test in Mbit/s per bin, and Jain's index; None if no session has data."""
-    starts = [(one["report"] or {}).get("start_ns") for one in data["sessions"]]
-    start_ns: int = min([start for start in starts if start] or [data["started_ns"]])
-    files = [folder / name for name in (data["tracer"] or {}).get("files", [])]
-    complete = files and all(path.exists() for path in files)
-    captured = from_capture(files, data, start_ns) if complete else None
+    start_ns = first_start(data)
+    captured = captured_pieces(data, folder, start_ns)
     pieces = captured or [from_intervals(one, start_ns) for one in data["sessions"]]
     known = [piece for own in pieces for piece in own]
     seconds = max((end for _, end, _ in known), default=0.0)
