@@ -30,7 +30,6 @@ PROGRAMS = (
     "capture",
     "traffic/generator",
     "traffic/link",
-    "traffic/src",
     "traffic",
     "common",
 )

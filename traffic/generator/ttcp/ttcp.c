@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command `ttcp`: options and sockets of both roles. Option letters are those of ttcp and
- * PCATTCP, where k, M and G are powers of 1024. */
+/* The command `ttcp`: options, and the buffer of the role that they choose. Option letters are
+ * those of ttcp and PCATTCP, where k, M and G are powers of 1024. */
 #include "ttcp/ttcp.h"
 
-#include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,28 +160,6 @@ static void read_options(struct ttcp_options *options, int argc, char **argv) {
     const char *error = find_contradiction(options);
     if (error)
         fail(EXIT_USAGE, "%s", error);
-}
-
-int ttcp_set_socket(int fd, const struct ttcp_options *options) {
-    int one = 1, bytes = (int)options->buffer, given = 0;
-    int name = options->transmit ? SO_SNDBUF : SO_RCVBUF;
-    socklen_t size = sizeof given;
-    if (options->debug && setsockopt(fd, SOL_SOCKET, SO_DEBUG, &one, sizeof one)) {
-        ttcp_log(options, "-d: SO_DEBUG needs CAP_NET_ADMIN: %s", strerror(errno));
-        return EXIT_MISSING;
-    }
-    if (options->no_delay && !options->udp &&
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one))
-        ttcp_log(options, "-D: %s", strerror(errno));
-    if (bytes && setsockopt(fd, SOL_SOCKET, name, &bytes, sizeof bytes)) {
-        ttcp_log(options, "-b %d: %s", bytes, strerror(errno));
-        return EXIT_IO;
-    }
-    /* The kernel gives no more than its limit, and doubles it (socket(7)). */
-    if (bytes && !getsockopt(fd, SOL_SOCKET, name, &given, &size) && given / 2 < bytes)
-        ttcp_log(options, "-b %d: the system gives only %d bytes: raise net.core.%s", bytes,
-                 given / 2, options->transmit ? "wmem_max" : "rmem_max");
-    return 0;
 }
 
 int ttcp_main(int argc, char **argv) {

@@ -1,12 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines that ttcp prints about a transfer, or one JSON object. */
+/* Shared by both roles: options of a socket, the clock of a transfer, and its report, as the lines
+ * of ttcp or as one JSON object. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/time.h>
 
 #include "common/json.h"
 #include "common/log.h"
 #include "report/report.h"
 #include "ttcp/ttcp.h"
+
+int ttcp_set_socket(int fd, const struct ttcp_options *options) {
+    int one = 1, bytes = (int)options->buffer, given = 0;
+    int name = options->transmit ? SO_SNDBUF : SO_RCVBUF;
+    socklen_t size = sizeof given;
+    if (options->debug && setsockopt(fd, SOL_SOCKET, SO_DEBUG, &one, sizeof one)) {
+        ttcp_log(options, "-d: SO_DEBUG needs CAP_NET_ADMIN: %s", strerror(errno));
+        return EXIT_MISSING;
+    }
+    if (options->no_delay && !options->udp &&
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one))
+        ttcp_log(options, "-D: %s", strerror(errno));
+    if (bytes && setsockopt(fd, SOL_SOCKET, name, &bytes, sizeof bytes)) {
+        ttcp_log(options, "-b %d: %s", bytes, strerror(errno));
+        return EXIT_IO;
+    }
+    /* The kernel gives no more than its limit, and doubles it (socket(7)). */
+    if (bytes && !getsockopt(fd, SOL_SOCKET, name, &given, &size) && given / 2 < bytes)
+        ttcp_log(options, "-b %d: the system gives only %d bytes: raise net.core.%s", bytes,
+                 given / 2, options->transmit ? "wmem_max" : "rmem_max");
+    return 0;
+}
 
 void ttcp_start_clock(struct ttcp_transfer *transfer) {
     transfer->times = (struct stream_times){0};
