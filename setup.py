@@ -35,9 +35,12 @@ PROGRAMS = {"wiretale-traffic": "traffic", "wiretale-capture": "capture", "wiret
 DEVELOPED = "WIRETALE_CFLAGS" in os.environ
 INSTALLED = ["-Wl,--strip-debug"]
 
+# Files of common/ that the core uses.
+SHARED = ("common/json.c", "common/sequence_window.c", "common/utf8.c")
+
 CORE = Extension(
     "wiretale.analyzer._core",
-    sources=sorted({*glob("analyzer/core/*/*.c"), "common/sequence_window.c"} - set(glob("analyzer/core/fuzz/*.c"))),
+    sources=sorted({*glob("analyzer/core/*/*.c"), *SHARED} - set(glob("analyzer/core/fuzz/*.c"))),
     depends=sorted(glob("analyzer/core/*/*.h") + glob("common/*.h")),
     include_dirs=[".", "analyzer/core"],
     libraries=["pcap", "z", "zstd", "lz4"],

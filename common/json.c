@@ -2,10 +2,14 @@
 /* Writes JSON (RFC 8259) to a stream, which can be memory (fmemopen). Texts are bytes of file names
  * and interfaces, so they need not be UTF-8: a byte that belongs to no character becomes a lone
  * surrogate, as with Python's surrogateescape, and the name can be restored. The core has a writer
- * of its own, which writes whole tables into buffers (table/). */
+ * of its own, which writes whole tables into buffers with the same escapes (export/table_json.c).
+ */
 #include "common/json.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "common/utf8.h"
 
 static void begin(struct json *json, const char *name) {
     if (json->comma)
@@ -47,48 +51,35 @@ void json_bool(struct json *json, const char *name, bool value) {
     fputs(value ? "true" : "false", json->out);
 }
 
-/* Length of the character in bytes; 0 if it is not well-formed (RFC 3629, section 4). */
-static size_t utf8_length(const unsigned char *at) {
-    size_t length = *at >= 0xf5 ? 0 : *at >= 0xf0 ? 4 : *at >= 0xe0 ? 3 : *at >= 0xc2 ? 2 : 0;
-    for (size_t i = 1; i < length; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    bool is_overlong = (*at == 0xe0 && at[1] < 0xa0) || (*at == 0xf0 && at[1] < 0x90);
-    bool is_out_of_range = (*at == 0xed && at[1] >= 0xa0) || (*at == 0xf4 && at[1] >= 0x90);
-    return is_overlong || is_out_of_range ? 0 : length;
-}
-
 /* C1 controls and controls of bidirectional text: a terminal that obeys them shows another text. */
 static bool is_control(uint32_t code) {
     return code < 0xa0 || code == 0x61c || code == 0x200e || code == 0x200f ||
            (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-/* Code point of a character of two or three bytes. */
-static uint32_t code_point(const unsigned char *at, size_t length) {
-    uint32_t code = at[0] & (length == 2 ? 0x1f : 0x0f);
+/* Returns the code point of a well-formed character of two or three bytes. */
+static uint32_t code_point(const char *text, size_t length) {
+    uint32_t code = (uint32_t)text[0] & (length == 2 ? 0x1f : 0x0f);
     for (size_t i = 1; i < length; i++)
-        code = code << 6 | (at[i] & 0x3f);
+        code = code << 6 | ((uint32_t)text[i] & 0x3f);
     return code;
 }
 
-/* Writes a text without its quotes. Text that is not plain must be escaped, because names come from
- * the network and from other users. */
-static void put_escaped(FILE *out, const unsigned char *text) {
-    while (*text) {
-        size_t length = *text < 0x80 ? 1 : utf8_length(text);
-        if (*text == '"' || *text == '\\')
-            fprintf(out, "\\%c", *text);
-        else if (*text < ' ' || *text == 0x7f)
-            fprintf(out, "\\u%04x", *text);
-        else if (!length)
-            fprintf(out, "\\udc%02x", *text);
-        else if ((length == 2 || length == 3) && is_control(code_point(text, length)))
-            fprintf(out, "\\u%04x", code_point(text, length));
-        else
-            fwrite(text, 1, length, out);
-        text += length ? length : 1;
-    }
+char *json_put_special(char *out, const char **text, size_t size) {
+    const char *character = *text;
+    unsigned char first = (unsigned char)*character;
+    size_t length = utf8_character(character, size);
+    *text += length ? length : 1;
+    if (!length)
+        return out + sprintf(out, "\\udc%02x", first);
+    if (length == 1 && (first < ' ' || first == 0x7f))
+        return out + sprintf(out, "\\u%04x", first);
+    if ((length == 2 || length == 3) && is_control(code_point(character, length)))
+        return out + sprintf(out, "\\u%04x", code_point(character, length));
+    if (first == '"' || first == '\\')
+        *out++ = '\\';
+    memcpy(out, character, length);
+    return out + length;
 }
 
 void json_text(struct json *json, const char *name, const char *value) {
@@ -98,6 +89,10 @@ void json_text(struct json *json, const char *name, const char *value) {
         return;
     }
     fputc('"', json->out);
-    put_escaped(json->out, (const unsigned char *)value);
+    for (const char *end = value + strlen(value); value < end;) {
+        char character[JSON_SPECIAL_SIZE];
+        char *after = json_put_special(character, &value, (size_t)(end - value));
+        fwrite(character, 1, (size_t)(after - character), json->out);
+    }
     fputc('"', json->out);
 }

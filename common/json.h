@@ -22,4 +22,9 @@ void json_decimal(struct json *json, const char *name, double value, bool known)
 void json_bool(struct json *json, const char *name, bool value);
 void json_text(struct json *json, const char *name, const char *value); /* null if NULL */
 
+/* Writes the character at `*text`, of which `size` bytes remain, with the escape that it needs, and
+ * moves `*text` past it. `out` must have JSON_SPECIAL_SIZE bytes. Returns the end of the output. */
+#define JSON_SPECIAL_SIZE 7 /* \udce9 and a 0 */
+char *json_put_special(char *out, const char **text, size_t size);
+
 #endif

@@ -49,17 +49,6 @@ static inline uint64_t load_le64(const uint8_t *p) {
     return v;
 }
 
-/* utf8.c: Text from a file made well-formed UTF-8 of a bounded length. */
-
-/* Returns the length in bytes of the well-formed character at `text`, 0 if it is malformed.
- * `size` must be > 0. */
-size_t utf8_character(const char *text, size_t size);
-
-/* Copies `size` bytes up to the first NUL. Replaces each malformed byte by U+FFFD and cuts at a
- * character if `room`, which includes the final NUL, is too small. Returns the length without
- * the NUL. */
-size_t utf8_copy(char *out, size_t room, const char *bytes, size_t size);
-
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the loads assume a little-endian host");
 
 #endif

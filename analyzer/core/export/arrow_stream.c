@@ -2,7 +2,7 @@
 /* Each batch is unpacked on request of the consumer, so that a table is in memory only once, in its
  * packed form. Rows are unpacked ROWS_AT_ONCE at a time, column by column, because the columns'
  * buffers are then written sequentially. */
-#include "base/bytes.h"
+#include "common/utf8.h"
 #include "export/export.h"
 
 #include <endian.h>

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/vocabulary.h"
+#include "common/json.h"
 
 #define ESCAPED_MAX 6  /* largest expansion of one byte of text: \u001f, \udce9 */
 #define VALUE_ROOM  64 /* bytes of any value but text */
@@ -81,39 +81,6 @@ static bool is_plain(unsigned char c) {
     return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
 }
 
-/* Returns whether the character is a C1 control or controls bidirectional text. */
-static bool is_steering(uint32_t code) {
-    return code < 0xA0 || code == 0x061C || code == 0x200E || code == 0x200F ||
-           (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
-}
-
-/* Returns the code point of a well-formed character of two or three bytes. */
-static uint32_t code_of(const char *text, size_t length) {
-    uint32_t code = (uint32_t)text[0] & (length == 2 ? 0x1F : 0x0F);
-    for (size_t i = 1; i < length; i++)
-        code = code << 6 | ((uint32_t)text[i] & 0x3F);
-    return code;
-}
-
-/* Writes the special character at `text` and moves past it. A byte of a path that is not UTF-8
- * becomes a lone surrogate, as in Python's surrogateescape. */
-static char *put_escaped(char *out, const char **text, size_t size) {
-    unsigned char first = (unsigned char)**text;
-    size_t length = utf8_character(*text, size);
-    const char *character = *text;
-    *text += length ? length : 1;
-    if (!length)
-        return out + sprintf(out, "\\udc%02x", first);
-    if (length == 1) {
-        if (first < 0x20 || first == 0x7F)
-            return out + sprintf(out, "\\u%04x", first);
-        *out++ = '\\';
-    } else if (length < 4 && is_steering(code_of(character, length))) {
-        return out + sprintf(out, "\\u%04x", code_of(character, length));
-    }
-    return put(out, character, length);
-}
-
 static char *put_string(char *out, const char *text, size_t size) {
     const char *end = text + size;
     *out++ = '"';
@@ -121,7 +88,7 @@ static char *put_string(char *out, const char *text, size_t size) {
         if (is_plain((unsigned char)*text))
             *out++ = *text++;
         else
-            out = put_escaped(out, &text, (size_t)(end - text));
+            out = json_put_special(out, &text, (size_t)(end - text));
     }
     *out++ = '"';
     return out;

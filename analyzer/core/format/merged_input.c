@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
+#include "common/utf8.h"
 
 static const struct capture_format *const formats[] = {&pcap_format, &pcapng_format, NULL};
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
+#include "common/utf8.h"
 
 struct text_node {
     struct text_node *next;

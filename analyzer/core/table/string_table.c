@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "base/bytes.h"
+#include "common/utf8.h"
 
 static int64_t add_bytes(struct string_table *store, const void *bytes, size_t size) {
     uint64_t offset;

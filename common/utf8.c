@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Well-formed byte sequences are those of the Unicode standard's table 3-7. */
-#include "base/bytes.h"
+#include "common/utf8.h"
 
 #include <stdint.h>
 #include <string.h>
