@@ -164,6 +164,12 @@ struct time_accounting {
     bool peer_replied; /* the other endpoint sent data since */
 };
 
+/* A value of snd_una and the ACK that advanced it there. */
+struct ack_point {
+    int64_t snd_una, time_ns;
+    uint32_t frame; /* 0 if unknown */
+};
+
 /* Fields that every packet changes come first: memory is fetched in lines of 64 bytes. */
 struct tcp_stream {
     uint32_t isn;                /* initial sequence number: position 0 is isn + 1 */
@@ -197,14 +203,11 @@ struct tcp_stream {
     uint32_t last_ack;      /* acknowledgment number that it sent last */
     uint32_t dup_ack_count; /* duplicate ACKs that it sent since its last ACK that advanced */
     uint32_t fingerprint_capacity;
-    int64_t snd_nxt;         /* position after the highest byte (or FIN) seen */
-    int64_t snd_una;         /* highest cumulative ACK for this stream */
-    int64_t first_seq;       /* position of the first segment seen */
-    int64_t una_advanced_ns; /* when snd_una last advanced */
-    struct {
-        int64_t snd_una, time_ns;
-    } ack_history[2]; /* earlier values, oldest first, one RTT apart: the sender has received them
-                       */
+    int64_t snd_nxt;                 /* position after the highest byte (or FIN) seen */
+    int64_t snd_una;                 /* highest cumulative ACK for this stream */
+    int64_t first_seq;               /* position of the first segment seen */
+    int64_t una_advanced_ns;         /* when snd_una last advanced */
+    struct ack_point ack_history[2]; /* earlier ones, oldest first, one RTT apart */
     int64_t last_data_ns;
     uint64_t unique_bytes;
     struct unacked_segments unacked;
@@ -224,7 +227,6 @@ struct tcp_stream {
     struct block_stream *blocks;             /* NULL unless recognized */
     int64_t fin_end;                         /* position after the FIN */
     uint32_t syns, fins, resets;
-    uint32_t ack_history_frames[2];
 };
 
 extern const struct tcp_recovery_state no_recovery; /* all zero */
@@ -260,6 +262,11 @@ static inline int64_t stream_flight(const struct tcp_stream *stream) {
 static inline int64_t stream_position(const struct tcp_stream *stream, uint32_t sequence) {
     uint32_t snd_nxt = stream->isn + 1 + (uint32_t)stream->snd_nxt;
     return stream->snd_nxt + (int32_t)(sequence - snd_nxt);
+}
+
+/* Returns the last ACK that advanced snd_una. */
+static inline struct ack_point last_ack_point(const struct tcp_stream *stream) {
+    return (struct ack_point){stream->snd_una, stream->una_advanced_ns, stream->una_advanced_frame};
 }
 
 static inline void set_isn(struct tcp_stream *stream, uint32_t isn) {

@@ -59,10 +59,7 @@ static inline void keep_ack_history(const struct segment_context *seg,
         receiver->una_advanced_ns - receiver->ack_history[1].time_ns < (rtt < 0 ? MIN_RTO_NS : rtt))
         return;
     receiver->ack_history[0] = receiver->ack_history[1];
-    receiver->ack_history[1].snd_una = receiver->snd_una;
-    receiver->ack_history[1].time_ns = receiver->una_advanced_ns;
-    receiver->ack_history_frames[0] = receiver->ack_history_frames[1];
-    receiver->ack_history_frames[1] = receiver->una_advanced_frame;
+    receiver->ack_history[1] = last_ack_point(receiver);
 }
 
 /* Rule V11.1. Returns the RTT sample of the data that an ACK covered, or RTT_UNKNOWN: never of a

@@ -234,31 +234,25 @@ static bool is_late_original(struct segment_context *seg, int64_t start, int64_t
     return true;
 }
 
-struct sending {
-    int64_t ns;
-    uint32_t frame; /* 0 if unknown */
-};
-
-static struct sending earlier(struct sending a, struct sending b) {
-    return a.ns <= b.ns ? a : b;
+static struct ack_point earlier(struct ack_point a, struct ack_point b) {
+    return a.time_ns <= b.time_ns ? a : b;
 }
 
-/* Returns the first transmission of the bytes below `end`. If it is forgotten, they are
- * acknowledged, so they were sent before any later data and before an ACK of them. */
-static struct sending first_transmission(const struct segment_context *seg,
-                                         const struct unacked_segment *first, int64_t end) {
+/* Returns time and frame of the first transmission of the bytes below `end`. If it is forgotten,
+ * they are acknowledged, so they were sent before any later data and before an ACK of them. */
+static struct ack_point first_transmission(const struct segment_context *seg,
+                                           const struct unacked_segment *first, int64_t end) {
     const struct tcp_stream *sender = seg->sender;
-    struct sending sent = {seg->packet->time_ns, 0};
+    struct ack_point sent = {.time_ns = seg->packet->time_ns};
     if (first)
-        return (struct sending){first->time_ns, first->frame};
+        return (struct ack_point){.time_ns = first->time_ns, .frame = first->frame};
     if (sender->snd_una_known)
-        sent = earlier(sent, (struct sending){sender->una_advanced_ns, sender->una_advanced_frame});
+        sent = earlier(sent, last_ack_point(sender));
     if (sender->last_data_ns) /* a SYN or FIN may be all there is */
-        sent = earlier(sent, (struct sending){sender->last_data_ns, 0});
+        sent = earlier(sent, (struct ack_point){.time_ns = sender->last_data_ns});
     for (unsigned i = 0; i < 2; i++)
         if (sender->ack_history[i].time_ns && sender->ack_history[i].snd_una >= end)
-            sent = earlier(sent, (struct sending){sender->ack_history[i].time_ns,
-                                                  sender->ack_history_frames[i]});
+            sent = earlier(sent, sender->ack_history[i]);
     return sent;
 }
 
@@ -271,10 +265,10 @@ NOINLINE bool classify_repeated(struct segment_context *seg, int64_t start, int6
         return true;
     if (take_late_duplicate(seg, first, start, end)) /* V4.4 */
         return false;
-    struct sending sent = first_transmission(seg, first, end);
+    struct ack_point sent = first_transmission(seg, first, end);
     struct retransmission rtx = {.start = start,
                                  .end = end,
-                                 .sent_ns = last ? last->time_ns : sent.ns,
+                                 .sent_ns = last ? last->time_ns : sent.time_ns,
                                  .repeated = last,
                                  .sent_frame = last    ? last->frame
                                                : first ? first->frame

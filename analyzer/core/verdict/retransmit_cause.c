@@ -73,26 +73,19 @@ NOINLINE void keep_loss_report(const struct segment_context *seg,
 
 /* --- the sender's view ----------------------------------------------------------------------- */
 
-/* The sender's last ACK before it retransmitted: one that does not cover the data. */
-struct sender_view {
-    int64_t snd_una, time_ns;
-    uint32_t frame; /* 0 if unknown */
-};
-
-static struct sender_view view_of_sender(const struct segment_context *seg,
-                                         const struct retransmission *rtx) {
+/* Returns the last ACK that had reached the sender before it retransmitted: one that does not cover
+ * the data. */
+static struct ack_point sender_view(const struct segment_context *seg,
+                                    const struct retransmission *rtx) {
     const struct tcp_connection *connection = seg->connection;
     const struct tcp_stream *sender = seg->sender;
     bool beside_sender = sender_rtt(connection, sender) < path_rtt(connection) / 4;
     if (rtx->end > sender->snd_una || beside_sender)
-        return (struct sender_view){sender->snd_una, sender->una_advanced_ns,
-                                    sender->una_advanced_frame};
+        return last_ack_point(sender);
     for (unsigned i = 2; i-- > 0;)
         if (sender->ack_history[i].snd_una < rtx->end)
-            return (struct sender_view){sender->ack_history[i].snd_una,
-                                        sender->ack_history[i].time_ns,
-                                        sender->ack_history_frames[i]};
-    return (struct sender_view){0};
+            return sender->ack_history[i];
+    return (struct ack_point){0};
 }
 
 /* The ACK of all data below `position` had reached the sender before it sent this segment. */
@@ -104,17 +97,17 @@ static bool ack_reached_sender(const struct segment_context *seg, int64_t positi
 
 /* Returns the event that last restarted the RTO timer: a transmission, an ACK that advanced snd_una
  * (RFC 6298 section 5) or the opening of a zero window. */
-static struct sender_view rto_timer_restart(const struct segment_context *seg,
-                                            const struct retransmission *rtx) {
-    struct sender_view since = {.time_ns = rtx->sent_ns, .frame = rtx->since_frame};
+static struct ack_point rto_timer_restart(const struct segment_context *seg,
+                                          const struct retransmission *rtx) {
+    struct ack_point since = {.time_ns = rtx->sent_ns, .frame = rtx->since_frame};
     const struct tcp_recovery_state *peer = recovery_of(seg->receiver);
     if (seg->sender->snd_una_known) {
-        struct sender_view acked = view_of_sender(seg, rtx);
+        struct ack_point acked = sender_view(seg, rtx);
         since = acked.time_ns > since.time_ns ? acked : since;
     }
     if (peer->window_opened_ns > since.time_ns)
-        since = (struct sender_view){.time_ns = peer->window_opened_ns,
-                                     .frame = peer->window_opened_frame};
+        since = (struct ack_point){.time_ns = peer->window_opened_ns,
+                                   .frame = peer->window_opened_frame};
     return since;
 }
 
@@ -270,7 +263,7 @@ static bool is_tail_loss_probe(const struct segment_context *seg,
     if (age < max64(rtt + rtt / 2, MIN_TLP_NS))
         return false;
     /* The RTO retransmits the lowest segment, not the last of several. */
-    if (rtx->start > view_of_sender(seg, rtx).snd_una)
+    if (rtx->start > sender_view(seg, rtx).snd_una)
         return age <= max64(latest, rto);
     /* If both timers are due, the nearer one. */
     return age <= latest && (rto <= expected || age <= (rto + expected) / 2);
@@ -290,7 +283,7 @@ static struct retransmit_cause find_timer_cause(const struct segment_context *se
         cause.kind = WORD_PROBE_RETRANSMISSION;
         cause.evidence = WORD_TIME;
     } else if (is_rto(seg, rtx)) {
-        struct sender_view since = rto_timer_restart(seg, rtx);
+        struct ack_point since = rto_timer_restart(seg, rtx);
         cause.kind = WORD_TIMEOUT_RETRANSMISSION;
         cause.evidence = WORD_TIME;
         cause.idle_ns = seg->packet->time_ns - since.time_ns;
