@@ -3,7 +3,6 @@
  * known only if both ends reported. Schemas are "wiretale.send/1" and "wiretale.receive/1". */
 #include <string.h>
 
-#include "common/clock.h"
 #include "common/json.h"
 #include "report/report.h"
 #include "transfer/stream_report.h"

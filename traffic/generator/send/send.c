@@ -2,12 +2,10 @@
 /* The command `send`: connects to the receiver, proves the key, asks for a transfer, runs it and
  * reports. With --wait, an attempt that may succeed later (nothing listens, the receiver is busy)
  * is repeated; a refusal for another reason ends the program. */
-#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,7 +18,6 @@
 #include "control/handshake.h"
 #include "report/report.h"
 #include "session/exchange.h"
-#include "stream/stream.h"
 
 #define ANSWER_NS      (10 * NS_PER_S) /* for each answer of the receiver */
 #define RETRY_NS       (200 * NS_PER_MS)

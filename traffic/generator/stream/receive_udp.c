@@ -4,9 +4,7 @@
  * wait in the socket's buffer and a batch is read at once. A datagram belongs to the transfer if
  * magic, run, stream, length and sequence agree with the plan; all others are foreign: they are
  * counted, and do not end the silence that ends a transfer. */
-#include <errno.h>
 #include <linux/sock_diag.h>
-#include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
  * are sent one by one. A datagram whose send failed is retried, so that sequence numbers have no
  * gaps of the sender's own. */
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>

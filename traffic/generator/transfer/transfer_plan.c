@@ -5,8 +5,6 @@
  * that are absent are 0, so that a later version can add one without a new protocol. */
 #include "transfer/transfer_plan.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "ttcp/ttcp.h"
 
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
