@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A step of the clock is seen once, with its size; a clock that runs is none. */
-#include "common/check.h"
 #include "common/clock.h"
+#include "common/test/check.h"
 #include "control.h"
 
 int main(void) {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 static void test_members_and_escapes(void) {
     char text[256];

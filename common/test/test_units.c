@@ -3,7 +3,7 @@
  * against each program; these cases are the ones that a command line does not reach. */
 #include "common/units.h"
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 static void check_whole(const char *text, enum unit_kind kind, const char *unit,
                         uint64_t expected) {

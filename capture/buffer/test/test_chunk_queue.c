@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The queue has its bound, keeps order, and holds nobody up. */
 #include "buffer/chunk_queue.h"
-#include "common/check.h"
 #include "common/clock.h"
+#include "common/test/check.h"
 
 static void test_an_empty_queue_refuses_and_does_not_wait(void) {
     struct chunk_queue queue;

@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 #include "confine/confine.h"
 
 #define ORDINARY    65534 /* a user and a group */

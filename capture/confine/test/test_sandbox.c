@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 #include "confine/confine.h"
 
 static char place[] = "/tmp/wiretale-test-XXXXXX";

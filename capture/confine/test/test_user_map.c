@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 #include "confine/confine.h"
 
 static bool has(const char *map, unsigned number) {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 #include "directory/directory.h"
 
 static char place[] = "/tmp/wiretale-test-XXXXXX";

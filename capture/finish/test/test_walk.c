@@ -2,7 +2,7 @@
 /* The last whole block of a file is found, whatever follows it and whatever the bytes are. */
 #include <stdlib.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 #include "finish/recover.h"
 #include "finish/test/made_file.h"
 

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/check.h"
 #include "common/clock.h"
+#include "common/test/check.h"
 #include "finish/recover.h"
 #include "finish/test/made_file.h"
 #include "output/writer.h"

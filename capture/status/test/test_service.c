@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 #include "status/status.h"
 
 int main(void) {

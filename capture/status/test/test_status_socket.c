@@ -6,8 +6,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/check.h"
 #include "common/clock.h"
+#include "common/test/check.h"
 #include "status/status_socket.h"
 
 #define LINES 20000

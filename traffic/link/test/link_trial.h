@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/block.h"
-#include "common/check.h"
+#include "common/test/check.h"
 #include "path/link_direction.h"
 
 #define TRIAL_MOST 20000u

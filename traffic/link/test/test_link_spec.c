@@ -2,7 +2,7 @@
 /* Settings: those that must be accepted, and those that must be refused. */
 #include <string.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 #include "path/link_spec.h"
 #include "path/packet_headers.h"
 

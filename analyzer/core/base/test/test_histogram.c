@@ -2,7 +2,7 @@
 /* Quantiles against sorted samples. */
 #include "base/histogram.h"
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 #define MOST 20000
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 #define MEGABYTE ((size_t)1 << 20)
 

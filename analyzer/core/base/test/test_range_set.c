@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 #define SPAN 4000
 

@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <string.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 #include "decode/headers.h"
 #include "format/merged_input.h"
 

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 #include "decode/headers.h"
 
 #define LOOPBACK 0 /* link types as in capture files */

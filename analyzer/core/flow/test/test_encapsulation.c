@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 #define VXLAN_IDS   (1u << 24)
 #define OLD_BUCKETS (1u << 17)

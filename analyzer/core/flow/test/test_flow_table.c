@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 #define NS_A_SECOND INT64_C(1000000000)
 #define FLOWS       20000u

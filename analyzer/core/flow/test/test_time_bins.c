@@ -3,7 +3,7 @@
  */
 #include "flow/time_bins.h"
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 static void add(struct time_bins *series, int64_t time_ns, uint64_t packets, struct pool *pool) {
     struct time_bin *bin = time_bins_at(series, time_ns, packets, pool);

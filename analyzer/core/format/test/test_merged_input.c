@@ -6,7 +6,7 @@
 #include <pcap.h>
 #include <string.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 #define FCS_MAX 4
 

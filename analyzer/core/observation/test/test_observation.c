@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "common/block.h"
-#include "common/check.h"
+#include "common/test/check.h"
 
 #define RAW_IP 101
 #define ROWS   4096

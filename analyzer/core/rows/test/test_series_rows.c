@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 #define FLOWS    60u
 #define GRID     INT64_C(1700000000000) /* number of the first bin of 1 ms */

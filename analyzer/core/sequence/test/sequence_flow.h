@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/block.h"
-#include "common/check.h"
+#include "common/test/check.h"
 #include "sequence/tracker.h"
 
 #define MILLISECOND 1000000

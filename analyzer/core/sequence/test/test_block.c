@@ -2,7 +2,7 @@
 /* Blocks byte by byte as traffic/README.md has them, and the pattern in any piece of a block. */
 #include "common/block.h"
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 /* The last 8 bytes of the block of 1472 that has no bytes here. */
 #define LAST_WORD_OFFSET 1464

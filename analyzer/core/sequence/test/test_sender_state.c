@@ -2,7 +2,7 @@
 /* Frames of the newest numbers, which events refer to. */
 #include "sequence/sender_state.h"
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 static struct sequence_source source;
 static struct sequence_summary summary;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/vocabulary.h"
-#include "common/check.h"
+#include "common/test/check.h"
 #include "export/export.h"
 
 #define ROWS 100000

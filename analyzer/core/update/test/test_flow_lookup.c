@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 #include "update/update.h"
 
 #define NS_A_SECOND INT64_C(1000000000)

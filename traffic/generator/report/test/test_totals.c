@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 static void begin(struct transfer *transfer) {
     *transfer = (struct transfer){.is_initiator = true};

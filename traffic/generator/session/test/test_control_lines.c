@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 #include "control/control.h"
 #include "control/handshake.h"
 #include "session/exchange.h"

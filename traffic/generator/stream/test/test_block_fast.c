@@ -2,7 +2,7 @@
 /* The fast pattern against block.h, byte for byte. */
 #include "stream/block_fast.h"
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 enum { ROOM = 3000 };
 

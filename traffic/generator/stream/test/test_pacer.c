@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 static struct pacer after(struct transfer_plan plan, unsigned blocks, uint32_t bytes) {
     struct pacer pacer;

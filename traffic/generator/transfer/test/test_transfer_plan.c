@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/check.h"
+#include "common/test/check.h"
 
 static struct transfer_plan udp_plan(const char *sizes) {
     struct transfer_plan plan = {.protocol = PROTOCOL_UDP, .streams = 1, .count = 1};
