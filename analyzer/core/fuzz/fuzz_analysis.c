@@ -35,7 +35,7 @@ static void write_json(const struct table *table) {
 static void write_arrow(const struct table *table) {
     struct ArrowArrayStream stream;
     struct ArrowArray batch;
-    if (arrow_stream_export(table, &stream, NULL, disown))
+    if (arrow_stream_export(table, false, &stream, NULL, disown))
         return;
     while (!stream.get_next(&stream, &batch) && batch.release)
         batch.release(&batch);
