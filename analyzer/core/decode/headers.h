@@ -224,7 +224,6 @@ struct headers {
     uint32_t udp_length; /* UDP: its own length field (whole datagram, also in a first fragment) */
     uint16_t transport_checksum; /* UDP, UDP-Lite, TCP */
     bool ports_known;            /* source_port and destination_port are valid */
-    bool checksum_valid;         /* reserved for offload checks; false if not computed */
 
     uint32_t link_hash; /* of the link header's addresses: distinguishes duplicates of two mirror
                            ports */

@@ -228,10 +228,6 @@ size_t merged_input_files(const struct merged_input *set) {
     return set->count;
 }
 
-const char *merged_input_file(const struct merged_input *set, size_t file_index) {
-    return set->sources[file_index].name;
-}
-
 const struct damage *merged_input_damage(const struct merged_input *set, size_t file_index) {
     return &set->sources[file_index].file.damage;
 }

@@ -34,7 +34,6 @@ size_t merged_input_interfaces(const struct merged_input *set);
 const struct interface *merged_input_interface(const struct merged_input *set, size_t index);
 
 size_t merged_input_files(const struct merged_input *set);
-const char *merged_input_file(const struct merged_input *set, size_t file_index);
 const struct damage *merged_input_damage(const struct merged_input *set, size_t file_index);
 
 /* Compressed bytes on disk: those read so far, and the total, 0 if unknown. */
