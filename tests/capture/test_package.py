@@ -19,6 +19,7 @@ from wiretale.version import __version__
 pytestmark = pytest.mark.xdist_group("package")
 
 CAPTURE = ROOT / "capture"
+OBJECTS = ROOT / "build" / "wiretale-capture"
 INSTALLED = (
     "usr/bin/wiretale-capture",
     "usr/share/man/man8/wiretale-capture.8",
@@ -28,10 +29,12 @@ INSTALLED = (
 )
 
 
-def apart(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """Where a build does not touch the program under test."""
+def apart(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """Arguments of a build that does not touch the program under test; it begins with copies of the objects of `make build`."""
     folder = tmp_path_factory.getbasetemp() / "apart"
-    return f"PROGRAM={folder}/wiretale-capture", f"BUILD={folder}/build"
+    if OBJECTS.is_dir() and not folder.exists():
+        shutil.copytree(OBJECTS, folder / "build", copy_function=shutil.copy2)
+    return f"PROGRAM={folder}/wiretale-capture", f"BUILD={folder}/build", "CFLAGS=-Werror"
 
 
 @pytest.fixture(scope="module")
