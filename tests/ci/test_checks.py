@@ -56,7 +56,7 @@ def write(root: Path, files: dict[str, str]) -> None:
             {"capture/status/a.c": '#include "b.h"\n', "capture/status/b.h": ""},
             ["include capture/status/a.c b.h (written without its folder)"],
         ),
-        ({f"common/file_{number}.py": "" for number in range(16)}, ["files common"]),
+        ({f"reports/export/file_{number}.py": "" for number in range(16)}, ["files reports/export"]),
     ],
 )
 def test_breaches_of_includes(
