@@ -17,15 +17,21 @@ void sequence_window_expect(struct sequence_window *window, int64_t first) {
     window->highest = first - 1;
 }
 
+/* The size is a power of 2, so that a mask replaces a division, which would cost more than all
+ * else. */
+static uint64_t bit_of(const struct sequence_window *window, int64_t position) {
+    return (uint64_t)position & (window->size - 1);
+}
+
 static void mark(struct sequence_window *window, uint64_t *map, int64_t position) {
-    uint64_t bit = (uint64_t)position % window->size;
+    uint64_t bit = bit_of(window, position);
     map[bit / 64] |= (uint64_t)1 << bit % 64;
     window->unique++;
 }
 
 bool sequence_window_has(const struct sequence_window *window, const uint64_t *map,
                          int64_t position) {
-    uint64_t bit = (uint64_t)position % window->size;
+    uint64_t bit = bit_of(window, position);
     bool is_within = window->begun && position >= window->first && position <= window->highest &&
                      window->highest - position < window->size;
     return is_within && map[bit / 64] >> bit % 64 & 1;
@@ -49,7 +55,7 @@ static uint64_t span_of(uint64_t bit, int64_t start, int64_t end) {
 static void count_runs(const struct sequence_window *window, const uint64_t *map,
                        struct loss_runs *runs, int64_t start, int64_t end) {
     while (start < end) {
-        uint64_t bit = (uint64_t)start % window->size, span = span_of(bit, start, end);
+        uint64_t bit = bit_of(window, start), span = span_of(bit, start, end);
         uint64_t word = map[bit / 64] >> bit % 64;
         uint64_t missing = word ? (uint64_t)__builtin_ctzll(word) : 64;
         if (missing > span)
@@ -68,7 +74,7 @@ static void count_runs(const struct sequence_window *window, const uint64_t *map
 static void forget(const struct sequence_window *window, uint64_t *map, int64_t start,
                    int64_t end) {
     while (start < end) {
-        uint64_t bit = (uint64_t)start % window->size, span = span_of(bit, start, end);
+        uint64_t bit = bit_of(window, start), span = span_of(bit, start, end);
         map[bit / 64] &= ~((span < 64 ? ((uint64_t)1 << span) - 1 : ~(uint64_t)0) << bit % 64);
         start += (int64_t)span;
     }
