@@ -135,12 +135,14 @@ static const char *add_range(const struct size_range *range, uint32_t min, uint3
         return "expected at least 32 bytes, the header of a block (33 with a file)";
     if (range->to > max)
         return "too large";
-    for (uint64_t size = range->from; size <= range->to; size += range->step) {
+    /* A step can be up to 2^64 - 1, so the sum must not wrap. */
+    for (uint64_t size = range->from;; size += range->step) {
         if (*count == MAX_SIZES)
             return "expected at most 65536 sizes: give ranges a larger step, as in 64-65000:64";
         sizes[(*count)++] = (uint32_t)size;
+        if (range->to - size < range->step)
+            return NULL;
     }
-    return NULL;
 }
 
 static const char *read_sizes(char *text, uint32_t min, uint32_t max, uint32_t *sizes,

@@ -31,6 +31,11 @@ static void test_sizes(void) {
     CHECK(!transfer_plan_complete(&plan, false));
     CHECK_INT(plan.size_count, 65507 - 31);
     transfer_plan_free(&plan);
+    plan = udp_plan("64-128:18446744073709551615"); /* a sum that wraps would give 63, 62, ... */
+    CHECK(!transfer_plan_complete(&plan, false));
+    CHECK_INT(plan.size_count, 1);
+    CHECK_INT(plan.min_size, 64);
+    transfer_plan_free(&plan);
     check_wrong_sizes("31", "32 bytes");
     check_wrong_sizes("65508", "65507 bytes");
     check_wrong_sizes("100-64", "expected sizes");
