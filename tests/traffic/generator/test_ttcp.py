@@ -172,6 +172,24 @@ def test_a_classic_receiver_gets_every_byte_over_tcp() -> None:
     assert set(peer.data) == set(range(32, 127))  # printable, as the classic pattern
 
 
+@pytest.mark.parametrize(
+    "length, size",
+    [
+        ("100bytes", 100),
+        ("100 byte", 100),
+        ("1k", 1024),
+        ("1 kB", 1024),
+        ("1KiB", 1024),
+        ("1e2", 100),
+        ("1Mbytes", 2**20),
+    ],
+)
+def test_a_length_may_have_a_unit_and_its_prefix_is_binary(length: str, size: int) -> None:
+    peer = ClassicReceiver(udp=False)
+    done = sent("-s", "-n", "1", "-l", length, "--json", "-p", peer.port, HOST)
+    assert json.loads(done.stdout)["length"] == len(peer.finish().data) == size
+
+
 def test_a_classic_transmitter_is_received_over_tcp() -> None:
     port = free_port()
     with running("-s", "-T", "--json", port=port) as receiver:

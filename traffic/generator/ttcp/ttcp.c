@@ -27,11 +27,12 @@
 static bool take_binary(const char *text, enum unit_kind kind, uint64_t min, uint64_t max,
                         uint64_t *into) {
     char binary[64];
-    const char *prefix = strpbrk(text, "kKmMgGtT");
-    bool is_decimal = prefix && (prefix[1] | 0x20) != 'i';
-    int split = prefix ? (int)(prefix + 1 - text) : 0;
+    size_t split =
+        strspn(text, "0123456789.eE+- \t"); /* the number, and the prefix if there is one */
+    split += text[split] && strchr("kKmMgGtT", text[split]);
+    bool is_decimal = split && strchr("kKmMgGtT", text[split - 1]) && (text[split] | 0x20) != 'i';
     uint64_t number;
-    if (snprintf(binary, sizeof binary, "%.*s%s%s", split, text, is_decimal ? "i" : "",
+    if (snprintf(binary, sizeof binary, "%.*s%s%s", (int)split, text, is_decimal ? "i" : "",
                  text + split) >= (int)sizeof binary ||
         !units_parse_whole(binary, kind, "", &number) || number < min || number > max)
         return false;
