@@ -100,7 +100,7 @@ static inline enum next_header decode_802_3(struct decoding *d, uint32_t length)
     memset((uint8_t *)(headers) + offsetof(struct headers, from), 0,                               \
            offsetof(struct headers, until) - offsetof(struct headers, from))
 
-/* The payload begins at `offset`, which may lie past the bytes at hand. */
+/* The payload begins at `offset`, which may be past the bytes at hand. */
 static inline void decoding_payload(struct decoding *d, uint32_t offset) {
     uint32_t start = offset < d->captured ? offset : d->captured;
     d->headers->payload = d->data + start;

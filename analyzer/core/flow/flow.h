@@ -120,7 +120,7 @@ static inline unsigned flow_end(const struct flow *flow, unsigned direction) {
  */
 
 /* Interned encapsulation stacks (VLAN, MPLS, PPPoE, tunnels): each distinct one is stored once
- * and has a number; 0 is none at all. */
+ * and has a number; 0 means no encapsulation. */
 
 #define PATHS_MOST    65536u /* because numbers have 16 bits; later stacks share the last number */
 #define PATH_TEXT_MAX 256

@@ -33,7 +33,7 @@ struct time_bins {
     struct time_bin *bins;   /* in ascending order of index */
     struct time_bin *newest; /* the last of them */
     int64_t newest_ns;       /* ns; where it starts */
-    uint64_t newest_span_ns; /* ns; its width, 0 if there is none that ends within range */
+    uint64_t newest_span_ns; /* ns; its width, 0 without a bin that ends within range */
     int64_t first;           /* number of the first bin on the grid */
     uint16_t count, room;
     uint8_t doublings; /* width = BIN_WIDTH_LEAST_NS << doublings */

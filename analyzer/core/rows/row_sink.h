@@ -3,7 +3,7 @@
  *
  * Packets of a batch may be processed flow by flow instead of in file order, so that the state of a
  * flow is fetched from memory once for all of them; and flows that end at once end in the order in
- * which they lie in memory. Output that depends on the order of packets (numbers of flows, rows of
+ * which they are in memory. Output that depends on the order of packets (numbers of flows, rows of
  * events and blocks) is buffered then, and row_sink_end_batch() emits it as if every packet had
  * been processed in file order. Both ways must give the same rows.
  *

@@ -43,20 +43,20 @@
     X(truncated_packets, INT, "packets", "packets truncated by the snap length")                   \
     X(time_unknown, INT, "packets", "packets without a time stamp (simple packet blocks)")         \
     X(backward_steps, INT, "packets", "packets with an earlier time stamp than the packet before") \
-    X(backward_ns_max, DURATION, "ns", "the largest such step; null if there is none")             \
-    X(backward_frame, INT, "frame", "the first frame with such a step; null if there is none")     \
+    X(backward_ns_max, DURATION, "ns", "the largest such step; null without one")                  \
+    X(backward_frame, INT, "frame", "the first frame with such a step; null without one")          \
     X(mirror_duplicates, INT, "packets",                                                           \
       "duplicates of TCP packets that a mirror port made; null if only the interfaces table was"   \
       " made")                                                                                     \
     X(super_segments, INT, "packets",                                                              \
       "IP packets longer than a link can carry: captured before segmentation offload (TSO) or "    \
       "after receive offload (GRO, LRO)")                                                          \
-    X(super_segment_frame, INT, "frame", "the first of them; null if there is none")               \
+    X(super_segment_frame, INT, "frame", "the first of them; null without one")                    \
     X(not_ip, INT, "packets", "packets of link-layer protocols other than IP")                     \
     X(not_understood, INT, "packets", "packets of a kind that is not decoded, other than non-IP")  \
     X(cut_headers, INT, "packets", "packets whose headers were truncated by the snap length")      \
     X(malformed, INT, "packets", "packets that violate their own format")                          \
-    X(malformed_frame, INT, "frame", "the first of them; null if there is none")                   \
+    X(malformed_frame, INT, "frame", "the first of them; null without one")                        \
     X(reasons, TEXT, "",                                                                           \
       "why packets were not decoded: name=count, most frequent first; null if all were")           \
     X(damage, TEXT, "", "why reading ended before the end of the file; null if it did not")        \
@@ -110,9 +110,9 @@
     X(flow, INT, "", "flows row")                                                                  \
     X(direction, INT, "", "0 from the initiator, 1 to it")                                         \
     X(source, ADDRESS, "", "sender of this direction")                                             \
-    X(source_port, INT, "", "its port; null if there is none")                                     \
+    X(source_port, INT, "", "its port; null without one")                                          \
     X(destination, ADDRESS, "", "receiver of this direction")                                      \
-    X(destination_port, INT, "", "its port; null if there is none")                                \
+    X(destination_port, INT, "", "its port; null without one")                                     \
     X(packets, INT, "packets", "IP packets; each fragment counts")                                 \
     X(wire_bytes, INT, "bytes",                                                                    \
       "bytes of link time: Ethernet frames with padding to 60 bytes, FCS, preamble and gap (24 "   \
@@ -220,8 +220,7 @@
     X(rtt_samples, INT, "",                                                                        \
       "TCP: RTT samples from data of this direction and its ACKs (Karn's rule)")                   \
     X(rtt_ns_min, DURATION, "ns",                                                                  \
-      "TCP: the least of them, from the capture point to the receiver and back; null if there "    \
-      "is none")                                                                                   \
+      "TCP: the least of them, from the capture point to the receiver and back; null without one") \
     X(rtt_ns_median, DURATION, "ns", "exact up to 64 samples, then within 1.6%")                   \
     X(rtt_ns_p99, DURATION, "ns", "exact up to 64 samples, then within 1.6%")                      \
     X(rtt_ns_max, DURATION, "ns", "the greatest")                                                  \
@@ -283,7 +282,7 @@
       "TCP: idle time that ended with an RTO, suspected ones included, over the whole life")       \
     X(stall_frames, TEXT, "",                                                                      \
       "TCP: the frames before and after each of these stalls, as in `340-341, 90-120`: the five"   \
-      " longest, longest first; null if there is none")                                            \
+      " longest, longest first; null without one")                                                 \
     X(limit_slow_start_ns, DURATION, "ns",                                                         \
       "TCP: time with data in flight, until the flight doubled for the last time before any "      \
       "loss; null as above")                                                                       \
@@ -331,7 +330,7 @@
     X(lost, INT, "packets",                                                                        \
       "TCP: segments judged lost, at the time of their retransmissions, later proven spurious "    \
       "ones included; null for other protocols")                                                   \
-    X(rtt_ns, DURATION, "ns", "TCP: least RTT sample; null if there is none")                      \
+    X(rtt_ns, DURATION, "ns", "TCP: least RTT sample; null without one")                           \
     X(flight_bytes, INT, "bytes",                                                                  \
       "TCP: greatest number of bytes above the highest acknowledgment; null if unknown")           \
     X(window_bytes, INT, "bytes",                                                                  \
@@ -436,7 +435,7 @@
       "severity; null: it may affect all of them, and comes first")                                \
     X(evidence, TEXT, "", "frames or rows that show it; null if the whole table does")             \
     X(advice, TEXT, "", "what to do")                                                              \
-    X(filter, TEXT, "", "Wireshark display filter that shows it; null if there is none")
+    X(filter, TEXT, "", "Wireshark display filter that shows it; null without one")
 
 #define TABLES(X)                                                                                  \
     X(interfaces, INTERFACES_COLUMNS, "an input interface of an input file")                       \
