@@ -70,9 +70,7 @@ def test_a_folder_of_results_has_the_packets_on_request(
     assert run("-o", tmp_path / "both", "--csv", "--tables", "packets,flows", "-q").returncode == 0
     assert len(list(csv.DictReader((tmp_path / "both" / "packets.csv").read_text().splitlines()))) == 251
     refused = run("-o", tmp_path / "other", "--csv", "--tables", "flows")
-    assert (
-        refused.returncode == 2 and "-o DIR has every table but packets; only packets can be added" in refused.stderr
-    )
+    assert refused.returncode == 2 and "-o DIR has every table but packets; only packets can be added" in refused.stderr
     assert not (tmp_path / "other").exists()
 
 
