@@ -14,29 +14,27 @@
 enum direction_choice { CHOOSE_BOTH, CHOOSE_IN, CHOOSE_OUT };
 
 struct settings {
-    /* Interfaces */
+    /* interfaces */
     const char *interfaces[DEVICES_MAX];
     uint32_t interface_count;
     char *filter;
     uint64_t snaplen; /* bytes */
     bool no_promiscuous, immediate;
-    bool wait;               /* wait for an interface that does not exist yet */
-    uint64_t direction;      /* enum direction_choice */
-    uint64_t ring_bytes;     /* kernel's ring buffer of each interface */
-    const char *time_source; /* Files */
+    bool wait;           /* wait for an interface that does not exist yet */
+    uint64_t direction;  /* enum direction_choice */
+    uint64_t ring_bytes; /* kernel's ring buffer of each interface */
+    const char *time_source;
     const char *link_type;
-    /* replace the file that -w names */
+    /* files */
     const char *output;
     enum record_format format;
     bool pcap;
     bool compress, align;
-    bool overwrite;                    /* End */
-    uint64_t file_bytes, file_packets; /* Program */
-    int64_t file_ns; /* Reads the command line. If an option is wrong, it exits with EXIT_USAGE and
-                        one line; --help and --version exit, too. */
-    uint64_t ring_files, ring_total_bytes; /* Exits with one line if an option needs files, but the
-                                              output is a stream. */
-    char *on_close;                        /* command for each finished file */
+    bool overwrite; /* replace the file that -w names */
+    uint64_t file_bytes, file_packets;
+    int64_t file_ns;
+    uint64_t ring_files, ring_total_bytes;
+    char *on_close; /* command for each finished file */
     /* the end */
     uint64_t stop_packets, stop_bytes, stop_files;
     int64_t stop_ns;
