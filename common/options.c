@@ -262,7 +262,9 @@ static void take_number(const struct option_row *row, uint64_t *at, const char *
         *at = number;
         return;
     }
-    if (is_valid && number < row->min)
+    if (is_valid && !number && row->kind == OPTION_TIME && row->min == 1)
+        strcpy(bound, ", above 0");
+    else if (is_valid && number < row->min)
         snprintf(bound, sizeof bound, ", at least %.12g", (double)row->min / unit);
     else if (is_valid)
         snprintf(bound, sizeof bound, ", at most %.12g", (double)row->max / unit);

@@ -60,6 +60,7 @@ def test_a_full_device_is_an_error(option: str) -> None:
         ("--json=1", "--json: expected no value"),
         ("--snaplen", "--snaplen: expected a value"),
         ("-q -i", "-i: expected a value"),
+        ("-G 0", "-G '0': expected a time as in 10, 1.5s or 200ms, above 0"),
         ("--quiet -kq", "there is no option -k;"),
         ("-r a.pcap", "there is no option -r: files are read by wiretale analyze FILE"),
         ("-Y tcp", "expected a capture filter: -f 'tcp port 443'"),
