@@ -12,8 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NAME_SIZE 96
-#define LINE_SIZE 2048 /* below PIPE_BUF, so that a pipe takes all of a line or nothing */
+#define NAME_SIZE    96
+#define FAIL_WAIT_MS 1000 /* for the last message of a program */
+#define LINE_SIZE    2048 /* below PIPE_BUF, so that a pipe takes all of a line or nothing */
 
 static bool quiet;
 static char base_name[NAME_SIZE] = WIRETALE_PROGRAM, full_name[NAME_SIZE] = WIRETALE_PROGRAM;
@@ -44,12 +45,14 @@ const char *program_base_name(void) {
 }
 
 /* poll(2) reports a pipe as writable if PIPE_BUF bytes fit. */
-static bool is_writable(int fd) {
+static bool is_writable(int fd, int wait_ms) {
     struct pollfd out = {.fd = fd, .events = POLLOUT};
-    return poll(&out, 1, 0) == 1 && out.revents & POLLOUT;
+    return poll(&out, 1, wait_ms) == 1 && out.revents & POLLOUT;
 }
 
-static void write_line(const char *name, const char *format, va_list arguments) {
+/* If the reader of standard error is stuck, the line is dropped after `wait_ms`: a message must not
+ * stop a capture. */
+static void write_line(const char *name, int wait_ms, const char *format, va_list arguments) {
     char line[LINE_SIZE];
     int start = name ? snprintf(line, sizeof line, "%s: ", name) : 0;
     int added = vsnprintf(line + start, sizeof line - (size_t)start - 1, format, arguments);
@@ -57,7 +60,7 @@ static void write_line(const char *name, const char *format, va_list arguments) 
     if (length > sizeof line - 2)
         length = sizeof line - 2;
     line[length++] = '\n';
-    if (is_writable(STDERR_FILENO) && write(STDERR_FILENO, line, length) < 0)
+    if (is_writable(STDERR_FILENO, wait_ms) && write(STDERR_FILENO, line, length) < 0)
         return; /* there is no other place for it */
 }
 
@@ -69,28 +72,28 @@ void log_info(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     if (!quiet)
-        write_line(full_name, format, arguments);
+        write_line(full_name, 0, format, arguments);
     va_end(arguments);
 }
 
 void log_warning(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    write_line(full_name, format, arguments);
+    write_line(full_name, 0, format, arguments);
     va_end(arguments);
 }
 
 void log_plain(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    write_line(NULL, format, arguments);
+    write_line(NULL, 0, format, arguments);
     va_end(arguments);
 }
 
 void fail(enum exit_code code, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    write_line(full_name, format, arguments);
+    write_line(full_name, FAIL_WAIT_MS, format, arguments);
     va_end(arguments);
     exit(code);
 }
