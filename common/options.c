@@ -258,7 +258,8 @@ static void take_number(const struct option_row *row, uint64_t *at, const char *
     char bound[48] = "";
     double unit = row->kind == OPTION_TIME ? 1e9 : 1;
     bool is_valid = parse_number(row, &number, value, &expected);
-    if (is_valid && number >= row->min && (!row->max || number <= row->max)) {
+    uint64_t max = row->max ? row->max : INT64_MAX;
+    if (is_valid && number >= row->min && number <= max) {
         *at = number;
         return;
     }
@@ -267,7 +268,7 @@ static void take_number(const struct option_row *row, uint64_t *at, const char *
     else if (is_valid && number < row->min)
         snprintf(bound, sizeof bound, ", at least %.12g", (double)row->min / unit);
     else if (is_valid)
-        snprintf(bound, sizeof bound, ", at most %.12g", (double)row->max / unit);
+        snprintf(bound, sizeof bound, ", at most %.12g", (double)max / unit);
     fail(EXIT_USAGE, "%s '%s': expected %s%s", option, value, expected, bound);
 }
 

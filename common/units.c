@@ -124,7 +124,7 @@ bool units_parse_whole(const char *text, enum unit_kind kind, const char *defaul
     if (!*default_unit && kind != UNIT_TIME && !text[strspn(text, DIGITS)]) {
         errno = 0; /* long double is as inexact as double on some processors */
         *value = strtoull(text, NULL, 10);
-        return !errno && *value < VALUE_BOUND;
+        return !errno;
     }
     long double nearest = roundl(exact);
     if (nearest >= VALUE_BOUND || (kind != UNIT_TIME && fabsl(exact - nearest) > exact * ROUNDING))

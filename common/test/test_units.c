@@ -93,7 +93,6 @@ static void test_other_texts_are_refused(void) {
     CHECK(!units_parse_whole("0.5B", UNIT_SIZE, "", &value));
     CHECK(!units_parse_whole("1kbit", UNIT_SIZE, "", &value));
     CHECK(!units_parse_whole("18446744073709551616", UNIT_COUNT, "", &value));
-    CHECK(!units_parse_whole("9223372036854775808", UNIT_COUNT, "", &value));
 }
 
 static void test_decimals(void) {

@@ -117,3 +117,9 @@ def test_a_size_has_the_value_that_is_meant() -> None:
             assert f"files of {value} bytes: expected at least 4096" in run("-i", "lo", "-w", "x", "-C", text).stderr, (
                 text
             )
+
+
+@pytest.mark.parametrize("option", ["-c", "-W", "--buffer"])
+def test_numbers_of_64_bits_without_sign_are_refused(option: str) -> None:
+    done = run("-i", "lo", "-w", "/dev/null", option, str(2**63))
+    assert done.returncode == 2 and f"{option} '{2**63}': expected" in done.stderr
