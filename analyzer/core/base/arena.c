@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory comes from the kernel directly, so that what is freed leaves the process at once. */
+/* Memory comes from the kernel by mmap() instead of malloc(), so that freed memory leaves the
+ * process at once and huge pages are aligned. Chunks are mapped one by one and never move, because
+ * offsets and pointers into them stay valid until arena_free(). */
 #include "base/arena.h"
 
 #include <stdlib.h>
@@ -28,6 +30,8 @@ void huge_pages_ask(void *memory, size_t size) {
     madvise(memory, size, MADV_HUGEPAGE);
 }
 
+/* Maps the next chunk, which becomes the last one. Returns false without memory; the arena is
+ * unchanged then. */
 static bool arena_grow(struct arena *arena) {
     if (arena->chunk_count == arena->chunk_room) {
         size_t room = arena->chunk_room ? arena->chunk_room * 2 : 16;
@@ -46,6 +50,7 @@ static bool arena_grow(struct arena *arena) {
 }
 
 uint8_t *arena_reserve(struct arena *arena, size_t size, uint64_t *offset) {
+    /* The rest of a chunk that is too small for a reservation stays unused. */
     bool fits = arena->chunk_count && size <= ARENA_CHUNK - arena->used;
     if (size > ARENA_CHUNK || (!fits && !arena_grow(arena)))
         return NULL;

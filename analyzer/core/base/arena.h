@@ -36,6 +36,8 @@ uint8_t *arena_reserve(struct arena *arena, size_t size, uint64_t *offset);
 void arena_trim(struct arena *arena, size_t unused);
 void arena_free(struct arena *arena);
 
+/* Returns the bytes at an offset of arena_reserve(). A reservation never crosses chunks, so that
+ * its bytes are consecutive. */
 static inline const uint8_t *arena_at(const struct arena *arena, uint64_t offset) {
     return arena->chunks[offset / ARENA_CHUNK] + offset % ARENA_CHUNK;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The condition should hold for nearly all packets: the other branch is moved out of line. */
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define ALWAYS_INLINE     inline __attribute__((always_inline))
 #define NOINLINE          __attribute__((noinline))

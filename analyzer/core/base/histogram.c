@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A log-linear histogram. Octaves are allocated when the first sample falls into them, because
- * the RTTs of a path are within a few octaves. */
+/* A log-linear histogram. Octave 0 holds the values below 32 one by one; octave o > 0 holds those
+ * whose highest bit is number 4 + o, in 32 steps by the 5 bits below it. The middle of a step is
+ * within 1/64 of any value in it. Octaves are allocated when the first sample falls into them,
+ * because the RTTs of a path are within a few octaves. */
 #include "base/histogram.h"
 
 #include <string.h>
@@ -35,6 +37,8 @@ static void *take_zeroed(struct pool *pool, size_t size) {
     return block ? memset(block, 0, size) : NULL;
 }
 
+/* Without memory for its octave a sample is left out of the quantiles, because `counted` is the
+ * number of those that the steps hold. */
 static void count_sample(struct histogram_steps *histogram, int64_t ns, struct pool *pool) {
     unsigned octave = octave_of((uint64_t)ns);
     uint32_t **steps = &histogram->octaves[octave];
@@ -55,6 +59,8 @@ static void flush(struct histogram *set, struct pool *pool) {
     set->pending = 0;
 }
 
+/* Returns whether a sample can be stored exactly. Past SAMPLES_EXACT, or without memory, the stored
+ * ones must go into the steps first. */
 static bool has_room(struct histogram *set, struct pool *pool) {
     return set->pending < set->exact_room || pool_grow(pool, (void **)&set->exact, &set->exact_room,
                                                        sizeof *set->exact, 4, SAMPLES_EXACT);
@@ -85,6 +91,7 @@ static void sort_samples(int64_t *samples, size_t count) {
     }
 }
 
+/* The nearest rank, from 1: the least sample that `per_mille` of the samples do not exceed. */
 static uint64_t rank_of(uint64_t count, unsigned per_mille) {
     uint64_t rank = (count * per_mille + 999) / 1000;
     return rank ? rank : 1;
@@ -111,7 +118,8 @@ static int64_t bounded(const struct histogram *set, int64_t value) {
     return value > set->greatest ? set->greatest : value;
 }
 
-/* Octaves below that of the least sample are empty. */
+/* Finds the step that holds the rank. Octaves below that of the least sample are empty. The result
+ * is bounded by the extremes, which are exact. */
 static int64_t steps_quantile(const struct histogram *set, unsigned per_mille) {
     uint64_t left = rank_of(set->steps->counted, per_mille);
     for (unsigned octave = octave_of((uint64_t)set->least); octave < OCTAVES; octave++) {

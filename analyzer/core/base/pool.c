@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Size classes grow by quarters of a doubling, so that a block wastes less than a fifth of its
+ * bytes. A free block holds the address of the next of its class; memcpy() moves the addresses,
+ * because blocks have no type. The rest of a chunk is given up if the next block does not fit. A
+ * pool belongs to one thread; only the budget is shared. */
 #include "base/pool.h"
 
 #include <stdlib.h>
@@ -54,6 +58,8 @@ static bool add_chunk(struct pool *pool) {
     return true;
 }
 
+/* Returns a block of the class of `size`: a freed one if there is any, because it is likelier in
+ * the cache. */
 static void *take_block(struct pool *pool, size_t size) {
     size_t bytes;
     unsigned number = size_number(size, &bytes);
@@ -82,6 +88,8 @@ static bool extend(struct pool *pool, size_t size) {
     return true;
 }
 
+/* The threads should return their grants between batches; otherwise one thread could fail while
+ * another holds memory that it does not use. */
 void pool_return_unused(struct pool *pool) {
     *pool->budget += pool->most - pool->used;
     pool->most = pool->used;
@@ -123,6 +131,8 @@ bool pool_grow(struct pool *pool, void **list, uint32_t *room, size_t element, u
     return pool_grow_to(pool, list, room, element, wanted < most_room ? wanted : most_room);
 }
 
+/* Both lists exist while elements are copied, so the limit must have room for the sum of their
+ * sizes. */
 bool pool_grow_to(struct pool *pool, void **list, uint32_t *room, size_t element, uint32_t wanted) {
     void *grown = wanted > *room ? pool_alloc(pool, wanted * element) : NULL;
     if (!grown)

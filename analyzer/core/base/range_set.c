@@ -86,6 +86,7 @@ struct gap_fill range_set_fill(struct range_set *list, int64_t start, int64_t en
         int64_t to = end < gap->end ? end : gap->end;
         fill.bytes += to - from;
         fill.acked_bytes += gap->acked ? to - from : 0;
+        /* True for the first gap only: later ones add to a sum that is > 0. */
         if (fill.bytes == to - from)
             fill.gap = *gap;
         if (from == gap->start && to == gap->end) {
@@ -122,6 +123,7 @@ static void part_acknowledged(struct range_set *list, uint32_t at, int64_t posit
         split(list, at, position, position, pool);
         mark_acknowledged(list, at, now_ns);
     } else {
+        /* Without room the part is forgotten: the receiver has its bytes, so they are not lost. */
         list->gaps[at].start = position;
     }
 }
@@ -140,6 +142,7 @@ int64_t range_set_acknowledge(struct range_set *list, int64_t position, int64_t 
         bytes += position - list->gaps[at].start;
         part_acknowledged(list, at, position, now_ns, pool);
     }
+    /* Data stored after their ACK follow soon, so the lowest can go. */
     while (list->acked > GAPS_ACKED_MOST)
         give_up_one(list);
     return bytes;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words one after another, as an Arrow dictionary stores them. */
+/* The words one after another, as an Arrow dictionary stores them: texts without separators, and
+ * offsets of 32 bits. The struct has a member as long as each word, so that the compiler computes
+ * the offsets; arrays of one byte are not padded. */
 #include "base/vocabulary.h"
 
 #include <stddef.h>

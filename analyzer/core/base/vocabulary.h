@@ -112,6 +112,7 @@ enum word {
         WORD_COUNT
 };
 
+/* Returns the static text of a word, which ends with a NUL. */
 const char *word_text(enum word word);
 
 /* All words without a separator; word i is [word_offsets[i], word_offsets[i + 1]). */

@@ -73,6 +73,7 @@ __attribute__((flatten)) void decode_packet(const struct packet *packet, struct 
         next = decode_ethernet_link(&d);
     else
         next = decode_other_link(&d, packet->link_type);
+    /* The first two are compared so that they can be inlined; a call through the table cannot. */
     while (next != NEXT_END) {
         if (LIKELY(next == NEXT_IPV4))
             next = decode_ipv4(&d);
@@ -81,6 +82,7 @@ __attribute__((flatten)) void decode_packet(const struct packet *packet, struct 
         else
             next = decoders[next](&d);
     }
+    /* The layer is below LAYER_NETWORK inside a tunnel only if no inner IP header was read. */
     if (d.outer.kind != OUTER_NONE && headers->layer < LAYER_NETWORK)
         leave_tunnel(&d);
     headers->answer = reason_answers[headers->reason];

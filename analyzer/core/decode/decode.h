@@ -48,7 +48,7 @@ struct decoding {
     uint32_t captured; /* bytes in the file, up to `end` */
     uint32_t end;      /* where the enclosing layer ends on the wire, in bytes from data */
     struct headers *headers;
-    struct outer_packet outer; /* the innermost; outer.headers is not set if the kind is NONE */
+    struct outer_packet outer; /* the innermost; outer.headers is unset for OUTER_NONE */
 };
 
 typedef enum next_header decoder(struct decoding *d);
@@ -87,7 +87,8 @@ static inline void decoding_narrow(struct decoding *d, uint32_t end) {
         d->captured = end;
 }
 
-/* A frame of `length` bytes begins at d->offset with an 802.2 header. */
+/* Reads an IEEE 802.3 length: `length` bytes from d->offset begin with an 802.2 header, and
+ * Ethernet padding may follow. A length over the frame's rest is REASON_LINK_BAD. */
 static inline enum next_header decode_802_3(struct decoding *d, uint32_t length) {
     if (length > d->end - d->offset)
         return stop(d, REASON_LINK_BAD);

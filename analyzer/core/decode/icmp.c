@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ICMP (RFC 792) and ICMPv6 (RFC 4443), with the packet that an error quotes, as far as it does. */
+/* ICMP (RFC 792) and ICMPv6 (RFC 4443).
+ *
+ * An error quotes the packet that caused it: its IP header and at least 8 bytes after it (RFC 792),
+ * more if the message stays within 576 bytes (RFC 1812
+ * section 4.3.2.3) or 1,280 (RFC 4443 section 2.4). The
+ * quotation is how an error finds its flow. It can be cut by the router or by the snap length, so
+ * each field is read only if it is at hand. Bytes 4 to 7 of the header depend on the type:
+ * identifier and sequence number of an echo, MTU, pointer, or unused. */
 #include "decode/decode.h"
 
 #define ICMP_HEADER 8
@@ -36,6 +43,8 @@ static void quote_transport(struct icmp_header *icmp, struct quotation quoted, u
         icmp->quoted_sequence = load_be32(quoted.bytes + offset + 4);
 }
 
+/* A total length is not checked, because routers quote a part of the packet, and some change its
+ * fields. Only a first fragment has ports. */
 static void quote_ipv4(struct icmp_header *icmp, struct quotation quoted) {
     uint32_t header_length = (quoted.bytes[0] & 15) * 4u;
     if (quoted.length < IPV4_HEADER || header_length < IPV4_HEADER)
@@ -75,7 +84,8 @@ static void quote_ipv6(struct icmp_header *icmp, struct quotation quoted) {
         quote_transport(icmp, quoted, offset);
 }
 
-/* An error quotes a packet of the IP version that it has itself. */
+/* An error must quote a packet of its own IP version; anything else is not a quotation. The first
+ * nibble of an IP header is its version. */
 static void quote_packet(struct headers *headers, struct quotation quoted) {
     if (quoted.length == 0 || quoted.bytes[0] >> 4 != headers->ip_version)
         return;

@@ -1,6 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* IEEE 802.11 data frames, alone or behind a radiotap, PPI, Prism or AVS header. The first
- * packet of an A-MSDU is decoded; encrypted frames are not. */
+/* IEEE 802.11 data frames, alone or behind a radiotap, PPI, Prism or AVS header.
+ *
+ *   Data frame (IEEE 802.11 section 9.3.2)
+ *   OFFSET SIZE
+ *   0      2    frame control: version, type, subtype, flags
+ *   2      2    duration
+ *   4      18   three addresses
+ *   22     2    sequence control
+ *   24     6    fourth address, if to-DS and from-DS are set
+ *   ..     2    QoS control, if the subtype has it; 4 more for HT control
+ *   ..     ..   802.2 header (RFC 1042), or subframes of an A-MSDU
+ *
+ * The first packet of an A-MSDU is decoded; encrypted frames are not. Fields of 802.11, radiotap
+ * and PPI are little-endian. The FCS must be removed if the capture header declares it, because
+ * otherwise it would count as payload. */
 #include "decode/decode.h"
 
 #define LINKTYPE_WLAN     105
@@ -31,6 +44,7 @@ static uint32_t wlan_header_length(uint16_t control) {
     return length;
 }
 
+/* Bit 7 of the QoS control field is "A-MSDU present". The field follows the addresses. */
 static bool wlan_is_aggregate(const uint8_t *frame, uint16_t control) {
     uint32_t qos = (control & CONTROL_BOTH_DS) == CONTROL_BOTH_DS ? 30 : 24;
     return control & CONTROL_QOS && frame[qos] & 0x80;

@@ -1,6 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* IPv4 (RFC 791) and IPv6 (RFC 8200) headers, IPv6 extension headers, and the authentication header
- * of both (RFC 4302). */
+ * of both (RFC 4302).
+ *
+ *   IPv4 (RFC 791 section 3.1)                     IPv6 (RFC 8200 section 3)
+ *   OFFSET SIZE                                    OFFSET SIZE
+ *   0      1    version, header length in words    0      4    version, traffic class, flow label
+ *   1      1    DSCP and ECN                       4      2    payload length
+ *   2      2    total length                       6      1    next header
+ *   4      2    identification                     7      1    hop limit
+ *   6      2    flags, fragment offset / 8         8      16   source
+ *   8      1    TTL                                24     16   destination
+ *   9      1    protocol
+ *   10     2    header checksum, not verified
+ *   12     8    source, destination
+ *
+ * The length in the header ends the packet, because Ethernet pads short frames. If it is over the
+ * frame's length on the wire the packet is malformed. A
+ * fragment with an offset has no transport header. */
 #include "decode/decode.h"
 
 #define DATAGRAM_MAX    65535
@@ -65,6 +81,8 @@ static uint32_t find_jumbo_length(const uint8_t *extension, uint32_t length) {
     return 0;
 }
 
+/* Narrows the packet to the length of its jumbo payload option. Returns false if that is missing,
+ * under the headers read so far, or over the frame. */
 static bool apply_jumbo(struct decoding *d, const uint8_t *extension, uint32_t length) {
     uint32_t offset = d->headers->outer_length;
     uint64_t total = IPV6_HEADER + (uint64_t)find_jumbo_length(extension, length);
@@ -76,6 +94,8 @@ static bool apply_jumbo(struct decoding *d, const uint8_t *extension, uint32_t l
     return true;
 }
 
+/* RFC 8200 section 4.5: offset in the upper 13 bits, M in the last. A fragment header without
+ * either is atomic (RFC 6946): the packet is whole. */
 static void fill_fragment(struct headers *headers, const uint8_t *extension) {
     uint16_t word = load_be16(extension + 2);
     headers->fragment_offset = word & 0xfff8;
@@ -181,6 +201,7 @@ static inline bool length_is_left_out(uint32_t length, uint8_t protocol) {
     return length == 0 && (protocol == IP_TCP || protocol == IP_UDP);
 }
 
+/* `length` and `room` are the bytes of the packet and of the frame from the IP header on. */
 static enum decode_reason check_ipv4(const uint8_t *ip, uint32_t length, uint32_t room) {
     uint32_t header_length = (ip[0] & 15) * 4u;
     if (ip[0] >> 4 != 4)

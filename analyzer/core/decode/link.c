@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Link headers other than 802.11: Ethernet, Linux cooked, raw IP, loopback, PPP and Cisco HDLC. */
+/* Link headers other than 802.11: Ethernet, Linux cooked, raw IP, loopback, PPP and Cisco HDLC.
+ * Numbers are those of tcpdump.org/linktypes.html.
+ *
+ *   Ethernet              Cooked v1 (113)              Cooked v2 (276)
+ *   OFFSET SIZE           OFFSET SIZE                  OFFSET SIZE
+ *   0      6    to        0      2    direction        0      2    protocol
+ *   6      6    from      2      2    ARPHRD type      2      2    reserved
+ *   12     2    type      4      2    address length   4      4    interface index
+ *                         6      8    address          8      2    ARPHRD type
+ *                         14     2    protocol         10     2    direction, address length
+ *                                                      12     8    address
+ *
+ * All fields are in network byte order except the address family of loopback. link_hash covers the
+ * addresses, so that copies of one packet from two mirror ports differ. */
 #include "decode/decode.h"
 
 #define ETHER_TYPE_MIN 0x0600 /* IEEE 802.3: a lower value is a length */
@@ -146,6 +159,7 @@ static enum next_header decode_loopback(struct decoding *d) {
     }
 }
 
+/* Cisco HDLC: address, control 0, EtherType; keepalives (SLARP, 8035) are not IP. */
 static enum next_header decode_cisco_hdlc(struct decoding *d) {
     const uint8_t *hdlc = link_header(d, 4);
     return hdlc ? cooked_next(d, 4, load_be16(hdlc + 2)) : NEXT_END;

@@ -1,5 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TCP with its options (RFC 9293, 7323, 2018), UDP, UDP-Lite, SCTP and DCCP. */
+/* TCP with its options (RFC 9293, 7323, 2018), UDP (RFC 768), UDP-Lite (RFC 3828), SCTP (RFC 9260)
+ * and DCCP (RFC 4340).
+ *
+ *   TCP (RFC 9293 section 3.1)                UDP, UDP-Lite
+ *   OFFSET SIZE                               OFFSET SIZE
+ *   0      2    source port                   0      2    source port
+ *   2      2    destination port              2      2    destination port
+ *   4      4    sequence number               4      2    length, or checksum coverage
+ *   8      4    acknowledgment number         6      2    checksum
+ *   12     2    data offset in words, flags
+ *   14     2    window
+ *   16     2    checksum
+ *   18     2    urgent pointer
+ *   20     ..   options
+ *
+ * Payload lengths come from the IP or UDP length, so they are right if the snap length cut the
+ * packet. Checksums are stored, not verified, because adapters compute them after the capture
+ * point. In a first fragment the lengths are those of the fragment. */
 #include "decode/decode.h"
 
 #define TCP_HEADER  20
@@ -61,6 +78,7 @@ static const struct {
 #define TCP_OPTION_RULES     (sizeof tcp_option_rules / sizeof *tcp_option_rules)
 #define FAST_OPEN_EXPERIMENT 0xf989 /* RFC 7413, 4.1.1 and appendix A */
 
+/* Returns the flag of an option; TCP_OPTION_OTHER if its kind or its length is unknown. */
 static uint16_t tcp_option_seen(const uint8_t *option) {
     for (size_t i = 0; i < TCP_OPTION_RULES; i++)
         if (tcp_option_rules[i].kind == option[0])

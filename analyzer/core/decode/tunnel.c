@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encapsulations: VLAN, MPLS, PPPoE, and IP, GRE (RFC 2784, PPTP, ERSPAN), VXLAN (RFC 7348) and
- * Geneve (RFC 8926) over IP. */
+/* Encapsulations: VLAN (IEEE 802.1Q), MPLS (RFC 3032), PPPoE (RFC 2516), and over IP: IP (RFC 2003,
+ * 2473, 4213), GRE (RFC 2784 and 2890, PPTP, ERSPAN), VXLAN (RFC 7348) and Geneve (RFC 8926).
+ *
+ *   GRE version 0                 VXLAN                      Geneve
+ *   OFFSET SIZE                   OFFSET SIZE                OFFSET SIZE
+ *   0      2    flags, version    0      1    flags          0      1    version, option words
+ *   2      2    protocol          1      3    reserved       1      1    flags
+ *   4      4    checksum, if C    4      3    VNI            2      2    protocol
+ *   ..     4    key, if K         7      1    reserved       4      3    VNI
+ *   ..     4    sequence, if S                               7      1    reserved
+ *
+ * Each layer adds a step to headers->path, so that equal addresses in two tunnels are two flows.
+ * The tunnel's own IP and UDP headers are overwritten by the inner ones, unless the tunnel holds no
+ * IP packet. */
 #include "decode/decode.h"
 
 #define ETHER_BRIDGED    0x6558 /* transparent Ethernet bridging */
@@ -8,6 +20,8 @@
 #define PORT_VXLAN_LINUX 8472 /* Linux's port before RFC 7348 */
 #define PORT_GENEVE      6081
 
+/* IEEE 802.1Q: priority and DEI in 4 bits, VLAN id in 12, EtherType. The offset is behind the first
+ * EtherType, which the decoder of the link has read. */
 enum next_header decode_vlan(struct decoding *d) {
     const uint8_t *vlan = tunnel_header(d, 4);
     if (!vlan || !path_push(d->headers, PATH_VLAN, load_be16(vlan) & 0x0fff))
@@ -37,6 +51,8 @@ static enum next_header mpls_payload(struct decoding *d) {
     return NEXT_ETHERNET;
 }
 
+/* RFC 3032: label in 20 bits, traffic class in 3, bottom of stack in 1, TTL in 8. The loop ends,
+ * because path_push() bounds the labels. */
 enum next_header decode_mpls(struct decoding *d) {
     uint32_t entry;
     do {
@@ -195,6 +211,8 @@ static enum next_header decode_geneve(struct decoding *d) {
     return decode_bridged_or_routed(d, load_be16(geneve + 2));
 }
 
+/* The destination port alone is compared: source ports of tunnels are hashes of the inner flow (RFC
+ * 7348 section 5, RFC 8926 section 3.3). */
 enum next_header decode_udp_tunnel(struct decoding *d) {
     uint16_t port = d->headers->destination_port;
     bool vxlan = port == PORT_VXLAN || port == PORT_VXLAN_LINUX;

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A hash table from encapsulation stacks to numbers. Stacks are stored in chunks that never move,
+ * because other threads may read a stack while one is added; they are never removed. Buckets hold
+ * numbers, are probed linearly and are at most half full. Consecutive packets mostly have the same
+ * stack, so the last one is compared first. At PATHS_MOST stacks, new ones get the last number:
+ * flows that differ only in such a stack become one. */
 #include "flow/flow.h"
 
 #include <stdio.h>
@@ -35,6 +40,7 @@ static struct path *path_at(const struct encapsulation_table *table, uint32_t nu
     return &table->chunks[number / CHUNK_PATHS][number % CHUNK_PATHS];
 }
 
+/* Returns false without memory. calloc() makes path 0 the empty one. */
 static bool make_chunk(struct encapsulation_table *table, uint32_t chunk) {
     if (!table->chunks[chunk])
         table->chunks[chunk] = calloc(CHUNK_PATHS, sizeof(struct path));
@@ -64,6 +70,7 @@ static bool same(const struct path *path, const struct path_step *steps, unsigne
     return path->depth == depth && !memcmp(path->steps, steps, depth * sizeof *steps);
 }
 
+/* The steps are folded one by one with a seed, because a sender chooses VLAN ids and VNIs. */
 static uint32_t hash_of(const struct encapsulation_table *table, const struct path_step *steps,
                         unsigned depth) {
     uint64_t hash = table->seed[0];

@@ -27,12 +27,15 @@ struct flow_key {
 #define FLOW_KEY_WORDS 5
 _Static_assert(sizeof(struct flow_key) == FLOW_KEY_WORDS * sizeof(uint64_t), "no padding");
 
+/* Returns 8 bytes of the key, `number` < FLOW_KEY_WORDS; words 0 to 3 are the addresses, 4 the
+ * rest. memcpy() because the members have other types. */
 static inline uint64_t flow_key_word(const struct flow_key *key, unsigned number) {
     uint64_t word;
     memcpy(&word, (const uint8_t *)key + number * sizeof word, sizeof word);
     return word;
 }
 
+/* Without a branch per word: most comparisons succeed, because the hashes were equal. */
 static inline bool flow_key_equals(const struct flow_key *a, const struct flow_key *b) {
     uint64_t addresses = flow_key_word(a, 0) ^ flow_key_word(b, 0);
     addresses |= flow_key_word(a, 1) ^ flow_key_word(b, 1);
@@ -127,8 +130,12 @@ static inline unsigned flow_end(const struct flow *flow, unsigned direction) {
 
 struct encapsulation_table;
 
+/* Returns NULL without memory. */
 struct encapsulation_table *encapsulation_table_open(void);
 void encapsulation_table_close(struct encapsulation_table *table);
+/* Returns the number of a stack of `depth` steps, which is added if it is new; 0 if `depth` is 0,
+ * and the number of another stack if memory has run out. One thread must add; the number is valid
+ * until the table closes. */
 uint32_t encapsulation_table_number(struct encapsulation_table *table,
                                     const struct path_step *steps, unsigned depth);
 

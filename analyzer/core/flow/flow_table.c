@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Live flows: open addressing with linear probing over (hash, flow number) pairs, one index per
- * shard, with a seeded hash. Flows are in slabs and never move: a pointer is valid until
- * flow_table_remove().
+ * shard, with a seeded hash. The upper bits of the hash choose the shard, the lower ones the place.
+ * A shard grows when half of it is used. Flows are in slabs and never move: a pointer is valid
+ * until flow_table_remove().
  *
- * Expiry is a wheel of one-second slots that packets do not touch: a flow stays in the slot of
- * the due time that was last computed. When that slot passes, the flow is due or is queued
- * again. */
+ * Expiry is a wheel of one-second slots that packets do not touch: a flow stays in the slot of the
+ * due time that was last computed. When that slot passes, the flow is due or is queued again. Slots
+ * are doubly linked lists by number; a due time in the past goes into the present slot. A packet
+ * therefore costs no list operation, and a flow is visited about once per idle time. */
 #include "flow/flow_table.h"
 
 #include <stdlib.h>
@@ -47,10 +49,12 @@ struct flow_table {
     } wheel[WHEEL_SLOTS];
 };
 
+/* Returns a flow by its place in the slabs, which is not flows.flow: places are reused. */
 static struct flow *flow_at(const struct flow_table *table, uint32_t number) {
     return &table->slabs[number >> SLAB_BITS][number & (SLAB_FLOWS - 1)];
 }
 
+/* All bits are set, so that each entry has NONE and is empty. */
 static struct entry *make_entries(uint32_t count) {
     struct entry *entries = malloc(count * sizeof *entries);
     if (entries)
@@ -69,6 +73,8 @@ static bool open_parts(struct flow_table *table) {
     return true;
 }
 
+/* Only the array of slabs has its final size, so that it never moves while other threads read it.
+ */
 struct flow_table *flow_table_open(uint32_t most, bool huge) {
     struct flow_table *table = calloc(1, sizeof *table);
     if (!table)
@@ -118,6 +124,8 @@ void flow_table_prefetch_slot(const struct flow_table *table, uint32_t hash) {
     __builtin_prefetch(first_entry(table, hash));
 }
 
+/* Returns the flow if its entry is at the first place, as most are. The key is not compared: a
+ * wrong guess costs a prefetch only. */
 static struct flow *likely_flow(const struct flow_table *table, uint32_t hash) {
     const struct entry *entry = first_entry(table, hash);
     return entry->hash == hash && entry->flow != NONE ? flow_at(table, entry->flow) : NULL;
@@ -171,6 +179,7 @@ void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash) {
     prefetch_direction(flow, 1);
 }
 
+/* The probe ends, because at least half of the entries are empty. */
 struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
                              const struct flow_key *key) {
     const struct part *part = &table->parts[flow_part(hash)];
@@ -193,6 +202,8 @@ static void place_entry(struct part *part, struct entry entry) {
     part->entries[at] = entry;
 }
 
+/* Doubles a shard that is half full. Returns false without memory. Hashes are in the entries, so
+ * flows are not read. */
 static bool grow_part(struct part *part) {
     struct entry *old = part->entries;
     uint32_t old_size = part->mask + 1;
@@ -232,6 +243,8 @@ static uint32_t take_place(struct flow_table *table) {
     return table->used++;
 }
 
+/* Puts a flow at the end of the slot of its due time. The slot must not have passed, because it
+ * would be found only after a whole turn. */
 static void enlist(struct flow_table *table, uint32_t number, int64_t due_ns) {
     struct flow *flow = flow_at(table, number);
     int64_t second = due_ns / NS_A_SECOND;
@@ -247,6 +260,7 @@ static void enlist(struct flow_table *table, uint32_t number, int64_t due_ns) {
     table->wheel[flow->slot].last = number;
 }
 
+/* Removes a flow from its slot, which it must be in. */
 static void delist(struct flow_table *table, const struct flow *flow) {
     if (flow->previous == NONE)
         table->wheel[flow->slot].first = flow->next;
@@ -277,6 +291,7 @@ struct flow *flow_table_add(struct flow_table *table, uint32_t hash, const struc
     return flow;
 }
 
+/* Returns the place of the entry of a live flow. Keys need not be compared. */
 static uint32_t entry_of(const struct flow_table *table, const struct part *part,
                          const struct flow *flow) {
     uint32_t at = flow->hash & part->mask;
@@ -300,6 +315,7 @@ static void remove_entry(struct part *part, uint32_t vacant) {
     part->count--;
 }
 
+/* The memory of the flow stays and is reused; its lists must have been released by the caller. */
 void flow_table_remove(struct flow_table *table, struct flow *flow) {
     struct part *part = part_of(table, flow->hash);
     uint32_t at = entry_of(table, part, flow);
@@ -319,6 +335,7 @@ uint32_t flow_table_count(const struct flow_table *table) {
 /* Returns the first flow of a slot that is due by `until_ns`; others move to their new slots. */
 static struct flow *due_in_slot(struct flow_table *table, uint32_t slot, int64_t until_ns,
                                 flow_due *due_of) {
+    /* A flow may be queued again behind `last` in this slot and must not be visited twice. */
     uint32_t last = table->wheel[slot].last;
     for (uint32_t number = table->wheel[slot].first; number != NONE;) {
         struct flow *flow = flow_at(table, number);
@@ -333,6 +350,8 @@ static struct flow *due_in_slot(struct flow_table *table, uint32_t slot, int64_t
     return NULL;
 }
 
+/* Resumes at the slot at which the call before returned a flow; slots are left only if no flow in
+ * them is due. */
 struct flow *flow_table_expired(struct flow_table *table, int64_t now_ns, flow_due *due_of) {
     int64_t second = now_ns / NS_A_SECOND;
     if (!table->wheel_started)
@@ -350,6 +369,7 @@ struct flow *flow_table_expired(struct flow_table *table, int64_t now_ns, flow_d
     return NULL;
 }
 
+/* Flows of one slot are not sorted, so the result is right to a second. */
 struct flow *flow_table_oldest(struct flow_table *table, flow_due *due_of) {
     for (uint32_t i = 0; i < WHEEL_SLOTS; i++) {
         uint64_t second = (uint64_t)(table->wheel_second + i);

@@ -19,16 +19,20 @@ static inline unsigned flow_part(uint32_t hash) {
 
 struct flow_table;
 
-/* Opens a table for at most `most` live flows. Returns NULL without memory. */
+/* Opens a table for at most `most` live flows; `huge` asks for huge pages, which waste memory if a
+ * capture has few flows. Returns NULL without memory. */
 struct flow_table *flow_table_open(uint32_t most, bool huge);
 void flow_table_close(struct flow_table *table);
 
+/* Returns the seeded hash of a key: the argument of all functions below, valid in this table only.
+ */
 uint32_t flow_key_hash(const struct flow_table *table, const struct flow_key *key);
 /* Prefetch the slot, the flow, and the lists of the flow; each must be called some packets after
  * the one before. */
 void flow_table_prefetch_slot(const struct flow_table *table, uint32_t hash);
 void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash);
 void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash);
+/* Returns the live flow of a key whose hash is `hash`, or NULL. */
 struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
                              const struct flow_key *key);
 
@@ -36,6 +40,7 @@ struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
  * out. */
 struct flow *flow_table_add(struct flow_table *table, uint32_t hash, const struct flow_key *key,
                             int64_t due_ns);
+/* Removes a live flow; its place may be reused by the next flow_table_add(). */
 void flow_table_remove(struct flow_table *table, struct flow *flow);
 uint32_t flow_table_count(const struct flow_table *table);
 

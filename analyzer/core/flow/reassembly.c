@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash table with chains, and two lists from the oldest: open datagrams by their first
- * fragment, complete ones by their last. */
+/* Fragmented datagrams: a hash table with chains, and two lists from the oldest: open datagrams by
+ * their first fragment, complete ones by their last.
+ *
+ * Each datagram keeps its missing ranges (the hole descriptors of RFC 815), from one that is
+ * unbounded to none. A fragment cuts its bytes out of them; the last fragment (M = 0) bounds them.
+ * The datagram is complete once the end is known and no range is left. It stays for COPY_NS so that
+ * duplicates are recognised. An open one stays for KEPT_NS, the longest wait that RFC 1122 allows,
+ * so that fragments after the usual timeout count as late.
+ *
+ * Datagrams are in one array that moves when it grows: links are indices, and pointers are valid
+ * until the next reassembly_take(). */
 #include "flow/reassembly.h"
 
 #include <stdlib.h>
@@ -45,6 +54,7 @@ struct reassembly *reassembly_open(datagram_finished *finished, void *context, s
     return table;
 }
 
+/* The key is hashed and compared as bytes, so its padding must be zero. */
 static uint32_t hash_key(const struct reassembly *table, const struct datagram_key *key) {
     uint64_t words[6] = {0}, hash = table->seed[0];
     memcpy(words, key, sizeof *key);
@@ -99,6 +109,7 @@ static void release_lists(struct reassembly *table, struct datagram *datagram) {
     pool_release(table->pool, datagram->waiting, datagram->waiting_room, sizeof *datagram->waiting);
 }
 
+/* Reports a datagram and frees it. The callback must not call back into the table. */
 static void finish(struct reassembly *table, struct datagram *datagram) {
     table->finished(table->context, datagram);
     unchain(table, datagram);
@@ -140,6 +151,8 @@ uint64_t reassembly_evicted(const struct reassembly *table) {
     return table->evicted;
 }
 
+/* Returns a free index, NONE without memory. At the bound a complete datagram goes first, because
+ * it was counted whole; an open one counts as evicted. */
 static uint32_t take_place(struct reassembly *table) {
     if (table->count == DATAGRAMS_MOST) {
         bool open = table->oldest[1] == NONE;
@@ -208,6 +221,8 @@ static void drop_gap(struct datagram *datagram, uint32_t at) {
             (datagram->gap_count - at) * sizeof *datagram->gaps);
 }
 
+/* Makes two ranges of one. Without room the upper one is dropped, so the datagram can never be
+ * known to be complete. */
 static void split_gap(struct reassembly *table, struct datagram *datagram, uint32_t at,
                       uint32_t start, uint32_t end) {
     uint32_t upper_end = datagram->gaps[at].end;
@@ -224,6 +239,7 @@ static void split_gap(struct reassembly *table, struct datagram *datagram, uint3
     datagram->gap_count++;
 }
 
+/* Removes [start, end) from the missing ranges, which stay ascending and disjoint. */
 static void fill(struct reassembly *table, struct datagram *datagram, uint32_t start,
                  uint32_t end) {
     for (uint32_t i = 0; i < datagram->gap_count;) {
@@ -273,6 +289,8 @@ static bool is_another(const struct datagram *datagram, uint32_t start, uint32_t
     return !missing && now_ns - datagram->last_ns > COPY_NS;
 }
 
+/* Judges a fragment before its bytes are removed. A partial overlap is forbidden in IPv6 (RFC 5722)
+ * and suspicious in IPv4 (RFC 1858). */
 static enum fragment_verdict judge(const struct datagram *datagram, uint32_t start, uint32_t end,
                                    bool last) {
     uint32_t missing = missing_in(datagram, start, end);
@@ -283,6 +301,7 @@ static enum fragment_verdict judge(const struct datagram *datagram, uint32_t sta
     return missing < end - start ? FRAGMENT_OVERLAP : FRAGMENT_NEW;
 }
 
+/* Counts a fragment, and moves the datagram to the other list when it becomes complete. */
 static void take(struct reassembly *table, struct datagram *datagram, const struct headers *headers,
                  const struct packet_info *seen, enum fragment_verdict verdict) {
     uint32_t start = headers->fragment_offset;

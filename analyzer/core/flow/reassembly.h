@@ -54,10 +54,14 @@ struct reassembly;
 /* Called for each datagram that is over; it is freed afterwards. */
 typedef void datagram_finished(void *context, struct datagram *datagram);
 
+/* Returns NULL without memory. The pool must outlive the table. */
 struct reassembly *reassembly_open(datagram_finished *finished, void *context, struct pool *pool);
+/* Frees the table without reporting; reassembly_finish() must come first if rows are wanted. */
 void reassembly_close(struct reassembly *table);
 
-/* Adds a fragment to its datagram, which is returned; NULL without memory. */
+/* Adds a fragment to its datagram, which is returned, valid until the next call; NULL without
+ * memory. Sets `*verdict`. Reports another datagram of the same key if the fragment cannot belong
+ * to it. */
 struct datagram *reassembly_take(struct reassembly *table, const struct headers *headers,
                                  uint32_t path, const struct packet_info *seen,
                                  enum fragment_verdict *verdict);
@@ -65,7 +69,9 @@ struct datagram *reassembly_take(struct reassembly *table, const struct headers 
 bool datagram_wait(struct reassembly *table, struct datagram *datagram,
                    const struct packet_info *seen);
 
+/* Reports and frees the datagrams whose time has passed at `now_ns`. */
 void reassembly_expire(struct reassembly *table, int64_t now_ns);
+/* Reports and frees all datagrams, at the end of the capture. */
 void reassembly_finish(struct reassembly *table);
 /* Returns the number of datagrams that are kept. */
 uint32_t reassembly_count(const struct reassembly *table);

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Bins in an ascending array of indices from the first bin on the grid. Most packets fall into the
+ * last bin (time_bins_at()) or into the next one; both cost O(1). An earlier packet is searched
+ * from the end, because files step back by little.
+ *
+ * If the span would exceed BINS_MOST, or a bin finds no room, the width doubles: pairs of the grid,
+ * even and odd, become one. Sums add up, extremes are compared, so the result is that of bins of
+ * this width from the beginning. Without memory bins become coarser instead of being lost; only a
+ * direction without any bin returns NULL. */
 #include "flow/time_bins.h"
 #include "base/bytes.h"
 
@@ -71,6 +79,7 @@ static NOINLINE void double_width(struct time_bins *series) {
     series->doublings++;
 }
 
+/* Returns the greatest number of bins of a direction with so many packets. */
 static uint32_t bins_allowed(uint64_t packets) {
     uint64_t allowed = packets / PACKETS_A_BIN;
     return allowed < BINS_LEAST ? BINS_LEAST : allowed > BINS_MOST ? BINS_MOST : (uint32_t)allowed;
@@ -86,13 +95,14 @@ static NOINLINE bool move_first(struct time_bins *series, int64_t number) {
     return true;
 }
 
-/* Makes the span from the first bin to the one at `number` fit; an earlier bin becomes the
- * first. */
+/* Returns whether the span from the first bin to the one at `number` fits; an earlier bin becomes
+ * the first. */
 static inline bool spans(struct time_bins *series, int64_t number) {
     return number >= series->first ? number - series->first < BINS_MOST
                                    : move_first(series, number);
 }
 
+/* Returns the index in the array of the first bin that is not before `index`. */
 static uint32_t place_of(const struct time_bins *series, uint32_t index) {
     uint32_t place = series->count;
     while (place && series->bins[place - 1].index >= index)
@@ -126,6 +136,8 @@ static inline struct time_bin *open_bin(struct time_bins *series, uint32_t place
     return bin;
 }
 
+/* Each turn of the loop returns or doubles the width, so there are at most DOUBLINGS_MAX of them.
+ */
 static NOINLINE struct time_bin *find_or_open(struct time_bins *series, int64_t time_ns,
                                               uint64_t packets, struct pool *pool) {
     for (;;) {

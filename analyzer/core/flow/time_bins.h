@@ -57,6 +57,7 @@ static inline struct time_bin *time_bins_at(struct time_bins *series, int64_t ti
     return time_bins_search(series, time_ns, packets, pool);
 }
 
+/* Returns the time in ns since the epoch at which bin `index` begins. */
 int64_t time_bins_start_ns(const struct time_bins *series, uint32_t index);
 void time_bins_free(struct time_bins *series, struct pool *pool);
 
