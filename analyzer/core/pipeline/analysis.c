@@ -5,7 +5,12 @@
  * A batch runs in file order if its packets may affect one another across flows: with fragments
  * or ICMP errors, close to a limit, or if packets are wanted as rows. Both ways must return the
  * same rows. The reader owns the files, the filter and the counts of interfaces until
- * reader_stop(). */
+ * reader_stop().
+ *
+ * Memory: flows_most bounds the live flows, MEMORY_LIMIT all lists that grow with them, and
+ * rows.h the rows of events and blocks. The tables of flows grow with the capture. If an
+ * allocation fails in a worker, it sets sink.out_of_memory, and the next check ends the analysis
+ * with ERROR_MEMORY; so no function below returns errors packet by packet. */
 #include "pipeline/analysis.h"
 
 #include <malloc.h>
@@ -36,7 +41,8 @@ struct analysis {
     uint64_t bytes_read, bytes_total; /* of the files */
 };
 
-/* Sets a bit for each wanted flow; returns false without memory. */
+/* Sets a bit for each wanted flow; returns false without memory. Numbers from FLOWS_LISTED_MOST on
+ * are ignored, so the bits take 8 MiB at most. */
 static bool list_flows(struct analysis *analysis) {
     const struct analysis_options *options = &analysis->options;
     uint32_t most = 0;
@@ -54,6 +60,8 @@ static bool list_flows(struct analysis *analysis) {
     return bits;
 }
 
+/* Gives each worker a pool of its own, so that allocation needs no lock. All pools are charged
+ * against one limit, because flows are not spread evenly over the workers. */
 static void open_workers(struct updater *updater, bool small) {
     updater->memory_left = MEMORY_LIMIT;
     for (unsigned i = 0; i < WORKERS; i++) {
@@ -63,6 +71,8 @@ static void open_workers(struct updater *updater, bool small) {
     }
 }
 
+/* Returns false without memory; analysis_close() frees the part that was opened. The datagrams
+ * belong to the first worker, which alone processes fragments. */
 static bool open_state(struct analysis *analysis) {
     struct updater *updater = &analysis->updater;
     bool small = analysis->bytes_total && analysis->bytes_total < INPUT_SMALL;
@@ -75,6 +85,8 @@ static bool open_state(struct analysis *analysis) {
     return updater->flows && updater->encapsulations && updater->datagrams && list_flows(analysis);
 }
 
+/* Compiles the filter first: an invalid expression must be a usage error before any file is
+ * opened. */
 static bool open_input(struct analysis *analysis, const char *const *paths, size_t count,
                        struct error *error) {
     const char *filter = analysis->options.filter;
@@ -114,7 +126,8 @@ struct analysis *analysis_open(const char *const *paths, size_t count,
     return NULL;
 }
 
-/* Frees everything but the tables. */
+/* Frees everything but the tables, which the caller reads after analysis_finish(). Each pointer is
+ * cleared, because analysis_close() calls this a second time. */
 static void close_state(struct analysis *analysis) {
     struct updater *updater = &analysis->updater;
     struct reader_input *input = &analysis->input;
@@ -194,6 +207,8 @@ static inline uint32_t prefetch_ahead(const struct flow_table *flows, const stru
     return firsts;
 }
 
+/* Processes entries in their order on the worker's thread. PREFETCH_STAGES * PREFETCH_DISTANCE
+ * packets before its turn a packet is fetched itself; the first loop fills that pipeline. */
 static void process_packets(struct worker *worker, struct batch *batch,
                             const struct batch_entry *entries, size_t count) {
     const struct flow_table *flows = worker->updater->flows;
@@ -218,6 +233,7 @@ static void reach_mark(struct analysis *analysis, const struct mark *mark) {
     flow_expire(&analysis->updater);
 }
 
+/* The wheel of the flow table must have a time before the first flow is put into it. */
 static void set_clock(struct analysis *analysis, const struct mark *mark) {
     if (mark->timed && !analysis->updater.timed) /* sets the clock of the expiry */
         flow_table_expired(analysis->updater.flows, mark->now_ns, flow_due_ns);
@@ -231,6 +247,8 @@ static void process_to_mark(struct analysis *analysis, struct batch *batch, uint
     reach_mark(analysis, mark);
 }
 
+/* Expires flows at every mark instead of once per batch: if a limit is close, their memory and
+ * their places in the table should be free before the next packets need them. */
 static void process_in_file_order(struct analysis *analysis, struct batch *batch) {
     uint32_t first = 0;
     for (size_t i = 0; i < batch->mark_count; first = batch->marks[i++].count)
@@ -243,6 +261,8 @@ static void process_shard(struct worker *worker, struct batch *batch, unsigned p
         process_packets(worker, batch, batch->by_flow + first, count);
 }
 
+/* The clock is that of the first mark with a time, as it would be in file order. Marks in between
+ * are skipped: the flows expire after the last one. */
 static void process_by_flow(struct analysis *analysis, struct batch *batch) {
     for (size_t i = 0; i < batch->mark_count && !analysis->updater.timed; i++) {
         set_clock(analysis, &batch->marks[i]);
@@ -254,7 +274,10 @@ static void process_by_flow(struct analysis *analysis, struct batch *batch) {
     reach_mark(analysis, &batch->marks[batch->mark_count - 1]);
 }
 
-/* Fragments, ICMP errors and nearly exhausted limits need packets in file order. */
+/* Returns whether packets of different flows may affect each other. Fragments and ICMP errors
+ * concern a flow that their own hash does not select; a pending datagram writes rows when it
+ * expires. At a limit, the order of packets decides which flow is evicted, which rows are dropped
+ * and which list cannot grow. Each check assumes the most that the batch could add. */
 static bool needs_file_order(const struct analysis *analysis, const struct batch *batch) {
     const struct analysis_options *options = &analysis->options;
     uint64_t events = analysis->updater.sink.tables[TABLE_events].row_count;
@@ -268,6 +291,7 @@ static bool needs_file_order(const struct analysis *analysis, const struct batch
            analysis->updater.memory_left < MEMORY_LIMIT / 2;
 }
 
+/* No worker runs between two batches, so that the pools may be changed from this thread. */
 static void process_batch(struct analysis *analysis, struct batch *batch) {
     for (unsigned i = 0; i < WORKERS; i++)
         pool_return_unused(&analysis->updater.workers[i].rows.pool);
@@ -317,6 +341,9 @@ static void finish_reading(struct analysis *analysis) {
     analysis->reader = NULL;
 }
 
+/* Datagrams end before flows, because they add to the counts of live flows. Flows are drained in
+ * the order of memory; their events and blocks are buffered under the flow's number, so that the
+ * order of rows does not depend on it. */
 static void finish_flows(struct analysis *analysis) {
     size_t place = 0;
     finish_reading(analysis);
@@ -355,6 +382,7 @@ bool analysis_finish(struct analysis *analysis, struct error *error) {
     table_settle(&analysis->updater.sink.tables[TABLE_blocks]);
     close_state(analysis);
 #ifdef __GLIBC__
+    /* The tables may live for long: return the memory of the analysis to the kernel now. */
     malloc_trim(0);
 #endif
     return !analysis->updater.sink.out_of_memory ||
@@ -368,6 +396,7 @@ const struct table *analysis_table(const struct analysis *analysis, enum table_n
 bool analysis_add_finding(struct analysis *analysis, const struct finding *finding) {
     struct row row;
     int64_t cost, impact;
+    /* A REAL is stored as its bits. */
     memcpy(&cost, &finding->cost, sizeof cost);
     memcpy(&impact, &finding->impact, sizeof impact);
     row_clear(&row);

@@ -47,12 +47,14 @@ void analysis_close(struct analysis *analysis);
 bool analysis_step(struct analysis *analysis, uint64_t most, struct error *error);
 
 /* Ends all live flows and fills the tables. If the input has not ended, the results cover the
- * packets read so far. */
+ * packets read so far. Returns false with ERROR_MEMORY if a table is incomplete. Must be called
+ * before tables are read; a second call does nothing. */
 bool analysis_finish(struct analysis *analysis, struct error *error);
 
 /* Returns whether the tables are filled. */
 bool analysis_finished(const struct analysis *analysis);
 
+/* The table belongs to the analysis and is valid until analysis_close(). */
 const struct table *analysis_table(const struct analysis *analysis, enum table_number number);
 /* A finding, as a row of its table. Texts may be NULL, `flow` -1, `cost` and `impact` NaN.
  * analysis_add_finding() returns false without memory. */

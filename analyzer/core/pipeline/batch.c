@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Empties batches and sorts their packets by flow. A batch is never freed before the reader is: its
+ * pages are reused, and those that a smaller capacity leaves unused return to the kernel. */
 #include "pipeline/batch.h"
 
 #include <stdint.h>
@@ -11,7 +13,8 @@
 
 _Static_assert(GROUP_BITS >= FLOW_PART_BITS, "a part is some groups");
 
-/* Returns the whole pages behind the first elements of a list to the kernel. */
+/* Returns the whole huge pages of a list behind its first `first` bytes to the kernel; they are
+ * zero if they are used again. Partial pages stay, because other lists of the batch share them. */
 static void give_back(void *list, size_t size, size_t first) {
     uintptr_t from = ((uintptr_t)list + first + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     uintptr_t until = ((uintptr_t)list + size) / HUGE_PAGE * HUGE_PAGE;
@@ -38,7 +41,10 @@ static uint32_t group_of(struct batch_entry turn) {
     return turn.hash >> (32 - GROUP_BITS);
 }
 
-/* A counting sort by hash; packets of a group stay in file order. */
+/* A counting sort by the upper bits of the hash, in two passes over the packets. It is stable, so
+ * packets of one flow stay in file order, which TCP state depends on. A group may mix the packets
+ * of several flows; that costs some cache misses, but no correctness. The list of places takes
+ * 64 KiB of the stack, so STACK_BYTES of the reader must have room for it. */
 void batch_sort_by_flow(struct batch *batch) {
     uint32_t places[GROUPS] = {0}, sum = 0;
     for (size_t i = 0; i < batch->count; i++)

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch of decoded packets: the unit that the reader hands to the workers. */
+/* A batch of decoded packets: the unit that the reader hands to the workers.
+ *
+ * The reader's thread fills it and must not touch it between reader_next() and reader_done(), while
+ * workers read it without a lock. Marks record the clock and the progress at intervals, because
+ * the reader is far ahead when the packets are processed. Lists have a fixed size and are mapped
+ * once, so that filling a batch allocates nothing. */
 #ifndef WIRETALE_BATCH_H
 #define WIRETALE_BATCH_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Filters packets with libpcap's compiler and interpreter (pcap-filter(7)). Each link type needs a
+ * program of its own, because offsets and even the valid primitives depend on it; it is compiled at
+ * the first packet of that type, since files may mix types. Only the reader's thread calls this
+ * after bpf_filter_open(). */
 #include "pipeline/reader.h"
 
 #include <pcap.h>
@@ -19,6 +23,8 @@ struct bpf_filter {
 static struct bpf_program
     refused_program; /* stands for a link type for which the expression cannot be compiled */
 
+/* Returns NULL with ERROR_USAGE if the expression is invalid for the link type, or with
+ * ERROR_MEMORY. The netmask is unknown in a file, so `ip broadcast` cannot be compiled. */
 static struct bpf_program *compile(const char *expression, uint16_t link_type,
                                    struct error *error) {
     struct bpf_program *program = calloc(1, sizeof *program);
@@ -64,6 +70,7 @@ void bpf_filter_close(struct bpf_filter *filter) {
     free(filter);
 }
 
+/* A failure is remembered as &refused_program, so that it costs one compilation per link type. */
 static struct bpf_program *program_for(struct bpf_filter *filter, uint16_t link_type) {
     struct error error;
     if (filter->programs[link_type])

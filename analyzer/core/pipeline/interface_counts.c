@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts each input interface while it is read: times, damage to headers, offloading; then
- * writes the interfaces table. */
+ * writes the interfaces table.
+ *
+ * Counts cover the packets that pass the filter and the interval, except `filtered`. The reader's
+ * thread owns them until reader_stop(). The counts of drops come from the file instead (pcapng
+ * interface statistics) and concern the whole capture. */
 #include <pcap.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +23,8 @@ static NOINLINE struct interface_count *grow_counts(struct interface_counts *lis
     struct interface_count *counts = realloc(list->counts, room * sizeof *counts);
     if (!counts)
         return NULL;
+    /* last_ns begins as the greatest time, so that the first packet takes the slow path, which sets
+     * first_ns. */
     for (size_t i = list->room; i < room; i++)
         counts[i] = (struct interface_count){.last_ns = INT64_MAX};
     list->counts = counts;
@@ -39,7 +45,9 @@ static NOINLINE void note_step_back(struct interface_count *count, const struct 
         count->backward_ns_max = step_ns;
 }
 
-/* Handles a missing time, and a time before that of an earlier packet. */
+/* Handles a missing time, the first one, and one before that of an earlier packet. A step back is
+ * measured from the packet before, not from the latest time: otherwise one wrong time in the
+ * future would make every later packet a step back. Returns the step in ns, else 0. */
 static NOINLINE int64_t note_other_time(struct interface_count *count, const struct packet *packet,
                                         int64_t time_ns) {
     bool first = count->packets == count->time_unknown + 1;
@@ -78,6 +86,8 @@ static NOINLINE void note_long_packet(struct interface_count *count, const struc
         count->super_segment_frame = packet->frame;
 }
 
+/* An IP length of 0 is the other sign of TSO, because the adapter fills it in; jumbograms (RFC
+ * 2675) have it too, and are as long. */
 void interface_count_headers(struct interface_count *count, const struct packet *packet,
                              const struct headers *headers) {
     count->reasons[headers->reason]++;
@@ -99,6 +109,7 @@ int link_type_dlt(uint16_t link_type) {
     }
 }
 
+/* Returns the packets whose decoding ended with `answer`, summed over its reasons. */
 static uint64_t answers(const struct interface_count *count, enum decode_answer answer) {
     uint64_t sum = 0;
     for (unsigned reason = 0; reason < REASON_COUNT; reason++)
@@ -148,6 +159,8 @@ static void put_interface(struct row_sink *sink, struct row *row,
                  pcap_datalink_val_to_name(link_type_dlt(interface->link_type)));
     row_set_if(row, interfaces_snaplen, interface->snaplen, interface->snaplen);
     row_set(row, interfaces_time_resolution_ns, interface->time_resolution_ns);
+    /* If a writer gives no received packets (isb_ifrecv), those that its filter accepted are the
+     * best figure. */
     uint64_t received =
         interface->received == DROPS_UNKNOWN ? interface->accepted : interface->received;
     uint64_t program = interface_dropped_program(interface);

@@ -33,6 +33,7 @@ struct interface_count *interface_count_of(struct interface_counts *list, uint32
 /* Counts a packet. Returns by how much its time is before that of the packet before it, ns. */
 int64_t interface_count_packet(struct interface_count *count, const struct packet *packet,
                                int64_t time_ns);
+/* Counts how the decoding of the packet ended, and packets longer than a link could carry. */
 void interface_count_headers(struct interface_count *count, const struct packet *packet,
                              const struct headers *headers);
 

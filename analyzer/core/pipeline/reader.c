@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The reader's thread and its two batches: one is filled while the other is processed.
+ *
+ * `read` and `taken` count batches since the start; batch n is in place n % BATCHES. The lock
+ * protects the counts, and with them the ownership of the batches: a batch belongs to the reader
+ * until `read` passes it, then to the caller until `taken` does. `changed` is signalled at each
+ * change.
+ *
+ * If both batches are full, or the input has ended, the reader's thread processes shards as the
+ * second worker. Both threads draw the next shard from `next_part`, so that the faster one does
+ * more. The capacity of a batch depends on the packets alone and never on the pace of the
+ * threads: the same files must give the same batches. */
 #include "pipeline/reader.h"
 
 #include <pthread.h>
@@ -43,6 +54,8 @@ struct reader {
     bool timed;
 };
 
+/* Returns a time that can be used in differences for a packet without a time or with an extreme
+ * one. */
 static NOINLINE int64_t unusual_time(const struct reader *reader, const struct packet *packet) {
     if (packet->time_ns == TIME_UNKNOWN)
         return reader->previous_ns;
@@ -99,7 +112,10 @@ static NOINLINE void count_filtered(struct reader_input *input, struct batch *ba
         count->filtered++;
 }
 
-/* Counts and decodes a packet. Returns false if it is not processed further. */
+/* Counts and decodes a packet. Returns false if it is not processed further: it is filtered, or is
+ * not IP and has no extras. Packets outside the interval are not decoded and do not advance the
+ * clock. The extras and headers are written to the next unused places of the batch, which are kept
+ * only if the packet needs them. */
 static bool prepare(struct reader *reader, struct batch *batch, const struct packet *packet,
                     struct decoded_packet *decoded) {
     struct reader_input *input = reader->input;
@@ -173,7 +189,8 @@ static size_t batch_size(const struct reader *reader) {
     return first < most ? first : most;
 }
 
-/* Returns false if nothing was read. */
+/* Returns false if nothing was read. If the input pauses, the batch is handed on before it is full,
+ * so that a live capture is analyzed without delay. */
 static bool fill_batch(struct reader *reader, struct batch *batch) {
     batch_begin(batch, batch_size(reader));
     if (reader->input->small &&
@@ -186,6 +203,7 @@ static bool fill_batch(struct reader *reader, struct batch *batch) {
     return batch->packets;
 }
 
+/* Runs on both threads at once; each shard is drawn by one of them. */
 static void process_shards(struct reader *reader, struct worker *worker) {
     for (unsigned part; (part = atomic_fetch_add(&reader->next_part, 1)) < FLOW_PARTS;)
         reader->take(worker, reader->shared, part);
@@ -201,6 +219,8 @@ static void process_shards_meanwhile(struct reader *reader) {
     pthread_cond_broadcast(&reader->changed);
 }
 
+/* The other thread may join at any time before the last shard is drawn. It must have finished its
+ * shard before this returns, because the caller then emits the rows of the whole batch. */
 void reader_process_shards(struct reader *reader, struct batch *batch, shard_processor *take) {
     pthread_mutex_lock(&reader->lock);
     reader->take = take;
@@ -251,7 +271,8 @@ static void *read_all(void *context) {
     return NULL;
 }
 
-/* The thread that starts the reader receives the signals. */
+/* Blocks all signals in the new thread, so that the thread that starts the reader receives them:
+ * Python handles signals in its main thread only. Returns false if no thread can be created. */
 static bool start_thread(struct reader *reader) {
     sigset_t all, before;
     pthread_attr_t attributes;
@@ -286,6 +307,8 @@ struct reader *reader_start(struct reader_input *input) {
     return NULL;
 }
 
+/* Waits up to WAIT_NS. The bound lets the caller handle signals while a pipe has no data. The lock
+ * must be held. */
 static void wait_a_while(struct reader *reader) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);

@@ -50,7 +50,8 @@ void reader_done(struct reader *reader);
 typedef void shard_processor(struct worker *worker, struct batch *batch, unsigned part);
 void reader_process_shards(struct reader *reader, struct batch *batch, shard_processor *take);
 
-/* Stops reading. Batches that were read can still be processed. */
+/* Stops reading and joins the thread; from then on the caller owns the input. Batches that were
+ * read can still be processed. Repeated calls do nothing. */
 void reader_stop(struct reader *reader);
 void reader_close(struct reader *reader);
 

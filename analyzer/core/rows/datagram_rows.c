@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row of a fragmented datagram that is complete or given up. */
+/* The row of a fragmented datagram that is complete or given up. Offsets and sizes are bytes of the
+ * IP payload. A column stays null if the datagram cannot determine it: its size if the last
+ * fragment (more fragments = 0, RFC 791) is missing, its missing bytes also if the list of gaps
+ * overflowed (DATAGRAM_GAPS_MOST), its flow if no fragment could be assigned to one. */
 #include <stdio.h>
 
 #include "rows/rows.h"
@@ -27,6 +30,7 @@ static void describe_missing(const struct datagram *datagram, char *text) {
     }
 }
 
+/* Must be called only if the end is known: the last gap is unbounded until then. */
 static int64_t missing_bytes(const struct datagram *datagram) {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < datagram->gap_count; i++)

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events as rows, bounded per flow and in total; events above a bound are counted. */
+/* Events as rows, bounded per flow and in total; events above a bound are counted.
+ *
+ * Later evidence, such as a DSACK (RFC 2883), may change a verdict that was already written, so
+ * every row has a number by which it can be amended; EVENT_NONE stands for a row that was dropped.
+ * The bound of a flow counts its own events, so the order of flows does not matter to it; a batch
+ * that may reach the total bound must run in file order (analysis.c). Analyses for packets alone
+ * write no events. */
 #include "rows/rows.h"
 
+/* The lock must be held. Returns the number of the row, EVENT_NONE at a bound. */
 static uint64_t add(struct row_writer *writer, struct flow *flow, unsigned direction,
                     const struct packet_info *seen, const struct event *event) {
     struct row_sink *sink = writer->sink;
@@ -41,6 +48,8 @@ uint64_t event_write(struct row_writer *writer, struct flow *flow, unsigned dire
     return row;
 }
 
+/* Stores a value in place of the present one, or null unless it is known. Unknown columns must be
+ * cleared, because the verdict before may have set them. */
 static void amend(struct row_sink *sink, uint64_t row, unsigned column, bool known, int64_t value) {
     struct table *events = &sink->tables[TABLE_events];
     if (!(known ? table_amend(events, row, column, value) : table_amend_null(events, row, column)))

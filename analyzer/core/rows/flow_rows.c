@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of flows and directions of a conversation that is over. A column that the capture
- * cannot determine stays null: without the other direction, or if headers were cut. */
+ * cannot determine stays null: without the other direction, or if headers were cut.
+ *
+ * Direction 0 is that of the initiator. One flow adds one row to flows, two to directions and one
+ * per bin to series, as groups under its number: flows end in any order, and within a batch even
+ * their numbers are provisional (row_sink.h). The functions only read the flow, except that
+ * quantiles may sort samples. The lock of the sink must be held if another worker runs. */
 #include "rows/rows.h"
 #include "tracker/receive_window.h"
 #include "verdict/recent_verdicts.h"
 
+/* Quantiles in thousandths. */
 #define MEDIAN 500
 #define P99    990
 
+/* Protocol numbers of IANA; one that is not listed becomes WORD_OTHER_IP; its number has a
+ * column of its own. */
 static const struct {
     uint8_t number;
     uint8_t word; /* enum word */
@@ -50,6 +58,7 @@ static void put_end(struct row_sink *sink, struct row *row, const struct flow *f
     row_set_if(row, port_column, port, port);
 }
 
+/* A sum of payload would be too small if one packet's length is unknown, so it is null then. */
 static void put_sums(struct row *row, const struct flow *flow) {
     const struct direction *a = &flow->directions[0], *b = &flow->directions[1];
     bool payload_known = !a->payload_unknown && !b->payload_unknown;
@@ -121,6 +130,8 @@ static void put_header_fields(struct row *row, const struct direction *direction
     row_set_if(row, directions_dscp, seen, direction->dscp);
 }
 
+/* Returns the payload without retransmissions: for TCP each byte of the stream once, for others the
+ * payload except that of datagrams whose fragments did not all arrive. */
 static uint64_t useful_bytes(const struct direction *direction, const struct tcp_stream *stream) {
     if (stream)
         return stream->unique_bytes;
@@ -129,7 +140,9 @@ static uint64_t useful_bytes(const struct direction *direction, const struct tcp
                : 0;
 }
 
-/* `stream` is NULL for other protocols. */
+/* Rates are averages from the first to the last packet of the direction, null if these have the
+ * same time. Duplicates that the capture made were never on the link twice, so throughput excludes
+ * them. `stream` is NULL for other protocols. */
 static void put_rates(struct row *row, const struct direction *direction,
                       const struct tcp_stream *stream) {
     int64_t span = direction->timed ? direction->last_ns - direction->first_ns : 0;
@@ -194,6 +207,9 @@ static void put_acked_verdicts(struct row *row, const struct tcp_recovery_state 
     row_set(row, directions_keep_alives, (int64_t)recovery->keep_alives);
 }
 
+/* An option counts as absent only if all options could be read. If the SYN was not captured, `isn`
+ * is one below the first byte seen, and the initial sequence number is that of this byte. Extremes
+ * are null if only the SYN's window is known: it is never scaled (RFC 7323 section 2.2). */
 static void put_handshake(struct row *row, const struct tcp_stream *stream) {
     uint32_t initial = stream->isn + !stream->syn_seen;
     row_set_if(row, directions_mss, stream->mss, stream->mss);
@@ -210,6 +226,7 @@ static void put_handshake(struct row *row, const struct tcp_stream *stream) {
     row_set_if(row, directions_window_max, windows_known, stream->window_max);
 }
 
+/* Counts of control segments, and of options that need every option to be readable. */
 static void put_segments(struct row *row, const struct tcp_stream *stream) {
     const struct tcp_recovery_state *recovery = recovery_of(stream);
     row_set_if(row, directions_sack_acks, !stream->options_truncated, (int64_t)recovery->sack_acks);
@@ -234,13 +251,17 @@ static const unsigned limit_columns[LIMIT_CAUSES] = {
     [LIMIT_NETWORK] = directions_limit_network_ns,
 };
 
-/* Time by limiting factor. */
+/* Time by limiting factor, ns. Idle time before RTOs comes from the recovery state, which has it
+ * even if no accounting was kept, and replaces the accounted one. */
 static void put_limits(struct row *row, const struct tcp_stream *stream) {
     for (unsigned i = 0; stream->accounting && i < LIMIT_CAUSES; i++)
         row_set(row, limit_columns[i], stream->accounting->ns[i]);
     row_set(row, directions_limit_timeout_ns, recovery_of(stream)->rto_idle_ns);
 }
 
+/* Sets the columns of TCP, in groups of what they need: the handshake, complete headers, packets of
+ * the other direction. If the direction itself was not captured, its gaps are known only from the
+ * SACK blocks of its receiver. */
 static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct pool *pool) {
     struct direction *direction = &flow->directions[number];
     struct tcp_stream *stream = &flow->tcp.streams[number];
@@ -267,6 +288,7 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct 
     put_limits(row, stream);
 }
 
+/* `row` already holds the columns of numbered units (sequence_finish()). */
 static void add_direction_row(struct row_writer *writer, struct flow *flow, unsigned number,
                               struct row *row) {
     struct row_sink *sink = writer->sink;
@@ -290,6 +312,7 @@ static void add_direction_row(struct row_writer *writer, struct flow *flow, unsi
     add_row(sink, TABLE_directions, row);
 }
 
+/* Returns false without memory. The group of series stays empty if no packet had a time. */
 static bool begin_rows(struct row_sink *sink, uint32_t flow) {
     return table_begin_group(&sink->tables[TABLE_flows], flow) &&
            table_begin_group(&sink->tables[TABLE_directions], flow) &&

@@ -71,6 +71,7 @@ void row_sink_begin_batch(struct row_sink *sink, uint32_t first_flow) {
 
 void row_writer_begin_flow(struct row_writer *writer, const struct flow *flow, uint32_t next_flow) {
     struct row_sink *sink = writer->sink;
+    /* Bounds the buffers when a million flows end at once. Each emission is sorted by itself. */
     if (sink->events.count >= MAX_PENDING || sink->blocks.count >= MAX_PENDING) {
         row_sink_end_batch(sink);
         row_sink_begin_batch(sink, next_flow);
@@ -89,6 +90,8 @@ void row_sink_note_new_flow(const struct row_writer *writer, struct flow *flow) 
         sink->out_of_memory = true;
 }
 
+/* A flow that began and ended in the same batch must not be renumbered through its pointer, because
+ * its memory may already hold another flow. Its rows are renumbered without it. */
 void row_sink_note_end(struct row_sink *sink, const struct flow *flow) {
     uint32_t place = flow->number - sink->first_flow;
     if (sink->buffered && flow->number >= sink->first_flow && place < sink->new_flow_count)
@@ -102,6 +105,8 @@ uint64_t row_sink_rows(const struct row_sink *sink, enum table_number number) {
     return rows + (number == TABLE_events ? sink->events.count : sink->blocks.count);
 }
 
+/* Keeps a row of events or blocks. Values are copied without the room of wider tables: a pending
+ * row takes 136 bytes instead of a whole struct row. Returns false without memory. */
 static bool append(struct pending_rows *pending, uint32_t batch_index, const struct row *row) {
     if (!has_room((void **)&pending->rows, &pending->room, pending->count, sizeof *pending->rows))
         return false;
@@ -113,6 +118,8 @@ static bool append(struct pending_rows *pending, uint32_t batch_index, const str
     return true;
 }
 
+/* While rows are buffered, the number is the place in the order of arrival; table_add_moved() keeps
+ * it valid for amendments when the row gets another place. */
 uint64_t row_sink_add(const struct row_writer *writer, enum table_number number,
                       const struct row *row) {
     struct row_sink *sink = writer->sink;
@@ -162,6 +169,7 @@ static bool number_flows(struct row_sink *sink, uint32_t *ranks) {
     return done;
 }
 
+/* Restores a row, with the final number of its flow if the batch began that. */
 static void unpack(const struct row_sink *sink, const struct pending_row *pending,
                    const uint32_t *ranks, struct row *row) {
     row_clear(row);
@@ -173,6 +181,7 @@ static void unpack(const struct row_sink *sink, const struct pending_row *pendin
             sink->first_flow + ranks[row->value[events_flow] - sink->first_flow];
 }
 
+/* Adds the buffered rows to their table in the order of packets. Returns false without memory. */
 static bool emit(struct row_sink *sink, enum table_number number, const uint32_t *ranks) {
     struct pending_rows *pending = pending_of(sink, number);
     struct table *table = &sink->tables[number];

@@ -42,7 +42,8 @@ struct row_sink {
     struct table tables[TABLE_COUNT];
     struct string_table texts;
     struct encapsulation_table *encapsulations; /* read only, for flows.path */
-    pthread_mutex_t lock;                       /* recursive */
+    pthread_mutex_t lock;                       /* recursive: a flow may end while it is held, and
+                                                   then writes its last events */
     bool packets_only;                          /* no table but packets is wanted */
     bool out_of_memory;
     uint64_t events_dropped, blocks_dropped; /* rows above a bound */
@@ -61,6 +62,7 @@ struct row_writer {
     struct pool pool; /* memory of the flows that the worker processes */
 };
 
+/* Opens the empty tables; `packets_only` drops all events. row_sink_free() must be called once. */
 void row_sink_open(struct row_sink *sink, bool packets_only);
 void row_sink_free(struct row_sink *sink);
 /* Frees the buffers, which nothing needs once all rows are added. */
@@ -113,6 +115,7 @@ static inline int64_t add_address(struct row_sink *sink, unsigned version, const
     return number < 0 ? 0 : number;
 }
 
+/* Sets a column to the number of a stored text; a negative one means that memory ran out. */
 static inline void row_set_stored(struct row_sink *sink, struct row *row, unsigned column,
                                   int64_t number) {
     sink->out_of_memory |= number < 0;
@@ -120,6 +123,7 @@ static inline void row_set_stored(struct row_sink *sink, struct row *row, unsign
         row_set(row, column, number);
 }
 
+/* Stores a text. The column stays null if it is NULL or empty. */
 static inline void row_set_text(struct row_sink *sink, struct row *row, unsigned column,
                                 const char *text) {
     if (text && *text)

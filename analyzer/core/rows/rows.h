@@ -27,6 +27,7 @@ void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
                    enum word application, struct row directions[static 2]);
 
 /* datagram_rows.c */
+/* Adds the row of a datagram that is over. Only the first worker may call it, outside of shards. */
 void datagram_row_add(struct row_sink *sink, const struct datagram *datagram);
 
 /* series_rows.c */

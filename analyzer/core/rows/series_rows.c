@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
+/* The series of a direction as one record: a head, then its bins in the smallest of three forms
+ * (28, 44 or 64 bytes a bin), chosen once for all of them. A record is unpacked row by row when the
+ * table is read; rates, which need a division each, are computed only then, and only if the reader
+ * wants these columns. Bins without packets have no row. Records are unaligned, hence the packed
+ * structs and memcpy(). */
 #include <string.h>
 
 #include "rows/rows.h"
@@ -38,7 +42,8 @@ static const size_t bin_sizes[] = {
     [BINS_WIDE] = sizeof(struct time_bin),
 };
 
-/* RTT, flight and window have 32 bits in all forms. */
+/* Returns the smallest form that fits all bins. The OR of all numbers is as wide as the widest.
+ * RTT, flight and window have 32 bits in all forms, because their values for unknown need them. */
 static uint8_t form_of(const struct time_bin *bins, size_t count) {
     uint64_t all = 0;
     for (size_t i = 0; i < count; i++)
@@ -68,6 +73,7 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
+/* Columns of TCP streams are null for other protocols, or if the length of a payload is unknown. */
 static void put_counts(struct row *row, const struct time_bin *bin,
                        const struct series_head *head) {
     bool stream = head->tcp && head->payload_known;
@@ -83,7 +89,9 @@ static void put_counts(struct row *row, const struct time_bin *bin,
     row_set_if(row, series_window_bytes, bin->window != BIN_BYTES_NONE, bin->window);
 }
 
-/* `so_far`: IP bytes up to the end of this bin, which begins at `start`. */
+/* Rates of a bin are per its whole width, ns, even of the first and last, which packets fill only
+ * in part; the cumulative one is from the first packet on. `so_far`: IP bytes up to the end of this
+ * bin, which begins at `start`, ns. */
 static void put_rates(struct row *row, const struct time_bin *bin, const struct series_head *head,
                       int64_t start, int64_t width, uint64_t so_far) {
     int64_t elapsed = least(start + width, head->last_ns) - head->first_ns;
@@ -94,6 +102,8 @@ static void put_rates(struct row *row, const struct time_bin *bin, const struct 
                rate_bps(head->tcp ? bin->unique_bytes : bin->payload_bytes, width));
 }
 
+/* A record_kind function: unpacks the row at the cursor, whose sum holds the IP bytes of the rows
+ * before. Values must be 0 where they are null, as the contract of `next` demands. */
 static const uint8_t *next_row(const uint8_t *record, struct table_cursor *cursor, size_t columns,
                                struct row *row) {
     struct series_head head;

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a packet's bytes to its flow. packet_prepare() runs in the reader's thread: it decodes
  * the packet and computes the key of its flow. packet_dispatch() runs in a worker, after the
- * batch was sorted by flow. */
+ * batch was sorted by flow.
+ *
+ * A packet's bytes are valid only until the reader reads on, so packet_prepare() must copy all that
+ * a worker needs. Most packets need two cache lines; SACK blocks, MSS, the start of a payload and
+ * kept headers go into extras, which are stored one after another and only for packets that
+ * have them. Decoding allocates only for a new encapsulation. */
 #include <stdio.h>
 
 #include <stddef.h>
@@ -18,6 +23,8 @@
 #define ETHERNET_AROUND   24 /* preamble and delimiter 8, FCS 4, gap 12 */
 #define NO_PATH           0  /* of a packet without encapsulations; see flow/encapsulation.c */
 
+/* Returns the bytes that the packet takes on an Ethernet link, so that rates compare with the link
+ * rate. Other link types count as captured, since their overhead is unknown. */
 static uint32_t wire_bytes_of(const struct packet *packet) {
     if (packet->link_type != LINKTYPE_ETHERNET || packet->length > UINT32_MAX - ETHERNET_AROUND)
         return packet->length;
@@ -38,7 +45,9 @@ static inline bool is_tcp(const struct headers *headers) {
     return LIKELY(headers->layer == LAYER_TRANSPORT) && LIKELY(headers->protocol == IP_TCP);
 }
 
-/* The headers give the length of the transport's payload only if they were decoded up to it. */
+/* The headers give the length of the transport's payload only if they were decoded up to it. Data
+ * of an RST are a diagnostic text (RFC 9293 section 3.5.3), no part of the stream, and are
+ * therefore kept apart. */
 static NOINLINE void fill_other_length(struct packet_info *info, const struct headers *headers) {
     bool known = headers->layer == LAYER_TRANSPORT || headers->answer == DECODE_OK;
     bool reset = is_tcp(headers) && headers->tcp.flags & TCP_RST;
@@ -64,7 +73,7 @@ static inline void fill_headers(struct packet_info *info, const struct headers *
     info->ip_id = headers->ip_version == 4 ? (uint16_t)headers->identification : 0;
 }
 
-/* Packets of which all headers are kept. */
+/* An ICMP error quotes a packet of another flow, so the worker needs all headers of it. */
 static bool is_icmp_error(const struct headers *headers) {
     bool icmp = headers->protocol == IP_ICMP || headers->protocol == IP_ICMPV6;
     return icmp && headers->layer == LAYER_TRANSPORT && headers->icmp.quotes;
@@ -129,7 +138,10 @@ static NOINLINE uint32_t path_of(const struct updater *updater, const struct hea
     return encapsulation_table_number(updater->encapsulations, headers->path, headers->path_depth);
 }
 
-/* Hot path: keep decoding in one function; inlining it into the caller would spill registers. */
+/* Sets `keyed` only if an IP header was decoded: all other packets are merely counted. A fragment
+ * has a key too, but its ports are missing or wrong, so fragment_update() computes another.
+ *
+ * Hot path: keep decoding in one function; inlining it into the caller would spill registers. */
 __attribute__((noinline, flatten)) void
 packet_prepare(struct updater *updater, struct decoded_packet *decoded,
                struct packet_extras *extras, struct headers *headers, const struct packet *packet,
@@ -194,7 +206,11 @@ static NOINLINE void restore_tcp(struct tcp_header *tcp, const struct worker *wo
         memcpy((char *)tcp + TCP_FIXED_BYTES, extras->tcp, sizeof extras->tcp);
 }
 
-/* Inlined twice: once for TCP, once for all other protocols. */
+/* Processes a packet in the order of dependence: its extras, its fragment, its flow, the error that
+ * it quotes. If memory has run out, flow_lookup() has set out_of_memory, and the packet is dropped.
+ * An ICMP error counts for its own flow and for the one that it quotes.
+ *
+ * Inlined twice: once for TCP, once for all other protocols. */
 static ALWAYS_INLINE void take_of(struct worker *worker, const struct decoded_packet *decoded,
                                   const struct tcp_header *tcp) {
     const struct packet_info *info = &decoded->info;

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The flow of a packet: found, begun, or begun anew after the old one ended; expiry and
- * eviction. */
+ * eviction.
+ *
+ * A flow ends for one of four reasons: silence (flow_due_ns), a SYN that opens a new connection on
+ * the same ports, eviction at the limit of live flows, or the end of the capture. Silence is
+ * checked at the next packet of the flow as well as by flow_expire(), so that the result does not
+ * depend on when the table is swept.
+ *
+ * Shards run at the same time, so a worker must hold the lock of the sink to insert or remove a
+ * flow, and to number it; it finds flows of its shard without. Numbers are given in the order of
+ * processing and become those of the file's order in row_sink_end_batch(). */
 #include <stddef.h>
 #include <string.h>
 
@@ -9,8 +18,8 @@
 
 #define NS_A_SECOND INT64_C(1000000000)
 /* How long a flow may be silent before it is over. An open connection must survive the keep-
- * alive interval of two hours (RFC 9293 section 3.8.4); for the others RFC 5382 and RFC 4787
- * give routers less time than these. */
+ * alive interval of two hours (RFC 9293 section 3.8.4), for which NATs keep it 2 h 4 min (RFC 5382
+ * REQ-5); for UDP 5 minutes are recommended to them (RFC 4787 REQ-5). */
 #define TCP_OPEN_NS  (7500 * NS_A_SECOND)
 #define TCP_BEGUN_NS (120 * NS_A_SECOND)
 #define TCP_ENDED_NS (60 * NS_A_SECOND) /* the shortest of them */
@@ -59,6 +68,7 @@ inline struct flow_key flow_key_of(const struct headers *headers, uint32_t path,
     return key;
 }
 
+/* Fragments of one datagram must all find the same flow, although only the first has the ports. */
 struct flow_key flow_key_of_datagram(const struct datagram *datagram, bool *swapped) {
     struct headers ends = {.protocol = datagram->key.protocol,
                            .ip_version = datagram->key.ip_version,
@@ -69,6 +79,8 @@ struct flow_key flow_key_of_datagram(const struct datagram *datagram, bool *swap
     return flow_key_of(&ends, datagram->key.path, swapped);
 }
 
+/* Reads the state of TCP: a connection that was reset or has a FIN of both ends is over soon; one
+ * of which a single direction was captured, without a SYN, cannot be known to be open. */
 int64_t flow_due_ns(const struct flow *flow) {
     const struct tcp_stream *from = flow->tcp.streams, *to = &flow->tcp.streams[1];
     if (flow->key.protocol != IP_TCP)
@@ -80,6 +92,9 @@ int64_t flow_due_ns(const struct flow *flow) {
     return flow->last_ns + TCP_OPEN_NS;
 }
 
+/* Writes the rows of a flow and frees it; the pointer is invalid afterwards. The lock must be held
+ * if another worker runs. `found` may point to it and is cleared; process_packets() clears that of
+ * the other worker before its next shard. */
 static void end_flow(struct worker *worker, struct flow *flow, enum word end) {
     row_sink_note_end(worker->rows.sink, flow);
     flow_finish(worker, flow, end);
@@ -97,6 +112,9 @@ static struct worker *least_balanced_worker(struct updater *updater) {
     return next;
 }
 
+/* Runs between batches, or at a mark in file order; no worker may run. Rows are buffered under the
+ * number of each flow, because flows become due in the order of the wheel, which is arbitrary
+ * within a second. */
 void flow_expire(struct updater *updater) {
     struct flow *flow;
     row_sink_begin_batch(&updater->sink, updater->flow_count);
@@ -109,7 +127,8 @@ void flow_expire(struct updater *updater) {
     reassembly_expire(updater->datagrams, updater->now_ns);
 }
 
-/* Only a SYN proves which end is the initiator (RFC 9293 section 3.5). */
+/* Only a SYN proves which end is the initiator (RFC 9293 section 3.5). A SYN-ACK comes from the
+ * other end, so it turns the flow; without either, the sender of the first packet is assumed. */
 static void tell_initiator(struct flow *flow, bool swapped, const struct tcp_header *tcp) {
     bool syn = tcp && tcp->flags & TCP_SYN;
     bool answer = syn && tcp->flags & TCP_ACK;
@@ -140,6 +159,9 @@ static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct 
     return flow_table_add(updater->flows, hash, key, due_ns);
 }
 
+/* Begins a flow with its first packet, or sets out_of_memory and returns NULL. The first check of
+ * its expiry is after the shortest timeout, because its state is still unknown; a flow that is not
+ * due then is queued again. The lock must be held if another worker runs. */
 static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
                                bool swapped, const struct tcp_header *tcp,
                                const struct packet_info *info) {
@@ -173,7 +195,8 @@ static inline bool may_be_over(const struct flow *flow, const struct tcp_header 
     return (tcp && tcp->flags & TCP_SYN) || info->time_ns > flow->last_ns + TCP_ENDED_NS;
 }
 
-/* Returns why the flow that was found has ended before this packet, or WORD_NONE. */
+/* Returns why the flow that was found has ended before this packet, or WORD_NONE. A new connection
+ * is recognised first: it may come long after the timeout, and reuse is the more useful reason. */
 static NOINLINE enum word end_before(const struct flow *flow, bool swapped,
                                      const struct tcp_header *tcp, const struct packet_info *info) {
     if (tcp && tcp->flags & TCP_SYN &&

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Adds one packet to its flow: the counters of its direction, the TCP state, the series, and a
- * row of packets if it is wanted. Adds the rows of a flow when it ends. */
+ * row of packets if it is wanted. Adds the rows of a flow when it ends.
+ *
+ * The steps have this order because each needs the result of those before: TCP needs the counts
+ * of the direction, the series and blocks need the effect of the segment. The worker owns the
+ * flow, so nothing is locked but rows and the counts of mirror duplicates, which belong to an
+ * interface. If a list cannot grow, the packet is still counted. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +17,7 @@
 
 #define ECN_CE 3 /* RFC 3168 section 5 */
 
+/* The lock must be held. Interfaces of pcapng files may appear at any time, so the list grows. */
 static void add_mirrored(struct updater *updater, uint32_t interface, int copies) {
     if (interface >= updater->mirrored_room) {
         size_t room = 2 * ((size_t)interface + 1);
@@ -51,6 +57,8 @@ static struct tcp_recovery_state *spare_counts(const struct segment_context *seg
     return &((struct worker *)seg->context)->spare;
 }
 
+/* The TCP trackers know no rows or workers: they report through these, with the worker as context.
+ */
 static const struct event_sink sink = {log_event, amend_row, unmirror, spare_counts};
 
 static void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
@@ -177,6 +185,8 @@ static ALWAYS_INLINE void draw_acknowledgment(struct worker *worker, struct dire
     note_window(bin, effect->window);
 }
 
+/* Adds the row of a packet, at once: analyses with such rows run in file order (analysis.c). Data
+ * of an RST are payload here, though they are no part of the stream. */
 static NOINLINE void list_packet(struct updater *updater, const struct flow *flow,
                                  unsigned direction, const struct tcp_header *tcp,
                                  const struct packet_info *info,
@@ -213,7 +223,8 @@ static NOINLINE void list_packet(struct updater *updater, const struct flow *flo
     add_row(&updater->sink, TABLE_packets, &row);
 }
 
-/* Without --block-size a stream of blocks is recognised by the header at its beginning. */
+/* Without --block-size a stream of blocks is recognised by the header at its beginning. From then
+ * on segments without a header count too, as they hold the rest of a block. */
 static ALWAYS_INLINE void account_blocks(struct worker *worker, const struct segment_context *seg,
                                          struct flow *flow, unsigned number, bool stream,
                                          const struct packet_info *info,
@@ -231,6 +242,8 @@ static inline void begin_effect(struct segment_effect *effect) {
     effect->rtt_ns = -1;
 }
 
+/* The streams share memory with the state of UDP, so they may be used only if the protocol is TCP.
+ * A flow that gets no rows has the empty pool: its lists stay empty and cost no memory. */
 static inline void begin_segment(struct segment_context *seg, struct worker *worker,
                                  struct flow *flow, unsigned number,
                                  const struct packet_info *info) {
@@ -248,7 +261,10 @@ static inline void begin_segment(struct segment_context *seg, struct worker *wor
     begin_effect(&seg->effect);
 }
 
-/* Inlined into each caller. */
+/* A packet's time may be unknown: then it is counted but is in no bin. A direction's window is that
+ * which its receiver advertises, so the bin of the data's direction holds it.
+ *
+ * Inlined into each caller. */
 ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigned number,
                                const struct tcp_header *tcp, const uint32_t *sequence,
                                const struct packet_info *info,
@@ -290,6 +306,7 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
 
 /* --- the end of a flow ---------------------------------------------------------------------- */
 
+/* Lists may have been allocated from the pool of the other worker; any pool may free them. */
 void flow_release(struct worker *worker, struct flow *flow) {
     for (unsigned number = 0; number < 2; number++) {
         time_bins_free(&flow->directions[number].series, &worker->rows.pool);
@@ -306,6 +323,8 @@ static void note_unknown_duplicate(void *context, const struct retransmission_re
     event_amend(&updater->sink, duplicate->event, &(struct event){.kind = WORD_UNKNOWN_DUPLICATE});
 }
 
+/* Verdicts are settled before rows are written, because they change the counts: mirror duplicates
+ * first, then numbered packets that still wait for a decision. */
 void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
     struct row directions[2];
     bool tcp = flow->key.protocol == IP_TCP;

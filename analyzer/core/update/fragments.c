@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* IP fragments into the flow that the ports in the first fragment of their datagram select.
- * Fragments that arrive before it wait, up to a bound, and are replayed when it has arrived or
- * the datagram ends. */
+/* IP fragments into the flow that the ports in the first fragment of their datagram select (RFC 791
+ * section 3.2, RFC 8200 section 4.5). Fragments that arrive before it wait, up to a bound, and are
+ * replayed when it has arrived or the datagram ends.
+ *
+ * Only the first worker calls this, in file order, because the fragments of a datagram may hash to
+ * several shards. Payload is not reassembled: each fragment is counted as a packet, and a TCP
+ * segment is tracked piece by piece. flow/reassembly.h has the bounds: 65,536 datagrams, 256
+ * waiting fragments each. If one more would have to wait, it goes to the flow without ports. */
 #include "update/update.h"
 
 /* Counts a datagram once, with its first fragment that has a flow. */
@@ -16,6 +21,9 @@ static void count_datagram(struct datagram *datagram, const struct flow *flow, u
     datagram->direction = number;
 }
 
+/* Adds a fragment to its flow. Only the first has a TCP header; the position of later ones follows
+ * from its sequence number and their offsets. Overhead is the headers that fragmentation repeats,
+ * so those of the first do not count. */
 static void account_fragment(struct worker *worker, struct datagram *datagram, struct flow *flow,
                              unsigned number, const struct tcp_header *tcp,
                              const struct packet_info *info, const struct payload_start *payload) {
@@ -33,6 +41,8 @@ static void account_fragment(struct worker *worker, struct datagram *datagram, s
     flow_update(worker, flow, number, tcp, continues ? &sequence : NULL, info, payload);
 }
 
+/* Remembers the ports and the sequence number of the first payload byte. A SYN takes one sequence
+ * number before the data (RFC 9293 section 3.4). */
 static void learn_first(struct datagram *datagram, const struct headers *headers) {
     const struct tcp_header *tcp = headers_tcp(headers);
     datagram->first_seen = true;
@@ -55,6 +65,8 @@ static struct flow *flow_of_datagram(struct worker *worker, const struct datagra
                        info, number);
 }
 
+/* The packets that waited keep their frames and times. If the first fragment never came, they
+ * belong to a flow without ports. */
 static void replay_waiting(struct worker *worker, struct datagram *datagram) {
     for (uint32_t i = 0; i < datagram->waiting_count; i++) {
         const struct packet_info *info = &datagram->waiting[i];
@@ -103,6 +115,7 @@ static void count_incomplete(struct updater *updater, const struct datagram *dat
     bool swapped;
     struct flow_key key = flow_key_of_datagram(datagram, &swapped);
     struct flow *flow = flow_table_find(updater->flows, flow_key_hash(updater->flows, &key), &key);
+    /* The flow may be over, or another may have its key by now. */
     if (!flow || flow->number != datagram->flow)
         return;
     struct direction *direction = &flow->directions[datagram->direction];

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Relates an ICMP error to the flow whose packet it quotes (RFC 792, RFC 4443 section 3). */
+/* Relates an ICMP error to the flow whose packet it quotes (RFC 792, RFC 4443 section 3).
+ *
+ * The quoted addresses and ports select the flow; RFC 792 guarantees 8 bytes of the transport
+ * header, which hold the ports. If that flow is not live, the error is counted only as a packet of
+ * its own flow: it may quote a packet that the capture missed. The quoted flow is in another shard
+ * as a rule, so batches with errors run in file order, in the first worker. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +17,7 @@ struct icmp_meaning {
 
 #define ANY 255
 
+/* The first match counts, so ANY must be the last of its type. */
 static const struct icmp_meaning meanings[] = {
     {4, 3, 0, "network unreachable"},
     {4, 3, 1, "host unreachable"},
@@ -47,6 +53,7 @@ static const char *meaning_of(const struct headers *headers) {
     return "error";
 }
 
+/* Writes the meaning, and the MTU of the next hop if the error has one (RFC 1191, RFC 4443 3.2). */
 static void describe(const struct headers *headers, char *text, size_t room) {
     const struct icmp_header *icmp = &headers->icmp;
     int used =
@@ -66,11 +73,14 @@ void icmp_error_update(struct worker *worker, const struct decoded_packet *decod
     char detail[96];
     memcpy(quoted.source, icmp->quoted_source, sizeof quoted.source);
     memcpy(quoted.destination, icmp->quoted_destination, sizeof quoted.destination);
+    /* The flow must have the encapsulations of the error itself: the quotation does not show those
+     * of the packet. */
     struct flow_key key = flow_key_of(&quoted, decoded->key.path, &swapped);
     struct flow *flow =
         flow_table_find(worker->updater->flows, flow_key_hash(worker->updater->flows, &key), &key);
     if (!flow)
         return;
+    /* The event belongs to the direction of the quoted packet, because that one failed. */
     flow->icmp_errors++;
     describe(extras->headers, detail, sizeof detail);
     event_write(&worker->rows, flow, swapped ^ flow->swapped, &decoded->info,

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbered units of applications: UDP packets of known formats, and wiretale's blocks over UDP
- * and TCP. Writes events, rows of blocks, and the columns of flows and directions. */
+ * and TCP. Writes events, rows of blocks, and the columns of flows and directions.
+ *
+ * sequence/ detects the format and judges each number; it reports to listeners, whose context is a
+ * struct block_place. A row of blocks is written before its number is judged: it begins as
+ * delivered and is amended. Over UDP a block is one datagram; over TCP it spans segments, and is
+ * delayed (head of line) but never lost. Memory per direction is bounded by sequence/ and GAPS, and
+ * rows of blocks by MAX_BLOCK_ROWS. Reports are written under the lock of the sink. */
 #include <stdio.h>
 
 #include "common/block.h"
@@ -35,6 +41,8 @@ static const enum word application_words[] = {
     [SEQUENCE_RTP] = WORD_RTP,       [SEQUENCE_NONE] = WORD_NONE,
 };
 
+/* Remembers the latest GAPS events of loss. An older one can no longer be amended, although the
+ * counters still follow a late packet. */
 static void note_gap(struct udp_stream *stream, const struct sequence_event *event, uint64_t row) {
     stream->gaps[stream->next_gap] =
         (struct gap_event){.frame = event->frame, .event = row, .missing = event->count};
@@ -60,7 +68,8 @@ static void amend_verdict(struct row_sink *sink, uint64_t row, enum word verdict
     row_sink_unlock(sink);
 }
 
-/* The verdict may concern a packet some packets before the current one. */
+/* A sequence_listener function. The verdict may concern a packet some packets before the current
+ * one: the event then has that packet's frame and time, and no row of blocks is amended. */
 static void emit_sequence_event(void *context, const struct sequence_event *event) {
     struct block_place *place = context;
     struct packet_info info = *place->info;
@@ -99,6 +108,8 @@ static uint64_t add_block_row(const struct worker *worker, const struct row *row
     return number;
 }
 
+/* Latency is the difference of two clocks, the capture's and the sender's, so it may be negative.
+ * All times are ns. */
 static void put_sent(struct row *row, bool sent_known, uint64_t sent_ns, bool complete,
                      int64_t complete_ns) {
     row_set_if(row, blocks_sent_ns, sent_known, (int64_t)sent_ns);
@@ -106,7 +117,8 @@ static void put_sent(struct row *row, bool sent_known, uint64_t sent_ns, bool co
     row_set_if(row, blocks_latency_ns, complete && sent_known, complete_ns - (int64_t)sent_ns);
 }
 
-/* Adds the row of a datagram that is one block. */
+/* Adds the row of a datagram that is one block. Returns EVENT_NONE if it has no block header: other
+ * formats have no rows. */
 static uint64_t add_datagram(const struct block_place *place, const struct payload_start *payload) {
     const struct packet_info *info = place->info;
     struct block_header header;
@@ -174,7 +186,8 @@ static void emit_block(void *context, const struct delivered_block *block) {
 }
 
 /* Returns the tracker of a stream that begins with a block header, or whose block size the user
- * gave; NULL if it has none. */
+ * gave; NULL if it has none. Blocks without headers begin at the first byte of the stream, so its
+ * SYN must have been captured. */
 static struct block_stream *blocks_of(struct worker *worker, struct flow *flow,
                                       struct tcp_stream *stream, const struct block_header *header,
                                       const struct segment_effect *effect, uint32_t payload_bytes) {
@@ -190,6 +203,8 @@ static struct block_stream *blocks_of(struct worker *worker, struct flow *flow,
     return stream->blocks;
 }
 
+/* Duplicates and segments without a position are skipped, because they deliver nothing. The gaps
+ * of the stream decide when a block is complete in order. */
 NOINLINE void sequence_update_segment(struct worker *worker, struct flow *flow, unsigned number,
                                       const struct packet_info *info,
                                       const struct payload_start *payload,
@@ -231,6 +246,7 @@ static void put_sequence(struct row *row, const struct sequence_summary *sum) {
     row_set_if(row, directions_delay_variation_ns, sum->jitter_known, sum->delay_variation_ns);
 }
 
+/* Judges the packets that still wait for a decision, then sets the columns. */
 static void finish_datagrams(struct worker *worker, struct flow *flow, unsigned number,
                              struct row *row) {
     struct sequence_track *track = &flow->udp[number].sequence;
@@ -255,6 +271,7 @@ static void finish_stream(struct worker *worker, struct flow *flow, unsigned num
     struct block_stream *blocks = flow->tcp.streams[number].blocks;
     if (!blocks)
         return;
+    /* If it carries no blocks, block_stream_finish() must write no rows of unfinished ones. */
     blocks->lost = is_no_block(blocks);
     struct block_place place = {worker, flow, NULL, number, EVENT_NONE};
     uint64_t delivered = blocks->delivered;
