@@ -82,7 +82,6 @@ __attribute__((flatten)) void decode_packet(const struct packet *packet, struct 
         else
             next = decoders[next](&d);
     }
-    /* The layer is below LAYER_NETWORK inside a tunnel only if no inner IP header was read. */
     if (d.outer.kind != OUTER_NONE && headers->layer < LAYER_NETWORK)
         leave_tunnel(&d);
     headers->answer = reason_answers[headers->reason];

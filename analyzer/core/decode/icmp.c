@@ -5,7 +5,7 @@
  * more if the message stays within 576 bytes (RFC 1812
  * section 4.3.2.3) or 1,280 (RFC 4443 section 2.4). The
  * quotation is how an error finds its flow. It can be cut by the router or by the snap length, so
- * each field is read only if it is at hand. Bytes 4 to 7 of the header depend on the type:
+ * each field must be read only if it is at hand. Bytes 4 to 7 of the header depend on the type:
  * identifier and sequence number of an echo, MTU, pointer, or unused. */
 #include "decode/decode.h"
 

@@ -44,7 +44,6 @@ static uint32_t wlan_header_length(uint16_t control) {
     return length;
 }
 
-/* Bit 7 of the QoS control field is "A-MSDU present". The field follows the addresses. */
 static bool wlan_is_aggregate(const uint8_t *frame, uint16_t control) {
     uint32_t qos = (control & CONTROL_BOTH_DS) == CONTROL_BOTH_DS ? 30 : 24;
     return control & CONTROL_QOS && frame[qos] & 0x80;

@@ -14,9 +14,9 @@
  *   10     2    header checksum, not verified
  *   12     8    source, destination
  *
- * The length in the header ends the packet, because Ethernet pads short frames. If it is over the
- * frame's length on the wire the packet is malformed. A
- * fragment with an offset has no transport header. */
+ * The length in the header must end the packet, because Ethernet pads short frames. If it is over
+ * the frame's length on the wire the packet is malformed. A fragment with an offset has no
+ * transport header. */
 #include "decode/decode.h"
 
 #define DATAGRAM_MAX    65535
@@ -201,7 +201,6 @@ static inline bool length_is_left_out(uint32_t length, uint8_t protocol) {
     return length == 0 && (protocol == IP_TCP || protocol == IP_UDP);
 }
 
-/* `length` and `room` are the bytes of the packet and of the frame from the IP header on. */
 static enum decode_reason check_ipv4(const uint8_t *ip, uint32_t length, uint32_t room) {
     uint32_t header_length = (ip[0] & 15) * 4u;
     if (ip[0] >> 4 != 4)

@@ -159,7 +159,6 @@ static enum next_header decode_loopback(struct decoding *d) {
     }
 }
 
-/* Cisco HDLC: address, control 0, EtherType; keepalives (SLARP, 8035) are not IP. */
 static enum next_header decode_cisco_hdlc(struct decoding *d) {
     const uint8_t *hdlc = link_header(d, 4);
     return hdlc ? cooked_next(d, 4, load_be16(hdlc + 2)) : NEXT_END;

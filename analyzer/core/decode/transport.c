@@ -78,7 +78,6 @@ static const struct {
 #define TCP_OPTION_RULES     (sizeof tcp_option_rules / sizeof *tcp_option_rules)
 #define FAST_OPEN_EXPERIMENT 0xf989 /* RFC 7413, 4.1.1 and appendix A */
 
-/* Returns the flag of an option; TCP_OPTION_OTHER if its kind or its length is unknown. */
 static uint16_t tcp_option_seen(const uint8_t *option) {
     for (size_t i = 0; i < TCP_OPTION_RULES; i++)
         if (tcp_option_rules[i].kind == option[0])

@@ -36,6 +36,7 @@ uint16_t link_type_normalize(uint16_t link_type) {
     return link_type == RAW_OF_MOST || link_type == RAW_OF_OPENBSD ? LINKTYPE_RAW : link_type;
 }
 
+/* Returns the end of a name that is too long for a message: the base name matters most. */
 static const char *shown_name(const struct capture_file *file) {
     size_t length = strlen(file->name);
     if (length <= NAME_SHOWN)
@@ -72,6 +73,8 @@ static bool header_error(const struct capture_file *file, struct error *error, c
     return error_set(error, ERROR_UNREADABLE, "%s: at byte 0: %s", file->name, what);
 }
 
+/* Waits for a pipe, because nothing can be returned before the header. An interruption ends that.
+ */
 bool capture_file_need_header(struct capture_file *file, size_t need, const char *what,
                               struct error *error) {
     enum input_state state;
@@ -135,7 +138,10 @@ static const struct foreign_format foreign_formats[] = {
 };
 static const struct foreign_format erf = {"an ERF capture", EDITCAP, "", 0};
 
-/* Returns whether a record begins here, and sets where the next one begins. */
+/* Returns whether a record begins here, and sets where the next one begins. ERF: time of 8 bytes
+ * (fraction, then seconds, little-endian), type, flags, length (big-endian) with the header, loss
+ * counter, length on the wire. Without a magic number only plausible fields are evidence, so their
+ * bounds must be narrow. */
 static bool is_erf_record(const uint8_t *bytes, size_t size, size_t *next) {
     if (size < ERF_HEADER)
         return false;
@@ -162,6 +168,7 @@ const struct foreign_format *foreign_format_of(const uint8_t *bytes, size_t size
     return is_erf(bytes, size) ? &erf : NULL;
 }
 
+/* Names the format and the command that converts it, if it is known. */
 static bool unknown_format(const struct capture_file *file, struct error *error) {
     const uint8_t *first = file->stream.cursor;
     const struct foreign_format *foreign =
@@ -183,6 +190,7 @@ static bool unknown_format(const struct capture_file *file, struct error *error)
                      name_in_command(file), place + 2);
 }
 
+/* The magic numbers of all formats have four bytes and exclude one another. */
 static bool begin_reading(struct capture_file *file, struct error *error) {
     enum { MAGIC_SIZE = 4 };
     if (!capture_file_need_header(file, MAGIC_SIZE, "a magic number", error))
@@ -199,6 +207,7 @@ bool capture_file_open(struct capture_file *file, struct error *error) {
     file->open = true;
     file->frame = 0;
     for (uint32_t i = 0; i < file->interface_count; i++)
+        /* A file that was probed is read from its beginning again. */
         file->list->items[file->interfaces[i]]->comments = 0;
     enum input_state state = input_stream_open(&file->stream, file->path);
     file->regular = file->stream.regular;
@@ -232,6 +241,7 @@ void capture_file_free(struct capture_file *file) {
     file->interfaces = NULL;
 }
 
+/* Bytes that are left at the end belong to a truncated record. */
 static void end_file(struct capture_file *file) {
     size_t left = input_stream_available(&file->stream);
     file->ended = true;
@@ -241,6 +251,9 @@ static void end_file(struct capture_file *file) {
                                 file->need, left);
 }
 
+/* The reader parses records that are complete in the window; if it finds none, the window is filled
+ * with the bytes that it asks for. Packets point into the window, so a fill must not follow in a
+ * call that returns packets. */
 size_t capture_file_read(struct capture_file *file, struct packet *packets, size_t most,
                          enum input_state *state) {
     *state = INPUT_READY;
@@ -276,6 +289,7 @@ static bool grow_interfaces(struct capture_file *file) {
     return true;
 }
 
+/* Interfaces of a file come in order, so a new one has the next index. */
 struct interface *capture_file_interface(struct capture_file *file, uint32_t index,
                                          uint32_t *number, bool *fresh) {
     *fresh = index == file->interface_count;

@@ -97,7 +97,9 @@ uint32_t link_type_packet_max(uint16_t link_type);
 /* Returns LINKTYPE_RAW for the DLT_RAW values of the BSDs that some files contain; others stay. */
 uint16_t link_type_normalize(uint16_t link_type);
 
-/* Removes a frame check sequence of `fcs` bytes from both lengths. */
+/* Removes a frame check sequence of `fcs` bytes from both lengths. A packet whose lengths
+ * contradict it stays as it is; one that the snap length cut before the FCS keeps its captured
+ * bytes. */
 static inline void packet_strip_fcs(struct packet *packet, uint32_t fcs) {
     if (packet->length < fcs || packet->captured > packet->length)
         return;

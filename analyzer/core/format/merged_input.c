@@ -2,9 +2,11 @@
 /* Merges files by time: the file with the earliest packet provides packets until another one is
  * earlier.
  *
- * Each of several files is probed for the time of its first packet and closed again. It is
- * reopened when the merge reaches that time, so that one or two files of a rotated set are open
- * at once. The order inside a file is never changed. */
+ * Each of several files is probed for the time of its first packet and closed again. It is reopened
+ * when the merge reaches that time, so that one or two files of a rotated set are open at once. The
+ * order inside a file is never changed, because frame numbers and TCP analysis depend on it; if a
+ * file steps back, its packets come at once. The earliest file is searched linearly, once per run
+ * of packets. A single file is read without probing and without copies of its packets. */
 #include "format/merged_input.h"
 
 #include <stdlib.h>
@@ -33,10 +35,12 @@ struct merged_input {
     struct interface_list interfaces;
 };
 
+/* A file with packets at hand has not ended, even if all of it was read. */
 static bool source_ended(const struct source *source) {
     return source->next == source->count && source->file.ended;
 }
 
+/* Closes a file that has ended. The last one takes its place: the array has no order. */
 static void drop_source(struct merged_input *set, size_t at) {
     struct source *source = set->live[at];
     capture_file_close(&source->file);
@@ -45,6 +49,7 @@ static void drop_source(struct merged_input *set, size_t at) {
     set->live[at] = set->live[--set->live_count];
 }
 
+/* A packet without a time follows the one before it. */
 static void note_head(struct source *source) {
     int64_t time_ns = source->packets[source->next].time_ns;
     if (time_ns != TIME_UNKNOWN)
@@ -93,6 +98,7 @@ static bool open_source(struct merged_input *set, size_t at, const char *path,
     source->packets = calloc(LOOKAHEAD, sizeof *source->packets);
     if (!source->name || !source->path || !source->packets)
         return error_set(error, ERROR_MEMORY, "out of memory for %zu files", set->count);
+    /* Paths are bytes on Unix, messages and rows must be UTF-8. */
     utf8_copy(source->name, room, path, room);
     source->file = (struct capture_file){.path = source->path,
                                          .name = source->name,
@@ -143,6 +149,7 @@ void merged_input_close(struct merged_input *set) {
     free(set);
 }
 
+/* Order of two files: by time, then as given, so that the result does not depend on reading. */
 static bool is_earlier(const struct source *a, const struct source *b) {
     return a->head_ns != b->head_ns ? a->head_ns < b->head_ns : a->file.index < b->file.index;
 }
@@ -232,6 +239,7 @@ const struct damage *merged_input_damage(const struct merged_input *set, size_t 
     return &set->sources[file_index].file.damage;
 }
 
+/* Files that were only probed do not count, because they are read again. */
 uint64_t merged_input_bytes_read(const struct merged_input *set) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < set->count; i++)

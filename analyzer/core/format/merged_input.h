@@ -29,10 +29,13 @@ size_t merged_input_read(struct merged_input *set, struct packet *packets, size_
  * has no data yet: the caller should call again. */
 bool merged_input_ended(const struct merged_input *set);
 
-/* Interfaces appear when their blocks are read; their number only grows. */
+/* Interfaces appear when their blocks are read; their number only grows, and pointers stay valid
+ * until merged_input_close(). */
 size_t merged_input_interfaces(const struct merged_input *set);
 const struct interface *merged_input_interface(const struct merged_input *set, size_t index);
 
+/* Files are numbered as in `paths`. Returns the damage of a file, whose `present` is false if it
+ * was read to its end. */
 size_t merged_input_files(const struct merged_input *set);
 const struct damage *merged_input_damage(const struct merged_input *set, size_t file_index);
 

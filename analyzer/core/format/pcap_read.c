@@ -60,6 +60,7 @@ static inline uint32_t load_u32(const uint8_t *p, bool big_endian) {
     return big_endian ? load_be32(p) : load_le32(p);
 }
 
+/* Returns the variant of a magic number in either byte order, NULL if it is not pcap. */
 static const struct pcap_variant *find_variant(const uint8_t *first, bool *big_endian) {
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
         *big_endian = load_be32(first) == variants[i].magic;
@@ -99,6 +100,7 @@ static uint32_t snap_length_of(uint32_t told, uint16_t link_type, uint32_t heade
     return length;
 }
 
+/* A pcap file has one interface, whose number stays if the file is opened again. */
 static bool add_interface(struct capture_file *file, struct pcap_reader *reader,
                           const struct pcap_variant *variant, uint32_t snaplen) {
     bool fresh;
@@ -112,6 +114,7 @@ static bool add_interface(struct capture_file *file, struct pcap_reader *reader,
     return true;
 }
 
+/* Versions must be those that libpcap accepts, because others may have another record header. */
 static bool check_version(const struct capture_file *file, bool big_endian,
                           enum length_order *order, struct error *error) {
     const uint8_t *p = file->stream.cursor;
@@ -124,6 +127,7 @@ static bool check_version(const struct capture_file *file, bool big_endian,
                      major, minor);
 }
 
+/* Reads the file header at `p`. Returns NULL without memory. */
 static struct pcap_reader *make_reader(const uint8_t *p, const struct pcap_variant *variant,
                                        bool big_endian, enum length_order order) {
     struct pcap_reader *reader = calloc(1, sizeof *reader);
@@ -161,6 +165,8 @@ static bool begin_pcap(struct capture_file *file, struct error *error) {
     return true;
 }
 
+/* EITHER_FIRST: the captured length is the lesser one, because a packet is never captured with more
+ * bytes than it had. */
 static inline void load_lengths(const struct pcap_reader *reader, const uint8_t *p,
                                 struct packet *packet) {
     uint32_t first = load_u32(p + 8, reader->big_endian);
@@ -179,7 +185,10 @@ static void report_length(struct capture_file *file, uint64_t offset, uint32_t c
                             captured, reader->link_type, reader->packet_max, reader->snap_length);
 }
 
-/* Reads packets that are complete between the stream's cursor and its end. */
+/* Reads packets that are complete between the stream's cursor and its end. The record after them
+ * decides file->need: its header, or its header and data. Seconds are unsigned, so times last until
+ * 2106; a fraction of a second or more is added as it stands. A packet over the snap length is cut,
+ * but the whole record is skipped. */
 static ALWAYS_INLINE size_t read_records(struct capture_file *file, struct packet *packets,
                                          size_t most, struct pcap_reader reader) {
     const uint8_t *p = file->stream.cursor, *end = file->stream.end;

@@ -31,6 +31,7 @@ enum { OPTION_PACKET_FLAGS = 2 };
 
 enum taken { TAKEN_NOTHING, TAKEN_PACKET, TAKEN_DAMAGE };
 
+/* The type of a section header is a palindrome, so one byte order suffices. */
 static bool match_pcapng(const uint8_t *first) {
     return load_le32(first) == BLOCK_SECTION;
 }
@@ -63,7 +64,9 @@ static NOINLINE bool damage_trailer(struct capture_file *file, uint32_t length, 
     return false;
 }
 
-/* Reads the length, body and trailer of the block at the cursor. */
+/* Reads the length, body and trailer of the block at the cursor. The length is checked before it is
+ * waited for, because a wrong one could make the window grow. Returns false with file->need or
+ * damage set. */
 static ALWAYS_INLINE bool load_body(struct capture_file *file, struct pcapng_block *block,
                                     bool big_endian) {
     const struct pcapng_reader *reader = file->reader;
@@ -99,6 +102,7 @@ static ALWAYS_INLINE bool load_block(struct capture_file *file, struct pcapng_bl
                                         : load_body(file, block, big_endian);
 }
 
+/* Ends the file at this block. `what` formats two unsigned long long. */
 static NOINLINE enum taken damage_block(struct capture_file *file, const char *what,
                                         uint64_t claimed, uint64_t limit) {
     capture_file_set_damage(file, input_stream_offset(&file->stream), what,
@@ -106,6 +110,7 @@ static NOINLINE enum taken damage_block(struct capture_file *file, const char *w
     return TAKEN_DAMAGE;
 }
 
+/* Interfaces are numbered from 0 in each section and must be described before their packets. */
 static inline const struct pcapng_interface *find_interface(struct capture_file *file,
                                                             uint32_t number) {
     const struct pcapng_reader *reader = file->reader;
@@ -134,6 +139,8 @@ static NOINLINE void read_packet_options(struct capture_file *file, struct pcapn
         file->list->items[interface->number]->comments++;
 }
 
+/* Reads an enhanced or obsolete packet block, whose bodies agree from byte 4 on. Options exist only
+ * if bytes are left after the padded data. */
 static ALWAYS_INLINE enum taken take_packet(struct capture_file *file,
                                             const struct pcapng_block *block, struct packet *packet,
                                             uint32_t number, bool big_endian) {
@@ -177,6 +184,8 @@ static ALWAYS_INLINE enum taken take_enhanced(struct capture_file *file,
     return take_packet(file, block, packet, pcapng_load_u32(block->body, big_endian), big_endian);
 }
 
+/* The block type 2 of early drafts, with an interface number of 16 bits; the drop count is ignored.
+ */
 static enum taken take_obsolete(struct capture_file *file, const struct pcapng_block *block,
                                 struct packet *packet) {
     if (block->size < PACKET_FIXED)
@@ -238,6 +247,7 @@ static const struct {
     {BLOCK_PACKET, take_obsolete},      {BLOCK_JOURNAL, take_counted},
 };
 
+/* Returns TAKEN_NOTHING for unknown block types: readers must skip them (section 3.1). */
 static NOINLINE enum taken take_other_block(struct capture_file *file,
                                             const struct pcapng_block *block,
                                             struct packet *packet) {
@@ -266,6 +276,8 @@ static ALWAYS_INLINE size_t take_blocks(struct capture_file *file, struct packet
     return count;
 }
 
+/* The loop is compiled once for each byte order; a section with the other one leaves it and enters
+ * the other. */
 static size_t parse_pcapng(struct capture_file *file, struct packet *packets, size_t most) {
     const struct pcapng_reader *reader = file->reader;
     size_t count = 0;

@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Section headers, interface descriptions and interface statistics. An option that claims more
- * than its block ends the list of options. In an interface description that is damage, as in
- * libpcap, because the unit of times may be among the lost options. */
+/* Section headers, interface descriptions and interface statistics (draft-ietf-opsawg-pcapng,
+ * sections 4.1, 4.2 and 4.6).
+ *
+ *   Section header body          Interface description body   Interface statistics body
+ *   OFFSET SIZE                  OFFSET SIZE                  OFFSET SIZE
+ *   0      4   byte-order magic  0      2   link type         0      4   interface
+ *   4      2   major version     2      2   reserved          4      8   time
+ *   6      2   minor version     4      4   snap length       12     ..  options
+ *   8      8   section length    8      ..  options
+ *   16     ..  options
+ *
+ * An option that claims more than its block ends the list of options. In an interface description
+ * that is damage, as in libpcap, because the unit of times may be among the lost options. The
+ * section length is ignored, because many writers leave it open. */
 #include "format/pcapng_section.h"
 
 #include <stdlib.h>
@@ -46,6 +57,7 @@ enum statistics_option {
 #define DECIMAL_MOST    19
 #define DECIMAL_OF_NANO 9
 
+/* The exponent must be at most 19: 10^19 is the greatest power in 64 bits. */
 static uint64_t power_of_ten(unsigned exponent) {
     uint64_t power = 1;
     while (exponent--)
@@ -78,6 +90,8 @@ bool pcapng_time_set(struct pcapng_time *time, uint8_t resolution, int64_t offse
     return true;
 }
 
+/* Ticks of 64 bits times at most 10^9 fit in 128 bits. Bounded, because an offset can exceed int64.
+ */
 int64_t pcapng_time_slow(const struct pcapng_time *time, uint64_t ticks) {
     unsigned __int128 since = (unsigned __int128)ticks * time->multiply / time->divide;
     __int128 ns = (__int128)(since >> time->shift) + (__int128)time->offset_s * SECOND_NS;
@@ -97,6 +111,7 @@ struct description {
     uint8_t fcs;
 };
 
+/* Ends the file at this block and returns false. `what` formats two unsigned numbers. */
 static bool damage_section(struct capture_file *file, const char *what, unsigned value,
                            unsigned other) {
     capture_file_set_damage(file, input_stream_offset(&file->stream), what, value, other);
@@ -131,6 +146,7 @@ static void read_section_options(struct capture_file *file, struct pcapng_option
     }
 }
 
+/* Begins a section: interface numbers and texts of the section before no longer apply. */
 static bool take_section(struct capture_file *file, const struct pcapng_block *block) {
     struct pcapng_reader *reader = file->reader;
     if (block->size < SECTION_FIXED)
@@ -207,6 +223,7 @@ static bool read_description(struct capture_file *file, const struct pcapng_bloc
     return true;
 }
 
+/* Texts of the section take precedence over those of the interface for hardware and system. */
 static void describe_interface(struct capture_file *file, struct interface *added,
                                const struct description *told) {
     const struct pcapng_reader *reader = file->reader;

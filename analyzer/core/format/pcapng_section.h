@@ -27,7 +27,8 @@ struct pcapng_block {
     size_t size; /* of the body with its options */
 };
 
-/* Ticks of if_tsresol since the epoch, shifted by if_tsoffset seconds. */
+/* Ticks of if_tsresol since the epoch, shifted by if_tsoffset seconds. Most files count µs or ns
+ * without an offset: their times need one comparison and one multiplication. */
 struct pcapng_time {
     uint64_t multiply; /* ns = ticks * multiply / divide >> shift, + offset_s seconds */
     uint64_t divide;

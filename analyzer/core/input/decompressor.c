@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One adapter per library (zlib, zstd, lz4) with the same three functions. Concatenated members
- * or frames are one stream, as in gzip, zstd and lz4 themselves. */
+/* One adapter per library (zlib, zstd, lz4) with the same three functions. Concatenated members or
+ * frames are one stream, as in gzip, zstd and lz4 themselves: the zstd and lz4 libraries begin the
+ * next frame by themselves, zlib must be reset.
+ *
+ * A step uses up the input or fills the output, whichever comes first. The libraries verify the
+ * checksums that the data have (CRC-32 in gzip, xxHash in zstd and lz4); an error is final. */
 #include "input/decompressor.h"
 
 #include <lz4frame.h>
@@ -51,6 +55,8 @@ static enum codec_state start_next_member(struct gzip_decoder *decoder,
     return CODEC_WITHIN;
 }
 
+/* Z_BUF_ERROR only means that neither input nor room was left: it is not an error of the data. The
+ * trailer of a member (CRC-32 and length) is part of its input. */
 static enum codec_state inflate_some(struct gzip_decoder *decoder, struct codec_buffers *buffers,
                                      const char **error) {
     z_stream *z = &decoder->stream;
@@ -85,6 +91,7 @@ static void close_zstd(void *state) {
     ZSTD_freeDStream(state);
 }
 
+/* A result of 0 means that a frame is complete and its output is flushed. */
 static enum codec_state step_zstd(void *state, struct codec_buffers *buffers, const char **error) {
     ZSTD_inBuffer in = {buffers->in, buffers->in_size, 0};
     ZSTD_outBuffer out = {buffers->out, buffers->out_size, 0};
@@ -108,6 +115,7 @@ static void close_lz4(void *state) {
     LZ4F_freeDecompressionContext(state);
 }
 
+/* The sizes are inputs and results: bytes at hand before the call, bytes used after it. */
 static enum codec_state step_lz4(void *state, struct codec_buffers *buffers, const char **error) {
     size_t in_size = buffers->in_size, out_size = buffers->out_size;
     size_t result = LZ4F_decompress(state, buffers->out, &out_size, buffers->in, &in_size, NULL);
@@ -140,6 +148,7 @@ static const struct {
     {{0x04, 0x22, 0x4D, 0x18}, {0xFF, 0xFF, 0xFF, 0xFF}, 4, &lz4_codec},
 };
 
+/* Compares under a mask, because the low nibble of a skippable frame's magic number is free. */
 static bool match_magic(const uint8_t *first, const uint8_t *magic, const uint8_t *mask,
                         size_t size) {
     for (size_t i = 0; i < size; i++)

@@ -16,12 +16,14 @@ struct codec_buffers {
     size_t out_size;
 };
 
+/* If the input ends at CODEC_WITHIN, the file was truncated. */
 enum codec_state {
     CODEC_WITHIN,   /* the current member or frame continues */
     CODEC_BOUNDARY, /* all input is decompressed; the stream may end here */
     CODEC_FAILED,
 };
 
+/* The functions of a format. A decoder must be closed, also after CODEC_FAILED. */
 struct codec {
     const char *name;
     void *(*open)(void); /* NULL without memory */

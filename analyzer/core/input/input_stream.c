@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plain files are read directly into the window, compressed ones through a second buffer. */
+/* Plain files are read directly into the window, compressed ones through a second buffer.
+ *
+ * The window holds the unread bytes [cursor, end). A fill moves them to the front, reads until
+ * `need` bytes are there, and doubles the window only if it is full. The move is cheap, because a
+ * reader leaves less than a record. Reads begin at 16 kB and double up to the window, so that a
+ * file that is only probed costs little. `last` keeps the end or the failure: later fills return it
+ * without another read. */
 #include "input/input_stream.h"
 
 #include <errno.h>
@@ -13,11 +19,14 @@
 
 #define COMPRESSED_BUFFER (128u << 10)
 
+/* Sets the error, `what: why` or `what` alone, and makes the failure final. */
 static enum input_state fail(struct input_stream *stream, const char *what, const char *why) {
     snprintf(stream->error, sizeof stream->error, "%s%s%s", what, why ? ": " : "", why ? why : "");
     return stream->last = INPUT_FAILED;
 }
 
+/* Waits at most INPUT_WAIT_MS, so that the caller can handle signals and show progress. EINTR goes
+ * to the caller, because a signal handler of Python runs only there. */
 static enum input_state wait_for_data(const struct input_stream *stream) {
     struct pollfd waited = {.fd = stream->file, .events = POLLIN};
     int ready = poll(&waited, 1, INPUT_WAIT_MS);
@@ -53,6 +62,8 @@ static enum input_state read_some(struct input_stream *stream, uint8_t *place, s
     return INPUT_READY;
 }
 
+/* Reads the next compressed bytes. The end of the file is the end of the stream only at a boundary
+ * of members or frames. */
 static enum input_state fill_compressed(struct input_stream *stream) {
     size_t got;
     enum input_state state = read_some(stream, stream->compressed, COMPRESSED_BUFFER, &got);
@@ -68,6 +79,8 @@ static size_t window_room(const struct input_stream *stream) {
     return (size_t)(stream->window + stream->capacity - stream->end);
 }
 
+/* Runs one step. If the decoder filled the window it may hold more output, so no input is awaited
+ * before the next step. */
 static enum input_state decompress_some(struct input_stream *stream) {
     if (!stream->compressed_size && !stream->output_pending) {
         enum input_state state = fill_compressed(stream);
@@ -87,6 +100,7 @@ static enum input_state decompress_some(struct input_stream *stream) {
     return error ? fail(stream, stream->codec->name, error) : INPUT_READY;
 }
 
+/* `end` is const for readers of the stream; the sum makes it writable. */
 static enum input_state read_plain(struct input_stream *stream) {
     size_t got;
     uint8_t *place = stream->window + (stream->end - stream->window);
@@ -105,7 +119,8 @@ static void move_to_front(struct input_stream *stream) {
     stream->end = stream->window + left;
 }
 
-/* The cursor must be at the start of the window. */
+/* The cursor must be at the start of the window. realloc() keeps the old window if it fails, so the
+ * stream stays valid. */
 static bool grow_window(struct input_stream *stream) {
     size_t left = input_stream_available(stream);
     uint8_t *wider = realloc(stream->window, stream->capacity * 2);
@@ -122,6 +137,7 @@ enum input_state input_stream_fill(struct input_stream *stream, size_t need) {
     if (input_stream_available(stream) >= need)
         return INPUT_READY;
     move_to_front(stream);
+    /* An end is reported only if fewer than `need` bytes are left. */
     while (input_stream_available(stream) < need) {
         if (stream->last != INPUT_READY)
             return stream->last;
@@ -134,6 +150,8 @@ enum input_state input_stream_fill(struct input_stream *stream, size_t need) {
     return INPUT_READY;
 }
 
+/* Standard input is not closed and may be a file: then its size is known. Read-ahead is a hint, so
+ * its failure does not matter. */
 static enum input_state open_file(struct input_stream *stream, const char *path) {
     stream->owns_file = strcmp(path, "-") != 0;
     stream->file = stream->owns_file ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
@@ -170,6 +188,8 @@ static enum input_state start_decoder(struct input_stream *stream) {
     stream->codec_state = CODEC_WITHIN;
     stream->cursor = stream->end = stream->window;
     stream->end_offset = 0;
+    /* A short file may have ended while it was probed; its end is found again after the decoder has
+     * used these bytes. */
     stream->last = INPUT_READY;
     return INPUT_READY;
 }

@@ -52,13 +52,17 @@ struct input_stream {
 enum input_state input_stream_open(struct input_stream *stream, const char *path);
 void input_stream_close(struct input_stream *stream);
 
-/* Makes at least `need` bytes available at the cursor. Invalidates pointers into the window. */
+/* Makes at least `need` bytes available at the cursor and returns INPUT_READY; otherwise the
+ * reason, and the bytes that are there stay available. After INPUT_WAITING or INPUT_INTERRUPTED the
+ * caller should try again. Invalidates pointers into the window. */
 enum input_state input_stream_fill(struct input_stream *stream, size_t need);
 
+/* Returns the bytes that can be read at the cursor without a fill. */
 static inline size_t input_stream_available(const struct input_stream *stream) {
     return (size_t)(stream->end - stream->cursor);
 }
 
+/* Returns the place of the cursor in the decompressed stream, in bytes; errors name it. */
 static inline uint64_t input_stream_offset(const struct input_stream *stream) {
     return stream->end_offset - input_stream_available(stream);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing list of interfaces; their texts form a chain and are freed together. */
+/* The interfaces of all files, in the order in which they are read. Each is allocated by itself,
+ * because readers keep pointers while the list grows. Texts form a chain and are freed together;
+ * their sum is bounded, because a file can hold a text in each of 65,536 interfaces. */
 #include "input/interfaces.h"
 
 #include <stdio.h>
@@ -13,6 +15,7 @@ struct text_node {
     char text[];
 };
 
+/* Doubles the array of pointers if it is full. Returns false without memory. */
 static bool grow_list(struct interface_list *list) {
     if (list->count < list->room)
         return true;
@@ -46,6 +49,7 @@ uint64_t interface_dropped_program(const struct interface *interface) {
     return accepted >= kernel && accepted - kernel > delivered ? accepted - kernel - delivered : 0;
 }
 
+/* Copies `length` bytes and the NUL that follows them. */
 static const char *keep_text(struct interface_list *list, const char *text, size_t length) {
     size_t size = sizeof(struct text_node) + length + 1;
     if (!length || size > INTERFACE_TEXTS_MAX - list->texts_size)

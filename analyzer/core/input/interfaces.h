@@ -44,6 +44,7 @@ uint64_t interface_dropped_program(const struct interface *interface);
 
 struct text_node;
 
+/* Zeros are an empty list. Interfaces and texts belong to it and must not be freed by others. */
 struct interface_list {
     struct interface **items; /* their addresses never change */
     size_t count, room;
@@ -59,6 +60,7 @@ struct interface *interface_list_add(struct interface_list *list, uint32_t *numb
 const char *interface_list_text(struct interface_list *list, const char *bytes, size_t size);
 /* `before; after`, where either may be NULL. */
 const char *interface_list_join(struct interface_list *list, const char *before, const char *after);
+/* Frees the interfaces and texts, so that no pointer to them may be used any more. */
 void interface_list_free(struct interface_list *list);
 
 #endif

@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Compares the stored packets of a flow pairwise, for each layout in turn, from the newest back.
+ *
+ * Two packets of one source agree if their numbers are close and their sent times differ by about
+ * the time between their arrivals; for RTP, whose clock rate may be unknown, by no more than the
+ * fastest clock allows. Packets of other sources and copies are skipped, the first one that
+ * disagrees ends the search. is_believed() then decides by the number of agreeing packets and, if
+ * the format has no magic number, by their clock. A wrong belief would show losses that never
+ * happened, so the bounds are strict; a late one costs little, because the stored packets are
+ * counted afterwards.
+ *
+ * Differences with capture times must be checked for overflow, because a file can hold any time. */
 #include "sequence/detect.h"
 
 #include <string.h>
@@ -13,6 +24,8 @@
 #define TICKS_STEP_MOST   900000 /* 10 s of the fastest common RTP clock, 90 kHz, and */
 #define TICKS_A_SECOND    192000 /* ticks per second between the packets */
 
+/* Returns a copy of the packet's start. The pattern of a block is checked now, because the rest of
+ * its payload is not kept. */
 struct sequence_kept sequence_keep(const struct sequence_packet *packet) {
     struct sequence_reading block;
     struct sequence_kept kept = {
@@ -62,6 +75,8 @@ static bool arrival_difference(const struct pair *pair, int64_t *difference) {
            !__builtin_sub_overflow(pair->later->time_ns, pair->earlier->time_ns, difference);
 }
 
+/* The sender's clock must not run against its numbers, and may differ from the capture's clock by
+ * CLOCKS_APART_MOST between two packets: queues and bursts delay them. */
 static bool clocks_agree(const struct pair *pair, int64_t step) {
     int64_t arrived, sent = pair->to->sent - pair->from->sent, apart;
     if ((step > 0 && sent < 0) || (step < 0 && sent > 0))
@@ -74,6 +89,7 @@ static int64_t tick_difference(const struct pair *pair) {
     return (int32_t)((uint32_t)pair->to->sent - (uint32_t)pair->from->sent);
 }
 
+/* The payload type must stay the same, because each has its own clock rate. */
 static bool ticks_agree(const struct pair *pair) {
     int64_t arrived, ticks = tick_difference(pair);
     if (!arrival_difference(pair, &arrived))
@@ -101,6 +117,8 @@ struct agreement {
     bool is_plausible; /* a time of day near the capture's, or a time since boot */
 };
 
+/* Returns whether a sent time is a time of day near the capture's, or a time since boot. Newer
+ * versions of iperf3 send the latter. If the capture has no times, any value is plausible. */
 static bool is_plausible_time(const struct sequence_kept *kept, int64_t sent) {
     int64_t apart;
     return sent < UPTIME_MOST || !kept->time_known ||
@@ -117,6 +135,8 @@ static bool keeps_pace(const struct pair *ends, unsigned agreeing) {
            sent >= arrived / PACE_PART;
 }
 
+/* Adds the evidence of one pair. Differences of whole seconds, of 1 µs, or of 1 µs for each number
+ * are those of a counter, not of a clock. */
 static void add_agreeing(struct agreement *found, const struct sequence_layout *layout,
                          const struct pair *pair) {
     bool has_ns = layout->clock == SEQUENCE_CLOCK_NS;

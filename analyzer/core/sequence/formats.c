@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Readers of the sequenced formats. All fields are big-endian; a block's header is in
+ * common/block.h.
+ *
+ *   iperf2 (UDP)                    iperf3 (UDP)                 RTP (RFC 3550 section 5.1)
+ *   OFFSET SIZE                     OFFSET SIZE                  OFFSET SIZE
+ *   0      4    id, signed          0      4    seconds          0      1    version 2, P, X, CC
+ *   4      4    seconds             4      4    microseconds     1      1    marker, payload type
+ *   8      4    microseconds        8      4    number; 8 with   2      2    sequence number
+ *   12     4    id, high half,                  64-bit counters  4      4    timestamp
+ *               since 2.0.10                                     8      4    SSRC
+ *                                                                12     ..   CSRCs, extension
+ *
+ * A reader must fill the whole reading and must not read above `captured`. It checks only the
+ * fields that its format fixes; for iperf these are no more than the range of the microseconds. */
 #include "sequence/formats.h"
 
 #include "base/bytes.h"
@@ -17,6 +31,8 @@
 #define MAX_DROPOUT  3000
 #define MAX_MISORDER 100
 
+/* A block's key is run and stream: each stream of a run has its own numbers. It is corrupt if its
+ * length or its pattern is wrong; a header with a bad checksum is not a block. */
 static bool read_block(struct sequence_reading *reading, const uint8_t *payload, uint32_t captured,
                        uint32_t length) {
     struct block_header header;
@@ -42,6 +58,8 @@ static bool read_time(struct sequence_reading *reading, const uint8_t *at) {
     return seconds && microseconds < 1000000;
 }
 
+/* The number is read as 64 bits first. If the sender counts in 32 bits, payload bytes follow, and
+ * each step would be 2^32, which is over believed_step. */
 static bool read_iperf3_64(struct sequence_reading *reading, const uint8_t *payload,
                            uint32_t captured, uint32_t length) {
     (void)length;
@@ -62,7 +80,8 @@ static bool read_iperf3_32(struct sequence_reading *reading, const uint8_t *payl
     return true;
 }
 
-/* An end marker is the negated id or, in some versions, the id with its highest bit set. */
+/* An end marker is the negated id or, in some versions, the id with its highest bit set. `ends`
+ * receives the number for both readings; note_end() takes the one nearer to the highest number. */
 static void set_ends(struct sequence_reading *reading, uint64_t id, uint64_t highest_bit) {
     reading->ends[0] = (0 - id) & (highest_bit - 1);
     reading->ends[1] = id & (highest_bit - 1);
@@ -137,6 +156,9 @@ static bool read_rtp(struct sequence_reading *reading, const uint8_t *payload, u
     return true;
 }
 
+/* Formats with a magic number come first, and 64-bit counters before 32-bit ones, because the first
+ * layout that is believed wins. wiretale chose the bounds of iperf; those of RTP are those of RFC
+ * 3550 A.1. */
 const struct sequence_layout sequence_layouts[SEQUENCE_LAYOUTS] = {
     {SEQUENCE_BLOCKS, 64, SEQUENCE_CLOCK_NS, AHEAD_MOST, 0, FOLLOW_MOST, STEP_MOST, false, true,
      read_block},
@@ -157,6 +179,7 @@ bool sequence_is_beside_rtp(const uint8_t *payload, uint32_t captured) {
         return false;
     if (payload[0] < 4) /* RFC 8489 section 5: the magic cookie */
         return load_be32(payload + 4) == 0x2112a442;
+    /* RFC 7983: the first byte distinguishes the protocols. */
     if (payload[0] >= 20 && payload[0] < 64) /* DTLS 1.0 and 1.2 */
         return payload[1] == 0xfe;
     return payload[0] >> 6 == 2 && payload[1] >= 192 && payload[1] <= 223; /* RFC 5761 */

@@ -81,7 +81,7 @@ static inline uint64_t sequence_on_wire(const struct sequence_layout *layout, in
 }
 
 /* Returns whether the payload is STUN, DTLS or RTCP, which share a flow with RTP (RFC 7983, RFC
- * 5761) and should not count against it. */
+ * 5761) and should not count against it. False if fewer than 8 bytes were captured. */
 bool sequence_is_beside_rtp(const uint8_t *payload, uint32_t captured);
 
 #endif

@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Judges the packets of one source in the order of their arrival.
+ *
+ * A number becomes a position without wraps, relative to the highest one; the window then decides
+ * between next, ahead, behind, duplicate and late. Before that, a step that is far off waits: the
+ * next packet of the source confirms it if it continues from there. A confirmed step forward is a
+ * loss, or a restart if the format says so or the step is implausible; a confirmed step back is a
+ * restart. Without confirmation, a step forward was damage and is not counted as received; a step
+ * back was reordering. A sender whose number is its first one restarts at once. At most one packet
+ * waits.
+ *
+ * A loss is reported when the gap opens. If a missing number arrives later, it is reported as out
+ * of order, and the sum of lost numbers, which is computed at the end, does not contain it. */
 #include "sequence/sender_state.h"
 
 #include <stdlib.h>
@@ -39,6 +51,8 @@ static void report_loss(const struct sequence_judge *judge, const struct sequenc
     report(judge, &event);
 }
 
+/* Memory of a source may be reused. `frames` need not be cleared, because they are read only for
+ * positions that the window has. */
 void sequence_source_begin(struct sequence_source *source, uint64_t key) {
     source->key = key;
     source->heard = source->last_frame = source->highest_frame = 0;
@@ -76,6 +90,8 @@ static void add_difference(struct transit_clock *clock, int64_t difference) {
     clock->greatest = transit_ns > clock->greatest ? transit_ns : clock->greatest;
 }
 
+/* Adds the difference of this packet's transit time and that of the one before, D(i,j) of RFC 3550.
+ * The clocks' offset cancels out. A packet without a time is skipped. */
 static void clock_take(struct transit_clock *clock, const struct sequence_layout *layout,
                        const struct sequence_item *item) {
     int64_t sent, arrived, difference;
@@ -94,6 +110,8 @@ static void clock_take(struct transit_clock *clock, const struct sequence_layout
     clock->payload_kind = item->reading.payload_kind;
 }
 
+/* Adds the extremes of one clock, with the offset of the clocks. Sums that overflow are left out.
+ */
 static void sum_transit(const struct transit_clock *clock, struct sequence_summary *summary) {
     int64_t least, greatest;
     if (__builtin_add_overflow(clock->first_ns, clock->least, &least) ||
@@ -106,6 +124,7 @@ static void sum_transit(const struct transit_clock *clock, struct sequence_summa
     summary->transit_known = true;
 }
 
+/* The jitter of several sources cannot be added: that of the one with the most packets counts. */
 static void sum_clock(const struct transit_clock *clock, bool has_ns,
                       struct sequence_summary *summary) {
     int64_t variation;
@@ -131,6 +150,7 @@ static int64_t step_to(const struct sequence_source *source, const struct sequen
                          reading->sequence);
 }
 
+/* iperf2 repeats its end marker until the server answers, so there can be several. */
 static void note_end(const struct sequence_source *source, const struct sequence_judge *judge,
                      const struct sequence_reading *reading) {
     int64_t near = llabs((int64_t)reading->ends[0] - source->window.highest);
@@ -158,6 +178,8 @@ uint64_t sequence_source_overtaker(const struct sequence_source *source, int64_t
     return least;
 }
 
+/* Counts and reports an arrival at a position. Frames are stored for the newest SEQUENCE_FRAMES
+ * positions, so that events can refer to them. */
 static void judge_arrival(struct sequence_source *source, const struct sequence_judge *judge,
                           const struct sequence_item *item, int64_t position) {
     struct sequence_window *window = &source->window;
@@ -188,6 +210,8 @@ static void judge_arrival(struct sequence_source *source, const struct sequence_
     }
 }
 
+/* Turns the number into a position and judges it. Corrupt blocks count as received, because the
+ * network delivered them. */
 static void place(struct sequence_source *source, const struct sequence_judge *judge,
                   const struct sequence_item *item) {
     const struct sequence_reading *reading = &item->reading;

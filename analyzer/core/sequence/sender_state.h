@@ -108,6 +108,8 @@ struct sequence_source {
 };
 
 void sequence_source_begin(struct sequence_source *source, uint64_t key);
+/* Judges the next packet of the source, which may have to wait for the one after it. Adds to
+ * judge->counts and reports events. */
 void sequence_source_take(struct sequence_source *source, const struct sequence_judge *judge,
                           const struct sequence_item *item);
 /* Judges a waiting packet as if none followed. */

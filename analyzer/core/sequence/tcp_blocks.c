@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Blocks of a TCP stream by position. Block k begins at start + k * length, so a header is needed
+ * only for the first one; sent times are known for blocks whose header begins a segment.
+ *
+ * Blocks that have begun and are not delivered are in a ring. A segment touches the blocks that it
+ * overlaps: a block's own bytes are whole once the highest position is above it and no gap of the
+ * stream overlaps it. It is delivered once all blocks before it are whole too (RFC 9293
+ * section 3.10.7.4: segments are processed in order). The difference is the head-of-line delay.
+ * Gaps that the receiver acknowledged count as arrived, because only the capture missed them. */
 #include "sequence/tcp_blocks.h"
 
 #include <string.h>
@@ -24,6 +32,7 @@ void block_stream_free(struct block_stream *blocks, struct pool *pool) {
     pool_free(pool, blocks, sizeof *blocks);
 }
 
+/* Returns open block `i`, counted from the oldest; `room` must be > 0. */
 static struct open_block *open_at(const struct block_stream *blocks, uint64_t i) {
     return &blocks->open[(blocks->delivered + i) % blocks->room];
 }
@@ -49,6 +58,8 @@ static bool has_room(struct block_stream *blocks, struct pool *pool) {
     return true;
 }
 
+/* Opens blocks up to `number`, all zero. Returns false if too many would be open or memory has run
+ * out; the stream is given up then. */
 static bool open_up_to(struct block_stream *blocks, uint64_t number, struct pool *pool) {
     if (number < blocks->delivered)
         return true;
@@ -78,6 +89,8 @@ static bool is_whole(const struct block_segment *segment, int64_t start, int64_t
     return true;
 }
 
+/* Updates a block that the segment overlaps. A frame or time of 0 means not yet.
+ */
 static void touch(struct block_stream *blocks, const struct block_segment *segment,
                   uint64_t number) {
     struct open_block *block = open_at(blocks, number - blocks->delivered);
@@ -92,6 +105,7 @@ static void touch(struct block_stream *blocks, const struct block_segment *segme
         block->own_ns = segment->time_ns;
 }
 
+/* Reports the oldest open block. `segment` is NULL if the stream ended first. */
 static void report(struct block_stream *blocks, const struct block_listener *listener,
                    const struct block_segment *segment, bool complete) {
     struct delivered_block delivered = {.number = blocks->first_number + blocks->delivered,

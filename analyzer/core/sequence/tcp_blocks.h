@@ -65,6 +65,8 @@ struct block_segment {
     int64_t highest;
     const struct range_set *gaps;
 };
+/* Processes a segment. Calls the listener for each block that it completes, in order. Data before
+ * the first known block is ignored. Sets `lost` and stops if blocks cannot be followed. */
 void block_stream_take(struct block_stream *blocks, const struct block_segment *segment,
                        struct pool *pool, const struct block_listener *listener);
 /* Reports the blocks that are incomplete at the end. */

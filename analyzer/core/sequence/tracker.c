@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A track is in one of three states. Unknown: the first candidate is in the track itself; once a
+ * second one looks alike, both go into a trial of eight. Believed: a format was accepted, and its
+ * sources, at most 16, are judged by sender_state.c. None: the flow was given up after 16 packets,
+ * after 64 of STUN, DTLS or RTCP, without memory, or because its only evidence, a clock, does not
+ * keep pace; its packets cost one comparison from then on.
+ *
+ * A packet of an unknown source is a candidate until a second one follows it, because a random
+ * payload can look like a packet of RTP with a new SSRC. All memory comes from the pool and is
+ * freed by sequence_free(). */
 #include "sequence/tracker.h"
 
 #include <string.h>
@@ -28,6 +37,7 @@ struct sequence_belief {
 
 _Static_assert(sizeof(struct sequence_source) <= 2400, "as the header says");
 
+/* Frees the track and marks it, so that no packet is tried any more. */
 static void give_up(struct sequence_track *track, struct pool *pool) {
     sequence_free(track, pool);
     track->format = SEQUENCE_NONE;
@@ -56,6 +66,8 @@ static struct sequence_source *reuse_source(const struct sequence_belief *belief
     return oldest;
 }
 
+/* Returns a new source, or the longest idle one if there are 16 or memory has run out. The counts
+ * of that one are added to the sums first. */
 static struct sequence_source *add_source(struct sequence_belief *belief, uint64_t key,
                                           const struct sequence_judge *judge, struct pool *pool) {
     struct sequence_source *source = NULL;
@@ -77,6 +89,7 @@ static bool is_another_run(const struct sequence_layout *layout, uint64_t old, u
     return layout->format == SEQUENCE_RTP || old >> 16 != new >> 16;
 }
 
+/* Begins a source, which is a restart of the sender if it replaces an SSRC or a run. */
 static struct sequence_source *begin_source(struct sequence_belief *belief,
                                             const struct sequence_judge *judge,
                                             const struct sequence_item *item, struct pool *pool) {
@@ -170,6 +183,7 @@ static void replay(const struct sequence_trial *trial, struct sequence_belief *b
     }
 }
 
+/* Replaces the trial by a belief. Packets that were tried and not stored count as others. */
 static void believe(struct sequence_track *track, const struct sequence_layout *layout,
                     uint64_t key, struct pool *pool, const struct sequence_listener *listener) {
     struct sequence_trial *trial = track->more;
