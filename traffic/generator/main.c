@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The first word chooses a command, whose own options follow it. A word that begins with '-' must
+ * be an option of the program itself. A wrong or missing word ends with EXIT_USAGE. */
 #include <string.h>
 
 #include "commands.h"

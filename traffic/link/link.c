@@ -2,7 +2,11 @@
 /* wiretale-link joins two interfaces by an emulated link and records the fate of each packet. The
  * main thread opens the ports, starts a worker for each direction and the thread of the truth log,
  * waits for a signal, and prints a summary. Signals are blocked in all threads, so that only
- * sigwait() gets them. */
+ * sigwait() gets them.
+ *
+ * A worker owns its direction until it was joined, and the summary is printed after that, so the
+ * counters need no lock. If the link cannot be set up, the program exits at once with one line and
+ * the exit code of its cause. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -62,6 +66,7 @@ static bool take_both(void *into, const char *value, const char **expected) {
     return true;
 }
 
+/* The family follows from the text. If it is given twice for a family, the last one counts. */
 static bool take_address(void *into, const char *value, const char **expected) {
     struct link_addresses *addresses = &((struct link_options *)into)->addresses;
     *expected = "an IPv4 or IPv6 address";
@@ -143,6 +148,7 @@ static const struct command_line command = {
                   "  5  a permission or resource is missing\n",
 };
 
+/* Exits if the file is standard output, an input, or a capture without --overwrite. */
 static void check_truth(const struct link_options *options) {
     const char *path = options->truth_path;
     const char *const inputs[] = {options->specs[0].trace_path, options->specs[1].trace_path};
@@ -153,6 +159,7 @@ static void check_truth(const struct link_options *options) {
         fail(EXIT_USAGE, "--truth %s: %s", path, error);
 }
 
+/* --print-truth excludes interfaces; otherwise there must be two different ones. */
 static void parse_options(struct link_options *options, int argc, char **argv) {
     const char *ignored;
     *options = (struct link_options){.seed = 1, .priority = 10};
@@ -207,6 +214,8 @@ static void print_direction(const struct link_worker *worker, uint64_t overruns,
         json_close(json, '}');
 }
 
+/* Workers must have been joined. `real_time` is false if a worker runs without its priority, so
+ * that a test can reject its times. */
 static void print_summary(const struct link_worker workers[2], const struct link_port ports[2],
                           bool real_time, bool as_json) {
     struct json json = {.out = stdout};
@@ -227,6 +236,8 @@ static void print_summary(const struct link_worker workers[2], const struct link
     fflush(stdout);
 }
 
+/* Direction 0 goes from the first port to the second, direction 1 back. Exits with EXIT_IO if a
+ * trace cannot be read. */
 static void build_worker(struct link_worker *worker, const struct link_options *options,
                          uint8_t number, struct link_port ports[2], _Atomic int64_t *origin) {
     char error[512];
@@ -257,7 +268,9 @@ static void wait_for_end(const sigset_t *signals) {
         ;
 }
 
-/* Returns the exit code. Exits at once if the link cannot be set up. */
+/* Returns the exit code. Exits at once if the link cannot be set up. Signals are blocked before the
+ * first thread starts, because threads inherit the mask. The log is closed last, because workers
+ * flush into it when they end. */
 static int run(const struct link_options *options) {
     static struct link_port ports[2];
     static struct link_worker workers[2];

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of the control connection, and their fields. A table of fields describes each kind of line:
  * it is the parser, the bounds and the formatter in one, so that both ends agree. Reading copies
- * the line once and cuts it in place; it allocates nothing. */
+ * the line once and cuts it in place; it allocates nothing.
+ *
+ * A hostile line can occupy LINE_SIZE bytes and no more. It is refused if it has no line feed by
+ * then, a byte outside printable ASCII, an unknown field or a value out of bounds. */
 #include "control/control.h"
 
 #include <errno.h>
@@ -35,7 +38,8 @@ static bool is_text(const char *line) {
     return true;
 }
 
-/* Takes a line out of the bytes that were read. */
+/* Takes a line out of the bytes that were read. The rest moves to the front, where the next line
+ * must begin. A zero byte in the line makes strlen() differ, so it is refused. */
 static enum control_result cut_line(struct control *control, char *line) {
     char *end = memchr(control->in, '\n', control->have);
     if (!end)
@@ -65,6 +69,7 @@ enum control_result control_read(struct control *control, char line[LINE_SIZE]) 
     return answer;
 }
 
+/* Rounds up to whole milliseconds, so that the deadline has passed if it returns false. */
 static bool wait_for(int fd, short events, uint64_t deadline_ns) {
     uint64_t now = monotonic_ns();
     if (now >= deadline_ns)
@@ -146,6 +151,8 @@ static bool read_word(const char *value, const struct line_field *field, uint64_
     return false;
 }
 
+/* Upper case only, as write_text() writes it. strchr() also finds the terminating 0, so that must
+ * be excluded first. */
 static int hex_digit(char c) {
     const char *digits = "0123456789ABCDEF", *at = c ? strchr(digits, c) : NULL;
     return at ? (int)(at - digits) : -1;
@@ -182,7 +189,7 @@ static bool read_value(const char *value, const struct line_field *field, void *
     return false;
 }
 
-/* Fields may be in any order. */
+/* Fields may be in any order. If a field appears twice, its last value counts. */
 static const struct line_field *find_field(const char *name, const struct line_field *fields,
                                            size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -191,6 +198,7 @@ static const struct line_field *find_field(const char *name, const struct line_f
     return NULL;
 }
 
+/* The caller has compared the first word by line_is(). All items after it must be name=value. */
 const char *line_read(const char *line, const struct line_field *fields, size_t count, void *into) {
     char copy[LINE_SIZE];
     if (strlen(line) >= sizeof copy)

@@ -2,7 +2,10 @@
 /* Challenge and response with a shared key: each end sends a nonce, then keyed BLAKE2b-256
  * (RFC 7693, libsodium's crypto_generichash) of both nonces. The proof keeps strangers from
  * starting transfers; the blocks that follow are neither encrypted nor signed. The key file is
- * hashed once and its bytes are erased from memory. */
+ * hashed once and its bytes are erased from memory.
+ *
+ * A nonce is new for each connection, so a recorded proof is of no use later. Without a key on
+ * either side the greeting only shows that both ends speak the same protocol. */
 #include "control/handshake.h"
 
 #include <errno.h>
@@ -38,6 +41,7 @@ static bool is_nonce(const char *text) {
            strspn(text, "0123456789abcdef") == NONCE_HEX_SIZE - 1;
 }
 
+/* A nonce must have its full length, because key_prove() hashes a fixed number of its bytes. */
 const char *handshake_read(struct handshake *into, enum handshake_kind kind, const char *line) {
     *into = (struct handshake){0};
     if (!line_is(line, kinds[kind].word))
@@ -76,6 +80,7 @@ static bool hash_file(struct key *key, int fd) {
     return valid;
 }
 
+/* The group may read the file, but not write it, so that a service can share a key. */
 void key_read(struct key *key, const char *path) {
     struct stat status;
     /* O_NONBLOCK, because opening a FIFO must not wait for a writer. */
@@ -99,6 +104,7 @@ void key_make_nonce(char nonce[NONCE_HEX_SIZE]) {
     sodium_bin2hex(nonce, NONCE_HEX_SIZE, bytes, sizeof bytes);
 }
 
+/* The labels have one length, so that no label with the bytes after it can equal the other. */
 void key_prove(const struct key *key, enum key_side side, const char *sender_nonce,
                const char *receiver_nonce, char proof[NONCE_HEX_SIZE]) {
     static const char *const labels[] = {"wiretale sender  ", "wiretale receiver"};

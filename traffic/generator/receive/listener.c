@@ -7,7 +7,11 @@
  * is known, because the bytes that follow belong to the stream's thread.
  *
  * Bounds against hostile peers: MAX_PENDING connections or half of this process's descriptors,
- * MAX_PENDING_NS for each, LINE_SIZE bytes of memory for each. */
+ * MAX_PENDING_NS for each, LINE_SIZE bytes of memory for each.
+ *
+ * The main thread alone runs this file; sessions run in others and announce their end through
+ * `wake`. A control connection moves to its session as a copy of struct control, with the bytes
+ * that were read after the line. */
 #include "receive/listener.h"
 
 #include <errno.h>
@@ -39,6 +43,8 @@ struct pending_connection {
     char own_nonce[NONCE_HEX_SIZE], peer_nonce[NONCE_HEX_SIZE];
 };
 
+/* Sends the reason. The line fits into the socket's empty buffer, so the listener does not wait for
+ * a peer that reads nothing. */
 static enum pending_result refuse(struct pending_connection *pending, bool busy,
                                   const char *error) {
     handshake_refuse(&pending->control, busy, error);
@@ -119,7 +125,8 @@ static enum pending_result take_proof(struct listener *listener, struct pending_
     return handshake_send(&pending->control, HANDSHAKE_PROOF, &proof) ? KEEP : CLOSE;
 }
 
-/* Checks the plan and starts a session, which then owns the connection. */
+/* Checks the plan and starts a session, which then owns the connection. If the session refuses, the
+ * plan still belongs to this function and is freed. */
 static enum pending_result take_test(struct listener *listener, struct pending_connection *pending,
                                      const char *line) {
     struct transfer_plan plan = {0};
@@ -138,6 +145,8 @@ static enum pending_result take_test(struct listener *listener, struct pending_c
     return refuse(pending, busy, error);
 }
 
+/* Reads the line as one of the current stage only, so a sender that skips the proof cannot reach
+ * take_test(). */
 static enum pending_result take_line(struct listener *listener, struct pending_connection *pending,
                                      const char *line) {
     switch (pending->stage) {
@@ -151,7 +160,8 @@ static enum pending_result take_line(struct listener *listener, struct pending_c
     return CLOSE;
 }
 
-/* Reads as much as has arrived. */
+/* Reads as much as has arrived. Several lines may have arrived at once, so it goes on until one is
+ * incomplete. */
 static enum pending_result read_pending(struct listener *listener,
                                         struct pending_connection *pending) {
     char line[LINE_SIZE];
@@ -167,7 +177,8 @@ static enum pending_result read_pending(struct listener *listener,
     return result;
 }
 
-/* Raises the limit of open files, and reserves half of them for pending connections. */
+/* Raises the limit of open files, and reserves half of them for pending connections. The other half
+ * is for streams. Returns 32 to MAX_PENDING. */
 static size_t pending_capacity(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit))
@@ -187,6 +198,8 @@ static int listen_on(const struct receive_options *options, int family, char err
     return endpoint_listen(&at, &options->local, error);
 }
 
+/* Without --bind, -4 or -6, IPv4 and IPv6 have a socket each (IPV6_V6ONLY), so that a host without
+ * one family serves the other. */
 bool listener_open(struct listener *listener, const struct receive_options *options,
                    char error[ERROR_SIZE]) {
     int family = (int)options->family;
@@ -203,6 +216,8 @@ bool listener_open(struct listener *listener, const struct receive_options *opti
     return listener->pending && listener->polled && listener->sockets[0] >= 0;
 }
 
+/* Keeps the order by age, because add_pending() closes the first. `closes` is false if a session
+ * has taken the connection over. */
 static void remove_pending(struct listener *listener, size_t at, bool closes) {
     if (closes)
         close(listener->pending[at]->control.fd);
@@ -244,7 +259,8 @@ static bool free_resources(struct listener *listener) {
     return true;
 }
 
-/* A connection that its client reset before accept() is skipped. */
+/* A connection that its client reset before accept() is skipped. At most MAX_ACCEPTS are taken, so
+ * that a flood of connections cannot keep the pending ones from being read. */
 static void accept_all(struct listener *listener, int socket) {
     for (unsigned i = 0; i < MAX_ACCEPTS; i++) {
         union endpoint peer;
@@ -257,6 +273,9 @@ static void accept_all(struct listener *listener, int socket) {
     }
 }
 
+/* Pending connections are served before new ones are accepted, because `of_pending` and `pending`
+ * must have the same indices. The same pass closes those that are too old, so `limit_ms` bounds by
+ * how much they can exceed MAX_PENDING_NS. */
 void listener_poll(struct listener *listener, int limit_ms) {
     uint64_t finished;
     size_t count = listener->count;

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command `receive`: serves transfers until a signal, or until --tests of them have run.
- * Running transfers are always finished and reported before the program ends. */
+ * Running transfers are always finished and reported before the program ends.
+ *
+ * The main thread runs the listener; each transfer has a thread (session_set.c), and each of its
+ * streams another. A signal stops the listener and asks transfers to end. Exit codes: 4 if a report
+ * could not be written, 130 after SIGINT, 3 if another signal cut a transfer short or if a transfer
+ * was incomplete, else 0. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -99,6 +104,8 @@ static void check_output_dir(const char *path) {
     close(fd);
 }
 
+/* The defaults bound the damage that a stranger can do: 1 transfer at once, 128 streams, 1 TB and 1
+ * h. */
 static void read_options(struct receive_options *options, int argc, char **argv) {
     *options = (struct receive_options){.port = DEFAULT_PORT,
                                         .family = AF_UNSPEC,
@@ -139,6 +146,9 @@ static int serve(struct listener *listener) {
     return sessions->cut_short ? EXIT_TRUNCATED : EXIT_DONE;
 }
 
+/* The socket is opened before partial files are swept, because a second receiver at this port must
+ * fail before it touches the directory. Without a key, a warning names the port, because any host
+ * that reaches it can use this one's bandwidth. */
 int receive_main(int argc, char **argv) {
     struct receive_options options;
     struct session_set sessions = {0};

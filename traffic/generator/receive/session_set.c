@@ -3,7 +3,12 @@
  * output file, answers "ready", waits START_NS for "start", runs the exchange and prints the
  * report. There are twice as many slots as --parallel allows, because a sender may ask for its next
  * transfer while the report of the last one is still printed. A session's own thread is the only
- * one that uses its transfer, except for stream_accept(), which takes the transfer's lock. */
+ * one that uses its transfer, except for stream_accept(), which takes the transfer's lock.
+ *
+ * States change under `lock`: FREE to RUNNING by the listener, RUNNING to FINISHED by the session's
+ * thread, FINISHED to FREE by the listener after the join. Bounds against senders are --parallel,
+ * --tests, --max-streams, --max-bytes, --max-time and START_NS; a plan is checked before a thread
+ * is started for it. */
 #include "receive/session_set.h"
 
 #include <stdio.h>
@@ -37,7 +42,8 @@ void session_set_end(struct session_set *set) {
     pthread_mutex_destroy(&set->print);
 }
 
-/* Opens the output file, and binds and announces the UDP ports. */
+/* Opens the output file, and binds and announces the UDP ports. If it returns false, the sender
+ * gets `error` as a refusal instead of "ready". */
 static bool prepare(struct session *session, char error[ERROR_SIZE]) {
     struct transfer *transfer = &session->transfer;
     const struct receive_options *options = session->set->options;
@@ -49,7 +55,8 @@ static bool prepare(struct session *session, char error[ERROR_SIZE]) {
     return exchange_bind_udp(transfer, DIRECTION_FORWARD, error);
 }
 
-/* Reads lines until "start"; before it, the sender may announce its own UDP ports. */
+/* Reads lines until "start"; before it, the sender may announce its own UDP ports. START_NS bounds
+ * a sender that takes a slot and stays silent. */
 static bool await_start(struct transfer *transfer, char error[ERROR_SIZE]) {
     uint64_t deadline = monotonic_ns() + START_NS;
     char line[LINE_SIZE];
@@ -67,7 +74,9 @@ static bool await_start(struct transfer *transfer, char error[ERROR_SIZE]) {
     return false;
 }
 
-/* Reports go to the sender over the control connection, and to this end's output, one at a time. */
+/* Reports go to the sender over the control connection, and to this end's output, one at a time. A
+ * transfer that fails before "start" is refused and has no report; after it, there is always one.
+ * */
 static void run(struct session *session) {
     struct session_set *set = session->set;
     struct transfer *transfer = &session->transfer;
@@ -93,7 +102,8 @@ static void run(struct session *session) {
     }
 }
 
-/* Counts the transfer and wakes the listener, which joins this thread. */
+/* Counts the transfer and wakes the listener, which joins this thread. Counters and state change
+ * under one lock, so the listener never sees a finished session that is not counted. */
 static void *session_main(void *context) {
     struct session *session = context;
     struct session_set *set = session->set;
@@ -111,6 +121,8 @@ static void *session_main(void *context) {
     return NULL;
 }
 
+/* The lock is not held during pthread_join(), so that other sessions can
+ * finish meanwhile. */
 void session_set_join_finished(struct session_set *set) {
     for (uint64_t i = 0; i < set->count; i++) {
         struct session *session = &set->list[i];
@@ -134,7 +146,8 @@ static bool is_under_way(const struct session *session) {
     return session->state == SESSION_RUNNING && !session->transfer.has_reported;
 }
 
-/* Returns the running session with this run number whose sender is at the address `peer`. */
+/* Returns the running session with this run number whose sender is at the address `peer`. The
+ * address must match too, so that another host cannot join a transfer by guessing its number. */
 static struct session *find(struct session_set *set, uint64_t run, const union endpoint *peer) {
     for (uint64_t i = 0; i < set->count; i++)
         if (is_under_way(&set->list[i]) && set->list[i].transfer.plan.run == run &&
@@ -156,7 +169,8 @@ static struct session *find_free(struct session_set *set) {
 }
 
 /* Refuses a plan that exceeds --max-streams, --max-bytes or --max-time. Returns NULL, or text that
- * is valid until the next call of this thread. */
+ * is valid until the next call of this thread. Limits are divided instead of multiplying figures of
+ * the plan, because a product could wrap. */
 static const char *check_limits(const struct receive_options *options,
                                 const struct transfer_plan *plan) {
     static _Thread_local char error[160];
@@ -176,7 +190,8 @@ static const char *check_limits(const struct receive_options *options,
     return error;
 }
 
-/* Starts the session's thread. If that fails, the caller keeps the plan. */
+/* Starts the session's thread. If that fails, the caller keeps the plan. The receiver's --idle
+ * takes precedence over the sender's; its --buffer applies only if the sender asks for no size. */
 static const char *start_thread(struct session *session, const struct control *control,
                                 struct transfer_plan *plan, const union endpoint *peer) {
     struct transfer *transfer = &session->transfer;
@@ -203,6 +218,8 @@ static const char *start_thread(struct session *session, const struct control *c
     return "the receiver is out of memory or threads";
 }
 
+/* Checks and start are one critical section, because session threads change the counters meanwhile.
+ * */
 const char *session_set_start(struct session_set *set, const struct control *control,
                               struct transfer_plan *plan, const union endpoint *peer, bool *busy) {
     const char *error = check_limits(set->options, plan);
@@ -226,6 +243,7 @@ const char *session_set_start(struct session_set *set, const struct control *con
     return error;
 }
 
+/* The lock keeps the session from finishing between the search and the hand-over. */
 bool session_set_accept(struct session_set *set, enum direction_name name, uint64_t run,
                         uint64_t stream, const union endpoint *peer, int fd, const uint8_t *head,
                         size_t count) {

@@ -42,6 +42,7 @@ struct session_set {
     pthread_mutex_t print; /* of the output, which all sessions share */
 };
 
+/* `options` must outlive the set. Returns false if memory or descriptors ran out. */
 bool session_set_begin(struct session_set *set, const struct receive_options *options);
 void session_set_end(struct session_set *set);
 

@@ -63,6 +63,8 @@ static void put_text(const struct line *line, bool sender, const struct report_s
     fputc('\n', style->out);
 }
 
+/* Times are ns since the start; `to_ns` must be later. Updates `shown`, so that each change appears
+ * once. `missing` may be negative, because late blocks fill gaps. */
 void report_interval(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns,
                      const struct report_style *style) {
     if (style->lock)

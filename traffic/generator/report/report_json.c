@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The report as one JSON object on one line. A figure that is unknown is null, never 0; "lost" is
- * known only if both ends reported. Schemas are "wiretale.send/1" and "wiretale.receive/1". */
+ * known only if both ends reported. Schemas are "wiretale.send/1" and "wiretale.receive/1".
+ *
+ * A peer's numbers are at most INT64_MAX (control.h), so the casts to int64_t keep their values.
+ * Members that are stored plus 1 become -1 if unknown, which json_count() writes as null. */
 #include <string.h>
 
 #include "common/json.h"
@@ -48,6 +51,7 @@ static void put_sender(struct json *json, const struct transfer *transfer,
     put_errors(json, report->errors);
 }
 
+/* `lost` is -1 if it is unknown, because one end did not report. */
 static void put_receiver(struct json *json, const struct transfer *transfer,
                          const struct stream_report *report, int64_t lost) {
     json_count(json, "blocks_received", (int64_t)report->blocks_received);
@@ -118,6 +122,7 @@ static const struct sample_member sample_members[] = {
     M64(send_buffer_limited_us),
 };
 
+/* Samples are those of this end's sockets, of all streams in the order of time. */
 static void put_samples(struct json *json, const struct tcp_samples *samples) {
     json_open(json, "tcp_info", '[');
     for (uint32_t i = 0; i < samples->count; i++) {
@@ -133,6 +138,8 @@ static void put_samples(struct json *json, const struct tcp_samples *samples) {
     json_close(json, ']');
 }
 
+/* The counter is that of the whole host, so other programs' sockets count too. If it is below its
+ * value at the start, it is unknown. */
 static void put_udp_drops(struct json *json, const struct transfer *transfer) {
     bool known =
         transfer->udp_drops_begin >= 0 && transfer->udp_drops_end >= transfer->udp_drops_begin;
@@ -140,7 +147,8 @@ static void put_udp_drops(struct json *json, const struct transfer *transfer) {
                known ? transfer->udp_drops_end - transfer->udp_drops_begin : -1);
 }
 
-/* The two ends of a direction: `sender` and `receiver` are the names of the members. */
+/* The two ends of a direction: `sender` and `receiver` are the names of the members. An end whose
+ * report is missing is null. */
 static void put_direction(struct json *json, const struct direction *direction, const char *sender,
                           const char *receiver) {
     struct direction_totals totals = direction_totals_of(direction);
@@ -198,6 +206,7 @@ static void put_totals(struct json *json, const struct transfer *transfer) {
     json_count(json, "bytes_received", KNOWN(got_known, got.bytes_received));
 }
 
+/* `exceeds` is 1, 0, or -1 if unknown, as transfer_exceeds_link() returns it. */
 static void put_exceeds(struct json *json, const char *name, int exceeds) {
     if (exceeds < 0)
         json_text(json, name, NULL);
@@ -205,6 +214,7 @@ static void put_exceeds(struct json *json, const char *name, int exceeds) {
         json_bool(json, name, exceeds);
 }
 
+/* An option that was not given is null: the system's value applied. */
 static void put_socket(struct json *json, const struct socket_plan *plan) {
     json_count(json, "dscp", (int64_t)plan->dscp_plus_1 - 1);
     json_count(json, "ttl", or_null(plan->ttl));
@@ -274,6 +284,8 @@ static void put_content(struct json *json, const struct transfer *transfer) {
     json_close(json, '}');
 }
 
+/* With --reverse, "sender" and "receiver" are those of the reverse direction; with --both, that
+ * direction has members of its own. */
 void report_json(const struct transfer *transfer, const struct report_style *style) {
     struct json json = {.out = style->out};
     char schema[40];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report as a table for people, on standard output. */
+/* The report as a table for people, on standard output.
+ *
+ * A figure that is unknown is named so or left out, never printed as 0. Warnings about rates stand
+ * below the figures to which they refer. */
 #include <errno.h>
 #include <string.h>
 
@@ -17,6 +20,7 @@ static void format_rate(char *text, size_t room, const struct report_style *styl
         snprintf(text, room, "%.3f Mbit/s = %.1f KB/s", rate * 8 / 1e6, rate / 1e3);
 }
 
+/* `sender` chooses between the counts of sent and received blocks. */
 static void put_line(const struct report_style *style, const struct transfer *transfer,
                      const char *who, const struct stream_report *report, bool sender) {
     char rate[80];
@@ -126,6 +130,8 @@ static void report_table(const struct transfer *transfer, const struct report_st
                 transfer->stopped_by, transfer->error_text[0] ? ": " : "", transfer->error_text);
 }
 
+/* Flushes, because a full disk often shows only then. EPIPE is not an error: a reader such as
+ * head(1) has enough. */
 static bool is_written(FILE *out) {
     errno = 0;
     if ((!fflush(out) && !ferror(out)) || errno == EPIPE)
@@ -135,6 +141,7 @@ static bool is_written(FILE *out) {
     return false;
 }
 
+/* The lock is held for the whole report, so that reports of parallel transfers do not mix. */
 bool report_transfer(const struct transfer *transfer, const struct report_style *style) {
     if (style->quiet && !style->json)
         return true;

@@ -26,7 +26,8 @@ static uint64_t add_plus_1(uint64_t one, uint64_t other) {
     return one && other ? bounded_add(one, other - 1) : 0;
 }
 
-/* The time of several streams runs from the first block of any to the last of any. */
+/* The time of several streams runs from the first block of any to the last of any. A single stream
+ * keeps its monotonic duration; several share only times since the epoch. */
 static void add_times(struct stream_report *sum, const struct stream_report *one) {
     if (!one->first_ns)
         return;
@@ -47,6 +48,7 @@ void stream_report_add(struct stream_report *sum, const struct stream_report *on
     sum->cpu_system_ns = bounded_add(sum->cpu_system_ns, one->cpu_system_ns);
 }
 
+/* Goes through the text, because a peer's report has no other form. */
 static void add_errors(struct stream_report *sum, const struct stream_report *one) {
     struct error_counts counts = {0};
     error_counts_add(&counts, sum->errors);
@@ -84,6 +86,7 @@ struct direction_totals direction_totals_of(const struct direction *direction) {
     return totals;
 }
 
+/* A file must also have both checksums, and they must agree. */
 bool transfer_is_complete(const struct transfer *transfer) {
     bool complete = !transfer->stopped_by;
     for (unsigned name = 0; name < DIRECTIONS; name++) {
@@ -109,6 +112,7 @@ double report_bytes_per_s(const struct transfer *transfer, const struct stream_r
     return bytes * 1e9 / (double)report->elapsed_ns;
 }
 
+/* Directions are compared one by one, because a full-duplex link carries its rate both ways. */
 int transfer_exceeds_link(const struct transfer *transfer, bool sender) {
     int exceeds = -1;
     for (unsigned name = 0; name < DIRECTIONS && transfer->link_bps; name++) {

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command `send`: connects to the receiver, proves the key, asks for a transfer, runs it and
  * reports. With --wait, an attempt that may succeed later (nothing listens, the receiver is busy)
- * is repeated; a refusal for another reason ends the program. */
+ * is repeated; a refusal for another reason ends the program.
+ *
+ * Everything that can be wrong on this host (options, plan, key, address, file) ends the program
+ * before it connects. An attempt then runs connect, hello, proof, test, ready; each answer must
+ * arrive within ANSWER_NS, so that a program which accepts and stays silent cannot hold the sender.
+ * One thread does all of this; exchange_run() starts those of the streams. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -40,7 +45,8 @@ struct send_options {
 static const char *const direction_words[] = {"forward", "reverse", "both", NULL};
 static const char *const path_mtu_words[] = {"system", "do", "dont", "want", "probe", NULL};
 
-/* A rate is in bits or in blocks per second; the last one that is given counts. */
+/* A rate is in bits or in blocks per second; the last one that is given counts. Bounds keep the
+ * gaps representable: from 1 bit/s or a block in 1,000 s to below 10 Tbit/s or 10^10 blocks/s. */
 static bool take_rate(void *into, const char *value, const char **expected) {
     struct transfer_plan *plan = &((struct send_options *)into)->plan;
     *expected = "a rate as in 10k, 1.9M, 1G or 100pps";
@@ -67,7 +73,8 @@ static const struct code_point code_points[] = {
     {"af42", 36}, {"af43", 38}, {"ef", 46},   {"va", 44},   {"le", 1},
 };
 
-/* A number, or the name of a code point. */
+/* A number, or the name of a code point. Stored plus 1, because 0 means that the option was not
+ * given. */
 static bool take_dscp(void *into, const char *value, const char **expected) {
     uint64_t *to = &((struct send_options *)into)->plan.socket.dscp_plus_1, number;
     *expected = "0 to 63, or a name as in ef, af41, cs1";
@@ -82,6 +89,8 @@ static bool take_dscp(void *into, const char *value, const char **expected) {
     return true;
 }
 
+/* Checks the length only: the kernel knows the algorithms, and refuses an unknown one when a data
+ * socket is made. */
 static bool take_congestion(void *into, const char *value, const char **expected) {
     struct socket_plan *plan = &((struct send_options *)into)->plan.socket;
     *expected = "a name of at most 15 characters";
@@ -191,7 +200,8 @@ static const struct command_line command = {
                   "  130  interrupted (143 by SIGTERM)\n",
 };
 
-/* Returns NULL, or the contradiction between options. */
+/* Returns NULL, or the contradiction between options. Bounds of single options are in their rows;
+ * both ends check the plan as a whole in transfer_plan_complete(). */
 static const char *find_contradiction(const struct send_options *options) {
     const struct transfer_plan *plan = &options->plan;
     bool has_rate = plan->rate_bps > 0 || plan->rate_pps > 0;
@@ -221,6 +231,7 @@ static enum pacing choose_pacing(const struct send_options *options) {
     return plan->burst ? PACING_BURST : PACING_CONSTANT;
 }
 
+/* Without an amount a stream sends for 10 s, because a plan must have an end. */
 static void read_options(struct send_options *options, int argc, char **argv) {
     struct transfer_plan *plan = &options->plan;
     *options = (struct send_options){.port = DEFAULT_PORT,
@@ -251,7 +262,9 @@ struct sender {
     char error[ERROR_SIZE]; /* of the last attempt */
 };
 
-/* Checks all that can be checked without the receiver, and exits if something is wrong. */
+/* Checks all that can be checked without the receiver, and exits if something is wrong. Default
+ * sizes over UDP fit an MTU of 1500: 1500 - 20 - 8 bytes, over IPv6 1500 - 40 - 8. A run number of
+ * 0 would be absent from the line, so it is drawn again. */
 static void prepare(struct sender *sender) {
     const struct send_options *options = &sender->options;
     struct transfer *transfer = &sender->transfer;
@@ -283,12 +296,15 @@ static void prepare(struct sender *sender) {
         fail(EXIT_MISSING, "out of memory");
 }
 
+/* Keeps the reason. A later attempt would fail for the same one, so --wait does not apply. */
 static enum outcome fail_for_good(struct sender *sender, const char *error) {
     snprintf(sender->error, sizeof sender->error, "%s", error);
     return OUTCOME_NEVER;
 }
 
-/* Reads the next line. A refusal or its absence decides whether to try again (--wait). */
+/* Reads the next line. A refusal or its absence decides whether to try again (--wait). Silence or a
+ * closed connection may pass, because the receiver may be starting or full; a line that is not text
+ * cannot come from a receiver. */
 static enum outcome read_answer(struct sender *sender, char line[LINE_SIZE]) {
     struct handshake refusal;
     enum control_result result =
@@ -308,6 +324,8 @@ static enum outcome read_answer(struct sender *sender, char line[LINE_SIZE]) {
     return OUTCOME_READY;
 }
 
+/* The sender proves first, because the receiver must not give a proof to a stranger. Both proofs
+ * cover both nonces, so neither can be replayed on another connection. */
 static enum outcome prove_key(struct sender *sender, const char *own_nonce,
                               const char *peer_nonce) {
     char line[LINE_SIZE], expected[NONCE_HEX_SIZE];
@@ -343,7 +361,8 @@ static enum outcome greet(struct sender *sender) {
     return has_key ? prove_key(sender, own.nonce, peer.nonce) : OUTCOME_READY;
 }
 
-/* Sends the plan. The receiver announces its UDP ports before "ready". */
+/* Sends the plan. The receiver announces its UDP ports before "ready". Any other line is a protocol
+ * error, after which --wait does not try again. */
 static enum outcome ask(struct sender *sender) {
     char line[LINE_SIZE];
     transfer_plan_to_line(&sender->transfer.plan, line);
@@ -359,7 +378,8 @@ static enum outcome ask(struct sender *sender) {
     }
 }
 
-/* Connects, greets and asks. Unless the receiver is ready, the connection is closed again. */
+/* Connects, greets and asks. Unless the receiver is ready, the connection is closed again. Lines
+ * are short and wait for answers, so Nagle's algorithm (RFC 9293 3.7.4) would only delay them. */
 static enum outcome attempt(struct sender *sender) {
     struct transfer *transfer = &sender->transfer;
     int one = 1;
@@ -381,6 +401,8 @@ static enum outcome attempt(struct sender *sender) {
     return outcome;
 }
 
+/* Makes at least one attempt, then others every RETRY_NS until --wait is over. A signal ends the
+ * loop, not the attempt, whose waits have bounds of their own. */
 static enum outcome attempt_until_deadline(struct sender *sender) {
     uint64_t deadline = (uint64_t)monotonic_ns() + sender->options.wait_ns;
     enum outcome outcome = attempt(sender);
@@ -393,11 +415,14 @@ static enum outcome attempt_until_deadline(struct sender *sender) {
     return outcome;
 }
 
+/* SIGHUP counts as SIGINT. */
 static int interrupted_code(void) {
     return exchange_interrupted == SIGTERM ? EXIT_TERMINATED : EXIT_INTERRUPTED;
 }
 
-/* Runs the transfer. Returns the exit code. */
+/* Runs the transfer. Returns the exit code. UDP ports of the reverse direction must be announced
+ * before "start", because the receiver connects its sockets at that line. The first condition that
+ * holds gives the code: output failed, interrupted, cut short, done. */
 static int run(struct sender *sender) {
     struct transfer *transfer = &sender->transfer;
     const struct send_options *options = &sender->options;
@@ -423,6 +448,7 @@ static int run(struct sender *sender) {
     return transfer_is_complete(transfer) ? EXIT_DONE : EXIT_TRUNCATED;
 }
 
+/* transfer_end() closes descriptors that are not negative, so both begin as -1. */
 int send_main(int argc, char **argv) {
     static struct sender sender;
     struct send_options *options = &sender.options;

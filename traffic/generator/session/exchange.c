@@ -5,7 +5,10 @@
  *
  * Ends of a transfer, from normal to worst: all reports are exchanged; one end sends "stop", after
  * which senders report at once and receivers wait up to SETTLE_NS for the peer's "end"; the peer is
- * gone, after which all threads stop and only the own figures are known. */
+ * gone, after which all threads stop and only the own figures are known.
+ *
+ * Only this thread writes to the control connection and joins stream threads. A stream thread
+ * announces its end through `wake`, an eventfd, so that one poll() waits for both. */
 #include "session/exchange.h"
 
 #include <poll.h>
@@ -54,7 +57,8 @@ static bool is_over(const struct exchange *exchange) {
            direction_is_over(exchange, &directions[DIRECTION_REVERSE]);
 }
 
-/* The control connection is lost: no report will arrive, so all threads must stop. */
+/* The control connection is lost: no report will arrive, so all threads must stop. The broadcast
+ * wakes threads that wait for a data connection. */
 static void drop_peer(struct exchange *exchange) {
     struct transfer *transfer = exchange->transfer;
     exchange->peer_gone = true;
@@ -172,7 +176,8 @@ static bool all_reports_sent(const struct transfer *transfer) {
     return true;
 }
 
-/* Joins the threads of a direction that have ended, and sends its report when it is final. */
+/* Joins the threads of a direction that have ended, and sends its report when it is final.
+ * `report_sent` is set first, because a report that failed half-way must not be repeated. */
 static void finish_direction(struct exchange *exchange, struct direction *direction) {
     struct transfer *transfer = exchange->transfer;
     if (!direction->is_active || direction->running)
@@ -192,7 +197,8 @@ static void finish_direction(struct exchange *exchange, struct direction *direct
         drop_peer(exchange);
 }
 
-/* A receiver enforces --max-time even if the sender does not stop. */
+/* A receiver enforces --max-time even if the sender does not stop. The limit is on the plan's own
+ * duration, so the waits that the plan asks for are added. */
 static void check_time_limit(struct exchange *exchange) {
     struct transfer *transfer = exchange->transfer;
     const struct transfer_plan *plan = &transfer->plan;
@@ -269,7 +275,8 @@ static void show(struct exchange *exchange, bool last) {
         report_interval(exchange->transfer, exchange->shown_ns, since, options->style);
 }
 
-/* After the last line; stream threads have ended, but the file may still be written. */
+/* After the last line; stream threads have ended, but the file may still be written. If the peer
+ * vanished before the file's thread was started, this thread settles the file. */
 static void finish(struct exchange *exchange) {
     struct transfer *transfer = exchange->transfer;
     pthread_mutex_lock(&transfer->lock);
@@ -285,6 +292,7 @@ static void finish(struct exchange *exchange) {
         finish_content(exchange);
 }
 
+/* Errors, stops and limits are handled before reports, because a report is final. */
 void exchange_run(struct transfer *transfer, const struct exchange_options *options) {
     struct exchange exchange = {.transfer = transfer, .options = options};
     transfer->udp_drops_begin = transfer_is_udp(transfer) ? host_udp_drops() : -1;

@@ -2,7 +2,11 @@
 /* Lines of a running transfer. One table per kind of line describes its fields, all members of one
  * struct, so that parsing, bounds and formatting are common (control.h). Each line is accepted only
  * from the end and at the time at which it makes sense: a peer must not be able to report about a
- * direction that this end reports about, or to move a port after the start. */
+ * direction that this end reports about, or to move a port after the start.
+ *
+ * A peer's figures are stored as they are: each is at most INT64_MAX, and sums saturate
+ * (bounded_add()), so a peer that exaggerates cannot cause an overflow. No number of a line is used
+ * as an index before its table or find_stream() has bounded it. */
 #include "session/exchange.h"
 
 #include <stddef.h>
@@ -82,6 +86,7 @@ static const char *take_sent(struct transfer *transfer, const struct message *me
     return error;
 }
 
+/* Accepted until "done", for the same reason. */
 static const char *take_received(struct transfer *transfer, const struct message *message) {
     struct stream *stream;
     const char *error = find_stream(transfer, message, &stream);
@@ -92,12 +97,14 @@ static const char *take_received(struct transfer *transfer, const struct message
     return error;
 }
 
+/* Without a file the field is ignored. The table bounds its length. */
 static void keep_checksum(struct transfer *transfer, const struct message *message) {
     if (transfer->content.is_used)
         strcpy(transfer->content.peer, message->checksum);
 }
 
-/* The stream reports came before it, so receivers know how many blocks to wait for. */
+/* The stream reports came before it, so receivers know how many blocks to wait for. `ended` is set
+ * under the lock, because threads that wait for a connection derive their deadline from it. */
 static const char *take_end(struct transfer *transfer, const struct message *message) {
     struct direction *direction = &transfer->directions[message->direction];
     if (!direction->is_active || direction->is_sending)
@@ -133,6 +140,8 @@ static const char *take_port(struct transfer *transfer, const struct message *me
     return error;
 }
 
+/* The peer's text is kept only if this end has no error of its own. FIELD_WORD has refused unknown
+ * reasons. */
 static const char *take_stop(struct transfer *transfer, const struct message *message) {
     if (message->text[0] && !transfer->error_text[0])
         snprintf(transfer->error_text, sizeof transfer->error_text, "the other end: %s",
@@ -141,6 +150,7 @@ static const char *take_stop(struct transfer *transfer, const struct message *me
     return NULL;
 }
 
+/* Any line renews last_heard_ns; this one has no other purpose. */
 static const char *take_progress(struct transfer *transfer, const struct message *message) {
     (void)transfer, (void)message;
     return NULL;
@@ -165,6 +175,8 @@ static const struct verb verbs[] = {
     {"progress", NULL, 0, take_progress},
 };
 
+/* Each line is parsed into a new message, so that absent fields are 0 and not those of the line
+ * before. */
 const char *exchange_take_line(struct transfer *transfer, const char *line) {
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         struct message message = {0};
@@ -184,6 +196,7 @@ static bool send_message(struct transfer *transfer, const char *word,
     return control_send(&transfer->control, "%s", line);
 }
 
+/* Ends at the first line that could not be sent: the peer then counts as gone. */
 bool exchange_send_reports(struct transfer *transfer, struct direction *direction) {
     bool right = true;
     struct message message = {.direction = direction->name};
@@ -207,6 +220,7 @@ bool exchange_send_stop(struct transfer *transfer, const char *reason) {
     return send_message(transfer, "stop", FIELDS(stop_fields), &message);
 }
 
+/* Sockets stay in their streams, so transfer_end() closes them even if a later one fails. */
 bool exchange_bind_udp(struct transfer *transfer, enum direction_name name,
                        char error[ERROR_SIZE]) {
     struct direction *direction = &transfer->directions[name];

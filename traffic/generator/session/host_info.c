@@ -19,6 +19,8 @@
 static const char *const nominal_drivers[] = {"veth",        "tun",        "bridge", "dummy",
                                               "openvswitch", "virtio_net", "vmxnet3"};
 
+/* `answer` is a struct of linux/ethtool.h whose `cmd` is the question. Returns false if the driver
+ * does not answer it. */
 static bool ask_interface(int fd, const char *name, void *answer) {
     struct ifreq request = {.ifr_data = answer};
     strncpy(request.ifr_name, name, IFNAMSIZ - 1);
@@ -37,6 +39,7 @@ static bool is_nominal(int fd, const char *name) {
     return false;
 }
 
+/* Returns 0 if the speed is unknown, as without a cable, or nominal. */
 static uint64_t interface_bps(const char *name) {
     struct ethtool_cmd settings = {.cmd = ETHTOOL_GSET};
     uint64_t bps = 0;
@@ -51,6 +54,8 @@ static uint64_t interface_bps(const char *name) {
     return bps;
 }
 
+/* Finds the interface by the connection's own address, because a route may change. Loopback has no
+ * rate. */
 uint64_t host_link_bps(const union endpoint *own) {
     const char *emulated = getenv(LINK_RATE_VARIABLE);
     double bps;
@@ -69,7 +74,9 @@ uint64_t host_link_bps(const union endpoint *own) {
     return found;
 }
 
-/* /proc/net/snmp has two lines that begin with "Udp:": names, then values. */
+/* /proc/net/snmp has two lines that begin with "Udp:": names, then values. Columns are matched by
+ * name, because kernels add some. thread-self is the network namespace of this thread, which may
+ * differ from that of the process. */
 static int64_t ipv4_drops(void) {
     char names[1024], values[1024] = "";
     FILE *file = fopen("/proc/thread-self/net/snmp", "re");

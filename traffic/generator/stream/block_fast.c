@@ -41,6 +41,7 @@ static size_t rest_of_tile(uint64_t number, size_t count) {
     return rest < count ? rest : count;
 }
 
+/* Whole tiles take the call with constant arguments, because only that one is vectorized well. */
 VECTORIZED static void fill_words(uint8_t *to, uint64_t seed, uint64_t number, size_t count) {
     while (count) {
         uint64_t key = htobe64(block_tile_key(seed, number));
@@ -55,6 +56,8 @@ VECTORIZED static void fill_words(uint8_t *to, uint64_t seed, uint64_t number, s
     }
 }
 
+/* Collects differences over all words instead of ending at the first: damage is rare, and a loop
+ * without exits can be vectorized. */
 VECTORIZED static bool words_are_right(const uint8_t *bytes, uint64_t seed, uint64_t number,
                                        size_t count) {
     uint64_t differs = 0;
@@ -87,6 +90,8 @@ static size_t within_block(const struct block_header *header, size_t from, size_
     return count < left ? count : left;
 }
 
+/* Words of the pattern begin behind the header, which the caller writes. If no whole word is in the
+ * range, or the pattern has no tiles, the generic function does it. */
 void block_fill(uint8_t *buf, const struct block_header *header, size_t from, size_t count) {
     size_t words;
     count = within_block(header, from, count);

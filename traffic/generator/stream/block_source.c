@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The next block of a stream and the end of its amount. */
+/* The next block of a stream and the end of its amount.
+ *
+ * The stream's thread owns its source, so nothing is locked. The limit that is reached first ends
+ * it. With `bytes` the last block is sent whole, so the sum may exceed the plan by less than a
+ * block. */
 #include "stream/block_source.h"
 
 void block_source_begin(struct block_source *source, const struct transfer_plan *plan,
@@ -24,6 +28,7 @@ static bool time_is_over(const struct block_source *source, uint64_t now_ns) {
     return now_ns >= source->end_ns || (paced && pacer_due_ns(&source->pacer) >= source->end_ns);
 }
 
+/* The length of a pipe is unknown: block_source_next() finds its end. */
 static bool amount_is_used_up(const struct block_source *source, uint64_t now_ns) {
     const struct transfer_plan *plan = source->plan;
     return (plan->count && source->sequence >= plan->count) ||
@@ -39,7 +44,7 @@ bool block_source_is_due(struct block_source *source, uint64_t now_ns) {
     return source->plan->pacing == PACING_NONE || pacer_due_ns(&source->pacer) <= now_ns;
 }
 
-/* The flag tells an analyzer that a shorter stream was not truncated. */
+/* The flag lets an analyzer distinguish a short stream from a truncated one. */
 static bool is_last(const struct block_source *source, uint32_t length) {
     const struct transfer_plan *plan = source->plan;
     return (plan->count && source->sequence + 1 == plan->count) ||
@@ -47,6 +52,7 @@ static bool is_last(const struct block_source *source, uint32_t length) {
            (source->content && source->content->left_known && !source->content->left);
 }
 
+/* A short read is the end of the input: this block is shorter and no other follows. */
 bool block_source_next(struct block_source *source, struct block_header *header, uint8_t *body) {
     uint32_t length = transfer_plan_size(source->plan, source->sequence);
     if (source->content) {

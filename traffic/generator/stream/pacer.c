@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pacing. Gaps are constant, exponential (a Poisson process), or zero within a burst that is
- * followed by the sum of its gaps: all have the same mean. */
+ * followed by the sum of its gaps: all have the same mean.
+ *
+ * Due times are doubles, in ns since the start: they resolve 1 ns up to 2^53 ns, which is 104 days.
+ * The sleep ends SPIN_NS early and a loop covers the rest, at the cost of a CPU. */
 #include "stream/pacer.h"
 
 #include <math.h>
@@ -12,6 +15,7 @@
 #define SPIN_NS  40000u           /* by which a sleep may end late */
 #define PIECE_NS (50 * NS_PER_MS) /* longest sleep before `stop` is read again */
 
+/* The state of xorshift must not be 0, hence the lowest bit. */
 void pacer_begin(struct pacer *pacer, const struct transfer_plan *plan, uint64_t stream,
                  uint64_t start_ns) {
     *pacer = (struct pacer){
@@ -33,6 +37,8 @@ static double random_part(struct pacer *pacer) {
     return (double)((pacer->random * UINT64_C(2685821657736338717) >> 11) + 1) * 0x1p-53;
 }
 
+/* An exponential gap is -ln(U) times the mean, with U uniform in (0, 1]. Within a burst the due
+ * time stays, so all of its blocks are due at once. */
 void pacer_advance(struct pacer *pacer, uint32_t bytes) {
     double gap = pacer->ns_per_byte * bytes + pacer->ns_per_block;
     if (pacer->pacing == PACING_POISSON) {
@@ -49,6 +55,7 @@ void pacer_advance(struct pacer *pacer, uint32_t bytes) {
     }
 }
 
+/* Long sleeps are divided into pieces of PIECE_NS, because a stop must be noticed. */
 bool pacer_wait(uint64_t until_ns, const atomic_bool *stop) {
     for (;;) {
         uint64_t now = monotonic_ns();

@@ -2,7 +2,10 @@
 /* Receives a stream of bytes and divides it into blocks. Block k must have number k and the length
  * of the plan, so the position of each header is known: a block whose header differs counts as
  * corrupt, and the next one is expected where the plan places it. TCP delivers in order and without
- * loss, so nothing else can be wrong. */
+ * loss, so nothing else can be wrong.
+ *
+ * A hostile header cannot move the position, because the expected length replaces the received one.
+ * Only for a file, a shorter last block is accepted; its length is checked against the plan. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +120,8 @@ static bool is_over(ssize_t got) {
     return !got || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
+/* Ends at the end of the stream, an error, a stop, or silence. The socket times out after
+ * WAIT_PIECE_NS, so `stop` is looked at. */
 static void receive_all(struct tcp_receiver *receiver, uint8_t *buffer) {
     struct stream *stream = receiver->stream;
     for (;;) {
@@ -134,6 +139,8 @@ static void receive_all(struct tcp_receiver *receiver, uint8_t *buffer) {
     }
 }
 
+/* The listener may have read the first header to find the stream (`head`): it must be taken first.
+ * */
 void stream_receive_tcp(struct stream *stream) {
     struct tcp_receiver receiver = {
         .stream = stream, .plan = &stream->direction->transfer->plan, .last_ns = monotonic_ns()};

@@ -3,7 +3,11 @@
  * sequence window of 128 KiB. Times are the kernel's stamps (SO_TIMESTAMPNS), because datagrams
  * wait in the socket's buffer and a batch is read at once. A datagram belongs to the transfer if
  * magic, run, stream, length and sequence agree with the plan; all others are foreign: they are
- * counted, and do not end the silence that ends a transfer. */
+ * counted, and do not end the silence that ends a transfer.
+ *
+ * Bounds against hostile datagrams: MAX_BATCH buffers, a window of fixed size, MAX_SEQUENCE_JUMP,
+ * and lengths that must equal those of the headers. The stream's thread owns the receiver; others
+ * read stream->live. */
 #include <linux/sock_diag.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
@@ -73,6 +77,7 @@ static void update_jitter(struct udp_receiver *receiver, const struct block_head
     receiver->has_transit = true;
 }
 
+/* A file has blocks of one size, so the number of a block gives its place. */
 static void take_content(struct udp_receiver *receiver, const struct block_header *header,
                          const uint8_t *bytes) {
     uint64_t body = receiver->plan->sizes[0] - BLOCK_HEADER_BYTES;
@@ -115,6 +120,7 @@ struct message_facts {
     uint32_t segment;    /* 0: one datagram */
 };
 
+/* If the kernel gave no stamp, the time of the read counts. */
 static struct message_facts read_facts(struct msghdr *message, int64_t now_ns) {
     struct message_facts facts = {.received_ns = now_ns};
     for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at)) {
@@ -149,7 +155,8 @@ static void note_received(struct udp_receiver *receiver, int64_t received_ns,
 }
 
 /* Takes one message, which contains several datagrams if the kernel joined them (UDP_GRO). Returns
- * whether a block of this transfer was among them. */
+ * whether a block of this transfer was among them. A truncated message is longer than any block of
+ * the plan, so it is foreign. */
 static bool take_message(struct udp_receiver *receiver, unsigned number,
                          const struct instant *now) {
     struct mmsghdr *message = &receiver->messages[number];
@@ -172,6 +179,7 @@ static bool take_message(struct udp_receiver *receiver, unsigned number,
     return ours;
 }
 
+/* Stores are relaxed, because interval lines need no order between counters. */
 static void publish(struct udp_receiver *receiver) {
     struct stream_live *live = &receiver->stream->live;
     const uint64_t *arrivals = receiver->arrivals;
@@ -246,6 +254,8 @@ static bool begin(struct udp_receiver *receiver, struct stream *stream) {
     return receiver->bytes_room != NULL;
 }
 
+/* `missing` counts gaps below the highest number; blocks lost at the end show only in the sender's
+ * count. */
 static void report(const struct udp_receiver *receiver) {
     const struct sequence_window *window = &receiver->window;
     struct stream_report *own = &receiver->stream->own;
@@ -265,6 +275,8 @@ static void report(const struct udp_receiver *receiver) {
     stream_times_report(&receiver->times, own);
 }
 
+/* The state is on the heap, because its map alone would fill half of the thread's stack. The drain
+ * at the end is bounded, so that a sender which never stops cannot prolong it. */
 void stream_receive_udp(struct stream *stream) {
     struct udp_receiver *receiver = calloc(1, sizeof *receiver);
     bool ours = false;

@@ -114,7 +114,7 @@ static bool write_out(struct tcp_sender *sender) {
 }
 
 /* Alternates between filling and sending the buffer. A block that is longer than the buffer is
- * continued before the pace is considered. */
+ * continued before the pace is considered. Without pacing, the blocking send() is the only wait. */
 static void send_all(struct tcp_sender *sender) {
     struct block_source *source = &sender->source;
     for (;;) {
@@ -130,6 +130,8 @@ static void send_all(struct tcp_sender *sender) {
     }
 }
 
+/* The FIN shows the receiver the end of the stream. The descriptor stays open, because the exchange
+ * samples TCP_INFO once more. */
 void stream_send_tcp(struct stream *stream, uint64_t start_ns) {
     struct transfer *transfer = stream->direction->transfer;
     struct tcp_sender sender = {.stream = stream, .bytes = malloc(BUFFER_BYTES)};

@@ -31,7 +31,8 @@ struct udp_sender {
     uint64_t control[CMSG_SPACE(sizeof(uint16_t)) / sizeof(uint64_t)];
 };
 
-/* Writes the blocks that are due now into the batch, stamped with one reading of the clock. */
+/* Writes the blocks that are due now into the batch, stamped with one reading of the clock. Blocks
+ * of a batch thus share a stamp, so jitter is reported for paced streams only. */
 static void gather(struct udp_sender *sender) {
     struct block_source *source = &sender->source;
     uint64_t now = monotonic_ns(), sent_ns = realtime_ns();
@@ -51,7 +52,8 @@ static void gather(struct udp_sender *sender) {
 }
 
 /* Arranges blocks [from, count) as messages and returns their number. With offload only the last
- * segment of a message may be shorter; all blocks have one size then and are adjacent. */
+ * segment of a message may be shorter; all blocks have one size then and are adjacent. Built anew
+ * after a partial send, because the rest may have other boundaries. */
 static uint32_t make_messages(struct udp_sender *sender, uint32_t from) {
     uint32_t count = 0;
     for (uint32_t at = from; at < sender->count; count++) {
@@ -84,7 +86,8 @@ static void note_sent(struct udp_sender *sender, uint32_t *at, uint32_t messages
     stream_publish(sender->stream, sender->blocks_sent, sender->bytes_sent);
 }
 
-/* Switches to single datagrams if that is why the send failed. */
+/* Switches to single datagrams if that is why the send failed. If it returns true, the same blocks
+ * should be sent once more, one by one. */
 static bool give_up_offload(struct udp_sender *sender, int number) {
     if (sender->segments == 1 || (number != EINVAL && number != EMSGSIZE && number != EIO &&
                                   number != EOPNOTSUPP && number != ENOPROTOOPT))
@@ -113,7 +116,9 @@ static bool send_batch(struct udp_sender *sender) {
     return true;
 }
 
-/* Offload needs blocks of one size, of which at least two fit into a message. */
+/* Offload needs blocks of one size, of which at least two fit into a message. The control message
+ * is the same for all sends, so it is built once. All segments but the last of a message have
+ * `stride` bytes. */
 static void set_offload(struct udp_sender *sender) {
     const struct transfer_plan *plan = sender->source.plan;
     struct msghdr message = {.msg_control = sender->control,
@@ -132,6 +137,8 @@ static void set_offload(struct udp_sender *sender) {
     memcpy(CMSG_DATA(control), &size, sizeof size);
 }
 
+/* A batch has at most BATCH blocks and BATCH_BYTES, but at least one block. Returns false if memory
+ * ran out. */
 static bool begin(struct udp_sender *sender, struct stream *stream, uint64_t start_ns) {
     struct transfer *transfer = stream->direction->transfer;
     sender->stream = stream;
@@ -147,6 +154,8 @@ static bool begin(struct udp_sender *sender, struct stream *stream, uint64_t sta
     return sender->bytes != NULL;
 }
 
+/* Gathers the blocks that are due, sends them, and waits for the next. Ends if the amount is used
+ * up, a send failed for good, or the transfer stops. */
 void stream_send_udp(struct stream *stream, uint64_t start_ns) {
     struct udp_sender *sender = calloc(1, sizeof *sender);
     if (!sender || !begin(sender, stream, start_ns)) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The port is read back, because the system may have chosen it. */
 int stream_bind_udp(struct stream *stream, char error[ERROR_SIZE]) {
     struct transfer *transfer = stream->direction->transfer;
     union endpoint own;
@@ -28,6 +29,8 @@ int stream_connect_udp(struct stream *stream, char error[ERROR_SIZE]) {
     return stream->fd < 0 ? -1 : 0;
 }
 
+/* The lock orders the hand-over against the end of the exchange, which sets is_over: a connection
+ * that comes later is refused, and the caller closes it. */
 bool stream_accept(struct stream *stream, int fd, const uint8_t *head, size_t count) {
     struct transfer *transfer = stream->direction->transfer;
     pthread_mutex_lock(&transfer->lock);
@@ -73,6 +76,8 @@ bool stream_is_over(struct stream *stream, uint64_t last_ns, uint64_t distinct) 
     return true;
 }
 
+/* One thread writes `live` of a stream, so the difference to the old value is its progress. The
+ * stream that exceeds the sum of all stops the transfer. */
 void stream_publish(struct stream *stream, uint64_t blocks, uint64_t bytes) {
     struct transfer *transfer = stream->direction->transfer;
     uint64_t before = atomic_load_explicit(&stream->live.bytes, memory_order_relaxed);
@@ -95,6 +100,8 @@ void stream_times_note(struct stream_times *times, uint64_t now_ns) {
     times->last_ns = now_ns;
 }
 
+/* The last time since the epoch is derived from the monotonic clock, so that a step of the realtime
+ * clock cannot change the duration. */
 void stream_times_report(const struct stream_times *times, struct stream_report *report) {
     report->elapsed_ns = times->last_ns - times->first_ns;
     report->first_ns = times->first_realtime_ns;
@@ -124,6 +131,8 @@ static void count_error(struct send_errors *errors, int number) {
     error_counts_add(&errors->counts, text);
 }
 
+/* ECONNREFUSED needs no pause, because it belongs to an earlier datagram. All waits end early at a
+ * stop. */
 bool send_errors_handle(struct send_errors *errors, struct stream *stream, int number) {
     struct transfer *transfer = stream->direction->transfer;
     uint64_t now = monotonic_ns();

@@ -13,7 +13,8 @@
 
 #define STACK_BYTES (256u << 10) /* 1,024 threads must fit into a small host */
 
-/* Connects, and if this end is to receive, sends the line that names the stream. */
+/* Connects, and if this end is to receive, sends the line that names the stream. If it is to send,
+ * the header of its first block names the stream instead. */
 static bool connect_data(struct stream *stream) {
     struct transfer *transfer = stream->direction->transfer;
     char error[ERROR_SIZE], line[96];
@@ -58,6 +59,8 @@ static void wait_for_connection(struct stream *stream) {
     pthread_mutex_unlock(&transfer->lock);
 }
 
+/* Applies the plan's options to a connection that the listener accepted; those of the initiator
+ * were set before its SYN. */
 static bool await_data(struct stream *stream) {
     struct transfer *transfer = stream->direction->transfer;
     struct socket_plan plan = transfer->plan.socket;
@@ -91,6 +94,7 @@ static bool open_stream(struct stream *stream) {
     return direction->transfer->is_initiator ? connect_data(stream) : await_data(stream);
 }
 
+/* A receiver begins at once, because the peer may have started already. */
 static void move_blocks(struct stream *stream) {
     struct direction *direction = stream->direction;
     bool udp = transfer_is_udp(direction->transfer);
@@ -106,7 +110,8 @@ static uint64_t to_ns(struct timeval time) {
     return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_usec * 1000;
 }
 
-/* Measures the CPU time of this thread, which is the cost of the stream. */
+/* Measures the CPU time of this thread, which is the cost of the stream. `running` is lowered after
+ * the report is complete, because the exchange joins the threads of a direction once it is 0. */
 static void *stream_main(void *context) {
     struct stream *stream = context;
     struct direction *direction = stream->direction;
@@ -125,6 +130,7 @@ static void *stream_main(void *context) {
     return NULL;
 }
 
+/* `running` is raised before the thread exists, because the thread lowers it. */
 bool direction_start(struct direction *direction) {
     pthread_attr_t attributes;
     bool started = true;

@@ -6,7 +6,11 @@
  * The name comes from the network, so a receiver writes only regular files inside one directory,
  * never follows a symbolic link, and writes to a temporary name first: ".wiretale-RUN.part". It is
  * renamed once both hashes agree and the bytes are on the disk, and removed otherwise. A lock marks
- * it as in use, so that content_sweep() removes only parts of receivers that were killed. */
+ * it as in use, so that content_sweep() removes only parts of receivers that were killed.
+ *
+ * The thread of the stream reads or writes the bytes. After it was joined, the exchange hashes,
+ * flushes and renames, in a thread of its own if that may take long. `error` is atomic, because the
+ * exchange looks at it during the transfer. */
 #include "transfer/content.h"
 
 #include <dirent.h>
@@ -27,6 +31,9 @@ static bool begin(struct content *content) {
     return sodium_init() >= 0 && !crypto_generichash_init(&content->digest, NULL, 0, DIGEST_BYTES);
 }
 
+/* Standard input is duplicated, because content_end() closes the descriptor. The size of a regular
+ * file is noted, because the block that reaches it must be marked as the last; bytes that are
+ * appended later may be left out. */
 bool content_open(struct content *content, const char *path, char *error, size_t room) {
     struct stat status;
     bool is_stdin = !strcmp(path, "-");
@@ -53,6 +60,7 @@ bool content_open(struct content *content, const char *path, char *error, size_t
     return true;
 }
 
+/* Loops over the short reads of a pipe, because a block must be full unless the input ends. */
 size_t content_read(struct content *content, uint8_t *bytes, size_t count) {
     size_t have = 0;
     while (have < count) {
@@ -170,6 +178,8 @@ void content_sweep(const char *folder) {
     closedir(listing);
 }
 
+/* A file is written at the offset, because datagrams may come in any order; standard output gets
+ * bytes as they arrive. */
 static void write_all(struct content *content, uint64_t offset, const uint8_t *bytes,
                       size_t count) {
     while (count && !content->error) {
@@ -185,6 +195,8 @@ static void write_all(struct content *content, uint64_t offset, const uint8_t *b
     }
 }
 
+/* Once bytes come out of order, the running hash is given up and content_finish_sum() must read the
+ * file. */
 void content_take(struct content *content, uint64_t offset, const uint8_t *bytes, size_t count) {
     if (offset != content->next)
         content->in_order = false;
@@ -210,6 +222,7 @@ static bool sum_again(struct content *content) {
     return !got;
 }
 
+/* `own` stays empty after an error, or if blocks were reordered and there is no file to read. */
 void content_finish_sum(struct content *content) {
     unsigned char digest[DIGEST_BYTES];
     if (content->error || (!content->in_order && (content->fd < 0 || !sum_again(content))))

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sockets of both ends. Options are set before a socket is bound or connected, because the SYN
- * carries the window scale that follows from the buffer (RFC 7323), the MSS and the DSCP. */
+ * carries the window scale that follows from the buffer (RFC 7323), the MSS and the DSCP.
+ *
+ * The caller owns each descriptor that is returned; a function that fails has closed its socket.
+ * Each wait has a bound: poll() for a connect, SO_RCVTIMEO and SO_SNDTIMEO for data. IPv4 and IPv6
+ * have separate sockets (IPV6_V6ONLY), so no address has the mapped form (RFC 4291 2.5.5.2), and
+ * hosts of different families are never the same. */
 #include "transfer/endpoint.h"
 
 #include <arpa/inet.h>
@@ -31,6 +36,7 @@ bool local_plan_take_ports(struct local_plan *local, const char *text) {
            units_parse_port(last + 1, &local->port_last) && local->port_first <= local->port_last;
 }
 
+/* The hint SOCK_STREAM lists each address once; the addresses serve UDP too. */
 int endpoint_find_all(union endpoint *found, int max, const char *host, uint16_t port, int family,
                       int flags, char error[ERROR_SIZE]) {
     struct addrinfo *list,
@@ -89,6 +95,7 @@ bool endpoint_same_host(const union endpoint *one, const union endpoint *other) 
            ((const struct sockaddr_in *)&other->storage)->sin_addr.s_addr;
 }
 
+/* Numeric, because a name server may take seconds to answer. */
 void endpoint_name(const union endpoint *endpoint, char name[ADDRESS_SIZE]) {
     if (getnameinfo(&endpoint->address, endpoint_size(endpoint), name, ADDRESS_SIZE, NULL, 0,
                     NI_NUMERICHOST))
@@ -105,6 +112,7 @@ static int give_up(int fd, char error[ERROR_SIZE], const char *operation) {
     return -1;
 }
 
+/* Applies --device and --bind, with any port. Returns 0 or -1. */
 static int bind_local(int fd, int family, const struct local_plan *local, char error[ERROR_SIZE]) {
     union endpoint at;
     if (local->device &&
@@ -124,7 +132,8 @@ static int bind_local(int fd, int family, const struct local_plan *local, char e
     return 0;
 }
 
-/* Creates a socket with all that must be set before it is bound or connected. */
+/* Creates a socket with all that must be set before it is bound or connected. A `plan` of NULL is
+ * that of a control connection. */
 static int create(int family, int type, const struct local_plan *local,
                   const struct socket_plan *plan, char error[ERROR_SIZE]) {
     int one = 1, fd = socket(family, type | SOCK_CLOEXEC, 0);
@@ -140,6 +149,8 @@ static int create(int family, int type, const struct local_plan *local,
     return fd;
 }
 
+/* --bind is in `at` already. SO_REUSEADDR lets a receiver restart while connections of the previous
+ * one are in TIME-WAIT (RFC 9293 3.3.2). */
 int endpoint_listen(const union endpoint *at, const struct local_plan *local,
                     char error[ERROR_SIZE]) {
     struct local_plan device = {.device = local->device};
@@ -155,7 +166,8 @@ int endpoint_listen(const union endpoint *at, const struct local_plan *local,
     return fd;
 }
 
-/* Waits for the connection. Returns 0, or -1 with errno set. */
+/* Waits for the connection. Returns 0, or -1 with errno set. SO_ERROR has the result of a connect
+ * that did not complete at once. */
 static int finish_connect(int fd, uint64_t limit_ns) {
     struct pollfd one = {.fd = fd, .events = POLLOUT};
     int failure = 0;
@@ -170,6 +182,8 @@ static int finish_connect(int fd, uint64_t limit_ns) {
     return -1;
 }
 
+/* The kernel would retransmit its SYN for about two minutes, so the socket connects without
+ * blocking. It blocks afterwards, because movers rely on timeouts. */
 int endpoint_connect(const union endpoint *to, const struct local_plan *local,
                      const struct socket_plan *plan, uint64_t limit_ns, char error[ERROR_SIZE]) {
     int fd = create(to->address.sa_family, SOCK_STREAM | SOCK_NONBLOCK, local, plan, error);
@@ -182,7 +196,8 @@ int endpoint_connect(const union endpoint *to, const struct local_plan *local,
     return fd;
 }
 
-/* Binds to the first free port of the range. Returns 0, or -1 with errno set. */
+/* Binds to the first free port of the range. Returns 0, or -1 with errno set. Any error but
+ * EADDRINUSE would repeat at each port, so it ends the search. */
 static int bind_in_range(int fd, union endpoint *at, const struct local_plan *local) {
     endpoint_set_port(at, 0);
     if (!local->port_first)
@@ -197,6 +212,7 @@ static int bind_in_range(int fd, union endpoint *at, const struct local_plan *lo
     return -1;
 }
 
+/* `at` is the address of the control connection, so data arrives at the same interface. */
 int endpoint_bind_udp(const union endpoint *at, const struct local_plan *local,
                       const struct socket_plan *plan, char error[ERROR_SIZE]) {
     union endpoint own = *at;
@@ -219,6 +235,7 @@ int endpoint_connect_udp(const union endpoint *to, const struct local_plan *loca
     return fd;
 }
 
+/* `ns` must be at least 1,000, because a timeval of 0 waits forever. */
 void endpoint_limit_waits(int fd, uint64_t ns) {
     struct timeval limit = {.tv_sec = (time_t)(ns / NS_PER_S),
                             .tv_usec = (suseconds_t)(ns % NS_PER_S / 1000)};
@@ -235,6 +252,7 @@ struct socket_option {
     bool tcp_only;
 };
 
+/* 0 in the plan means that the option was not given. */
 static int value_or_unset(uint64_t value) {
     return value ? (int)value : -1;
 }
@@ -254,6 +272,9 @@ static void set_buffers(int fd, int bytes) {
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
+/* Options of TCP alone are skipped over UDP. A UDP socket without --buffer gets UDP_BUFFER_DEFAULT,
+ * because the system's 200 kB overflow while the thread waits for a CPU. The congestion control
+ * comes last, because its error needs a hint of its own. */
 int endpoint_apply(int fd, int family, bool udp, const struct socket_plan *plan,
                    char error[ERROR_SIZE]) {
     static const int path_mtu_values[] = {

@@ -29,6 +29,7 @@ static void add_one(struct error_counts *counts, const char *name, size_t length
     counts->counts[at] = bounded_add(counts->counts[at], count);
 }
 
+/* Text may be that of a peer: names must be letters and digits, and counts are cut to 63 bits. */
 void error_counts_add(struct error_counts *counts, const char *text) {
     while (*text) {
         size_t length = strspn(text, LETTERS);
@@ -41,6 +42,7 @@ void error_counts_add(struct error_counts *counts, const char *text) {
     }
 }
 
+/* If an entry does not fit, the text ends before it. */
 void error_counts_write(const struct error_counts *counts, char text[ERROR_COUNTS_SIZE]) {
     size_t used = 0;
     text[0] = 0;
@@ -67,6 +69,8 @@ void tcp_samples_begin_round(struct tcp_samples *samples) {
     samples->rounds++;
 }
 
+/* The list is allocated with its first sample, because UDP takes none. Returns NULL if memory ran
+ * out. */
 static struct tcp_sample *new_sample(struct tcp_samples *samples) {
     if (!samples->list) {
         samples->list = calloc(MAX_TCP_SAMPLES, sizeof *samples->list);
@@ -79,6 +83,8 @@ static struct tcp_sample *new_sample(struct tcp_samples *samples) {
     return &samples->list[samples->count++];
 }
 
+/* A round that is left out costs no system call. Members that an older kernel does not fill are 0;
+ * an unlimited pacing rate, which has all bits set, becomes 0 as well. */
 void tcp_samples_take(struct tcp_samples *samples, int fd, uint32_t stream, uint64_t time_ns,
                       int keep) {
     struct tcp_info info = {0};

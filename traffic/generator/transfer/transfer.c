@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Begin, stop and end of a transfer. The control block is allocated by the caller; streams are
- * allocated here. */
+ * allocated here.
+ *
+ * A stop is orderly: this end's senders stop at once, but receivers go on until the peer's "end" or
+ * a limit of exchange.c, so that blocks under way are counted. Any thread may stop or fail a
+ * transfer. */
 #include "transfer/transfer.h"
 
 #include <stdarg.h>
@@ -46,6 +50,7 @@ bool transfer_begin(struct transfer *transfer) {
            begin_direction(transfer, DIRECTION_REVERSE);
 }
 
+/* All threads must have been joined. The control connection is closed by its owner. */
 void transfer_end(struct transfer *transfer) {
     for (unsigned name = 0; name < DIRECTIONS; name++) {
         struct direction *direction = &transfer->directions[name];
@@ -70,6 +75,7 @@ static void stop_sending(struct transfer *transfer) {
             transfer->directions[name].stop = true;
 }
 
+/* `stop` is atomic, so it is set outside the lock. */
 void transfer_stop(struct transfer *transfer, const char *reason, bool here) {
     pthread_mutex_lock(&transfer->lock);
     if (!transfer->stopped_by) {
@@ -80,6 +86,7 @@ void transfer_stop(struct transfer *transfer, const char *reason, bool here) {
     stop_sending(transfer);
 }
 
+/* Later messages are dropped, because they are consequences of the first. */
 void transfer_fail(struct transfer *transfer, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

@@ -74,6 +74,8 @@ const char *transfer_plan_from_line(struct transfer_plan *plan, const char *line
     return line_read(line, fields, FIELDS, plan);
 }
 
+/* Returns the bytes of the largest block: over UDP one datagram, of a file a block that fits into
+ * the sender's buffer. */
 static uint32_t size_bound(const struct transfer_plan *plan, bool ipv6) {
     if (plan->protocol == PROTOCOL_UDP)
         return ipv6 ? MAX_UDP_SIZE_IPV6 : MAX_UDP_SIZE_IPV4;
@@ -145,6 +147,7 @@ static const char *add_range(const struct size_range *range, uint32_t min, uint3
     }
 }
 
+/* Ranges expand into one list of at most MAX_SIZES, because the text may come from a peer. */
 static const char *read_sizes(char *text, uint32_t min, uint32_t max, uint32_t *sizes,
                               uint32_t *count) {
     const char *error = NULL;
@@ -158,7 +161,7 @@ static const char *read_sizes(char *text, uint32_t min, uint32_t max, uint32_t *
 }
 
 /* Fills plan->sizes, which transfer_plan_free() frees. Returns NULL, or the reason for a failure.
- */
+ * The list is allocated at its bound of 256 KiB, so that parsing never grows it. */
 static const char *parse_sizes(struct transfer_plan *plan, uint32_t min, uint32_t max) {
     char copy[sizeof plan->sizes_text];
     strcpy(copy, plan->sizes_text);
@@ -173,6 +176,8 @@ static const char *parse_sizes(struct transfer_plan *plan, uint32_t min, uint32_
     return error;
 }
 
+/* The IP version of the control connection decides the largest datagram, because data uses the
+ * same. */
 const char *transfer_plan_complete(struct transfer_plan *plan, bool ipv6) {
     uint32_t min = BLOCK_HEADER_BYTES + (plan->content ? 1 : 0);
     const char *error = parse_sizes(plan, min, size_bound(plan, ipv6));

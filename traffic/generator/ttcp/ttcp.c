@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command `ttcp`: options, and the buffer of the role that they choose. Option letters are
- * those of ttcp and PCATTCP, where k, M and G are powers of 1024. */
+ * those of ttcp and PCATTCP, where k, M and G are powers of 1024.
+ *
+ * --idle, --pause and --json are additions. As in ttcp, a buffer starts -O bytes after a multiple
+ * of -A, so that the cost of unaligned copies can be measured. Combinations that cannot work are
+ * refused before a socket is opened. */
 #include "ttcp/ttcp.h"
 
 #include <netinet/in.h>
@@ -40,6 +44,7 @@ static bool take_binary(const char *text, enum unit_kind kind, uint64_t min, uin
     return true;
 }
 
+/* Defines the parser of a member. `bounds` repeats min and max for the message. */
 #define TAKE_BINARY(member, kind, min, max, bounds)                                                \
     static bool take_##member(void *into, const char *value, const char **expected) {              \
         *expected = WHOLE(bounds);                                                                 \
@@ -162,6 +167,7 @@ static void read_options(struct ttcp_options *options, int argc, char **argv) {
         fail(EXIT_USAGE, "%s", error);
 }
 
+/* Each of the three sizes is at most 1 GiB, so their sum cannot wrap. */
 int ttcp_main(int argc, char **argv) {
     struct ttcp_options options;
     bool has_name = argc > 0 && !strcmp(argv[0], "ttcp"); /* `ttcp ttcp -t` is accepted */

@@ -4,7 +4,10 @@
  * A transfer over UDP begins with its first datagram; the sender's address identifies it. A mark
  * ends it if data arrived before; otherwise it starts the clock, or is left of the transfer before.
  * IPv4 and IPv6 have a socket each. One thread serves all sockets with poll(), so nothing is
- * locked. */
+ * locked.
+ *
+ * Bounds against hostile peers: MAX_INCOMING transfers, MAX_READS of a socket in a turn, and
+ * --idle. If all slots are in use, TCP connections wait in the kernel's queue. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -41,6 +44,7 @@ struct receiver {
     volatile unsigned touched; /* sum of bytes, so that -T is not optimized away */
 };
 
+/* A signal ends the wait for a slow reader. Returns false if not all could be written. */
 static bool write_all(const uint8_t *data, size_t count) {
     while (count) {
         ssize_t written = write(STDOUT_FILENO, data, count);
@@ -115,7 +119,8 @@ static void close_incoming(struct receiver *receiver, struct incoming *incoming,
     receiver->done |= !again;
 }
 
-/* Takes data that was read into `receiver->data`. */
+/* Takes data that was read into `receiver->data`. -T reads each byte, as ttcp does to measure the
+ * cost of touching memory. */
 static void take_data(struct receiver *receiver, struct incoming *incoming, size_t count) {
     struct ttcp_transfer *transfer = &incoming->transfer;
     unsigned sum = 0;
@@ -130,6 +135,7 @@ static void take_data(struct receiver *receiver, struct incoming *incoming, size
         close_incoming(receiver, incoming, "output closed", false);
 }
 
+/* Non-blocking, because the thread must not wait for one of several senders. */
 static void accept_connection(struct receiver *receiver, int socket) {
     union endpoint peer = {0};
     socklen_t size = sizeof peer;
@@ -172,6 +178,7 @@ static struct incoming *incoming_of(struct receiver *receiver, const union endpo
     return open_incoming(receiver, -1, peer);
 }
 
+/* A further mark before data starts the clock anew. */
 static void take_mark(struct receiver *receiver, struct incoming *incoming) {
     if (incoming->transfer.bytes) {
         close_incoming(receiver, incoming, "end mark", true);

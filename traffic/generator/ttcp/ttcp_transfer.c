@@ -13,6 +13,7 @@
 #include "report/report.h"
 #include "ttcp/ttcp.h"
 
+/* A failure of -D is only a warning, because the transfer is right without it. */
 int ttcp_set_socket(int fd, const struct ttcp_options *options) {
     int one = 1, bytes = (int)options->buffer, given = 0;
     int name = options->transmit ? SO_SNDBUF : SO_RCVBUF;
@@ -35,6 +36,7 @@ int ttcp_set_socket(int fd, const struct ttcp_options *options) {
     return 0;
 }
 
+/* CPU times are those of the process, so transfers that overlap (-R) share them. */
 void ttcp_start_clock(struct ttcp_transfer *transfer) {
     transfer->times = (struct stream_times){0};
     stream_times_note(&transfer->times, (uint64_t)monotonic_ns());
@@ -50,6 +52,7 @@ static double seconds(struct timeval time) {
     return (double)time.tv_sec + (double)time.tv_usec / 1e6;
 }
 
+/* Returns 0 if no time passed, so that the output is always a number. */
 static double rate(uint64_t amount, double over) {
     return over > 0 ? (double)amount / over : 0;
 }
@@ -126,6 +129,7 @@ static void print_json(FILE *out, const struct ttcp_options *options,
     fputc('\n', out);
 }
 
+/* Hints go to standard error, because scripts parse the lines. */
 void ttcp_report(const struct ttcp_options *options, struct ttcp_transfer *transfer,
                  const char *ended_by, bool complete) {
     char host[ADDRESS_SIZE];

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ttcp -t: sends a pattern or standard input. The socket is blocking with a short timeout, so that
- * a signal is noticed within WAIT_PIECE_NS. */
+ * a signal is noticed within WAIT_PIECE_NS.
+ *
+ * ttcp has no control connection, so the figures are those of this end alone: over UDP they count
+ * datagrams that were handed to the kernel, not those that arrived. */
 #include <errno.h>
 #include <netdb.h>
 #include <signal.h>
@@ -31,7 +34,9 @@ static void wait_ns(uint64_t ns) {
         ;
 }
 
-/* Sends all of a buffer, or a datagram. Returns false if a send failed for good. */
+/* Sends all of a buffer, or a datagram. Returns false if a send failed for good. A send that timed
+ * out or was interrupted is repeated unless a signal asks for the end. ENOBUFS may occur
+ * MAX_RETRIES times for a buffer. */
 static bool send_buffer(struct ttcp_transfer *transfer, int fd, const uint8_t *data, size_t count) {
     unsigned retries = 0;
     while (count && !exchange_interrupted) {
@@ -116,7 +121,8 @@ static const char *send_all(const struct ttcp_options *options, struct ttcp_tran
     return exchange_interrupted ? "signal" : NULL;
 }
 
-/* Tries the host's addresses in order. Returns a socket, or -1 after a message. */
+/* Tries the host's addresses in order. Returns a socket, or -1 after a message. getaddrinfo(3)
+ * sorts them by RFC 6724. */
 static int connect_to(const struct ttcp_options *options, union endpoint *peer) {
     union endpoint found[MAX_ADDRESSES];
     struct local_plan local = {0};
@@ -139,6 +145,7 @@ static int connect_to(const struct ttcp_options *options, union endpoint *peer) 
     return fd;
 }
 
+/* With -c a signal is the normal end. */
 static int exit_code(const struct ttcp_options *options, const char *ended_by, int stopped_by) {
     if (!ended_by || (stopped_by && options->continuous))
         return EXIT_DONE;

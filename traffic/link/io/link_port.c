@@ -44,12 +44,16 @@ static void stop_merging(const struct link_port *port) {
     }
 }
 
+/* Packets wait in it while the worker has no CPU. SO_RCVBUFFORCE may exceed net.core.rmem_max, if
+ * it is permitted. */
 static void set_buffer(const struct link_port *port) {
     int bytes = BUFFER_BYTES;
     if (setsockopt(port->socket, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes))
         set(port, SOL_SOCKET, SO_RCVBUF, bytes, "SO_RCVBUF");
 }
 
+/* Frames that the link itself sends must not come back, hence PACKET_IGNORE_OUTGOING. Exits with
+ * EXIT_IO if the interface is missing, and with EXIT_MISSING without the privilege. */
 void link_port_open(struct link_port *port, const char *name) {
     *port = (struct link_port){.name = name};
     unsigned index = if_nametoindex(name);
@@ -79,7 +83,8 @@ union control {
     struct cmsghdr alignment;
 };
 
-/* Puts the VLAN tag behind the addresses, where it was on the wire. */
+/* Puts the VLAN tag behind the addresses, where it was on the wire. If the kernel does not report
+ * the TPID, it is that of IEEE 802.1Q. */
 static void restore_tag(struct port_frame *frame, const struct tpacket_auxdata *data) {
     if (!(data->tp_status & TP_STATUS_VLAN_VALID) || frame->size < 12 ||
         frame->size + 4 > MAX_FRAME)
@@ -108,6 +113,8 @@ static void take_control(struct link_port *port, struct port_frame *frame, struc
     }
 }
 
+/* Four bytes of each buffer are kept for a tag. ENETDOWN passes, because an interface may come up
+ * again. */
 unsigned link_port_receive(struct link_port *port, struct port_frame *frames) {
     struct mmsghdr messages[PORT_BATCH];
     struct iovec parts[PORT_BATCH];
@@ -131,6 +138,7 @@ unsigned link_port_receive(struct link_port *port, struct port_frame *frames) {
     return count > 0 ? (unsigned)count : 0;
 }
 
+/* Never waits: if the device's queue is full, waiting would delay all packets behind. */
 unsigned link_port_send(const struct link_port *port, struct link_packet *const *packets,
                         unsigned count) {
     struct mmsghdr messages[PORT_BATCH];

@@ -102,7 +102,8 @@ static void learn_lateness(struct link_worker *worker, int64_t late_ns) {
         worker->late_ns = 0;
 }
 
-/* Sleeps until a frame arrives or the next packet is due. */
+/* Sleeps until a frame arrives or the next packet is due. Only a sleep that ended by its timer
+ * shows how late timers are. */
 static void sleep_until_due(struct link_worker *worker, int64_t now_ns) {
     int64_t wait = link_direction_next_ns(&worker->direction);
     bool timed = wait - now_ns < MAX_SLEEP_NS;

@@ -113,6 +113,7 @@ static bool is_held(const struct delay_line *line, const struct link_packet *pac
            is_drawn(line->seed, DRAW_REORDER, packet->truth.index, line->spec->reorder);
 }
 
+/* A held packet does not set last_out_ns, because the others must overtake it. */
 bool delay_line_put(struct delay_line *line, struct link_packet *packet, int64_t sent_ns) {
     packet->out_ns = out_time(line, packet, sent_ns);
     if (is_held(line, packet)) {
@@ -132,6 +133,7 @@ static int64_t held_until(const struct delay_line *line, const struct link_packe
     return packet->out_ns + line->spec->reorder_wait_ns;
 }
 
+/* Walks the list of held packets, which is short because each leaves after `distance` others. */
 int64_t delay_line_next_ns(const struct delay_line *line) {
     int64_t next = line->count ? line->heap[0]->out_ns : INT64_MAX;
     for (const struct link_packet *packet = line->held; packet; packet = packet->next)

@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "path/packet_headers.h"
 
+/* The seed is mixed with the number, so that both directions draw independently. */
 const char *link_direction_init(struct link_direction *direction, const struct link_spec *spec,
                                 uint64_t seed, uint8_t number,
                                 const struct direction_events *events, _Atomic int64_t *origin_ns,
@@ -73,7 +74,8 @@ void link_direction_advance(struct link_direction *direction, int64_t now_ns) {
     }
 }
 
-/* Flips `bits` different bits of the IP packet. */
+/* Flips `bits` different bits of the IP packet. Draws are bounded, so a very short packet may get
+ * fewer. Checksums are left as they are, because receivers should notice. */
 static void corrupt(struct link_direction *direction, struct link_packet *packet) {
     uint64_t flipped[MAX_BITS], count = 0, bits = (uint64_t)packet->truth.ip_bytes * 8;
     if (!is_drawn(direction->seed, DRAW_CORRUPT, packet->truth.index, direction->spec->corrupt) ||
@@ -179,6 +181,7 @@ static enum fate judge(struct link_direction *direction, const struct link_packe
     return fate;
 }
 
+/* A negative overhead may exceed a small packet, which then counts as 1 byte. */
 static uint32_t bytes_on_link(const struct link_spec *spec, uint32_t ip_bytes) {
     int64_t bytes = (int64_t)ip_bytes + spec->overhead;
     return bytes > 0 ? (uint32_t)bytes : 1;
@@ -192,6 +195,9 @@ static int64_t origin_with(struct link_direction *direction, int64_t arrival_ns)
     return none;
 }
 
+/* Stamps of a batch may be swapped, so arrivals never run backwards. Time advances before, because
+ * the packet must find the queue of its arrival, and after, because an idle server begins at once.
+ * */
 bool link_direction_arrive(struct link_direction *direction, const uint8_t *frame, uint32_t size,
                            int64_t arrival_ns, int64_t in_ns) {
     struct truth_record truth = {0};

@@ -30,6 +30,7 @@ struct link_packet *link_packet_new(const uint8_t *frame, uint32_t size) {
     return packet;
 }
 
+/* The copy shares the record of the original, so both must go through link_packet_release(). */
 struct link_packet *link_packet_copy(struct link_packet *packet) {
     struct link_packet *copy = link_packet_new(packet->frame, packet->size);
     if (!copy)

@@ -30,7 +30,8 @@ static int64_t send_by_rate(struct link_server *server, int64_t start_ns, uint32
     return start_ns + (int64_t)whole;
 }
 
-/* The rest of an opportunity is lost unless the next packet is there at its time. */
+/* The rest of an opportunity is lost unless the next packet is there at its time. As in mahimahi,
+ * an opportunity carries 1500 bytes, of one packet or of several. */
 static int64_t send_by_trace(struct link_server *server, int64_t start_ns, uint32_t bytes) {
     const struct rate_trace *trace = &server->trace;
     int64_t since = start_ns - server->origin_ns;
@@ -50,6 +51,7 @@ static int64_t send_by_trace(struct link_server *server, int64_t start_ns, uint3
     return end > start_ns ? end : start_ns;
 }
 
+/* Without a rate and a trace, a packet takes no time. */
 int64_t link_server_send(struct link_server *server, int64_t start_ns, uint32_t bytes) {
     int64_t end = start_ns;
     if (server->trace.count)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses settings. A table has the kind, the destination and the bounds of each, and the text that
  * was expected; kinds that a number with a unit cannot express have a function. Numbers are spelled
- * as everywhere (common/units.h). */
+ * as everywhere (common/units.h).
+ *
+ * Each value has bounds that keep sums of times and sizes within 64 bits. If a setting is given
+ * twice, the last one counts. An error names the setting, the value and the expected form. */
 #include "path/link_spec.h"
 
 #include <stdio.h>
@@ -61,11 +64,13 @@ static bool parse_share(const char *text, double *share) {
     return units_parse_decimal(text, UNIT_SHARE, share) && *share <= 1;
 }
 
+/* link_direction_init() reads the file, because each direction has a copy of it. */
 static bool take_trace(struct link_spec *spec, char *text) {
     spec->trace_path = text;
     return *text;
 }
 
+/* Negative if the link compresses headers. */
 static bool take_overhead(struct link_spec *spec, char *text) {
     bool is_negative = *text == '-';
     uint64_t bytes;
@@ -76,7 +81,7 @@ static bool take_overhead(struct link_spec *spec, char *text) {
     return true;
 }
 
-/* "20" and "20p" are packets, "64KiB" and "30000B" bytes. */
+/* "20" and "20p" are packets, "64KiB" and "30000B" bytes. The other limit is then off. */
 static bool take_queue(struct link_spec *spec, char *text) {
     char plain[32];
     size_t length = strlen(text);
@@ -115,7 +120,7 @@ static bool parse_range(char *text, struct index_range *range) {
            (units_parse_whole(end, UNIT_COUNT, "", &range->last) && range->last >= range->first);
 }
 
-/* "17,90-95": ascending, because the loss model walks the list once. */
+/* "17,90-95": ascending, because the loss model walks the list once. MAX_RANGES bounds the list. */
 static bool take_drop(struct link_spec *spec, char *text) {
     size_t parts = 1;
     for (const char *at = text; *at; at++)
@@ -170,6 +175,7 @@ static const char *const distributions[] = {"uniform", "normal", "exponential", 
 static const char *const disciplines[] = {"tail", "red", "codel", NULL};
 static const char *const no_yes[] = {"no", "yes", NULL};
 
+/* Columns of a row after its name: kind, member, bounds, words, parser. */
 #define AT(member)               offsetof(struct link_spec, member)
 #define RATE(member)             KIND_RATE, AT(member), 1, 1e12, NULL, NULL
 #define TIME(member, min)        KIND_TIME, AT(member), min, 0, NULL, NULL
@@ -220,6 +226,7 @@ static bool take_decimal(const struct setting *setting, enum unit_kind kind, dou
     return units_parse_decimal(text, kind, at) && *at >= setting->min && *at <= setting->max;
 }
 
+/* A `max` of 0 is no bound, as for periodic. */
 static bool take_whole(const struct setting *setting, enum unit_kind kind, uint64_t *at,
                        const char *text) {
     return units_parse_whole(text, kind, "", at) && *at >= (uint64_t)setting->min &&
@@ -251,7 +258,8 @@ static const struct setting *find_setting(const char *name) {
     return NULL;
 }
 
-/* Returns NULL, or the contradiction between settings. */
+/* Returns NULL, or the contradiction between settings. Checked after all settings of an option,
+ * because they may come in any order. */
 static const char *find_contradiction(const struct link_spec *spec) {
     if (spec->trace_path && spec->rate_bps > 0)
         return "rate and trace exclude each other";
@@ -262,6 +270,7 @@ static const char *find_contradiction(const struct link_spec *spec) {
     return NULL;
 }
 
+/* Values are cut up in place; `error` gets a copy that was made before. */
 const char *link_spec_parse(struct link_spec *spec, char *text, char *error, size_t error_size) {
     for (char *part; (part = strsep(&text, " \t\n"));) {
         if (!*part)

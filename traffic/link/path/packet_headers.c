@@ -45,6 +45,7 @@ static void identify_ports(const struct cursor *cursor, struct truth_record *tru
     truth->destination_port = load16(cursor->at + 2);
 }
 
+/* RFC 9293 3.1. If the data offset points behind the packet, the payload is unknown. */
 static void identify_tcp(struct cursor cursor, struct truth_record *truth) {
     if (cursor.left < 20)
         return;
@@ -57,6 +58,7 @@ static void identify_tcp(struct cursor cursor, struct truth_record *truth) {
         identify_block(&cursor, truth);
 }
 
+/* The IP length bounds the payload, so the length in the UDP header (RFC 768) is not used. */
 static void identify_udp(struct cursor cursor, struct truth_record *truth) {
     if (cursor.left < 8)
         return;
@@ -65,6 +67,7 @@ static void identify_udp(struct cursor cursor, struct truth_record *truth) {
     identify_block(&cursor, truth);
 }
 
+/* A later fragment has no ports: only its bytes are counted. */
 static void identify_transport(struct cursor cursor, struct truth_record *truth) {
     if (truth->fragment_offset)
         truth->payload_bytes = cursor.left;
@@ -151,6 +154,7 @@ static bool identify_ip6(struct cursor cursor, struct truth_record *truth) {
     return true;
 }
 
+/* Follows tags of IEEE 802.1Q and 802.1ad as far as the frame reaches. */
 bool packet_identify(const uint8_t *frame, uint32_t size, struct truth_record *truth,
                      uint32_t *ip_at) {
     if (size < ETHERNET_BYTES)

@@ -60,7 +60,8 @@ static double red_chance(const struct link_spec *spec, double average) {
     return 1;
 }
 
-/* The chance rises with the packets since the last drop, so that drops are spread evenly. */
+/* The chance rises with the packets since the last drop, so that drops are spread evenly. Drops
+ * begin before the queue is full, so that senders slow down early (RFC 2309, section 3). */
 static bool red_drops(struct packet_queue *queue, const struct link_packet *packet,
                       uint32_t busy_bytes) {
     struct red_state *red = &queue->red;
@@ -79,6 +80,7 @@ static bool red_drops(struct packet_queue *queue, const struct link_packet *pack
     return true;
 }
 
+/* A tail drop restarts the count of RED, as its own drop does. */
 enum fate packet_queue_put(struct packet_queue *queue, struct link_packet *packet,
                            uint32_t busy_bytes) {
     if (queue->spec->discipline == QUEUE_RED && red_drops(queue, packet, busy_bytes))
@@ -114,7 +116,8 @@ static struct link_packet *take_head(struct packet_queue *queue) {
 }
 
 /* dodequeue() of RFC 8289, 5.5. Returns the head; `*ok_to_drop` is set if the sojourn time has been
- * above the target for an interval. */
+ * above the target for an interval. MAXPACKET of the RFC is the largest packet that was queued:
+ * with no more bytes than that, CoDel must not drop. */
 static struct link_packet *codel_head(struct packet_queue *queue, int64_t now_ns,
                                       bool *ok_to_drop) {
     struct codel_state *codel = &queue->codel;
@@ -139,6 +142,7 @@ static int64_t codel_law(const struct packet_queue *queue, int64_t time_ns) {
     return time_ns + (int64_t)((double)queue->spec->codel_interval_ns / sqrt(queue->codel.count));
 }
 
+/* link_direction.c ends these packets, because it owns their records. */
 static void codel_drop(struct packet_queue *queue, struct link_packet *packet) {
     packet->next = queue->dropped;
     queue->dropped = packet;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the truth file. Blocks go from producers to the writing thread and back as spares, under
  * one lock that is held for a few instructions. The path is checked before the link starts, because
- * a typing error must not overwrite a capture. */
+ * a typing error must not overwrite a capture.
+ *
+ * A pen belongs to one thread and fills its block without the lock, which it takes once in
+ * TRUTH_BLOCK_RECORDS records. At most MAX_TRUTH_BLOCKS exist; if all of them wait for the disk,
+ * records are counted as lost, because waiting would delay packets. */
 #include "truth/truth_log.h"
 
 #include <errno.h>
@@ -43,7 +47,7 @@ static bool is_named_as_capture(const char *path) {
 }
 
 /* Decides by the first four bytes. Compressed files are captures only if their name contains
- * ".pcap" or ".cap". */
+ * ".pcap" or ".cap". O_NONBLOCK, because opening a FIFO must not wait for a writer. */
 static bool is_capture(const char *path) {
     uint8_t bytes[4];
     uint32_t magic;
@@ -203,6 +207,7 @@ static void free_blocks(struct truth_block *block) {
     }
 }
 
+/* Pens must have been flushed, and their threads must have ended. */
 bool truth_log_close(struct truth_log *log) {
     pthread_mutex_lock(&log->lock);
     log->ending = true;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints a truth file as CSV. A figure that is unknown is an empty field. */
+/* Prints a truth file as CSV. A figure that is unknown is an empty field.
+ *
+ * The file may be damaged or of another version: sizes in its header must be those of this program,
+ * and the number of a fate is checked before it is used as an index. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -42,6 +45,7 @@ static void print_fate(const struct truth_record *record) {
            record->bits & TRUTH_REORDERED ? "true" : "false", record->corrupted_bits);
 }
 
+/* Bits of the record decide which fields are known. */
 static void print_id(const struct truth_record *record) {
     bool ports = record->bits & TRUTH_PORTS, tcp = record->bits & TRUTH_TCP,
          block = record->bits & TRUTH_BLOCK;
