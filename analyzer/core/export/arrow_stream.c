@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each batch is unpacked on request of the consumer, so that a table is in memory only once, in its
- * packed form. Rows are unpacked ROWS_AT_ONCE at a time, column by column, because the columns'
- * buffers are then written sequentially. */
+ * packed form, plus the batches that the consumer keeps. Rows are unpacked ROWS_AT_ONCE at a time,
+ * column by column, because the columns' buffers are then written sequentially.
+ *
+ * A batch shares no memory with the table and may outlive the stream. The callbacks use no
+ * Python object, so that a consumer may call them without the GIL, from one thread at a time per
+ * stream. */
 #include "common/utf8.h"
 #include "export/export.h"
 
@@ -10,10 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH_BYTES    (4u << 20) /* fixed-width values of one batch, */
+#define BATCH_BYTES    (4u << 20) /* fixed-width values of one batch */
 #define BATCH_ROWS_MAX 65536u
 #define ROWS_AT_ONCE   32 /* must be a multiple of 8 and at most 64; 1 kB of stack each */
 
+/* Format strings of the Arrow C data interface. An export keeps pointers to them. */
 static const char *const formats[] = {
     [TYPE_INT] = "l",  [TYPE_TIME] = "tsn:UTC", [TYPE_DURATION] = "tDn",
     [TYPE_REAL] = "g", [TYPE_BOOL] = "b",       [TYPE_WORD] = "i",
@@ -45,6 +50,7 @@ struct filling {
     size_t text_used, text_room;
 };
 
+/* Bytes of buffers[1]; text has one offset more than rows. */
 static size_t values_size(const struct column *column, size_t rows) {
     if (column->type == TYPE_BOOL)
         return (rows + 7) / 8;
@@ -63,6 +69,8 @@ static bool begin_column(struct filling *filling, struct ArrowArray *array,
     return filling->values;
 }
 
+/* Returns false if memory is exhausted or offsets would exceed 32 bits. A batch cannot come
+ * close to that: BATCH_ROWS_MAX texts of TEXT_MAX bytes are 0.5 GB, paths at most 1.6 GB. */
 static bool append_text(struct filling *filling, const char *text, size_t size) {
     if (filling->text_used + size > INT32_MAX)
         return false;
@@ -97,12 +105,14 @@ static bool fill_text(struct filling *filling, const struct table *table, unsign
     return type == TYPE_PATH ? append_path(filling, text, size) : append_text(filling, text, size);
 }
 
-/* Writes one bit per row. */
+/* Writes `count` bits from bit `at`, which must be a multiple of 8. Arrow numbers bits from the
+ * lowest, so that a little-endian word has them in order. */
 static void put_bits(void *bitmap, size_t at, uint64_t bits, size_t count) {
     bits = htole64(bits);
     memcpy((uint8_t *)bitmap + at / 8, &bits, (count + 7) / 8);
 }
 
+/* A null row repeats the offset before, which makes its text empty. */
 static bool fill_texts(struct filling *filling, const struct table *table, unsigned column,
                        const struct row *rows, size_t count, size_t at) {
     uint8_t type = table->schema->columns[column].type;
@@ -152,6 +162,7 @@ struct reading {
     const char *error;
 };
 
+/* Rows of the next batch, so that a wide table needs no more memory than a narrow one. */
 static size_t batch_rows(const struct reading *reading) {
     uint64_t left = reading->table->row_count - reading->cursor.row;
     size_t most = BATCH_BYTES / (reading->table->schema->column_count * sizeof(int64_t));

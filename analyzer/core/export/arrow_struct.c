@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Ownership of exported structures. The parent's private_data holds all children as one array. A
+ * consumer may move a child out by copying it and setting its `release` to NULL; so a child owns
+ * its buffers and dictionary, the parent only the array, and the parent releases the children
+ * that are still there. Names and formats are not copied: they must be static. */
 #include "export/arrow_struct.h"
 #include "base/vocabulary.h"
 
@@ -17,6 +21,7 @@ static void release_schema(struct ArrowSchema *schema) {
     schema->release = NULL;
 }
 
+/* The schema of a dictionary: UTF-8, without children, freed with its owner. */
 static struct ArrowSchema *words_schema(void) {
     struct ArrowSchema *words = malloc(sizeof *words);
     if (words)
@@ -54,6 +59,8 @@ int arrow_struct_schema(const char *name, const struct arrow_field *fields, size
     return complete ? 0 : ENOMEM;
 }
 
+/* Every batch exports the whole vocabulary as its dictionary: nothing is copied, and the numbers
+ * of words are indices. */
 static void release_words(struct ArrowArray *array) {
     array->release = NULL; /* the buffers are static */
 }

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Packs columns as typed arrays (column_pack in export.h). One pass over the table serves all
+ * columns and unpacks rows only up to the last one that is needed. For chosen flows of a grouped
+ * table only their groups are read; other tables are read in full and filtered by binary search,
+ * so that the list of flows must be ascending. The caller allocates the outputs and must size
+ * them by column_pack_rows() times column_pack_size(). Nothing is allocated; the caller must
+ * check the codes, because an unknown one writes nothing. */
 #include "export/export.h"
 
 #include <math.h>
@@ -37,6 +43,8 @@ static double real_of(int64_t value, uint8_t type) {
     return type == TYPE_REAL ? real : (double)value;
 }
 
+/* (value - offset) / divisor, within the range of the code. If the difference overflows, its
+ * sign is that of the value. INT64_MIN / -1 would trap, so it saturates. */
 static int64_t bounded(const struct code *code, const struct column_pack *pack, int64_t value) {
     int64_t moved;
     if (__builtin_sub_overflow(value, pack->offset, &moved))
@@ -47,6 +55,7 @@ static int64_t bounded(const struct code *code, const struct column_pack *pack, 
     return moved > code->most ? code->most : moved;
 }
 
+/* Little-endian on every machine, because JavaScript reads it on another one. */
 static void put(uint8_t *out, uint64_t bits, size_t size) {
     for (size_t i = 0; i < size; i++)
         out[i] = (uint8_t)(bits >> 8 * i);
@@ -90,6 +99,8 @@ struct filling {
     uint8_t *out;
 };
 
+/* With `delta` a null takes part as the code's maximum, so that a reader that adds up the
+ * differences modulo the width finds it again. */
 static void put_value(struct filling *filling, const struct row *row) {
     const struct code *code = filling->code;
     const struct column_pack *pack = filling->pack;

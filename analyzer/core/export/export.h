@@ -55,7 +55,7 @@ struct flow_choice {
 
 /* Returns the bytes per value, 0 if the code is unknown. */
 size_t column_pack_size(char code);
-/* Returns the number of chosen rows. */
+/* Returns the number of chosen rows. If there is a choice, this is a pass over the table. */
 size_t column_pack_rows(const struct table *table, const struct flow_choice *choice);
 /* Writes the chosen rows of `count` columns (at most COLUMNS_MAX), each to its own output, in one
  * pass over the table. */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Packs packets for the report's page (format: PACKET_STREAMS in export.h). One pass over the
+ * packets table; memory is the streams, 80 bytes per listed flow, and 4 bytes per flow number up
+ * to the greatest in the list. A stream doubles its room; each packet adds at most one number to
+ * a stream. */
 #include "export/export.h"
 
 #include <stdlib.h>
@@ -26,6 +30,7 @@ struct packing {
     int64_t time_ns, frame;
 };
 
+/* Doubles the room of a stream. If that fails, its old bytes stay valid and must be freed. */
 static bool make_room(struct packet_streams *out, unsigned stream) {
     size_t room = out->streams[stream].room ? 2 * out->streams[stream].room : 4096;
     uint8_t *bytes = realloc(out->streams[stream].bytes, room);
@@ -81,6 +86,7 @@ static void put_tcp(struct packing *packing, struct before *before, const struct
         put(packing, STREAM_rtt, value[packets_rtt_ns]);
 }
 
+/* Most segments are new, so that unique_bytes is written only if it differs from the payload. */
 static bool is_repeated(const struct row *row) {
     return row_known(row, packets_unique_bytes) &&
            row->value[packets_unique_bytes] != row->value[packets_payload_bytes];
@@ -123,6 +129,7 @@ static void pack_row(struct packing *packing, const struct row *row, uint32_t pl
     packing->out->packets++;
 }
 
+/* Maps flow numbers to places in the list. If a flow is listed twice, its last place counts. */
 static bool list_places(struct packing *packing, const uint32_t *flows, size_t count) {
     uint32_t most = 0;
     for (size_t i = 0; i < count; i++)

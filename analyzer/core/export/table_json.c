@@ -69,6 +69,8 @@ static char *put_integer(char *out, int64_t value) {
     return out + (DIGITS_MAX - first);
 }
 
+/* 17 digits restore every double. JSON has no NaN or infinity, so they become null. sprintf()
+ * follows LC_NUMERIC, which Python leaves at "C"; a program must not change it. */
 static char *put_real(char *out, int64_t bits) {
     double value;
     memcpy(&value, &bits, sizeof value);
@@ -118,6 +120,7 @@ static char *put_value(char *out, const struct table *table, unsigned type, int6
     }
 }
 
+/* Prepares the keys once per piece, so that a value needs one copy of fixed size before it. */
 static void make_keys(struct keys *keys, const struct schema *schema) {
     for (size_t c = 0; c < schema->column_count; c++) {
         char *end = keys->text[c];
@@ -128,6 +131,7 @@ static void make_keys(struct keys *keys, const struct schema *schema) {
     }
 }
 
+/* `out` must have table_json_room() bytes: nothing is checked per value. */
 static char *put_row(char *out, const struct table *table, const struct keys *keys,
                      const struct row *row) {
     const struct schema *schema = table->schema;

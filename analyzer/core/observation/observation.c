@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Converts packets to observations: decodes them, assigns fragments to their datagram, and computes
  * digests. The ends of a conversation are written once as text, and again only if a table of the
- * last 65,536 ones no longer contains it, so that most rows have no text. */
+ * last 65,536 ones no longer contains it, so that most rows have no text.
+ *
+ * Memory does not grow with the number of packets: 512 kB for that table and FRAGMENT_BYTES for
+ * open datagrams. A fragment whose datagram cannot be allocated still has a row. Packets are
+ * borrowed from the merge until the next merged_input_read(); next_packet() must therefore not
+ * be called while blocks of the current packet remain. A reader belongs to one thread. */
 #include "observation/observation.h"
 
 #include <arpa/inet.h>
@@ -39,7 +44,9 @@ struct observation_reader {
     uint32_t datagram_count;
     int64_t row_packet; /* number of the next packet with a row */
     struct observation_counts counts;
-    uint64_t written[WRITTEN_ROOM]; /* recently written conversations and sides */
+    /* Conversations and sides whose ends were written, direct-mapped by their number. If two share
+     * a slot, their ends are written more often, which is harmless. */
+    uint64_t written[WRITTEN_ROOM];
 };
 
 static void forget_datagram(void *context, struct datagram *datagram) {
@@ -86,7 +93,9 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Equal bytes must have equal digests in every capture, so there is no seed. */
+/* Equal bytes must have equal digests in every capture, so there is no random seed, and a sender
+ * could construct collisions. Words are read in native byte order: digests must not be compared
+ * between machines. `count` enters the digest, so that trailing zeros matter. */
 static uint64_t digest_of(const uint8_t *bytes, uint32_t count, uint64_t hash) {
     uint64_t word;
     for (; count >= sizeof word; bytes += sizeof word, count -= sizeof word) {
@@ -107,7 +116,9 @@ static int compare_ends(const struct headers *headers) {
     return order ? order : (int)headers->source_port - (int)headers->destination_port;
 }
 
-/* Orders the two ends, so that both directions have one number. */
+/* Orders the two ends, so that both directions have one number; `side` is 1 if the sender is the
+ * second. The number of the encapsulation belongs to this reader, so that conversations must not
+ * be compared between readers. */
 static void name_conversation(struct observation *row, const struct headers *headers,
                               uint32_t path) {
     bool second = compare_ends(headers) > 0;
@@ -136,7 +147,9 @@ static void write_ends(struct observation_reader *reader, struct observation *ro
              headers->source_port, destination, headers->destination_port, chain);
 }
 
-/* Digest of a segment without payload: all fields that its sender chose. */
+/* Digest of a segment without payload: all fields that its sender chose. SACK blocks count with
+ * their lengths only, because middleboxes that change sequence numbers may shift their
+ * positions. */
 static uint64_t digest_of_tcp(const struct tcp_header *tcp) {
     uint64_t hash = mix((uint64_t)tcp->flags << 16 | tcp->window, tcp->timestamp_value);
     hash = mix(hash, (uint64_t)tcp->timestamp_echo << 8 | tcp->sack_count);
@@ -145,6 +158,8 @@ static uint64_t digest_of_tcp(const struct tcp_header *tcp) {
     return block_mix(hash);
 }
 
+/* Echoes of different processes often have equal payload, so the ICMP type, code and identifier
+ * enter its digest. Other protocols have a seed of 0. */
 static uint64_t digest_seed(const struct headers *headers) {
     bool icmp = headers->protocol == IP_ICMP || headers->protocol == IP_ICMPV6;
     if (!icmp || headers->layer != LAYER_TRANSPORT)
@@ -153,6 +168,9 @@ static uint64_t digest_seed(const struct headers *headers) {
            headers->icmp.identifier;
 }
 
+/* Sets the digests of the payload's captured bytes, and run, stream and number if it begins with
+ * the header of a block. digest_short covers fewer bytes, for a comparison with a capture of a
+ * smaller snap length. */
 static void set_payload(struct observation *row, const uint8_t *bytes, uint32_t captured,
                         uint64_t seed) {
     struct block_header block;
@@ -185,6 +203,9 @@ static uint32_t payload_of(const struct headers *headers) {
     return headers->payload_length;
 }
 
+/* Assigns a fragment to its datagram (RFC 791, RFC 8200 4.5) and numbers the datagram at its
+ * first fragment. Without a time stamp its time is 0, which does not expire the datagrams of a
+ * real capture. */
 static void set_fragment(struct observation_reader *reader, struct observation *row,
                          const struct packet *packet, const struct headers *headers,
                          uint32_t path) {
@@ -221,6 +242,8 @@ static int64_t time_of(const struct packet *packet) {
     return packet->time_ns > TIME_MOST_NS ? TIME_MOST_NS : packet->time_ns;
 }
 
+/* A row needs a decoded transport header, or a complete network header if the transport is not
+ * decoded (another protocol, a later fragment). Counts the packets that have no row. */
 static bool has_row(struct observation_reader *reader, const struct headers *headers) {
     bool read = headers->layer == LAYER_TRANSPORT ||
                 (headers->layer == LAYER_NETWORK && headers->answer == DECODE_OK);
@@ -229,8 +252,9 @@ static bool has_row(struct observation_reader *reader, const struct headers *hea
     return read;
 }
 
-/* A datagram longer than its first block contains more of them, because the capture point is before
- * segmentation offload. */
+/* A datagram longer than its first block contains more of them, because the capture point is
+ * before segmentation offload. Keeps the common fields in reader->again and cuts the first row
+ * to one block; give_next_block() makes the others. The last block may be shorter. */
 static void note_more_blocks(struct observation_reader *reader, struct observation *row) {
     const struct headers *headers = &reader->headers;
     struct block_header block;
@@ -246,6 +270,9 @@ static void note_more_blocks(struct observation_reader *reader, struct observati
     row->payload = block.length;
 }
 
+/* Makes the row of the next block of the current packet. Returns false if there is none, if it
+ * was not captured or if its bytes do not begin with a block header. `ends` is not copied: the
+ * first row has it. */
 static bool give_next_block(struct observation_reader *reader, struct observation *row) {
     const struct headers *headers = &reader->headers;
     if (!reader->rest || reader->rest_offset >= headers->payload_captured) {
@@ -266,6 +293,7 @@ static bool give_next_block(struct observation_reader *reader, struct observatio
     return false;
 }
 
+/* Makes the first row of a packet. Returns false if the packet has none. */
 static bool make_row(struct observation_reader *reader, struct observation *row,
                      const struct packet *packet) {
     struct headers *headers = &reader->headers;
@@ -295,7 +323,8 @@ static bool make_row(struct observation_reader *reader, struct observation *row,
     return true;
 }
 
-/* Returns false at the end of the input. */
+/* Makes packets[packet_next] valid. Returns false at the end of the input. If a pipe has no
+ * data, it sleeps and asks again, so that the caller must not hold the GIL for a live capture. */
 static bool next_packet(struct observation_reader *reader) {
     if (reader->packet_next < reader->packet_count)
         return true;

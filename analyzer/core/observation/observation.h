@@ -11,12 +11,12 @@
 #define OBSERVATION_UNKNOWN      INT64_MIN /* null of an int64 column */
 #define OBSERVATION_ENDS_MAX     448 /* two addresses, ports and the longest encapsulation, as text */
 #define OBSERVATION_DIGEST_MAX   128u /* payload bytes covered by the long digest */
-#define OBSERVATION_DIGEST_LEAST 16u  /* and by the short one, for captures with */
+#define OBSERVATION_DIGEST_LEAST 16u  /* and by the short one */
 
 /* One row. Each fragment has a row, with the number of its datagram; a datagram of several blocks
  * (UDP segmentation offload) has one row per block. */
 struct observation {
-    int64_t packet;        /* number in reading order, over */
+    int64_t packet;        /* number in reading order, over all files */
     int64_t frame;         /* frame number in its file */
     int64_t time_ns;       /* OBSERVATION_UNKNOWN if it has no time stamp */
     uint64_t conversation; /* identifies two ends and an encapsulation, in both directions */
@@ -75,7 +75,7 @@ struct observation {
 
 struct observation_reader;
 
-/* Packets without a row. */
+/* Packets read and those without a row, since the reader was opened. */
 struct observation_counts {
     uint64_t packets;    /* packets read */
     uint64_t not_ip;     /* without IP */
@@ -83,14 +83,19 @@ struct observation_counts {
     uint64_t unassigned; /* fragments whose datagram could not be allocated */
 };
 
-/* Opens captures. Returns NULL with `error` set if that fails. Paths are copied. */
+/* Opens captures, which are merged by time. Returns NULL with `error` set if that fails. Paths
+ * are copied. The reader must be closed; closing NULL does nothing. */
 struct observation_reader *observation_reader_open(const char *const *paths, size_t count,
                                                    struct error *error);
 void observation_reader_close(struct observation_reader *reader);
 
-/* Fills up to `most` rows. Returns their number, 0 at the end of the input. */
+/* Fills up to `most` rows. Returns their number, 0 at the end of the input. Blocks until `most`
+ * rows are complete or the input ends. Damage ends a file early without an error: see
+ * merged_input_damage(). */
 size_t observation_read(struct observation_reader *reader, struct observation *rows, size_t most);
 
+/* Complete at the end of the input; valid before, but still growing. The captures belong to the
+ * reader. */
 struct observation_counts observation_reader_counts(const struct observation_reader *reader);
 const struct merged_input *observation_reader_captures(const struct observation_reader *reader);
 
@@ -100,14 +105,17 @@ const struct merged_input *observation_reader_captures(const struct observation_
 /* Exports observations as an Arrow stream. Files are read as the consumer requests batches, so that
  * a capture of any size needs the memory of one batch. */
 
-/* Callback at the stream's end, which takes over the reader (NULL if the input could not be opened,
- * with `error` set). `owner` must outlive the stream. */
+/* `ended` is called at most once, when the input was read to its end, and takes over the reader.
+ * If the input cannot be opened or the stream is released early, it is not called. `disown` is
+ * called once, at the release. Both may be called from any thread; `owner` must live until
+ * `disown`. */
 struct observation_listener {
     void (*ended)(void *owner, struct observation_reader *reader);
     void (*disown)(void *owner);
     void *owner;
 };
 
+/* Writes the schema, which is the same for all captures. Returns 0, or ENOMEM. */
 int observation_schema_export(struct ArrowSchema *out);
 
 /* Returns 0, or ENOMEM. The files are opened for the first batch; their errors are errors of the

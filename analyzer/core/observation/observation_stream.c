@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The Arrow stream of observations. A batch has at most BATCH_ROWS rows, which are read into an
+ * array of structs and then copied column by column into buffers that belong to the batch. The
+ * stream itself needs 5 MB for that array, whatever the size of the capture.
+ *
+ * Columns have offset and width of a struct member, so that one loop serves all fixed types;
+ * only `ends` is text. Signed 64-bit columns are nullable by OBSERVATION_UNKNOWN, all others
+ * never null. Errors are errno values with a text (get_last_error); after an error the stream
+ * must be released. */
 #include "observation/observation.h"
 
 #include <errno.h>
@@ -33,6 +41,7 @@ int observation_schema_export(struct ArrowSchema *out) {
     return arrow_struct_schema("observations", fields, COUNT, out);
 }
 
+/* Only columns of format l have a null value; the others have none to spare. */
 static bool is_null(const struct observation *row, const struct observation_column *column) {
     int64_t value;
     if (column->format[0] != 'l')
@@ -41,6 +50,8 @@ static bool is_null(const struct observation *row, const struct observation_colu
     return value == OBSERVATION_UNKNOWN;
 }
 
+/* The buffers belong to the child as soon as they are set, so that a failure leaks nothing: the
+ * batch's release frees them. */
 static bool fill_column(struct ArrowArray *array, const struct observation_column *column,
                         const struct observation *rows, size_t count) {
     if (!arrow_child_begin(array, count, 2))
@@ -60,6 +71,7 @@ static size_t text_size(const struct observation *row) {
     return row->has_ends ? strlen(row->ends) : 0;
 }
 
+/* The sizes are added up first, so that the text is allocated once. It stays below 4 MB. */
 static bool fill_ends(struct ArrowArray *array, const struct observation *rows, size_t count) {
     size_t size = 0;
     if (!arrow_child_begin(array, count, 3))
@@ -91,6 +103,8 @@ struct reading {
     struct error error;
 };
 
+/* Opens the files at the first batch, not at the export: a consumer that only needs the schema
+ * must not wait for a pipe. Returns false with `error` set. */
 static bool begin_reading(struct reading *reading) {
     if (reading->reader)
         return true;
@@ -118,6 +132,8 @@ static void end_reading(struct reading *reading) {
     reading->reader = NULL;
 }
 
+/* get_next: writes a batch, or an array without `release` at the end of the stream, as the
+ * interface demands. May block while a pipe has no data. */
 static int next_batch(struct ArrowArrayStream *stream, struct ArrowArray *out) {
     struct reading *reading = stream->private_data;
     *out = (struct ArrowArray){0};
@@ -147,6 +163,7 @@ static const char *stream_error(struct ArrowArrayStream *stream) {
     return ((struct reading *)stream->private_data)->error.text;
 }
 
+/* The reader is NULL if it was handed over or never opened. */
 static void release_stream(struct ArrowArrayStream *stream) {
     struct reading *reading = stream->private_data;
     observation_reader_close(reading->reader);

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of this folder, the only ones that may include Python.h. A function that
- * returns NULL or -1 has set an exception. */
+/* Shared by the files of this folder, the only ones that may include Python.h. They use the limited
+ * API of Python 3.11 (setup.py), so that one binary serves all later versions. A function that
+ * returns NULL or -1 has set an exception.
+ *
+ * Ownership: a Table keeps a reference to its Analysis, whose memory it reads; pieces of JSON
+ * and Arrow streams keep one to their Table. No reference points back, so that no cycle can
+ * arise and the types need no garbage collection. Tables are finished before Python sees them:
+ * any number of readers may iterate over one, each with its own cursor. */
 #ifndef WIRETALE_BINDING_H
 #define WIRETALE_BINDING_H
 
@@ -13,12 +19,15 @@
 #define METHOD(name, function, flags, doc)                                                         \
     { name, (PyCFunction)(void (*)(void))function, flags, doc }
 
-/* Frees an instance of a heap type. */
+/* Frees the memory of an instance of a heap type. The deallocator must have released its
+ * members. */
 void binding_free_object(PyObject *self);
-/* Returns the flow numbers of a list; the caller must free them with PyMem_Free(). */
+/* Returns the flow numbers of a list and sets their count; the caller must free them with
+ * PyMem_Free(). Returns NULL with an exception set if it is not a list of integers. */
 uint32_t *binding_flow_numbers(PyObject *list, size_t *count);
 
-/* Wrap a stream or schema as a capsule, which owns it. */
+/* Wrap a stream or schema as a capsule, which owns it. The structure is moved: the caller must
+ * not release its own copy, even if NULL is returned. */
 PyObject *binding_stream_capsule(struct ArrowArrayStream *stream);
 PyObject *binding_schema_capsule(struct ArrowSchema *schema);
 /* Releases a stream's reference to its owner; acquires the GIL, because any thread may release a
@@ -37,9 +46,13 @@ PyObject *table_columns_of(const struct schema *schema);
 /* Returns the table of a Python object. */
 const struct table *table_of(PyObject *self);
 
-/* Returns a column's index. */
+/* Returns a column's index, or -1 with KeyError set. */
 int table_find_column(const struct table *table, const char *name);
+/* Returns a value as an object (new reference), None if it is null. Texts and addresses are
+ * decoded at each call, words are interned. */
 PyObject *table_value_object(const struct table *table, const struct row *row, unsigned column);
+/* Methods of Table (module_column.c). Their documentation strings are in module_table.c, their
+ * Python interface in analyzer/table.py. */
 PyObject *table_column(PyObject *self, PyObject *name);
 PyObject *table_total(PyObject *self, PyObject *name);
 PyObject *table_rows_where(PyObject *self, PyObject *args);

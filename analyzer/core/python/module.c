@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The module wiretale.analyzer._core and the type Analysis. Long-running calls release the GIL;
- * `busy` prevents a second thread from entering the same analysis meanwhile. */
+/* The module wiretale.analyzer._core and the type Analysis. analysis_open(), analysis_step() and
+ * analysis_finish() run without the GIL, so that Python can show progress and handle Ctrl-C between
+ * steps; `busy` prevents a second thread from entering the same analysis meanwhile. `busy` needs no
+ * atomic access, because it is read and written only with the GIL held.
+ *
+ * State is static (core_error, the types), therefore the module does not support
+ * subinterpreters. Errors of the core become _core.Error(kind, text); misuse of the interface
+ * raises Python's own exceptions. Tables are handed out only after analysis_finish() and never
+ * change, except that the caller may add findings. */
 #include <lz4.h>
 #include <pcap.h>
 #include <stdlib.h>
@@ -17,6 +24,7 @@
 
 static PyObject *core_error;
 
+/* The first argument of _core.Error: analyzer/ chooses the exit status by it. */
 static const char *const error_words[] = {
     [ERROR_NONE] = "",
     [ERROR_USAGE] = "usage",
@@ -24,6 +32,8 @@ static const char *const error_words[] = {
     [ERROR_MEMORY] = "memory",
 };
 
+/* Raises _core.Error and returns NULL. The text may contain a path, hence any bytes: those that
+ * are not UTF-8 are escaped rather than replaced, so that the name can still be recognized. */
 static PyObject *raise(const struct error *error) {
     PyObject *text =
         PyUnicode_DecodeUTF8(error->text, (Py_ssize_t)strlen(error->text), "backslashreplace");
@@ -41,7 +51,9 @@ struct analysis_object {
     bool busy; /* a thread is inside without the GIL */
 };
 
-/* The constructor's arguments, and the references that must be released. */
+/* The constructor's arguments, and the references that must be released. `options` points into
+ * them and into the caller's filter text: analysis_open() copies all that it keeps, so they need
+ * to live only until it returns. */
 struct arguments {
     PyObject **encoded; /* bytes objects of the paths */
     const char **paths;
@@ -58,6 +70,9 @@ static void free_arguments(struct arguments *arguments) {
     PyMem_Free(arguments->flows);
 }
 
+/* Encodes the paths as the file system's bytes (os.fsencode). Accepts str, bytes and path
+ * objects; a path with a NUL raises ValueError. The bytes objects must outlive `paths`, which
+ * points into them. Returns false with an exception set; free_arguments() releases a part. */
 static bool take_paths(struct arguments *arguments, PyObject *list) {
     Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : 0;
     if (count < 1 || count > PATHS_MOST_COUNT) {
@@ -84,6 +99,8 @@ static bool take_flow_list(struct arguments *arguments, PyObject *list) {
     return arguments->flows;
 }
 
+/* `wanted` is None, 'none', 'all' or a list of flow numbers of an earlier analysis of the same
+ * files. A list fills no other table but interfaces. */
 static bool take_packets(struct arguments *arguments, PyObject *wanted) {
     if (!wanted || wanted == Py_None)
         return true;
@@ -103,6 +120,8 @@ static bool take_time(PyObject *time, int64_t *ns) {
     return !PyErr_Occurred();
 }
 
+/* Everything but the paths is keyword-only. The formats I and K do not check their range, so the
+ * Python caller must. */
 static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"paths",   "filter",      "start_ns",        "end_ns",     "max_flows",
                             "packets", "packets_max", "interfaces_only", "block_size", NULL};
@@ -126,6 +145,8 @@ static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject
            take_time(end, &arguments->options.end_ns);
 }
 
+/* Opens the files without the GIL, because a pipe or a network file system can block. The object
+ * is allocated last, so that it never exists without an analysis. */
 static PyObject *analysis_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     struct arguments arguments = {0};
     struct error error = {0};
@@ -148,17 +169,25 @@ static PyObject *analysis_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     return (PyObject *)self;
 }
 
+/* No thread can be inside: the method that runs holds a reference. Tables hold one as well, so
+ * that their memory outlives the last Table. */
 static void analysis_dealloc(PyObject *self) {
     analysis_close(((struct analysis_object *)self)->analysis);
     binding_free_object(self);
 }
 
+/* Returns false with RuntimeError set while a thread works on the analysis without the GIL.
+ * Every method must call it, also those that only read counters, because the worker changes
+ * them. */
 static bool begin_work(struct analysis_object *self) {
     if (self->busy)
         PyErr_SetString(PyExc_RuntimeError, "another thread works on this analysis");
     return !self->busy;
 }
 
+/* step(most): processes about `most` packets and returns whether the input has not ended. The
+ * caller chooses `most` so that a step takes a fraction of a second, because signals are handled
+ * only between steps. */
 static PyObject *analysis_step_method(PyObject *object, PyObject *most) {
     struct analysis_object *self = (struct analysis_object *)object;
     unsigned long long packets = PyLong_AsUnsignedLongLong(most);
@@ -172,6 +201,7 @@ static PyObject *analysis_step_method(PyObject *object, PyObject *most) {
     return error.kind == ERROR_NONE ? PyBool_FromLong(more) : raise(&error);
 }
 
+/* finish(): should be called once, also if the input has not ended, for instance after Ctrl-C. */
 static PyObject *analysis_finish_method(PyObject *object, PyObject *unused) {
     struct analysis_object *self = (struct analysis_object *)object;
     struct error error;
@@ -184,6 +214,8 @@ static PyObject *analysis_finish_method(PyObject *object, PyObject *unused) {
     return error.kind == ERROR_NONE ? Py_NewRef(Py_None) : raise(&error);
 }
 
+/* add_finding(): texts are copied. `flow` is -1 if the finding concerns no single flow; `cost`
+ * and `impact` are NaN if unknown, because the format d does not accept None. */
 static PyObject *analysis_add_finding_method(PyObject *object, PyObject *args) {
     struct analysis_object *self = (struct analysis_object *)object;
     struct finding f;
@@ -216,6 +248,8 @@ static PyObject *analysis_totals_method(PyObject *object, PyObject *unused) {
                          (unsigned long long)totals.blocks_dropped);
 }
 
+/* The getter of an attribute; `which` points to a function pointer, because ISO C does not allow
+ * a function pointer in a void pointer. */
 static PyObject *get_count(PyObject *object, void *which) {
     struct analysis_object *self = (struct analysis_object *)object;
     uint64_t (*const *get)(const struct analysis *) = which;
@@ -230,6 +264,8 @@ static uint64_t (*const get_bytes_read)(const struct analysis *) = analysis_byte
 static uint64_t (*const get_bytes_total)(const struct analysis *) = analysis_bytes_total;
 static uint64_t (*const get_packets_read)(const struct analysis *) = packets_read;
 
+/* excluded(): (count, first time, last time) in ns since the epoch, of packets that start_ns and
+ * end_ns excluded. None if there are none, since their times would be undefined. */
 static PyObject *analysis_excluded_method(PyObject *object, PyObject *unused) {
     struct analysis_object *self = (struct analysis_object *)object;
     (void)unused;
@@ -246,6 +282,8 @@ static PyObject *analysis_excluded_method(PyObject *object, PyObject *unused) {
                          (long long)excluded.last_ns);
 }
 
+/* table(name): a new Table that shares the memory of the analysis and keeps it alive. Two calls
+ * return two objects. An argument that is not a string raises KeyError as an unknown name does. */
 static PyObject *analysis_table_method(PyObject *object, PyObject *argument) {
     struct analysis_object *self = (struct analysis_object *)object;
     if (!begin_work(self))
@@ -296,6 +334,8 @@ static PyType_Spec analysis_spec = {"wiretale.analyzer._core.Analysis",
                                     sizeof(struct analysis_object), 0, Py_TPFLAGS_DEFAULT,
                                     analysis_slots};
 
+/* schemas(): [(table, meaning, [(column, type, unit, meaning), ...]), ...], in the order of
+ * TABLES. PyList_SetItem() takes over the reference, also if it fails. */
 static PyObject *module_schemas(PyObject *module, PyObject *unused) {
     PyObject *list = PyList_New(TABLE_COUNT);
     (void)module;
@@ -320,6 +360,7 @@ static PyObject *module_libraries(PyObject *module, PyObject *unused) {
                          ZSTD_versionString(), "lz4", lz4);
 }
 
+/* foreign_format(first bytes): (name, command) of a known format that must be converted first. */
 static PyObject *module_foreign_format(PyObject *module, PyObject *argument) {
     char *bytes;
     Py_ssize_t size;
@@ -332,6 +373,7 @@ static PyObject *module_foreign_format(PyObject *module, PyObject *argument) {
     return Py_BuildValue("(ss)", foreign->name, foreign->command);
 }
 
+/* vocabulary(): index i is the word of number i. */
 static PyObject *module_vocabulary(PyObject *module, PyObject *unused) {
     PyObject *list = PyList_New(WORD_COUNT);
     (void)module;
@@ -367,6 +409,8 @@ static struct PyModuleDef definition = {
     NULL,
 };
 
+/* References are not released if this fails: the import fails once, and the process usually
+ * ends. PyModule_AddObjectRef() leaves one reference of each type with the static pointers. */
 PyMODINIT_FUNC PyInit__core(void) {
     PyObject *module = PyModule_Create(&definition);
     PyObject *analysis_type = PyType_FromSpec(&analysis_spec);

@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns in Python: values as objects, sums, nonzero rows, typed arrays. */
+/* Columns in Python: values as objects, sums, nonzero rows, typed arrays. Tables are packed row by
+ * row, so that each function makes one pass over all rows and unpacks them only up to the last
+ * column that it needs (table_next_of()). The GIL is held throughout, because most passes create
+ * objects.
+ *
+ * For many rows packed() or Arrow should be used: column() creates an object per row. */
 #include <string.h>
 
 #include "base/vocabulary.h"
 #include "export/export.h"
 #include "python/binding.h"
 
+/* string_table_add() has replaced malformed bytes already; a text cut at TEXT_MAX ends at a
+ * character. Decoding therefore does not fail, and "replace" is a precaution. */
 static PyObject *text_object(const struct table *table, int64_t number) {
     size_t size;
     const char *text = string_table_get(table->texts, number, &size);
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, "replace");
 }
 
-/* Equals os.fsdecode(). */
+/* Equals os.fsdecode(): bytes that are not UTF-8 become surrogates, so that os.fsencode()
+ * restores the path. */
 static PyObject *path_object(const struct table *table, int64_t number) {
     size_t size;
     const char *path = string_table_get(table->texts, number, &size);
@@ -48,6 +56,8 @@ int table_find_column(const struct table *table, const char *name) {
     return column;
 }
 
+/* column(name). The list has its final length from the start; a slot that is not set yet is
+ * NULL, which is safe because the list is not visible before it is returned. */
 PyObject *table_column(PyObject *self, PyObject *argument) {
     const struct table *table = table_of(self);
     const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
@@ -64,6 +74,8 @@ PyObject *table_column(PyObject *self, PyObject *argument) {
     return list;
 }
 
+/* total(name): null counts as 0. Raises OverflowError instead of a wrapped sum, TypeError unless
+ * the column is of integers. */
 PyObject *table_total(PyObject *self, PyObject *argument) {
     const struct table *table = table_of(self);
     const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
@@ -97,6 +109,8 @@ static bool add_number(PyObject *list, Py_ssize_t number) {
     return added;
 }
 
+/* rows_where(name[, word]): numbers of the rows where the column is not null and, if a word is
+ * given, equals it. An unknown word matches no row, because its number -1 is never stored. */
 PyObject *table_rows_where(PyObject *self, PyObject *args) {
     const struct table *table = table_of(self);
     const char *name, *word = NULL;
@@ -124,6 +138,9 @@ static bool add_word(PyObject *list, unsigned number, PyObject *word) {
     return added;
 }
 
+/* words(name): one (number, word) per distinct value, in the order of first occurrence; null is
+ * (255, None). packed() with code B gives the same numbers, so that a consumer can translate
+ * them. */
 PyObject *table_words(PyObject *self, PyObject *argument) {
     const struct table *table = table_of(self);
     const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
@@ -145,6 +162,7 @@ PyObject *table_words(PyObject *self, PyObject *argument) {
     return list;
 }
 
+/* Takes over the reference to `value`, which may be NULL with an exception set. */
 static bool add_nonzero(PyObject *list, Py_ssize_t number, PyObject *value) {
     PyObject *row = PyLong_FromSsize_t(number);
     PyObject *entry = row && value ? PyTuple_Pack(2, row, value) : NULL;
@@ -155,7 +173,8 @@ static bool add_nonzero(PyObject *list, Py_ssize_t number, PyObject *value) {
     return added;
 }
 
-/* Collects row number and value where a column is neither null nor 0. */
+/* Appends (row number, value) to a column's list where the column is neither null nor 0. One
+ * pass serves all columns, and a sparse column creates few objects. */
 static bool find_nonzero(const struct table *table, const int *columns, PyObject **lists,
                          Py_ssize_t count) {
     struct table_cursor cursor = {0};
@@ -173,6 +192,9 @@ static bool find_nonzero(const struct table *table, const int *columns, PyObject
     return true;
 }
 
+/* nonzero([name, ...]): a dict of lists. `lists` holds borrowed references, which stay valid as
+ * long as the dict. If a name is repeated, its first list would be freed while in use: names
+ * must be distinct. */
 PyObject *table_nonzero(PyObject *self, PyObject *names) {
     const struct table *table = table_of(self);
     int columns[COLUMNS_MAX];
@@ -194,6 +216,8 @@ PyObject *table_nonzero(PyObject *self, PyObject *names) {
     return dict;
 }
 
+/* Sets ValueError unless the code is known, the divisor is not 0 and the column is of numbers,
+ * booleans or words. column_pack() does not check this again. */
 static bool check_pack(const struct table *table, const char *name,
                        const struct column_pack *pack) {
     uint8_t type = table->schema->columns[pack->column].type;
@@ -217,7 +241,8 @@ static bool take_pack(const struct table *table, PyObject *field, struct column_
     return check_pack(table, name, pack);
 }
 
-/* Creates a bytes object per column and collects their addresses. */
+/* Creates a bytes object of the final size per column and collects their addresses. The bytes
+ * are written afterwards, which is permitted as long as no other code has a reference. */
 static PyObject *pack_places(const struct column_pack *packs, Py_ssize_t count, size_t rows,
                              uint8_t **places) {
     PyObject *list = PyList_New(count);
@@ -231,6 +256,9 @@ static PyObject *pack_places(const struct column_pack *packs, Py_ssize_t count, 
     return list;
 }
 
+/* packed([(name, code, offset, divisor, delta), ...][, flows]): a list of bytes, little-endian
+ * (column_pack in export.h). `flows` must be in ascending order. The chosen rows are counted
+ * first, because the sizes of the outputs must be known. */
 PyObject *table_packed(PyObject *self, PyObject *args) {
     const struct table *table = table_of(self);
     struct column_pack packs[COLUMNS_MAX];

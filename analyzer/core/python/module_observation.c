@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Observations in Python: a stream of rows, and the files' descriptions. */
+/* Observations in Python: a stream of rows, and the files' descriptions. An Observations object
+ * opens no file before its stream is read. Each stream has its own reader; the consumer may read it
+ * in any thread and without the GIL. At the end of the input the stream hands its reader to the
+ * object (keep_reader), which then answers interfaces(), damage() and counts(). If several streams
+ * end, the last one counts.
+ *
+ * The stream refers to `paths` and to the object, which it keeps alive until it is released.
+ * `paths` never changes; `reader` may be read or replaced only with the GIL held. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +20,8 @@ struct observations_object {
     struct observation_reader *reader; /* set after the last stream ended */
 };
 
+/* Called by the stream at the end of the input, from any thread. An earlier reader is closed
+ * with the GIL held, so that no method can use it meanwhile. */
 static void keep_reader(void *owner, struct observation_reader *reader) {
     PyGILState_STATE state = PyGILState_Ensure();
     struct observations_object *self = owner;
@@ -29,6 +38,8 @@ static void observations_dealloc(PyObject *object) {
     binding_free_object(object);
 }
 
+/* As in module.c, but the bytes objects must live as long as the object, because a stream opens
+ * the files later. Returns false with an exception set. */
 static bool take_paths(struct observations_object *self, PyObject *list) {
     Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : 0;
     if (count < 1) {
@@ -62,6 +73,8 @@ static PyObject *observations_new(PyTypeObject *type, PyObject *args, PyObject *
     return self;
 }
 
+/* __arrow_c_stream__(): `requested_schema` is ignored, which the protocol permits: a consumer
+ * must convert by itself. Opening and reading errors appear when the first batch is requested. */
 static PyObject *observations_stream(PyObject *object, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"requested_schema", NULL};
     struct observations_object *self = (struct observations_object *)object;
@@ -85,10 +98,12 @@ static PyObject *observations_schema(PyObject *object, PyObject *unused) {
     return binding_schema_capsule(&schema);
 }
 
+/* A file without a drop counter gives None, not 0: the number of drops is then unknown. */
 static PyObject *count_or_none(uint64_t count) {
     return count == DROPS_UNKNOWN ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(count);
 }
 
+/* A dict, with the sizes and counts as in the interfaces table. */
 static PyObject *interface_object(const struct interface *i) {
     return Py_BuildValue(
         "{sNsIszsIsNsNsNsN}", "file", PyUnicode_DecodeFSDefault(i->file), "index", i->index, "name",
@@ -97,6 +112,8 @@ static PyObject *interface_object(const struct interface *i) {
         "dropped_program", count_or_none(interface_dropped_program(i)));
 }
 
+/* Returns false with RuntimeError set until a stream has been read to its end, because
+ * interfaces and damage can still appear before. */
 static bool has_ended(const struct observations_object *self) {
     if (!self->reader)
         PyErr_SetString(PyExc_RuntimeError, "nothing was read to its end yet");
@@ -119,6 +136,8 @@ static PyObject *observations_interfaces(PyObject *object, PyObject *unused) {
     return list;
 }
 
+/* damage(): one text per file that ended early. It may quote bytes of the file, so malformed
+ * UTF-8 is replaced. */
 static PyObject *observations_damage(PyObject *object, PyObject *unused) {
     struct observations_object *self = (struct observations_object *)object;
     PyObject *list = has_ended(self) ? PyList_New(0) : NULL;

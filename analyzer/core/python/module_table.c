@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables in Python: columns, rows, typed arrays, Arrow, JSON. */
+/* Tables in Python: columns, rows, typed arrays, Arrow, JSON. A Table refers to a finished table in
+ * the core and keeps its owner alive; only of_flows() makes a table of its own. Rows are unpacked
+ * on demand, so that packed() and Arrow need far less memory than rows() and column().
+ *
+ * Arrow consumers may read a stream in any thread and without the GIL: the callbacks of
+ * arrow_stream.c use no Python object, and binding_disown() acquires the GIL. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +34,7 @@ const struct table *table_of(PyObject *self) {
     return ((struct table_object *)self)->table;
 }
 
+/* tp_alloc returns zeroed memory, so `own` is NULL. */
 PyObject *table_wrap(PyObject *owner, const struct table *table) {
     allocfunc allocate = (allocfunc)PyType_GetSlot(table_type, Py_tp_alloc);
     struct table_object *self = (struct table_object *)allocate(table_type, 0);
@@ -79,7 +85,8 @@ static PyObject *table_columns(PyObject *self, PyObject *unused) {
     return table_columns_of(table_of(self)->schema);
 }
 
-/* Returns a column's name as an interned object (borrowed). */
+/* Returns a column's name as an interned object (borrowed), which is kept for the whole process:
+ * rows() would otherwise create each name once per row. */
 static PyObject *name_object(const struct schema *schema, unsigned column) {
     static PyObject *names[TABLE_COUNT][COLUMNS_MAX];
     PyObject **name = &names[schema - schemas][column];
@@ -100,6 +107,9 @@ static PyObject *row_object(const struct table *table, const struct row *row) {
     return dict;
 }
 
+/* rows(start=0, stop=None): list of dicts, with the rules of a slice for negative and too large
+ * numbers. table_seek() skips whole groups but must unpack the rows before `start` in an
+ * ungrouped table, so that a caller should not page through a large one. */
 static PyObject *table_rows(PyObject *self, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"start", "stop", NULL};
     const struct table *table = table_of(self);
@@ -124,6 +134,9 @@ static PyObject *table_rows(PyObject *self, PyObject *args, PyObject *kwargs) {
     return list;
 }
 
+/* rows_by_flow(flow_count): bytes with one native uint32 per flow. A grouped table knows its
+ * counts; others need a pass. Rows of flows that are null or not below `flow_count` are not
+ * counted. */
 static PyObject *table_rows_by_flow(PyObject *self, PyObject *flow_count) {
     const struct table *table = table_of(self);
     int column = table_find_column(table, "flow");
@@ -145,7 +158,9 @@ static PyObject *table_rows_by_flow(PyObject *self, PyObject *flow_count) {
     return bytes;
 }
 
-/* Builds a bitmap of flow numbers. Returns NULL if memory is exhausted. */
+/* Builds a bitmap of flow numbers, one bit per number up to the greatest, which is below the
+ * number of flows for a valid list. Returns NULL if memory is exhausted; the caller must free()
+ * it. */
 static uint8_t *flow_set(const uint32_t *flows, size_t count, size_t *size) {
     *size = 0;
     for (size_t i = 0; i < count; i++)
@@ -173,6 +188,8 @@ static bool copy_rows(const struct table *from, struct table *to, const uint32_t
     return set && done;
 }
 
+/* of_flows(flows, most): a packets table with the first `most` rows of these flows. The copy
+ * shares the texts of the original, so that the new Table must keep this one alive. */
 static PyObject *table_of_flows(PyObject *self, PyObject *args) {
     const struct table *table = table_of(self);
     PyObject *chosen, *result = NULL;
@@ -212,6 +229,7 @@ static PyObject *streams_object(const struct packet_streams *streams) {
     return dict;
 }
 
+/* packet_streams(flows, base_ns): (packets packed, {stream: bytes}) in the format of export.h. */
 static PyObject *table_packet_streams(PyObject *self, PyObject *args) {
     const struct table *table = table_of(self);
     struct packet_streams streams = {0};
@@ -237,6 +255,9 @@ static PyObject *table_packet_streams(PyObject *self, PyObject *args) {
 
 /* --- Arrow ---------------------------------------------------------------------------------- */
 
+/* __arrow_c_stream__(requested_schema=None, integers=False): `requested_schema` is ignored,
+ * which the protocol permits. The reference for binding_disown() is taken after the export,
+ * because the export does not call it if it fails. */
 static PyObject *table_arrow_stream(PyObject *self, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"requested_schema", "integers", NULL};
     PyObject *requested = NULL;
@@ -280,12 +301,16 @@ static void json_dealloc(PyObject *self) {
     binding_free_object(self);
 }
 
+/* The last piece. If no row was written, there was no opening bracket either, so that the array
+ * must be written as a whole. */
 static PyObject *json_end(struct json_object *self) {
     bool empty = !self->cursor.row;
     self->ended = true;
     return PyBytes_FromString(empty ? "[]" : "\n]");
 }
 
+/* Returns the next piece as bytes, or NULL without an exception at the end, which the iterator
+ * protocol permits. Pieces end between rows; a consumer can write each at once. */
 static PyObject *json_next(PyObject *object) {
     struct json_object *self = (struct json_object *)object;
     const struct table *table = table_of(self->owner);
@@ -341,6 +366,7 @@ static PyType_Slot json_slots[] = {
     {0},
 };
 
+/* Only the core creates these types, because an instance without an owner would be invalid. */
 #define MADE_HERE (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION)
 
 static PyType_Spec table_spec = {"wiretale.analyzer._core.Table", sizeof(struct table_object), 0,

@@ -5,13 +5,19 @@
  * int64 ns, REAL float64, BOOL, WORD (one of vocabulary.h), TEXT (UTF-8), PATH (bytes), ADDRESS (an
  * IP address as text). Sizes are bytes, rates bit/s. A value that cannot be known from the capture
  * is null, never 0.
- */
+ *
+ * A column is added here and filled in rows/; the schemas in Python, all exports and the
+ * documentation follow. Names are a public interface: a column must not be renamed or change its
+ * unit without an entry in the changelog. Columns that most readers need should come first,
+ * because a row is unpacked only up to the last column that a reader asks for. A table has at
+ * most COLUMNS_MAX columns. */
 #ifndef WIRETALE_SCHEMA_H
 #define WIRETALE_SCHEMA_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+/* One row per interface of each file, also if it has no packets. Ungrouped. */
 #define INTERFACES_COLUMNS(X)                                                                      \
     X(capture, INT, "", "number of this input interface, from 0")                                  \
     X(file, PATH, "", "path as given, - for standard input")                                       \
@@ -70,6 +76,8 @@
     X(comment, TEXT, "", "comments of the section and the interface")                              \
     X(packet_comments, INT, "packets", "packets with a comment")
 
+/* One row per flow, grouped: row n is flow n. A flow that is evicted and continues later has a
+ * second row. */
 #define FLOWS_COLUMNS(X)                                                                           \
     X(flow, INT, "", "number of the conversation, from 0, in the order of first packets")          \
     X(protocol, WORD, "", "transport protocol")                                                    \
@@ -106,6 +114,8 @@
     X(one_way, BOOL, "", "only one direction was captured")                                        \
     X(icmp_errors, INT, "packets", "ICMP errors that quote a packet of this flow")
 
+/* Two rows per flow, grouped: rows 2n and 2n + 1 belong to flow n, the initiator's direction
+ * first. The widest table. Most columns are 0 or null in most flows, which costs two bits each. */
 #define DIRECTIONS_COLUMNS(X)                                                                      \
     X(flow, INT, "", "flows row")                                                                  \
     X(direction, INT, "", "0 from the initiator, 1 to it")                                         \
@@ -290,6 +300,9 @@
       "TCP: other time with data in flight: limited by the congestion window or the rate of the"   \
       " path; null as above")
 
+/* In the order of packets. Later packets amend rows (table_amend()), because a DSACK or a late
+ * original can change a verdict. The flow must be the first column and all columns must fit into
+ * a pending row (row_sink.c). */
 #define EVENTS_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row; null for an event of the capture itself")                         \
     X(direction, INT, "", "of the packet; null for an event of the capture itself")                \
@@ -314,6 +327,8 @@
     X(spurious, BOOL, "",                                                                          \
       "whether a retransmission is proven spurious (rules V6); null for other kinds")
 
+/* Grouped by flow. Bins are stored as records, which store a direction's bins in the narrowest
+ * form that holds them (series_rows.c) and are computed when they are read. */
 #define SERIES_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row")                                                                  \
     X(direction, INT, "", "directions row of the flow")                                            \
@@ -341,6 +356,7 @@
       "all IP bytes so far over the time so far (to the end of the bin, or the last packet)")      \
     X(goodput_bps, INT, "bit/s", "useful payload of the bin over its width")
 
+/* One row per fragmented datagram, when it is complete, expires or is evicted. */
 #define DATAGRAMS_COLUMNS(X)                                                                       \
     X(flow, INT, "", "flows row")                                                                  \
     X(direction, INT, "", "direction of the flow")                                                 \
@@ -370,6 +386,8 @@
     X(first_ns, TIME, "ns", "its time")                                                            \
     X(last_ns, TIME, "ns", "time of the last")
 
+/* Filled only on request, up to packet_rows_most rows. packet_pack.c and of_flows() read these
+ * columns by number. */
 #define PACKETS_COLUMNS(X)                                                                         \
     X(flow, INT, "", "flows row")                                                                  \
     X(direction, INT, "", "direction of the flow")                                                 \
@@ -399,6 +417,8 @@
       "none")                                                                                      \
     X(fragment_offset, INT, "bytes", "offset of a fragment in its datagram; null if not fragmented")
 
+/* In the order of packets. A verdict can be amended, as in events. The flow must be the first
+ * column. */
 #define BLOCKS_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row")                                                                  \
     X(direction, INT, "", "direction of the flow")                                                 \
@@ -422,6 +442,7 @@
     X(verdict, WORD, "",                                                                           \
       "delivered, head_of_line, out_of_order, duplicate, late, corrupt or unfinished")
 
+/* Filled by the caller after analysis_finish(), through analysis_add_finding(). */
 #define FINDINGS_COLUMNS(X)                                                                        \
     X(code, TEXT, "", "name of the rule")                                                          \
     X(severity, TEXT, "", "error, warning or info")                                                \
@@ -437,6 +458,7 @@
     X(advice, TEXT, "", "what to do")                                                              \
     X(filter, TEXT, "", "Wireshark display filter that shows it; null without one")
 
+/* The order defines enum table_number and the order of schemas() in Python. */
 #define TABLES(X)                                                                                  \
     X(interfaces, INTERFACES_COLUMNS, "an input interface of an input file")                       \
     X(flows, FLOWS_COLUMNS, "a conversation")                                                      \
@@ -455,11 +477,13 @@ enum table_number {
         TABLE_COUNT
 };
 
-/* A path is bytes, any but NUL; a text is UTF-8. */
+/* The order matters: types up to TYPE_DURATION are integers, and those up to TYPE_WORD have
+ * their value in the row, while the others have the number of an entry of the string table. A
+ * path is bytes, any but NUL; a text is UTF-8. */
 enum column_type {
     TYPE_INT,
     TYPE_TIME,
-    TYPE_DURATION, /* up to this one a value is an integer */
+    TYPE_DURATION,
     TYPE_REAL,
     TYPE_BOOL,
     TYPE_WORD,
@@ -468,6 +492,7 @@ enum column_type {
     TYPE_PATH
 };
 
+/* Static, so that exports may keep pointers to names. */
 struct column {
     const char *name;
     const char *unit; /* "" for none */
@@ -482,9 +507,11 @@ struct schema {
     size_t column_count;
 };
 
+/* Indexed by enum table_number. */
 extern const struct schema schemas[TABLE_COUNT];
 
-/* Column numbers: interfaces_file, directions_packets, ... */
+/* Column numbers: interfaces_file, directions_packets, ... They must be used in rows/ and
+ * exports instead of names, so that a removed column is an error of the compiler. */
 #define X(name, type, unit, meaning) interfaces_##name,
 enum { INTERFACES_COLUMNS(X) interfaces_column_count };
 #undef X

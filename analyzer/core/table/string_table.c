@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each entry is a 16-bit length and that many bytes; an address is its 4 or 16 raw bytes. */
+/* Texts, paths and addresses of table rows. Each entry is a 16-bit length and that many bytes;
+ * an address is its 4 or 16 raw bytes. The number of an entry is its offset in the arena, so
+ * that neither an index nor a search is needed, and entries never move. Equal texts are not
+ * merged, because most rows have either no text or one of their own. */
 #include "table/table.h"
 
 #include <arpa/inet.h>
@@ -7,6 +10,7 @@
 
 #include "common/utf8.h"
 
+/* `size` must be below 2^16 (TEXT_MAX). The length may be unaligned, hence memcpy(). */
 static int64_t add_bytes(struct string_table *store, const void *bytes, size_t size) {
     uint64_t offset;
     uint16_t length = (uint16_t)size;
@@ -40,6 +44,7 @@ const char *string_table_get(const struct string_table *store, int64_t number, s
     return (const char *)entry + sizeof length;
 }
 
+/* Writes the decimal digits without leading zeros. */
 static char *put_octet(char *out, uint8_t octet) {
     if (octet >= 100)
         *out++ = (char)('0' + octet / 100);
@@ -49,6 +54,7 @@ static char *put_octet(char *out, uint8_t octet) {
     return out;
 }
 
+/* The common case of an export. glibc's inet_ntop() parses a format string for each address. */
 static size_t ipv4_text(const char *bytes, char *buffer) {
     char *out = buffer;
     for (size_t i = 0; i < 4; i++) {
@@ -64,7 +70,7 @@ size_t string_table_address(const struct string_table *store, int64_t number,
                             char buffer[static ADDRESS_TEXT_MAX]) {
     size_t size;
     const char *bytes = string_table_get(store, number, &size);
-    if (size == 4) /* without the C library's formatted printing */
+    if (size == 4)
         return ipv4_text(bytes, buffer);
     if (!inet_ntop(AF_INET6, bytes, buffer, ADDRESS_TEXT_MAX))
         return 0;

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A packed row: one bit per column that is known, one bit per known column that is not 0, then
- * the differences of those values from the table's origins as zigzag varints. The first byte of
- * a varint gives its length, so that it is written and read at once: 7 bits per byte, and as
- * many 0 bits below the lowest 1 as bytes follow; 8 if there is no 1. A row begins a new chunk
- * if the largest row would not fit, so that a reader finds it by the same rule. */
+/* A packed row: one bit per column that is known, one bit per known column that is not 0, then the
+ * differences of those values from the table's origins as zigzag varints. The first byte of a
+ * varint gives its length, so that it is written and read at once: 7 bits per byte, and as many 0
+ * bits below the lowest 1 as bytes follow; 8 if there is no 1. A row begins a new chunk if the
+ * largest row would not fit, so that a reader finds it by the same rule.
+ *
+ * Words of 8 bytes may be written and read past the end of a value, but never past ROW_BYTES_MAX
+ * from the beginning of the row, which is reserved in one chunk. Packing cannot fail; only growth
+ * of the arena and of the lists can.
+ *
+ * Readers change nothing but their cursor, so that any number of threads may read a table to
+ * which no rows are added. */
 #include "table/table.h"
 
 #include <endian.h>
@@ -57,6 +64,7 @@ void table_free(struct table *table) {
     free(table->moved);
 }
 
+/* If only one list grows, group_room stays, so that the next call repeats the other. */
 static bool grow_groups(struct table *table, size_t needed) {
     size_t room = table->group_room ? table->group_room : 64;
     while (room < needed)
@@ -86,6 +94,7 @@ bool table_begin_group(struct table *table, uint32_t group) {
     return true;
 }
 
+/* Little-endian, because varint_size() counts the low bits of the first byte. */
 static uint8_t *put_word(uint8_t *out, uint64_t word) {
     word = htole64(word);
     memcpy(out, &word, sizeof word);
@@ -98,7 +107,8 @@ static uint64_t get_word(const uint8_t *in) {
     return le64toh(word);
 }
 
-/* May write 7 bytes more than the number takes. */
+/* Returns the end of the number; up to 7 bytes after it may be overwritten. Zigzag makes small
+ * negative differences short as well. */
 static inline uint8_t *put_varint(uint8_t *out, int64_t value) {
     uint64_t bits = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
     unsigned following = (63 - (unsigned)__builtin_clzll(bits | 1)) * 37 >> 8; /* a seventh */
@@ -115,6 +125,7 @@ static inline unsigned varint_size(uint64_t word) {
     return (unsigned)__builtin_ctzll(word | 1u << 8) + 1;
 }
 
+/* Reads 8 bytes, 9 for the longest form, even if the number is shorter. */
 static inline const uint8_t *get_varint(const uint8_t *in, int64_t *value) {
     uint64_t word = get_word(in);
     unsigned size = varint_size(word);
@@ -139,6 +150,8 @@ static inline uint8_t *pack_values(uint8_t *out, const int64_t *values, const in
     return out;
 }
 
+/* `filled` has two words because COLUMNS_MAX is 128. Differences wrap: unpacking adds with the
+ * same modulus, so every value is restored. */
 static uint8_t *pack_row(uint8_t *out, const struct row *row, const struct table *table) {
     uint64_t filled[2] = {0, 0};
     size_t columns = table->schema->column_count, mask_bytes = (columns + 7) / 8;
@@ -161,13 +174,15 @@ static const uint8_t *unpack_values(const uint8_t *in, int64_t *values, const in
     return in;
 }
 
-/* Reads one varint for each bit that is set. */
+/* Skips one varint for each bit that is set. Only its first byte is needed, so that columns that
+ * a reader does not ask for cost little. */
 static const uint8_t *skip_values(const uint8_t *in, uint64_t filled) {
     for (; filled; filled &= filled - 1)
         in += varint_size(get_word(in));
     return in;
 }
 
+/* Returns the lowest `count` bits; a shift by 64 would be undefined. */
 static inline uint64_t first_bits(uint64_t bits, size_t count) {
     return count < 64 ? bits & ((UINT64_C(1) << count) - 1) : bits;
 }
@@ -192,6 +207,7 @@ static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struc
     return in;
 }
 
+/* Rows of a group must be contiguous, so only the first one needs its offset. */
 static void count_in_group(struct table *table, uint64_t offset, uint32_t rows) {
     if (!table->group_sizes[table->group])
         table->group_offsets[table->group] = offset;
@@ -199,13 +215,15 @@ static void count_in_group(struct table *table, uint64_t offset, uint32_t rows) 
 }
 
 /* Large values such as times are close to those of the first row, so their differences are
- * short. */
+ * short. In ns since the epoch, ORIGIN_LEAST is three days: counters stay below it and keep the
+ * origin 0. */
 static void choose_origins(struct table *table, const struct row *row) {
     for (unsigned c = 0; c < table->schema->column_count; c++)
         if (row_known(row, c) && row->value[c] >= ORIGIN_LEAST)
             table->origins[c] = row->value[c];
 }
 
+/* Reserves the size of the largest row and returns the rest, so that the row is packed in place. */
 bool table_add(struct table *table, const struct row *row) {
     uint64_t offset;
     uint8_t *place = arena_reserve(&table->rows, ROW_BYTES_MAX, &offset);
@@ -234,6 +252,9 @@ void table_add_record(struct table *table, const uint8_t *end, uint32_t rows) {
     table->row_count += rows;
 }
 
+/* `moved` exists only if rows are added out of order: 4 bytes per row until table_settle(). Rows
+ * added before the first call are entered with their own number. The list limits such a table to
+ * 2^32 rows. */
 bool table_begin_moved(struct table *table, size_t count) {
     uint64_t needed = table->row_count + count, room = table->moved_room;
     while (room < needed)
@@ -259,6 +280,8 @@ bool table_add_moved(struct table *table, uint32_t number, const struct row *row
     return table_add(table, row);
 }
 
+/* Exchanges only offsets and sizes; the rows stay in place. `ranks` must be a permutation. The
+ * current group is undefined afterwards: table_begin_group() must come before the next row. */
 bool table_permute_groups(struct table *table, uint32_t first, const uint32_t *ranks,
                           size_t count) {
     if (table->group_count <= first)
@@ -303,6 +326,7 @@ bool table_amend_null(struct table *table, uint64_t row, unsigned column) {
     return add_amendment(table, (struct amendment){.row = row, .column = column, .null = true});
 }
 
+/* qsort() is not stable, so the order of the calls is part of the key. */
 static int compare_amendments(const void *left, const void *right) {
     const struct amendment *a = left, *b = right;
     if (a->row != b->row)
@@ -310,6 +334,8 @@ static int compare_amendments(const void *left, const void *right) {
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
+/* Must be called once, after the last row and amendment: it replaces original numbers by places,
+ * and sorts, because apply_amendments() uses binary search. */
 void table_settle(struct table *table) {
     for (size_t i = 0; i < table->amendment_count; i++)
         if (table->amendments[i].row < table->moved_count)
@@ -322,6 +348,7 @@ void table_settle(struct table *table) {
               compare_amendments);
 }
 
+/* Applies the changes of a row in the order of their calls, so that the last one wins. */
 static void apply_amendments(const struct table *table, uint64_t number, struct row *row) {
     size_t low = 0, high = table->amendment_count;
     while (low < high) {
@@ -340,6 +367,7 @@ static void apply_amendments(const struct table *table, uint64_t number, struct 
     }
 }
 
+/* Leaves `group` one past the group that is read, and skips groups without rows. */
 static void enter_next_group(const struct table *table, struct table_cursor *cursor) {
     while (cursor->group < table->group_count && !table->group_sizes[cursor->group])
         cursor->group++;
@@ -358,6 +386,9 @@ static inline const uint8_t *next_at(const struct table *table, const uint8_t *p
                : unpack_row(place, row, table, columns, table->grouped && cursor->left == 1);
 }
 
+/* The rest of a chunk is unused if the largest row or record would not fit: the reader must skip
+ * it by the same size as arena_reserve() did. The last row of a group needs no end, because the
+ * next group has its own offset. */
 bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
                    struct row *row) {
     size_t room = table->records ? table->records->room : ROW_BYTES_MAX;
@@ -378,7 +409,7 @@ bool table_next_of(const struct table *table, struct table_cursor *cursor, size_
         apply_amendments(table, cursor->row, row);
     if (table->grouped)
         row_set(row, 0, (int64_t)cursor->group - 1);
-    cursor->left--;
+    cursor->left--; /* wraps if the table is not grouped, where it has no meaning */
     cursor->row++;
     return true;
 }
@@ -395,7 +426,8 @@ uint32_t table_enter_group(const struct table *table, struct table_cursor *curso
     return cursor->left;
 }
 
-/* Skips whole groups without unpacking a row. */
+/* Skips whole groups without unpacking a row. Inside a group, or in a table without groups, the
+ * rows before `number` must be unpacked, because packed rows have no index. */
 void table_seek(const struct table *table, struct table_cursor *cursor, uint64_t number) {
     struct row row;
     *cursor = (struct table_cursor){0};
@@ -406,6 +438,7 @@ void table_seek(const struct table *table, struct table_cursor *cursor, uint64_t
         continue;
 }
 
+/* A linear search: callers look up a name once per pass, not per row. */
 int schema_column(const struct schema *schema, const char *name) {
     for (size_t i = 0; i < schema->column_count; i++)
         if (!strcmp(schema->columns[i].name, name))

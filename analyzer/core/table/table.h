@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A growing table of packed rows, which can be read any number of times.
  *
- * A packed row stores only values that are neither null nor 0, so that a finished flow takes
- * some hundred bytes although the tables are wide. Rows of a grouped table are added flow by
- * flow, in any order of flows, and are read in the order of flow numbers. */
+ * A packed row stores only values that are neither null nor 0, so that a finished flow takes some
+ * hundred bytes although the tables are wide. Rows of a grouped table are added flow by flow, in
+ * any order of flows, and are read in the order of flow numbers.
+ *
+ * Nothing is locked: callers must serialize additions (row_sink.h) and must not read meanwhile.
+ * After table_settle() any number of threads may read a table, each with its own cursor. Memory
+ * grows until table_free(), so that callers must bound the number of rows. If an addition
+ * returns false, memory is exhausted and the analysis must fail, because a row is missing. */
 #ifndef WIRETALE_TABLE_H
 #define WIRETALE_TABLE_H
 
@@ -18,10 +23,12 @@ struct string_table {
     struct arena arena;
 };
 
-/* Adds a text; malformed UTF-8 becomes U+FFFD. Returns its number, -1 without memory. */
+/* Adds a text; malformed UTF-8 becomes U+FFFD. Returns its number, -1 without memory. The number
+ * is valid as long as the store; the text is copied. */
 int64_t string_table_add(struct string_table *store, const char *text);
-/* The same without changing any byte. */
+/* The same without changing any byte; a path longer than TEXT_MAX is cut. */
 int64_t string_table_add_path(struct string_table *store, const char *path);
+/* `address` has 4 bytes if `version` is 4, else 16. Returns its number, -1 without memory. */
 int64_t string_table_add_address(struct string_table *store, unsigned version,
                                  const uint8_t *address);
 
@@ -32,6 +39,8 @@ size_t string_table_address(const struct string_table *store, int64_t number,
                             char buffer[static ADDRESS_TEXT_MAX]);
 void string_table_free(struct string_table *store);
 
+/* A row as it is filled and read. row_clear() clears only `known`: the value of a null column is
+ * undefined until it is packed, and 0 after it is unpacked. */
 struct row {
     uint64_t known[(COLUMNS_MAX + 63) / 64]; /* bit i: value[i] is not null */
     int64_t
@@ -49,7 +58,9 @@ struct amendment {
 
 struct table_cursor;
 
-/* A packed form of several rows at once, which are computed when they are read. */
+/* A packed form of several rows at once, which are computed when they are read. It serves tables
+ * whose rows resemble each other, such as the bins of a series. The kind is static; its function
+ * must not change the record. */
 struct record_kind {
     size_t room; /* bytes of the greatest record */
     /* Unpacks at least the first `columns` columns of the row at the cursor; null columns must
@@ -58,6 +69,8 @@ struct record_kind {
                            struct row *row);
 };
 
+/* Other folders may read schema, texts, row_count, grouped and the groups' sizes; everything
+ * else should be left to table.c. Offsets are positions in `rows`. */
 struct table {
     const struct schema *schema;
     const struct string_table *texts;
@@ -92,6 +105,7 @@ static inline void row_set_if(struct row *row, unsigned column, bool known, int6
         row_set(row, column, value);
 }
 
+/* Makes a value null. It must be 0, as table_next() promises. */
 static inline void row_unset(struct row *row, unsigned column) {
     row->known[column / 64] &= ~(UINT64_C(1) << column % 64);
     row->value[column] = 0;
@@ -101,6 +115,8 @@ static inline bool row_known(const struct row *row, unsigned column) {
     return row->known[column / 64] >> column % 64 & 1;
 }
 
+/* Makes an empty table without allocating. `texts` must outlive it. If it is grouped, its first
+ * column must be the flow, which readers derive from the group. */
 void table_init(struct table *table, enum table_number number, const struct string_table *texts,
                 bool grouped);
 void table_free(struct table *table);
@@ -111,7 +127,8 @@ bool table_begin_group(struct table *table, uint32_t group);
 bool table_add(struct table *table, const struct row *row);
 
 /* Returns room for a record, NULL without memory. The caller writes it up to `end` and adds it
- * with the number of its rows, at least one. A table has either records or single rows. */
+ * with the number of its rows, at least one. Nothing else may be added in between, because readers
+ * expect no gap. A table has either records or single rows. */
 uint8_t *table_begin_record(struct table *table, const struct record_kind *kind);
 void table_add_record(struct table *table, const uint8_t *end, uint32_t rows);
 
@@ -126,6 +143,8 @@ bool table_add_moved(struct table *table, uint32_t number, const struct row *row
 bool table_permute_groups(struct table *table, uint32_t first, const uint32_t *ranks, size_t count);
 
 /* Changes a value of a row of a table that is not grouped; readers see it after table_settle().
+ * The last change of a value wins. A row that is still to be added by table_add_moved() has its
+ * number already: the row count at table_begin_moved() plus its number among the announced rows.
  * Returns false without memory. */
 bool table_amend(struct table *table, uint64_t row, unsigned column, int64_t value);
 bool table_amend_null(struct table *table, uint64_t row, unsigned column);
@@ -149,10 +168,13 @@ bool table_next(const struct table *table, struct table_cursor *cursor, struct r
 bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
                    struct row *row);
 
-/* Moves a cursor to the first row of a group. Returns the number of its rows. */
+/* Moves a cursor to the first row of a group. Returns the number of its rows, 0 if the group has
+ * none; the caller must then not read. Amendments are not applied, because the row number is
+ * unknown: only grouped tables, which cannot be amended, have groups. */
 uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group);
 
-/* Moves a cursor to row `number`. */
+/* Moves a cursor to row `number`. If the table has fewer rows, the cursor is at the end. The
+ * rows before it in the same group, or in an ungrouped table, are read. */
 void table_seek(const struct table *table, struct table_cursor *cursor, uint64_t number);
 
 /* Returns the number of a column, -1 if there is none of that name. */
