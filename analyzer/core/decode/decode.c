@@ -4,8 +4,7 @@
  * Depth is bounded by path_push(): every kind of header that can contain itself is an
  * encapsulation, and a packet has at most PATH_DEPTH_MAX of them. A tunnel over IP or UDP that
  * comes to no IP packet is given up: the headers around it, saved in `outer`, are the result. Only
- * the innermost tunnel can come to that, because the packet around it is an IP packet.
- */
+ * the innermost tunnel can come to that, because the packet around it is an IP packet. */
 #include "decode/decode.h"
 
 #define LINKTYPE_ETHERNET 1

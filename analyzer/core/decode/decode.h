@@ -3,8 +3,7 @@
  *
  * A decoder reads the header at d->offset, moves d->offset behind it and returns the kind of the
  * header that follows. It returns NEXT_END if none follows; if that is not the usual end of a
- * packet, headers->reason says why. Decoders never call one another across files.
- */
+ * packet, headers->reason says why. Decoders must not call one another across files. */
 #ifndef WIRETALE_DECODE_H
 #define WIRETALE_DECODE_H
 

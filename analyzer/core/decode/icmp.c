@@ -2,11 +2,10 @@
 /* ICMP (RFC 792) and ICMPv6 (RFC 4443).
  *
  * An error quotes the packet that caused it: its IP header and at least 8 bytes after it (RFC 792),
- * more if the message stays within 576 bytes (RFC 1812
- * section 4.3.2.3) or 1,280 (RFC 4443 section 2.4). The
- * quotation is how an error finds its flow. It can be cut by the router or by the snap length, so
- * each field must be read only if it is at hand. Bytes 4 to 7 of the header depend on the type:
- * identifier and sequence number of an echo, MTU, pointer, or unused. */
+ * more if the message stays within 576 bytes (RFC 1812 section 4.3.2.3) or 1,280 (RFC 4443 section
+ * 2.4). The quotation is how an error finds its flow. It can be cut by the router or by the snap
+ * length, so each field must be read only if it is at hand. Bytes 4 to 7 of the header depend on
+ * the type: identifier and sequence number of an echo, MTU, pointer, or unused. */
 #include "decode/decode.h"
 
 #define ICMP_HEADER 8

@@ -15,7 +15,7 @@
  *   20     ..   options
  *
  * Payload lengths come from the IP or UDP length, so they are right if the snap length cut the
- * packet. Checksums are stored, not verified, because adapters compute them after the capture
+ * packet. Checksums are stored, not verified, because adapters can compute them after the capture
  * point. In a first fragment the lengths are those of the fragment. */
 #include "decode/decode.h"
 

@@ -73,7 +73,7 @@ static bool open_parts(struct flow_table *table) {
     return true;
 }
 
-/* Only the array of slabs has its final size, so that it never moves while other threads read it.
+/* Only the array of slabs has its final size, because other threads read it while slabs are added.
  */
 struct flow_table *flow_table_open(uint32_t most, bool huge) {
     struct flow_table *table = calloc(1, sizeof *table);

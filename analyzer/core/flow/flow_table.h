@@ -24,8 +24,7 @@ struct flow_table;
 struct flow_table *flow_table_open(uint32_t most, bool huge);
 void flow_table_close(struct flow_table *table);
 
-/* Returns the seeded hash of a key: the argument of all functions below, valid in this table only.
- */
+/* Returns the seeded hash of a key: the argument of the functions below, valid in this table. */
 uint32_t flow_key_hash(const struct flow_table *table, const struct flow_key *key);
 /* Prefetch the slot, the flow, and the lists of the flow; each must be called some packets after
  * the one before. */

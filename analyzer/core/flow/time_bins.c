@@ -136,8 +136,7 @@ static inline struct time_bin *open_bin(struct time_bins *series, uint32_t place
     return bin;
 }
 
-/* Each turn of the loop returns or doubles the width, so there are at most DOUBLINGS_MAX of them.
- */
+/* Each turn of the loop returns or doubles the width, so there are at most DOUBLINGS_MAX. */
 static NOINLINE struct time_bin *find_or_open(struct time_bins *series, int64_t time_ns,
                                               uint64_t packets, struct pool *pool) {
     for (;;) {

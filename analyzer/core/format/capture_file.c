@@ -73,8 +73,7 @@ static bool header_error(const struct capture_file *file, struct error *error, c
     return error_set(error, ERROR_UNREADABLE, "%s: at byte 0: %s", file->name, what);
 }
 
-/* Waits for a pipe, because nothing can be returned before the header. An interruption ends that.
- */
+/* Waits for a pipe, because nothing can be returned before the header. Signals end that. */
 bool capture_file_need_header(struct capture_file *file, size_t need, const char *what,
                               struct error *error) {
     enum input_state state;

@@ -34,8 +34,8 @@ bool merged_input_ended(const struct merged_input *set);
 size_t merged_input_interfaces(const struct merged_input *set);
 const struct interface *merged_input_interface(const struct merged_input *set, size_t index);
 
-/* Files are numbered as in `paths`. Returns the damage of a file, whose `present` is false if it
- * was read to its end. */
+/* Files are numbered as in `paths`. Returns the damage of a file, whose `present` is false unless
+ * reading ended early. */
 size_t merged_input_files(const struct merged_input *set);
 const struct damage *merged_input_damage(const struct merged_input *set, size_t file_index);
 

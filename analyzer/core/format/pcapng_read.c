@@ -184,7 +184,7 @@ static ALWAYS_INLINE enum taken take_enhanced(struct capture_file *file,
     return take_packet(file, block, packet, pcapng_load_u32(block->body, big_endian), big_endian);
 }
 
-/* The block type 2 of early drafts, with an interface number of 16 bits; the drop count is ignored.
+/* The block type 2 of early drafts, with an interface number of 16 bits; its drop count is ignored.
  */
 static enum taken take_obsolete(struct capture_file *file, const struct pcapng_block *block,
                                 struct packet *packet) {

@@ -90,8 +90,7 @@ bool pcapng_time_set(struct pcapng_time *time, uint8_t resolution, int64_t offse
     return true;
 }
 
-/* Ticks of 64 bits times at most 10^9 fit in 128 bits. Bounded, because an offset can exceed int64.
- */
+/* Ticks times at most 10^9 fit in 128 bits. Bounded, because the sum can exceed 64 bits. */
 int64_t pcapng_time_slow(const struct pcapng_time *time, uint64_t ticks) {
     unsigned __int128 since = (unsigned __int128)ticks * time->multiply / time->divide;
     __int128 ns = (__int128)(since >> time->shift) + (__int128)time->offset_s * SECOND_NS;

@@ -67,8 +67,7 @@ struct pair {
     const struct sequence_reading *from, *to;
 };
 
-/* Computes the time between the two at the capture point, 0 if unknown; returns false on overflow.
- */
+/* Computes the time between the two at the capture point, 0 if unknown; false on overflow. */
 static bool arrival_difference(const struct pair *pair, int64_t *difference) {
     *difference = 0;
     return !pair->earlier->time_known || !pair->later->time_known ||

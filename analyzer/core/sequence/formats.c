@@ -12,7 +12,8 @@
  *                                                                12     ..   CSRCs, extension
  *
  * A reader must fill the whole reading and must not read above `captured`. It checks only the
- * fields that its format fixes; for iperf these are no more than the range of the microseconds. */
+ * fields that its format fixes; for iperf these are only seconds that must not be 0 and the range
+ * of the microseconds. */
 #include "sequence/formats.h"
 
 #include "base/bytes.h"
@@ -32,7 +33,7 @@
 #define MAX_MISORDER 100
 
 /* A block's key is run and stream: each stream of a run has its own numbers. It is corrupt if its
- * length or its pattern is wrong; a header with a bad checksum is not a block. */
+ * length or its pattern is wrong; a header without the magic number is not a block. */
 static bool read_block(struct sequence_reading *reading, const uint8_t *payload, uint32_t captured,
                        uint32_t length) {
     struct block_header header;

@@ -110,8 +110,7 @@ static void clock_take(struct transit_clock *clock, const struct sequence_layout
     clock->payload_kind = item->reading.payload_kind;
 }
 
-/* Adds the extremes of one clock, with the offset of the clocks. Sums that overflow are left out.
- */
+/* Adds the extremes of one clock, with the clocks' offset. Sums that overflow are left out. */
 static void sum_transit(const struct transit_clock *clock, struct sequence_summary *summary) {
     int64_t least, greatest;
     if (__builtin_add_overflow(clock->first_ns, clock->least, &least) ||

@@ -4,9 +4,9 @@
  *
  * Blocks that have begun and are not delivered are in a ring. A segment touches the blocks that it
  * overlaps: a block's own bytes are whole once the highest position is above it and no gap of the
- * stream overlaps it. It is delivered once all blocks before it are whole too (RFC 9293
- * section 3.10.7.4: segments are processed in order). The difference is the head-of-line delay.
- * Gaps that the receiver acknowledged count as arrived, because only the capture missed them. */
+ * stream overlaps it. It is delivered once all blocks before it are whole too (RFC 9293 section
+ * 3.10.7.4: segments are processed in order). The difference is the head-of-line delay. Gaps that
+ * the receiver acknowledged count as arrived, because only the capture missed them. */
 #include "sequence/tcp_blocks.h"
 
 #include <string.h>
@@ -89,8 +89,7 @@ static bool is_whole(const struct block_segment *segment, int64_t start, int64_t
     return true;
 }
 
-/* Updates a block that the segment overlaps. A frame or time of 0 means not yet.
- */
+/* Updates a block that the segment overlaps. A frame or time of 0 means not yet. */
 static void touch(struct block_stream *blocks, const struct block_segment *segment,
                   uint64_t number) {
     struct open_block *block = open_at(blocks, number - blocks->delivered);
