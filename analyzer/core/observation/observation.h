@@ -9,7 +9,7 @@
 #include "format/merged_input.h"
 
 #define OBSERVATION_UNKNOWN      INT64_MIN /* null of an int64 column */
-#define OBSERVATION_ENDS_MAX     448 /* two addresses, ports and the longest encapsulation, as text */
+#define OBSERVATION_ENDS_MAX     448  /* addresses, ports and the longest encapsulation, as text */
 #define OBSERVATION_DIGEST_MAX   128u /* payload bytes covered by the long digest */
 #define OBSERVATION_DIGEST_LEAST 16u  /* and by the short one */
 

@@ -24,7 +24,7 @@
 
 static PyObject *core_error;
 
-/* The first argument of _core.Error: analyzer/ chooses the exit status by it. */
+/* The first argument of _core.Error: analyzer/trace.py chooses the exception class by it. */
 static const char *const error_words[] = {
     [ERROR_NONE] = "",
     [ERROR_USAGE] = "usage",

@@ -25,9 +25,9 @@ static const char *const type_words[] = {
 /* --- Table ---------------------------------------------------------------------------------- */
 
 struct table_object {
-    PyObject_HEAD PyObject *owner; /* the Analysis, or the Table that owns the texts of */
+    PyObject_HEAD PyObject *owner; /* the Analysis, or the Table that owns the texts of `own` */
     const struct table *table;
-    struct table *own; /* NULL, or a table freed with */
+    struct table *own; /* NULL, or a table that is freed with this object */
 };
 
 const struct table *table_of(PyObject *self) {

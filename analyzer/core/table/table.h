@@ -16,7 +16,7 @@
 #include "table/schema.h"
 
 /* Texts and addresses of table rows, referenced by number. Equal texts are not merged. */
-#define TEXT_MAX         8191 /* bytes of one text; the rest of a longer one is cut at a character */
+#define TEXT_MAX         8191 /* bytes of one text; a longer one is cut at a character */
 #define ADDRESS_TEXT_MAX 46
 
 struct string_table {
