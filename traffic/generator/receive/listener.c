@@ -198,8 +198,8 @@ static int listen_on(const struct receive_options *options, int family, char err
     return endpoint_listen(&at, &options->local, error);
 }
 
-/* Without --bind, -4 or -6, IPv4 and IPv6 have a socket each (IPV6_V6ONLY), so that a host without
- * one family serves the other. */
+/* Without --bind, -4 or -6 there are two sockets (IPV6_V6ONLY): that of IPv4 must open, that of
+ * IPv6 may fail. */
 bool listener_open(struct listener *listener, const struct receive_options *options,
                    char error[ERROR_SIZE]) {
     int family = (int)options->family;

@@ -4,8 +4,8 @@
  *
  * The main thread runs the listener; each transfer has a thread (session_set.c), and each of its
  * streams another. A signal stops the listener and asks transfers to end. Exit codes: 4 if a report
- * could not be written, 130 after SIGINT, 3 if another signal cut a transfer short or if a transfer
- * was incomplete, else 0. */
+ * could not be written, 130 after SIGINT, 3 if another signal cut a transfer short or, without a
+ * signal, if any was incomplete, else 0. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -104,8 +104,8 @@ static void check_output_dir(const char *path) {
     close(fd);
 }
 
-/* The defaults bound the damage that a stranger can do: 1 transfer at once, 128 streams, 1 TB and 1
- * h. */
+/* The defaults bound the damage that a stranger can do: one transfer at once, of 128 streams, 1 TB
+ * and 1 h. */
 static void read_options(struct receive_options *options, int argc, char **argv) {
     *options = (struct receive_options){.port = DEFAULT_PORT,
                                         .family = AF_UNSPEC,

@@ -74,9 +74,9 @@ static bool await_start(struct transfer *transfer, char error[ERROR_SIZE]) {
     return false;
 }
 
-/* Reports go to the sender over the control connection, and to this end's output, one at a time. A
- * transfer that fails before "start" is refused and has no report; after it, there is always one.
- * */
+/* Reports go to the sender over the control connection, and to this end's output, one at a time. If
+ * a transfer fails before "start", it is refused and has no report; after it, there is always one.
+ */
 static void run(struct session *session) {
     struct session_set *set = session->set;
     struct transfer *transfer = &session->transfer;
@@ -121,8 +121,7 @@ static void *session_main(void *context) {
     return NULL;
 }
 
-/* The lock is not held during pthread_join(), so that other sessions can
- * finish meanwhile. */
+/* The lock is not held during pthread_join(), so that other sessions can finish meanwhile. */
 void session_set_join_finished(struct session_set *set) {
     for (uint64_t i = 0; i < set->count; i++) {
         struct session *session = &set->list[i];
@@ -218,8 +217,7 @@ static const char *start_thread(struct session *session, const struct control *c
     return "the receiver is out of memory or threads";
 }
 
-/* Checks and start are one critical section, because session threads change the counters meanwhile.
- * */
+/* Checks and start are one critical section, because session threads change the counters. */
 const char *session_set_start(struct session_set *set, const struct control *control,
                               struct transfer_plan *plan, const union endpoint *peer, bool *busy) {
     const char *error = check_limits(set->options, plan);

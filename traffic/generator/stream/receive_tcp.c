@@ -139,8 +139,7 @@ static void receive_all(struct tcp_receiver *receiver, uint8_t *buffer) {
     }
 }
 
-/* The listener may have read the first header to find the stream (`head`): it must be taken first.
- * */
+/* If the listener has read the first header to find the stream (`head`), it must be taken first. */
 void stream_receive_tcp(struct stream *stream) {
     struct tcp_receiver receiver = {
         .stream = stream, .plan = &stream->direction->transfer->plan, .last_ns = monotonic_ns()};

@@ -196,8 +196,7 @@ static int64_t origin_with(struct link_direction *direction, int64_t arrival_ns)
 }
 
 /* Stamps of a batch may be swapped, so arrivals never run backwards. Time advances before, because
- * the packet must find the queue of its arrival, and after, because an idle server begins at once.
- * */
+ * the packet must find the queue of its arrival, and after, as an idle server begins at once. */
 bool link_direction_arrive(struct link_direction *direction, const uint8_t *frame, uint32_t size,
                            int64_t arrival_ns, int64_t in_ns) {
     struct truth_record truth = {0};
