@@ -161,3 +161,9 @@ def test_results_need_a_path(samples: Path) -> None:
     for write in (trace.report, trace.write):
         with pytest.raises(wiretale.UsageError, match="None: expected a path to write to"):
             write(None)  # type: ignore[arg-type]
+
+
+def test_a_column_named_twice_is_an_error() -> None:
+    flows = wiretale.analyze(SAMPLES / "timeouts.pcap").flows
+    with pytest.raises(ValueError, match="column packets is named twice"):
+        flows.nonzero(["packets", "packets"])

@@ -108,7 +108,8 @@ struct reading {
 static bool begin_reading(struct reading *reading) {
     if (reading->reader)
         return true;
-    reading->rows = malloc(BATCH_ROWS * sizeof *reading->rows);
+    if (!reading->rows) /* else an earlier attempt to open the files failed */
+        reading->rows = malloc(BATCH_ROWS * sizeof *reading->rows);
     if (!reading->rows)
         return error_set(&reading->error, ERROR_MEMORY, "out of memory");
     reading->reader = observation_reader_open(reading->paths, reading->path_count, &reading->error);

@@ -193,8 +193,7 @@ static bool find_nonzero(const struct table *table, const int *columns, PyObject
 }
 
 /* nonzero([name, ...]): a dict of lists. `lists` holds borrowed references, which stay valid as
- * long as the dict. If a name is repeated, its first list would be freed while in use: names
- * must be distinct. */
+ * long as the dict. A repeated name would free its first list while in use, so it is an error. */
 PyObject *table_nonzero(PyObject *self, PyObject *names) {
     const struct table *table = table_of(self);
     int columns[COLUMNS_MAX];
@@ -205,8 +204,12 @@ PyObject *table_nonzero(PyObject *self, PyObject *names) {
         const char *name = PyUnicode_AsUTF8AndSize(PyList_GetItem(names, i), NULL);
         columns[i] = name ? table_find_column(table, name) : -1;
         lists[i] = columns[i] < 0 ? NULL : PyList_New(0);
-        if (!lists[i] || PyDict_SetItem(dict, PyList_GetItem(names, i), lists[i]))
+        if (!lists[i] || PyDict_SetItem(dict, PyList_GetItem(names, i), lists[i])) {
             Py_CLEAR(dict);
+        } else if (PyDict_Size(dict) != i + 1) {
+            PyErr_Format(PyExc_ValueError, "column %s is named twice", name);
+            Py_CLEAR(dict);
+        }
         Py_XDECREF(lists[i]); /* the dict has its own reference */
     }
     if (dict && !find_nonzero(table, columns, lists, count))

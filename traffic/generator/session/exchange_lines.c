@@ -143,9 +143,11 @@ static const char *take_port(struct transfer *transfer, const struct message *me
 /* The peer's text is kept only if this end has no error of its own. FIELD_WORD has refused unknown
  * reasons. */
 static const char *take_stop(struct transfer *transfer, const struct message *message) {
+    pthread_mutex_lock(&transfer->lock); /* a stream's thread may report an error meanwhile */
     if (message->text[0] && !transfer->error_text[0])
         snprintf(transfer->error_text, sizeof transfer->error_text, "the other end: %s",
                  message->text);
+    pthread_mutex_unlock(&transfer->lock);
     transfer_stop(transfer, stop_reasons[message->reason], false);
     return NULL;
 }
