@@ -306,7 +306,8 @@ static PyObject *analysis_table_method(PyObject *object, PyObject *argument) {
 static PyMethodDef analysis_methods[] = {
     METHOD("step", analysis_step_method, METH_O,
            "Reads up to about so many packets; False at the end."),
-    METHOD("finish", analysis_finish_method, METH_NOARGS, "Fills the tables with what was read."),
+    METHOD("finish", analysis_finish_method, METH_NOARGS,
+           "Fills the tables with the packets that were read."),
     METHOD("add_finding", analysis_add_finding_method, METH_VARARGS, "Adds a row of findings."),
     METHOD("totals", analysis_totals_method, METH_NOARGS, "Counts over the whole input."),
     METHOD("excluded", analysis_excluded_method, METH_NOARGS,

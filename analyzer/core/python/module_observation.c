@@ -175,14 +175,15 @@ static PyMethodDef observations_methods[] = {
            "The files' packets, read as the consumer asks; each call reads anew."),
     METHOD("__arrow_c_schema__", observations_schema, METH_NOARGS, "The rows' columns."),
     METHOD("interfaces", observations_interfaces, METH_NOARGS,
-           "What the files say of their inputs."),
-    METHOD("damage", observations_damage, METH_NOARGS, "What ended the reading of files early."),
+           "Returns the descriptions of the files and their interfaces."),
+    METHOD("damage", observations_damage, METH_NOARGS,
+           "Returns the damage that ended the reading of files early."),
     METHOD("counts", observations_counts, METH_NOARGS, "Packets read, and those that gave no row."),
     {0},
 };
 
 static PyType_Slot observations_slots[] = {
-    {Py_tp_doc, "The packets of one capture point, with what tells each from all others."},
+    {Py_tp_doc, "The packets of one capture point, with the fields that identify each."},
     {Py_tp_new, observations_new},
     {Py_tp_dealloc, observations_dealloc},
     {Py_tp_methods, observations_methods},

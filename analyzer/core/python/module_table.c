@@ -350,7 +350,7 @@ static PyMethodDef table_methods[] = {
 
 static PyGetSetDef table_getset[] = {
     {"name", table_name, NULL, "the table's name", NULL},
-    {"meaning", table_meaning, NULL, "what a row is", NULL},
+    {"meaning", table_meaning, NULL, "the meaning of a row", NULL},
     {0},
 };
 

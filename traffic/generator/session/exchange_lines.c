@@ -134,7 +134,7 @@ static const char *take_port(struct transfer *transfer, const struct message *me
     struct stream *stream;
     const char *error = find_stream(transfer, message, &stream);
     if (!error && (!stream->direction->is_sending || transfer->start_ns || !message->port))
-        error = "a port that nobody asked for";
+        error = "a port that was not requested";
     if (!error)
         stream->port = (uint16_t)message->port;
     return error;
