@@ -15,7 +15,7 @@
 #include "stream/stream.h"
 
 #define BUFFER_BYTES (1u << 17) /* the pattern is checked while the bytes are in the cache */
-#define WAKE_BYTES   ((int)BUFFER_BYTES) /* SO_RCVLOWAT without pacing */
+#define WAKE_BYTES   (1 << 19) /* SO_RCVLOWAT without pacing: one send() of a sender at full rate */
 
 struct tcp_receiver {
     struct stream *stream;
