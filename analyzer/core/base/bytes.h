@@ -5,6 +5,7 @@
 #ifndef WIRETALE_BYTES_H
 #define WIRETALE_BYTES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -14,41 +15,23 @@
 #define ALWAYS_INLINE     inline __attribute__((always_inline))
 #define NOINLINE          __attribute__((noinline))
 
-static inline uint16_t load_be16(const uint8_t *p) {
-    uint16_t v;
-    memcpy(&v, p, sizeof v);
-    return __builtin_bswap16(v);
-}
-
-static inline uint32_t load_be32(const uint8_t *p) {
-    uint32_t v;
-    memcpy(&v, p, sizeof v);
-    return __builtin_bswap32(v);
-}
-
-static inline uint64_t load_be64(const uint8_t *p) {
-    uint64_t v;
-    memcpy(&v, p, sizeof v);
-    return __builtin_bswap64(v);
-}
-
-static inline uint16_t load_le16(const uint8_t *p) {
-    uint16_t v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-static inline uint32_t load_le32(const uint8_t *p) {
-    uint32_t v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-static inline uint64_t load_le64(const uint8_t *p) {
-    uint64_t v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
+/* load_be16(p), load_le16(p), and load_u16(p, big_endian) for a file of either byte order. */
+#define LOADS(bits)                                                                                \
+    static inline uint##bits##_t load_le##bits(const uint8_t *p) {                                 \
+        uint##bits##_t v;                                                                          \
+        memcpy(&v, p, sizeof v);                                                                   \
+        return v;                                                                                  \
+    }                                                                                              \
+    static inline uint##bits##_t load_be##bits(const uint8_t *p) {                                 \
+        return __builtin_bswap##bits(load_le##bits(p));                                            \
+    }                                                                                              \
+    static inline uint##bits##_t load_u##bits(const uint8_t *p, bool big_endian) {                 \
+        return big_endian ? load_be##bits(p) : load_le##bits(p);                                   \
+    }
+LOADS(16)
+LOADS(32)
+LOADS(64)
+#undef LOADS
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the loads assume a little-endian host");
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/bytes.h"
 
 #define PACKET_MAX (256u << 10) /* MAXIMUM_SNAPLEN of libpcap's pcap-int.h */
@@ -47,8 +48,9 @@ static const char *shown_name(const struct capture_file *file) {
     return name;
 }
 
-void capture_file_set_damage(struct capture_file *file, uint64_t offset, const char *format, ...) {
+bool capture_file_set_damage(struct capture_file *file, const char *format, ...) {
     char what[160], where[64];
+    uint64_t offset = input_stream_offset(&file->stream);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
@@ -67,6 +69,7 @@ void capture_file_set_damage(struct capture_file *file, uint64_t offset, const c
     memcpy(damage->text, shown_name(file), length);
     memcpy(damage->text + length, tail, strlen(tail) + 1);
     file->ended = true;
+    return false;
 }
 
 static bool header_error(const struct capture_file *file, struct error *error, const char *what) {
@@ -245,7 +248,7 @@ static void end_file(struct capture_file *file) {
     size_t left = input_stream_available(&file->stream);
     file->ended = true;
     if (left)
-        capture_file_set_damage(file, input_stream_offset(&file->stream),
+        capture_file_set_damage(file,
                                 "cut short: a record needs %zu bytes or more, only %zu are left",
                                 file->need, left);
 }
@@ -266,26 +269,13 @@ size_t capture_file_read(struct capture_file *file, struct packet *packets, size
         if (*state == INPUT_ENDED)
             end_file(file);
         if (*state == INPUT_FAILED)
-            capture_file_set_damage(file, input_stream_offset(&file->stream), "%s",
-                                    file->stream.error);
+            capture_file_set_damage(file, "%s", file->stream.error);
     }
     return 0;
 }
 
 uint64_t capture_file_bytes_read(const struct capture_file *file) {
     return file->open ? file->stream.bytes_read : file->bytes_read;
-}
-
-static bool grow_interfaces(struct capture_file *file) {
-    if (file->interface_count < file->interface_room)
-        return true;
-    uint32_t room = file->interface_room ? file->interface_room * 2 : 4;
-    uint32_t *wider = realloc(file->interfaces, room * sizeof *wider);
-    if (!wider)
-        return false;
-    file->interfaces = wider;
-    file->interface_room = room;
-    return true;
 }
 
 /* Interfaces of a file come in order, so a new one has the next index. */
@@ -298,7 +288,7 @@ struct interface *capture_file_interface(struct capture_file *file, uint32_t ind
         *number = file->interfaces[index];
         return file->list->items[*number];
     }
-    if (!grow_interfaces(file))
+    if (!list_grow(&file->interfaces, &file->interface_room, index + 1, sizeof *file->interfaces))
         return NULL;
     struct interface *added = interface_list_add(file->list, number);
     if (!added)

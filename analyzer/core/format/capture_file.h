@@ -43,7 +43,8 @@ struct capture_file {
     struct interface_list *list;
     uint32_t *interfaces; /* numbers of the file's interfaces in the list, kept when the file is
                              reopened */
-    uint32_t interface_count, interface_room;
+    uint32_t interface_count;
+    size_t interface_room;
     struct input_stream stream;
     const struct capture_format *const *formats; /* formats that are tried, NULL last */
     const struct capture_format *format;
@@ -85,9 +86,10 @@ const struct foreign_format *foreign_format_of(const uint8_t *bytes, size_t size
 /* Makes `need` bytes of a file header available. Returns false with `error` set if it cannot. */
 bool capture_file_need_header(struct capture_file *file, size_t need, const char *what,
                               struct error *error);
-/* Ends reading at the record at `offset`. The text continues "FILE: at byte N: ". */
-__attribute__((format(printf, 3, 4))) void
-capture_file_set_damage(struct capture_file *file, uint64_t offset, const char *format, ...);
+/* Ends reading at the record at the cursor and returns false. The text continues "FILE: at byte N:
+ * ". */
+__attribute__((format(printf, 2, 3))) bool capture_file_set_damage(struct capture_file *file,
+                                                                   const char *format, ...);
 /* Returns the file's interface `index`, which is created if it is new (`*fresh`). NULL at the
  * bound or without memory. */
 struct interface *capture_file_interface(struct capture_file *file, uint32_t index,

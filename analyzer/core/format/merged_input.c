@@ -61,7 +61,7 @@ static void reopen_source(struct source *source) {
     struct error error = {0};
     source->probed = false;
     if (!capture_file_open(&source->file, &error))
-        capture_file_set_damage(&source->file, 0, "could not be read again: %s", error.text);
+        capture_file_set_damage(&source->file, "could not be read again: %s", error.text);
 }
 
 /* Loads packets unless the file has ended or must be waited for. */

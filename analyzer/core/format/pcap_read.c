@@ -56,10 +56,6 @@ static const struct pcap_variant variants[] = {
     {0xA1B2CD34, "pcap-modified", 1000, MODIFIED_HEADER}, /* Alexey Kuznetzov's */
 };
 
-static inline uint32_t load_u32(const uint8_t *p, bool big_endian) {
-    return big_endian ? load_be32(p) : load_le32(p);
-}
-
 /* Returns the variant of a magic number in either byte order, NULL if it is not pcap. */
 static const struct pcap_variant *find_variant(const uint8_t *first, bool *big_endian) {
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
@@ -75,20 +71,19 @@ static bool match_pcap(const uint8_t *first) {
     return find_variant(first, &big_endian);
 }
 
-/* Version 2.3 exchanged the two lengths, but some of its writers did not. */
-static bool order_of_version(unsigned major, unsigned minor, enum length_order *order) {
-    *order = CAPTURED_FIRST;
-    if (major == VERSION_OF_DG_UX && minor == 0) {
-        *order = LENGTH_FIRST;
+/* Sets the order of the lengths: version 2.3 exchanged them, but some of its writers did not.
+ * Versions must be those that libpcap accepts, because others may have another record header. */
+static bool set_order(const struct capture_file *file, struct pcap_reader *reader,
+                      struct error *error) {
+    unsigned major = load_u16(file->stream.cursor + 4, reader->big_endian);
+    unsigned minor = load_u16(file->stream.cursor + 6, reader->big_endian);
+    bool dg_ux = major == VERSION_OF_DG_UX && minor == 0;
+    reader->order = minor == 3 ? EITHER_FIRST : minor < 3 ? LENGTH_FIRST : CAPTURED_FIRST;
+    if (dg_ux || (major == VERSION_MAJOR && minor <= VERSION_MINOR))
         return true;
-    }
-    if (major != VERSION_MAJOR || minor > VERSION_MINOR)
-        return false;
-    if (minor < 3)
-        *order = LENGTH_FIRST;
-    if (minor == 3)
-        *order = EITHER_FIRST;
-    return true;
+    return error_set(error, ERROR_UNREADABLE,
+                     "%s: at byte 4: expected pcap version 2.0 to 2.4, found %u.%u", file->name,
+                     major, minor);
 }
 
 /* A snap length of 0 means the greatest. The patched libpcap put an Ethernet header of its own
@@ -114,52 +109,25 @@ static bool add_interface(struct capture_file *file, struct pcap_reader *reader,
     return true;
 }
 
-/* Versions must be those that libpcap accepts, because others may have another record header. */
-static bool check_version(const struct capture_file *file, bool big_endian,
-                          enum length_order *order, struct error *error) {
-    const uint8_t *p = file->stream.cursor;
-    unsigned major = big_endian ? load_be16(p + 4) : load_le16(p + 4);
-    unsigned minor = big_endian ? load_be16(p + 6) : load_le16(p + 6);
-    if (order_of_version(major, minor, order))
-        return true;
-    return error_set(error, ERROR_UNREADABLE,
-                     "%s: at byte 4: expected pcap version 2.0 to 2.4, found %u.%u", file->name,
-                     major, minor);
-}
-
-/* Reads the file header at `p`. Returns NULL without memory. */
-static struct pcap_reader *make_reader(const uint8_t *p, const struct pcap_variant *variant,
-                                       bool big_endian, enum length_order order) {
-    struct pcap_reader *reader = calloc(1, sizeof *reader);
-    if (!reader)
-        return NULL;
-    uint32_t snaplen = load_u32(p + 16, big_endian), network = load_u32(p + 20, big_endian);
-    uint16_t link_type = link_type_normalize((uint16_t)network);
-    *reader = (struct pcap_reader){
-        .link_type = link_type,
-        .big_endian = big_endian,
-        .order = order,
-        .fraction_ns = variant->fraction_ns,
-        .header_size = variant->header_size,
-        .packet_max = link_type_packet_max(link_type),
-        .snap_length = snap_length_of(snaplen, link_type, variant->header_size),
-        .fcs = network & FCS_PRESENT ? (network >> 28) * 2 : 0,
-    };
-    return reader;
-}
-
 static bool begin_pcap(struct capture_file *file, struct error *error) {
     if (!capture_file_need_header(file, FILE_HEADER, "a pcap header", error))
         return false;
     const uint8_t *p = file->stream.cursor;
-    bool big_endian;
-    enum length_order order;
-    const struct pcap_variant *variant = find_variant(p, &big_endian);
-    if (!check_version(file, big_endian, &order, error))
+    struct pcap_reader *reader = file->reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", file->name);
+    const struct pcap_variant *variant = find_variant(p, &reader->big_endian);
+    if (!set_order(file, reader, error))
         return false;
-    struct pcap_reader *reader = make_reader(p, variant, big_endian, order);
-    file->reader = reader;
-    if (!reader || !add_interface(file, reader, variant, load_u32(p + 16, big_endian)))
+    uint32_t snaplen = load_u32(p + 16, reader->big_endian);
+    uint32_t network = load_u32(p + 20, reader->big_endian);
+    reader->link_type = link_type_normalize((uint16_t)network);
+    reader->fraction_ns = variant->fraction_ns;
+    reader->header_size = variant->header_size;
+    reader->packet_max = link_type_packet_max(reader->link_type);
+    reader->snap_length = snap_length_of(snaplen, reader->link_type, variant->header_size);
+    reader->fcs = network & FCS_PRESENT ? (network >> 28) * 2 : 0;
+    if (!add_interface(file, reader, variant, snaplen))
         return error_set(error, ERROR_MEMORY, "%s: out of memory", file->name);
     file->stream.cursor += FILE_HEADER;
     return true;
@@ -175,14 +143,6 @@ static inline void load_lengths(const struct pcap_reader *reader, const uint8_t 
         reader->order == LENGTH_FIRST || (reader->order == EITHER_FIRST && first > second);
     packet->captured = exchanged ? second : first;
     packet->length = exchanged ? first : second;
-}
-
-static void report_length(struct capture_file *file, uint64_t offset, uint32_t captured) {
-    const struct pcap_reader *reader = file->reader;
-    capture_file_set_damage(file, offset,
-                            "captured length %u is more than a packet of link type %u can have "
-                            "(%u; the snap length is %u)",
-                            captured, reader->link_type, reader->packet_max, reader->snap_length);
 }
 
 /* Reads packets that are complete between the stream's cursor and its end. The record after them
@@ -243,7 +203,11 @@ static size_t parse_pcap(struct capture_file *file, struct packet *packets, size
     /* If the record header is in the window, only an excessive length can have ended the loop. */
     if (count < most && file->need == reader->header_size &&
         input_stream_available(&file->stream) >= file->need)
-        report_length(file, input_stream_offset(&file->stream), packets[count].captured);
+        capture_file_set_damage(file,
+                                "captured length %u is more than a packet of link type %u can have "
+                                "(%u; the snap length is %u)",
+                                packets[count].captured, reader->link_type, reader->packet_max,
+                                reader->snap_length);
     return count;
 }
 

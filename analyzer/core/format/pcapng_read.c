@@ -23,13 +23,12 @@
 #define BLOCK_HEADER    8
 #define BLOCK_MIN       12
 #define PACKET_FIXED    20
+#define SIMPLE_FIXED    4
 #define BYTE_ORDER_SIZE 12 /* a section header up to its byte-order magic */
 #define FLAG_FCS_SHIFT  5  /* epb_flags, bits 5 to 8: length of the FCS in bytes */
 #define FLAG_FCS_MASK   0xF
 
 enum { OPTION_PACKET_FLAGS = 2 };
-
-enum taken { TAKEN_NOTHING, TAKEN_PACKET, TAKEN_DAMAGE };
 
 /* The type of a section header is a palindrome, so one byte order suffices. */
 static bool match_pcapng(const uint8_t *first) {
@@ -42,26 +41,16 @@ static bool find_byte_order(struct capture_file *file, struct pcapng_block *bloc
     block->big_endian = load_be32(p + BLOCK_HEADER) == BYTE_ORDER_MAGIC;
     if (block->big_endian || load_le32(p + BLOCK_HEADER) == BYTE_ORDER_MAGIC)
         return true;
-    capture_file_set_damage(file, input_stream_offset(&file->stream),
-                            "expected the pcapng byte-order magic 1a2b3c4d, found %08x",
-                            load_be32(p + BLOCK_HEADER));
-    return false;
+    return capture_file_set_damage(file,
+                                   "expected the pcapng byte-order magic 1a2b3c4d, found %08x",
+                                   load_be32(p + BLOCK_HEADER));
 }
 
 static NOINLINE bool damage_length(struct capture_file *file, uint32_t length) {
     const char *wrong = length % 4           ? "is no multiple of 4"
                         : length < BLOCK_MIN ? "is less than 12"
                                              : "is more than this reader takes";
-    capture_file_set_damage(file, input_stream_offset(&file->stream), "pcapng block length %u %s",
-                            length, wrong);
-    return false;
-}
-
-static NOINLINE bool damage_trailer(struct capture_file *file, uint32_t length, uint32_t trailer) {
-    capture_file_set_damage(file, input_stream_offset(&file->stream),
-                            "pcapng block length is %u at the block's start but %u at its end",
-                            length, trailer);
-    return false;
+    return capture_file_set_damage(file, "pcapng block length %u %s", length, wrong);
 }
 
 /* Reads the length, body and trailer of the block at the cursor. The length is checked before it is
@@ -71,7 +60,7 @@ static ALWAYS_INLINE bool load_body(struct capture_file *file, struct pcapng_blo
                                     bool big_endian) {
     const struct pcapng_reader *reader = file->reader;
     const uint8_t *p = file->stream.cursor;
-    uint32_t length = pcapng_load_u32(p + 4, big_endian);
+    uint32_t length = load_u32(p + 4, big_endian);
     if (!LIKELY(length % 4 == 0 && length >= BLOCK_MIN && length <= reader->block_max))
         return damage_length(file, length);
     file->need = length;
@@ -80,8 +69,11 @@ static ALWAYS_INLINE bool load_body(struct capture_file *file, struct pcapng_blo
     block->length = length;
     block->body = p + BLOCK_HEADER;
     block->size = length - BLOCK_MIN;
-    uint32_t trailer = pcapng_load_u32(p + length - 4, big_endian);
-    return LIKELY(trailer == length) || damage_trailer(file, length, trailer);
+    uint32_t trailer = load_u32(p + length - 4, big_endian);
+    return LIKELY(trailer == length) ||
+           capture_file_set_damage(
+               file, "pcapng block length is %u at the block's start but %u at its end", length,
+               trailer);
 }
 
 static NOINLINE bool load_section(struct capture_file *file, struct pcapng_block *block) {
@@ -97,17 +89,10 @@ static ALWAYS_INLINE bool load_block(struct capture_file *file, struct pcapng_bl
     if (input_stream_available(&file->stream) < BLOCK_MIN)
         return false;
     block->big_endian = big_endian;
-    block->type = pcapng_load_u32(file->stream.cursor, big_endian);
+    block->has_packet = false;
+    block->type = load_u32(file->stream.cursor, big_endian);
     return block->type == BLOCK_SECTION ? load_section(file, block)
                                         : load_body(file, block, big_endian);
-}
-
-/* Ends the file at this block. `what` formats two unsigned long long. */
-static NOINLINE enum taken damage_block(struct capture_file *file, const char *what,
-                                        uint64_t claimed, uint64_t limit) {
-    capture_file_set_damage(file, input_stream_offset(&file->stream), what,
-                            (unsigned long long)claimed, (unsigned long long)limit);
-    return TAKEN_DAMAGE;
 }
 
 /* Interfaces are numbered from 0 in each section and must be described before their packets. */
@@ -116,8 +101,8 @@ static inline const struct pcapng_interface *find_interface(struct capture_file 
     const struct pcapng_reader *reader = file->reader;
     if (LIKELY(number < reader->count))
         return &reader->interfaces[number];
-    damage_block(file, "a packet of interface %llu, but the section has described only %llu",
-                 number, reader->count);
+    capture_file_set_damage(file, "a packet of interface %u, but the section has described only %u",
+                            number, reader->count);
     return NULL;
 }
 
@@ -130,7 +115,7 @@ static NOINLINE void read_packet_options(struct capture_file *file, struct pcapn
         commented |= option->code == OPTION_COMMENT;
         if (option->code != OPTION_PACKET_FLAGS || option->length != 4)
             continue;
-        uint32_t flags = pcapng_load_u32(option->value, options.big_endian);
+        uint32_t flags = load_u32(option->value, options.big_endian);
         uint32_t own = flags >> FLAG_FCS_SHIFT & FLAG_FCS_MASK;
         if (own)
             *fcs = own;
@@ -139,122 +124,102 @@ static NOINLINE void read_packet_options(struct capture_file *file, struct pcapn
         file->list->items[interface->number]->comments++;
 }
 
-/* Reads an enhanced or obsolete packet block, whose bodies agree from byte 4 on. Options exist only
- * if bytes are left after the padded data. */
-static ALWAYS_INLINE enum taken take_packet(struct capture_file *file,
-                                            const struct pcapng_block *block, struct packet *packet,
-                                            uint32_t number, bool big_endian) {
-    const struct pcapng_interface *interface = find_interface(file, number);
-    if (!interface)
-        return TAKEN_DAMAGE;
-    const uint8_t *body = block->body;
-    uint64_t high = pcapng_load_u32(body + 4, big_endian);
-    uint32_t captured = pcapng_load_u32(body + 12, big_endian);
-    size_t room = block->size - PACKET_FIXED;
-    if (!LIKELY(captured <= room))
-        return damage_block(file, "captured length %llu is more than its block has (%llu)",
-                            captured, room);
-    packet->captured = captured;
-    packet->length = pcapng_load_u32(body + 16, big_endian);
-    packet->time_ns =
-        pcapng_time_ns(&interface->time, high << 32 | pcapng_load_u32(body + 8, big_endian));
+/* Stores what all packets have. The data, of packet->captured bytes, come after `fixed` bytes. */
+static ALWAYS_INLINE bool store_packet(struct capture_file *file, struct pcapng_block *block,
+                                       const struct pcapng_interface *interface, size_t fixed) {
+    struct packet *packet = block->packet;
+    if (!LIKELY(packet->captured <= block->size - fixed))
+        return capture_file_set_damage(file, "captured length %u is more than its block has (%zu)",
+                                       packet->captured, block->size - fixed);
     packet->frame = ++file->frame;
-    packet->data = body + PACKET_FIXED;
+    packet->data = block->body + fixed;
     packet->interface = interface->number;
     packet->link_type = interface->link_type;
-    uint32_t fcs = interface->fcs;
-    size_t padded = ((size_t)captured + 3) & ~(size_t)3;
-    if (padded < room)
-        read_packet_options(file,
-                            (struct pcapng_options){.cursor = packet->data + padded,
-                                                    .left = room - padded,
-                                                    .big_endian = big_endian},
-                            interface, &fcs);
-    if (fcs)
-        packet_strip_fcs(packet, fcs);
-    return TAKEN_PACKET;
+    block->has_packet = true;
+    return true;
 }
 
-static ALWAYS_INLINE enum taken take_enhanced(struct capture_file *file,
-                                              const struct pcapng_block *block,
-                                              struct packet *packet, bool big_endian) {
-    if (!LIKELY(block->size >= PACKET_FIXED))
-        return damage_block(file, "an enhanced packet block body has %llu bytes, expected %llu",
-                            block->size, PACKET_FIXED);
-    return take_packet(file, block, packet, pcapng_load_u32(block->body, big_endian), big_endian);
+/* Reads an enhanced or obsolete packet block, whose bodies agree from byte 4 on. Options exist only
+ * if bytes are left after the padded data. */
+static ALWAYS_INLINE bool take_packet(struct capture_file *file, struct pcapng_block *block,
+                                      uint32_t number, bool big_endian) {
+    const struct pcapng_interface *interface = find_interface(file, number);
+    if (!interface)
+        return false;
+    const uint8_t *body = block->body;
+    struct packet *packet = block->packet;
+    uint64_t high = load_u32(body + 4, big_endian);
+    packet->captured = load_u32(body + 12, big_endian);
+    packet->length = load_u32(body + 16, big_endian);
+    packet->time_ns = pcapng_time_ns(&interface->time, high << 32 | load_u32(body + 8, big_endian));
+    if (!store_packet(file, block, interface, PACKET_FIXED))
+        return false;
+    uint32_t fcs = interface->fcs;
+    size_t options = PACKET_FIXED + (((size_t)packet->captured + 3) & ~(size_t)3);
+    if (options < block->size)
+        read_packet_options(file, pcapng_options_after(block, options), interface, &fcs);
+    if (fcs)
+        packet_strip_fcs(packet, fcs);
+    return true;
 }
 
 /* The block type 2 of early drafts, with an interface number of 16 bits; its drop count is ignored.
  */
-static enum taken take_obsolete(struct capture_file *file, const struct pcapng_block *block,
-                                struct packet *packet) {
-    if (block->size < PACKET_FIXED)
-        return damage_block(file, "a packet block body has %llu bytes, expected %llu", block->size,
-                            PACKET_FIXED);
-    uint16_t number = block->big_endian ? load_be16(block->body) : load_le16(block->body);
-    return take_packet(file, block, packet, number, block->big_endian);
+static bool take_obsolete(struct capture_file *file, struct pcapng_block *block) {
+    return take_packet(file, block, load_u16(block->body, block->big_endian), block->big_endian);
 }
 
 /* A simple packet block has neither time nor captured length: the data end at the snap length of
  * the section's first interface. */
-static enum taken take_simple(struct capture_file *file, const struct pcapng_block *block,
-                              struct packet *packet) {
-    enum { SIMPLE_FIXED = 4 };
-    if (block->size < SIMPLE_FIXED)
-        return damage_block(file, "a simple packet block body has %llu bytes, expected %llu",
-                            block->size, SIMPLE_FIXED);
+static bool take_simple(struct capture_file *file, struct pcapng_block *block) {
     const struct pcapng_interface *interface = find_interface(file, 0);
+    struct packet *packet = block->packet;
     if (!interface)
-        return TAKEN_DAMAGE;
-    packet->length = packet->captured = pcapng_load_u32(block->body, block->big_endian);
+        return false;
+    packet->length = packet->captured = load_u32(block->body, block->big_endian);
     if (interface->snaplen && packet->captured > interface->snaplen)
         packet->captured = interface->snaplen;
-    if (packet->captured > block->size - SIMPLE_FIXED)
-        return damage_block(file, "captured length %llu is more than its block has (%llu)",
-                            packet->captured, block->size - SIMPLE_FIXED);
     packet->time_ns = TIME_UNKNOWN;
-    packet->frame = ++file->frame;
-    packet->data = block->body + SIMPLE_FIXED;
-    packet->interface = interface->number;
-    packet->link_type = interface->link_type;
+    if (!store_packet(file, block, interface, SIMPLE_FIXED))
+        return false;
     if (interface->fcs)
         packet_strip_fcs(packet, interface->fcs);
-    return TAKEN_PACKET;
+    return true;
 }
 
 /* Wireshark numbers these blocks as frames although they are not packets. */
-static enum taken take_counted(struct capture_file *file, const struct pcapng_block *block,
-                               struct packet *packet) {
-    (void)block;
-    (void)packet;
+static bool take_counted(struct capture_file *file, struct pcapng_block *block) {
+    block->has_packet = false;
     file->frame++;
-    return TAKEN_NOTHING;
+    return true;
 }
 
-static enum taken take_described(struct capture_file *file, const struct pcapng_block *block,
-                                 struct packet *packet) {
-    (void)packet;
-    return pcapng_section_take(file, block) ? TAKEN_NOTHING : TAKEN_DAMAGE;
-}
-
+/* An enhanced packet block is here only for its size: take_blocks() reads those that have it. */
 static const struct {
-    uint32_t type;
-    enum taken (*take)(struct capture_file *file, const struct pcapng_block *block,
-                       struct packet *packet);
+    uint32_t type, fixed; /* `fixed`: bytes that the body must have */
+    const char *has;
+    bool (*take)(struct capture_file *file, struct pcapng_block *block);
 } takers[] = {
-    {BLOCK_SECTION, take_described},    {BLOCK_INTERFACE, take_described},
-    {BLOCK_STATISTICS, take_described}, {BLOCK_SIMPLE_PACKET, take_simple},
-    {BLOCK_PACKET, take_obsolete},      {BLOCK_JOURNAL, take_counted},
+    {BLOCK_SECTION, SECTION_FIXED, "a section header body has", pcapng_take_section},
+    {BLOCK_INTERFACE, INTERFACE_FIXED, "an interface description has", pcapng_take_interface},
+    {BLOCK_STATISTICS, STATISTICS_FIXED, "interface statistics have", pcapng_take_statistics},
+    {BLOCK_SIMPLE_PACKET, SIMPLE_FIXED, "a simple packet block body has", take_simple},
+    {BLOCK_PACKET, PACKET_FIXED, "a packet block body has", take_obsolete},
+    {BLOCK_ENHANCED_PACKET, PACKET_FIXED, "an enhanced packet block body has", NULL},
+    {BLOCK_JOURNAL, 0, NULL, take_counted},
 };
 
-/* Returns TAKEN_NOTHING for unknown block types: readers must skip them (section 3.1). */
-static NOINLINE enum taken take_other_block(struct capture_file *file,
-                                            const struct pcapng_block *block,
-                                            struct packet *packet) {
-    for (size_t i = 0; i < sizeof takers / sizeof *takers; i++)
-        if (takers[i].type == block->type)
-            return takers[i].take(file, block, packet);
-    return TAKEN_NOTHING;
+/* Ignores unknown block types: readers must skip them (section 3.1). */
+static NOINLINE bool take_other_block(struct capture_file *file, struct pcapng_block *block) {
+    for (size_t i = 0; i < sizeof takers / sizeof *takers; i++) {
+        if (takers[i].type != block->type)
+            continue;
+        if (block->size < takers[i].fixed)
+            return capture_file_set_damage(file, "%s %zu bytes, expected %u", takers[i].has,
+                                           block->size, takers[i].fixed);
+        return takers[i].take(file, block);
+    }
+    return true;
 }
 
 /* Reads blocks while the byte order of the file stays the same. */
@@ -265,12 +230,13 @@ static ALWAYS_INLINE size_t take_blocks(struct capture_file *file, struct packet
     size_t count = 0;
     while (count < most && reader->big_endian == big_endian &&
            load_block(file, &block, big_endian)) {
-        enum taken taken = LIKELY(block.type == BLOCK_ENHANCED_PACKET)
-                               ? take_enhanced(file, &block, &packets[count], big_endian)
-                               : take_other_block(file, &block, &packets[count]);
-        if (taken == TAKEN_DAMAGE)
+        block.packet = &packets[count];
+        bool enhanced = block.type == BLOCK_ENHANCED_PACKET && block.size >= PACKET_FIXED;
+        if (!(LIKELY(enhanced)
+                  ? take_packet(file, &block, load_u32(block.body, big_endian), big_endian)
+                  : take_other_block(file, &block)))
             break;
-        count += taken == TAKEN_PACKET;
+        count += block.has_packet;
         file->stream.cursor += block.length;
     }
     return count;
@@ -312,7 +278,7 @@ static bool begin_pcapng(struct capture_file *file, struct error *error) {
         if (!capture_file_need_header(file, file->need, "a pcapng section header", error))
             return false;
     }
-    if (!pcapng_section_take(file, &block))
+    if (!take_other_block(file, &block))
         return damage_to_error(file, error);
     file->stream.cursor += block.length;
     return true;

@@ -17,12 +17,11 @@
 
 #include <stdlib.h>
 
-#define SECTION_FIXED    16
-#define INTERFACE_FIXED  8
-#define STATISTICS_FIXED 12
-#define VERSION_MAJOR    1
-#define MICROSECONDS     6 /* the default of if_tsresol */
-#define FCS_BITS_MIN     8
+#include "base/arena.h"
+
+#define VERSION_MAJOR 1
+#define MICROSECONDS  6 /* the default of if_tsresol */
+#define FCS_BITS_MIN  8
 #define OPTIONS_ROOM                                                                               \
     (128u << 10) /* bytes; libpcap's limit for the options of a greatest packet                    \
                   */
@@ -31,8 +30,6 @@ enum section_option { SHB_HARDWARE = 2, SHB_OS = 3, SHB_APPLICATION = 4 };
 
 enum interface_option {
     IF_NAME = 2,
-    IF_DESCRIPTION = 3,
-    IF_SPEED = 8,
     IF_TSRESOL = 9,
     IF_FILTER = 11,
     IF_OS = 12,
@@ -103,25 +100,11 @@ int64_t pcapng_time_slow(const struct pcapng_time *time, uint64_t ticks) {
 
 /* An interface description while it is read. */
 struct description {
-    const char *name, *text, *filter, *hardware, *system, *comment;
-    uint64_t speed;
+    const char *name, *filter, *hardware, *system, *comment;
     int64_t time_offset_s;
     uint8_t time_resolution;
     uint8_t fcs;
 };
-
-/* Ends the file at this block and returns false. `what` formats two unsigned numbers. */
-static bool damage_section(struct capture_file *file, const char *what, unsigned value,
-                           unsigned other) {
-    capture_file_set_damage(file, input_stream_offset(&file->stream), what, value, other);
-    return false;
-}
-
-static struct pcapng_options options_after(const struct pcapng_block *block, size_t fixed) {
-    return (struct pcapng_options){.cursor = block->body + fixed,
-                                   .left = block->size - fixed,
-                                   .big_endian = block->big_endian};
-}
 
 static const char *option_text(struct capture_file *file, const struct pcapng_option *option) {
     return interface_list_text(file->list, (const char *)option->value, option->length);
@@ -146,20 +129,18 @@ static void read_section_options(struct capture_file *file, struct pcapng_option
 }
 
 /* Begins a section: interface numbers and texts of the section before no longer apply. */
-static bool take_section(struct capture_file *file, const struct pcapng_block *block) {
+bool pcapng_take_section(struct capture_file *file, struct pcapng_block *block) {
     struct pcapng_reader *reader = file->reader;
-    if (block->size < SECTION_FIXED)
-        return damage_section(file, "a section header body has %u bytes, expected %u",
-                              (unsigned)block->size, SECTION_FIXED);
     const uint8_t *body = block->body;
-    unsigned major = block->big_endian ? load_be16(body + 4) : load_le16(body + 4);
-    unsigned minor = block->big_endian ? load_be16(body + 6) : load_le16(body + 6);
+    unsigned major = load_u16(body + 4, block->big_endian);
+    unsigned minor = load_u16(body + 6, block->big_endian);
     if (major != VERSION_MAJOR || (minor != 0 && minor != 2)) /* 1.2 is read as 1.0 */
-        return damage_section(file, "expected pcapng version 1.0, found %u.%u", major, minor);
+        return capture_file_set_damage(file, "expected pcapng version 1.0, found %u.%u", major,
+                                       minor);
     reader->big_endian = block->big_endian;
     reader->count = 0;
     reader->hardware = reader->system = reader->application = reader->comment = NULL;
-    read_section_options(file, options_after(block, SECTION_FIXED));
+    read_section_options(file, pcapng_options_after(block, SECTION_FIXED));
     return true;
 }
 
@@ -175,7 +156,6 @@ static void read_description_text(struct capture_file *file, struct description 
     switch (option->code) {
     case OPTION_COMMENT: add_comment(file, &told->comment, option); break;
     case IF_NAME: told->name = option_text(file, option); break;
-    case IF_DESCRIPTION: told->text = option_text(file, option); break;
     case IF_FILTER: told->filter = filter_text(file, option); break;
     case IF_OS: told->system = option_text(file, option); break;
     case IF_HARDWARE: told->hardware = option_text(file, option); break;
@@ -185,40 +165,38 @@ static void read_description_text(struct capture_file *file, struct description 
 /* Returns false if the length of the value does not fit its type. */
 static bool read_description_number(struct description *told, const struct pcapng_option *option,
                                     bool big_endian) {
-    static const uint8_t lengths[] = {
-        [IF_SPEED] = 8, [IF_TSRESOL] = 1, [IF_FCSLEN] = 1, [IF_TSOFFSET] = 8};
+    static const uint8_t lengths[] = {[IF_TSRESOL] = 1, [IF_FCSLEN] = 1, [IF_TSOFFSET] = 8};
     if (option->code >= sizeof lengths || !lengths[option->code])
         return true;
     if (option->length != lengths[option->code])
-        return option->code == IF_SPEED || option->code == IF_FCSLEN;
+        return option->code == IF_FCSLEN;
     switch (option->code) {
-    case IF_SPEED: told->speed = pcapng_load_u64(option->value, big_endian); break;
     case IF_TSRESOL: told->time_resolution = *option->value; break;
     case IF_FCSLEN: told->fcs = *option->value; break;
-    case IF_TSOFFSET:
-        told->time_offset_s = (int64_t)pcapng_load_u64(option->value, big_endian);
-        break;
+    case IF_TSOFFSET: told->time_offset_s = (int64_t)load_u64(option->value, big_endian); break;
     }
     return true;
 }
 
 static bool read_description(struct capture_file *file, const struct pcapng_block *block,
                              struct description *told, bool fresh) {
-    struct pcapng_options options = options_after(block, INTERFACE_FIXED);
+    struct pcapng_options options = pcapng_options_after(block, INTERFACE_FIXED);
     *told = (struct description){.time_resolution = MICROSECONDS};
     while (pcapng_options_next(&options)) {
         const struct pcapng_option *option = &options.current;
         if (!read_description_number(told, option, block->big_endian))
-            return damage_section(file, "option %u of an interface description is %u bytes long",
-                                  option->code, option->length);
+            return capture_file_set_damage(file,
+                                           "option %u of an interface description is %u bytes long",
+                                           option->code, option->length);
         if (fresh)
             read_description_text(file, told, option);
     }
     if (options.lied)
-        return damage_section(file,
-                              "option %u of an interface description claims %u bytes, more "
-                              "than its block has",
-                              options.current.code, options.current.length);
+        return capture_file_set_damage(
+            file,
+            "option %u of an interface description claims %u bytes, more "
+            "than its block has",
+            options.current.code, options.current.length);
     return true;
 }
 
@@ -228,25 +206,11 @@ static void describe_interface(struct capture_file *file, struct interface *adde
     const struct pcapng_reader *reader = file->reader;
     added->format = "pcapng";
     added->name = told->name;
-    added->description = told->text;
     added->filter = told->filter;
     added->hardware = reader->hardware ? reader->hardware : told->hardware;
     added->system = reader->system ? reader->system : told->system;
     added->application = reader->application;
     added->comment = interface_list_join(file->list, reader->comment, told->comment);
-    added->speed_bps = told->speed > INT64_MAX ? INT64_MAX : (int64_t)told->speed;
-}
-
-static struct pcapng_interface *grow_section(struct pcapng_reader *reader) {
-    if (reader->count < reader->room)
-        return &reader->interfaces[reader->count];
-    uint32_t room = reader->room ? reader->room * 2 : 4;
-    struct pcapng_interface *wider = realloc(reader->interfaces, room * sizeof *wider);
-    if (!wider)
-        return NULL;
-    reader->interfaces = wider;
-    reader->room = room;
-    return &wider[reader->count];
 }
 
 /* The specification counts if_fcslen in bits, its example and most writers in bytes. */
@@ -266,20 +230,20 @@ static bool add_interface(struct capture_file *file, const struct pcapng_block *
                           const struct pcapng_time *time, const struct description *told,
                           struct interface *added, uint32_t number) {
     struct pcapng_reader *reader = file->reader;
-    struct pcapng_interface *interface = grow_section(reader);
-    if (!interface)
-        return damage_section(file, "out of memory for interface %u (%u in the section)",
-                              reader->described, reader->count);
+    if (!list_grow(&reader->interfaces, &reader->room, reader->count + 1,
+                   sizeof *reader->interfaces))
+        return capture_file_set_damage(file, "out of memory for interface %u (%u in the section)",
+                                       reader->described, reader->count);
     const uint8_t *body = block->body;
-    uint16_t link_type = block->big_endian ? load_be16(body) : load_le16(body);
+    uint16_t link_type = load_u16(body, block->big_endian);
+    struct pcapng_interface *interface = &reader->interfaces[reader->count++];
     *interface = (struct pcapng_interface){
         .number = number,
-        .snaplen = pcapng_load_u32(body + 4, block->big_endian),
+        .snaplen = load_u32(body + 4, block->big_endian),
         .fcs = fcs_bytes(told->fcs),
         .link_type = link_type_normalize(link_type),
         .time = *time,
     };
-    reader->count++;
     reader->described++;
     allow_large_blocks(reader, interface->link_type);
     added->link_type = interface->link_type;
@@ -288,27 +252,25 @@ static bool add_interface(struct capture_file *file, const struct pcapng_block *
     return true;
 }
 
-static bool take_interface(struct capture_file *file, const struct pcapng_block *block) {
+bool pcapng_take_interface(struct capture_file *file, struct pcapng_block *block) {
     struct pcapng_reader *reader = file->reader;
-    if (block->size < INTERFACE_FIXED)
-        return damage_section(file, "an interface description has %u bytes, expected %u",
-                              (unsigned)block->size, INTERFACE_FIXED);
     bool new = reader->described == file->interface_count;
     struct description told;
     struct pcapng_time time;
     if (!read_description(file, block, &told, new))
         return false;
     if (!pcapng_time_set(&time, told.time_resolution, told.time_offset_s))
-        return damage_section(file, "a time resolution of %u^-%u seconds is too fine",
-                              told.time_resolution & 0x80 ? 2 : 10, told.time_resolution & 0x7F);
+        return capture_file_set_damage(file, "a time resolution of %u^-%u seconds is too fine",
+                                       told.time_resolution & 0x80 ? 2 : 10,
+                                       told.time_resolution & 0x7F);
     uint32_t number;
     bool fresh;
     struct interface *added = capture_file_interface(file, reader->described, &number, &fresh);
     if (!added)
-        return damage_section(file,
-                              "interface %u of the file is beyond this reader's %u or its "
-                              "memory",
-                              reader->described, INTERFACES_PER_FILE_MAX);
+        return capture_file_set_damage(file,
+                                       "interface %u of the file is beyond this reader's %u or its "
+                                       "memory",
+                                       reader->described, INTERFACES_PER_FILE_MAX);
     if (fresh)
         describe_interface(file, added, &told);
     return add_interface(file, block, &time, &told, added, number);
@@ -319,7 +281,7 @@ static void read_statistics(struct interface *interface, struct pcapng_options o
         const struct pcapng_option *option = &options.current;
         if (option->length != 8)
             continue;
-        uint64_t value = pcapng_load_u64(option->value, options.big_endian);
+        uint64_t value = load_u64(option->value, options.big_endian);
         switch (option->code) {
         case ISB_RECEIVED: interface->received = value; break;
         case ISB_DROPPED: interface->dropped_interface = value; break;
@@ -331,25 +293,14 @@ static void read_statistics(struct interface *interface, struct pcapng_options o
 }
 
 /* The last statistics of an interface count. Those of an undescribed interface are ignored. */
-static bool take_statistics(struct capture_file *file, const struct pcapng_block *block) {
+bool pcapng_take_statistics(struct capture_file *file, struct pcapng_block *block) {
     const struct pcapng_reader *reader = file->reader;
-    if (block->size < STATISTICS_FIXED)
-        return damage_section(file, "interface statistics have %u bytes, expected %u",
-                              (unsigned)block->size, STATISTICS_FIXED);
-    uint32_t number = pcapng_load_u32(block->body, block->big_endian);
+    uint32_t number = load_u32(block->body, block->big_endian);
     if (number >= reader->count)
         return true;
     read_statistics(file->list->items[reader->interfaces[number].number],
-                    options_after(block, STATISTICS_FIXED));
+                    pcapng_options_after(block, STATISTICS_FIXED));
     return true;
-}
-
-bool pcapng_section_take(struct capture_file *file, const struct pcapng_block *block) {
-    if (block->type == BLOCK_SECTION)
-        return take_section(file, block);
-    if (block->type == BLOCK_INTERFACE)
-        return take_interface(file, block);
-    return take_statistics(file, block);
 }
 
 void pcapng_reader_close(void *state) {

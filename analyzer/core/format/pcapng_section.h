@@ -24,7 +24,9 @@ struct pcapng_block {
     uint32_t length; /* of the whole block */
     bool big_endian;
     const uint8_t *body;
-    size_t size; /* of the body with its options */
+    size_t size;           /* of the body with its options */
+    struct packet *packet; /* where a packet of this block is to be stored */
+    bool has_packet;       /* it was stored */
 };
 
 /* Ticks of if_tsresol since the epoch, shifted by if_tsoffset seconds. Most files count µs or ns
@@ -81,6 +83,13 @@ struct pcapng_options {
     struct pcapng_option current;
 };
 
+/* Returns the options that begin at byte `at` of the body. */
+static inline struct pcapng_options pcapng_options_after(const struct pcapng_block *block,
+                                                         size_t at) {
+    return (struct pcapng_options){
+        .cursor = block->body + at, .left = block->size - at, .big_endian = block->big_endian};
+}
+
 /* Moves to the next option. Returns false at the end of the list, or if the rest is not valid. */
 static inline bool pcapng_options_next(struct pcapng_options *options) {
     enum { OPTION_HEADER = 4 };
@@ -88,8 +97,8 @@ static inline bool pcapng_options_next(struct pcapng_options *options) {
         return false;
     const uint8_t *p = options->cursor;
     struct pcapng_option *option = &options->current;
-    option->code = options->big_endian ? load_be16(p) : load_le16(p);
-    option->length = options->big_endian ? load_be16(p + 2) : load_le16(p + 2);
+    option->code = load_u16(p, options->big_endian);
+    option->length = load_u16(p + 2, options->big_endian);
     option->value = p + OPTION_HEADER;
     if (option->code == OPTION_END)
         return false;
@@ -103,26 +112,24 @@ static inline bool pcapng_options_next(struct pcapng_options *options) {
     return true;
 }
 
-static inline uint32_t pcapng_load_u32(const uint8_t *p, bool big_endian) {
-    return big_endian ? load_be32(p) : load_le32(p);
-}
-
-static inline uint64_t pcapng_load_u64(const uint8_t *p, bool big_endian) {
-    return big_endian ? load_be64(p) : load_le64(p);
-}
-
 struct pcapng_reader {
     bool big_endian;
     uint32_t block_max;
     struct pcapng_interface *interfaces; /* of the section */
-    uint32_t count, room;
+    uint32_t count;
+    size_t room;
     uint32_t described; /* interfaces of the file so far, over its sections */
     const char *hardware, *system, *application, *comment; /* of the section */
 };
 
-/* Reads a section header, interface description or interface statistics. Returns false with
+/* Each reads a block of one type, whose body has at least its fixed part. They return false with
  * damage set. */
-bool pcapng_section_take(struct capture_file *file, const struct pcapng_block *block);
+#define SECTION_FIXED    16
+#define INTERFACE_FIXED  8
+#define STATISTICS_FIXED 12
+bool pcapng_take_section(struct capture_file *file, struct pcapng_block *block);
+bool pcapng_take_interface(struct capture_file *file, struct pcapng_block *block);
+bool pcapng_take_statistics(struct capture_file *file, struct pcapng_block *block);
 void pcapng_reader_close(void *reader);
 
 #endif

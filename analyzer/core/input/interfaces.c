@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "common/utf8.h"
 
 struct text_node {
@@ -15,21 +16,9 @@ struct text_node {
     char text[];
 };
 
-/* Doubles the array of pointers if it is full. Returns false without memory. */
-static bool grow_list(struct interface_list *list) {
-    if (list->count < list->room)
-        return true;
-    size_t room = list->room ? list->room * 2 : 16;
-    struct interface **items = realloc(list->items, room * sizeof *items);
-    if (!items)
-        return false;
-    list->items = items;
-    list->room = room;
-    return true;
-}
-
 struct interface *interface_list_add(struct interface_list *list, uint32_t *number) {
-    if (list->count > UINT32_MAX || !grow_list(list))
+    if (list->count > UINT32_MAX ||
+        !list_grow(&list->items, &list->room, list->count + 1, sizeof *list->items))
         return NULL;
     struct interface *added = calloc(1, sizeof *added);
     if (!added)

@@ -18,7 +18,6 @@ struct interface {
     const char *format;      /* "pcap", "pcap-ns", "pcap-modified", "pcapng", ... */
     const char *compression; /* "none", "gzip", "zstd", "lz4" */
     const char *name;        /* if_name */
-    const char *description; /* if_description */
     const char *filter;      /* if_filter, if it is text */
     const char *hardware;    /* shb_hardware, else if_hardware */
     const char *system;      /* shb_os, else if_os */
@@ -29,7 +28,6 @@ struct interface {
     uint16_t link_type;
     uint32_t snaplen;           /* bytes; 0 for no limit */
     int64_t time_resolution_ns; /* 1000 for µs; 0 if finer than 1 ns */
-    int64_t speed_bps;          /* if_speed; 0 if unknown */
     uint64_t received;  /* packets, by pcapng's isb_ifrecv; DROPS_UNKNOWN if the file has none */
     uint64_t accepted;  /* isb_filteraccept */
     uint64_t delivered; /* isb_usrdeliv */
