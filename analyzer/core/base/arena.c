@@ -5,9 +5,11 @@
 #include "base/arena.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
-#define SMALL_CHUNKS 1 /* the first chunks: a small table must not take a huge page */
+#define LIST_FIRST   ((size_t)16) /* elements of a list that is no longer empty */
+#define SMALL_CHUNKS 1            /* the first chunks: a small table must not take a huge page */
 
 /* Maps more than needed if the result must be aligned, and unmaps the rest on both sides. */
 void *huge_pages_map(size_t size, bool huge) {
@@ -30,17 +32,28 @@ void huge_pages_ask(void *memory, size_t size) {
     madvise(memory, size, MADV_HUGEPAGE);
 }
 
+/* The pointer is copied as bytes, because its type is unknown. */
+bool list_grow(void *list, size_t *room, size_t needed, size_t element) {
+    size_t wanted = *room ? *room : LIST_FIRST;
+    void *grown;
+    if (needed <= *room)
+        return true;
+    while (wanted < needed)
+        wanted *= 2;
+    memcpy(&grown, list, sizeof grown);
+    if (!(grown = realloc(grown, wanted * element)))
+        return false;
+    memcpy(list, &grown, sizeof grown);
+    *room = wanted;
+    return true;
+}
+
 /* Maps the next chunk, which becomes the last one. Returns false without memory; the arena is
  * unchanged then. */
 static bool arena_grow(struct arena *arena) {
-    if (arena->chunk_count == arena->chunk_room) {
-        size_t room = arena->chunk_room ? arena->chunk_room * 2 : 16;
-        uint8_t **chunks = realloc(arena->chunks, room * sizeof *chunks);
-        if (!chunks)
-            return false;
-        arena->chunks = chunks;
-        arena->chunk_room = room;
-    }
+    if (!list_grow(&arena->chunks, &arena->chunk_room, arena->chunk_count + 1,
+                   sizeof *arena->chunks))
+        return false;
     void *chunk = huge_pages_map(ARENA_CHUNK, arena->chunk_count >= SMALL_CHUNKS);
     if (!chunk)
         return false;

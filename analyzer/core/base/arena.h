@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory in huge pages, and an arena of it: append-only bytes in chunks, addressed by a 64-bit
- * offset that stays valid.
+ * offset that stays valid. Lists from malloc() that double.
  *
  * State that is accessed in random order costs fewer TLB misses in huge pages, and fewer page
  * faults when it is first used. The kernel may give small pages instead. */
@@ -20,6 +20,10 @@ void *huge_pages_map(size_t size, bool huge);
 
 /* Asks the kernel for huge pages for all whole ones of the range that have not been touched yet. */
 void huge_pages_ask(void *memory, size_t size);
+
+/* Makes room for `needed` elements in a list from malloc(), by doubling; `list` is the address of
+ * its pointer. Returns false without memory; the list stays as it was. */
+bool list_grow(void *list, size_t *room, size_t needed, size_t element);
 
 #define ARENA_CHUNK (2u << 20) /* bytes; nothing larger can be reserved at once */
 

@@ -72,16 +72,9 @@ static bool begin_column(struct filling *filling, struct ArrowArray *array,
 /* Returns false if memory is exhausted or offsets would exceed 32 bits. A batch cannot come
  * close to that: BATCH_ROWS_MAX texts of TEXT_MAX bytes are 0.5 GB, paths at most 1.6 GB. */
 static bool append_text(struct filling *filling, const char *text, size_t size) {
-    if (filling->text_used + size > INT32_MAX)
+    if (filling->text_used + size > INT32_MAX ||
+        !list_grow(&filling->array->buffers[2], &filling->text_room, filling->text_used + size, 1))
         return false;
-    if (filling->text_used + size > filling->text_room) {
-        size_t room = (filling->text_used + size) * 2 + 64;
-        void *grown = realloc((void *)filling->array->buffers[2], room);
-        if (!grown)
-            return false;
-        filling->array->buffers[2] = grown;
-        filling->text_room = room;
-    }
     memcpy((char *)filling->array->buffers[2] + filling->text_used, text, size);
     filling->text_used += size;
     return true;

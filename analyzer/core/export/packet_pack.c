@@ -30,17 +30,6 @@ struct packing {
     int64_t time_ns, frame;
 };
 
-/* Doubles the room of a stream. If that fails, its old bytes stay valid and must be freed. */
-static bool make_room(struct packet_streams *out, unsigned stream) {
-    size_t room = out->streams[stream].room ? 2 * out->streams[stream].room : 4096;
-    uint8_t *bytes = realloc(out->streams[stream].bytes, room);
-    if (!bytes)
-        return false;
-    out->streams[stream].bytes = bytes;
-    out->streams[stream].room = room;
-    return true;
-}
-
 /* make_rooms() has reserved the space. */
 static void put(struct packing *packing, enum packet_stream stream, int64_t value) {
     uint64_t bits = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
@@ -54,7 +43,8 @@ static void put(struct packing *packing, enum packet_stream stream, int64_t valu
 
 static bool make_rooms(struct packet_streams *out) {
     for (unsigned i = 0; i < STREAM_COUNT; i++)
-        if (out->streams[i].room - out->streams[i].used < VARINT_MAX && !make_room(out, i))
+        if (!list_grow(&out->streams[i].bytes, &out->streams[i].room,
+                       out->streams[i].used + VARINT_MAX, 1))
             return false;
     return true;
 }

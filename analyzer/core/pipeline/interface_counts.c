@@ -17,19 +17,14 @@
 
 static NOINLINE struct interface_count *grow_counts(struct interface_counts *list,
                                                     uint32_t interface) {
-    size_t room = list->room ? list->room : 4;
-    while (room <= interface)
-        room *= 2;
-    struct interface_count *counts = realloc(list->counts, room * sizeof *counts);
-    if (!counts)
+    size_t before = list->room;
+    if (!list_grow(&list->counts, &list->room, (size_t)interface + 1, sizeof *list->counts))
         return NULL;
     /* last_ns begins as the greatest time, so that the first packet takes the slow path, which sets
      * first_ns. */
-    for (size_t i = list->room; i < room; i++)
-        counts[i] = (struct interface_count){.last_ns = INT64_MAX};
-    list->counts = counts;
-    list->room = room;
-    return &counts[interface];
+    for (size_t i = before; i < list->room; i++)
+        list->counts[i] = (struct interface_count){.last_ns = INT64_MAX};
+    return &list->counts[interface];
 }
 
 inline struct interface_count *interface_count_of(struct interface_counts *list,

@@ -151,7 +151,7 @@ static PyObject *table_rows_by_flow(PyObject *self, PyObject *flow_count) {
         return bytes;
     memset(counts, 0, count * sizeof *counts);
     for (size_t flow = 0; table->grouped && flow < table->group_count && flow < count; flow++)
-        counts[flow] = table->group_sizes[flow];
+        counts[flow] = table->groups[flow].size;
     while (!table->grouped && table_next(table, &cursor, &row))
         if (row_known(&row, (unsigned)column) && (uint64_t)row.value[column] < count)
             counts[row.value[column]]++;

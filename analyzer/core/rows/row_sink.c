@@ -50,19 +50,6 @@ static struct pending_rows *pending_of(struct row_sink *sink, enum table_number 
     return number == TABLE_events ? &sink->events : &sink->blocks;
 }
 
-/* Makes room for one element more, by doubling the list; false without memory. */
-static bool has_room(void **list, size_t *room, size_t count, size_t size) {
-    if (count < *room)
-        return true;
-    size_t wanted = *room ? *room * 2 : 256;
-    void *grown = realloc(*list, wanted * size);
-    if (!grown)
-        return false;
-    *list = grown;
-    *room = wanted;
-    return true;
-}
-
 void row_sink_begin_batch(struct row_sink *sink, uint32_t first_flow) {
     sink->buffered = true;
     sink->first_flow = first_flow;
@@ -83,8 +70,8 @@ void row_sink_note_new_flow(const struct row_writer *writer, struct flow *flow) 
     struct row_sink *sink = writer->sink;
     if (!sink->buffered)
         return;
-    if (has_room((void **)&sink->new_flows, &sink->new_flow_room, sink->new_flow_count,
-                 sizeof *sink->new_flows))
+    if (list_grow(&sink->new_flows, &sink->new_flow_room, sink->new_flow_count + 1,
+                  sizeof *sink->new_flows))
         sink->new_flows[sink->new_flow_count++] = (struct new_flow){writer->batch_index, flow};
     else
         sink->out_of_memory = true;
@@ -108,7 +95,7 @@ uint64_t row_sink_rows(const struct row_sink *sink, enum table_number number) {
 /* Keeps a row of events or blocks. Values are copied without the room of wider tables: a pending
  * row takes 136 bytes instead of a whole struct row. Returns false without memory. */
 static bool append(struct pending_rows *pending, uint32_t batch_index, const struct row *row) {
-    if (!has_room((void **)&pending->rows, &pending->room, pending->count, sizeof *pending->rows))
+    if (!list_grow(&pending->rows, &pending->room, pending->count + 1, sizeof *pending->rows))
         return false;
     struct pending_row *place = &pending->rows[pending->count++];
     place->batch_index = batch_index;

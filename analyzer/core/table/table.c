@@ -45,7 +45,6 @@ TABLES(X)
 
 /* --- packed rows ------------------------------------------------------------------------------ */
 
-#define NO_GROUP      UINT64_MAX
 #define MASK_BYTES    ((COLUMNS_MAX + 7) / 8)
 #define VARINT_MAX    10
 #define ORIGIN_LEAST  (INT64_C(1) << 48)
@@ -58,38 +57,16 @@ void table_init(struct table *table, enum table_number number, const struct stri
 
 void table_free(struct table *table) {
     arena_free(&table->rows);
-    free(table->group_offsets);
-    free(table->group_sizes);
+    free(table->groups);
     free(table->amendments);
     free(table->moved);
 }
 
-/* If only one list grows, group_room stays, so that the next call repeats the other. */
-static bool grow_groups(struct table *table, size_t needed) {
-    size_t room = table->group_room ? table->group_room : 64;
-    while (room < needed)
-        room *= 2;
-    if (room != table->group_room) {
-        uint64_t *offsets = realloc(table->group_offsets, room * sizeof *offsets);
-        if (offsets)
-            table->group_offsets = offsets;
-        uint32_t *sizes = realloc(table->group_sizes, room * sizeof *sizes);
-        if (sizes)
-            table->group_sizes = sizes;
-        if (!offsets || !sizes)
-            return false;
-        table->group_room = room;
-    }
-    return true;
-}
-
 bool table_begin_group(struct table *table, uint32_t group) {
-    if (!grow_groups(table, (size_t)group + 1))
+    if (!list_grow(&table->groups, &table->group_room, (size_t)group + 1, sizeof *table->groups))
         return false;
-    while (table->group_count <= group) {
-        table->group_offsets[table->group_count] = NO_GROUP;
-        table->group_sizes[table->group_count++] = 0;
-    }
+    while (table->group_count <= group)
+        table->groups[table->group_count++] = (struct table_group){0};
     table->group = group;
     return true;
 }
@@ -209,9 +186,10 @@ static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struc
 
 /* Rows of a group must be contiguous, so only the first one needs its offset. */
 static void count_in_group(struct table *table, uint64_t offset, uint32_t rows) {
-    if (!table->group_sizes[table->group])
-        table->group_offsets[table->group] = offset;
-    table->group_sizes[table->group] += rows;
+    struct table_group *group = &table->groups[table->group];
+    if (!group->size)
+        group->offset = offset;
+    group->size += rows;
 }
 
 /* Large values such as times are close to those of the first row, so their differences are
@@ -256,16 +234,9 @@ void table_add_record(struct table *table, const uint8_t *end, uint32_t rows) {
  * added before the first call are entered with their own number. The list limits such a table to
  * 2^32 rows. */
 bool table_begin_moved(struct table *table, size_t count) {
-    uint64_t needed = table->row_count + count, room = table->moved_room;
-    while (room < needed)
-        room = room ? room * 2 : 256;
-    if (room != table->moved_room) {
-        uint32_t *moved = realloc(table->moved, room * sizeof *moved);
-        if (!moved)
-            return false;
-        table->moved = moved;
-        table->moved_room = room;
-    }
+    uint64_t needed = table->row_count + count;
+    if (!list_grow(&table->moved, &table->moved_room, needed, sizeof *table->moved))
+        return false;
     while (table->moved_count < table->row_count) { /* rows whose place is their number */
         table->moved[table->moved_count] = (uint32_t)table->moved_count;
         table->moved_count++;
@@ -288,31 +259,20 @@ bool table_permute_groups(struct table *table, uint32_t first, const uint32_t *r
         return true;
     if (!table_begin_group(table, first + (uint32_t)count - 1))
         return false;
-    uint64_t *offsets = malloc(count * sizeof *offsets);
-    uint32_t *sizes = malloc(count * sizeof *sizes);
-    for (size_t i = 0; offsets && sizes && i < count; i++) {
-        offsets[ranks[i]] = table->group_offsets[first + i];
-        sizes[ranks[i]] = table->group_sizes[first + i];
-    }
-    if (offsets && sizes) {
-        memcpy(table->group_offsets + first, offsets, count * sizeof *offsets);
-        memcpy(table->group_sizes + first, sizes, count * sizeof *sizes);
-    }
-    bool done = offsets && sizes;
-    free(offsets);
-    free(sizes);
-    return done;
+    struct table_group *groups = malloc(count * sizeof *groups);
+    if (!groups)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        groups[ranks[i]] = table->groups[first + i];
+    memcpy(table->groups + first, groups, count * sizeof *groups);
+    free(groups);
+    return true;
 }
 
 static bool add_amendment(struct table *table, struct amendment amendment) {
-    if (table->amendment_count == table->amendment_room) {
-        size_t room = table->amendment_room ? 2 * table->amendment_room : 64;
-        struct amendment *grown = realloc(table->amendments, room * sizeof *grown);
-        if (!grown)
-            return false;
-        table->amendments = grown;
-        table->amendment_room = room;
-    }
+    if (!list_grow(&table->amendments, &table->amendment_room, table->amendment_count + 1,
+                   sizeof *table->amendments))
+        return false;
     amendment.order = (uint32_t)table->amendment_count;
     table->amendments[table->amendment_count++] = amendment;
     return true;
@@ -369,12 +329,12 @@ static void apply_amendments(const struct table *table, uint64_t number, struct 
 
 /* Leaves `group` one past the group that is read, and skips groups without rows. */
 static void enter_next_group(const struct table *table, struct table_cursor *cursor) {
-    while (cursor->group < table->group_count && !table->group_sizes[cursor->group])
+    while (cursor->group < table->group_count && !table->groups[cursor->group].size)
         cursor->group++;
     if (cursor->group == table->group_count)
         return;
-    cursor->left = table->group_sizes[cursor->group];
-    cursor->offset = table->group_offsets[cursor->group++];
+    cursor->left = table->groups[cursor->group].size;
+    cursor->offset = table->groups[cursor->group++].offset;
 }
 
 /* Returns the end of the packed row or record at `place` if the cursor has finished it, else
@@ -420,7 +380,7 @@ bool table_next(const struct table *table, struct table_cursor *cursor, struct r
 
 uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group) {
     *cursor = (struct table_cursor){.group = group};
-    if (group >= table->group_count || !table->group_sizes[group])
+    if (group >= table->group_count || !table->groups[group].size)
         return 0;
     enter_next_group(table, cursor);
     return cursor->left;
@@ -432,8 +392,8 @@ void table_seek(const struct table *table, struct table_cursor *cursor, uint64_t
     struct row row;
     *cursor = (struct table_cursor){0};
     while (table->grouped && cursor->group < table->group_count &&
-           number - cursor->row >= table->group_sizes[cursor->group])
-        cursor->row += table->group_sizes[cursor->group++];
+           number - cursor->row >= table->groups[cursor->group].size)
+        cursor->row += table->groups[cursor->group++].size;
     while (cursor->row < number && table_next(table, cursor, &row))
         continue;
 }

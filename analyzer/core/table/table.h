@@ -69,6 +69,11 @@ struct record_kind {
                            struct row *row);
 };
 
+struct table_group {
+    uint64_t offset; /* of its first row; undefined without rows */
+    uint32_t size;   /* rows */
+} __attribute__((packed, aligned(4)));
+
 /* Other folders may read schema, texts, row_count, grouped and the groups' sizes; everything
  * else should be left to table.c. Offsets are positions in `rows`. */
 struct table {
@@ -80,14 +85,14 @@ struct table {
     uint64_t row_count;
     int64_t origins[COLUMNS_MAX]; /* values are packed as differences from these */
     bool grouped;
-    uint64_t *group_offsets; /* by group: where its rows begin, NO_GROUP if it has none */
-    uint32_t *group_sizes;   /* by group: number of rows */
+    struct table_group *groups; /* by number */
     size_t group_count, group_room;
     size_t group; /* the group to which rows are added */
     struct amendment *amendments;
     size_t amendment_count, amendment_room;
     uint32_t *moved; /* by original row number: the place of the row */
-    uint64_t moved_count, moved_room, moved_first;
+    uint64_t moved_count, moved_first;
+    size_t moved_room;
 };
 
 static inline void row_clear(struct row *row) {
