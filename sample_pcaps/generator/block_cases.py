@@ -10,11 +10,10 @@ from scapy.layers.inet import IP, UDP
 from scapy.packet import Raw
 
 from sample_files import in_time_order, save_pcap, save_pcapng, truth_of
-from simulate_transfer import START_NS, ethernet, record
 from simulation import BESIDE_RECEIVER, Clock, Fate
 from tcp_connection import Connection, Script
 from tcp_sender import SenderRules
-from write_captures import MICROSECOND, MILLISECOND
+from write_captures import MICROSECOND, MILLISECOND, START_NS, ethernet, record
 from write_truth import BLOCK_COLUMNS, Sighting, Truth, Verdict, zeros
 
 HEADER = 32

@@ -13,11 +13,10 @@ from scapy.packet import Raw
 from scapy.utils import checksum
 
 from sample_files import in_time_order, save_pcap, save_pcapng, truth_of
-from simulate_transfer import ethernet
 from simulation import MIDWAY, Clock, Fate
 from tcp_connection import Connection, Script
 from tcp_sender import SenderRules
-from write_captures import MICROSECOND
+from write_captures import MICROSECOND, ethernet
 from write_truth import Sighting, Verdict
 
 MSS = 1448

@@ -20,16 +20,19 @@ from scapy.layers.l2 import Dot1AD, Dot1Q
 from scapy.packet import Packet, Raw
 
 from sample_files import WHOLE, in_time_order, save_pcap
-from simulate_transfer import START_NS, ethernet, pattern, record
 from write_captures import (
     LINK_ETHERNET,
     LINK_RAW_IP,
     MICROSECOND,
     MILLISECOND,
     SECOND,
+    START_NS,
+    ethernet,
     interface_block,
     option,
     packet_block,
+    pattern,
+    record,
     section_block,
     statistics_block,
 )

@@ -10,8 +10,7 @@ from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, Pad
 from scapy.packet import Packet, Raw
 
 from sample_files import WHOLE, save_pcap
-from simulate_transfer import START_NS, ethernet, pattern, record
-from write_captures import MICROSECOND, MILLISECOND, SECOND
+from write_captures import MICROSECOND, MILLISECOND, SECOND, START_NS, ethernet, pattern, record
 from write_truth import DATAGRAM_COLUMNS, Sighting, Truth, Verdict, zeros
 
 FRAGMENT = 1480  # bytes of payload for an MTU of 1,500; must be a multiple of 8

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from simulate_transfer import START_NS, record
 from simulation import PLAIN, ByteRanges, Clock, Distance, Fate
 from tcp_segment import Segment
-from write_captures import MICROSECOND
+from write_captures import MICROSECOND, START_NS, record
 from write_truth import RETRANSMISSIONS, Sighting, Verdict
 
 

@@ -7,51 +7,49 @@ import struct
 from pathlib import Path
 
 from sample_files import save_pcap, save_pcapng, truth_of
-from simulate_transfer import make_transfer, pattern
 from simulation import BESIDE_RECEIVER, BESIDE_SENDER, MIDWAY, Clock, Distance, Fate
 from tcp_connection import Connection, Script
 from tcp_sender import SenderRules
-from write_captures import BIG, MILLISECOND, SECOND
-from write_truth import TCP_COLUMNS, Sighting, Truth, zeros
+from write_captures import BIG, MILLISECOND, SECOND, pattern
 
 MSS = 1448
 SMALL_BUFFER = 16 * MSS
+AT_SENDER = Distance(0, 10 * MILLISECOND)
 SNAPLEN = 96
 UPSTREAM = Fate(lost="upstream")
 DOWNSTREAM = Fate(lost="downstream")
-
-
-def truth_of_upload(about: str, seen: list[Sighting], length: int) -> Truth:
-    """Returns the truth of an upload with that many unique bytes in the capture."""
-    sums = {(0, direction): zeros(*TCP_COLUMNS) for direction in (0, 1)}
-    sums[0, 0]["unique_bytes"] = length
-    return Truth(about, seen, sums)
-
-
-def make_tcp_losses(path: Path) -> None:
-    """300 kB: segment 70 is lost and retransmitted fast, the last is lost and retransmitted after an RTO."""
-    length = 300_000
-    seen = make_transfer(length, frozenset({70, (length - 1) // 1448}))
-    about = (
-        "An upload of 300 kB captured beside its sender: one fast retransmission, and the last segment after an RTO."
-    )
-    save_pcap(path, truth_of_upload(about, seen, length), snaplen=SNAPLEN)
-
-
-def make_damaged(path: Path) -> None:
-    """The first 60 packets of an upload, then a record of 1.8 GB of which the file has 200 bytes."""
-    seen = make_transfer(60_000)[:60]
-    seconds = seen[-1].record[0] // SECOND
-    lie = struct.pack("<IIII", seconds, 999_999, 0x6B6B6B6B, 0x6B6B6B6B)
-    about = "The first 60 packets of an upload, without an anomaly; the file is damaged after them."
-    truth = truth_of_upload(about, seen, sum(s.payload for s in seen))
-    save_pcap(path, truth, snaplen=SNAPLEN, tail=lie + pattern(200))
 
 
 def talk(number: int, clock: Clock, script: Script, *writes: int) -> Connection:
     """Starts a connection 700 ms after the one before it."""
     script.start_ns = number * 700 * MILLISECOND
     return Connection(clock, script, number).write(*writes)
+
+
+def make_tcp_losses(path: Path) -> None:
+    """300 kB: segment 70 is lost and retransmitted fast, the last is lost and retransmitted after an RTO."""
+    clock = Clock()
+    rules = SenderRules(timeout_ns=224 * MILLISECOND)
+    fates = dict.fromkeys([(70, 0), (207, 0)], DOWNSTREAM)
+    upload = talk(0, clock, Script(distance=AT_SENDER, rules=rules, fates=fates), 300_000)
+    clock.run()
+    about = (
+        "An upload of 300 kB captured beside its sender: one fast retransmission, and the last segment after an RTO."
+    )
+    save_pcap(path, truth_of(about, [upload]), snaplen=SNAPLEN)
+
+
+def make_damaged(path: Path) -> None:
+    """The first 60 packets of an upload, then a record of 1.8 GB of which the file has 200 bytes."""
+    clock = Clock()
+    upload = talk(0, clock, Script(distance=AT_SENDER), 60_000)
+    clock.run()
+    truth = truth_of("The first 60 packets of an upload, without an anomaly; the file is damaged after them.", [upload])
+    truth.seen = truth.seen[:60]
+    truth.sums[0, 0]["unique_bytes"] = sum(s.payload for s in truth.seen)
+    seconds = truth.seen[-1].record[0] // SECOND
+    damage = struct.pack("<IIII", seconds, 999_999, 0x6B6B6B6B, 0x6B6B6B6B)
+    save_pcap(path, truth, snaplen=SNAPLEN, tail=damage + pattern(200))
 
 
 def make_fast_retransmissions(path: Path) -> None:

@@ -6,10 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from network_path import Arrive, CapturePoint, NetworkPath
-from simulate_transfer import Host
 from simulation import BESIDE_SENDER, PLAIN, ByteRanges, Clock, Distance, Fate
 from tcp_receiver import Receiver
-from tcp_segment import Blocks, Endpoint, Segment
+from tcp_segment import Blocks, Endpoint, Host, Segment
 from tcp_sender import Sender, SenderRules
 from write_captures import MICROSECOND
 

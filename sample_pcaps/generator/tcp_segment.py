@@ -10,9 +10,8 @@ from typing import Any
 from scapy.layers.inet import IP, TCP
 from scapy.packet import Packet, Raw
 
-from simulate_transfer import Host, ethernet, pattern
 from simulation import Clock
-from write_captures import MILLISECOND
+from write_captures import MILLISECOND, ethernet, pattern
 
 Blocks = tuple[tuple[int, int], ...]  # SACK blocks as stream offsets
 
@@ -40,6 +39,19 @@ class Segment:
 def pattern_between(start: int, end: int) -> bytes:
     """Returns a stream that consists of the pattern."""
     return pattern(end - start, start)
+
+
+@dataclass
+class Host:
+    """One end of a connection: its address, and the fields that count its packets."""
+
+    number: int
+    address: str
+    port: int
+    ttl: int
+    isn: int
+    ip_id: int
+    clock_ms: int  # TSval at the start of the capture
 
 
 @dataclass

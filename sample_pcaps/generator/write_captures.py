@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes capture files field by field, because no library writes every block and every damage that a sample needs."""
+"""Makes frames, and writes capture files field by field: no library writes every block and every damage of the samples."""
 
 from __future__ import annotations
 
 import struct
 from pathlib import Path
 
+from scapy.layers.l2 import Ether
+from scapy.packet import Packet
+
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
 MICROSECOND = 1_000
+START_NS = 1_768_478_400 * SECOND  # 2026-01-15 12:00:00 UTC
 
 LINK_ETHERNET = 1
 LINK_RAW_IP = 101
@@ -16,6 +20,21 @@ LINK_RAW_IP = 101
 Record = tuple[int, bytes, int]  # time in ns, bytes captured, bytes on the wire
 
 LITTLE, BIG = "<", ">"  # byte orders of a file, as in struct
+
+
+def pattern(length: int, start: int = 0) -> bytes:
+    """Returns binary payload that compresses: byte k of the stream is k mod 251."""
+    return bytes((start + k) % 251 for k in range(length))
+
+
+def ethernet(sender: int, receiver: int) -> Ether:
+    """Returns a frame between two hosts of the documentation range (RFC 7042)."""
+    return Ether(src=f"00:00:5e:00:53:{sender:02x}", dst=f"00:00:5e:00:53:{receiver:02x}")
+
+
+def record(time_ns: int, packet: Packet) -> Record:
+    data = bytes(packet)
+    return time_ns, data, len(data)
 
 
 def cut(record: Record, snaplen: int) -> Record:

@@ -91,13 +91,13 @@ def test_filters_can_be_copied(page: Page, samples: Path, tmp_path: Path) -> Non
     page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
     page.page.click("#copy-flow")
     copied = page.until("document.body.dataset.copied")
-    assert copied == "ip.addr == 192.0.2.10 && ip.addr == 198.51.100.20 && tcp.port == 50512 && tcp.port == 8443"
-    (lost,) = [point for point in page.drawn() if (point.trace, point.frame) == ("downstream", 160)]
+    assert copied == "ip.addr == 192.0.2.10 && ip.addr == 198.51.100.20 && tcp.port == 40110 && tcp.port == 5201"
+    (lost,) = [point for point in page.drawn() if (point.trace, point.frame) == ("downstream", 155)]
     page.page.mouse.click(lost.x, lost.y)
     page.until("!document.getElementById('packet').hidden")
-    assert page.page.inner_text("#packet-filter") == "frame.number == 160"
+    assert page.page.inner_text("#packet-filter") == "frame.number == 155"
     page.page.click("#copy-packet")
-    page.until("document.body.dataset.copied === 'frame.number == 160'")
+    page.until("document.body.dataset.copied === 'frame.number == 155'")
 
 
 def test_nothing_can_be_shared_by_a_click(page: Page, samples: Path, tmp_path: Path) -> None:

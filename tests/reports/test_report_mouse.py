@@ -203,7 +203,7 @@ def test_a_frame_of_several_files_has_the_name_of_its_file(
     page: Page, samples: Path, tmp_path: Path, others: list[str]
 ) -> None:
     trace = wiretale.analyze(*(samples / name for name in ["tcp_losses.pcap", *others]))
-    (flow,) = [row["flow"] for row in trace.flows.rows() if row["source_port"] == 50512]
+    (flow,) = [row["flow"] for row in trace.flows.rows() if row["source_port"] == 40110]
     page.open(trace.report(tmp_path / "report.html"), f"#flow={flow}")
     points = page.drawn()
     for trace_name in ("data", "ack", "rtt0", "downstream", "fast_retransmission"):
@@ -226,7 +226,7 @@ def test_the_filter_of_a_bin_selects_its_packets(page: Page, samples: Path, tmp_
     point = min(points, key=lambda one: one.y)
     page.page.mouse.click(point.x, point.y)
     page.until("!document.getElementById('packet').hidden")
-    chosen = page.page.inner_text("#packet-filter") + " && tcp.dstport == 8443"
+    chosen = page.page.inner_text("#packet-filter") + " && tcp.dstport == 5201"
     fields = ["tshark", "-r", str(samples / "tcp_losses.pcap"), "-Y", chosen, "-T", "fields", "-e", "ip.len"]
     lengths = subprocess.run(fields, capture_output=True, text=True, timeout=120, check=True).stdout.split()
     assert sum(map(int, lengths)) == fullest["bytes"] and len(lengths) == fullest["packets"]

@@ -40,7 +40,7 @@ def test_each_filter_selects_frames(samples: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "stalls"),
     [
-        ("tcp_losses.pcap", [[340, 341]]),
+        ("tcp_losses.pcap", [[337, 338]]),
         ("go_back_n.pcap", [[54, 59]]),
         ("lost_tail.pcap", [[37, 39]]),
         ("timeouts.pcap", [[208, 247], [127, 129], [61, 62]]),
