@@ -22,26 +22,31 @@ static const struct {
 struct flow {
     struct sequence_track track;
     struct pool pool;
-    uint64_t told, frames;
+    uint64_t events, frames;
     int64_t time_ns;
 };
 
 static void count(void *context, const struct sequence_event *event) {
-    uint64_t *told = context;
-    *told += event->count;
+    uint64_t *events = context;
+    *events += event->count;
 }
 
 static void take(struct flow *flow, const uint8_t *payload, uint32_t captured) {
-    struct sequence_listener listener = {count, &flow->told};
-    struct sequence_packet packet = {payload,       captured,       PAYLOAD_BYTES,
-                                     flow->time_ns, ++flow->frames, flow->time_ns != INT64_MIN};
+    struct sequence_listener listener = {count, &flow->events};
+    struct sequence_packet packet = {.time_ns = flow->time_ns,
+                                     .frame = ++flow->frames,
+                                     .payload.length = PAYLOAD_BYTES,
+                                     .time_known = flow->time_ns != INT64_MIN};
+    packet.payload.captured =
+        (uint8_t)(captured < SEQUENCE_BYTES_MOST ? captured : SEQUENCE_BYTES_MOST);
+    memcpy(packet.payload.bytes, payload, packet.payload.captured);
     sequence_take(&flow->track, &packet, &flow->pool, &listener);
 }
 
 static void check(struct flow *flow) {
     struct sequence_summary sums;
     sequence_summary(&flow->track, NULL, &sums);
-    if (sums.format == SEQUENCE_UNKNOWN || sums.format == SEQUENCE_NONE)
+    if (sums.application == WORD_NONE)
         return;
     if (sums.received + sums.other_packets + sums.end_markers != flow->frames ||
         sums.unique + sums.duplicates + sums.late != sums.received || sums.unique > sums.expected ||

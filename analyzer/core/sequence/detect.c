@@ -24,85 +24,55 @@
 #define TICKS_STEP_MOST   900000 /* 10 s of the fastest common RTP clock, 90 kHz, and */
 #define TICKS_A_SECOND    192000 /* ticks per second between the packets */
 
-/* Returns a copy of the packet's start. The pattern of a block is checked now, because the rest of
- * its payload is not kept. */
-struct sequence_kept sequence_keep(const struct sequence_packet *packet) {
-    struct sequence_reading block;
-    struct sequence_kept kept = {
-        .time_ns = packet->time_ns,
-        .frame = packet->frame,
-        .length = (uint16_t)(packet->length < UINT16_MAX ? packet->length : UINT16_MAX),
-        .captured = (uint8_t)(packet->captured < SEQUENCE_BYTES_MOST ? packet->captured
-                                                                     : SEQUENCE_BYTES_MOST),
-        .time_known = packet->time_known,
-        .present = true,
-    };
-    if (kept.captured) /* the payload pointer may be NULL if nothing was captured */
-        memcpy(kept.payload, packet->payload, kept.captured);
-    kept.corrupt = packet->corrupt || (sequence_layouts[0].read(&block, packet->payload,
-                                                                packet->captured, packet->length) &&
-                                       block.corrupt);
-    return kept;
-}
-
-bool sequence_read_kept(struct sequence_reading *reading, const struct sequence_layout *layout,
-                        const struct sequence_kept *kept) {
-    if (!layout->read(reading, kept->payload, kept->captured, kept->length))
-        return false;
-    reading->corrupt = layout->format == SEQUENCE_BLOCKS && kept->corrupt;
-    return true;
-}
-
-bool sequence_is_any(const struct sequence_kept *kept) {
-    struct sequence_reading reading;
+bool sequence_is_any(const struct sequence_packet *packet) {
+    struct sequence_item item;
     for (unsigned i = 0; i < SEQUENCE_LAYOUTS; i++)
-        if (sequence_read_kept(&reading, &sequence_layouts[i], kept))
+        if (sequence_read(&sequence_layouts[i], &item, packet))
             return true;
     return false;
 }
 
-/* Two packets of one source, as one layout reads them. */
-struct pair {
-    const struct sequence_kept *earlier, *later;
-    const struct sequence_reading *from, *to;
-};
-
-/* Computes the time between the two at the capture point, 0 if unknown; false on overflow. */
-static bool arrival_difference(const struct pair *pair, int64_t *difference) {
+/* Computes the time between two packets at the capture point, 0 if unknown; false on overflow. */
+static bool arrival_difference(const struct sequence_item *from, const struct sequence_item *to,
+                               int64_t *difference) {
     *difference = 0;
-    return !pair->earlier->time_known || !pair->later->time_known ||
-           !__builtin_sub_overflow(pair->later->time_ns, pair->earlier->time_ns, difference);
+    return !from->time_known || !to->time_known ||
+           !__builtin_sub_overflow(to->time_ns, from->time_ns, difference);
 }
 
 /* The sender's clock must not run against its numbers, and may differ from the capture's clock by
  * CLOCKS_APART_MOST between two packets: queues and bursts delay them. */
-static bool clocks_agree(const struct pair *pair, int64_t step) {
-    int64_t arrived, sent = pair->to->sent - pair->from->sent, apart;
+static bool clocks_agree(const struct sequence_item *from, const struct sequence_item *to,
+                         int64_t step) {
+    int64_t arrived, sent = to->sent - from->sent, apart;
     if ((step > 0 && sent < 0) || (step < 0 && sent > 0))
         return false;
-    return arrival_difference(pair, &arrived) && !__builtin_sub_overflow(sent, arrived, &apart) &&
-           apart >= -CLOCKS_APART_MOST && apart <= CLOCKS_APART_MOST;
+    return arrival_difference(from, to, &arrived) &&
+           !__builtin_sub_overflow(sent, arrived, &apart) && apart >= -CLOCKS_APART_MOST &&
+           apart <= CLOCKS_APART_MOST;
 }
 
-static int64_t tick_difference(const struct pair *pair) {
-    return (int32_t)((uint32_t)pair->to->sent - (uint32_t)pair->from->sent);
+static int64_t tick_difference(const struct sequence_item *from, const struct sequence_item *to) {
+    return (int32_t)((uint32_t)to->sent - (uint32_t)from->sent);
 }
 
 /* The payload type must stay the same, because each has its own clock rate. */
-static bool ticks_agree(const struct pair *pair) {
-    int64_t arrived, ticks = tick_difference(pair);
-    if (!arrival_difference(pair, &arrived))
+static bool ticks_agree(const struct sequence_item *from, const struct sequence_item *to) {
+    int64_t arrived, ticks = tick_difference(from, to);
+    if (!arrival_difference(from, to, &arrived))
         return false;
     int64_t seconds = arrived / SECOND;
     int64_t most = TICKS_STEP_MOST + (seconds > 0 ? seconds : 0) * TICKS_A_SECOND;
-    return pair->from->payload_kind == pair->to->payload_kind && ticks >= -most && ticks <= most;
+    return from->payload_kind == to->payload_kind && ticks >= -most && ticks <= most;
 }
 
-static bool pair_agrees(const struct sequence_layout *layout, const struct pair *pair) {
-    int64_t step = sequence_step(layout, pair->from->sequence, pair->to->sequence);
+/* Returns whether two packets of one key can be of one source. */
+static bool is_agreeing(const struct sequence_layout *layout, const struct sequence_item *from,
+                        const struct sequence_item *to) {
+    int64_t step = sequence_step(layout, from->sequence, to->sequence);
     if (step < -layout->believed_step || step > layout->believed_step)
         return false;
-    return layout->clock == SEQUENCE_CLOCK_NS ? clocks_agree(pair, step) : ticks_agree(pair);
+    return layout->ticks ? ticks_agree(from, to) : clocks_agree(from, to, step);
 }
 
 /* Evidence of the stored packets for one layout. */
@@ -118,76 +88,65 @@ struct agreement {
 
 /* Returns whether a sent time is a time of day near the capture's, or a time since boot. Newer
  * versions of iperf3 send the latter. If the capture has no times, any value is plausible. */
-static bool is_plausible_time(const struct sequence_kept *kept, int64_t sent) {
+static bool is_plausible_time(const struct sequence_item *item) {
     int64_t apart;
-    return sent < UPTIME_MOST || !kept->time_known ||
-           (!__builtin_sub_overflow(kept->time_ns, sent, &apart) && apart > -CLOCK_WRONG_MOST &&
-            apart < CLOCK_WRONG_MOST);
+    return item->sent < UPTIME_MOST || !item->time_known ||
+           (!__builtin_sub_overflow(item->time_ns, item->sent, &apart) &&
+            apart > -CLOCK_WRONG_MOST && apart < CLOCK_WRONG_MOST);
 }
 
 /* Compares the oldest agreeing packet with the newest: the sender's clock must advance more than a
  * counter would, and by a minimum share of the capture's time, because packets sent in a burst may
  * arrive over a longer time. */
-static bool keeps_pace(const struct pair *ends, unsigned agreeing) {
-    int64_t arrived, sent = ends->to->sent - ends->from->sent;
-    return arrival_difference(ends, &arrived) && sent >= PACE_LEAST * (int64_t)agreeing &&
+static bool keeps_pace(const struct sequence_item *oldest, const struct sequence_item *newest,
+                       unsigned agreeing) {
+    int64_t arrived, sent = newest->sent - oldest->sent;
+    return arrival_difference(oldest, newest, &arrived) && sent >= PACE_LEAST * (int64_t)agreeing &&
            sent >= arrived / PACE_PART;
 }
 
 /* Adds the evidence of one pair. Differences of whole seconds, of 1 µs, or of 1 µs for each number
  * are those of a counter, not of a clock. */
 static void add_agreeing(struct agreement *found, const struct sequence_layout *layout,
-                         const struct pair *pair) {
-    bool has_ns = layout->clock == SEQUENCE_CLOCK_NS;
-    int64_t step = sequence_step(layout, pair->from->sequence, pair->to->sequence);
-    int64_t sent = pair->to->sent - pair->from->sent;
+                         const struct sequence_item *from, const struct sequence_item *to) {
+    int64_t step = sequence_step(layout, from->sequence, to->sequence);
+    int64_t sent = to->sent - from->sent;
     found->agreeing++;
     found->rise += step;
-    found->rising += step > 0 && (has_ns || tick_difference(pair) >= 0);
+    found->rising += step > 0 && (!layout->ticks || tick_difference(from, to) >= 0);
     found->has_next |= step == 1;
     found->has_moved |= sent != 0;
     found->is_time |=
-        has_ns && sent % SECOND && sent != step * 1000 && sent != 1000 && sent != -1000;
+        !layout->ticks && sent % SECOND && sent != step * 1000 && sent != 1000 && sent != -1000;
 }
 
-/* The same packet again, as a mirror port stores it: neither evidence for nor against. */
-static bool is_again(const struct pair *pair) {
-    return pair->from->sequence == pair->to->sequence && pair->from->sent == pair->to->sent;
-}
-
-/* Goes back from the newest packet, as long as packets of its source agree. */
+/* Goes back from the newest packet, as long as packets of its source agree. The same packet again,
+ * as a mirror port stores it, is neither evidence for nor against. */
 static struct agreement agreement_on(const struct sequence_layout *layout,
                                      const struct sequence_trial *trial, uint64_t *key) {
     struct agreement found = {0};
-    struct sequence_reading readings[2], newest;
-    struct pair pair = {.later = &trial->kept[trial->count - 1], .to = &readings[0]};
-    if (!sequence_read_kept(&readings[0], layout, pair.later) || readings[0].is_end)
+    struct sequence_item items[SEQUENCE_KEPT_MOST], *newest = &items[trial->count - 1];
+    struct sequence_item *to = newest;
+    if (!sequence_read(layout, newest, &trial->kept[trial->count - 1]) || newest->is_end)
         return found;
-    newest = readings[0];
-    *key = newest.key;
+    *key = newest->key;
     found.agreeing = 1;
-    found.is_plausible = is_plausible_time(pair.later, newest.sent);
-    for (unsigned i = trial->count - 1, next = 1; i-- > 0;) {
-        pair.earlier = &trial->kept[i];
-        pair.from = &readings[next];
-        if (!sequence_read_kept(&readings[next], layout, pair.earlier)) {
+    found.is_plausible = is_plausible_time(newest);
+    for (unsigned i = trial->count - 1; i-- > 0;) {
+        struct sequence_item *from = &items[i];
+        if (!sequence_read(layout, from, &trial->kept[i])) {
             found.others++;
             continue;
         }
-        if (readings[next].key != *key || readings[next].is_end || is_again(&pair))
+        if (from->key != *key || from->is_end ||
+            (from->sequence == to->sequence && from->sent == to->sent))
             continue;
-        if (!pair_agrees(layout, &pair))
+        if (!is_agreeing(layout, from, to))
             break;
-        add_agreeing(&found, layout, &pair);
-        pair.later = pair.earlier;
-        pair.to = pair.from;
-        next = !next;
+        add_agreeing(&found, layout, from, to);
+        to = from;
     }
-    pair.from = pair.to; /* the oldest agreeing packet */
-    pair.earlier = pair.later;
-    pair.to = &newest;
-    pair.later = &trial->kept[trial->count - 1];
-    found.keeps_pace = keeps_pace(&pair, found.agreeing);
+    found.keeps_pace = keeps_pace(to, newest, found.agreeing);
     return found;
 }
 
@@ -199,31 +158,30 @@ static bool is_believed(const struct sequence_layout *layout, const struct agree
     if (found->agreeing < AGREE_LEAST || found->others * 4 > found->agreeing ||
         found->rising * 3 < (found->agreeing - 1) * 2 || found->rise * 2 < found->agreeing - 1)
         return false;
-    if (layout->has_magic)
+    if (layout->application == WORD_BLOCKS)
         return true;
-    if (layout->clock == SEQUENCE_CLOCK_TICKS)
+    if (layout->ticks)
         return found->has_next;
     return found->has_moved && found->is_time && (found->is_plausible || found->keeps_pace);
 }
 
-bool sequence_look_alike(const struct sequence_kept *earlier, const struct sequence_kept *later) {
-    struct sequence_reading from, to;
-    for (unsigned i = 0; i < SEQUENCE_LAYOUTS; i++) {
-        const struct sequence_layout *layout = &sequence_layouts[i];
-        struct pair pair = {earlier, later, &from, &to};
-        if (sequence_read_kept(&from, layout, earlier) && sequence_read_kept(&to, layout, later) &&
-            from.key == to.key && pair_agrees(layout, &pair))
+bool sequence_look_alike(const struct sequence_packet *earlier,
+                         const struct sequence_packet *later) {
+    struct sequence_item from, to;
+    for (const struct sequence_layout *layout = sequence_layouts;
+         layout < sequence_layouts + SEQUENCE_LAYOUTS; layout++)
+        if (sequence_read(layout, &from, earlier) && sequence_read(layout, &to, later) &&
+            from.key == to.key && is_agreeing(layout, &from, &to))
             return true;
-    }
     return false;
 }
 
-void sequence_trial_add(struct sequence_trial *trial, const struct sequence_kept *kept) {
+void sequence_trial_add(struct sequence_trial *trial, const struct sequence_packet *packet) {
     if (trial->count == SEQUENCE_KEPT_MOST) {
         trial->count--;
         memmove(&trial->kept[0], &trial->kept[1], trial->count * sizeof trial->kept[0]);
     }
-    trial->kept[trial->count++] = *kept;
+    trial->kept[trial->count++] = *packet;
 }
 
 const struct sequence_layout *sequence_trial_believed(const struct sequence_trial *trial,

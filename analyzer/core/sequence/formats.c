@@ -11,9 +11,8 @@
  *               since 2.0.10                                     8      4    SSRC
  *                                                                12     ..   CSRCs, extension
  *
- * A reader must fill the whole reading and must not read above `captured`. It checks only the
- * fields that its format fixes; for iperf these are only seconds that must not be 0 and the range
- * of the microseconds. */
+ * A reader must not read above `captured`. It checks only the fields that its format fixes; for
+ * iperf these are only seconds that must not be 0 and the range of the microseconds. */
 #include "sequence/formats.h"
 
 #include "base/bytes.h"
@@ -34,91 +33,55 @@
 
 /* A block's key is run and stream: each stream of a run has its own numbers. It is corrupt if its
  * length or its pattern is wrong; a header without the magic number is not a block. */
-static bool read_block(struct sequence_reading *reading, const uint8_t *payload, uint32_t captured,
-                       uint32_t length) {
+static bool read_block(const struct sequence_layout *layout, struct sequence_item *item,
+                       const struct sequence_payload *payload) {
     struct block_header header;
-    if (!block_read_header(&header, payload, captured) || header.sequence >= SEQUENCE_MOST)
+    (void)layout;
+    if (!block_read_header(&header, payload->bytes, payload->captured) ||
+        header.sequence >= SEQUENCE_MOST)
         return false;
-    *reading = (struct sequence_reading){
-        .key = (uint64_t)header.run << 16 | header.stream,
-        .sequence = header.sequence,
-        .sent = (int64_t)header.sent_ns,
-        .first = header.flags & BLOCK_FIRST,
-        .last = header.flags & BLOCK_LAST,
-        .corrupt = header.length != length ||
-                   block_check_pattern(payload, &header, 0, captured) != BLOCK_ALL_RIGHT,
-    };
+    item->key = (uint64_t)header.run << 16 | header.stream;
+    item->sequence = header.sequence;
+    item->sent = (int64_t)header.sent_ns;
+    item->first = header.flags & BLOCK_FIRST;
+    item->corrupt = payload->corrupt || header.length != payload->length;
     return true;
 }
 
 /* Both tools send seconds and microseconds. Newer versions of iperf3 count from the start of the
  * system (CLOCK_MONOTONIC), so only differences have a meaning. */
-static bool read_time(struct sequence_reading *reading, const uint8_t *at) {
+static bool read_time(struct sequence_item *item, const uint8_t *at) {
     uint32_t seconds = load_be32(at), microseconds = load_be32(at + 4);
-    reading->sent = (int64_t)seconds * BILLION + (int64_t)microseconds * 1000;
+    item->sent = (int64_t)seconds * BILLION + (int64_t)microseconds * 1000;
     return seconds && microseconds < 1000000;
 }
 
 /* The number is read as 64 bits first. If the sender counts in 32 bits, payload bytes follow, and
  * each step would be 2^32, which is over believed_step. */
-static bool read_iperf3_64(struct sequence_reading *reading, const uint8_t *payload,
-                           uint32_t captured, uint32_t length) {
-    (void)length;
-    *reading = (struct sequence_reading){0};
-    if (captured < 16 || !read_time(reading, payload))
+static bool read_iperf3(const struct sequence_layout *layout, struct sequence_item *item,
+                        const struct sequence_payload *payload) {
+    const uint8_t *number = payload->bytes + 8;
+    if (payload->captured < 8 + layout->bits / 8 || !read_time(item, payload->bytes))
         return false;
-    reading->sequence = load_be64(payload + 8);
-    return reading->sequence < SEQUENCE_MOST;
-}
-
-static bool read_iperf3_32(struct sequence_reading *reading, const uint8_t *payload,
-                           uint32_t captured, uint32_t length) {
-    (void)length;
-    *reading = (struct sequence_reading){0};
-    if (captured < 12 || !read_time(reading, payload))
-        return false;
-    reading->sequence = load_be32(payload + 8);
-    return true;
-}
-
-/* An end marker is the negated id or, in some versions, the id with its highest bit set. `ends`
- * receives the number for both readings; note_end() takes the one nearer to the highest number. */
-static void set_ends(struct sequence_reading *reading, uint64_t id, uint64_t highest_bit) {
-    reading->ends[0] = (0 - id) & (highest_bit - 1);
-    reading->ends[1] = id & (highest_bit - 1);
+    item->sequence = layout->bits == 64 ? load_be64(number) : load_be32(number);
+    return item->sequence < SEQUENCE_MOST;
 }
 
 /* iperf 2.0.10 and later: id, seconds, microseconds, high half of the id. Earlier versions have
- * other data in the high half and negate only the low half: if the high half is 0 and the highest
- * bit of the low half is set, it is an end marker unless it continues the other numbers. */
-static bool read_iperf2_64(struct sequence_reading *reading, const uint8_t *payload,
-                           uint32_t captured, uint32_t length) {
-    (void)length;
-    *reading = (struct sequence_reading){0};
-    if (captured < 16 || !read_time(reading, payload + 4))
+ * other data in the high half. The counter is signed; an end marker is the negated id or, in some
+ * versions, the id with its highest bit set. Earlier versions negate only the low half: if the high
+ * half is 0 and the highest bit of the low half is set, it is an end marker unless it continues the
+ * other numbers. */
+static bool read_iperf2(const struct sequence_layout *layout, struct sequence_item *item,
+                        const struct sequence_payload *payload) {
+    bool wide = layout->bits == 64;
+    if (payload->captured < (wide ? 16 : 12) || !read_time(item, payload->bytes + 4))
         return false;
-    uint32_t low = load_be32(payload), high = load_be32(payload + 12);
-    reading->sequence = (uint64_t)high << 32 | low;
-    reading->is_end = high >> 31;
-    reading->may_be_end = !high && low >> 31;
-    if (reading->is_end)
-        set_ends(reading, reading->sequence, (uint64_t)1 << 63);
-    else if (reading->may_be_end)
-        set_ends(reading, low, (uint64_t)1 << 31);
-    return reading->is_end || high <= UINT16_MAX; /* a larger value is not an id */
-}
-
-/* The counter is signed, so it has 31 bits; a negative value is an end marker. */
-static bool read_iperf2_32(struct sequence_reading *reading, const uint8_t *payload,
-                           uint32_t captured, uint32_t length) {
-    (void)length;
-    *reading = (struct sequence_reading){0};
-    if (captured < 12 || !read_time(reading, payload + 4))
-        return false;
-    reading->sequence = load_be32(payload);
-    reading->is_end = reading->sequence >> 31;
-    set_ends(reading, reading->sequence, (uint64_t)1 << 31);
-    return true;
+    uint32_t low = load_be32(payload->bytes), high = wide ? load_be32(payload->bytes + 12) : 0;
+    item->sequence = (uint64_t)high << 32 | low;
+    item->is_end = (wide ? high : low) >> 31;
+    item->may_be_end = wide && !high && low >> 31;
+    return item->is_end || high <= UINT16_MAX; /* a larger value is not an id */
 }
 
 /* Clock rates of RFC 3551 tables 4 and 5; signaling negotiates all others. */
@@ -130,58 +93,58 @@ static const uint32_t tick_rates[35] = {
 };
 
 /* RFC 3550 section 5.1 and the checks of A.1. */
-static bool read_rtp(struct sequence_reading *reading, const uint8_t *payload, uint32_t captured,
-                     uint32_t length) {
-    if (captured < 12 || payload[0] >> 6 != 2)
+static bool read_rtp(const struct sequence_layout *layout, struct sequence_item *item,
+                     const struct sequence_payload *payload) {
+    const uint8_t *bytes = payload->bytes;
+    (void)layout;
+    if (payload->captured < 12 || bytes[0] >> 6 != 2)
         return false;
-    uint8_t kind = payload[1] & 0x7f;
+    uint8_t kind = bytes[1] & 0x7f;
     /* With the marker bit these types are RTCP, so RTP does not use them (RFC 5761 section 4; RFC
      * 3551 reserves 72 to 76). */
     if (kind >= 64 && kind <= 95)
         return false;
-    uint32_t header = 12 + 4u * (payload[0] & 0x0f);
-    if (payload[0] & 0x10) { /* section 5.3.1: an extension has a header of 4 bytes */
-        if (captured >= header + 4)
-            header += 4u * load_be16(payload + header + 2);
+    uint32_t header = 12 + 4u * (bytes[0] & 0x0f);
+    if (bytes[0] & 0x10) { /* section 5.3.1: an extension has a header of 4 bytes */
+        if (payload->captured >= header + 4)
+            header += 4u * load_be16(bytes + header + 2);
         header += 4;
     }
-    if (length < header)
-        return false;
-    *reading = (struct sequence_reading){
-        .key = load_be32(payload + 8),
-        .sequence = load_be16(payload + 2),
-        .sent = load_be32(payload + 4),
-        .payload_kind = kind,
-        .tick_rate = kind < 35 ? tick_rates[kind] : 0,
-    };
-    return true;
+    item->key = load_be32(bytes + 8);
+    item->sequence = load_be16(bytes + 2);
+    item->sent = load_be32(bytes + 4);
+    item->payload_kind = kind;
+    item->tick_rate = kind < 35 ? tick_rates[kind] : 0;
+    return payload->length >= header;
 }
 
 /* Formats with a magic number come first, and 64-bit counters before 32-bit ones, because the first
  * layout that is believed wins. wiretale chose the bounds of iperf; those of RTP are those of RFC
  * 3550 A.1. */
 const struct sequence_layout sequence_layouts[SEQUENCE_LAYOUTS] = {
-    {SEQUENCE_BLOCKS, 64, SEQUENCE_CLOCK_NS, AHEAD_MOST, 0, FOLLOW_MOST, STEP_MOST, false, true,
-     read_block},
-    {SEQUENCE_IPERF3, 64, SEQUENCE_CLOCK_NS, AHEAD_MOST, 0, FOLLOW_MOST, STEP_MOST, false, false,
-     read_iperf3_64},
-    {SEQUENCE_IPERF3, 32, SEQUENCE_CLOCK_NS, AHEAD_MOST, 0, FOLLOW_MOST, STEP_MOST, false, false,
-     read_iperf3_32},
-    {SEQUENCE_IPERF2, 64, SEQUENCE_CLOCK_NS, AHEAD_MOST, 0, FOLLOW_MOST, STEP_MOST, false, false,
-     read_iperf2_64},
-    {SEQUENCE_IPERF2, 31, SEQUENCE_CLOCK_NS, AHEAD_MOST, 0, FOLLOW_MOST, STEP_MOST, false, false,
-     read_iperf2_32},
-    {SEQUENCE_RTP, 16, SEQUENCE_CLOCK_TICKS, MAX_DROPOUT, MAX_MISORDER, 1, MAX_MISORDER, true,
-     false, read_rtp},
+    {WORD_BLOCKS, 64, false, AHEAD_MOST, 0, FOLLOW_MOST, STEP_MOST, read_block},
+    {WORD_IPERF3, 64, false, AHEAD_MOST, 0, FOLLOW_MOST, STEP_MOST, read_iperf3},
+    {WORD_IPERF3, 32, false, AHEAD_MOST, 0, FOLLOW_MOST, STEP_MOST, read_iperf3},
+    {WORD_IPERF2, 64, false, AHEAD_MOST, 0, FOLLOW_MOST, STEP_MOST, read_iperf2},
+    {WORD_IPERF2, 31, false, AHEAD_MOST, 0, FOLLOW_MOST, STEP_MOST, read_iperf2},
+    {WORD_RTP, 16, true, MAX_DROPOUT, MAX_MISORDER, 1, MAX_MISORDER, read_rtp},
 };
 
-bool sequence_is_beside_rtp(const uint8_t *payload, uint32_t captured) {
-    if (captured < 8)
+bool sequence_read(const struct sequence_layout *layout, struct sequence_item *item,
+                   const struct sequence_packet *packet) {
+    *item = (struct sequence_item){
+        .time_known = packet->time_known, .time_ns = packet->time_ns, .frame = packet->frame};
+    return layout->read(layout, item, &packet->payload);
+}
+
+bool sequence_is_beside_rtp(const struct sequence_payload *payload) {
+    const uint8_t *bytes = payload->bytes;
+    if (payload->captured < 8)
         return false;
-    if (payload[0] < 4) /* RFC 8489 section 5: the magic cookie */
-        return load_be32(payload + 4) == 0x2112a442;
+    if (bytes[0] < 4) /* RFC 8489 section 5: the magic cookie */
+        return load_be32(bytes + 4) == 0x2112a442;
     /* RFC 7983: the first byte distinguishes the protocols. */
-    if (payload[0] >= 20 && payload[0] < 64) /* DTLS 1.0 and 1.2 */
-        return payload[1] == 0xfe;
-    return payload[0] >> 6 == 2 && payload[1] >= 192 && payload[1] <= 223; /* RFC 5761 */
+    if (bytes[0] >= 20 && bytes[0] < 64) /* DTLS 1.0 and 1.2 */
+        return bytes[1] == 0xfe;
+    return bytes[0] >> 6 == 2 && bytes[1] >= 192 && bytes[1] <= 223; /* RFC 5761 */
 }

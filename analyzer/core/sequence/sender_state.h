@@ -6,29 +6,22 @@
 #ifndef WIRETALE_SEQUENCE_SOURCE_H
 #define WIRETALE_SEQUENCE_SOURCE_H
 
+#include "base/pool.h"
 #include "common/sequence_window.h"
 #include "sequence/formats.h"
 
 #define SEQUENCE_WINDOW 8192u /* numbers; a power of 2 */
 #define SEQUENCE_FRAMES 128u  /* numbers whose frames are stored; a power of 2 */
 
-enum sequence_event_kind {
-    SEQUENCE_LOST, /* `count` numbers from `sequence` on are missing; related: the frame before the
-                      gap */
-    SEQUENCE_OUT_OF_ORDER, /* related: the first frame that overtook it */
-    SEQUENCE_DUPLICATE,    /* related: the frame of the original */
-    SEQUENCE_LATE,         /* out of order or duplicate; the window is too short to decide */
-    SEQUENCE_CORRUPT,
-    SEQUENCE_RESTART /* the sender restarts with `sequence`; related: its previous frame */
-};
-
 struct sequence_event {
-    enum sequence_event_kind kind;
-    uint64_t sequence;      /* as on the wire */
-    uint64_t count;         /* packets */
-    uint64_t frame;         /* of the judged packet, which may precede the last one processed */
-    uint64_t related_frame; /* 0 if unknown */
-    int64_t time_ns;        /* of `frame` */
+    enum word kind;
+    uint64_t sequence; /* as on the wire; the first of `count` if they are lost */
+    uint64_t count;    /* packets */
+    uint64_t frame;    /* of the judged packet, which may precede the last one processed */
+    /* The frame before a gap, the first frame that overtook a late packet, the original of a
+     * duplicate, or the sender's previous frame if it restarts; 0 if unknown. */
+    uint64_t related_frame;
+    int64_t time_ns; /* of `frame` */
     bool time_known;
 };
 
@@ -39,9 +32,8 @@ struct sequence_listener {
 
 /* Sums over all sources and restarts; in packets unless noted. */
 struct sequence_summary {
-    enum sequence_format format;
-    uint8_t counter_bits;
-    uint64_t received; /* of the format, without end markers */
+    enum word application; /* WORD_NONE if no format was recognised */
+    uint64_t received;     /* of the format, without end markers */
     uint64_t unique;
     uint64_t expected; /* highest - first + 1, unwrapped */
     uint64_t lost;     /* expected - unique */
@@ -49,29 +41,16 @@ struct sequence_summary {
     uint64_t duplicates;
     uint64_t late; /* out of order or duplicate, older than the window; still counted in `lost` */
     uint64_t corrupt;       /* of `received`: a block's pattern or length is wrong */
-    uint64_t end_markers;   /* of iperf2 */
+    uint64_t end_markers;   /* of iperf2, which repeats them until the server answers */
     uint64_t other_packets; /* of another format, or of a source that was never confirmed */
     uint64_t sources;       /* SSRCs, streams */
     uint64_t restarts;      /* restarts; another block stream of the same run is not one */
     uint64_t loss_runs;     /* runs of consecutive missing numbers */
     uint64_t longest_loss_run;
-    uint64_t first, highest; /* of the most recent source, since its last restart */
-    uint64_t end_sequence;   /* if `ended`: number of the end marker or of the last block */
-    bool ended;
     bool jitter_known;
-    bool transit_known; /* the next two: capture's clock minus sender's clock, with their offset */
-    int64_t transit_ns_least, transit_ns_greatest;
     int64_t jitter_ns;          /* RFC 3550 section 6.4.1; of the source with most packets */
     int64_t delay_variation_ns; /* greatest minus least transit; the clocks' offset cancels out */
     uint64_t jitter_packets;    /* samples of `jitter_ns` */
-};
-
-/* A packet and its decoded fields. */
-struct sequence_item {
-    struct sequence_reading reading;
-    int64_t time_ns;
-    uint64_t frame;
-    bool time_known;
 };
 
 /* Output of the rules. */
@@ -79,6 +58,7 @@ struct sequence_judge {
     const struct sequence_layout *layout;
     struct sequence_summary *counts;
     const struct sequence_listener *listener; /* or NULL */
+    struct pool *pool;
 };
 
 /* Transit times relative to the first packet. */
@@ -86,7 +66,6 @@ struct transit_clock {
     bool begun;
     uint8_t payload_kind;
     int64_t time_ns, sent; /* of the previous packet */
-    int64_t first_ns;      /* transit of the first packet, with the clocks' offset */
     int64_t transit_ns;    /* relative to the first, as are the next two */
     int64_t least, greatest;
     double jitter; /* ns */
@@ -115,15 +94,14 @@ void sequence_source_take(struct sequence_source *source, const struct sequence_
 /* Judges a waiting packet as if none followed. */
 void sequence_source_settle(struct sequence_source *source, const struct sequence_judge *judge);
 /* Adds the counts that are final only at a restart or the end. */
-void sequence_source_sum(const struct sequence_source *source, const struct sequence_layout *layout,
-                         struct sequence_summary *summary);
+void sequence_source_sum(const struct sequence_source *source, struct sequence_summary *summary);
 
 /* Returns the frame that brought `position`, or 0 if it is unknown. */
 uint64_t sequence_source_frame(const struct sequence_source *source, int64_t position);
 /* Returns the first known frame that overtook `position`, or 0. */
 uint64_t sequence_source_overtaker(const struct sequence_source *source, int64_t position);
 
-void sequence_report(const struct sequence_judge *judge, enum sequence_event_kind kind,
+void sequence_report(const struct sequence_judge *judge, enum word kind,
                      const struct sequence_item *item, uint64_t related_frame);
 
 #endif

@@ -40,7 +40,6 @@ static struct open_block *open_at(const struct block_stream *blocks, uint64_t i)
 /* The ring is unwrapped as it grows; its size is a power of two. */
 static bool has_room(struct block_stream *blocks, struct pool *pool) {
     uint32_t old_room = blocks->room;
-    struct open_block *old = NULL;
     if (blocks->open_count < old_room)
         return true;
     if (old_room >= BLOCKS_OPEN_MOST)
@@ -49,10 +48,9 @@ static bool has_room(struct block_stream *blocks, struct pool *pool) {
     struct open_block *grown = pool_alloc(pool, room * sizeof *grown);
     if (!grown)
         return false;
-    old = blocks->open;
     for (uint64_t i = 0; i < blocks->open_count; i++)
         grown[(blocks->delivered + i) % room] = *open_at(blocks, i);
-    pool_release(pool, old, old_room, sizeof *old);
+    pool_release(pool, blocks->open, old_room, sizeof *grown);
     blocks->open = grown;
     blocks->room = room;
     return true;
@@ -104,22 +102,6 @@ static void touch(struct block_stream *blocks, const struct block_segment *segme
         block->own_ns = segment->time_ns;
 }
 
-/* Reports the oldest open block. `segment` is NULL if the stream ended first. */
-static void report(struct block_stream *blocks, const struct block_listener *listener,
-                   const struct block_segment *segment, bool complete) {
-    struct delivered_block delivered = {.number = blocks->first_number + blocks->delivered,
-                                        .stream = blocks->stream,
-                                        .bytes = (uint32_t)blocks->length,
-                                        .headed = blocks->headed,
-                                        .seen = *open_at(blocks, 0),
-                                        .complete = complete};
-    if (complete) {
-        delivered.complete_ns = segment->time_ns;
-        delivered.last_frame = segment->frame;
-    }
-    listener->block(listener->context, &delivered);
-}
-
 /* TCP delivers in order: a block is delivered once all bytes before its end have arrived. */
 static void deliver(struct block_stream *blocks, const struct block_segment *segment,
                     const struct block_listener *listener) {
@@ -134,7 +116,7 @@ static void deliver(struct block_stream *blocks, const struct block_segment *seg
         blocks->head_of_line += waited > 0;
         if (waited > blocks->head_of_line_ns_max)
             blocks->head_of_line_ns_max = waited;
-        report(blocks, listener, segment, true);
+        listener->block(listener->context, blocks, block, segment);
         blocks->delivered++;
         blocks->open_count--;
     }
@@ -169,7 +151,7 @@ void block_stream_take(struct block_stream *blocks, const struct block_segment *
 void block_stream_finish(struct block_stream *blocks, const struct block_listener *listener) {
     while (!blocks->lost && blocks->open_count) {
         if (open_at(blocks, 0)->first_frame)
-            report(blocks, listener, NULL, false);
+            listener->block(listener->context, blocks, open_at(blocks, 0), NULL);
         blocks->delivered++;
         blocks->open_count--;
     }

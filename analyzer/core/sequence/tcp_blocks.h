@@ -19,17 +19,6 @@ struct open_block {
     uint64_t sent_ns; /* 0 if its header was not captured */
 };
 
-struct delivered_block {
-    uint64_t number; /* sequence */
-    uint16_t stream;
-    uint32_t bytes;
-    struct open_block seen;
-    int64_t complete_ns;
-    uint64_t last_frame;
-    bool headed;   /* number and stream come from a header */
-    bool complete; /* false if the stream ended before its end */
-};
-
 struct block_stream {
     int64_t start;         /* stream offset of the first known block */
     int64_t length;        /* bytes per block */
@@ -42,11 +31,6 @@ struct block_stream {
     int64_t head_of_line_ns_max;
     struct open_block *open; /* block delivered + i is at (delivered + i) % room */
     uint32_t open_count, room;
-};
-
-struct block_listener {
-    void (*block)(void *context, const struct delivered_block *block);
-    void *context;
 };
 
 /* Creates a stream's tracker from its first header (or from a user-given length, with `header`
@@ -65,8 +49,17 @@ struct block_segment {
     int64_t highest;
     const struct range_set *gaps;
 };
-/* Processes a segment. Calls the listener for each block that it completes, in order. Data before
- * the first known block is ignored. Sets `lost` and stops if blocks cannot be followed. */
+
+/* Called for the oldest open block, in order, before it counts in blocks->delivered. `segment`
+ * completed it, NULL if the stream ended first. */
+struct block_listener {
+    void (*block)(void *context, const struct block_stream *blocks, const struct open_block *block,
+                  const struct block_segment *segment);
+    void *context;
+};
+
+/* Processes a segment. Calls the listener for each block that it completes. Data before the first
+ * known block is ignored. Sets `lost` and stops if blocks cannot be followed. */
 void block_stream_take(struct block_stream *blocks, const struct block_segment *segment,
                        struct pool *pool, const struct block_listener *listener);
 /* Reports the blocks that are incomplete at the end. */

@@ -21,8 +21,6 @@
 #define SECOND   ((int64_t)1000000000)
 #define PROOF_NS (10 * SECOND)
 
-_Static_assert(sizeof(struct sequence_track) <= 64, "every direction of a flow has one");
-
 struct sequence_belief {
     struct sequence_summary counts;
     uint64_t heard;
@@ -40,7 +38,7 @@ _Static_assert(sizeof(struct sequence_source) <= 2400, "as the header says");
 /* Frees the track and marks it, so that no packet is tried any more. */
 static void give_up(struct sequence_track *track, struct pool *pool) {
     sequence_free(track, pool);
-    track->format = SEQUENCE_NONE;
+    track->given_up = true;
 }
 
 /* --- sources --------------------------------------------------------------------------------- */
@@ -61,7 +59,7 @@ static struct sequence_source *reuse_source(const struct sequence_belief *belief
             oldest = belief->sources[i];
     if (oldest) {
         sequence_source_settle(oldest, judge);
-        sequence_source_sum(oldest, judge->layout, judge->counts);
+        sequence_source_sum(oldest, judge->counts);
     }
     return oldest;
 }
@@ -69,10 +67,10 @@ static struct sequence_source *reuse_source(const struct sequence_belief *belief
 /* Returns a new source, or the longest idle one if there are 16 or memory has run out. The counts
  * of that one are added to the sums first. */
 static struct sequence_source *add_source(struct sequence_belief *belief, uint64_t key,
-                                          const struct sequence_judge *judge, struct pool *pool) {
+                                          const struct sequence_judge *judge) {
     struct sequence_source *source = NULL;
     if (belief->source_count < SOURCES_MOST)
-        source = pool_alloc(pool, sizeof *source);
+        source = pool_alloc(judge->pool, sizeof *source);
     if (source)
         belief->sources[belief->source_count++] = source;
     else
@@ -86,20 +84,20 @@ static struct sequence_source *add_source(struct sequence_belief *belief, uint64
 
 /* Another SSRC or run is a restart; another stream of the same run is not. */
 static bool is_another_run(const struct sequence_layout *layout, uint64_t old, uint64_t new) {
-    return layout->format == SEQUENCE_RTP || old >> 16 != new >> 16;
+    return layout->ticks || old >> 16 != new >> 16;
 }
 
 /* Begins a source, which is a restart of the sender if it replaces an SSRC or a run. */
 static struct sequence_source *begin_source(struct sequence_belief *belief,
                                             const struct sequence_judge *judge,
-                                            const struct sequence_item *item, struct pool *pool) {
-    uint64_t key = item->reading.key;
+                                            const struct sequence_item *item) {
+    uint64_t key = item->key;
     const struct sequence_source *newest = find_source(belief, belief->newest_key);
     uint64_t frame_before = newest ? newest->last_frame : 0;
-    struct sequence_source *source = add_source(belief, key, judge, pool);
+    struct sequence_source *source = add_source(belief, key, judge);
     if (source && is_another_run(judge->layout, belief->newest_key, key)) {
         judge->counts->restarts++;
-        sequence_report(judge, SEQUENCE_RESTART, item, frame_before);
+        sequence_report(judge, WORD_BLOCK_RESTART, item, frame_before);
     }
     return source;
 }
@@ -115,7 +113,7 @@ static void judge_item(struct sequence_belief *belief, struct sequence_source *s
 static bool take_candidate(struct sequence_belief *belief, uint64_t key,
                            struct sequence_item *candidate) {
     for (uint32_t i = 0; i < belief->candidate_count; i++) {
-        if (belief->candidates[i].reading.key != key)
+        if (belief->candidates[i].key != key)
             continue;
         *candidate = belief->candidates[i];
         belief->candidate_count--;
@@ -137,16 +135,14 @@ static void put_candidate(struct sequence_belief *belief, const struct sequence_
 /* A packet of a new source: accepted with its second packet in sequence (RFC 3550 A.1), or if it
  * has the first flag and is intact. Until then it counts as other_packets. */
 static void admit(struct sequence_belief *belief, const struct sequence_judge *judge,
-                  const struct sequence_item *item, struct pool *pool) {
-    const struct sequence_reading *reading = &item->reading;
+                  const struct sequence_item *item) {
     struct sequence_item before;
     struct sequence_source *source = NULL;
-    bool has_before = take_candidate(belief, reading->key, &before);
-    int64_t step =
-        has_before ? sequence_step(judge->layout, before.reading.sequence, reading->sequence) : 0;
+    bool has_before = take_candidate(belief, item->key, &before);
+    int64_t step = has_before ? sequence_step(judge->layout, before.sequence, item->sequence) : 0;
     bool follows = step >= 1 && step <= judge->layout->follow_most;
-    if (follows || (reading->first && !reading->corrupt))
-        source = begin_source(belief, judge, follows ? &before : item, pool);
+    if (follows || (item->first && !item->corrupt))
+        source = begin_source(belief, judge, follows ? &before : item);
     if (!source) {
         judge->counts->other_packets++;
         put_candidate(belief, item);
@@ -160,64 +156,53 @@ static void admit(struct sequence_belief *belief, const struct sequence_judge *j
 }
 
 static void judge_any(struct sequence_belief *belief, const struct sequence_judge *judge,
-                      const struct sequence_item *item, struct pool *pool) {
-    struct sequence_source *source = find_source(belief, item->reading.key);
+                      const struct sequence_item *item) {
+    struct sequence_source *source = find_source(belief, item->key);
     if (source)
         judge_item(belief, source, judge, item);
     else
-        admit(belief, judge, item, pool);
+        admit(belief, judge, item);
 }
 
 /* --- from trial to belief -------------------------------------------------------------------- */
-
-static void replay(const struct sequence_trial *trial, struct sequence_belief *belief,
-                   const struct sequence_judge *judge, struct pool *pool) {
-    for (uint32_t i = 0; i < trial->count; i++) {
-        const struct sequence_kept *kept = &trial->kept[i];
-        struct sequence_item item = {
-            .time_ns = kept->time_ns, .frame = kept->frame, .time_known = kept->time_known};
-        if (sequence_read_kept(&item.reading, judge->layout, kept))
-            judge_any(belief, judge, &item, pool);
-        else
-            judge->counts->other_packets++;
-    }
-}
 
 /* Replaces the trial by a belief. Packets that were tried and not stored count as others. */
 static void believe(struct sequence_track *track, const struct sequence_layout *layout,
                     uint64_t key, struct pool *pool, const struct sequence_listener *listener) {
     struct sequence_trial *trial = track->more;
     struct sequence_belief *belief = pool_alloc(pool, sizeof *belief);
-    struct sequence_judge judge = {layout, NULL, listener};
     if (!belief) {
         give_up(track, pool);
         return;
     }
-    memset(belief, 0, sizeof *belief);
-    belief->newest_key = key;
-    belief->counts.format = layout->format;
-    belief->counts.counter_bits = layout->bits;
+    *belief = (struct sequence_belief){.newest_key = key};
+    struct sequence_judge judge = {layout, &belief->counts, listener, pool};
+    belief->counts.application = layout->application;
     belief->counts.other_packets = (uint64_t)track->tried + track->beside - trial->count;
-    judge.counts = &belief->counts;
-    if (!add_source(belief, key, &judge, pool)) {
+    if (!add_source(belief, key, &judge)) {
         pool_free(pool, belief, sizeof *belief);
         give_up(track, pool);
         return;
     }
-    replay(trial, belief, &judge, pool);
+    for (uint32_t i = 0; i < trial->count; i++) {
+        struct sequence_item item;
+        if (sequence_read(layout, &item, &trial->kept[i]))
+            judge_any(belief, &judge, &item);
+        else
+            belief->counts.other_packets++;
+    }
     pool_free(pool, trial, sizeof *trial);
     track->more = belief;
-    track->format = (uint8_t)layout->format;
-    track->layout = (uint8_t)(layout - sequence_layouts);
+    track->layout = layout;
 }
 
 /* The list starts with the second of two similar packets, because most flows never need it. Returns
  * false if memory is exhausted. */
-static bool add_kept(struct sequence_track *track, const struct sequence_kept *kept,
-                     struct pool *pool) {
+static bool add_tried(struct sequence_track *track, const struct sequence_packet *packet,
+                      struct pool *pool) {
     struct sequence_trial *trial = track->more;
-    if (!trial && !(track->first.present && sequence_look_alike(&track->first, kept))) {
-        track->first = *kept;
+    if (!trial && !(track->first.frame && sequence_look_alike(&track->first, packet))) {
+        track->first = *packet;
         return true;
     }
     if (!trial) {
@@ -227,22 +212,21 @@ static bool add_kept(struct sequence_track *track, const struct sequence_kept *k
         trial->count = 1;
         trial->kept[0] = track->first;
     }
-    sequence_trial_add(trial, kept);
+    sequence_trial_add(trial, packet);
     return true;
 }
 
 static void try_packet(struct sequence_track *track, const struct sequence_packet *packet,
                        struct pool *pool, const struct sequence_listener *listener) {
-    if (sequence_is_beside_rtp(packet->payload, packet->captured)) {
+    if (sequence_is_beside_rtp(&packet->payload)) {
         if (++track->beside == BESIDE_MOST)
             give_up(track, pool);
         return;
     }
     uint64_t key;
-    struct sequence_kept kept = sequence_keep(packet);
     track->tried++;
-    if (sequence_is_any(&kept)) {
-        if (!add_kept(track, &kept, pool)) {
+    if (sequence_is_any(packet)) {
+        if (!add_tried(track, packet, pool)) {
             give_up(track, pool);
             return;
         }
@@ -251,7 +235,7 @@ static void try_packet(struct sequence_track *track, const struct sequence_packe
         if (layout)
             believe(track, layout, key, pool, listener);
     }
-    if (track->format == SEQUENCE_UNKNOWN && track->tried == TRIED_MOST)
+    if (!track->layout && track->tried == TRIED_MOST)
         give_up(track, pool);
 }
 
@@ -259,8 +243,8 @@ static void try_packet(struct sequence_track *track, const struct sequence_packe
  * away is not one. */
 static bool is_no_clock(struct sequence_belief *belief, const struct sequence_layout *layout,
                         const struct sequence_item *item) {
-    int64_t arrived, sent = item->reading.sent;
-    bool has_clock = layout->clock == SEQUENCE_CLOCK_NS && !layout->has_magic;
+    int64_t arrived, sent = item->sent;
+    bool has_clock = !layout->ticks && layout->application != WORD_BLOCKS;
     if (belief->is_proven || !item->time_known || !has_clock)
         return false;
     if (!belief->first_sent) {
@@ -276,54 +260,42 @@ static bool is_no_clock(struct sequence_belief *belief, const struct sequence_la
 
 /* --- interface --------------------------------------------------------------------------- */
 
-void sequence_take_more(struct sequence_track *track, const struct sequence_packet *packet,
-                        struct pool *pool, const struct sequence_listener *listener) {
-    if (track->format == SEQUENCE_UNKNOWN) {
+void sequence_take(struct sequence_track *track, const struct sequence_packet *packet,
+                   struct pool *pool, const struct sequence_listener *listener) {
+    struct sequence_item item;
+    if (track->given_up)
+        return;
+    if (!track->layout) {
         try_packet(track, packet, pool, listener);
         return;
     }
     struct sequence_belief *belief = track->more;
-    struct sequence_judge judge = {&sequence_layouts[track->layout], &belief->counts, listener};
-    struct sequence_item item = {
-        .time_ns = packet->time_ns, .frame = packet->frame, .time_known = packet->time_known};
-    bool read =
-        judge.layout->read(&item.reading, packet->payload, packet->captured, packet->length);
-    item.reading.corrupt |= packet->corrupt && judge.layout->format == SEQUENCE_BLOCKS;
-    if (!read)
+    struct sequence_judge judge = {track->layout, &belief->counts, listener, pool};
+    if (!sequence_read(track->layout, &item, packet))
         belief->counts.other_packets++;
-    else if (is_no_clock(belief, judge.layout, &item))
+    else if (is_no_clock(belief, track->layout, &item))
         give_up(track, pool);
     else
-        judge_any(belief, &judge, &item, pool);
-}
-
-static bool is_believing(const struct sequence_track *track) {
-    return track->format != SEQUENCE_UNKNOWN && track->format != SEQUENCE_NONE;
+        judge_any(belief, &judge, &item);
 }
 
 void sequence_summary(struct sequence_track *track, const struct sequence_listener *listener,
                       struct sequence_summary *summary) {
-    *summary = (struct sequence_summary){.format = track->format};
-    if (!is_believing(track))
+    *summary = (struct sequence_summary){0};
+    if (!track->layout)
         return;
     struct sequence_belief *belief = track->more;
-    const struct sequence_layout *layout = &sequence_layouts[track->layout];
-    struct sequence_judge judge = {layout, &belief->counts, listener};
+    struct sequence_judge judge = {track->layout, &belief->counts, listener, NULL};
     for (uint32_t i = 0; i < belief->source_count; i++)
         sequence_source_settle(belief->sources[i], &judge);
     *summary = belief->counts;
     for (uint32_t i = 0; i < belief->source_count; i++)
-        sequence_source_sum(belief->sources[i], layout, summary);
+        sequence_source_sum(belief->sources[i], summary);
     summary->lost = summary->expected - summary->unique;
-    const struct sequence_source *newest = find_source(belief, belief->newest_key);
-    if (newest) {
-        summary->first = sequence_on_wire(layout, newest->window.first);
-        summary->highest = sequence_on_wire(layout, newest->window.highest);
-    }
 }
 
 void sequence_free(struct sequence_track *track, struct pool *pool) {
-    if (is_believing(track)) {
+    if (track->layout) {
         struct sequence_belief *belief = track->more;
         for (uint32_t i = 0; i < belief->source_count; i++)
             pool_free(pool, belief->sources[i], sizeof *belief->sources[i]);

@@ -12,31 +12,24 @@
 #ifndef WIRETALE_SEQUENCE_TRACK_H
 #define WIRETALE_SEQUENCE_TRACK_H
 
-#include "base/pool.h"
 #include "sequence/detect.h"
 #include "sequence/sender_state.h"
 
 struct sequence_track {
     void *more; /* struct sequence_trial; once a format is accepted, struct sequence_belief */
-    struct sequence_kept first;
-    uint8_t format; /* enum sequence_format */
-    uint8_t layout; /* index into sequence_layouts, once accepted */
+    const struct sequence_layout *layout; /* NULL until a format is accepted */
+    struct sequence_packet first;         /* frame 0 if there is none */
+    bool given_up;
     uint8_t tried;  /* packets before acceptance */
     uint8_t beside; /* and those of protocols that share a flow with RTP */
 };
 
-void sequence_take_more(struct sequence_track *track, const struct sequence_packet *packet,
-                        struct pool *pool, const struct sequence_listener *listener);
-
-/* Processes the next packet. `listener` may be NULL. */
-static inline void sequence_take(struct sequence_track *track, const struct sequence_packet *packet,
-                                 struct pool *pool, const struct sequence_listener *listener) {
-    if (track->format != SEQUENCE_NONE)
-        sequence_take_more(track, packet, pool, listener);
-}
+/* Processes the next packet, unless the track was given up. `listener` may be NULL. */
+void sequence_take(struct sequence_track *track, const struct sequence_packet *packet,
+                   struct pool *pool, const struct sequence_listener *listener);
 
 /* Fills `summary`; a packet that waits for confirmation is judged as if none followed. If no format
- * was accepted, all fields but `format` are 0. */
+ * was accepted, all fields are 0. */
 void sequence_summary(struct sequence_track *track, const struct sequence_listener *listener,
                       struct sequence_summary *summary);
 

@@ -93,15 +93,15 @@ static bool is_corrupt(const struct headers *headers) {
                BLOCK_ALL_RIGHT;
 }
 
-static NOINLINE void fill_payload(struct payload_start *start, const struct headers *headers) {
+static NOINLINE void fill_payload(struct sequence_payload *start, const struct headers *headers) {
     bool udp = headers->protocol == IP_UDP;
-    start->count =
+    start->captured =
         (uint8_t)(headers->payload_captured < SEQUENCE_BYTES_MOST ? headers->payload_captured
                                                                   : SEQUENCE_BYTES_MOST);
-    if (LIKELY(start->count == SEQUENCE_BYTES_MOST)) /* a constant length for the compiler */
+    if (LIKELY(start->captured == SEQUENCE_BYTES_MOST)) /* a constant length for the compiler */
         memcpy(start->bytes, headers->payload, SEQUENCE_BYTES_MOST);
     else
-        memcpy(start->bytes, headers->payload, start->count);
+        memcpy(start->bytes, headers->payload, start->captured);
     start->length = headers->udp_length >= UDP_HEADER_BYTES && udp
                         ? (uint16_t)(headers->udp_length - UDP_HEADER_BYTES)
                         : 0;
@@ -189,8 +189,8 @@ static const struct packet_extras *extras_of(const struct worker *worker,
 }
 
 /* Processes the extras. Returns the beginning of the payload, NULL if it carries no numbers. */
-static NOINLINE const struct payload_start *read_extras(struct worker *worker,
-                                                        const struct decoded_packet *decoded) {
+static NOINLINE const struct sequence_payload *read_extras(struct worker *worker,
+                                                           const struct decoded_packet *decoded) {
     const struct packet_extras *extras = extras_of(worker, decoded);
     if (decoded->extra_kinds & EXTRA_STEP_BACK)
         log_step_back(worker, decoded, extras->step_back_ns);
@@ -214,7 +214,7 @@ static NOINLINE void restore_tcp(struct tcp_header *tcp, const struct worker *wo
 static ALWAYS_INLINE void take_of(struct worker *worker, const struct decoded_packet *decoded,
                                   const struct tcp_header *tcp) {
     const struct packet_info *info = &decoded->info;
-    const struct payload_start *payload = NULL;
+    const struct sequence_payload *payload = NULL;
     unsigned number;
     if (!LIKELY(!decoded->extra_kinds))
         payload = read_extras(worker, decoded);

@@ -228,7 +228,7 @@ static NOINLINE void list_packet(struct updater *updater, const struct flow *flo
 static ALWAYS_INLINE void account_blocks(struct worker *worker, const struct segment_context *seg,
                                          struct flow *flow, unsigned number, bool stream,
                                          const struct packet_info *info,
-                                         const struct payload_start *payload) {
+                                         const struct sequence_payload *payload) {
     if (stream && (payload || flow->with_blocks))
         sequence_update_segment(worker, flow, number, info, payload, &seg->effect);
     if (payload && flow->key.protocol == IP_UDP)
@@ -268,7 +268,7 @@ static inline void begin_segment(struct segment_context *seg, struct worker *wor
 ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigned number,
                                const struct tcp_header *tcp, const uint32_t *sequence,
                                const struct packet_info *info,
-                               const struct payload_start *payload) {
+                               const struct sequence_payload *payload) {
     struct segment_context seg;
     int64_t flight = -1;
     struct direction *own = flow_direction(flow, number), *across = flow_across(flow, number);

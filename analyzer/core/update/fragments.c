@@ -26,7 +26,8 @@ static void count_datagram(struct datagram *datagram, const struct flow *flow, u
  * so those of the first do not count. */
 static void account_fragment(struct worker *worker, struct datagram *datagram, struct flow *flow,
                              unsigned number, const struct tcp_header *tcp,
-                             const struct packet_info *info, const struct payload_start *payload) {
+                             const struct packet_info *info,
+                             const struct sequence_payload *payload) {
     bool first = !info->fragment_offset;
     uint32_t sequence = datagram->tcp_sequence + info->fragment_offset - datagram->transport_header;
     struct direction *direction = &flow->directions[number];

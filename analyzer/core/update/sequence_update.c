@@ -22,23 +22,12 @@ struct block_place {
     uint64_t row; /* row of its block, EVENT_NONE if it is none */
 };
 
-static const enum word event_words[] = {
-    [SEQUENCE_LOST] = WORD_BLOCK_LOST,           [SEQUENCE_OUT_OF_ORDER] = WORD_BLOCK_OUT_OF_ORDER,
-    [SEQUENCE_DUPLICATE] = WORD_BLOCK_DUPLICATE, [SEQUENCE_LATE] = WORD_BLOCK_LATE,
-    [SEQUENCE_CORRUPT] = WORD_BLOCK_CORRUPT,     [SEQUENCE_RESTART] = WORD_BLOCK_RESTART,
-};
-static const enum word verdict_words[] = {
-    [SEQUENCE_OUT_OF_ORDER] = WORD_OUT_OF_ORDER,
-    [SEQUENCE_DUPLICATE] = WORD_DUPLICATE,
-    [SEQUENCE_LATE] = WORD_LATE,
-    [SEQUENCE_CORRUPT] = WORD_CORRUPT,
-    [SEQUENCE_LOST] = WORD_NONE,
-    [SEQUENCE_RESTART] = WORD_NONE,
-};
-static const enum word application_words[] = {
-    [SEQUENCE_UNKNOWN] = WORD_NONE,  [SEQUENCE_BLOCKS] = WORD_BLOCKS,
-    [SEQUENCE_IPERF2] = WORD_IPERF2, [SEQUENCE_IPERF3] = WORD_IPERF3,
-    [SEQUENCE_RTP] = WORD_RTP,       [SEQUENCE_NONE] = WORD_NONE,
+/* The verdict on a block, by the kind of its event. */
+static const enum word verdict_words[WORD_COUNT] = {
+    [WORD_BLOCK_OUT_OF_ORDER] = WORD_OUT_OF_ORDER,
+    [WORD_BLOCK_DUPLICATE] = WORD_DUPLICATE,
+    [WORD_BLOCK_LATE] = WORD_LATE,
+    [WORD_BLOCK_CORRUPT] = WORD_CORRUPT,
 };
 
 /* Remembers the latest GAPS events of loss. An older one can no longer be amended, although the
@@ -83,17 +72,29 @@ static void emit_sequence_event(void *context, const struct sequence_event *even
     else
         snprintf(detail, sizeof detail, "number %llu", (unsigned long long)event->sequence);
     uint64_t row = event_write(&place->worker->rows, place->flow, place->direction, &info,
-                               &(struct event){.kind = event_words[event->kind],
+                               &(struct event){.kind = event->kind,
                                                .related_frame = event->related_frame,
                                                .detail = detail});
     struct udp_stream *stream = &place->flow->udp[place->direction];
-    if (event->kind == SEQUENCE_LOST)
+    if (event->kind == WORD_BLOCK_LOST)
         note_gap(stream, event, row);
-    else if (event->kind == SEQUENCE_OUT_OF_ORDER)
+    else if (event->kind == WORD_BLOCK_OUT_OF_ORDER)
         take_gap_back(place->worker, stream, event->related_frame);
     enum word verdict = verdict_words[event->kind];
     if (verdict != WORD_NONE && place->row != EVENT_NONE && event->frame == place->info->frame)
         amend_verdict(place->worker->rows.sink, place->row, verdict);
+}
+
+/* Sets the columns of all blocks. A stream may have no header that numbers it. */
+static void begin_row(struct row *row, const struct block_place *place, uint64_t sequence,
+                      int64_t bytes, enum word verdict) {
+    row_clear(row);
+    row_set(row, blocks_flow, place->flow->number);
+    row_set(row, blocks_direction, place->direction);
+    row_set(row, blocks_capture, place->info->capture);
+    row_set(row, blocks_sequence, (int64_t)sequence);
+    row_set(row, blocks_bytes, bytes);
+    row_set(row, blocks_verdict, verdict);
 }
 
 static uint64_t add_block_row(const struct worker *worker, const struct row *row) {
@@ -119,69 +120,54 @@ static void put_sent(struct row *row, bool sent_known, uint64_t sent_ns, bool co
 
 /* Adds the row of a datagram that is one block. Returns EVENT_NONE if it has no block header: other
  * formats have no rows. */
-static uint64_t add_datagram(const struct block_place *place, const struct payload_start *payload) {
+static uint64_t add_datagram(const struct block_place *place,
+                             const struct sequence_payload *payload) {
     const struct packet_info *info = place->info;
     struct block_header header;
     struct row row;
-    if (!block_read_header(&header, payload->bytes, payload->count))
+    if (!block_read_header(&header, payload->bytes, payload->captured))
         return EVENT_NONE;
-    row_clear(&row);
-    row_set(&row, blocks_flow, place->flow->number);
-    row_set(&row, blocks_direction, place->direction);
-    row_set(&row, blocks_capture, info->capture);
+    begin_row(&row, place, header.sequence, header.length, WORD_DELIVERED);
     row_set(&row, blocks_stream, header.stream);
-    row_set(&row, blocks_sequence, (int64_t)header.sequence);
-    row_set(&row, blocks_bytes, header.length);
     row_set_if(&row, blocks_first_ns, info->time_known, info->time_ns);
     put_sent(&row, true, header.sent_ns, info->time_known, info->time_ns);
     row_set(&row, blocks_first_frame, (int64_t)info->frame);
     row_set(&row, blocks_last_frame, (int64_t)info->frame);
-    row_set(&row, blocks_verdict, WORD_DELIVERED);
     return add_block_row(place->worker, &row);
 }
 
 NOINLINE void sequence_update_datagram(struct worker *worker, struct flow *flow, unsigned number,
                                        const struct packet_info *info,
-                                       const struct payload_start *payload) {
+                                       const struct sequence_payload *payload) {
     struct sequence_track *track = &flow->udp[number].sequence;
-    if (track->format == SEQUENCE_NONE)
+    if (track->given_up)
         return;
     struct block_place place = {worker, flow, info, number, EVENT_NONE};
     place.row = add_datagram(&place, payload);
-    struct sequence_packet packet = {.payload = payload->bytes,
-                                     .captured = payload->count,
-                                     .length = payload->length,
-                                     .time_ns = info->time_ns,
+    struct sequence_packet packet = {.time_ns = info->time_ns,
                                      .frame = info->frame,
-                                     .time_known = info->time_known,
-                                     .corrupt = payload->corrupt};
+                                     .payload = *payload,
+                                     .time_known = info->time_known};
     struct sequence_listener listener = {emit_sequence_event, &place};
     sequence_take(track, &packet, &worker->rows.pool, &listener);
 }
 
-static void emit_block(void *context, const struct delivered_block *block) {
-    struct block_place *place = context;
-    bool waited = block->complete && block->complete_ns > block->seen.own_ns;
+static void emit_block(void *context, const struct block_stream *blocks,
+                       const struct open_block *block, const struct block_segment *segment) {
+    const struct block_place *place = context;
+    int64_t complete_ns = segment ? segment->time_ns : 0;
+    enum word verdict = !segment                      ? WORD_UNFINISHED
+                        : complete_ns > block->own_ns ? WORD_HEAD_OF_LINE
+                                                      : WORD_DELIVERED;
     struct row row;
-    row_clear(&row);
-    row_set(&row, blocks_flow, place->flow->number);
-    row_set(&row, blocks_direction, place->direction);
-    row_set(&row, blocks_capture, place->info ? place->info->capture : place->flow->first_capture);
-    row_set_if(&row, blocks_stream, block->headed, block->stream);
-    row_set(&row, blocks_sequence, (int64_t)block->number);
-    row_set(&row, blocks_bytes, block->bytes);
-    row_set_if(&row, blocks_first_ns, block->seen.first_frame > 0, block->seen.first_ns);
-    put_sent(&row, block->seen.sent_ns > 0, block->seen.sent_ns, block->complete,
-             block->complete_ns);
-    row_set_if(&row, blocks_head_of_line_ns, block->complete,
-               block->complete_ns - block->seen.own_ns);
-    row_set_if(&row, blocks_first_frame, block->seen.first_frame > 0,
-               (int64_t)block->seen.first_frame);
-    row_set_if(&row, blocks_last_frame, block->complete, (int64_t)block->last_frame);
-    row_set(&row, blocks_verdict,
-            !block->complete ? WORD_UNFINISHED
-            : waited         ? WORD_HEAD_OF_LINE
-                             : WORD_DELIVERED);
+    begin_row(&row, place, blocks->first_number + blocks->delivered, blocks->length, verdict);
+    row_set_if(&row, blocks_stream, blocks->headed, blocks->stream);
+    row_set_if(&row, blocks_first_ns, block->first_frame > 0, block->first_ns);
+    put_sent(&row, block->sent_ns > 0, block->sent_ns, segment, complete_ns);
+    row_set_if(&row, blocks_head_of_line_ns, segment, complete_ns - block->own_ns);
+    row_set_if(&row, blocks_first_frame, block->first_frame > 0, (int64_t)block->first_frame);
+    if (segment)
+        row_set(&row, blocks_last_frame, (int64_t)segment->frame);
     add_block_row(place->worker, &row);
 }
 
@@ -191,15 +177,15 @@ static void emit_block(void *context, const struct delivered_block *block) {
 static struct block_stream *blocks_of(struct worker *worker, struct flow *flow,
                                       struct tcp_stream *stream, const struct block_header *header,
                                       const struct segment_effect *effect, uint32_t payload_bytes) {
-    int64_t told = worker->updater->block_size;
-    if (stream->blocks || !payload_bytes || (!header && !told))
+    int64_t length = worker->updater->block_size;
+    if (stream->blocks || !payload_bytes || (!header && !length))
         return stream->blocks;
     flow->with_blocks = true;
     if (header)
         stream->blocks =
             block_stream_begin(effect->sequence, header->length, header, &worker->rows.pool);
     else if (stream->syn_seen)
-        stream->blocks = block_stream_begin(0, told, NULL, &worker->rows.pool);
+        stream->blocks = block_stream_begin(0, length, NULL, &worker->rows.pool);
     return stream->blocks;
 }
 
@@ -207,11 +193,11 @@ static struct block_stream *blocks_of(struct worker *worker, struct flow *flow,
  * of the stream decide when a block is complete in order. */
 NOINLINE void sequence_update_segment(struct worker *worker, struct flow *flow, unsigned number,
                                       const struct packet_info *info,
-                                      const struct payload_start *payload,
+                                      const struct sequence_payload *payload,
                                       const struct segment_effect *effect) {
     struct tcp_stream *stream = &flow->tcp.streams[number];
     struct block_header header;
-    bool headed = payload && block_read_header(&header, payload->bytes, payload->count);
+    bool headed = payload && block_read_header(&header, payload->bytes, payload->captured);
     if (!effect->positions_known || effect->duplicate)
         return;
     struct block_stream *blocks =
@@ -237,7 +223,7 @@ static void put_sequence(struct row *row, const struct sequence_summary *sum) {
     row_set(row, directions_blocks_out_of_order, (int64_t)sum->out_of_order);
     row_set(row, directions_blocks_duplicate, (int64_t)sum->duplicates);
     row_set(row, directions_blocks_late, (int64_t)sum->late);
-    row_set_if(row, directions_blocks_corrupt, sum->format == SEQUENCE_BLOCKS,
+    row_set_if(row, directions_blocks_corrupt, sum->application == WORD_BLOCKS,
                (int64_t)sum->corrupt);
     row_set(row, directions_block_loss_runs, (int64_t)sum->loss_runs);
     row_set(row, directions_block_loss_run_max, (int64_t)sum->longest_loss_run);
@@ -255,7 +241,7 @@ static void finish_datagrams(struct worker *worker, struct flow *flow, unsigned 
     struct sequence_listener listener = {emit_sequence_event, &place};
     struct sequence_summary sum;
     sequence_summary(track, &listener, &sum);
-    if (application_words[sum.format] != WORD_NONE)
+    if (sum.application != WORD_NONE)
         put_sequence(row, &sum);
 }
 
@@ -273,7 +259,8 @@ static void finish_stream(struct worker *worker, struct flow *flow, unsigned num
         return;
     /* If it carries no blocks, block_stream_finish() must write no rows of unfinished ones. */
     blocks->lost = is_no_block(blocks);
-    struct block_place place = {worker, flow, NULL, number, EVENT_NONE};
+    struct packet_info last = {.capture = flow->first_capture};
+    struct block_place place = {worker, flow, &last, number, EVENT_NONE};
     uint64_t delivered = blocks->delivered;
     block_stream_finish(blocks, &(struct block_listener){emit_block, &place});
     if (blocks->lost)
@@ -293,17 +280,14 @@ void sequence_finish(struct worker *worker, struct flow *flow, unsigned number, 
         finish_stream(worker, flow, number, row);
 }
 
-enum word sequence_application(struct flow *flow) {
+enum word sequence_application(const struct flow *flow) {
     for (unsigned number = 0; number < 2; number++) {
-        struct sequence_summary sum;
         const struct block_stream *blocks = flow->tcp.streams[number].blocks;
+        const struct sequence_layout *layout = flow->udp[number].sequence.layout;
         if (flow->key.protocol == IP_TCP && blocks && !is_no_block(blocks))
             return WORD_BLOCKS;
-        if (flow->key.protocol != IP_UDP)
-            continue;
-        sequence_summary(&flow->udp[number].sequence, NULL, &sum);
-        if (application_words[sum.format] != WORD_NONE)
-            return application_words[sum.format];
+        if (flow->key.protocol == IP_UDP && layout)
+            return layout->application;
     }
     return WORD_NONE;
 }

@@ -50,19 +50,11 @@ struct updater {
     bool timed;     /* now_ns is known */
 };
 
-/* The beginning of a payload, from which numbers are read. */
-struct payload_start {
-    uint8_t bytes[SEQUENCE_BYTES_MOST];
-    uint8_t count;   /* number of them */
-    bool corrupt;    /* it is a block whose captured pattern is wrong */
-    uint16_t length; /* UDP: bytes of payload of the whole datagram */
-};
-
 #define TCP_FIXED_BYTES offsetof(struct tcp_header, mss)
 /* The parts of a packet that few packets have. */
 struct packet_extras {
     char tcp[sizeof(struct tcp_header) - TCP_FIXED_BYTES]; /* the end of a struct tcp_header */
-    struct payload_start payload;
+    struct sequence_payload payload;
     int64_t step_back_ns; /* how far its time is before that of the packet before */
     const struct headers *headers;
 };
@@ -122,7 +114,7 @@ void flow_expire(struct updater *updater);
  * segment; then `sequence`, if not NULL, is the sequence number of the fragment's first byte. */
 void flow_update(struct worker *worker, struct flow *flow, unsigned direction,
                  const struct tcp_header *tcp, const uint32_t *sequence,
-                 const struct packet_info *packet, const struct payload_start *payload);
+                 const struct packet_info *packet, const struct sequence_payload *payload);
 /* Adds the rows of a flow that is over and frees its lists. */
 void flow_finish(struct worker *worker, struct flow *flow, enum word end);
 /* Frees its lists alone. */
@@ -131,15 +123,16 @@ void flow_release(struct worker *worker, struct flow *flow);
 /* sequence_update.c: numbered datagrams, and blocks in TCP streams. */
 void sequence_update_datagram(struct worker *worker, struct flow *flow, unsigned direction,
                               const struct packet_info *packet,
-                              const struct payload_start *payload);
+                              const struct sequence_payload *payload);
 /* `payload` may be NULL. */
 void sequence_update_segment(struct worker *worker, struct flow *flow, unsigned direction,
-                             const struct packet_info *packet, const struct payload_start *payload,
+                             const struct packet_info *packet,
+                             const struct sequence_payload *payload,
                              const struct segment_effect *effect);
 /* Ends the numbering of a direction and sets its columns in a row of directions. */
 void sequence_finish(struct worker *worker, struct flow *flow, unsigned direction, struct row *row);
 /* Returns WORD_NONE if no format was recognised. */
-enum word sequence_application(struct flow *flow);
+enum word sequence_application(const struct flow *flow);
 
 /* fragments.c */
 void fragment_update(struct worker *worker, const struct decoded_packet *decoded,

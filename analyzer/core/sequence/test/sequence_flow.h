@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One direction of a UDP flow made for a test, packet by packet, and what is told of it. */
+/* One direction of a UDP flow made for a test, packet by packet, and its events. */
 #ifndef WIRETALE_TEST_SEQUENCE_FLOW_H
 #define WIRETALE_TEST_SEQUENCE_FLOW_H
 
@@ -17,9 +17,8 @@
 
 enum form { BLOCKS, IPERF3_64, IPERF3_32, IPERF2_64, IPERF2_32, RTP, FORMS };
 
-static const enum sequence_format format_of[FORMS] = {SEQUENCE_BLOCKS, SEQUENCE_IPERF3,
-                                                      SEQUENCE_IPERF3, SEQUENCE_IPERF2,
-                                                      SEQUENCE_IPERF2, SEQUENCE_RTP};
+static const enum word application_of[FORMS] = {WORD_BLOCKS, WORD_IPERF3, WORD_IPERF3,
+                                                WORD_IPERF2, WORD_IPERF2, WORD_RTP};
 
 static uint64_t random_state = 1;
 
@@ -35,7 +34,7 @@ static inline uint32_t random_below(uint32_t bound) {
     return (uint32_t)((random_bits() >> 32) * bound >> 32);
 }
 
-/* --- one flow, and what it tells -------------------------------------------------------------- */
+/* --- one flow and its events ------------------------------------------------------------------ */
 
 struct probe {
     struct sequence_track track;
@@ -46,13 +45,13 @@ struct probe {
     uint32_t length;   /* of a payload */
     uint32_t key;      /* run or SSRC */
     uint64_t frame;
-    uint64_t told[SEQUENCE_RESTART + 1]; /* counts, of SEQUENCE_LOST the packets */
-    struct sequence_event newest[SEQUENCE_RESTART + 1];
+    uint64_t counts[WORD_COUNT]; /* packets by kind of event */
+    struct sequence_event newest[WORD_COUNT];
 };
 
 static inline void note(void *context, const struct sequence_event *event) {
     struct probe *probe = context;
-    probe->told[event->kind] += event->count;
+    probe->counts[event->kind] += event->count;
     probe->newest[event->kind] = *event;
 }
 
@@ -74,15 +73,24 @@ static inline void end(struct probe *probe) {
     pool_close(&probe->pool);
 }
 
+static inline struct sequence_packet packet_of(const uint8_t *payload, uint32_t captured,
+                                               uint32_t length, uint64_t frame, int64_t time_ns) {
+    struct sequence_packet packet = {
+        .time_ns = time_ns, .frame = frame, .payload.length = (uint16_t)length, .time_known = true};
+    struct block_header block;
+    packet.payload.captured =
+        (uint8_t)(captured < SEQUENCE_BYTES_MOST ? captured : SEQUENCE_BYTES_MOST);
+    memcpy(packet.payload.bytes, payload, packet.payload.captured);
+    packet.payload.corrupt = block_read_header(&block, payload, captured) &&
+                             block_check_pattern(payload, &block, 0, captured) != BLOCK_ALL_RIGHT;
+    return packet;
+}
+
 static inline void take(struct probe *probe, const uint8_t *payload, uint32_t length,
                         int64_t time_ns) {
     uint32_t captured = length < probe->captured ? length : probe->captured;
-    /* Of exactly this size, so that a step beyond it is seen. */
-    uint8_t *copy = malloc(captured ? captured : 1);
-    memcpy(copy, payload, captured);
-    struct sequence_packet packet = {copy, captured, length, time_ns, ++probe->frame, true, false};
+    struct sequence_packet packet = packet_of(payload, captured, length, ++probe->frame, time_ns);
     sequence_take(&probe->track, &packet, &probe->pool, &probe->listener);
-    free(copy);
 }
 
 /* --- payloads --------------------------------------------------------------------------------- */
@@ -147,18 +155,18 @@ static inline void send_all(struct probe *probe, uint64_t first, uint64_t last) 
 static inline void check_counts(struct probe *probe, uint64_t received, uint64_t unique,
                                 uint64_t lost, uint64_t out_of_order, uint64_t duplicates) {
     struct sequence_summary summary = summary_of(probe);
-    CHECK_INT(summary.format, format_of[probe->form]);
+    CHECK_INT(summary.application, application_of[probe->form]);
     CHECK_INT(summary.received, received);
     CHECK_INT(summary.unique, unique);
     CHECK_INT(summary.lost, lost);
     CHECK_INT(summary.expected, unique + lost);
     CHECK_INT(summary.out_of_order, out_of_order);
     CHECK_INT(summary.duplicates, duplicates);
-    CHECK_INT(probe->told[SEQUENCE_OUT_OF_ORDER], out_of_order);
-    CHECK_INT(probe->told[SEQUENCE_DUPLICATE], duplicates);
-    CHECK_INT(summary.restarts, probe->told[SEQUENCE_RESTART]);
-    CHECK_INT(summary.corrupt, probe->told[SEQUENCE_CORRUPT]);
-    CHECK_INT(summary.late, probe->told[SEQUENCE_LATE]);
+    CHECK_INT(probe->counts[WORD_BLOCK_OUT_OF_ORDER], out_of_order);
+    CHECK_INT(probe->counts[WORD_BLOCK_DUPLICATE], duplicates);
+    CHECK_INT(summary.restarts, probe->counts[WORD_BLOCK_RESTART]);
+    CHECK_INT(summary.corrupt, probe->counts[WORD_BLOCK_CORRUPT]);
+    CHECK_INT(summary.late, probe->counts[WORD_BLOCK_LATE]);
 }
 
 #endif

@@ -10,7 +10,7 @@ static struct sequence_summary summary;
 static void take(uint64_t number, uint64_t frame) {
     static const struct sequence_layout layout = {.bits = 64, .ahead_most = 1000000};
     struct sequence_judge judge = {.layout = &layout, .counts = &summary};
-    struct sequence_item item = {.reading = {.sequence = number}, .frame = frame};
+    struct sequence_item item = {.sequence = number, .frame = frame};
     sequence_source_take(&source, &judge, &item);
 }
 

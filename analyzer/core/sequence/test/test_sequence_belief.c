@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is taken for a stream, whatever stands beside it, and what must not be. */
+/* Payloads that are taken for a stream, whatever stands beside it, and those that must not be. */
 #include "sequence/test/sequence_flow.h"
 
 /* --- streams ---------------------------------------------------------------------------------- */
@@ -45,15 +45,15 @@ static void check_other_clocks(void) {
         for (uint64_t sequence = 1; sequence <= 50; sequence++) {
             put(&probe, payload, sequence, 1000 * SECOND + (int64_t)sequence * MILLISECOND);
             int64_t time_ns = START + (int64_t)sequence * MILLISECOND;
-            struct sequence_packet packet = {payload,  64, 64,   i ? INT64_MIN : time_ns,
-                                             sequence, !i, false};
+            struct sequence_packet packet =
+                packet_of(payload, 64, 64, sequence, i ? INT64_MIN : time_ns);
+            packet.time_known = !i;
             sequence_take(&probe.track, &packet, &probe.pool, NULL);
         }
         struct sequence_summary summary = summary_of(&probe);
-        CHECK_INT(summary.format, SEQUENCE_IPERF3);
+        CHECK_INT(summary.application, WORD_IPERF3);
         CHECK_INT(summary.received, 50);
         CHECK_INT(summary.jitter_known, !i);
-        CHECK_INT(summary.transit_known, !i);
         end(&probe);
     }
 }
@@ -74,7 +74,7 @@ static void check_clock_that_is_set_back(void) {
 /* --- nearly a stream -------------------------------------------------------------------------- */
 
 static void check_unbelieved(struct probe *probe) {
-    CHECK_INT(summary_of(probe).format, SEQUENCE_NONE);
+    CHECK(probe->track.given_up);
     CHECK_INT(probe->pool.used, 0);
     end(probe);
 }
@@ -137,7 +137,7 @@ static void check_clocks_apart(void) {
     for (uint64_t i = 0; i < 16; i++) {
         put(&probe, payload, 2 * i, START + (int64_t)i * 20 * MILLISECOND);
         take(&probe, payload, 64, START + (int64_t)i * 3 * SECOND);
-        CHECK_INT(probe.told[SEQUENCE_LOST], 0); /* one is lost every time */
+        CHECK_INT(probe.counts[WORD_BLOCK_LOST], 0); /* one is lost every time */
     }
     check_unbelieved(&probe);
 }
@@ -164,7 +164,7 @@ enum noise {
     NOISES
 };
 
-/* What stays the same in a flow. */
+/* The part that stays the same in a flow. */
 struct noise_flow {
     enum noise noise;
     uint8_t fixed[64];
@@ -270,10 +270,9 @@ static void check_noise(unsigned flows) {
             time_ns += random_below((uint32_t)gap);
             uint32_t length = put_noise(payload, &flow);
             take(&probe, payload, length, time_ns);
-            enum sequence_format format = probe.track.format;
-            if (format != SEQUENCE_UNKNOWN && format != SEQUENCE_NONE)
-                fprintf(stderr, "noise %d is taken for format %d\n", flow.noise, format);
-            CHECK(format == SEQUENCE_UNKNOWN || format == SEQUENCE_NONE);
+            if (probe.track.layout)
+                fprintf(stderr, "noise %d is taken for a format\n", flow.noise);
+            CHECK(!probe.track.layout);
         }
         sequence_free(&probe.track, &probe.pool);
         CHECK_INT(probe.pool.used, 0);
@@ -290,9 +289,9 @@ static void check_belief_is_given_up(void) {
         put(&probe, payload, (uint64_t)i, 1000 * SECOND + i * 3000);
         take(&probe, payload, 64, START + i * 30 * MILLISECOND);
         if (i == 300) /* 9 s */
-            CHECK_INT(summary_of(&probe).format, SEQUENCE_IPERF3);
+            CHECK_INT(summary_of(&probe).application, WORD_IPERF3);
     }
-    CHECK_INT(summary_of(&probe).format, SEQUENCE_NONE);
+    CHECK(probe.track.given_up);
     CHECK_INT(probe.pool.used, 0);
     end(&probe);
 }

@@ -10,12 +10,10 @@ static void check_in_order(enum form form) {
     struct probe probe;
     begin(&probe, form);
     send_all(&probe, 1, 2);
-    CHECK_INT(summary_of(&probe).format, SEQUENCE_UNKNOWN);
+    CHECK_INT(summary_of(&probe).application, WORD_NONE);
     send_all(&probe, 3, 1000);
     check_counts(&probe, 1000, 1000, 0, 0, 0);
     struct sequence_summary summary = summary_of(&probe);
-    CHECK_INT(summary.first, 1);
-    CHECK_INT(summary.highest, 1000);
     CHECK_INT(summary.sources, 1);
     CHECK_INT(summary.restarts, 0);
     CHECK_INT(summary.other_packets, 0);
@@ -23,8 +21,6 @@ static void check_in_order(enum form form) {
     CHECK_INT(summary.jitter_known, true);
     CHECK_INT(summary.jitter_ns, 0);
     CHECK_INT(summary.delay_variation_ns, 0);
-    CHECK_INT(summary.transit_known, form != RTP);
-    CHECK_INT(summary.transit_ns_least, form == RTP ? 0 : 5 * MILLISECOND);
     end(&probe);
 }
 
@@ -33,13 +29,13 @@ static void check_lost(enum form form) {
     begin(&probe, form);
     send_all(&probe, 1, 49);
     send_all(&probe, 51, 59);
-    CHECK_INT(probe.told[SEQUENCE_LOST], 1);
-    CHECK_INT(probe.newest[SEQUENCE_LOST].sequence, 50);
-    CHECK_INT(probe.newest[SEQUENCE_LOST].frame, 50);
-    CHECK_INT(probe.newest[SEQUENCE_LOST].related_frame, 49);
-    CHECK(probe.newest[SEQUENCE_LOST].time_known);
+    CHECK_INT(probe.counts[WORD_BLOCK_LOST], 1);
+    CHECK_INT(probe.newest[WORD_BLOCK_LOST].sequence, 50);
+    CHECK_INT(probe.newest[WORD_BLOCK_LOST].frame, 50);
+    CHECK_INT(probe.newest[WORD_BLOCK_LOST].related_frame, 49);
+    CHECK(probe.newest[WORD_BLOCK_LOST].time_known);
     send_all(&probe, 63, 100);
-    CHECK_INT(probe.newest[SEQUENCE_LOST].count, 3);
+    CHECK_INT(probe.newest[WORD_BLOCK_LOST].count, 3);
     check_counts(&probe, 96, 96, 4, 0, 0);
     CHECK_INT(summary_of(&probe).loss_runs, 2);
     CHECK_INT(summary_of(&probe).longest_loss_run, 3);
@@ -55,9 +51,9 @@ static void check_swapped(enum form form) {
     send_next(&probe, 10);
     send_all(&probe, 13, 30);
     check_counts(&probe, 30, 30, 0, 1, 0); /* the late one takes back its loss */
-    CHECK_INT(probe.told[SEQUENCE_LOST], 1);
-    CHECK_INT(probe.newest[SEQUENCE_OUT_OF_ORDER].frame, 12);
-    CHECK_INT(probe.newest[SEQUENCE_OUT_OF_ORDER].related_frame, 10);
+    CHECK_INT(probe.counts[WORD_BLOCK_LOST], 1);
+    CHECK_INT(probe.newest[WORD_BLOCK_OUT_OF_ORDER].frame, 12);
+    CHECK_INT(probe.newest[WORD_BLOCK_OUT_OF_ORDER].related_frame, 10);
     CHECK_INT(summary_of(&probe).loss_runs, 0);
     end(&probe);
 }
@@ -70,9 +66,9 @@ static void check_duplicated(enum form form) {
     send_next(&probe, 15);
     send_all(&probe, 21, 30);
     check_counts(&probe, 32, 30, 0, 0, 2);
-    CHECK_INT(probe.newest[SEQUENCE_DUPLICATE].sequence, 15);
-    CHECK_INT(probe.newest[SEQUENCE_DUPLICATE].frame, 22);
-    CHECK_INT(probe.newest[SEQUENCE_DUPLICATE].related_frame, 15);
+    CHECK_INT(probe.newest[WORD_BLOCK_DUPLICATE].sequence, 15);
+    CHECK_INT(probe.newest[WORD_BLOCK_DUPLICATE].frame, 22);
+    CHECK_INT(probe.newest[WORD_BLOCK_DUPLICATE].related_frame, 15);
     end(&probe);
 }
 
@@ -84,10 +80,9 @@ static void check_trouble_before_belief(enum form form) {
     for (unsigned i = 0; i < sizeof order / sizeof *order; i++)
         send_next(&probe, order[i]);
     check_counts(&probe, 9, 8, 1, 1, 1);
-    CHECK_INT(probe.newest[SEQUENCE_DUPLICATE].frame, 2);
-    CHECK_INT(probe.newest[SEQUENCE_OUT_OF_ORDER].frame, 3);
-    CHECK_INT(probe.newest[SEQUENCE_LOST].frame, 5);
-    CHECK_INT(summary_of(&probe).first, 0);
+    CHECK_INT(probe.newest[WORD_BLOCK_DUPLICATE].frame, 2);
+    CHECK_INT(probe.newest[WORD_BLOCK_OUT_OF_ORDER].frame, 3);
+    CHECK_INT(probe.newest[WORD_BLOCK_LOST].frame, 5);
     CHECK_INT(summary_of(&probe).restarts, 0);
     end(&probe);
 }
@@ -102,11 +97,9 @@ static void check_restart(enum form form) {
     check_counts(&probe, 299, 299, 1, 0, 0);
     struct sequence_summary summary = summary_of(&probe);
     CHECK_INT(summary.restarts, 1);
-    CHECK_INT(probe.newest[SEQUENCE_RESTART].sequence, 0);
-    CHECK_INT(probe.newest[SEQUENCE_RESTART].frame, 101);
-    CHECK_INT(probe.newest[SEQUENCE_RESTART].related_frame, 100);
-    CHECK_INT(summary.first, 0);
-    CHECK_INT(summary.highest, 199);
+    CHECK_INT(probe.newest[WORD_BLOCK_RESTART].sequence, 0);
+    CHECK_INT(probe.newest[WORD_BLOCK_RESTART].frame, 101);
+    CHECK_INT(probe.newest[WORD_BLOCK_RESTART].related_frame, 100);
     CHECK_INT(summary.jitter_ns, 0);
     end(&probe);
 }
@@ -120,7 +113,7 @@ static void check_snap_cut(enum form form, uint32_t captured) {
     send_all(&probe, 1, 49);
     send_all(&probe, 51, 100);
     check_counts(&probe, 99, 99, 1, 0, 0);
-    CHECK_INT(probe.told[SEQUENCE_CORRUPT], 0);
+    CHECK_INT(probe.counts[WORD_BLOCK_CORRUPT], 0);
     end(&probe);
 }
 
@@ -201,9 +194,7 @@ static void check_wrap(enum form form, uint64_t modulus) {
     check_counts(&probe, 299, 299, 1, 0, 0);
     struct sequence_summary summary = summary_of(&probe);
     CHECK_INT(summary.restarts, 0);
-    CHECK_INT(summary.first, modulus - 100);
-    CHECK_INT(summary.highest, 199);
-    CHECK_INT(probe.newest[SEQUENCE_LOST].sequence, 10);
+    CHECK_INT(probe.newest[WORD_BLOCK_LOST].sequence, 10);
     end(&probe);
 }
 
@@ -214,9 +205,6 @@ static void check_64_bits(enum form form) {
     for (uint64_t i = 0; i < 300; i++)
         send_at(&probe, first + i, START + (int64_t)i * 20 * MILLISECOND);
     check_counts(&probe, 300, 300, 0, 0, 0);
-    CHECK_INT(summary_of(&probe).first, first);
-    CHECK_INT(summary_of(&probe).highest, first + 299);
-    CHECK_INT(summary_of(&probe).counter_bits, 64);
     end(&probe);
 }
 
@@ -234,8 +222,6 @@ static void check_end_marker(enum form form, uint32_t low, uint32_t high) {
     check_counts(&probe, 98, 98, 0, 0, 0);
     struct sequence_summary summary = summary_of(&probe);
     CHECK_INT(summary.end_markers, 10);
-    CHECK(summary.ended);
-    CHECK_INT(summary.end_sequence, 100);
     CHECK_INT(summary.other_packets, 0);
     end(&probe);
 }
@@ -256,8 +242,6 @@ static void check_restart_with_another_clock(void) {
     CHECK_INT(summary.restarts, 1);
     CHECK_INT(summary.jitter_ns, 0);
     CHECK_INT(summary.delay_variation_ns, 0);
-    CHECK_INT(summary.transit_ns_least, 5 * MILLISECOND);
-    CHECK_INT(summary.transit_ns_greatest, 7 * SECOND);
     end(&probe);
 }
 
@@ -270,8 +254,8 @@ static void check_rtp_jump(void) {
     send_all(&probe, 6201, 6300);
     check_counts(&probe, 301, 301, 2999, 0, 0);
     CHECK_INT(summary_of(&probe).restarts, 1);
-    CHECK_INT(probe.newest[SEQUENCE_RESTART].frame, 202);
-    CHECK_INT(probe.newest[SEQUENCE_RESTART].sequence, 6201);
+    CHECK_INT(probe.newest[WORD_BLOCK_RESTART].frame, 202);
+    CHECK_INT(probe.newest[WORD_BLOCK_RESTART].sequence, 6201);
     end(&probe);
 }
 
@@ -349,9 +333,8 @@ static void check_ssrc_change(void) {
     CHECK_INT(summary.sources, 2);
     CHECK_INT(summary.restarts, 1);
     CHECK_INT(summary.other_packets, 0);
-    CHECK_INT(summary.first, 65500);
-    CHECK_INT(probe.newest[SEQUENCE_RESTART].frame, 101);
-    CHECK_INT(probe.newest[SEQUENCE_RESTART].related_frame, 100);
+    CHECK_INT(probe.newest[WORD_BLOCK_RESTART].frame, 101);
+    CHECK_INT(probe.newest[WORD_BLOCK_RESTART].related_frame, 100);
     probe.key = 0x5555; /* one packet alone is no source */
     send_next(&probe, 7);
     CHECK_INT(summary_of(&probe).sources, 2);
@@ -393,8 +376,6 @@ static void check_blocks(void) {
     take(&probe, payload, 60, START + 100 * MILLISECOND); /* 4 bytes fewer than it says */
     check_counts(&probe, 101, 100, 0, 0, 1);
     CHECK_INT(summary_of(&probe).corrupt, 3);
-    CHECK(summary_of(&probe).ended);
-    CHECK_INT(summary_of(&probe).end_sequence, 99);
     put_block(payload, 7, BLOCK_FIRST, 64, 0, START + SECOND);
     payload[63] ^= 1; /* who knows what else is wrong */
     take(&probe, payload, 64, START + SECOND);
@@ -418,14 +399,14 @@ static void check_hostile_times(void) {
                   i < 10 ? START : (int64_t)(random_bits() >> 1));
         take(&probe, payload, 64, time_ns);
     }
-    CHECK_INT(summary_of(&probe).format, SEQUENCE_BLOCKS);
+    CHECK_INT(summary_of(&probe).application, WORD_BLOCKS);
     end(&probe);
     begin(&probe, RTP);
     for (uint64_t i = 0; i < 2000; i++) {
         put_rtp(payload, 9, 0, i < 10 ? i : random_bits(), i < 10 ? 0 : random_bits());
         take(&probe, payload, 64, i < 10 ? START : (int64_t)random_bits());
     }
-    CHECK_INT(summary_of(&probe).format, SEQUENCE_RTP);
+    CHECK_INT(summary_of(&probe).application, WORD_RTP);
     end(&probe);
 }
 
@@ -440,8 +421,7 @@ static void check_bounds(void) {
             probe.key = run;
             send_all(&probe, 0, 20);
         }
-        enum sequence_format format = summary_of(&probe).format;
-        CHECK(format == SEQUENCE_NONE || format == SEQUENCE_BLOCKS);
+        CHECK(probe.track.given_up || summary_of(&probe).application == WORD_BLOCKS);
         CHECK(most < 6000 || summary_of(&probe).received == 105);
         CHECK(probe.pool.used <= most);
         end(&probe);
