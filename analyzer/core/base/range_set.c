@@ -30,7 +30,8 @@ static int64_t give_up_one(struct range_set *list) {
 
 static bool has_room(struct range_set *list, struct pool *pool) {
     return list->count < list->room ||
-           pool_grow(pool, (void **)&list->gaps, &list->room, sizeof *list->gaps, 2, GAPS_MOST);
+           pool_grow(pool, (void **)&list->gaps, &list->room, sizeof *list->gaps, 2,
+                     list->most ? list->most : GAPS_MOST);
 }
 
 int64_t range_set_open(struct range_set *list, struct gap gap, struct pool *pool) {

@@ -25,6 +25,7 @@ struct gap {
 struct range_set {
     struct gap *gaps;
     uint32_t count, room, acked;
+    uint32_t most; /* greatest count; 0 for GAPS_MOST */
 };
 
 /* The effect of a segment on the gaps. */

@@ -44,7 +44,7 @@ struct flow_table {
     uint64_t seed[3];
     int64_t wheel_second; /* the wheel: all slots before it have passed */
     bool wheel_started;
-    struct {
+    struct slot {
         uint32_t first, last;
     } wheel[WHEEL_SLOTS];
 };
@@ -251,25 +251,19 @@ static void enlist(struct flow_table *table, uint32_t number, int64_t due_ns) {
     if (second < table->wheel_second)
         second = table->wheel_second;
     flow->slot = (uint32_t)((uint64_t)second % WHEEL_SLOTS);
+    struct slot *slot = &table->wheel[flow->slot];
     flow->next = NONE;
-    flow->previous = table->wheel[flow->slot].last;
-    if (flow->previous == NONE)
-        table->wheel[flow->slot].first = number;
-    else
-        flow_at(table, flow->previous)->next = number;
-    table->wheel[flow->slot].last = number;
+    flow->previous = slot->last;
+    *(slot->last == NONE ? &slot->first : &flow_at(table, slot->last)->next) = number;
+    slot->last = number;
 }
 
 /* Removes a flow from its slot, which it must be in. */
 static void delist(struct flow_table *table, const struct flow *flow) {
-    if (flow->previous == NONE)
-        table->wheel[flow->slot].first = flow->next;
-    else
-        flow_at(table, flow->previous)->next = flow->next;
-    if (flow->next == NONE)
-        table->wheel[flow->slot].last = flow->previous;
-    else
-        flow_at(table, flow->next)->previous = flow->previous;
+    struct slot *slot = &table->wheel[flow->slot];
+    uint32_t previous = flow->previous, next = flow->next;
+    *(previous == NONE ? &slot->first : &flow_at(table, previous)->next) = next;
+    *(next == NONE ? &slot->last : &flow_at(table, next)->previous) = previous;
 }
 
 struct flow *flow_table_add(struct flow_table *table, uint32_t hash, const struct flow_key *key,

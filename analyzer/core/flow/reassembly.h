@@ -6,7 +6,7 @@
 #ifndef WIRETALE_REASSEMBLY_H
 #define WIRETALE_REASSEMBLY_H
 
-#include "base/pool.h"
+#include "base/range_set.h"
 #include "decode/headers.h"
 #include "flow/flow.h"
 
@@ -14,10 +14,6 @@
 #define DATAGRAM_GAPS_MOST    4096u
 #define DATAGRAM_UNBOUNDED    UINT32_MAX /* end of the last gap until the last fragment arrives */
 #define DATAGRAM_WAITING_MOST 256u       /* fragments that wait for the first one */
-
-struct datagram_gap {
-    uint32_t start, end; /* bytes of the IP payload */
-};
 
 struct datagram_key {
     uint8_t source[16], destination[16];
@@ -28,7 +24,7 @@ struct datagram_key {
 
 struct datagram {
     struct datagram_key key;
-    uint32_t hash, chain, older, newer;
+    struct datagram *chain, *older, *newer;
     bool complete, end_known, first_seen, gaps_lost, counted;
     bool timed;                             /* the times are those of its fragments */
     uint8_t transport_header;               /* bytes before the payload in the first fragment */
@@ -41,8 +37,7 @@ struct datagram {
     uint32_t fragments, duplicates, overlaps, out_of_order, late;
     uint32_t size, received, highest; /* bytes; `highest` is an offset */
     uint64_t overhead_bytes;
-    struct datagram_gap *gaps; /* in ascending order */
-    uint32_t gap_count, gap_room;
+    struct range_set gaps; /* bytes of the IP payload that did not arrive */
     struct packet_info *waiting;
     uint32_t waiting_count, waiting_room;
 };

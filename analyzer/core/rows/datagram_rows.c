@@ -15,27 +15,19 @@
 static void describe_missing(const struct datagram *datagram, char *text) {
     size_t used = 0;
     text[0] = '\0';
-    for (uint32_t i = 0; i < datagram->gap_count; i++) {
-        const struct datagram_gap *gap = &datagram->gaps[i];
+    for (uint32_t i = 0; i < datagram->gaps.count; i++) {
+        const struct gap *gap = &datagram->gaps.gaps[i];
         const char *comma = i ? ", " : "";
         if (used + RANGE_TEXT_MAX + sizeof "..." > MISSING_TEXT_MAX) {
             snprintf(text + used, MISSING_TEXT_MAX - used, "%s...", comma);
             return;
         }
         bool open = gap->end == DATAGRAM_UNBOUNDED;
-        int size = open ? snprintf(text + used, RANGE_TEXT_MAX, "%s%u-", comma, gap->start)
-                        : snprintf(text + used, RANGE_TEXT_MAX, "%s%u-%u", comma, gap->start,
-                                   gap->end - 1);
+        unsigned first = (unsigned)gap->start, last = (unsigned)gap->end - 1;
+        int size = open ? snprintf(text + used, RANGE_TEXT_MAX, "%s%u-", comma, first)
+                        : snprintf(text + used, RANGE_TEXT_MAX, "%s%u-%u", comma, first, last);
         used += (size_t)size;
     }
-}
-
-/* Must be called only if the end is known: the last gap is unbounded until then. */
-static int64_t missing_bytes(const struct datagram *datagram) {
-    int64_t bytes = 0;
-    for (uint32_t i = 0; i < datagram->gap_count; i++)
-        bytes += datagram->gaps[i].end - datagram->gaps[i].start;
-    return bytes;
 }
 
 static void put_bytes(struct row_sink *sink, struct row *row, const struct datagram *datagram) {
@@ -44,7 +36,8 @@ static void put_bytes(struct row_sink *sink, struct row *row, const struct datag
     row_set_if(row, datagrams_bytes, datagram->end_known, datagram->size);
     row_set(row, datagrams_received_bytes, datagram->received);
     row_set(row, datagrams_overhead_bytes, (int64_t)datagram->overhead_bytes);
-    row_set_if(row, datagrams_missing_bytes, counted, counted ? missing_bytes(datagram) : 0);
+    row_set_if(row, datagrams_missing_bytes, counted,
+               counted ? range_set_bytes(&datagram->gaps) : 0);
     describe_missing(datagram, missing);
     row_set_text(sink, row, datagrams_missing, missing);
 }
