@@ -98,14 +98,20 @@ test-c: $(C_TESTS:%=build/test/%)
 	@for program in $^; do echo "==> running $$program"; $$program || exit 1; done
 	@for folder in $(TESTED_FOLDERS); do $(MAKE) -s -C $$folder CFLAGS=-Werror test || exit 1; done
 
-build/core/%.o: %.c
-	@mkdir -p $(@D)
-	@$(CC) $(CFLAGS_CORE) $(CORE_INCLUDES) -MMD -MP -c $< -o $@
+# The objects of the core in $(1), and the C tests linked with them in $(2), compiled with the flags $(3).
+define core_tests
+$(1)/%.o: %.c
+	@mkdir -p $$(@D)
+	@$$(CC) $$(CFLAGS_CORE) $(3) $$(CORE_INCLUDES) -MMD -MP -c $$< -o $$@
 
-build/test/%: analyzer/core/%.c $(CORE_SOURCES:%.c=build/core/%.o)
-	$(call say,compiling $<)
-	@mkdir -p $(@D)
-	@$(CC) $(CFLAGS_CORE) -MMD -MP $(CORE_INCLUDES) $< $(filter %.o,$^) -o $@ $(LIBRARIES)
+$(2)/%: analyzer/core/%.c $(CORE_SOURCES:%.c=$(1)/%.o)
+	$$(call say,compiling $$<)
+	@mkdir -p $$(@D)
+	@$$(CC) $$(CFLAGS_CORE) $(3) -MMD -MP $$(CORE_INCLUDES) $$< $$(filter %.o,$$^) -o $$@ $$(LIBRARIES)
+endef
+
+$(eval $(call core_tests,build/core,build/test))
+$(eval $(call core_tests,build/sanitize/core,build/sanitize/test,-O1 $(SANITIZE)))
 
 # `make -k lint` continues after a check that fails.
 .PHONY: lint lint-python lint-c lint-layers lint-docs
@@ -204,18 +210,14 @@ build/fuzz/%: capture/fuzz/%.c $(CAPTURE_SOURCES) $(wildcard capture/*.h capture
 	@$(FUZZ) -D_GNU_SOURCE -DWIRETALE_PROGRAM='""' -DWIRETALE_VERSION='""' -I. -Icapture $< $(CAPTURE_SOURCES) -o $@ -lpcap -lseccomp -lcap-ng -lzstd -lpthread -lm
 
 .PHONY: sanitize
-sanitize: $(VENV)/.stamp-test $(C_TESTS:%=build/sanitize/%) ## run all tests with AddressSanitizer and UndefinedBehaviorSanitizer
-	@for program in $(C_TESTS:%=build/sanitize/%); do echo "==> running $$program"; $$program || exit 1; done
+sanitize: $(VENV)/.stamp-test ## run all tests with AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(MAKE) -s $(JOBS) $(C_TESTS:%=build/sanitize/test/%)
+	@for program in $(C_TESTS:%=build/sanitize/test/%); do echo "==> running $$program"; $$program || exit 1; done
 	@$(foreach folder,$(TESTED_FOLDERS),$(MAKE) -s -C $(folder) all test $(SANITIZED_PROGRAM) &&) true
 	@.ci/sanitize $(VENV) "$(SANITIZE)"
 
 SANITIZED_PROGRAM = CFLAGS="-O1 $(SANITIZE)" LDFLAGS="$(SANITIZE)" BUILD=$(CURDIR)/build/sanitize/$(folder) \
 	PROGRAM=$(CURDIR)/build/sanitize/bin/$(call program_of,$(folder))
-
-build/sanitize/%: analyzer/core/%.c $(CORE_SOURCES) $(HEADERS)
-	$(call say,compiling $< with sanitizers)
-	@mkdir -p $(@D)
-	@$(CC) $(CFLAGS_CORE) -O1 $(SANITIZE) $(CORE_INCLUDES) $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
 
 .PHONY: deb
 deb: ## build a Debian package of the capture daemon in dist/
@@ -234,4 +236,4 @@ clean: ## remove all built files and the virtual environment
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .SECONDARY:
--include $(shell find build/core build/test build/lint -name '*.d' 2>/dev/null)
+-include $(shell find build/core build/test build/lint build/sanitize/core build/sanitize/test -name '*.d' 2>/dev/null)
