@@ -52,30 +52,28 @@ def alone(rows: Iterable[Row]) -> list[Row]:
     return [row for row in listed if counts[row["test"]] == 1]
 
 
-def names(rows: Sequence[Row], by_rate: bool) -> Callable[[Row], str]:
+def names(rows: Sequence[Row]) -> Callable[[Row], str]:
     """Returns a function that names the line of a row: its group, and its rate if the group has several."""
     rates: dict[str, set[Any]] = {}
     for row in rows:
         rates.setdefault(row["group"], set()).add(row["offered_mbit_s"])
 
     def name(row: Row) -> str:
-        several = by_rate and len(rates[row["group"]]) > 1
         rate = f"{row['offered_mbit_s']:g} Mbit/s" if row["offered_mbit_s"] else "as fast as it goes"
-        return f"{row['group']}, {rate}" if several else str(row["group"])
+        return f"{row['group']}, {rate}" if len(rates[row["group"]]) > 1 else str(row["group"])
 
     return name
 
 
 def points(
-    rows: Sequence[Row], x: Callable[[Row], float | None], y: str, by_rate: bool = True
+    rows: Sequence[Row], x: Callable[[Row], float], y: str, name: Callable[[Row], str] | None = None
 ) -> dict[str, list[Point]]:
     """Returns lines by name: a point for each x, with all trials that have a value."""
-    name = names(rows, by_rate)
+    name = name or names(rows)
     found: dict[str, dict[float, list[tuple[int, float]]]] = {}
     for row in rows:
-        where = x(row)
-        if where is not None and row[y] is not None:
-            found.setdefault(name(row), {}).setdefault(where, []).append((row["trial"], row[y]))
+        if row[y] is not None:
+            found.setdefault(name(row), {}).setdefault(x(row), []).append((row["trial"], row[y]))
     return {
         line: [Point(where, tuple(trials)) for where, trials in sorted(cases.items())] for line, cases in found.items()
     }
@@ -98,12 +96,10 @@ def mix_counts(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
 def mix_points(rows: Sequence[Row]) -> dict[str, list[Point]]:
     """Returns the rate of the single session of a protocol by the number of sessions of the other protocol."""
     counts = mix_counts(rows)
-    found: dict[str, list[Point]] = {}
-    for protocol, other in (("tcp", "udp"), ("udp", "tcp")):
-        cases: dict[float, list[tuple[int, float]]] = {}
-        for row in rows:
-            if row["protocol"] != protocol or counts[row["test"]][protocol] != 1 or row["throughput_mbit_s"] is None:
-                continue
-            cases.setdefault(counts[row["test"]][other], []).append((row["trial"], row["throughput_mbit_s"]))
-        found[protocol] = [Point(x, tuple(trials)) for x, trials in sorted(cases.items())]
-    return found
+    single = [row for row in rows if counts[row["test"]][row["protocol"]] == 1]
+    return points(
+        sorted(single, key=lambda row: str(row["protocol"])),
+        lambda row: sum(counts[row["test"]].values()) - 1,
+        "throughput_mbit_s",
+        lambda row: str(row["protocol"]),
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from statistics import fmean
 from typing import Any
@@ -14,6 +13,7 @@ from wiretale.reports.html.experiment_data import Outcome, Point, alone, longest
 from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, plot, scatter
 
 Row = dict[str, Any]
+MakeAxis = Callable[[Sequence[float]], Row]
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, RED, "#00857c", "#b0478e", "#7a6a00", "#4a5a6a")
 PUBLISHED_COLORS = (GREY, "#b58b5a", "#6f9c84", "#a58fca", "#cf8b88", "#7fb3af", "#c79ab8", "#a89f5f")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
@@ -24,19 +24,10 @@ SPREAD = "Lines connect the means of the trials; bars show their range; faint po
 BAR_SPREAD = "Means of the trials, with their range."
 
 
-@dataclass
-class Figure:
-    """One figure of the page."""
-
-    title: str
-    note: str
-    data: list[Row] = field(default_factory=list)
-    layout: Row = field(default_factory=dict)
-
-    def as_json(self) -> Row:
-        """Returns the figure for the script of the page."""
-        drawn = plot(self.data, **{"height": 440, "margin": {"l": 76, "r": 16, "t": 8, "b": 52}, **self.layout})
-        return {"title": self.title, "note": self.note, **drawn, "choices": trial_choices(self.data)}
+def figure(title: str, note: str, data: list[Row], **layout: Any) -> Row:
+    """Returns a figure for the script of the page."""
+    drawn = plot(data, **{"height": 440, "margin": {"l": 76, "r": 16, "t": 8, "b": 52}, **layout})
+    return {"title": title, "note": note, **drawn, "choices": trial_choices(data)}
 
 
 def axis(title: str, **more: Any) -> Row:
@@ -75,17 +66,27 @@ def log_axis(title: str, values: Sequence[float]) -> Row:
     return axis(f"{title} (logarithmic)", type="log", tickvals=ticks, ticktext=[f"{tick:,.10g}" for tick in ticks])
 
 
+def linear_axis(title: str, _: Sequence[float]) -> Row:
+    """Returns an axis from zero, which does not depend on the values."""
+    return axis(title, rangemode="tozero")
+
+
+def percent_axis(_: Sequence[float]) -> Row:
+    """Returns an axis of percent."""
+    return axis("received, % of bytes sent", range=[0, 105])
+
+
 def rate_axis(title: str, values: Sequence[float]) -> Row:
     """Returns an axis from zero, or a logarithmic one if the least value would be invisible beside the greatest."""
     known = [value for value in values if value > 0]
     if known and max(known) > FAR_APART * min(known):
         return log_axis(title, known)
-    return axis(title, rangemode="tozero")
+    return linear_axis(title, known)
 
 
-def heights(traces: Sequence[Row]) -> list[float]:
-    """Returns all values of some traces."""
-    return [value for trace in traces for value in trace["y"] if value is not None]
+def values_of(traces: Sequence[Row], key: str) -> list[float]:
+    """Returns all known values of some traces on the x or the y axis."""
+    return [value for trace in traces for value in trace[key] if value is not None]
 
 
 def error_bars(trials: Sequence[Sequence[float]]) -> Row:
@@ -118,29 +119,25 @@ def mean_line(name: str, line: Sequence[Point], number: int, hover: str) -> Row:
     )
 
 
-def trial_line(name: str, trial: int, pairs: Sequence[tuple[float, float]], number: int, hover: str) -> Row:
-    """Returns a trial: faint points, which the page can also show as a line."""
-    color, title = COLORS[number % len(COLORS)], f"{name}, trial {trial}"
-    x, y = zip(*pairs, strict=True)
-    look = {"legendgroup": name, "showlegend": False, "mode": "markers", "meta": "trial", "opacity": 0.45}
-    line = {"color": color, "width": 1, "dash": DASHES[(trial - 1) % len(DASHES)]}
-    return scatter(
-        title, x, y, f"{title}<br>{hover}, %{{y:.4g}}", line=line, marker={"color": color, "size": 5}, **look
-    )
-
-
 def trial_lines(
     name: str, line: Sequence[Point], number: int, hover: str, times: Sequence[Point] | None = None
 ) -> Iterator[Row]:
-    """Yields each trial of a line; x is its elapsed time if `times` is given. None if each point has one trial."""
+    """Yields each trial of a line as faint points, which the page can also show as a line; x is its elapsed time if `times`
+    is given. None if each point has one trial."""
     if all(len(point.trials) < 2 for point in line):
         return
+    color = COLORS[number % len(COLORS)]
+    look = {"legendgroup": name, "showlegend": False, "mode": "markers", "meta": "trial", "opacity": 0.45}
     for trial in sorted({trial for point in line for trial, _ in point.trials}):
-        both = [
-            (point.x, dict(point.trials), dict(time.trials)) for point, time in zip(line, times or line, strict=True)
-        ]
-        pairs = [(own[trial] if times else x, values[trial]) for x, values, own in both if trial in values]
-        yield trial_line(name, trial, pairs, number, hover)
+        x, y = [], []
+        for point, time in zip(line, times or line, strict=True):
+            if (value := dict(point.trials).get(trial)) is not None:
+                x.append(dict(time.trials)[trial] if times else point.x)
+                y.append(value)
+        title = f"{name}, trial {trial}"
+        shape = {"color": color, "width": 1, "dash": DASHES[(trial - 1) % len(DASHES)]}
+        marker = {"color": color, "size": 5}
+        yield scatter(title, x, y, f"{title}<br>{hover}, %{{y:.4g}}", line=shape, marker=marker, **look)
 
 
 def trial_choices(data: Sequence[Row]) -> list[Row]:
@@ -171,64 +168,57 @@ def published_line(line: Row, number: int, hover: str) -> Row:
     return scatter(f"{line['name']} (published)", line["x"], line["y"], text, mode=mode, **look)
 
 
-def line_traces(lines: dict[str, list[Point]], hover: str) -> Iterator[Row]:
-    """Yields means and trials of every line."""
+def line_figure(
+    outcome: Outcome,
+    title: str,
+    lines: dict[str, list[Point]],
+    published: Sequence[Row],
+    hover: str,
+    axes: tuple[MakeAxis, MakeAxis],
+    note: str = SPREAD,
+    first: Sequence[Row] = (),
+    **layout: Any,
+) -> Row:
+    """Returns means and trials of every line, after the traces in `first` and before the published lines."""
+    data = [*first]
     for number, (name, line) in enumerate(lines.items()):
-        yield mean_line(name, line, number, hover)
-        yield from trial_lines(name, line, number, hover)
+        data += [mean_line(name, line, number, hover), *trial_lines(name, line, number, hover)]
+    data += [published_line(one, number, hover) for number, one in enumerate(published)]
+    if published:
+        note += f" Dotted with open marks: published by {outcome.plan['study']}, measured in its own networks."
+    x_axis, y_axis = axes
+    both = {"xaxis": x_axis(values_of(data, "x")), "yaxis": y_axis(values_of(data, "y"))}
+    return figure(title, note, data, **both, **layout)
 
 
-def against_size(
-    y: str, theirs: str, title: str, y_axis: Callable[[Sequence[float]], Row], outcome: Outcome
-) -> Iterator[Figure]:
+def against_size(y: str, theirs: str, title: str, y_axis: MakeAxis, outcome: Outcome) -> Iterator[Row]:
     """Yields a measure by block size."""
     lines = points(alone(outcome.rows), lambda row: row["block_bytes"], y)
-    if longest(lines) < 2:
-        return
-    hover = "%{x} byte blocks"
-    published = [one for one in outcome.published.get(theirs, []) if one["x"]]
-    figure = Figure(f"{title} against block size", SPREAD + published_note(outcome, published))
-    figure.data = list(line_traces(lines, hover))
-    figure.data += [published_line(one, number, hover) for number, one in enumerate(published)]
-    sizes = [point.x for line in lines.values() for point in line] + [x for one in published for x in one["x"]]
-    values = [value for line in lines.values() for point in line for value in point.values]
-    values += [value for one in published for value in one["y"]]
-    figure.layout = {"xaxis": size_axis(sizes), "yaxis": y_axis(values)}
-    yield figure
+    if longest(lines) >= 2:
+        published = [one for one in outcome.published.get(theirs, []) if one["x"]]
+        axes = size_axis, y_axis
+        yield line_figure(outcome, f"{title} against block size", lines, published, "%{x} byte blocks", axes)
 
 
-def percent_axis(values: Sequence[float]) -> Row:
-    """Returns an axis of percent, which does not depend on the values."""
-    return axis("received, % of bytes sent", range=[0, 105])
-
-
-def published_note(outcome: Outcome, lines: Sequence[Row]) -> str:
-    """Returns the legend of dotted lines."""
-    return (
-        f" Dotted with open marks: published by {outcome.plan['study']}, measured in its own networks." if lines else ""
-    )
-
-
-def throughput_by_time(outcome: Outcome) -> Iterator[Figure]:
+def throughput_by_time(outcome: Outcome) -> Iterator[Row]:
     """Yields throughput against elapsed time: means of each size, and every trial."""
     rows = [row for row in alone(outcome.rows) if row["elapsed_s"] and row["throughput_mbit_s"]]
     times, rates = (points(rows, lambda row: row["block_bytes"], y) for y in ("elapsed_s", "throughput_mbit_s"))
     if longest(times) < 2:
         return
-    figure = Figure(
-        "Throughput against elapsed time",
+    note = (
         "A mark for each block size, labelled with it in bytes: means of its trials, with the range of both; faint points are "
-        "single trials. Elapsed time is from the first to the last block.",
+        "single trials. Elapsed time is from the first to the last block."
     )
+    data = []
     for number, (name, line) in enumerate(times.items()):
-        figure.data.append(time_line(name, line, rates[name], number))
-        figure.data += trial_lines(name, rates[name], number, "%{x:.4g} s", line)
-    figure.layout = {
-        "xaxis": log_axis("elapsed, s", [row["elapsed_s"] for row in rows]),
-        "yaxis": log_axis("throughput, Mbit/s", [row["throughput_mbit_s"] for row in rows]),
-        "height": 480,
+        data.append(time_line(name, line, rates[name], number))
+        data += trial_lines(name, rates[name], number, "%{x:.4g} s", line)
+    axes = {
+        "xaxis": log_axis("elapsed, s", values_of(data, "x")),
+        "yaxis": log_axis("throughput, Mbit/s", values_of(data, "y")),
     }
-    yield figure
+    yield figure("Throughput against elapsed time", note, data, **axes, height=480)
 
 
 def time_line(name: str, times: Sequence[Point], rates: Sequence[Point], number: int) -> Row:
@@ -245,62 +235,41 @@ def time_line(name: str, times: Sequence[Point], rates: Sequence[Point], number:
     }
 
 
-def offered(row: Row) -> float | None:
-    """Returns the requested rate, or the sending rate if none was requested."""
-    rate: float | None = row["offered_mbit_s"] or row["sending_rate_mbit_s"]
-    return rate
-
-
-def received_by_offered(outcome: Outcome) -> Iterator[Figure]:
+def received_by_offered(outcome: Outcome) -> Iterator[Row]:
     """Yields offered against received rate of UDP."""
     rows = [row for row in alone(outcome.rows) if row["protocol"] == "udp" and row["offered_mbit_s"]]
-    lines = points(rows, offered, "receiving_rate_mbit_s", by_rate=False)
+    lines = points(rows, lambda row: row["offered_mbit_s"], "receiving_rate_mbit_s", lambda row: row["group"])
     if longest(lines) < 2:
         return
-    published = outcome.published.get("offered", [])
-    hover = "offered %{x:.4g} Mbit/s"
-    figure = Figure(
-        "Offered against received rate",
-        f"{SPREAD} On the grey line everything arrives.{published_note(outcome, published)}",
-    )
     most = max(point.x for line in lines.values() for point in line)
-    line = {"color": GREY, "width": 1}
-    figure.data = [
-        scatter("everything arrives", [0, most], [0, most], "", mode="lines", line=line, hoverinfo="skip"),
-        *line_traces(lines, hover),
-        *(published_line(one, number, hover) for number, one in enumerate(published)),
-    ]
-    figure.layout = {
-        "xaxis": axis("offered, Mbit/s", rangemode="tozero"),
-        "yaxis": axis("received, Mbit/s", rangemode="tozero"),
-    }
-    yield figure
+    look = {"mode": "lines", "line": {"color": GREY, "width": 1}, "hoverinfo": "skip"}
+    yield line_figure(
+        outcome,
+        "Offered against received rate",
+        lines,
+        outcome.published.get("offered", []),
+        "offered %{x:.4g} Mbit/s",
+        (partial(linear_axis, "offered, Mbit/s"), partial(linear_axis, "received, Mbit/s")),
+        f"{SPREAD} On the grey line everything arrives.",
+        [scatter("everything arrives", [0, most], [0, most], "", **look)],
+    )
 
 
-def rate_of_one(outcome: Outcome) -> Iterator[Figure]:
+def rate_of_one(outcome: Outcome) -> Iterator[Row]:
     """Yields the rate of a single session of a protocol by the number of sessions of the other."""
-    if not has_mix(outcome):
-        return
-    for protocol, line in mix_points(outcome.rows).items():
-        other = "UDP" if protocol == "tcp" else "TCP"
-        published = [one for one in outcome.published.get("mix", []) if one["measured"] == protocol]
-        if len(line) < 2:
-            continue
-        hover = f"beside %{{x}} {other} sessions"
-        figure = Figure(
-            f"One {protocol.upper()} session beside {other} sessions",
-            f"Throughput of the {protocol.upper()} session. {SPREAD}{published_note(outcome, published)}",
-        )
-        figure.data = [
-            *line_traces({f"1 {protocol.upper()}": line}, hover),
-            *(published_line(one, number, hover) for number, one in enumerate(published)),
-        ]
-        figure.layout = {
-            "xaxis": axis(f"{other} sessions", dtick=1),
-            "yaxis": rate_axis("throughput, Mbit/s", heights(figure.data)),
-            "height": 360,
-        }
-        yield figure
+    for protocol, line in mix_points(outcome.rows).items() if has_mix(outcome) else ():
+        own, other = ("TCP", "UDP") if protocol == "tcp" else ("UDP", "TCP")
+        if len(line) >= 2:
+            yield line_figure(
+                outcome,
+                f"One {own} session beside {other} sessions",
+                {f"1 {own}": line},
+                [one for one in outcome.published.get("mix", []) if one["measured"] == protocol],
+                f"beside %{{x}} {other} sessions",
+                (lambda _, other=other: axis(f"{other} sessions", dtick=1), partial(rate_axis, "throughput, Mbit/s")),
+                f"Throughput of the {own} session. {SPREAD}",
+                height=360,
+            )
 
 
 def session_labels(outcome: Outcome) -> dict[tuple[str, str], list[float]]:
@@ -343,42 +312,43 @@ def has_mix(outcome: Outcome) -> bool:
     return any(count["tcp"] and count["udp"] for count in mix_counts(outcome.rows).values())
 
 
-def throughput_of_sessions(outcome: Outcome) -> Iterator[Figure]:
+def throughput_of_sessions(outcome: Outcome) -> Iterator[Row]:
     """Yields each session of tests that have several, with published figures."""
     if not outcome.together or has_mix(outcome):
         return
     found = session_labels(outcome)
     published = published_bars(outcome.published.get("sessions", []), found)
-    figure = Figure("Throughput of each session", BAR_SPREAD + (" Hatched: published." if published else ""))
     places = [[group for group, _ in found], [label for _, label in found]]
-    figure.data = [bars("measured", places, list(found.values()), BLUE, ""), *([published] if published else [])]
-    figure.layout = {
-        "xaxis": {"type": "multicategory", "tickangle": 0},
-        "yaxis": rate_axis("throughput, Mbit/s", heights(figure.data)),
-        "height": 400,
-        "barmode": "group",
-    }
-    yield figure
+    data = [bars("measured", places, list(found.values()), BLUE, ""), *([published] if published else [])]
+    yield figure(
+        "Throughput of each session",
+        BAR_SPREAD + (" Hatched: published." if published else ""),
+        data,
+        xaxis={"type": "multicategory", "tickangle": 0},
+        yaxis=rate_axis("throughput, Mbit/s", values_of(data, "y")),
+        height=400,
+        barmode="group",
+    )
 
 
-def sessions_over_time(outcome: Outcome) -> Iterator[Figure]:
+def sessions_over_time(outcome: Outcome) -> Iterator[Row]:
     """Yields rates over time of sessions that ran together, and Jain's fairness index."""
     for one in outcome.together[:TOGETHER_MOST]:
         trials = sum(other["group"] == one["group"] for other in outcome.together)
-        figure = Figure(
-            f"Sessions over time: {one['group']}" + (f", trial {one['trial']}" if trials > 1 else ""), time_note(one)
-        )
         times = [number * one["bin_s"] for number in range(len(one["fairness"]) + 1)]
-        for number, (label, rates) in enumerate(zip(one["labels"], one["rates"], strict=True)):
-            figure.data.append(over_time(label, times, rates, COLORS[number % len(COLORS)], "y"))
-        figure.data.append(over_time("Jain's fairness index", times, one["fairness"], RED, "y2"))
-        figure.layout = {
-            "xaxis": axis("seconds since the first session's start", anchor="y2", rangemode="tozero"),
-            "yaxis": axis("Mbit/s", rangemode="tozero", domain=[0.34, 1]),
-            "yaxis2": axis("fairness", range=[0, 1.08], domain=[0, 0.24]),
-            "hovermode": "x unified",
-        }
-        yield figure
+        data = [
+            over_time(label, times, rates, COLORS[number % len(COLORS)], "y")
+            for number, (label, rates) in enumerate(zip(one["labels"], one["rates"], strict=True))
+        ]
+        yield figure(
+            f"Sessions over time: {one['group']}" + (f", trial {one['trial']}" if trials > 1 else ""),
+            time_note(one),
+            [*data, over_time("Jain's fairness index", times, one["fairness"], RED, "y2")],
+            xaxis=axis("seconds since the first session's start", anchor="y2", rangemode="tozero"),
+            yaxis=axis("Mbit/s", rangemode="tozero", domain=[0.34, 1]),
+            yaxis2=axis("fairness", range=[0, 1.08], domain=[0, 0.24]),
+            hovermode="x unified",
+        )
 
 
 def time_note(one: Row) -> str:
@@ -401,7 +371,7 @@ def over_time(name: str, times: list[float], values: Sequence[float | None], col
     return {**scatter(name, times, closed, "", mode="lines", yaxis=y_axis, line=line), **look}
 
 
-FIGURES: tuple[Callable[[Outcome], Iterator[Figure]], ...] = (
+FIGURES: tuple[Callable[[Outcome], Iterator[Row]], ...] = (
     partial(against_size, "throughput_mbit_s", "throughput", "Throughput", partial(log_axis, "throughput, Mbit/s")),
     throughput_by_time,
     partial(against_size, "percent_received", "received", "Percent received", percent_axis),
@@ -414,4 +384,4 @@ FIGURES: tuple[Callable[[Outcome], Iterator[Figure]], ...] = (
 
 def experiment_figures(outcome: Outcome) -> list[Row]:
     """Returns the figures that the experiment has data for, in the order of the page."""
-    return [figure.as_json() for make in FIGURES for figure in make(outcome)]
+    return [drawn for make in FIGURES for drawn in make(outcome)]
