@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from statistics import fmean
 from typing import Any
@@ -66,14 +66,9 @@ def log_axis(title: str, values: Sequence[float]) -> Row:
     return axis(f"{title} (logarithmic)", type="log", tickvals=ticks, ticktext=[f"{tick:,.10g}" for tick in ticks])
 
 
-def linear_axis(title: str, _: Sequence[float]) -> Row:
-    """Returns an axis from zero, which does not depend on the values."""
-    return axis(title, rangemode="tozero")
-
-
-def percent_axis(_: Sequence[float]) -> Row:
-    """Returns an axis of percent."""
-    return axis("received, % of bytes sent", range=[0, 105])
+def fixed_axis(title: str, _: Sequence[float], **more: Any) -> Row:
+    """Returns an axis that does not depend on the values."""
+    return axis(title, **more)
 
 
 def rate_axis(title: str, values: Sequence[float]) -> Row:
@@ -81,7 +76,7 @@ def rate_axis(title: str, values: Sequence[float]) -> Row:
     known = [value for value in values if value > 0]
     if known and max(known) > FAR_APART * min(known):
         return log_axis(title, known)
-    return linear_axis(title, known)
+    return axis(title, rangemode="tozero")
 
 
 def values_of(traces: Sequence[Row], key: str) -> list[float]:
@@ -174,7 +169,7 @@ def line_figure(
     lines: dict[str, list[Point]],
     published: Sequence[Row],
     hover: str,
-    axes: tuple[MakeAxis, MakeAxis],
+    axes: Iterable[MakeAxis],
     note: str = SPREAD,
     first: Sequence[Row] = (),
     **layout: Any,
@@ -249,7 +244,7 @@ def received_by_offered(outcome: Outcome) -> Iterator[Row]:
         lines,
         outcome.published.get("offered", []),
         "offered %{x:.4g} Mbit/s",
-        (partial(linear_axis, "offered, Mbit/s"), partial(linear_axis, "received, Mbit/s")),
+        tuple(partial(fixed_axis, f"{name}, Mbit/s", rangemode="tozero") for name in ("offered", "received")),
         f"{SPREAD} On the grey line everything arrives.",
         [scatter("everything arrives", [0, most], [0, most], "", **look)],
     )
@@ -266,7 +261,7 @@ def rate_of_one(outcome: Outcome) -> Iterator[Row]:
                 {f"1 {own}": line},
                 [one for one in outcome.published.get("mix", []) if one["measured"] == protocol],
                 f"beside %{{x}} {other} sessions",
-                (lambda _, other=other: axis(f"{other} sessions", dtick=1), partial(rate_axis, "throughput, Mbit/s")),
+                (partial(fixed_axis, f"{other} sessions", dtick=1), partial(rate_axis, "throughput, Mbit/s")),
                 f"Throughput of the {own} session. {SPREAD}",
                 height=360,
             )
@@ -371,10 +366,11 @@ def over_time(name: str, times: list[float], values: Sequence[float | None], col
     return {**scatter(name, times, closed, "", mode="lines", yaxis=y_axis, line=line), **look}
 
 
+PERCENT_AXIS = partial(fixed_axis, "received, % of bytes sent", range=[0, 105])
 FIGURES: tuple[Callable[[Outcome], Iterator[Row]], ...] = (
     partial(against_size, "throughput_mbit_s", "throughput", "Throughput", partial(log_axis, "throughput, Mbit/s")),
     throughput_by_time,
-    partial(against_size, "percent_received", "received", "Percent received", percent_axis),
+    partial(against_size, "percent_received", "received", "Percent received", PERCENT_AXIS),
     received_by_offered,
     rate_of_one,
     throughput_of_sessions,

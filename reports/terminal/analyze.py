@@ -6,10 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -20,12 +19,11 @@ from wiretale.analyzer.table import shown_cell
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_rate, show_share
 from wiretale.reports.phrases import PROBLEMS, choose_flows, drops_of, problem_text
-from wiretale.reports.terminal.console import INDENT, STYLES, indented, print_parts, section
+from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, grid_of, indented, print_parts, section
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
-FLOWS_SHOWN = 10
 CAPTURES_SHOWN = 8
 PROBLEMATIC_SHOWN = 5
 LIMITS_SHOWN = 5
@@ -129,14 +127,8 @@ def capture_lines(trace: Trace) -> Iterator[RenderableType]:
 
 def finding_block(row: Row) -> RenderableType:
     """Returns a finding: severity, sentence, evidence, advice, filter."""
-    lines = Grid.grid(padding=(0, 1))
-    lines.add_column(no_wrap=True, min_width=8)
-    lines.add_column(overflow="fold")
-    lines.add_row(Text(row["severity"], style=STYLES[row["severity"]]), Text(printable(row["sentence"])))
-    for name in ("evidence", "advice", "filter"):
-        if row[name]:
-            lines.add_row(Text(name, style="dim"), Text(printable(row[name]), style="dim" if name != "advice" else ""))
-    return lines
+    severity = Text(row["severity"], style=STYLES[row["severity"]])
+    return detail_lines(row, ("evidence", "advice", "filter"), severity, Text(printable(row["sentence"])))
 
 
 def flow_paragraphs(lines: Sequence[FlowLine]) -> Grid:
@@ -170,13 +162,9 @@ def flow_grid(trace: Trace, numbers: Sequence[int], width: int) -> Grid:
     columns = fit_columns(lines, width - INDENT)
     if not columns:
         return flow_paragraphs(lines)
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column, least in columns:
-        justify: Literal["left", "right"] = "right" if column.right else "left"
-        grid.add_column(column.head, justify=justify, overflow="fold", min_width=least)
-    for line in lines:
-        grid.add_row(*(Text(printable(column.cell(line))) for column, _ in columns))
-    return grid
+    right = [number for number, (column, _) in enumerate(columns) if column.right]
+    rows = [[Text(printable(column.cell(line))) for column, _ in columns] for line in lines]
+    return grid_of([column.head for column, _ in columns], right, rows, [least for _, least in columns])
 
 
 def fragmentation_line(trace: Trace) -> Text:
@@ -255,12 +243,6 @@ def summary_parts(trace: Trace, width: int, flows: int, link_bps: int | None) ->
         yield healthy_line(found)
 
 
-def print_summary(
-    trace: Trace, out: IO[str], flows: int = FLOWS_SHOWN, width: int | None = None, link_bps: int | None = None
-) -> None:
+def print_summary(trace: Trace, out: IO[str], flows: int, link_bps: int | None) -> None:
     """Prints the summary with the `flows` largest flows; `link_bps` is the rate that goodput is compared with."""
-
-    def parts(console: Console) -> Iterator[RenderableType]:
-        return summary_parts(trace, console.width, flows, link_bps)
-
-    print_parts(out, parts, width)
+    print_parts(out, lambda console: summary_parts(trace, console.width, flows, link_bps))

@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Container, Iterable, Sequence
 from io import StringIO
-from typing import IO
+from itertools import zip_longest
+from typing import IO, Any
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -14,24 +15,27 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
+from wiretale.analyzer.printable import printable
+
 INDENT = 2
 PIPE_WIDTH = 160  # columns, if COLUMNS is not set
 WIDTH_LEAST, WIDTH_MOST = 20, 10_000  # columns that COLUMNS may ask for
 STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
-def make_console(out: IO[str], width: int | None = None) -> Console:
+def make_console(out: IO[str]) -> Console:
     """Returns a console for a terminal, or for a pipe as wide as COLUMNS."""
-    if width is None and not out.isatty():
+    width = None
+    if not out.isatty():
         asked = os.environ.get("COLUMNS", "")
         width = int(asked) if asked.isdecimal() and WIDTH_LEAST <= int(asked) <= WIDTH_MOST else PIPE_WIDTH
     return Console(file=out, width=width, highlight=False, emoji=False, markup=False, soft_wrap=False)
 
 
-def print_parts(out: IO[str], make: Callable[[Console], Iterable[RenderableType]], width: int | None = None) -> None:
+def print_parts(out: IO[str], make: Callable[[Console], Iterable[RenderableType]]) -> None:
     """Prints the parts that `make` returns for a console."""
     plain = out if out.isatty() else StringIO()
-    console = make_console(plain, width)
+    console = make_console(plain)
     for part in make(console):
         console.print(part)
     if isinstance(plain, StringIO):  # rich pads tables to the width, which only a terminal needs
@@ -53,11 +57,30 @@ def section(heading: str, *parts: RenderableType) -> RenderableType:
     return Group(title(heading), *map(indented, parts))
 
 
-def grid_of(heads: Sequence[str], right: Container[int], rows: Iterable[Sequence[RenderableType]]) -> Grid:
-    """Returns a table; `right` has the numbers of the columns that are aligned to the right."""
+def detail_lines(row: dict[str, Any], names: Sequence[str], *head: Text) -> Grid:
+    """Returns a line for each of these columns of a finding that is known: name and text. `head` is the first line."""
+    lines = Grid.grid(padding=(0, 1))
+    lines.add_column(no_wrap=True, min_width=8)
+    lines.add_column(overflow="fold")
+    if head:
+        lines.add_row(*head)
+    for name in names:
+        if row[name]:
+            style = "dim" if name in ("evidence", "filter") else ""
+            lines.add_row(Text(name, style="dim"), Text(printable(row[name]), style=style))
+    return lines
+
+
+def grid_of(
+    heads: Sequence[str],
+    right: Container[int],
+    rows: Iterable[Sequence[RenderableType]],
+    widths: Sequence[int | None] = (),
+) -> Grid:
+    """Returns a table; `right` has the numbers of the columns that are aligned to the right, `widths` their least widths."""
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for number, head in enumerate(heads):
-        grid.add_column(head, justify="right" if number in right else "left", overflow="fold")
+    for number, (head, width) in enumerate(zip_longest(heads, widths)):
+        grid.add_column(head, justify="right" if number in right else "left", overflow="fold", min_width=width)
     for row in rows:
         grid.add_row(*row)
     return grid

@@ -17,7 +17,7 @@ from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural, show_bytes, show_share
 from wiretale.reports.phrases import cost_text
 from wiretale.reports.terminal.analyze import any_packet, capture_lines, healthy_line, link_share
-from wiretale.reports.terminal.console import INDENT, STYLES, indented, title
+from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, section, title
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -48,13 +48,7 @@ def finding_block(row: Row, weakens: str | None = None) -> RenderableType:
     head = Text.assemble(head, (row["code"], f"bold {style.removeprefix('bold ')}"))
     if cost := cost_text(row):
         head.append(f"  {cost}", style="bold")
-    lines = Grid.grid(padding=(0, 1))
-    lines.add_column(no_wrap=True, min_width=8, style="dim")
-    lines.add_column(overflow="fold")
-    known = {"evidence": row["evidence"], "doubtful": weakens, "advice": row["advice"], "filter": row["filter"]}
-    for name, text in known.items():
-        if text:
-            lines.add_row(name, Text(printable(text), style="dim" if name in ("evidence", "filter") else ""))
+    lines = detail_lines({**row, "doubtful": weakens}, ("evidence", "doubtful", "advice", "filter"))
     return Group(head, indented(Group(Text(printable(row["sentence"])), lines)))
 
 
@@ -96,9 +90,7 @@ def capture_parts(trace: Trace, found: Sequence[Row]) -> Iterator[RenderableType
     yield from capture_lines(trace)
     about = [row for row in found if row["scope"] == "capture"]
     if about:
-        known = RULES
-        yield title("The capture itself")
-        yield from (indented(finding_block(row, known[row["code"]].weakens)) for row in about)
+        yield section("The capture itself", *(finding_block(row, RULES[row["code"]].weakens) for row in about))
 
 
 def findings_by_flow(found: Sequence[Row]) -> dict[int, list[Row]]:
@@ -130,8 +122,7 @@ def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console
     yield from minor_parts(minor, by_flow)
     rest = [row for rows in by_flow.values() for row in rows]
     if rest:
-        yield title("Other flows")
-        yield from (indented(finding_block(row)) for row in rest)
+        yield section("Other flows", *map(finding_block, rest))
 
 
 def is_minor(one: Explained, found: dict[int, list[Row]]) -> bool:
@@ -177,8 +168,7 @@ def explain_parts(
     if unseen:
         yield Text(f"\n{plural(unseen, 'smaller flow')} with waiting times: {LEFT_OUT}", style="dim")
     if several:
-        yield title("Over several flows")
-        yield from (indented(finding_block(row)) for row in several)
+        yield section("Over several flows", *map(finding_block, several))
     yield from closing(trace, found, left)
 
 
@@ -194,8 +184,7 @@ def page_parts(code: str) -> Iterator[RenderableType]:
     }
     for name, text in parts.items():
         if text:
-            yield title(name)
-            yield indented(Text(text.strip()))
+            yield section(name, Text(text.strip()))
 
 
 def list_parts() -> Iterator[RenderableType]:
@@ -206,5 +195,4 @@ def list_parts() -> Iterator[RenderableType]:
         grid.add_column(overflow="fold")
         for page in members:
             grid.add_row(page.code, page.title)
-        yield title(chapter)
-        yield indented(grid)
+        yield section(chapter, grid)

@@ -14,11 +14,10 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 
 from wiretale.cli import process
 from wiretale.cli.options import note
-from wiretale.cli.parser import EXIT_TEXTS, Parser
+from wiretale.cli.parser import EXIT_TEXTS, Parser, add_command
 from wiretale.version import __version__
 
 TYPE_CHECKING = False  # importing typing would take 2 ms
@@ -76,7 +75,7 @@ def make_parser(name: str | None = None) -> Parser:
     parser.add_argument("-V", "--version", action="version", version=version, help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, prog="wiretale")
     if name in COMMANDS:
-        import_module(f"wiretale.cli.{name}").add_command(commands)
+        add_command(commands, name)
     else:
         for other, text in COMMANDS.items():
             commands.add_parser(other, help=text)

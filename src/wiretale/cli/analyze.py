@@ -17,6 +17,7 @@ from wiretale.cli.options import (
     add_overwrite,
     block_size,
     check_outputs,
+    deliver,
     folder,
     note,
     option,
@@ -31,8 +32,8 @@ from wiretale.version import __version__
 TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Progress, Trace
-    from wiretale.cli.parser import Commands, Parser
 
+USAGE = "wiretale analyze FILE... [options]"
 DESCRIPTION = """\
 Analyze captures: flows, losses, round trips and findings. Several files are merged by time. Ctrl-C stops and prints the
 results so far.
@@ -66,7 +67,7 @@ def table_names(text: str) -> list[str]:
     return names
 
 
-def add_reading(parser: Parser) -> None:
+def add_reading(parser: argparse.ArgumentParser) -> None:
     """Adds the options that select packets."""
     group = parser.add_argument_group("input")
     option(group, "-f --filter", "BPF", "analyze only packets that match a pcap-filter(7) expression, as in tcpdump")
@@ -78,9 +79,7 @@ def add_reading(parser: Parser) -> None:
     option(group, "--block-size", "SIZE", text, type=block_size)
 
 
-def add_command(commands: Commands) -> None:
-    parser = commands.add_parser("analyze", usage="wiretale analyze FILE... [options]", description=DESCRIPTION)
-    parser.describe(EXAMPLES)
+def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "files", "FILE", FILE_HELP, nargs="+")
     add_reading(parser)
     output = parser.add_argument_group("output")
@@ -89,14 +88,13 @@ def add_command(commands: Commands) -> None:
     add_json(output, " instead of the summary")
     option(output, "--csv", None, "print one table as CSV (flows); with -o, also write its tables as CSV")
     text = "tables for --json, or the table for --csv (docs/tables.md); packets is added to -o DIR"
-    option(output, "--tables", "A,B", text, type=table_names)
+    option(output, "--tables", "A,B", text, type=table_names, default=[])
     text = "write every table but packets (add --tables packets) as Parquet, and report.html"
     option(output, "-o --output", "DIR", text, type=folder)
     option(output, "--report", "FILE", "write the interactive report; - for standard output", type=page)
     add_overwrite(output)
     option(output, "--link", "RATE", LINK_HELP)
     option(output, "-q --quiet", None, "print nothing but errors")
-    parser.set_defaults(command=analyze)
 
 
 @contextmanager
@@ -132,7 +130,7 @@ def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
     elif arguments.csv and not arguments.output:
         from wiretale.reports.export.csv_text import write_csv
 
-        write_csv(trace.table((arguments.tables or ["flows"])[0]), sys.stdout)
+        write_csv(trace.table((*arguments.tables, "flows")[0]), sys.stdout)
     elif arguments.report == STDOUT:
         from wiretale.reports.html.analyze import render
 
@@ -140,21 +138,17 @@ def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
     elif not arguments.quiet:
         from wiretale.reports.terminal.analyze import print_summary
 
-        print_summary(trace, sys.stdout, arguments.flows, link_bps=link_bps(arguments))
+        print_summary(trace, sys.stdout, arguments.flows, link_bps(arguments))
 
 
-def write_files(trace: Trace, arguments: argparse.Namespace) -> None:
-    """Writes the files of -o and --report, and names each on stderr."""
-    written: list[Path] = []
+def write_files(trace: Trace, arguments: argparse.Namespace) -> Iterator[Path]:
+    """Writes the files of -o and --report, and yields each path."""
     if arguments.output:
         from wiretale.reports.export.parquet import write_tables
 
-        packets = "packets" in (arguments.tables or [])
-        written.append(write_tables(trace, arguments.output, table_formats(arguments), packets))
+        yield write_tables(trace, arguments.output, table_formats(arguments), "packets" in arguments.tables)
     for path in report_paths(arguments):
-        written.append(trace.report(path, link_bps(arguments), overwrite=arguments.overwrite))
-    for path in written if not arguments.quiet else []:
-        note(f"wrote {path}")
+        yield trace.report(path, link_bps(arguments), overwrite=arguments.overwrite)
 
 
 def table_formats(arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -174,18 +168,8 @@ def check_arguments(arguments: argparse.Namespace) -> None:
         raise UsageError("--tables: -o DIR has every table but packets; only packets can be added")
     if sum(map(bool, (arguments.json, csv_alone, arguments.report == STDOUT))) > 1:
         raise UsageError("--json, --csv and --report - write to stdout: use only one")
-    if csv_alone and len(arguments.tables or []) > 1:
+    if csv_alone and len(arguments.tables) > 1:
         raise UsageError("--csv writes one table to stdout: use one name in --tables, or -o DIR")
-
-
-def needs_packets(arguments: argparse.Namespace) -> bool:
-    """Returns whether the packets table must be kept: because it is printed, or because a report of an input that
-    cannot be read twice draws it."""
-    from wiretale.analyzer.trace import can_reread
-
-    if "packets" in (arguments.tables or []):
-        return True
-    return bool(arguments.output or arguments.report) and not can_reread(arguments.files)
 
 
 def exit_code(trace: Trace) -> int:
@@ -219,24 +203,21 @@ def read(arguments: argparse.Namespace, keep_packets: bool) -> Trace:
         )
 
 
-def analyze(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    from wiretale.analyzer.trace import can_reread
+
     check_arguments(arguments)
+    packets = "packets" in arguments.tables
     if report_paths(arguments):
         from wiretale.analyzer.capture_paths import expand_paths
         from wiretale.reports.export.parquet import table_files
 
         arguments.files = expand_paths(arguments.files)
-        files = table_files(table_formats(arguments), "packets" in (arguments.tables or []))
-        check_outputs(arguments, arguments.files, files)
-    trace = read(arguments, needs_packets(arguments))
-    try:
-        write_stdout(trace, arguments)
-        sys.stdout.flush()
-    except OSError:  # if stdout is closed (`| head`) or full, the files must still be written
-        write_files(trace, arguments)
-        raise
-    write_files(trace, arguments)
+        check_outputs(arguments, arguments.files, table_files(table_formats(arguments), packets))
+    drawn = bool(arguments.output or arguments.report)  # a report shows packets, and stdin cannot be read twice
+    trace = read(arguments, packets or (drawn and not can_reread(arguments.files)))
+    deliver(arguments, lambda: write_stdout(trace, arguments), write_files(trace, arguments))
     dropped = trace.totals["packets_rows_dropped"]
-    if dropped and "packets" in (arguments.tables or []):
+    if dropped and packets:
         note(f"the packets table is full: {dropped:,} packets are not in it (use --filter)")
     return exit_code(trace)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from wiretale.cli.options import (
     add_json,
     add_overwrite,
     check_outputs,
+    deliver,
     folder,
     note,
     option,
@@ -24,7 +26,6 @@ from wiretale.version import __version__
 
 if TYPE_CHECKING:
     from wiretale.analyzer.compare.comparison import Comparison
-    from wiretale.cli.parser import Commands
 
 DESCRIPTION = """\
 Compare the same traffic at two or three capture points: the delay of each packet, where it was last seen, and where
@@ -45,8 +46,7 @@ wiretale compare sender.pcapng receiver.pcapng --json | jq .losses
 DAMAGED = 3
 
 
-def add_command(commands: Commands) -> None:
-    parser = commands.add_parser("compare", usage=USAGE, description=DESCRIPTION).describe(EXAMPLES)
+def add_options(parser: argparse.ArgumentParser) -> None:
     text = "captures or directories of captures, in path order; one: the tracer's"
     option(parser, "captures", "CAPTURE", text, nargs="+")
     reading = parser.add_argument_group("input")
@@ -59,7 +59,6 @@ def add_command(commands: Commands) -> None:
     option(output, "-o --output", "DIR", "write every packet as Parquet, and report.html", type=folder)
     add_overwrite(output)
     option(output, "-q --quiet", None, "print nothing but errors")
-    parser.set_defaults(command=compare)
 
 
 def write_stdout(comparison: Comparison, arguments: argparse.Namespace) -> None:
@@ -76,25 +75,21 @@ def write_stdout(comparison: Comparison, arguments: argparse.Namespace) -> None:
         from wiretale.reports.terminal.compare import print_comparison
 
         print_comparison(comparison, sys.stdout)
-    sys.stdout.flush()
 
 
-def write_files(comparison: Comparison, arguments: argparse.Namespace) -> None:
-    """Writes the files of -o and --report, and names each on stderr."""
-    written: list[Path] = []
+def write_files(comparison: Comparison, arguments: argparse.Namespace) -> Iterator[Path]:
+    """Writes the files of -o and --report, and yields each path."""
     if arguments.output:
         from wiretale.reports.export.compare import write_tables
 
-        written.append(write_tables(comparison, arguments.output))
+        yield write_tables(comparison, arguments.output)
     for path in report_paths(arguments):
         from wiretale.reports.html.compare import write_report
 
-        written.append(write_report(comparison, path))
-    for path in written if not arguments.quiet else []:
-        note(f"wrote {path}")
+        yield write_report(comparison, path)
 
 
-def compare(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.compare.comparison import compare_captures
     from wiretale.analyzer.errors import UsageError
 
@@ -109,12 +104,7 @@ def compare(arguments: argparse.Namespace) -> int:
         inputs += [log for log in logs.values() if log]
         check_outputs(arguments, inputs, [f"{name}.parquet" for name in TABLES])
     with compare_captures(*arguments.captures, **logs, same_clock=arguments.same_clock) as comparison:
-        try:
-            write_stdout(comparison, arguments)
-        except BrokenPipeError:  # if the reader of stdout is gone (`| head`), the files must still be written
-            write_files(comparison, arguments)
-            raise
-        write_files(comparison, arguments)
+        deliver(arguments, lambda: write_stdout(comparison, arguments), write_files(comparison, arguments))
         for point in comparison.points:
             for text in point.damage:
                 note(text)

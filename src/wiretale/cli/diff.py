@@ -9,10 +9,7 @@ import sys
 from wiretale.cli.options import add_json, note, option, whole_number
 from wiretale.version import __version__
 
-TYPE_CHECKING = False  # importing typing would take 2 ms
-if TYPE_CHECKING:
-    from wiretale.cli.parser import Commands
-
+USAGE = "wiretale diff A B [options]"
 DESCRIPTION = """\
 Compare two runs and rank the changes: totals, and each flow with its counterpart (the same endpoints if they are unique,
 else the same rank).
@@ -35,12 +32,11 @@ Measures: goodput, throughput, retransmissions, spurious, lost_upstream, lost_do
 rtt_min, rtt_median, rtt_p99, jitter, out_of_order, fragments, incomplete_datagrams, zero_windows, host_dropped, duration,
 packets, bytes, flows, findings
 """
+EXIT_CODES = (0, 1, 2, 3, 4, 130, 143)
 FAILED, DAMAGED = 1, 3
 
 
-def add_command(commands: Commands) -> None:
-    parser = commands.add_parser("diff", usage="wiretale diff A B [options]", description=DESCRIPTION)
-    parser.describe(EXAMPLES, (0, 1, 2, 3, 4, 130, 143), NOTES)
+def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "before", "A", "the run that changes are measured from")
     option(parser, "after", "B", "the run that changes are measured to")
     text = "exit with 1 if it holds; repeatable"
@@ -48,10 +44,9 @@ def add_command(commands: Commands) -> None:
     text = "flows listed, most changed first (default 10)"
     option(parser, "--flows", "N", text, type=whole_number(0), default=10)
     add_json(parser, " instead of the tables")
-    parser.set_defaults(command=diff)
 
 
-def diff(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.diff.difference import diff_runs
     from wiretale.analyzer.diff.fail_condition import parse_condition
     from wiretale.analyzer.diff.run import load_run

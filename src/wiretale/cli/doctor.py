@@ -19,10 +19,7 @@ from wiretale.cli.options import add_json, print_json
 from wiretale.installation import missing_library, repair
 from wiretale.version import __version__
 
-TYPE_CHECKING = False  # importing typing would take 2 ms
-if TYPE_CHECKING:
-    from wiretale.cli.parser import Commands
-
+USAGE = "wiretale doctor [--json]"
 DESCRIPTION = """\
 Check this machine: Python and its packages, the C programs, other tools (tshark, tcpdump, chromium), the permission to
 capture, offloads that distort captures, the clock, and disk space.
@@ -31,6 +28,8 @@ EXAMPLES = """\
 wiretale doctor
 wiretale doctor --json
 """
+EXIT_CODES = (0, 2, 5)
+EXIT_TEXTS = {5: "a required library, program or package is missing"}
 MISSING = 5
 CAP_NET_RAW = 13  # linux/capability.h
 RUN_SECONDS = 30  # chromium on a busy machine
@@ -276,14 +275,11 @@ CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (
 )
 
 
-def add_command(commands: Commands) -> None:
-    parser = commands.add_parser("doctor", usage="wiretale doctor [--json]", description=DESCRIPTION)
-    parser.describe(EXAMPLES, (0, 2, 5), meanings={5: "a required library, program or package is missing"})
+def add_options(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
-    parser.set_defaults(command=doctor)
 
 
-def doctor(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.printable import printable
 
     checks = [check for run in CHECKS for check in run()]

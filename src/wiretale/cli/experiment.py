@@ -26,7 +26,7 @@ from wiretale.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from wiretale.cli.parser import Commands
+    from wiretale.cli.parser import Commands, Parser
     from wiretale.traffic.experiment.endpoint import Endpoint
     from wiretale.traffic.experiment.plan import Plan, Test, Tracer
     from wiretale.traffic.experiment.run import Done
@@ -60,8 +60,8 @@ wiretale experiment run s5-rate-sweep -o s5/ --sender netns:a --receiver netns:b
 # the commands of a plan of your own, at a tenth of its length
 wiretale experiment run my-plan.toml -o out/ --scale 0.1 --dry-run
 """
-RUN_EXIT_CODES = (0, 2, 3, 4, 5, 130, 143)
-RUN_EXIT_TEXTS = {
+EXIT_CODES = (0, 2, 3, 4, 5, 130, 143)
+EXIT_TEXTS = {
     2: "wrong usage or plan",
     3: "done, but a test failed (results.csv has the reason)",
     4: "no such plan or directory, or the receiver did not start",
@@ -94,9 +94,7 @@ def endpoint(text: str) -> Endpoint:
         raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
 
 
-def add_command(commands: Commands) -> None:
-    parser = commands.add_parser("experiment", usage=USAGE, description=DESCRIPTION)
-    parser.describe(EXAMPLES, RUN_EXIT_CODES, meanings=RUN_EXIT_TEXTS)
+def add_options(parser: Parser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, prog="wiretale experiment")
     usage, text = "wiretale experiment list [--json]", "list the built-in plans"
     listing = actions.add_parser("list", help=text, usage=usage, description="List the built-in plans.")
@@ -116,7 +114,7 @@ def add_command(commands: Commands) -> None:
 def add_run(actions: Commands) -> None:
     """Adds the action `run`."""
     parser = actions.add_parser("run", help="run a plan", usage=RUN_USAGE, description=RUN_DESCRIPTION)
-    parser.describe(RUN_EXAMPLES, RUN_EXIT_CODES, meanings=RUN_EXIT_TEXTS)
+    parser.describe(RUN_EXAMPLES, EXIT_CODES, meanings=EXIT_TEXTS)
     option(parser, "plan", "PLAN", "name of a built-in plan, or a TOML file")
     group = parser.add_argument_group("run")
     text = "directory of the results: results.csv, raw/ (JSON), captures/"

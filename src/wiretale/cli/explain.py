@@ -13,7 +13,6 @@ from wiretale.version import __version__
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
-    from wiretale.cli.parser import Commands
 
 DESCRIPTION = """\
 Explain what limited each transfer, what went wrong and how to fix it. A headline for each transfer is followed by its
@@ -32,8 +31,7 @@ wiretale explain --code bufferbloat
 """
 
 
-def add_command(commands: Commands) -> None:
-    parser = commands.add_parser("explain", usage=USAGE, description=DESCRIPTION).describe(EXAMPLES)
+def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "files", "FILE", FILE_HELP, nargs="*")
     add_reading(parser)
     output = parser.add_argument_group("output")
@@ -43,7 +41,6 @@ def add_command(commands: Commands) -> None:
     option(output, "--top", "N", "show only the first N findings", type=whole_number(1))
     option(output, "--link", "RATE", LINK_HELP)
     option(output, "-q --quiet", None, "print no progress")
-    parser.set_defaults(command=explain)
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
@@ -88,7 +85,7 @@ def show_trace(trace: Trace, arguments: argparse.Namespace, link: int | None) ->
     print_parts(sys.stdout, lambda console: explain_parts(trace, transfers, shown, left, console))
 
 
-def explain(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     check_arguments(arguments)
     if arguments.code:
         from wiretale.analyzer.findings.registry import page_of

@@ -10,10 +10,7 @@ from wiretale.cli.analyze import exit_code
 from wiretale.cli.options import FILE_HELP, add_json, option
 from wiretale.version import __version__
 
-TYPE_CHECKING = False  # importing typing would take 2 ms
-if TYPE_CHECKING:
-    from wiretale.cli.parser import Commands
-
+USAGE = "wiretale info FILE... [--json]"
 DESCRIPTION = """\
 Show file and interface metadata: format, link type, snap length, packets, bytes, times, capturing program and filter,
 drop counts and damage. Each file is read once to its end.
@@ -25,15 +22,12 @@ wiretale info captures/ --json | jq '.interfaces[].dropped_kernel'
 """
 
 
-def add_command(commands: Commands) -> None:
-    parser = commands.add_parser("info", usage="wiretale info FILE... [--json]", description=DESCRIPTION)
-    parser.describe(EXAMPLES)
+def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "files", "FILE", FILE_HELP, nargs="+")
     add_json(parser)
-    parser.set_defaults(command=info)
 
 
-def info(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.trace import analyze
 
     trace = analyze(*arguments.files, interfaces_only=True)

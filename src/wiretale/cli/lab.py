@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wiretale.traffic.lab.state import Lab
 
 
+USAGE = "wiretale lab ACTION [options]"
 DESCRIPTION = """\
 Run hosts joined by an emulated link on this machine; the link delays, drops and reorders packets and logs the fate of
 each. Needs root, or a kernel that allows user namespaces.
@@ -66,7 +67,7 @@ def add_action(
     text, usage, examples = words
     described = f"{text[0].upper()}{text[1:]}."
     parser = actions.add_parser(name, help=text, usage=f"wiretale lab {name} {usage}", description=described)
-    parser.set_defaults(command=lab_command, action=action)
+    parser.set_defaults(command=run, action=action)
     return parser.describe(examples, EXIT_CODES)
 
 
@@ -76,9 +77,7 @@ def add_name(parser: Parser, text: str) -> None:
     option(parser, "--name", "NAME", "the same as an option")
 
 
-def add_command(commands: Commands) -> None:
-    parser = commands.add_parser("lab", usage="wiretale lab ACTION [options]", description=DESCRIPTION)
-    parser.describe(EXAMPLES, EXIT_CODES, NOTES)
+def add_options(parser: Parser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, prog="wiretale lab")
     up = add_action(actions, "up", UP, up_action)
     option(up, "profile", "PROFILE", "name of a profile (wiretale lab list), or a TOML file")
@@ -86,13 +85,15 @@ def add_command(commands: Commands) -> None:
     option(up, "-o --output", "DIR", "directory of the truth: truth.parquet once the lab is down", type=folder)
     add_overwrite(up)
     option(up, "--seed", "N", SEED_HELP, type=int)
-    run = add_action(actions, "run", RUN, run_action)
-    option(run, "what", "SCENARIO|PLAN", "a scenario (s6, s6-base …), or a plan of wiretale experiment")
-    option(run, "-o --output", "DIR", "directory of captures, truth, results and report", type=folder, required=True)
-    add_overwrite(run)
-    option(run, "--profile", "PROFILE", "link that a plan runs over: a profile or a TOML file (same-switch)")
-    option(run, "--seed", "N", SEED_HELP, type=int)
-    option(run, "--json", None, "print the results as one JSON object")
+    scenario = add_action(actions, "run", RUN, run_action)
+    option(scenario, "what", "SCENARIO|PLAN", "a scenario (s6, s6-base …), or a plan of wiretale experiment")
+    option(
+        scenario, "-o --output", "DIR", "directory of captures, truth, results and report", type=folder, required=True
+    )
+    add_overwrite(scenario)
+    option(scenario, "--profile", "PROFILE", "link that a plan runs over: a profile or a TOML file (same-switch)")
+    option(scenario, "--seed", "N", SEED_HELP, type=int)
+    option(scenario, "--json", None, "print the results as one JSON object")
     shell = add_action(actions, "shell", SHELL, shell_action)
     option(shell, "host", "[NAME] HOST", "sender, tracer or receiver, after the name of its lab")
     option(shell, "program", "COMMAND", "command to run instead of a shell", nargs=argparse.REMAINDER)
@@ -110,7 +111,7 @@ def interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def lab_command(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Runs an action with the rights that it needs."""
     import signal
 

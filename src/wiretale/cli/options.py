@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 TYPE_CHECKING = False  # importing typing would take 2 ms
@@ -105,6 +105,24 @@ def check_outputs(arguments: argparse.Namespace, inputs: list[str], files: list[
         destination.check_outputs([arguments.report], inputs, arguments.overwrite, page=True)
     if arguments.output:
         destination.check_folder(arguments.output, [*files, REPORT], inputs, arguments.overwrite)
+
+
+def deliver(arguments: argparse.Namespace, show: Callable[[], None], written: Iterator[Path]) -> None:
+    """Shows the results, then writes the files and names each on stderr.
+
+    If stdout is closed (`| head`) or full, the files must still be written.
+    """
+    problem = None
+    try:
+        show()
+        sys.stdout.flush()
+    except OSError as error:
+        problem = error
+    for path in list(written):
+        if not arguments.quiet:
+            note(f"wrote {path}")
+    if problem:
+        raise problem
 
 
 def print_page(text: str) -> None:

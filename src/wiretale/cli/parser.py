@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib import import_module
 
 from wiretale.cli.help_text import help_of
 
@@ -28,6 +29,18 @@ EXIT_TEXTS = {
     143: "terminated (SIGTERM)",
 }
 READING_CODES = (0, 2, 3, 4, 130, 143)
+
+
+def add_command(commands: Commands, name: str) -> Parser:
+    """Adds the command of a module, which has a text for each part of the help, add_options() and run()."""
+    module = import_module(f"wiretale.cli.{name}")
+    parser = commands.add_parser(name, usage=module.USAGE, description=module.DESCRIPTION)
+    words = vars(module)
+    codes, meanings = words.get("EXIT_CODES", READING_CODES), words.get("EXIT_TEXTS")
+    parser.describe(module.EXAMPLES, codes, words.get("NOTES", ""), meanings)
+    parser.set_defaults(command=module.run)
+    module.add_options(parser)
+    return parser
 
 
 class QuickFormatter(argparse.HelpFormatter):

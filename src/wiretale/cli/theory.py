@@ -9,10 +9,7 @@ import sys
 from wiretale.cli.options import add_json, option, print_json, whole_number
 from wiretale.version import __version__
 
-TYPE_CHECKING = False  # importing typing would take 2 ms
-if TYPE_CHECKING:
-    from wiretale.cli.parser import Commands
-
+USAGE = "wiretale theory --link RATE [options]"
 DESCRIPTION = """\
 Compute the maximum that a link can carry: frames, fragments and link time of each block, blocks and payload bytes per
 second. docs/theory.md has the formulas.
@@ -24,6 +21,7 @@ wiretale theory --link 100M --mtu 1500 --block 8192
 # jumbo frames in a VLAN, IPv6, TCP timestamps
 wiretale theory --link 10G --mtu 9000 --framing vlan --ip 6 --tcp-options 12 --json
 """
+EXIT_CODES = (0, 2, 4)
 FRAMINGS = ("ethernet", "vlan", "qinq", "mpls", "pppoe", "ip")  # as in analyzer/theory.py, not imported for --help
 FRAMING_HELP = (
     "link layer: ethernet (default; with preamble, gap and FCS), vlan (802.1Q), qinq (802.1ad), mpls (one label), "
@@ -32,9 +30,7 @@ FRAMING_HELP = (
 TCP_OPTIONS_HELP = "bytes of options in each TCP header; timestamps take 12 (default 0)"
 
 
-def add_command(commands: Commands) -> None:
-    parser = commands.add_parser("theory", usage="wiretale theory --link RATE [options]", description=DESCRIPTION)
-    parser.describe(EXAMPLES, (0, 2, 4))
+def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--link", "RATE", "rate of the link in bit/s: 100M, 1G, 2.5Gbit", required=True)
     option(parser, "--mtu", "N", "maximum IP packet in bytes (default 1500)", type=whole_number(0), default=1500)
     option(parser, "--block", "SIZE", "block of the application in bytes: 8192, 64KiB")
@@ -44,10 +40,9 @@ def add_command(commands: Commands) -> None:
     option(parser, "--ip", "VERSION", "4 (default) or 6", type=int, choices=(4, 6), default=4)
     option(parser, "--tcp-options", "N", TCP_OPTIONS_HELP, type=whole_number(0), default=0)
     add_json(parser)
-    parser.set_defaults(command=show_theory)
 
 
-def show_theory(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer import theory
     from wiretale.analyzer.units import parse_rate, parse_size
     from wiretale.reports.export.theory import theory_object

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import re
 from difflib import get_close_matches
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.units import one_of
@@ -73,9 +72,10 @@ def option_elsewhere(parser: Parser, command: str, name: str) -> str:
     """Returns the place of an option that was given before a command, or of `--version` after one; else an empty text."""
     if command:
         return "wiretale itself: wiretale --version" if name == "--version" else ""
+    from wiretale.cli.parser import add_command
+
     commands = type(parser)(prog="wiretale").add_subparsers()
-    import_module("wiretale.cli.analyze").add_command(commands)
-    for action in commands.choices["analyze"]._actions:
+    for action in add_command(commands, "analyze")._actions:
         if name in action.option_strings:
             value = f" {action.metavar}" if action.nargs != 0 else ""
             return f"analyze: wiretale analyze FILE {name}{value}"

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
     from wiretale.analyzer.verify.comparison import Comparison
     from wiretale.analyzer.verify.tshark import Dissector, Flagged
-    from wiretale.cli.parser import Commands
 
+USAGE = "wiretale verify FILE... [--json] [--differences N]"
 DESCRIPTION = """\
 Compare every verdict with Wireshark's: run tshark over the same file, count the frames of each kind that both or only one
 of them report, and explain each difference.
@@ -34,20 +34,17 @@ wiretale verify transfer.pcapng --differences 100
 # the differences that no rule explains
 wiretale verify transfer.pcapng --json | jq '.differences[] | select(.rule == null)'
 """
+EXIT_CODES = (0, 2, 3, 4, 5, 130, 143)
 EXIT_TEXTS = {0: "done, also with differences", 5: "tshark is missing"}
 FRAMES_AT_ONCE = 65_536  # flagged frames per comparison, which bounds memory
 LISTED = 5
 
 
-def add_command(commands: Commands) -> None:
-    usage = "wiretale verify FILE... [--json] [--differences N]"
-    parser = commands.add_parser("verify", usage=usage, description=DESCRIPTION)
-    parser.describe(EXAMPLES, (0, 2, 3, 4, 5, 130, 143), NOTES, EXIT_TEXTS)
+def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "files", "FILE", "a capture, or a directory of captures; each is read separately", nargs="+")
     option(parser, "--json", None, "print one JSON object for each file, one per line")
     text = f"differences listed for each reason (default {LISTED}, with --json all)"
     option(parser, "--differences", "N", text, type=whole_number(0))
-    parser.set_defaults(command=verify)
 
 
 @contextmanager
@@ -135,7 +132,7 @@ def verify_file(path: str, dissector: Dissector, wireshark: str, arguments: argp
     return exit_code(trace)
 
 
-def verify(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.verify.tshark import Dissector
 
     paths = lasting_paths(arguments.files)
