@@ -35,6 +35,7 @@
 #ifndef WIRETALE_BLOCK_H
 #define WIRETALE_BLOCK_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -72,15 +73,32 @@ static inline void block_store(uint8_t *bytes, uint64_t value, unsigned count) {
         bytes[i] = (uint8_t)(value >> (8 * (count - 1 - i)));
 }
 
-/* Writes the header; `bytes` must have BLOCK_HEADER_BYTES. */
-static inline void block_write_header(uint8_t *bytes, const struct block_header *header) {
-    block_store(bytes, BLOCK_MAGIC, 4);
-    block_store(bytes + 4, header->run, 4);
-    block_store(bytes + 8, header->stream, 2);
-    block_store(bytes + 10, header->flags, 2);
-    block_store(bytes + 12, header->length, 4);
-    block_store(bytes + 16, header->sequence, 8);
-    block_store(bytes + 24, header->sent_ns, 8);
+/* Writes a header; `bytes` must have BLOCK_HEADER_BYTES. `magic` is BLOCK_MAGIC, or that of blocks
+ * with another body. */
+static inline void block_put_header(uint8_t *bytes, uint32_t magic, const struct block_header *h) {
+    uint64_t words[4] = {
+        htobe64((uint64_t)magic << 32 | h->run),
+        htobe64((uint64_t)h->stream << 48 | (uint64_t)h->flags << 32 | h->length),
+        htobe64(h->sequence),
+        htobe64(h->sent_ns),
+    };
+    memcpy(bytes, words, sizeof words);
+}
+
+/* Decodes BLOCK_HEADER_BYTES without checks and returns the magic. */
+static inline uint32_t block_get_header(const uint8_t *bytes, struct block_header *h) {
+    uint64_t words[4];
+    memcpy(words, bytes, sizeof words);
+    uint64_t first = be64toh(words[0]), second = be64toh(words[1]);
+    *h = (struct block_header){
+        .run = (uint32_t)first,
+        .stream = (uint16_t)(second >> 48),
+        .flags = (uint16_t)(second >> 32),
+        .length = (uint32_t)second,
+        .sequence = be64toh(words[2]),
+        .sent_ns = be64toh(words[3]),
+    };
+    return (uint32_t)(first >> 32);
 }
 
 /* Returns whether the `count` bytes begin with the header of a block. If not, `header` is
@@ -88,19 +106,12 @@ static inline void block_write_header(uint8_t *bytes, const struct block_header 
  * fields with a limited range are checked, too. */
 static inline bool block_read_header(struct block_header *header, const uint8_t *bytes,
                                      size_t count) {
-    if (count < BLOCK_HEADER_BYTES || block_load(bytes, 4) != BLOCK_MAGIC)
+    struct block_header read;
+    if (count < BLOCK_HEADER_BYTES || block_get_header(bytes, &read) != BLOCK_MAGIC ||
+        read.length < BLOCK_HEADER_BYTES || read.length > BLOCK_LENGTH_MOST ||
+        read.sequence > INT64_MAX || read.sent_ns > INT64_MAX)
         return false;
-    uint64_t length = block_load(bytes + 12, 4);
-    uint64_t sequence = block_load(bytes + 16, 8), sent_ns = block_load(bytes + 24, 8);
-    if (length < BLOCK_HEADER_BYTES || length > BLOCK_LENGTH_MOST || sequence > INT64_MAX ||
-        sent_ns > INT64_MAX)
-        return false;
-    header->run = (uint32_t)block_load(bytes + 4, 4);
-    header->stream = (uint16_t)block_load(bytes + 8, 2);
-    header->flags = (uint16_t)block_load(bytes + 10, 2);
-    header->length = (uint32_t)length;
-    header->sequence = sequence;
-    header->sent_ns = sent_ns;
+    *header = read;
     return true;
 }
 
@@ -148,24 +159,6 @@ static inline size_t block_pattern_part(const struct block_header *header, size_
     return skip;
 }
 
-/* Returns the value whose bytes in memory are `word` in network byte order. */
-static inline uint64_t block_to_network(uint64_t word) {
-#if defined __BYTE_ORDER__ && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    return __builtin_bswap64(word);
-#else
-    uint8_t bytes[8];
-    block_store(bytes, word, 8);
-    memcpy(&word, bytes, 8);
-    return word;
-#endif
-}
-
-/* Returns the bytes from `offset` to the end of its word, or to `end` if that comes first. */
-static inline size_t block_rest_of_word(size_t offset, size_t end) {
-    size_t rest = 8 - offset % 8;
-    return rest < end - offset ? rest : end - offset;
-}
-
 /* Writes the pattern of bytes [from, from + count) of the block; buf[0] is byte `from`. Bytes of
  * the header and after the end of the block are unchanged. */
 static inline void block_fill_pattern(uint8_t *buf, const struct block_header *header, size_t from,
@@ -174,8 +167,8 @@ static inline void block_fill_pattern(uint8_t *buf, const struct block_header *h
     buf += block_pattern_part(header, from, &count);
     size_t offset = from < BLOCK_HEADER_BYTES ? BLOCK_HEADER_BYTES : from, end = offset + count;
     while (offset < end) {
-        uint64_t word = block_to_network(block_word(header, seed, offset / 8));
-        size_t size = block_rest_of_word(offset, end);
+        uint64_t word = htobe64(block_word(header, seed, offset / 8));
+        size_t rest = 8 - offset % 8, size = rest < end - offset ? rest : end - offset;
         if (size == 8) /* a constant size compiles to one store */
             memcpy(buf, &word, 8);
         else
@@ -189,19 +182,14 @@ static inline void block_fill_pattern(uint8_t *buf, const struct block_header *h
  * bytes[0] is byte `from`. Bytes of the header and after the end of the block are not checked. */
 static inline size_t block_check_pattern(const uint8_t *bytes, const struct block_header *header,
                                          size_t from, size_t count) {
-    uint64_t seed = block_seed(header);
-    bytes += block_pattern_part(header, from, &count);
-    size_t offset = from < BLOCK_HEADER_BYTES ? BLOCK_HEADER_BYTES : from, end = offset + count;
-    while (offset < end) {
-        uint64_t word = block_to_network(block_word(header, seed, offset / 8));
-        const uint8_t *right = (const uint8_t *)&word + offset % 8;
-        size_t size = block_rest_of_word(offset, end);
-        if (size < 8 || memcmp(bytes, right, 8) != 0)
-            for (size_t i = 0; i < size; i++)
-                if (bytes[i] != right[i])
-                    return offset + i;
-        bytes += size;
-        offset += size;
+    uint8_t right[256];
+    size_t skip = block_pattern_part(header, from, &count), end = skip + count, piece;
+    for (size_t at = skip; at < end; at += piece) {
+        piece = end - at < sizeof right ? end - at : sizeof right;
+        block_fill_pattern(right, header, from + at, piece);
+        for (size_t i = 0; i < piece; i++)
+            if (bytes[at + i] != right[i])
+                return from + at + i;
     }
     return BLOCK_ALL_RIGHT;
 }

@@ -68,25 +68,11 @@ void set_quiet(void) {
     quiet = true;
 }
 
-void log_info(const char *format, ...) {
+void log_line(enum log_kind kind, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    if (!quiet)
-        write_line(full_name, 0, format, arguments);
-    va_end(arguments);
-}
-
-void log_warning(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    write_line(full_name, 0, format, arguments);
-    va_end(arguments);
-}
-
-void log_plain(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    write_line(NULL, 0, format, arguments);
+    if (kind != LINE_OF_INFO || !quiet)
+        write_line(kind == LINE_WITHOUT_NAME ? NULL : full_name, 0, format, arguments);
     va_end(arguments);
 }
 

@@ -22,11 +22,14 @@ void log_set_program(const char *argv0, const char *command);
 const char *program_name(void);      /* with the command: "wiretale send" */
 const char *program_base_name(void); /* without it: "wiretale" */
 
-/* Each writes one line to standard error, with one write(2). If a pipe there is full, the line is
+enum log_kind { LINE_OF_INFO, LINE_OF_WARNING, LINE_WITHOUT_NAME };
+
+/* Writes one line to standard error, with one write(2). If a pipe there is full, the line is
  * dropped: no program waits for the reader of its messages. Lines are cut at 2 KiB. */
-void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void log_plain(const char *format, ...) __attribute__((format(printf, 1, 2))); /* without name */
+void log_line(enum log_kind kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define log_info(...)    log_line(LINE_OF_INFO, __VA_ARGS__)
+#define log_warning(...) log_line(LINE_OF_WARNING, __VA_ARGS__)
+#define log_plain(...)   log_line(LINE_WITHOUT_NAME, __VA_ARGS__)
 void set_quiet(void); /* drops lines of log_info() from then on */
 
 /* Writes the line and exits. For errors that end the program; a function that a caller can recover

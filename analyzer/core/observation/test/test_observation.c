@@ -66,7 +66,7 @@ static void put_udp(uint8_t *bytes, unsigned length) {
 
 static void put_block(uint8_t *bytes, uint64_t sequence, uint32_t length) {
     struct block_header header = {.run = 9, .stream = 2, .length = length, .sequence = sequence};
-    block_write_header(bytes, &header);
+    block_put_header(bytes, BLOCK_MAGIC, &header);
     block_fill_pattern(bytes, &header, 0, length);
 }
 

@@ -41,7 +41,7 @@ static void check_vector(const struct vector *vector) {
     uint8_t expected[64], written[64] = {0};
     struct block_header header = {0};
     CHECK_INT(from_hex(vector->bytes, expected), vector->header.length);
-    block_write_header(written, &vector->header);
+    block_put_header(written, BLOCK_MAGIC, &vector->header);
     block_fill_pattern(written + 32, &vector->header, 32, sizeof written - 32);
     CHECK(!memcmp(written, expected, vector->header.length));
     for (size_t i = vector->header.length; i < sizeof written; i++)
@@ -60,7 +60,7 @@ static void check_full_datagram(uint16_t flags, const char *last_word) {
     struct block_header header = {7, 1, flags, 1472, 1000000, 1700000000000000000};
     uint8_t bytes[1472], end[8];
     from_hex(last_word, end);
-    block_write_header(bytes, &header);
+    block_put_header(bytes, BLOCK_MAGIC, &header);
     block_fill_pattern(bytes, &header, 0, sizeof bytes);
     CHECK(!memcmp(bytes + LAST_WORD_OFFSET, end, sizeof end));
     CHECK_INT(bytes[0], 'W'); /* a header is left alone */
@@ -99,27 +99,27 @@ static void check_each_wrong_byte_is_found(uint16_t flags) {
 static void check_refusals(void) {
     struct block_header header = {1, 2, 0, 32, 5, 6}, read = {.run = 77};
     uint8_t bytes[32];
-    block_write_header(bytes, &header);
+    block_put_header(bytes, BLOCK_MAGIC, &header);
     CHECK(!block_read_header(&read, bytes, 31));
     bytes[0] ^= 1; /* the magic */
     CHECK(!block_read_header(&read, bytes, 32));
     header.length = 31;
-    block_write_header(bytes, &header);
+    block_put_header(bytes, BLOCK_MAGIC, &header);
     CHECK(!block_read_header(&read, bytes, 32));
     header.length = BLOCK_LENGTH_MOST + 1;
-    block_write_header(bytes, &header);
+    block_put_header(bytes, BLOCK_MAGIC, &header);
     CHECK(!block_read_header(&read, bytes, 32));
     header.length = BLOCK_LENGTH_MOST;
     header.sequence = (uint64_t)1 << 63;
-    block_write_header(bytes, &header);
+    block_put_header(bytes, BLOCK_MAGIC, &header);
     CHECK(!block_read_header(&read, bytes, 32));
     header.sequence = INT64_MAX;
     header.sent_ns = (uint64_t)1 << 63;
-    block_write_header(bytes, &header);
+    block_put_header(bytes, BLOCK_MAGIC, &header);
     CHECK(!block_read_header(&read, bytes, 32));
     CHECK_INT(read.run, 77);
     header.sent_ns = INT64_MAX;
-    block_write_header(bytes, &header);
+    block_put_header(bytes, BLOCK_MAGIC, &header);
     CHECK(block_read_header(&read, bytes, 32));
 }
 
