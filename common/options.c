@@ -165,57 +165,42 @@ static unsigned distance(const char *given, size_t length, const char *name) {
     return row[columns];
 }
 
-/* Suggests the nearest name. A short name must be nearly right, or any would be near. */
-static _Noreturn void fail_unknown_name(const struct reader *reader, const char *given,
-                                        size_t length) {
-    char name[NAME_MAX_LENGTH + 1], nearest[NAME_MAX_LENGTH + 1];
+/* Returns the row of a name or alias. If there is none, suggests the nearest name and does not
+ * return. A short name must be nearly right, or any would be near. */
+static const struct option_row *find_name(const struct reader *reader, const char *given,
+                                          size_t length) {
+    char name[NAME_MAX_LENGTH + 1], nearest[NAME_MAX_LENGTH + 1] = "";
     size_t slips = (length + 1) / 3;
     unsigned best = (unsigned)(slips < MAX_SLIPS ? slips : MAX_SLIPS) + 1;
-    bool is_found = false;
     for (size_t i = 0; i < reader->command->count; i++) {
         const struct option_row *row = &reader->command->rows[i];
         for (const char *names = is_option(row) ? row->name : NULL; next_name(&names, name);) {
+            if (strlen(name) == length && !strncmp(name, given, length))
+                return row;
             unsigned slip = distance(given, length, name);
             if (slip < best) {
                 best = slip;
-                is_found = true;
                 strcpy(nearest, name);
             }
         }
     }
     fail(EXIT_USAGE, "there is no option --%.*s%s%s%s; see `%s --help`", (int)length, given,
-         is_found ? " (did you mean --" : "", is_found ? nearest : "", is_found ? "?)" : "",
-         program_name());
+         *nearest ? " (did you mean --" : "", nearest, *nearest ? "?)" : "", program_name());
 }
 
 /* Letters that are common in other programs have a hint instead of a suggestion. */
-static _Noreturn void fail_unknown_letter(const struct reader *reader, char letter) {
-    for (size_t i = 0; i < reader->command->count; i++) {
-        const struct option_row *row = &reader->command->rows[i];
-        if (row->kind == OPTION_HINT && strchr(row->name, letter))
-            fail(EXIT_USAGE, "there is no option -%c: %s", letter, row->help);
-    }
-    fail(EXIT_USAGE, "there is no option -%c; see `%s --help`", letter, program_name());
-}
-
-/* Returns the row of a name or alias. Does not return if there is none. */
-static const struct option_row *find_name(const struct reader *reader, const char *given,
-                                          size_t length) {
-    char name[NAME_MAX_LENGTH + 1];
-    for (size_t i = 0; i < reader->command->count; i++) {
-        const struct option_row *row = &reader->command->rows[i];
-        for (const char *names = is_option(row) ? row->name : NULL; next_name(&names, name);)
-            if (strlen(name) == length && !strncmp(name, given, length))
-                return row;
-    }
-    fail_unknown_name(reader, given, length);
-}
-
 static const struct option_row *find_letter(const struct reader *reader, char letter) {
-    for (size_t i = 0; i < reader->command->count; i++)
-        if (is_option(&reader->command->rows[i]) && reader->command->rows[i].letter == letter)
-            return &reader->command->rows[i];
-    fail_unknown_letter(reader, letter);
+    const char *hint = NULL;
+    for (size_t i = 0; i < reader->command->count; i++) {
+        const struct option_row *row = &reader->command->rows[i];
+        if (is_option(row) && row->letter == letter)
+            return row;
+        if (row->kind == OPTION_HINT && strchr(row->name, letter))
+            hint = row->help;
+    }
+    if (hint)
+        fail(EXIT_USAGE, "there is no option -%c: %s", letter, hint);
+    fail(EXIT_USAGE, "there is no option -%c; see `%s --help`", letter, program_name());
 }
 
 static bool take_word(const struct option_row *row, uint64_t *index, const char *value) {
@@ -277,22 +262,19 @@ static void take(const struct reader *reader, const struct option_row *row, cons
                  const char *value) {
     void *at = (char *)reader->into + row->offset;
     const char *expected = row->argument;
+    bool is_valid = true;
     switch (row->kind) {
     case OPTION_FLAG: *(bool *)at = true; break;
     case OPTION_SET: *(uint64_t *)at = row->max; break;
     case OPTION_TEXT: *(const char **)at = value; break;
-    case OPTION_WORD:
-        if (!take_word(row, at, value))
-            fail(EXIT_USAGE, "%s '%s': expected %s", option, value, expected);
-        break;
-    case OPTION_CUSTOM:
-        if (!row->take(reader->into, value, &expected))
-            fail(EXIT_USAGE, "%s '%s': expected %s", option, value, expected);
-        break;
+    case OPTION_WORD: is_valid = take_word(row, at, value); break;
+    case OPTION_CUSTOM: is_valid = row->take(at, value, &expected); break;
     case OPTION_HELP: print_help(reader->command);
     case OPTION_VERSION: print_version();
     default: take_number(row, at, value, option);
     }
+    if (!is_valid)
+        fail(EXIT_USAGE, "%s '%s': expected %s", option, value, expected);
 }
 
 /* `value` is the rest of the argument, or NULL if it ends with the option. */

@@ -35,7 +35,8 @@ struct option_row {
     uint64_t min, max;        /* of SIZE, COUNT, TIME; a `max` of 0 is no bound */
     const char *unit;         /* of a SIZE without a unit; NULL: bytes */
     const char *const *words; /* ends with NULL */
-    /* Returns false, with the text that was expected, if the value is wrong. */
+    /* Stores the value at the destination. Returns false, with the text that was expected, if the
+     * value is wrong. */
     bool (*take)(void *into, const char *value, const char **expected);
 };
 
@@ -79,10 +80,16 @@ struct option_row {
         .name = long_name, .letter = short_name, .kind = OPTION_WORD, OPTION_AT(member),           \
         .argument = value, .words = list, .help = text                                             \
     }
+/* `function` gets the whole struct, or with TAKEN_AT the member. */
 #define TAKEN(long_name, short_name, value, function, text)                                        \
     {                                                                                              \
         .name = long_name, .letter = short_name, .kind = OPTION_CUSTOM, .argument = value,         \
         .take = function, .help = text                                                             \
+    }
+#define TAKEN_AT(long_name, short_name, member, value, function, text)                             \
+    {                                                                                              \
+        .name = long_name, .letter = short_name, .kind = OPTION_CUSTOM, OPTION_AT(member),         \
+        .argument = value, .take = function, .help = text                                          \
     }
 #define HELP_AND_VERSION                                                                           \
     {.name = "help", .letter = 'h', .kind = OPTION_HELP, .help = "show this help"}, {              \

@@ -191,27 +191,22 @@ static size_t pending_capacity(void) {
     return half < MAX_PENDING ? half : MAX_PENDING;
 }
 
-static int listen_on(const struct receive_options *options, int family, char error[ERROR_SIZE]) {
-    union endpoint at;
-    if (endpoint_find(&at, options->local.bind, (uint16_t)options->port, family, true, error))
-        return -1;
-    return endpoint_listen(&at, &options->local, error);
-}
-
 /* Without --bind, -4 or -6 there are two sockets (IPV6_V6ONLY): that of IPv4 must open, that of
  * IPv6 may fail. */
 bool listener_open(struct listener *listener, const struct receive_options *options,
                    char error[ERROR_SIZE]) {
+    const struct local_plan *local = &options->local;
+    uint16_t port = (uint16_t)options->port;
     int family = (int)options->family;
-    bool any = family == AF_UNSPEC && !options->local.bind;
+    bool any = family == AF_UNSPEC && !local->bind;
     listener->capacity = pending_capacity();
     listener->pending = calloc(listener->capacity, sizeof *listener->pending);
     listener->polled = calloc(listener->capacity + LISTEN_SOCKETS + 1, sizeof *listener->polled);
-    listener->sockets[0] = listen_on(options, any ? AF_INET : family, error);
+    listener->sockets[0] = endpoint_listen(local, any ? AF_INET : family, port, error);
     listener->sockets[1] = -1;
     if (any && listener->sockets[0] >= 0) {
         char ignored[ERROR_SIZE]; /* a host without IPv6 serves IPv4 alone */
-        listener->sockets[1] = listen_on(options, AF_INET6, ignored);
+        listener->sockets[1] = endpoint_listen(local, AF_INET6, port, ignored);
     }
     return listener->pending && listener->polled && listener->sockets[0] >= 0;
 }

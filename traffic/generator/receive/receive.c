@@ -28,17 +28,6 @@
 #define LONG   (1000000 * NS_PER_S)
 #define STRUCT struct receive_options
 
-static bool take_format(void *into, const char *value, const char **expected) {
-    *expected = RATE_LETTERS;
-    ((struct receive_options *)into)->format = value[0];
-    return strlen(value) == 1 && rate_unit_of(*value);
-}
-
-static bool take_ports(void *into, const char *value, const char **expected) {
-    *expected = PORT_RANGE_EXPECTED;
-    return local_plan_take_ports(&((struct receive_options *)into)->local, value);
-}
-
 static const struct option_row rows[] = {
     HEADING("sockets"),
     PORT_OF("port", 'p', port, "TCP port of control and data connections [5010]"),
@@ -46,7 +35,8 @@ static const struct option_row rows[] = {
     SET("ipv6", '6', family, AF_INET6, "use IPv6 only"),
     TEXT_OF("bind", 'B', local.bind, "ADDRESS", "listen at this address only"),
     TEXT_OF("device", 0, local.device, "IF", "use this interface only (SO_BINDTODEVICE)"),
-    TAKEN("data-ports", 0, "A-B", take_ports, "UDP ports of data [chosen by the system]"),
+    TAKEN_AT("data-ports", 0, local, "A-B", local_plan_take_ports,
+             "UDP ports of data [chosen by the system]"),
     SIZE_OF("buffer", 'w', buffer, "BYTES", 1, 1 << 30,
             "socket buffers of data, unless the sender asks for a size"),
     HEADING("tests"),
@@ -54,8 +44,8 @@ static const struct option_row rows[] = {
     COUNT_OF("tests", 0, tests, "N", 1, INT64_MAX, "run N tests, then end"),
     COUNT_OF("parallel", 0, parallel, "N", 1, 1024,
              "tests run at once [1]; further senders are refused"),
-    SIZE_OF("max-bytes", 0, max_bytes, "BYTES", 1, INT64_MAX, "byte limit per test [1T]"),
-    TIME_OF("max-time", 0, max_ns, "TIME", NS_PER_MS, LONG, "time limit per test [1h]"),
+    SIZE_OF("max-bytes", 0, exchange.max_bytes, "BYTES", 1, INT64_MAX, "byte limit per test [1T]"),
+    TIME_OF("max-time", 0, exchange.max_ns, "TIME", NS_PER_MS, LONG, "time limit per test [1h]"),
     COUNT_OF("max-streams", 0, max_streams, "N", 1, MAX_STREAMS, "stream limit per test [128]"),
     TIME_OF("idle", 0, idle_ns, "TIME", NS_PER_MS, LONG,
             "silence that ends a test [as the sender asks, 1 s]"),
@@ -66,12 +56,12 @@ static const struct option_row rows[] = {
     FLAG("overwrite", 0, overwrite, "replace files that exist in DIR [refuse them]"),
     FLAG("stdout", 0, to_stdout, "write files to standard output, and reports to standard error"),
     HEADING("output"),
-    FLAG("json", 'J', json, "print one JSON object per test, on one line"),
-    TIME_OF("interval", 'i', interval_ns, "TIME", 10 * NS_PER_MS, LONG,
+    FLAG("json", 'J', exchange.style.json, "print one JSON object per test, on one line"),
+    TIME_OF("interval", 'i', exchange.interval_ns, "TIME", 10 * NS_PER_MS, LONG,
             "print a line every TIME while a test runs"),
-    TAKEN("format", 'f', "k|K|m|M|g|G", take_format,
-          "unit of rates as in ttcp: lower case bits, upper case bytes"),
-    FLAG("quiet", 'q', quiet, "print no tables"),
+    TAKEN_AT("format", 'f', exchange.style.format, "k|K|m|M|g|G", rate_letter_take,
+             "unit of rates as in ttcp: lower case bits, upper case bytes"),
+    FLAG("quiet", 'q', exchange.style.quiet, "print no tables"),
     HELP_AND_VERSION,
 };
 
@@ -111,9 +101,11 @@ static void read_options(struct receive_options *options, int argc, char **argv)
                                         .family = AF_UNSPEC,
                                         .parallel = 1,
                                         .max_streams = 128,
-                                        .max_bytes = UINT64_C(1000000000000),
-                                        .max_ns = 3600 * NS_PER_S};
+                                        .exchange = {.max_bytes = UINT64_C(1000000000000),
+                                                     .max_ns = 3600 * NS_PER_S,
+                                                     .style = {.role = "receive"}}};
     options_read(&command, options, argc, argv, NULL, 0);
+    options->exchange.style.out = options->to_stdout ? stderr : stdout;
     if (options->output_dir)
         check_output_dir(options->output_dir);
     if (options->to_stdout && options->parallel > 1)

@@ -31,7 +31,6 @@ bool session_set_begin(struct session_set *set, const struct receive_options *op
     set->list = calloc(set->count, sizeof *set->list);
     set->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     pthread_mutex_init(&set->lock, NULL);
-    pthread_mutex_init(&set->print, NULL);
     return set->list && set->wake >= 0;
 }
 
@@ -39,7 +38,6 @@ void session_set_end(struct session_set *set) {
     close(set->wake);
     free(set->list);
     pthread_mutex_destroy(&set->lock);
-    pthread_mutex_destroy(&set->print);
 }
 
 /* Opens the output file, and binds and announces the UDP ports. If it returns false, the sender
@@ -78,17 +76,8 @@ static bool await_start(struct transfer *transfer, char error[ERROR_SIZE]) {
  * a transfer fails before "start", it is refused and has no report; after it, there is always one.
  */
 static void run(struct session *session) {
-    struct session_set *set = session->set;
     struct transfer *transfer = &session->transfer;
-    const struct receive_options *options = set->options;
-    struct report_style style = {.role = "receive",
-                                 .json = options->json,
-                                 .quiet = options->quiet,
-                                 .format = options->format,
-                                 .out = options->to_stdout ? stderr : stdout,
-                                 .lock = &set->print};
-    struct exchange_options exchange = {options->max_bytes, options->max_ns, options->interval_ns,
-                                        &style};
+    const struct exchange_options *options = &session->set->options->exchange;
     char error[ERROR_SIZE] = "the sender is gone";
     if (!prepare(session, error)) {
         handshake_refuse(&transfer->control, false, error);
@@ -97,8 +86,8 @@ static void run(struct session *session) {
         handshake_refuse(&transfer->control, false, error);
         log_warning("a test did not begin: %s", error);
     } else {
-        exchange_run(transfer, &exchange);
-        session->is_unwritten = !report_transfer(transfer, &style);
+        exchange_run(transfer, options);
+        session->is_unwritten = !report_transfer(transfer, &options->style);
     }
 }
 
@@ -173,17 +162,17 @@ static struct session *find_free(struct session_set *set) {
 static const char *check_limits(const struct receive_options *options,
                                 const struct transfer_plan *plan) {
     static _Thread_local char error[160];
+    uint64_t max_bytes = options->exchange.max_bytes, max_ns = options->exchange.max_ns;
     uint64_t bytes = transfer_plan_bytes(plan), ns = transfer_plan_duration_ns(plan);
     if (plan->streams > options->max_streams)
         snprintf(error, sizeof error, "at most %llu streams (--max-streams)",
                  (unsigned long long)options->max_streams);
-    else if (bytes > options->max_bytes / plan->streams)
+    else if (bytes > max_bytes / plan->streams)
         snprintf(error, sizeof error, "at most %llu bytes in a test (--max-bytes)",
-                 (unsigned long long)options->max_bytes);
-    else if (ns > options->max_ns || plan->start_offset_ns > options->max_ns ||
-             plan->stagger_ns > options->max_ns / plan->streams)
-        snprintf(error, sizeof error, "at most %.12g s (--max-time)",
-                 (double)options->max_ns / 1e9);
+                 (unsigned long long)max_bytes);
+    else if (ns > max_ns || plan->start_offset_ns > max_ns ||
+             plan->stagger_ns > max_ns / plan->streams)
+        snprintf(error, sizeof error, "at most %.12g s (--max-time)", (double)max_ns / 1e9);
     else
         return NULL;
     return error;

@@ -3,22 +3,21 @@
 #ifndef WIRETALE_SESSION_SET_H
 #define WIRETALE_SESSION_SET_H
 
-#include "transfer/transfer.h"
+#include "session/exchange.h"
 
 /* The command line of `receive`. */
 struct receive_options {
     const char *key, *output_dir; /* NULL: not given */
     uint64_t port;
-    uint64_t family;                         /* AF_UNSPEC, AF_INET, AF_INET6 */
-    uint64_t tests;                          /* transfers to run; 0: until stopped */
-    uint64_t parallel;                       /* transfers at once */
-    uint64_t max_streams, max_bytes, max_ns; /* limits of a transfer */
-    uint64_t idle_ns;                        /* 0: as the sender asks */
-    uint64_t interval_ns;                    /* between lines while a transfer runs; 0: none */
-    uint64_t buffer;                         /* bytes; 0: as the sender asks */
+    uint64_t family;      /* AF_UNSPEC, AF_INET, AF_INET6 */
+    uint64_t tests;       /* transfers to run; 0: until stopped */
+    uint64_t parallel;    /* transfers at once */
+    uint64_t max_streams; /* of a transfer */
+    uint64_t idle_ns;     /* 0: as the sender asks */
+    uint64_t buffer;      /* bytes; 0: as the sender asks */
     struct local_plan local;
-    bool json, quiet, to_stdout, overwrite;
-    char format; /* letter of -f */
+    struct exchange_options exchange; /* with the other limits of a transfer */
+    bool to_stdout, overwrite;
 };
 
 struct session {
@@ -32,14 +31,13 @@ struct session {
 struct session_set {
     const struct receive_options *options;
     struct session *list;
-    uint64_t count;        /* slots */
-    uint64_t running;      /* threads that are not joined yet */
-    uint64_t begun;        /* transfers that reached their start */
-    uint64_t cut_short;    /* of these, the incomplete ones */
-    uint64_t unwritten;    /* reports that could not be written */
-    int wake;              /* eventfd: a session has finished */
-    pthread_mutex_t lock;  /* of states and counters */
-    pthread_mutex_t print; /* of the output, which all sessions share */
+    uint64_t count;       /* slots */
+    uint64_t running;     /* threads that are not joined yet */
+    uint64_t begun;       /* transfers that reached their start */
+    uint64_t cut_short;   /* of these, the incomplete ones */
+    uint64_t unwritten;   /* reports that could not be written */
+    int wake;             /* eventfd: a session has finished */
+    pthread_mutex_t lock; /* of states and counters */
 };
 
 /* `options` must outlive the set. Returns false if memory or descriptors ran out. */

@@ -13,8 +13,7 @@ struct report_style {
     const char *host; /* as the command line has it; NULL: none */
     bool json, quiet; /* quiet: no table */
     char format;      /* letter of -f; 0: Mbit/s and KB/s */
-    FILE *out;
-    pthread_mutex_t *lock; /* of `out`, if several transfers share it; otherwise NULL */
+    FILE *out;        /* transfers may share it: a report locks it (flockfile(3)) */
 };
 
 /* Prints the report. If it cannot be written, returns false after a message; a reader that closed
@@ -59,6 +58,7 @@ struct rate_unit {
     double bytes;     /* in one unit */
 };
 const struct rate_unit *rate_unit_of(char letter);
-#define RATE_LETTERS "one of k, K, m, M, g, G"
+/* Stores the letter of an option -f in a char (common/options.h). */
+bool rate_letter_take(void *letter, const char *value, const char **expected);
 
 #endif

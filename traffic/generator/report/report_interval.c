@@ -67,8 +67,7 @@ static void put_text(const struct line *line, bool sender, const struct report_s
  * once. `missing` may be negative, because late blocks fill gaps. */
 void report_interval(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns,
                      const struct report_style *style) {
-    if (style->lock)
-        pthread_mutex_lock(style->lock);
+    flockfile(style->out);
     for (unsigned name = 0; name < DIRECTIONS; name++) {
         struct direction *direction = &transfer->directions[name];
         if (!direction->is_active)
@@ -90,6 +89,5 @@ void report_interval(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns
         (style->json ? put_json : put_text)(&line, direction->is_sending, style);
     }
     fflush(style->out);
-    if (style->lock)
-        pthread_mutex_unlock(style->lock);
+    funlockfile(style->out);
 }

@@ -145,11 +145,9 @@ static bool is_written(FILE *out) {
 bool report_transfer(const struct transfer *transfer, const struct report_style *style) {
     if (style->quiet && !style->json)
         return true;
-    if (style->lock)
-        pthread_mutex_lock(style->lock);
+    flockfile(style->out);
     (style->json ? report_json : report_table)(transfer, style);
     bool written = is_written(style->out);
-    if (style->lock)
-        pthread_mutex_unlock(style->lock);
+    funlockfile(style->out);
     return written;
 }

@@ -137,3 +137,9 @@ const struct rate_unit *rate_unit_of(char letter) {
             return &units[i];
     return NULL;
 }
+
+bool rate_letter_take(void *letter, const char *value, const char **expected) {
+    *expected = "one of k, K, m, M, g, G";
+    *(char *)letter = *value;
+    return strlen(value) == 1 && rate_unit_of(*value);
+}

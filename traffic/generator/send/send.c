@@ -32,14 +32,13 @@ struct send_options {
     const char *host;
     const char *key, *file, *size; /* NULL: not given */
     uint64_t port;
-    uint64_t wait_ns;     /* to repeat attempts for */
-    uint64_t connect_ns;  /* of one attempt */
-    uint64_t interval_ns; /* between lines while the transfer runs; 0: none */
+    uint64_t wait_ns;    /* to repeat attempts for */
+    uint64_t connect_ns; /* of one attempt */
     struct transfer_plan plan;
     struct local_plan local;
+    struct exchange_options exchange;
     uint64_t family; /* AF_UNSPEC, AF_INET, AF_INET6 */
-    bool json, quiet, is_poisson;
-    char format; /* letter of -f */
+    bool is_poisson;
 };
 
 static const char *const direction_words[] = {"forward", "reverse", "both", NULL};
@@ -98,17 +97,6 @@ static bool take_congestion(void *into, const char *value, const char **expected
                          (int)sizeof plan->congestion;
 }
 
-static bool take_format(void *into, const char *value, const char **expected) {
-    *expected = RATE_LETTERS;
-    ((struct send_options *)into)->format = value[0];
-    return strlen(value) == 1 && rate_unit_of(*value);
-}
-
-static bool take_ports(void *into, const char *value, const char **expected) {
-    *expected = PORT_RANGE_EXPECTED;
-    return local_plan_take_ports(&((struct send_options *)into)->local, value);
-}
-
 #define LONG   (1000000 * NS_PER_S)
 #define STRUCT struct send_options
 
@@ -150,8 +138,8 @@ static const struct option_row rows[] = {
     SET("ipv6", '6', family, AF_INET6, "use IPv6 only"),
     TEXT_OF("bind", 'B', local.bind, "ADDRESS", "local address"),
     TEXT_OF("device", 0, local.device, "IF", "use this interface only (SO_BINDTODEVICE)"),
-    TAKEN("data-ports", 0, "A-B", take_ports,
-          "local UDP ports that receive with --reverse or --both"),
+    TAKEN_AT("data-ports", 0, local, "A-B", local_plan_take_ports,
+             "local UDP ports that receive with --reverse or --both"),
     TAKEN("dscp", 0, "N", take_dscp, "differentiated services: 0 to 63, or ef, af41, cs1"),
     COUNT_OF("ttl", 0, plan.socket.ttl, "N", 1, 255, "time to live, hop limit"),
     WORD_OF("df", 0, plan.socket.path_mtu, "do|dont|want|probe", path_mtu_words,
@@ -169,12 +157,12 @@ static const struct option_row rows[] = {
     TIME_OF("idle", 0, plan.idle_ns, "TIME", NS_PER_MS, LONG, "silence that ends a test [1]"),
     TEXT_OF("key", 0, key, "FILE", "file with the receiver's key"),
     HEADING("output"),
-    FLAG("json", 'J', json, "print one JSON object, on one line"),
-    TIME_OF("interval", 'i', interval_ns, "TIME", 10 * NS_PER_MS, LONG,
+    FLAG("json", 'J', exchange.style.json, "print one JSON object, on one line"),
+    TIME_OF("interval", 'i', exchange.interval_ns, "TIME", 10 * NS_PER_MS, LONG,
             "print a line every TIME while the test runs"),
-    TAKEN("format", 'f', "k|K|m|M|g|G", take_format,
-          "unit of rates as in ttcp: lower case bits, upper case bytes"),
-    FLAG("quiet", 'q', quiet, "print no table"),
+    TAKEN_AT("format", 'f', exchange.style.format, "k|K|m|M|g|G", rate_letter_take,
+             "unit of rates as in ttcp: lower case bits, upper case bytes"),
+    FLAG("quiet", 'q', exchange.style.quiet, "print no table"),
     HELP_AND_VERSION,
 };
 
@@ -237,11 +225,11 @@ static void read_options(struct send_options *options, int argc, char **argv) {
     *options = (struct send_options){.port = DEFAULT_PORT,
                                      .connect_ns = 5 * NS_PER_S,
                                      .plan = {.streams = 1, .idle_ns = NS_PER_S},
-                                     .family = AF_UNSPEC};
+                                     .family = AF_UNSPEC,
+                                     .exchange.style = {.role = "send", .out = stdout}};
     if (!options_read(&command, options, argc, argv, &options->host, 1))
         fail(EXIT_USAGE, "expected a HOST; see `%s --help`", program_name());
     plan->content = options->file != NULL;
-    options->local.family = (int)options->family;
     const char *error = find_contradiction(options);
     if (error)
         fail(EXIT_USAGE, "%s", error);
@@ -250,7 +238,8 @@ static void read_options(struct send_options *options, int argc, char **argv) {
         plan->time_ns = 10 * NS_PER_S;
     if (options->size)
         strcpy(plan->sizes_text, options->size);
-    plan->interval_ns = options->interval_ns;
+    plan->interval_ns = options->exchange.interval_ns;
+    options->exchange.style.host = options->host;
 }
 
 enum outcome { OUTCOME_READY, OUTCOME_AGAIN, OUTCOME_NEVER };
@@ -272,8 +261,8 @@ static void prepare(struct sender *sender) {
     char error[ERROR_SIZE];
     if (options->key)
         key_read(&sender->key, options->key);
-    if (endpoint_find(&transfer->peer, options->host, (uint16_t)options->port,
-                      options->local.family, false, error))
+    if (endpoint_find(&transfer->peer, 1, options->host, (uint16_t)options->port,
+                      (int)options->family, 0, error) < 0)
         fail(EXIT_IO, "%s", error);
     bool ipv6 = transfer->peer.address.sa_family == AF_INET6;
     *plan = options->plan;
@@ -425,20 +414,13 @@ static int interrupted_code(void) {
  * holds gives the code: output failed, interrupted, cut short, done. */
 static int run(struct sender *sender) {
     struct transfer *transfer = &sender->transfer;
-    const struct send_options *options = &sender->options;
-    struct report_style style = {.role = "send",
-                                 .host = options->host,
-                                 .json = options->json,
-                                 .quiet = options->quiet,
-                                 .format = options->format,
-                                 .out = stdout};
-    struct exchange_options exchange = {.interval_ns = options->interval_ns, .style = &style};
+    const struct exchange_options *options = &sender->options.exchange;
     if (!exchange_bind_udp(transfer, DIRECTION_REVERSE, sender->error) ||
         !exchange_connect_udp(transfer, DIRECTION_FORWARD, sender->error) ||
         !control_send(&transfer->control, "start"))
         fail(EXIT_MISSING, "%s", sender->error);
-    exchange_run(transfer, &exchange);
-    bool written = report_transfer(transfer, &style);
+    exchange_run(transfer, options);
+    bool written = report_transfer(transfer, &options->style);
     if (transfer->error_text[0])
         log_warning("%s", transfer->error_text);
     if (!written)

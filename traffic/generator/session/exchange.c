@@ -268,11 +268,11 @@ static void show(struct exchange *exchange, bool last) {
         uint64_t to = exchange->shown_ns + options->interval_ns;
         if (since - to >= options->interval_ns)
             to = since - since % options->interval_ns; /* held up: one line for all */
-        report_interval(exchange->transfer, exchange->shown_ns, to, options->style);
+        report_interval(exchange->transfer, exchange->shown_ns, to, &options->style);
         exchange->shown_ns = to;
     }
     if (last && since > exchange->shown_ns)
-        report_interval(exchange->transfer, exchange->shown_ns, since, options->style);
+        report_interval(exchange->transfer, exchange->shown_ns, since, &options->style);
 }
 
 /* After the last line; stream threads have ended, but the file may still be written. If the peer

@@ -12,10 +12,10 @@
 #define CONTROL_SILENCE_NS (10 * NS_PER_S)
 
 struct exchange_options {
-    uint64_t max_bytes;               /* of all streams; 0: no limit */
-    uint64_t max_ns;                  /* of the plan's own duration; 0: no limit */
-    uint64_t interval_ns;             /* between lines while the transfer runs; 0: no lines */
-    const struct report_style *style; /* of these lines */
+    uint64_t max_bytes;        /* of all streams; 0: no limit */
+    uint64_t max_ns;           /* of the plan's own duration; 0: no limit */
+    uint64_t interval_ns;      /* between lines while the transfer runs; 0: no lines */
+    struct report_style style; /* of these lines and the report */
 };
 
 /* Runs a transfer whose UDP sockets are open and for which "start" was sent. Returns when it is

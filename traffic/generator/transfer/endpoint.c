@@ -26,8 +26,10 @@
 #define UDP_BUFFER_DEFAULT (8 << 20) /* bytes: 60 ms at 1 Gbit/s, until a busy receiver runs */
 #define LISTEN_BACKLOG     4096
 
-bool local_plan_take_ports(struct local_plan *local, const char *text) {
+bool local_plan_take_ports(void *into, const char *text, const char **expected) {
+    struct local_plan *local = into;
     char first[8] = "";
+    *expected = "two ports from 1 to 65535, the lower one first, as in 40000-40100";
     const char *last = strchr(text, '-');
     if (!last || last - text >= (ptrdiff_t)sizeof first)
         return false;
@@ -37,8 +39,8 @@ bool local_plan_take_ports(struct local_plan *local, const char *text) {
 }
 
 /* The hint SOCK_STREAM lists each address once; the addresses serve UDP too. */
-int endpoint_find_all(union endpoint *found, int max, const char *host, uint16_t port, int family,
-                      int flags, char error[ERROR_SIZE]) {
+int endpoint_find(union endpoint *found, int max, const char *host, uint16_t port, int family,
+                  int flags, char error[ERROR_SIZE]) {
     struct addrinfo *list,
         hints = {.ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
     char service[8];
@@ -46,7 +48,7 @@ int endpoint_find_all(union endpoint *found, int max, const char *host, uint16_t
     snprintf(service, sizeof service, "%u", port);
     int failed = getaddrinfo(host, service, &hints, &list);
     if (failed) {
-        snprintf(error, ERROR_SIZE, "%.150s: %s", host ? host : "any address",
+        snprintf(error, ERROR_SIZE, "%.150s: %s", host,
                  failed == EAI_SYSTEM ? strerror(errno) : gai_strerror(failed));
         return -1;
     }
@@ -56,12 +58,6 @@ int endpoint_find_all(union endpoint *found, int max, const char *host, uint16_t
     }
     freeaddrinfo(list);
     return count;
-}
-
-int endpoint_find(union endpoint *found, const char *host, uint16_t port, int family, bool passive,
-                  char error[ERROR_SIZE]) {
-    int flags = passive ? AI_PASSIVE : 0;
-    return endpoint_find_all(found, 1, host, port, family, flags, error) < 0 ? -1 : 0;
 }
 
 socklen_t endpoint_size(const union endpoint *endpoint) {
@@ -123,7 +119,7 @@ static int bind_local(int fd, int family, const struct local_plan *local, char e
     }
     if (!local->bind)
         return 0;
-    if (endpoint_find(&at, local->bind, 0, family, false, error))
+    if (endpoint_find(&at, 1, local->bind, 0, family, 0, error) < 0)
         return -1;
     if (bind(fd, &at.address, endpoint_size(&at))) {
         snprintf(error, ERROR_SIZE, "--bind %.100s: %s", local->bind, strerror(errno));
@@ -149,17 +145,21 @@ static int create(int family, int type, const struct local_plan *local,
     return fd;
 }
 
-/* --bind is in `at` already. SO_REUSEADDR lets a receiver restart while connections of the previous
+/* SO_REUSEADDR lets a receiver restart while connections of the previous
  * one are in TIME-WAIT (RFC 9293 3.3.2). */
-int endpoint_listen(const union endpoint *at, const struct local_plan *local,
+int endpoint_listen(const struct local_plan *local, int family, uint16_t port,
                     char error[ERROR_SIZE]) {
+    union endpoint at = {.storage.ss_family = (sa_family_t)family}; /* any address */
     struct local_plan device = {.device = local->device};
     int one = 1;
-    int fd = create(at->address.sa_family, SOCK_STREAM | SOCK_NONBLOCK, &device, NULL, error);
+    if (local->bind && endpoint_find(&at, 1, local->bind, port, family, 0, error) < 0)
+        return -1;
+    int fd = create(at.address.sa_family, SOCK_STREAM | SOCK_NONBLOCK, &device, NULL, error);
     if (fd < 0)
         return -1;
+    endpoint_set_port(&at, port);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, &at->address, endpoint_size(at)))
+    if (bind(fd, &at.address, endpoint_size(&at)))
         return give_up(fd, error, "bind");
     if (listen(fd, LISTEN_BACKLOG))
         return give_up(fd, error, "listen");

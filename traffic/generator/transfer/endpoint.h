@@ -22,22 +22,17 @@ union endpoint {
 struct local_plan {
     const char *bind;               /* address or name; NULL: the system chooses */
     const char *device;             /* interface; NULL: any */
-    int family;                     /* AF_UNSPEC, AF_INET, AF_INET6 */
     uint16_t port_first, port_last; /* of receiving UDP sockets; 0: the system chooses */
 };
 
-/* Parses "40000-40100". Returns false if it is anything else. */
-bool local_plan_take_ports(struct local_plan *local, const char *text);
-#define PORT_RANGE_EXPECTED "two ports from 1 to 65535, the lower one first, as in 40000-40100"
+/* Parses the option "40000-40100" into a local_plan (common/options.h). Returns false if it is
+ * anything else. */
+bool local_plan_take_ports(void *local, const char *text, const char **expected);
 
 /* Resolves `host` with the flags of getaddrinfo(3) and stores at most `max` addresses, in the order
  * of preference. Returns their number, at least 1, or -1. */
-int endpoint_find_all(union endpoint *found, int max, const char *host, uint16_t port, int family,
-                      int flags, char error[ERROR_SIZE]);
-/* Stores the preferred address; if `passive`, a `host` of NULL is any address of this host. Returns
- * 0 or -1. */
-int endpoint_find(union endpoint *found, const char *host, uint16_t port, int family, bool passive,
-                  char error[ERROR_SIZE]);
+int endpoint_find(union endpoint *found, int max, const char *host, uint16_t port, int family,
+                  int flags, char error[ERROR_SIZE]);
 socklen_t endpoint_size(const union endpoint *endpoint);
 uint16_t endpoint_port(const union endpoint *endpoint);
 void endpoint_set_port(union endpoint *endpoint, uint16_t port);
@@ -47,8 +42,8 @@ void endpoint_name(const union endpoint *endpoint, char name[ADDRESS_SIZE]);
 
 /* Each returns a descriptor. A `plan` of NULL leaves the system's options. */
 
-/* Listens, non-blocking. An IPv6 socket accepts no IPv4. */
-int endpoint_listen(const union endpoint *at, const struct local_plan *local,
+/* Listens at --bind or any address, non-blocking. An IPv6 socket accepts no IPv4. */
+int endpoint_listen(const struct local_plan *local, int family, uint16_t port,
                     char error[ERROR_SIZE]);
 /* Connects within `limit_ns`; the socket is blocking afterwards. */
 int endpoint_connect(const union endpoint *to, const struct local_plan *local,

@@ -56,12 +56,6 @@ TAKE_BINARY(offset, UNIT_SIZE, 0, MAX_LENGTH, "0 to 1073741824")
 TAKE_BINARY(buffer, UNIT_SIZE, 1, INT32_MAX, "1 to 2147483647")
 TAKE_BINARY(count, UNIT_COUNT, 1, INT64_MAX, "1 to 9223372036854775807")
 
-static bool take_unit(void *into, const char *value, const char **expected) {
-    *expected = RATE_LETTERS;
-    ((struct ttcp_options *)into)->unit = *value;
-    return strlen(value) == 1 && rate_unit_of(*value);
-}
-
 #define STRUCT struct ttcp_options
 
 static const struct option_row rows[] = {
@@ -91,8 +85,8 @@ static const struct option_row rows[] = {
     TIME_OF("pause", 0, pause_ns, "TIME", 0, MAX_TIME,
             "wait before the marks that end a transfer over UDP [0.25]"),
     HEADING("output"),
-    TAKEN(NULL, 'f', "UNIT", take_unit,
-          "rates in k, m, g bits or K, M, G bytes, of 1024 as in ttcp [K]"),
+    TAKEN_AT(NULL, 'f', unit, "UNIT", rate_letter_take,
+             "rates in k, m, g bits or K, M, G bytes, of 1024 as in ttcp [K]"),
     FLAG(NULL, 'v', verbose, "print more figures"),
     FLAG("json", 0, json, "print one JSON object per transfer"),
     HELP_AND_VERSION,

@@ -250,13 +250,11 @@ static void serve_once(struct receiver *receiver) {
 }
 
 static int open_socket(const struct ttcp_options *options, int family, char error[ERROR_SIZE]) {
-    union endpoint at;
+    union endpoint any = {.storage.ss_family = (sa_family_t)family};
     uint16_t port = (uint16_t)options->port;
     struct local_plan local = {.port_first = port, .port_last = port};
-    if (endpoint_find(&at, NULL, port, family, true, error))
-        return -1;
-    return options->udp ? endpoint_bind_udp(&at, &local, NULL, error)
-                        : endpoint_listen(&at, &local, error);
+    return options->udp ? endpoint_bind_udp(&any, &local, NULL, error)
+                        : endpoint_listen(&local, family, port, error);
 }
 
 /* Returns 0, or the exit code after a message. A host without IPv6 receives over IPv4 alone. */

@@ -127,9 +127,8 @@ static int connect_to(const struct ttcp_options *options, union endpoint *peer) 
     union endpoint found[MAX_ADDRESSES];
     struct local_plan local = {0};
     char error[ERROR_SIZE];
-    int fd = -1,
-        count = endpoint_find_all(found, MAX_ADDRESSES, options->host, (uint16_t)options->port,
-                                  (int)options->family, AI_ADDRCONFIG, error);
+    int fd = -1, count = endpoint_find(found, MAX_ADDRESSES, options->host, (uint16_t)options->port,
+                                       (int)options->family, AI_ADDRCONFIG, error);
     if (count < 0) {
         ttcp_log(options, "%s", error);
         return -1;
