@@ -85,53 +85,54 @@ static void put_streams(struct json *json, const struct direction *direction, bo
     json_close(json, ']');
 }
 
-/* A member of struct tcp_sample with its name in JSON. */
+/* A member of struct tcp_info with its name in JSON. */
 struct sample_member {
     const char *name;
-    size_t offset;
-    bool is_64;
+    size_t offset, size;
+    uint64_t factor;
 };
 
-#define M32(name)                                                                                  \
-    { #name, offsetof(struct tcp_sample, name), false }
-#define M64(name)                                                                                  \
-    { #name, offsetof(struct tcp_sample, name), true }
+#define MEMBER(name, member, factor)                                                               \
+    { name, offsetof(struct tcp_info, member), sizeof((struct tcp_info *)0)->member, factor }
 
 static const struct sample_member sample_members[] = {
-    M64(time_ns),
-    M32(stream),
-    M32(rtt_us),
-    M32(rttvar_us),
-    M32(min_rtt_us),
-    M32(cwnd),
-    M32(ssthresh),
-    M32(mss),
-    M32(path_mtu),
-    M32(unacked),
-    M32(lost),
-    M32(retransmitted_now),
-    M32(retransmissions),
-    M32(reordering),
-    M64(delivery_rate_bps),
-    M64(pacing_rate_bps),
-    M64(bytes_acked),
-    M64(bytes_retransmitted),
-    M64(not_sent_bytes),
-    M64(busy_us),
-    M64(receive_window_limited_us),
-    M64(send_buffer_limited_us),
+    MEMBER("rtt_us", tcpi_rtt, 1),
+    MEMBER("rttvar_us", tcpi_rttvar, 1),
+    MEMBER("min_rtt_us", tcpi_min_rtt, 1),
+    MEMBER("cwnd", tcpi_snd_cwnd, 1),
+    MEMBER("ssthresh", tcpi_snd_ssthresh, 1),
+    MEMBER("mss", tcpi_snd_mss, 1),
+    MEMBER("path_mtu", tcpi_pmtu, 1),
+    MEMBER("unacked", tcpi_unacked, 1),
+    MEMBER("lost", tcpi_lost, 1),
+    MEMBER("retransmitted_now", tcpi_retrans, 1),
+    MEMBER("retransmissions", tcpi_total_retrans, 1),
+    MEMBER("reordering", tcpi_reordering, 1),
+    MEMBER("delivery_rate_bps", tcpi_delivery_rate, 8),
+    MEMBER("pacing_rate_bps", tcpi_pacing_rate, 8),
+    MEMBER("bytes_acked", tcpi_bytes_acked, 1),
+    MEMBER("bytes_retransmitted", tcpi_bytes_retrans, 1),
+    MEMBER("not_sent_bytes", tcpi_notsent_bytes, 1),
+    MEMBER("busy_us", tcpi_busy_time, 1),
+    MEMBER("receive_window_limited_us", tcpi_rwnd_limited, 1),
+    MEMBER("send_buffer_limited_us", tcpi_sndbuf_limited, 1),
 };
 
-/* Samples are those of this end's sockets, of all streams in the order of time. */
+/* Samples are those of this end's sockets, of all streams in the order of time. A pacing rate of
+ * all bits is not limited, and is written as 0. */
 static void put_samples(struct json *json, const struct tcp_samples *samples) {
     json_open(json, "tcp_info", '[');
     for (uint32_t i = 0; i < samples->count; i++) {
+        const struct tcp_sample *sample = &samples->list[i];
         json_open(json, NULL, '{');
+        json_count(json, "time_ns", (int64_t)sample->time_ns);
+        json_count(json, "stream", sample->stream);
         for (size_t m = 0; m < sizeof sample_members / sizeof *sample_members; m++) {
-            const char *at = (const char *)&samples->list[i] + sample_members[m].offset;
-            uint64_t value =
-                sample_members[m].is_64 ? *(const uint64_t *)at : *(const uint32_t *)at;
-            json_count(json, sample_members[m].name, (int64_t)value);
+            const struct sample_member *member = &sample_members[m];
+            uint64_t value = 0;
+            memcpy(&value, (const char *)&sample->info + member->offset, member->size);
+            json_count(json, member->name,
+                       value < UINT64_MAX / 8 ? (int64_t)(value * member->factor) : 0);
         }
         json_close(json, '}');
     }

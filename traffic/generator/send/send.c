@@ -8,7 +8,6 @@
  * arrive within ANSWER_NS, so that a program which accepts and stays silent cannot hold the sender.
  * One thread does all of this; exchange_run() starts those of the streams. */
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

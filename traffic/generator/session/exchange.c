@@ -248,7 +248,7 @@ static void sample(struct exchange *exchange, bool last) {
     if (transfer_is_udp(transfer) || (!last && now - exchange->sampled_ns < every))
         return;
     exchange->sampled_ns = now;
-    tcp_samples_begin_round(&transfer->samples);
+    transfer->samples.rounds++;
     for (unsigned name = 0; name < DIRECTIONS; name++)
         for (uint32_t i = 0;
              transfer->directions[name].is_sending && i < transfer->directions[name].count; i++)

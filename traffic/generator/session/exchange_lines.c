@@ -75,41 +75,39 @@ static const char *find_stream(struct transfer *transfer, const struct message *
     return NULL;
 }
 
-/* Reports are accepted until "end", so that counts cannot change afterwards. */
-static const char *take_sent(struct transfer *transfer, const struct message *message) {
+/* "sent" (`by_sender`) is accepted until "end" and "received" until "done", so that counts cannot
+ * change afterwards. */
+static const char *take_report(struct transfer *transfer, const struct message *message,
+                               bool by_sender) {
     struct stream *stream;
     const char *error = find_stream(transfer, message, &stream);
-    if (!error && (stream->direction->is_sending || stream->direction->ended))
-        error = "a report about blocks that the peer does not send";
-    if (!error)
-        stream->peer = message->report;
-    return error;
+    if (error)
+        return error;
+    const struct direction *direction = stream->direction;
+    if (direction->is_sending == by_sender || (by_sender ? direction->ended : direction->peer_done))
+        return by_sender ? "a report about blocks that the peer does not send"
+                         : "a report about blocks that the peer does not receive";
+    stream->peer = message->report;
+    return NULL;
 }
 
-/* Accepted until "done", for the same reason. */
-static const char *take_received(struct transfer *transfer, const struct message *message) {
-    struct stream *stream;
-    const char *error = find_stream(transfer, message, &stream);
-    if (!error && (!stream->direction->is_sending || stream->direction->peer_done))
-        error = "a report about blocks that the peer does not receive";
-    if (!error)
-        stream->peer = message->report;
-    return error;
-}
-
-/* Without a file the field is ignored. The table bounds its length. */
-static void keep_checksum(struct transfer *transfer, const struct message *message) {
+/* The stream reports came before "end", so receivers know how many blocks to wait for. `ended` is
+ * set under the lock, because threads that wait for a connection derive their deadline from it.
+ * After "done", blocks that are still sent would not be counted, so the threads stop. Without a
+ * file the checksum is ignored; the table bounds its length. */
+static const char *take_end(struct transfer *transfer, const struct message *message,
+                            bool by_sender) {
+    struct direction *direction = &transfer->directions[message->direction];
+    if (!direction->is_active || direction->is_sending == by_sender)
+        return by_sender ? "an end of blocks that the peer does not send"
+                         : "an end of blocks that the peer does not receive";
     if (transfer->content.is_used)
         strcpy(transfer->content.peer, message->checksum);
-}
-
-/* The stream reports came before it, so receivers know how many blocks to wait for. `ended` is set
- * under the lock, because threads that wait for a connection derive their deadline from it. */
-static const char *take_end(struct transfer *transfer, const struct message *message) {
-    struct direction *direction = &transfer->directions[message->direction];
-    if (!direction->is_active || direction->is_sending)
-        return "an end of blocks that the peer does not send";
-    keep_checksum(transfer, message);
+    if (!by_sender) {
+        direction->peer_done = true;
+        direction->stop = true;
+        return NULL;
+    }
     direction->ended_ns = monotonic_ns();
     pthread_mutex_lock(&transfer->lock);
     direction->ended = true;
@@ -118,19 +116,10 @@ static const char *take_end(struct transfer *transfer, const struct message *mes
     return NULL;
 }
 
-/* Blocks that are still sent would not be counted, so the threads stop. */
-static const char *take_done(struct transfer *transfer, const struct message *message) {
-    struct direction *direction = &transfer->directions[message->direction];
-    if (!direction->is_active || !direction->is_sending)
-        return "an end of blocks that the peer does not receive";
-    keep_checksum(transfer, message);
-    direction->peer_done = true;
-    direction->stop = true;
-    return NULL;
-}
-
 /* Accepted only before the start: the UDP sockets are connected then. */
-static const char *take_port(struct transfer *transfer, const struct message *message) {
+static const char *take_port(struct transfer *transfer, const struct message *message,
+                             bool by_sender) {
+    (void)by_sender;
     struct stream *stream;
     const char *error = find_stream(transfer, message, &stream);
     if (!error && (!stream->direction->is_sending || transfer->start_ns || !message->port))
@@ -142,7 +131,9 @@ static const char *take_port(struct transfer *transfer, const struct message *me
 
 /* The peer's text is kept only if this end has no error of its own. FIELD_WORD has refused unknown
  * reasons. */
-static const char *take_stop(struct transfer *transfer, const struct message *message) {
+static const char *take_stop(struct transfer *transfer, const struct message *message,
+                             bool by_sender) {
+    (void)by_sender;
     pthread_mutex_lock(&transfer->lock); /* a stream's thread may report an error meanwhile */
     if (message->text[0] && !transfer->error_text[0])
         snprintf(transfer->error_text, sizeof transfer->error_text, "the other end: %s",
@@ -152,29 +143,24 @@ static const char *take_stop(struct transfer *transfer, const struct message *me
     return NULL;
 }
 
-/* Any line renews last_heard_ns; this one has no other purpose. */
-static const char *take_progress(struct transfer *transfer, const struct message *message) {
-    (void)transfer, (void)message;
-    return NULL;
-}
-
 struct verb {
     const char *word;
     const struct line_field *fields;
     size_t count;
-    const char *(*take)(struct transfer *transfer, const struct message *message);
+    const char *(*take)(struct transfer *transfer, const struct message *message, bool by_sender);
+    bool by_sender; /* of the direction that the line is about */
 };
 
 #define FIELDS(list) list, sizeof list / sizeof *list
 
 static const struct verb verbs[] = {
-    {"sent", FIELDS(report_fields), take_sent},
-    {"end", FIELDS(end_fields), take_end},
-    {"received", FIELDS(report_fields), take_received},
-    {"done", FIELDS(end_fields), take_done},
-    {"port", FIELDS(port_fields), take_port},
-    {"stop", FIELDS(stop_fields), take_stop},
-    {"progress", NULL, 0, take_progress},
+    {"sent", FIELDS(report_fields), take_report, true},
+    {"end", FIELDS(end_fields), take_end, true},
+    {"received", FIELDS(report_fields), take_report, false},
+    {"done", FIELDS(end_fields), take_end, false},
+    {"port", FIELDS(port_fields), take_port, false},
+    {"stop", FIELDS(stop_fields), take_stop, false},
+    {"progress", NULL, 0, NULL, false}, /* as any line, it renews last_heard_ns */
 };
 
 /* Each line is parsed into a new message, so that absent fields are 0 and not those of the line
@@ -185,7 +171,9 @@ const char *exchange_take_line(struct transfer *transfer, const char *line) {
         if (!line_is(line, verbs[i].word))
             continue;
         const char *error = line_read(line, verbs[i].fields, verbs[i].count, &message);
-        return error ? error : verbs[i].take(transfer, &message);
+        if (error || !verbs[i].take)
+            return error;
+        return verbs[i].take(transfer, &message, verbs[i].by_sender);
     }
     return "an unknown word";
 }

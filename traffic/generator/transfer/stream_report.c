@@ -3,7 +3,6 @@
  * reports the first and a long transfer takes many of the second. */
 #include "transfer/stream_report.h"
 
-#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,10 +64,6 @@ static void thin_out(struct tcp_samples *samples) {
     samples->every *= 2;
 }
 
-void tcp_samples_begin_round(struct tcp_samples *samples) {
-    samples->rounds++;
-}
-
 /* The list is allocated with its first sample, because UDP takes none. Returns NULL if memory ran
  * out. */
 static struct tcp_sample *new_sample(struct tcp_samples *samples) {
@@ -83,8 +78,7 @@ static struct tcp_sample *new_sample(struct tcp_samples *samples) {
     return &samples->list[samples->count++];
 }
 
-/* A round that is left out costs no system call. Members that an older kernel does not fill are 0;
- * an unlimited pacing rate, which has all bits set, becomes 0 as well. */
+/* A round that is left out costs no system call. */
 void tcp_samples_take(struct tcp_samples *samples, int fd, uint32_t stream, uint64_t time_ns,
                       int keep) {
     struct tcp_info info = {0};
@@ -96,33 +90,7 @@ void tcp_samples_take(struct tcp_samples *samples, int fd, uint32_t stream, uint
     struct tcp_sample *sample = new_sample(samples);
     if (!sample)
         return;
-    *sample = (struct tcp_sample){
-        .time_ns = time_ns,
-        .stream = stream,
-        .state = info.tcpi_state,
-        .rtt_us = info.tcpi_rtt,
-        .rttvar_us = info.tcpi_rttvar,
-        .min_rtt_us = info.tcpi_min_rtt,
-        .rcv_rtt_us = info.tcpi_rcv_rtt,
-        .rcv_space = info.tcpi_rcv_space,
-        .cwnd = info.tcpi_snd_cwnd,
-        .ssthresh = info.tcpi_snd_ssthresh,
-        .mss = info.tcpi_snd_mss,
-        .path_mtu = info.tcpi_pmtu,
-        .unacked = info.tcpi_unacked,
-        .lost = info.tcpi_lost,
-        .retransmitted_now = info.tcpi_retrans,
-        .retransmissions = info.tcpi_total_retrans,
-        .reordering = info.tcpi_reordering,
-        .delivery_rate_bps = info.tcpi_delivery_rate * 8,
-        .pacing_rate_bps = info.tcpi_pacing_rate < UINT64_MAX / 8 ? info.tcpi_pacing_rate * 8 : 0,
-        .bytes_acked = info.tcpi_bytes_acked,
-        .bytes_retransmitted = info.tcpi_bytes_retrans,
-        .not_sent_bytes = info.tcpi_notsent_bytes,
-        .busy_us = info.tcpi_busy_time,
-        .receive_window_limited_us = info.tcpi_rwnd_limited,
-        .send_buffer_limited_us = info.tcpi_sndbuf_limited,
-    };
+    *sample = (struct tcp_sample){time_ns, stream, info};
 }
 
 void tcp_samples_free(struct tcp_samples *samples) {

@@ -4,6 +4,7 @@
 #ifndef WIRETALE_STREAM_REPORT_H
 #define WIRETALE_STREAM_REPORT_H
 
+#include <linux/tcp.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -50,15 +51,10 @@ struct error_counts {
 void error_counts_add(struct error_counts *counts, const char *text);
 void error_counts_write(const struct error_counts *counts, char text[ERROR_COUNTS_SIZE]);
 
-/* TCP_INFO of the kernel (struct tcp_info in linux/tcp.h). */
 struct tcp_sample {
     uint64_t time_ns; /* since the start of the transfer */
-    uint32_t stream, state;
-    uint32_t rtt_us, rttvar_us, cwnd, ssthresh, mss, path_mtu, unacked, lost, retransmitted_now;
-    uint32_t retransmissions, reordering;
-    uint64_t delivery_rate_bps, pacing_rate_bps, bytes_acked, bytes_retransmitted, not_sent_bytes;
-    uint64_t busy_us, receive_window_limited_us, send_buffer_limited_us;
-    uint32_t min_rtt_us, rcv_rtt_us, rcv_space;
+    uint32_t stream;
+    struct tcp_info info; /* members that an older kernel does not fill are 0 */
 };
 
 /* At most MAX_TCP_SAMPLES: if the list is full, every second sample is dropped, and from then on
@@ -68,8 +64,8 @@ struct tcp_samples {
     uint32_t count, every, rounds;
 };
 
-void tcp_samples_begin_round(struct tcp_samples *samples);
-/* Samples a connected socket. If `keep`, the sample is kept in any round. */
+/* Samples a connected socket; the caller counts the rounds. If `keep`, the sample is kept in any
+ * round. */
 void tcp_samples_take(struct tcp_samples *samples, int fd, uint32_t stream, uint64_t time_ns,
                       int keep);
 void tcp_samples_free(struct tcp_samples *samples);

@@ -3,7 +3,6 @@
  * of ttcp or as one JSON object. */
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
