@@ -5,6 +5,7 @@
 #define WIRETALE_COMMON_CLOCK_H
 
 #include <stdint.h>
+#include <sys/time.h>
 #include <time.h>
 
 #define NS_PER_S  INT64_C(1000000000)
@@ -28,6 +29,10 @@ static inline int64_t monotonic_ns(void) {
 /* Since the epoch, for times that other programs and hosts compare. */
 static inline int64_t realtime_ns(void) {
     return clock_ns(CLOCK_REALTIME);
+}
+
+static inline uint64_t timeval_ns(struct timeval time) {
+    return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_usec * 1000;
 }
 
 static inline struct timespec to_timespec(int64_t ns) {

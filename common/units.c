@@ -30,6 +30,10 @@ static const struct unit prefixes[] = {
     {"ki", 0x1p10L}, {"mi", 0x1p20L}, {"gi", 0x1p30L}, {"ti", 0x1p40L}, {"k", 1e3},
     {"m", 1e6},      {"g", 1e9},      {"t", 1e12},     {"", 1},         {NULL, 0},
 };
+static const struct unit binary_prefixes[] = {
+    {"ki", 0x1p10L}, {"mi", 0x1p20L}, {"gi", 0x1p30L}, {"ti", 0x1p40L}, {"k", 0x1p10L},
+    {"m", 0x1p20L},  {"g", 0x1p30L},  {"t", 0x1p40L},  {"", 1},         {NULL, 0},
+};
 static const struct unit no_prefix[] = {{"", 1}, {NULL, 0}};
 
 static const struct unit rates[] = {
@@ -48,9 +52,14 @@ static const struct unit shares[] = {{"", 1}, {"%", 0.01L}, {NULL, 0}};
 static const struct {
     const struct unit *prefixes, *names;
 } kinds[] = {
-    [UNIT_RATE] = {prefixes, rates},      [UNIT_PACKET_RATE] = {prefixes, packet_rates},
-    [UNIT_SIZE] = {prefixes, sizes},      [UNIT_TIME] = {no_prefix, times},
-    [UNIT_COUNT] = {prefixes, no_prefix}, [UNIT_SHARE] = {no_prefix, shares},
+    [UNIT_RATE] = {prefixes, rates},
+    [UNIT_PACKET_RATE] = {prefixes, packet_rates},
+    [UNIT_SIZE] = {prefixes, sizes},
+    [UNIT_TIME] = {no_prefix, times},
+    [UNIT_COUNT] = {prefixes, no_prefix},
+    [UNIT_SHARE] = {no_prefix, shares},
+    [UNIT_BINARY_SIZE] = {binary_prefixes, sizes},
+    [UNIT_BINARY_COUNT] = {binary_prefixes, no_prefix},
 };
 
 /* Length of the number at the start of the text, with its exponent; 0 if there is no number. */

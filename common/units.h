@@ -12,6 +12,8 @@ enum unit_kind {
     UNIT_TIME,        /* ns: 200ms, 1.5min; seconds if the text has no unit */
     UNIT_COUNT,       /* 1000, 10k, 64Ki */
     UNIT_SHARE,       /* 1 for 100%: 0.5, 50% */
+    UNIT_BINARY_SIZE, /* bytes, with k of 1024 as in ttcp */
+    UNIT_BINARY_COUNT,
 };
 
 /* Parses a number with a unit of `kind` and stores it in the unit that the enumeration lists.

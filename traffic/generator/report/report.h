@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "common/json.h"
 #include "transfer/transfer.h"
 
 struct report_style {
@@ -23,6 +24,8 @@ bool report_transfer(const struct transfer *transfer, const struct report_style 
 void report_interval(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns,
                      const struct report_style *style);
 void report_json(const struct transfer *transfer, const struct report_style *style);
+/* Writes the times, rates and CPU times of one end. A negative rate (bytes/s) is unknown: null. */
+void report_put_rates(struct json *json, const struct stream_report *report, double rate);
 
 /* Reports of all streams of a direction, added. */
 struct direction_totals {

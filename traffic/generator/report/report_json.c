@@ -19,10 +19,7 @@ static int64_t or_null(uint64_t value) {
     return value ? (int64_t)value : -1;
 }
 
-/* Times and rates of one end. The rate is null if the duration is unknown. */
-static void put_rates(struct json *json, const struct transfer *transfer,
-                      const struct stream_report *report, bool sender) {
-    double rate = report_bytes_per_s(transfer, report, sender);
+void report_put_rates(struct json *json, const struct stream_report *report, double rate) {
     bool known = rate >= 0;
     json_count(json, "first_ns", or_null(report->first_ns));
     json_count(json, "last_ns", or_null(report->last_ns));
@@ -47,7 +44,7 @@ static void put_sender(struct json *json, const struct transfer *transfer,
                        const struct stream_report *report) {
     json_count(json, "blocks_sent", (int64_t)report->blocks_sent);
     json_count(json, "bytes_sent", (int64_t)report->bytes_sent);
-    put_rates(json, transfer, report, true);
+    report_put_rates(json, report, report_bytes_per_s(transfer, report, true));
     put_errors(json, report->errors);
 }
 
@@ -63,7 +60,7 @@ static void put_receiver(struct json *json, const struct transfer *transfer,
     json_count(json, "blocks_missing", (int64_t)report->missing);
     json_count(json, "foreign_datagrams", (int64_t)report->foreign);
     json_count(json, "bytes_received", (int64_t)report->bytes_received);
-    put_rates(json, transfer, report, false);
+    report_put_rates(json, report, report_bytes_per_s(transfer, report, false));
     json_count(json, "jitter_ns", (int64_t)report->jitter_ns_plus_1 - 1);
     json_count(json, "host_dropped", (int64_t)report->dropped_plus_1 - 1);
 }

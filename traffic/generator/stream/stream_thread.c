@@ -106,10 +106,6 @@ static void move_blocks(struct stream *stream) {
         (udp ? stream_receive_udp : stream_receive_tcp)(stream);
 }
 
-static uint64_t to_ns(struct timeval time) {
-    return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_usec * 1000;
-}
-
 /* Measures the CPU time of this thread, which is the cost of the stream. `running` is lowered after
  * the report is complete, because the exchange joins the threads of a direction once it is 0. */
 static void *stream_main(void *context) {
@@ -121,8 +117,8 @@ static void *stream_main(void *context) {
     if (open_stream(stream))
         move_blocks(stream);
     if (!getrusage(RUSAGE_THREAD, &usage)) {
-        stream->own.cpu_user_ns = to_ns(usage.ru_utime);
-        stream->own.cpu_system_ns = to_ns(usage.ru_stime);
+        stream->own.cpu_user_ns = timeval_ns(usage.ru_utime);
+        stream->own.cpu_system_ns = timeval_ns(usage.ru_stime);
     }
     direction->running--;
     if (write(direction->transfer->wake, &one, sizeof one) < 0)

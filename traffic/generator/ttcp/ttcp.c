@@ -19,42 +19,23 @@
 #include "report/report.h"
 #include "session/exchange.h"
 
-#define MAX_LENGTH     (UINT64_C(1) << 30)
 #define MAX_DATAGRAM   65507u /* of IPv4 (RFC 768, RFC 791) */
 #define MIN_INPUT      9u     /* one byte more can be sent as two datagrams that are not marks */
 #define MAX_TIME       (UINT64_C(86400) * NS_PER_S)
 #define UDP_IDLE_NS    (5 * NS_PER_S)
 #define IDLE_NOT_GIVEN UINT64_MAX
-#define WHOLE(bounds)  "a whole number from " bounds
 
-/* Parses a number in which a decimal prefix is binary: "8k" is read as "8ki". */
-static bool take_binary(const char *text, enum unit_kind kind, uint64_t min, uint64_t max,
-                        uint64_t *into) {
-    char binary[64];
-    size_t split =
-        strspn(text, "0123456789.eE+- \t"); /* the number, and the prefix if there is one */
-    split += text[split] && strchr("kKmMgGtT", text[split]);
-    bool is_decimal = split && strchr("kKmMgGtT", text[split - 1]) && (text[split] | 0x20) != 'i';
-    uint64_t number;
-    if (snprintf(binary, sizeof binary, "%.*s%s%s", (int)split, text, is_decimal ? "i" : "",
-                 text + split) >= (int)sizeof binary ||
-        !units_parse_whole(binary, kind, "", &number) || number < min || number > max)
-        return false;
-    *into = number;
-    return true;
-}
-
-/* Defines the parser of a member. `bounds` repeats min and max for the message. */
-#define TAKE_BINARY(member, kind, min, max, bounds)                                                \
-    static bool take_##member(void *into, const char *value, const char **expected) {              \
-        *expected = WHOLE(bounds);                                                                 \
-        return take_binary(value, kind, min, max, &((struct ttcp_options *)into)->member);         \
+/* Defines the parser of a number from `min` to `max`, with k of 1024. */
+#define TAKE_BINARY(name, kind, min, max)                                                          \
+    static bool take_##name(void *into, const char *value, const char **expected) {                \
+        uint64_t *number = into;                                                                   \
+        *expected = "a whole number from " #min " to " #max;                                       \
+        return units_parse_whole(value, kind, "", number) && *number - min <= max - (uint64_t)min; \
     }
-TAKE_BINARY(length, UNIT_SIZE, 1, MAX_LENGTH, "1 to 1073741824")
-TAKE_BINARY(align, UNIT_SIZE, 1, MAX_LENGTH, "1 to 1073741824")
-TAKE_BINARY(offset, UNIT_SIZE, 0, MAX_LENGTH, "0 to 1073741824")
-TAKE_BINARY(buffer, UNIT_SIZE, 1, INT32_MAX, "1 to 2147483647")
-TAKE_BINARY(count, UNIT_COUNT, 1, INT64_MAX, "1 to 9223372036854775807")
+TAKE_BINARY(length, UNIT_BINARY_SIZE, 1, 1073741824)
+TAKE_BINARY(offset, UNIT_BINARY_SIZE, 0, 1073741824)
+TAKE_BINARY(buffer, UNIT_BINARY_SIZE, 1, 2147483647)
+TAKE_BINARY(count, UNIT_BINARY_COUNT, 1, 9223372036854775807)
 
 #define STRUCT struct ttcp_options
 
@@ -64,20 +45,21 @@ static const struct option_row rows[] = {
     FLAG(NULL, 'r', receive, "receive"),
     FLAG(NULL, 'u', udp, "UDP instead of TCP"),
     FLAG(NULL, 's', pattern, "send a pattern and drop received data, instead of stdin and stdout"),
-    TAKEN(NULL, 'l', "BYTES", take_length,
-          "length of each buffer and datagram: 1400, 8k; k is 1024 as in ttcp [8192]"),
-    TAKEN(NULL, 'n', "COUNT", take_count, "number of buffers to send with -s [2048]"),
+    TAKEN_AT(NULL, 'l', length, "BYTES", take_length,
+             "length of each buffer and datagram: 1400, 8k; k is 1024 as in ttcp [8192]"),
+    TAKEN_AT(NULL, 'n', count, "COUNT", take_count, "number of buffers to send with -s [2048]"),
     FLAG(NULL, 'c', continuous, "transmit until stopped; receive one transfer after the other"),
     FLAG(NULL, 'R', concurrent, "receive from several senders at once until stopped; with -s"),
     HEADING("sockets and buffers"),
     PORT_OF(NULL, 'p', port, "port [5001]"),
     SET(NULL, '4', family, AF_INET, "IPv4 only"),
     SET(NULL, '6', family, AF_INET6, "IPv6 only"),
-    TAKEN(NULL, 'b', "BYTES", take_buffer, "size of the socket buffer"),
+    TAKEN_AT(NULL, 'b', buffer, "BYTES", take_buffer, "size of the socket buffer"),
     FLAG(NULL, 'D', no_delay, "TCP_NODELAY: do not wait for more data to send"),
     FLAG(NULL, 'd', debug, "SO_DEBUG"),
-    TAKEN(NULL, 'A', "BYTES", take_align, "align buffers to a multiple of this [16384]"),
-    TAKEN(NULL, 'O', "BYTES", take_offset, "start buffers this far behind the alignment [0]"),
+    TAKEN_AT(NULL, 'A', align, "BYTES", take_length, "align buffers to a multiple of this [16384]"),
+    TAKEN_AT(NULL, 'O', offset, "BYTES", take_offset,
+             "start buffers this far behind the alignment [0]"),
     FLAG(NULL, 'B', full_blocks, "write blocks of -l bytes to stdout"),
     FLAG(NULL, 'T', touch, "read every byte that is received"),
     TIME_OF("idle", 0, idle_ns, "TIME", 0, MAX_TIME,
@@ -161,13 +143,13 @@ static void read_options(struct ttcp_options *options, int argc, char **argv) {
         fail(EXIT_USAGE, "%s", error);
 }
 
-/* Each of the three sizes is at most 1 GiB, so their sum cannot wrap. */
+/* Each of the sizes is at most 1 GiB, so their sum cannot wrap. */
 int ttcp_main(int argc, char **argv) {
     struct ttcp_options options;
     bool has_name = argc > 0 && !strcmp(argv[0], "ttcp"); /* `ttcp ttcp -t` is accepted */
     read_options(&options, argc - has_name, argv + has_name);
-    /* Transmitting datagrams reads up to MARK_BYTES + 1 ahead. */
-    uint64_t size = options.length + options.align + options.offset + MARK_BYTES + 1;
+    /* Transmitting datagrams reads up to MARK_BYTES + 1 ahead; -B collects up to two blocks. */
+    uint64_t size = options.length * 2 + options.align + options.offset + MARK_BYTES + 1;
     uint8_t *memory = calloc(1, size);
     if (!memory) {
         ttcp_log(&options, "no memory for -l, -A and -O: %llu bytes", (unsigned long long)size);

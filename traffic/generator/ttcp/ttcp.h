@@ -38,7 +38,7 @@ struct ttcp_transfer {
     struct stream_times times;
     uint64_t cut_datagrams;    /* longer than -l: the kernel dropped the rest */
     uint64_t retries, refused; /* sends that found no buffer, or a closed port */
-    struct rusage usage;       /* at the start; after ttcp_report() since then */
+    struct rusage usage;       /* at the start */
     const char *ended_by; /* "count", "close", "end mark", "idle", "signal", "peer gone", ... */
     bool complete;
 };

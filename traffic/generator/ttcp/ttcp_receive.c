@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,16 +26,14 @@
 struct incoming {
     bool is_open;
     int fd; /* of a connection; -1: UDP */
-    uint64_t heard_ns;
     struct ttcp_transfer transfer;
 };
 
 struct receiver {
     const struct ttcp_options *options;
     int sockets[SOCKETS]; /* listening, or of datagrams; -1: unused */
-    uint8_t *data;        /* of the latest read */
-    uint8_t *block;       /* being filled, with -B; otherwise NULL */
-    size_t held;          /* bytes in `block` */
+    uint8_t *data;        /* room for two reads */
+    size_t held;          /* bytes in `data` that wait for a full block (-B) */
     struct incoming incoming[MAX_INCOMING];
     unsigned max;
     uint64_t finished, open;
@@ -44,40 +41,25 @@ struct receiver {
     volatile unsigned touched; /* sum of bytes, so that -T is not optimized away */
 };
 
-/* A signal ends the wait for a slow reader. Returns false if not all could be written. */
-static bool write_all(const uint8_t *data, size_t count) {
-    while (count) {
-        ssize_t written = write(STDOUT_FILENO, data, count);
+/* Writes the data that is held to standard output: with -B in blocks of -l bytes, as tapes need
+ * them, and the rest only if it is the `last`. A signal ends the wait for a slow reader. Returns
+ * false if not all could be written; the data is then dropped. */
+static bool write_output(struct receiver *receiver, bool last) {
+    bool in_blocks = receiver->options->full_blocks && !last;
+    size_t kept = in_blocks ? receiver->held % receiver->options->length : 0;
+    const uint8_t *data = receiver->data, *end = data + receiver->held - kept;
+    receiver->held = kept;
+    while (data < end) {
+        ssize_t written = write(STDOUT_FILENO, data, (size_t)(end - data));
         if (written < 0 && errno == EINTR && !exchange_interrupted)
             continue;
-        if (written <= 0)
+        if (written <= 0) {
+            receiver->held = 0;
             return false;
+        }
         data += written;
-        count -= (size_t)written;
     }
-    return true;
-}
-
-static bool flush_block(struct receiver *receiver) {
-    size_t count = receiver->held;
-    receiver->held = 0;
-    return !count || write_all(receiver->block, count);
-}
-
-/* Writes data to standard output: with -B in blocks of -l bytes, as tapes need them. */
-static bool write_output(struct receiver *receiver, const uint8_t *data, size_t count) {
-    size_t length = receiver->options->length;
-    if (!receiver->block)
-        return write_all(data, count);
-    while (count) {
-        size_t room = length - receiver->held, part = count < room ? count : room;
-        memcpy(receiver->block + receiver->held, data, part);
-        receiver->held += part;
-        data += part;
-        count -= part;
-        if (receiver->held == length && !flush_block(receiver))
-            return false;
-    }
+    memmove(receiver->data, end, kept);
     return true;
 }
 
@@ -90,7 +72,6 @@ static struct incoming *open_incoming(struct receiver *receiver, int fd,
             continue;
         *incoming = (struct incoming){.is_open = true, .fd = fd, .transfer.peer = *peer};
         ttcp_start_clock(&incoming->transfer);
-        incoming->heard_ns = incoming->transfer.times.first_ns;
         receiver->open++;
         return incoming;
     }
@@ -109,7 +90,7 @@ static void close_incoming(struct receiver *receiver, struct incoming *incoming,
     receiver->open--;
     if (again && options->udp && !incoming->transfer.bytes)
         return; /* only marks, left of the transfer before */
-    if (!flush_block(receiver)) {
+    if (!write_output(receiver, true)) {
         ended_by = "output closed";
         complete = false;
     }
@@ -119,19 +100,19 @@ static void close_incoming(struct receiver *receiver, struct incoming *incoming,
     receiver->done |= !again;
 }
 
-/* Takes data that was read into `receiver->data`. -T reads each byte, as ttcp does to measure the
- * cost of touching memory. */
+/* Takes data that was read behind those that are held. -T reads each byte, as ttcp does to measure
+ * the cost of touching memory. */
 static void take_data(struct receiver *receiver, struct incoming *incoming, size_t count) {
     struct ttcp_transfer *transfer = &incoming->transfer;
     unsigned sum = 0;
     transfer->bytes += count;
     transfer->calls++;
-    incoming->heard_ns = (uint64_t)monotonic_ns();
-    stream_times_note(&transfer->times, incoming->heard_ns);
+    stream_times_note(&transfer->times, (uint64_t)monotonic_ns());
     for (size_t i = 0; receiver->options->touch && i < count; i++)
-        sum += receiver->data[i];
+        sum += receiver->data[receiver->held + i];
     receiver->touched += sum;
-    if (!receiver->options->pattern && !write_output(receiver, receiver->data, count))
+    receiver->held += receiver->options->pattern ? 0 : count;
+    if (!write_output(receiver, false))
         close_incoming(receiver, incoming, "output closed", false);
 }
 
@@ -147,7 +128,8 @@ static void accept_connection(struct receiver *receiver, int socket) {
 /* Reads until the socket is empty, or MAX_READS times. */
 static void read_stream(struct receiver *receiver, struct incoming *incoming) {
     for (unsigned i = 0; i < MAX_READS && incoming->is_open; i++) {
-        ssize_t got = recv(incoming->fd, receiver->data, receiver->options->length, 0);
+        ssize_t got =
+            recv(incoming->fd, receiver->data + receiver->held, receiver->options->length, 0);
         if (got > 0)
             take_data(receiver, incoming, (size_t)got);
         else if (!got)
@@ -185,7 +167,6 @@ static void take_mark(struct receiver *receiver, struct incoming *incoming) {
         return;
     }
     ttcp_start_clock(&incoming->transfer);
-    incoming->heard_ns = incoming->transfer.times.first_ns;
 }
 
 /* A datagram of another sender is ignored while a transfer runs, unless -R allows several. */
@@ -194,8 +175,8 @@ static void read_datagrams(struct receiver *receiver, int socket) {
     for (unsigned i = 0; i < MAX_READS && !receiver->done; i++) {
         union endpoint peer = {0};
         socklen_t peer_size = sizeof peer;
-        ssize_t got = recvfrom(socket, receiver->data, length, MSG_TRUNC | MSG_DONTWAIT,
-                               &peer.address, &peer_size);
+        ssize_t got = recvfrom(socket, receiver->data + receiver->held, length,
+                               MSG_TRUNC | MSG_DONTWAIT, &peer.address, &peer_size);
         if (got < 0)
             return;
         struct incoming *incoming = incoming_of(receiver, &peer);
@@ -214,7 +195,7 @@ static void close_idle(struct receiver *receiver) {
     uint64_t now = (uint64_t)monotonic_ns(), idle = receiver->options->idle_ns;
     for (unsigned i = 0; i < receiver->max && idle; i++) {
         struct incoming *incoming = &receiver->incoming[i];
-        if (incoming->is_open && now - incoming->heard_ns >= idle)
+        if (incoming->is_open && now - incoming->transfer.times.last_ns >= idle)
             close_incoming(receiver, incoming, "idle", false);
     }
 }
@@ -302,15 +283,8 @@ int ttcp_receive(const struct ttcp_options *options, uint8_t *data) {
     int code = open_sockets(&receiver);
     if (code)
         return code;
-    if (options->full_blocks && !options->pattern && !(receiver.block = malloc(options->length))) {
-        ttcp_log(options, "no memory for a block of %llu bytes",
-                 (unsigned long long)options->length);
-        return EXIT_IO;
-    }
     ttcp_print_settings(options, data);
     while (!exchange_interrupted && !receiver.done)
         serve_once(&receiver);
-    code = exit_code(&receiver);
-    free(receiver.block);
-    return code;
+    return exit_code(&receiver);
 }

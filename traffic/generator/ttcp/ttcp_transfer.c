@@ -5,9 +5,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/time.h>
 
-#include "common/json.h"
 #include "common/log.h"
 #include "report/report.h"
 #include "ttcp/ttcp.h"
@@ -47,8 +45,8 @@ static FILE *report_stream(const struct ttcp_options *options) {
     return options->receive && !options->pattern ? stderr : stdout;
 }
 
-static double seconds(struct timeval time) {
-    return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+static double seconds(uint64_t ns) {
+    return (double)ns / 1e9;
 }
 
 /* Returns 0 if no time passed, so that the output is always a number. */
@@ -77,11 +75,12 @@ void ttcp_print_settings(const struct ttcp_options *options, const uint8_t *data
 
 /* The lines and their wording are those of ttcp, so that scripts which parse them keep working. */
 static void print_lines(FILE *out, const struct ttcp_options *options,
-                        const struct ttcp_transfer *transfer, double real) {
+                        const struct ttcp_transfer *transfer, const struct stream_report *report) {
     const char *role = options->transmit ? "-t" : "-r";
     const struct rate_unit *unit = rate_unit_of(options->unit);
     unsigned long long bytes = transfer->bytes, calls = transfer->calls;
-    double user = seconds(transfer->usage.ru_utime), system = seconds(transfer->usage.ru_stime);
+    double user = seconds(report->cpu_user_ns), system = seconds(report->cpu_system_ns);
+    double real = seconds(report->elapsed_ns);
     fprintf(out, "ttcp%s: %llu bytes in %.2f real seconds = %.2f %s/sec +++\n", role, bytes, real,
             rate(bytes, real) / unit->bytes, unit->name);
     if (options->verbose)
@@ -90,15 +89,15 @@ static void print_lines(FILE *out, const struct ttcp_options *options,
     fprintf(out, "ttcp%s: %llu I/O calls, msec/call = %.2f, calls/sec = %.2f\n", role, calls,
             real * 1000 / (double)(calls ? calls : 1), rate(calls, real));
     fprintf(out, "ttcp%s: %.2fuser %.2fsys %.2freal %.0f%%\n", role, user, system, real,
-            real > 0 ? 100 * (user + system) / real : 0);
+            100 * rate(1, real) * (user + system));
     if (!transfer->complete)
         fprintf(out, "ttcp%s: not complete: ended by %s\n", role, transfer->ended_by);
 }
 
 static void print_json(FILE *out, const struct ttcp_options *options,
-                       const struct ttcp_transfer *transfer, const char *host, double real) {
+                       const struct ttcp_transfer *transfer, const char *host,
+                       const struct stream_report *report) {
     struct json json = {.out = out};
-    const struct stream_times *times = &transfer->times;
     json_open(&json, NULL, '{');
     json_text(&json, "schema", "wiretale.ttcp/1");
     json_text(&json, "role", options->transmit ? "transmit" : "receive");
@@ -113,14 +112,7 @@ static void print_json(FILE *out, const struct ttcp_options *options,
     json_text(&json, "ended_by", transfer->ended_by);
     json_count(&json, "bytes", (int64_t)transfer->bytes);
     json_count(&json, "io_calls", (int64_t)transfer->calls);
-    json_count(&json, "first_ns", (int64_t)times->first_realtime_ns);
-    json_count(&json, "last_ns",
-               (int64_t)(times->first_realtime_ns + times->last_ns - times->first_ns));
-    json_decimal(&json, "elapsed_s", real, true);
-    json_decimal(&json, "rate_kb_s", rate(transfer->bytes, real) / 1e3, true);
-    json_decimal(&json, "rate_mbit_s", rate(transfer->bytes, real) * 8 / 1e6, true);
-    json_decimal(&json, "cpu_user_s", seconds(transfer->usage.ru_utime), true);
-    json_decimal(&json, "cpu_system_s", seconds(transfer->usage.ru_stime), true);
+    report_put_rates(&json, report, rate(transfer->bytes, seconds(report->elapsed_ns)));
     json_count(&json, "cut_datagrams", (int64_t)transfer->cut_datagrams);
     json_count(&json, "send_retries", (int64_t)transfer->retries);
     json_count(&json, "sends_refused", (int64_t)transfer->refused);
@@ -132,19 +124,20 @@ static void print_json(FILE *out, const struct ttcp_options *options,
 void ttcp_report(const struct ttcp_options *options, struct ttcp_transfer *transfer,
                  const char *ended_by, bool complete) {
     char host[ADDRESS_SIZE];
-    struct rusage now, *usage = &transfer->usage;
+    struct rusage now;
+    struct stream_report report = {0};
     FILE *out = report_stream(options);
-    double real = (double)(transfer->times.last_ns - transfer->times.first_ns) / 1e9;
     getrusage(RUSAGE_SELF, &now);
-    timersub(&now.ru_utime, &usage->ru_utime, &usage->ru_utime);
-    timersub(&now.ru_stime, &usage->ru_stime, &usage->ru_stime);
+    report.cpu_user_ns = timeval_ns(now.ru_utime) - timeval_ns(transfer->usage.ru_utime);
+    report.cpu_system_ns = timeval_ns(now.ru_stime) - timeval_ns(transfer->usage.ru_stime);
+    stream_times_report(&transfer->times, &report);
     transfer->ended_by = ended_by;
     transfer->complete = complete;
     endpoint_name(&transfer->peer, host);
     if (options->json)
-        print_json(out, options, transfer, host, real);
+        print_json(out, options, transfer, host, &report);
     else
-        print_lines(out, options, transfer, real);
+        print_lines(out, options, transfer, &report);
     fflush(out);
     if (transfer->cut_datagrams)
         ttcp_log(options, "%llu datagrams were longer than %llu bytes and truncated: raise -l",

@@ -70,38 +70,24 @@ static void send_marks(int fd, unsigned count) {
     }
 }
 
-/* Reads standard input until `wanted` bytes are held, or once if not `fills`. */
-static void read_input(struct source *source, size_t wanted, bool fills) {
+/* Returns the bytes of the next buffer in `source->data`; 0 if all was sent. A stream carries
+ * standard input on as it comes; a datagram is filled. If the rest after a datagram could be taken
+ * for a mark, the datagram is shorter, so that both are data. */
+static size_t next_buffer(const struct ttcp_options *options, struct source *source) {
+    size_t length = options->length, ahead = options->udp ? MARK_BYTES + 1 : 0;
+    size_t wanted = options->udp ? length + ahead : 1;
+    if (options->pattern)
+        return options->continuous || source->left-- ? length : 0;
     while (source->held < wanted && !source->has_ended && !exchange_interrupted) {
-        ssize_t got = read(STDIN_FILENO, source->data + source->held, wanted - source->held);
-        if (got < 0 && errno == EINTR)
-            continue;
-        source->has_ended = got <= 0;
+        ssize_t got =
+            read(STDIN_FILENO, source->data + source->held, length + ahead - source->held);
+        source->has_ended = !got || (got < 0 && errno != EINTR);
         source->held += got > 0 ? (size_t)got : 0;
-        if (!fills)
-            return;
     }
-}
-
-/* Returns the size of the next datagram of standard input. If the rest after it could be taken for
- * a mark, this one is shorter, so that both are data. */
-static size_t next_datagram(struct source *source, size_t length) {
-    read_input(source, length + MARK_BYTES + 1, true);
     if (source->held <= length)
         return source->held;
     size_t rest = source->held - length;
     return rest <= MARK_BYTES ? length - (MARK_BYTES + 1 - rest) : length;
-}
-
-/* Returns the bytes of the next buffer in `source->data`; 0 if all was sent. */
-static size_t next_buffer(const struct ttcp_options *options, struct source *source) {
-    if (options->pattern)
-        return options->continuous || source->left-- ? options->length : 0;
-    if (options->udp)
-        return next_datagram(source, options->length);
-    source->held = 0; /* a stream carries input on as it comes */
-    read_input(source, options->length, false);
-    return source->held;
 }
 
 /* Returns NULL if all was sent, else the reason for the end. */
@@ -113,10 +99,8 @@ static const char *send_all(const struct ttcp_options *options, struct ttcp_tran
             return "an input too short for a datagram";
         if (!send_buffer(transfer, fd, source->data, count))
             return errno == EPIPE || errno == ECONNRESET ? "peer gone" : "send error";
-        if (!options->pattern && options->udp) {
-            source->held -= count;
-            memmove(source->data, source->data + count, source->held);
-        }
+        source->held -= options->pattern ? 0 : count;
+        memmove(source->data, source->data + count, source->held);
     }
     return exchange_interrupted ? "signal" : NULL;
 }
