@@ -105,15 +105,6 @@ struct flow {
     } __attribute__((aligned(64)));
 };
 
-/* (&flow->directions[number] would be computed again at each use.) */
-static inline struct direction *flow_direction(struct flow *flow, unsigned number) {
-    return flow->directions + number;
-}
-
-static inline struct direction *flow_across(struct flow *flow, unsigned number) {
-    return flow->directions + 1 - number;
-}
-
 /* Returns the end of the key that sends in a direction. */
 static inline unsigned flow_end(const struct flow *flow, unsigned direction) {
     return direction ^ flow->swapped;

@@ -14,7 +14,7 @@ struct tcp_recovery_state *recovery_state(const struct segment_context *seg,
             memset(stream->recovery, 0, sizeof *stream->recovery);
     }
     stream->counts_missing |= !stream->recovery;
-    return stream->recovery ? stream->recovery : seg->sink->spare(seg);
+    return stream->recovery ? stream->recovery : seg->spare;
 }
 
 /* Returns the last frame that the sender sent at least `ns` before the current segment, 0 if its
@@ -32,30 +32,17 @@ static uint32_t frame_before(const struct segment_context *seg, int64_t ns) {
     return 0;
 }
 
-static struct stall_list *stalls_of(const struct segment_context *seg,
-                                    struct tcp_recovery_state *recovery) {
-    if (!recovery->stalls && recovery != seg->sink->spare(seg)) {
-        recovery->stalls = pool_alloc(seg->pool, sizeof *recovery->stalls);
-        if (recovery->stalls)
-            memset(recovery->stalls, 0, sizeof *recovery->stalls);
-    }
-    return recovery->stalls;
-}
-
 void record_stall(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                   int64_t ns, uint32_t from) {
-    recovery->rto_idle_ns = add_ns(recovery->rto_idle_ns, max64(ns, 0));
-    struct stall_list *list = stalls_of(seg, recovery);
     struct stall stall = {ns, from ? from : frame_before(seg, ns), seg->frame};
-    if (!list || !stall.from || !stall.until)
-        return;
-    uint32_t at = list->count;
-    while (at && list->stalls[at - 1].ns < ns)
+    uint32_t at = recovery->stall_count;
+    recovery->rto_idle_ns = add_ns(recovery->rto_idle_ns, max64(ns, 0));
+    while (at && recovery->stalls[at - 1].ns < ns)
         at--;
-    if (at == MAX_STALLS)
+    if (at == MAX_STALLS || !stall.from || !stall.until)
         return;
-    list->count += list->count < MAX_STALLS;
-    memmove(&list->stalls[at + 1], &list->stalls[at],
-            (list->count - 1 - at) * sizeof *list->stalls);
-    list->stalls[at] = stall;
+    recovery->stall_count += recovery->stall_count < MAX_STALLS;
+    memmove(&recovery->stalls[at + 1], &recovery->stalls[at],
+            (recovery->stall_count - 1 - at) * sizeof stall);
+    recovery->stalls[at] = stall;
 }

@@ -49,9 +49,10 @@ struct segment_context {
     const struct packet_info *packet; /* metadata that needs no TCP header */
     struct pool *pool;                /* memory for lists */
     const struct event_sink *sink;
-    struct flow *flow; /* opaque here: for the sink */
-    void *context;     /* the sink's */
-    uint32_t frame;    /* 0 if it exceeds 32 bits */
+    struct flow *flow;                /* opaque here: for the sink */
+    void *context;                    /* the sink's */
+    struct tcp_recovery_state *spare; /* absorbs counts if memory has run out */
+    uint32_t frame;                   /* 0 if it exceeds 32 bits */
     struct segment_effect effect;
 };
 
@@ -64,8 +65,6 @@ struct event_sink {
     void (*amend)(const struct segment_context *seg, uint64_t row, const struct event *event);
     /* A packet that was counted as a mirror duplicate of this interface is no longer one. */
     void (*unmirror)(const struct segment_context *seg, uint32_t interface);
-    /* Returns a state that absorbs counts if memory has run out. */
-    struct tcp_recovery_state *(*spare)(const struct segment_context *seg);
 };
 
 /* Returns 0 if the initiator sent the segment, else 1. */
@@ -113,7 +112,7 @@ static ALWAYS_INLINE void track_unacked(const struct segment_context *seg,
 }
 
 /* Returns the recovery state of one of the connection's streams for writing, allocating it if
- * needed. Never NULL: without memory it returns the sink's spare and sets counts_missing. */
+ * needed. Never NULL: without memory it returns the context's spare and sets counts_missing. */
 struct tcp_recovery_state *recovery_state(const struct segment_context *seg,
                                           struct tcp_stream *stream);
 

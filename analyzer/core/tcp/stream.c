@@ -29,32 +29,23 @@ void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, struct pool *pool
 void stalls_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_TEXT_SIZE]) {
     size_t used = 0;
     text[0] = '\0';
-    for (uint32_t i = 0; recovery->stalls && i < recovery->stalls->count; i++) {
-        const struct stall *stall = &recovery->stalls->stalls[i];
+    for (uint32_t i = 0; i < recovery->stall_count; i++) {
+        const struct stall *stall = &recovery->stalls[i];
         used += (size_t)snprintf(text + used, STALLS_TEXT_SIZE - used, "%s%u-%u", i ? ", " : "",
                                  stall->from, stall->until);
     }
 }
 
-static void free_recovery(struct tcp_recovery_state *recovery, struct pool *pool) {
-    pool_release(pool, recovery->records, recovery->record_capacity, sizeof *recovery->records);
-    pool_release(pool, recovery->stalls, 1, sizeof *recovery->stalls);
-    pool_free(pool, recovery, sizeof *recovery);
-}
-
 void stream_free(struct tcp_stream *stream, struct pool *pool) {
+    struct tcp_recovery_state *recovery = stream->recovery;
     range_set_free(&stream->gaps, pool);
     unacked_free(&stream->unacked, pool);
     histogram_free(&stream->rtt, pool);
     pool_release(pool, stream->accounting, 1, sizeof *stream->accounting);
-    stream->accounting = NULL;
     pool_release(pool, stream->fingerprints, stream->fingerprint_capacity,
                  sizeof *stream->fingerprints);
-    stream->fingerprints = NULL;
-    stream->fingerprint_capacity = 0;
     block_stream_free(stream->blocks, pool);
-    stream->blocks = NULL;
-    if (stream->recovery)
-        free_recovery(stream->recovery, pool);
-    stream->recovery = NULL;
+    if (recovery)
+        pool_release(pool, recovery->records, recovery->record_capacity, sizeof *recovery->records);
+    pool_release(pool, recovery, 1, sizeof *recovery);
 }

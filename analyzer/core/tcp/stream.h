@@ -79,15 +79,6 @@ struct retransmission_record {
     uint16_t interface; /* that stored it, if a duplicate */
 };
 
-/* The longest idle times that an RTO ended, longest first. */
-struct stall_list {
-    uint32_t count;
-    struct stall {
-        int64_t ns;
-        uint32_t from, until; /* frames */
-    } stalls[MAX_STALLS];
-};
-
 /* Loss-recovery state, allocated at the first irregular segment: counters, the sender's recovery as
  * it can be inferred, and the receiver's SACK reports. */
 struct tcp_recovery_state {
@@ -114,8 +105,12 @@ struct tcp_recovery_state {
     int64_t zero_since_ns, zero_window_ns; /* total of closed windows */
     int64_t window_opened_ns;              /* last time, 0 if never */
     uint32_t window_opened_frame;
-    int64_t rto_idle_ns;       /* total of idle time that RTOs ended */
-    struct stall_list *stalls; /* the longest of those */
+    int64_t rto_idle_ns; /* total of idle time that RTOs ended */
+    uint32_t stall_count;
+    struct stall {
+        int64_t ns;
+        uint32_t from, until; /* frames */
+    } stalls[MAX_STALLS];     /* the longest of those, longest first */
     /* Reports of the receiver on this stream's data. */
     int64_t last_loss_signal_ns; /* last duplicate ACK or SACK */
     int64_t rack_xmit_ns;        /* RACK.xmit_ts (RFC 8985), of retransmissions only; 0 if none */
@@ -334,7 +329,7 @@ void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, struct pool *pool
  * an empty string if there are none. */
 void stalls_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_TEXT_SIZE]);
 
-/* Returns all memory of the stream to the pool. */
+/* Returns all memory of the stream to the pool; it must not be used again. */
 void stream_free(struct tcp_stream *stream, struct pool *pool);
 
 #endif

@@ -3,29 +3,20 @@
 
 _Static_assert(MAX_UNACKED <= UINT16_MAX, "room fits");
 
-/* Moves the entries that wrapped around the old end behind it, after the ring has doubled. */
-static void unwrap(struct unacked_segments *ring, uint32_t old_room) {
-    for (uint32_t i = 0; i < ring->head && i < ring->count; i++)
-        ring->segments[old_room + i] = ring->segments[i];
-}
-
-static bool grow(struct unacked_segments *ring, uint32_t most, struct pool *pool) {
-    uint32_t old_room = ring->room, room = old_room;
-    if (!pool_grow(pool, (void **)&ring->segments, &room, sizeof *ring->segments, 2,
-                   most > old_room ? most : old_room))
-        return false;
-    ring->room = (uint16_t)room;
-    unwrap(ring, old_room);
-    return true;
-}
-
+/* After the ring has doubled, the entries that wrapped around the old end move behind it. */
 struct unacked_segment *unacked_push(struct unacked_segments *ring, uint32_t most,
                                      struct pool *pool) {
-    if (!grow(ring, most, pool)) {
-        if (!ring->room)
-            return NULL;
+    uint32_t old_room = ring->room, room = old_room;
+    if (pool_grow(pool, (void **)&ring->segments, &room, sizeof *ring->segments, 2,
+                  most > old_room ? most : old_room)) {
+        ring->room = (uint16_t)room;
+        for (uint32_t i = 0; i < ring->head && i < ring->count; i++)
+            ring->segments[old_room + i] = ring->segments[i];
+    } else if (ring->room) {
         ring->head = (uint16_t)((ring->head + 1) & (ring->room - 1));
         ring->count--;
+    } else {
+        return NULL;
     }
     return unacked_at(ring, ring->count++);
 }
@@ -75,5 +66,4 @@ const struct unacked_segment *unacked_find(const struct unacked_segments *ring, 
 
 void unacked_free(struct unacked_segments *ring, struct pool *pool) {
     pool_release(pool, ring->segments, ring->room, sizeof *ring->segments);
-    *ring = (struct unacked_segments){0};
 }

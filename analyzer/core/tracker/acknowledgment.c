@@ -168,10 +168,12 @@ bool process_ack(struct segment_context *seg, struct tcp_stream *sender,
     }
     if (position > snd_una)
         advance(seg, sender, receiver, position);
-    else if (!ack_answers_probe(seg) && repeats_last_ack(seg, tcp))
+    else if (!(receiver->probe_pending && answer_probe(seg)) && repeats_last_ack(seg, tcp))
         take_repeated_ack(seg);
     take_sack(seg, tcp, position);
-    note_loss_report(seg);
+    struct tcp_recovery_state *recovery = receiver->recovery;
+    if (recovery && (recovery->sack_count || sender->dup_ack_count >= DUP_ACK_THRESH))
+        keep_loss_report(seg, recovery);
     sender->last_ack = tcp->acknowledgment;
     sender->last_window = tcp->window;
     return true;

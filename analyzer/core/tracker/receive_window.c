@@ -121,7 +121,7 @@ static bool is_keep_alive(const struct segment_context *seg, int64_t start, uint
     return sender->snd_una >= sender->snd_nxt && start == sender->snd_nxt - 1 && !may_be_data;
 }
 
-NOINLINE bool handle_one_byte_segment(struct segment_context *seg, int64_t start, uint32_t length) {
+NOINLINE bool take_probe(struct segment_context *seg, int64_t start, uint32_t length) {
     struct tcp_stream *sender = seg->sender;
     if (!seg->tcp || !sender->flight_known || seg->tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST))
         return false;

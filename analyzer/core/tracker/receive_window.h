@@ -13,23 +13,13 @@ void update_window(struct segment_context *seg, struct tcp_stream *sender,
 /* Sets both directions' window scale. It must be called after each SYN. */
 void negotiate_window_scale(struct tcp_connection *connection);
 
-/* Rule V10.2: new data up to `end`, which may fill the receiver's window. */
+/* Rule V10.2: new data fills the receiver's window. */
 void emit_window_full(struct segment_context *seg);
-static inline void check_window_full(struct segment_context *seg, const struct tcp_stream *sender,
-                                     int64_t end) {
-    int64_t window = seg->receiver->window;
-    if (end == sender->snd_una + window && window > 0 && sender->snd_una_known)
-        emit_window_full(seg);
-}
 
-/* Rules V10.3 and V10.4: returns true if the segment, `length` bytes at `start`, is a window probe
- * or keep-alive; then it is counted and brings no data. */
-bool handle_one_byte_segment(struct segment_context *seg, int64_t start, uint32_t length);
-static inline bool take_probe(struct segment_context *seg, const struct tcp_stream *sender,
-                              int64_t start, uint32_t length) {
-    return length <= 1 && (seg->receiver->zero_window || start == sender->snd_nxt - 1) &&
-           handle_one_byte_segment(seg, start, length);
-}
+/* Rules V10.3 and V10.4: returns true if the segment, 0 or 1 byte at `start`, is a window probe or
+ * keep-alive; then it is counted and brings no data. The window must be zero, or the segment one
+ * byte below snd_nxt. */
+bool take_probe(struct segment_context *seg, int64_t start, uint32_t length);
 
 /* The receiver accepted the byte of a window probe if the stream continues, or is acknowledged, at
  * `position` above it. */
@@ -40,11 +30,9 @@ static inline void check_probe_byte(struct segment_context *seg, struct tcp_stre
         accept_probe_byte(seg, stream, position);
 }
 
-/* Returns true if the ACK answers a probe or keep-alive, so that it is not a duplicate ACK. */
+/* Returns true if the ACK answers the receiver's pending probe or keep-alive, so that it is not a
+ * duplicate ACK. */
 bool answer_probe(struct segment_context *seg);
-static inline bool ack_answers_probe(struct segment_context *seg) {
-    return seg->receiver->probe_pending != PROBE_NONE && answer_probe(seg);
-}
 
 /* Returns the time that the endpoint's window was zero, ns, up to `now_ns` if it still is. */
 int64_t zero_window_ns(const struct tcp_stream *stream, int64_t now_ns);

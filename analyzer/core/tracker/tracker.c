@@ -58,10 +58,14 @@ static ALWAYS_INLINE void take_new(struct segment_context *seg, struct tcp_strea
     if (start > sender->snd_nxt) {
         open_gap(seg, sender->snd_nxt, start);
     } else {
+        int64_t idle_ns = seg->packet->time_ns - sender->last_data_ns;
         start = sender->snd_nxt;
-        check_idle_gap(seg, sender, end - start, fin);
+        if (idle_ns >= MIN_RTO_NS)
+            classify_idle_gap(seg, idle_ns, end - start, fin);
     }
-    check_window_full(seg, sender, end);
+    int64_t window = seg->receiver->window;
+    if (end == sender->snd_una + window && window > 0 && sender->snd_una_known)
+        emit_window_full(seg);
     seg->effect.unique_bytes += end - start;
     sender->snd_nxt = end + fin;
     track_unacked(seg, sender, tcp, sender->snd_nxt, end + fin - start);
@@ -180,7 +184,8 @@ static ALWAYS_INLINE void take_data(struct segment_context *seg, struct tcp_stre
         recovery_state(seg, sender)->unknown_bytes += length;
         return;
     }
-    if (take_probe(seg, sender, start, length))
+    if (length <= 1 && (seg->receiver->zero_window || start == sender->snd_nxt - 1) &&
+        take_probe(seg, start, length))
         return;
     check_probe_byte(seg, sender, start);
     if (length || fin || start > sender->snd_nxt) /* else a pure ACK */

@@ -228,7 +228,7 @@ static ALWAYS_INLINE void take_of(struct worker *worker, const struct decoded_pa
         flow_lookup(worker, decoded->hash, &decoded->key, decoded->swapped, tcp, info, &number);
     if (!flow)
         return;
-    flow_direction(flow, number)->data_packets += info->payload_bytes > 0;
+    flow->directions[number].data_packets += info->payload_bytes > 0;
     flow_update(worker, flow, number, tcp, NULL, info, payload);
     if (!tcp && decoded->extra_kinds & EXTRA_HEADERS)
         icmp_error_update(worker, decoded, extras_of(worker, decoded));

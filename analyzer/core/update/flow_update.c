@@ -53,13 +53,9 @@ static void unmirror(const struct segment_context *seg, uint32_t interface) {
     count_mirrored(((struct worker *)seg->context)->updater, interface, -1);
 }
 
-static struct tcp_recovery_state *spare_counts(const struct segment_context *seg) {
-    return &((struct worker *)seg->context)->spare;
-}
-
 /* The TCP trackers know no rows or workers: they report through these, with the worker as context.
  */
-static const struct event_sink sink = {log_event, amend_row, unmirror, spare_counts};
+static const struct event_sink sink = {log_event, amend_row, unmirror};
 
 static void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
     if (!direction->timed)
@@ -129,10 +125,6 @@ static ALWAYS_INLINE void count_packet(struct flow *flow, struct direction *dire
     flow->last_frame = info->frame;
 }
 
-static uint32_t bounded(int64_t bytes) {
-    return bytes < BIN_BYTES_NONE ? (uint32_t)bytes : BIN_BYTES_NONE - 1;
-}
-
 _Static_assert(BIN_BYTES_NONE == UINT32_MAX, "none is the greatest number, and -1");
 
 /* An unknown window (-1) is the greatest unsigned number, so that it is never the least. */
@@ -145,7 +137,7 @@ static void note_window(struct time_bin *bin, int32_t window) {
  * does. */
 static void note_flight(struct time_bin *bin, int64_t flight) {
     if (flight >= (uint32_t)(bin->flight + 1))
-        bin->flight = bounded(flight);
+        bin->flight = flight < BIN_BYTES_NONE ? (uint32_t)flight : BIN_BYTES_NONE - 1;
 }
 
 static inline struct time_bin *bin_of(struct worker *worker, struct direction *direction,
@@ -164,11 +156,6 @@ static inline void draw_packet(struct time_bin *bin, const struct packet_info *i
         bin->retransmitted_bytes += (uint64_t)effect->retransmitted_bytes;
     bin->payload_bytes += info->payload_bytes;
     bin->unique_bytes += (uint64_t)effect->unique_bytes;
-}
-
-static inline void draw_stream(struct time_bin *bin, int64_t flight, int32_t window) {
-    note_flight(bin, flight);
-    note_window(bin, window);
 }
 
 /* An RTT sample and a closed window belong to the direction of the data, at the time of the ACK. */
@@ -254,6 +241,7 @@ static inline void begin_segment(struct segment_context *seg, struct worker *wor
     seg->sink = &sink;
     seg->flow = flow;
     seg->context = worker;
+    seg->spare = &worker->spare;
     seg->pool = LIKELY(flow->drawn || flow->listed_packets) ? &worker->rows.pool : &worker->nothing;
     seg->frame = (uint32_t)info->frame;
     if (!LIKELY(info->frame <= UINT32_MAX))
@@ -271,7 +259,7 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
                                const struct sequence_payload *payload) {
     struct segment_context seg;
     int64_t flight = -1;
-    struct direction *own = flow_direction(flow, number), *across = flow_across(flow, number);
+    struct direction *own = &flow->directions[number], *across = &flow->directions[1 - number];
     bool is_tcp = tcp || flow->key.protocol == IP_TCP;
     begin_segment(&seg, worker, flow, number, info);
     seg.tcp = tcp;
@@ -295,8 +283,10 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
             struct time_bin *bin = bin_of(worker, own, info);
             if (bin)
                 draw_packet(bin, info, &seg.effect);
-            if (bin && is_tcp)
-                draw_stream(bin, flight, receiver->window);
+            if (bin && is_tcp) {
+                note_flight(bin, flight);
+                note_window(bin, receiver->window);
+            }
             draw_acknowledgment(worker, across, info, &seg.effect);
         }
     }
@@ -317,12 +307,6 @@ void flow_release(struct worker *worker, struct flow *flow) {
     }
 }
 
-static void note_unknown_duplicate(void *context, const struct retransmission_record *duplicate) {
-    struct updater *updater = context;
-    count_mirrored(updater, duplicate->interface, -1);
-    event_amend(&updater->sink, duplicate->event, &(struct event){.kind = WORD_UNKNOWN_DUPLICATE});
-}
-
 /* Verdicts are settled before rows are written, because they change the counts: mirror duplicates
  * first, then numbered packets that still wait for a decision. */
 void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
@@ -330,8 +314,8 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
     bool tcp = flow->key.protocol == IP_TCP;
     if (!worker->rows.sink->packets_only) {
         for (unsigned number = 0; tcp && number < 2; number++)
-            settle_mirror_duplicates(&flow->tcp.streams[number], note_unknown_duplicate,
-                                     worker->updater);
+            settle_mirror_duplicates(&(struct segment_context){
+                .sender = &flow->tcp.streams[number], .sink = &sink, .context = worker});
         enum word application = sequence_application(flow);
         for (unsigned number = 0; number < 2; number++) {
             row_clear(&directions[number]);

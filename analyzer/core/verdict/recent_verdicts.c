@@ -96,25 +96,24 @@ static bool may_be_network_duplicate(const struct tcp_stream *stream,
            !record->dsacked && !not_dsacked;
 }
 
-static void count_as_unknown(struct tcp_recovery_state *recovery,
+static void settle_duplicate(const struct segment_context *seg,
                              struct retransmission_record *record) {
+    struct tcp_recovery_state *recovery = seg->sender->recovery;
+    if (!may_be_network_duplicate(seg->sender, record))
+        return;
     record->kind = WORD_UNKNOWN_DUPLICATE;
     recovery->mirror_duplicates--;
     recovery->unknown_duplicates++;
+    amend_event(seg, record->event, &(struct event){.kind = WORD_UNKNOWN_DUPLICATE});
+    seg->sink->unmirror(seg, record->interface);
 }
 
-void settle_mirror_duplicates(struct tcp_stream *stream, unknown_duplicate *unknown,
-                              void *context) {
-    struct tcp_recovery_state *recovery = stream->recovery;
-    if (!recovery || !recovery->mirror_duplicates || is_mirrored_throughout(stream))
+void settle_mirror_duplicates(const struct segment_context *seg) {
+    struct tcp_recovery_state *recovery = seg->sender->recovery;
+    if (!recovery || !recovery->mirror_duplicates || is_mirrored_throughout(seg->sender))
         return;
-    for (uint32_t i = 0; i < recovery->record_count; i++) {
-        struct retransmission_record *record = &recovery->records[i];
-        if (!may_be_network_duplicate(stream, record))
-            continue;
-        count_as_unknown(recovery, record);
-        unknown(context, record);
-    }
+    for (uint32_t i = 0; i < recovery->record_count; i++)
+        settle_duplicate(seg, &recovery->records[i]);
 }
 
 /* --- the ring -------------------------------------------------------------------------------- */
@@ -122,11 +121,8 @@ void settle_mirror_duplicates(struct tcp_stream *stream, unknown_duplicate *unkn
 /* No later packet can amend the record. */
 static void forget(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                    struct retransmission_record *record) {
-    if (may_be_network_duplicate(seg->sender, record) && !is_mirrored_throughout(seg->sender)) {
-        count_as_unknown(recovery, record);
-        amend_event(seg, record->event, &(struct event){.kind = WORD_UNKNOWN_DUPLICATE});
-        seg->sink->unmirror(seg, record->interface);
-    }
+    if (!is_mirrored_throughout(seg->sender))
+        settle_duplicate(seg, record);
     if (record->settled)
         return;
     recovery->unsettled--;

@@ -42,9 +42,8 @@ void mark_spurious(const struct segment_context *seg, struct tcp_recovery_state 
  * cause. */
 bool is_mirrored_throughout(const struct tcp_stream *stream);
 
-/* Rule V8.6, at the end of the connection: counts mirror duplicates that may be the network's as
- * unknown, and calls `unknown` for each. */
-typedef void unknown_duplicate(void *context, const struct retransmission_record *duplicate);
-void settle_mirror_duplicates(struct tcp_stream *stream, unknown_duplicate *unknown, void *context);
+/* Rule V8.6, at the end of the connection: counts mirror duplicates of seg->sender that may be the
+ * network's as unknown. */
+void settle_mirror_duplicates(const struct segment_context *seg);
 
 #endif

@@ -19,14 +19,8 @@ bool classify_repeated(struct segment_context *seg, int64_t start, int64_t end, 
 /* Rule V4.6: [start, end) is below the first segment of the capture. */
 void classify_before_capture(struct segment_context *seg, int64_t start, int64_t end);
 
-/* Rules V1.2 and V1.3: `length` new bytes, or a FIN, in order, follow `idle_ns` in which the sender
- * sent no data. */
+/* Rules V1.2 and V1.3: `length` new bytes, or a FIN, in order, follow `idle_ns`, MIN_RTO_NS at
+ * least, in which the sender sent no data. */
 void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, int64_t length, bool fin);
-static inline void check_idle_gap(struct segment_context *seg, const struct tcp_stream *sender,
-                                  int64_t length, bool fin) {
-    int64_t idle_ns = seg->packet->time_ns - sender->last_data_ns;
-    if (idle_ns >= MIN_RTO_NS)
-        classify_idle_gap(seg, idle_ns, length, fin);
-}
 
 #endif

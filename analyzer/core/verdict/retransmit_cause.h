@@ -47,10 +47,5 @@ void count_retransmission(const struct segment_context *seg, const struct retran
 /* Remembers the data that the ACK just processed reports as lost, because the sender acts on it
  * later than it passes the capture point (rule V5.7). */
 void keep_loss_report(const struct segment_context *seg, struct tcp_recovery_state *recovery);
-static inline void note_loss_report(const struct segment_context *seg) {
-    struct tcp_recovery_state *recovery = seg->receiver->recovery;
-    if (recovery && (recovery->sack_count || seg->sender->dup_ack_count >= DUP_ACK_THRESH))
-        keep_loss_report(seg, recovery);
-}
 
 #endif
