@@ -38,7 +38,6 @@ struct analysis {
     struct reader *reader;     /* NULL before the first step and after the end */
     struct updater updater;
     struct analysis_totals totals;
-    uint64_t bytes_read, bytes_total; /* of the files */
 };
 
 /* Sets a bit for each wanted flow; returns false without memory. Numbers from FLOWS_LISTED_MOST on
@@ -75,7 +74,7 @@ static void open_workers(struct updater *updater, bool small) {
  * belong to the first worker, which alone processes fragments. */
 static bool open_state(struct analysis *analysis) {
     struct updater *updater = &analysis->updater;
-    bool small = analysis->bytes_total && analysis->bytes_total < INPUT_SMALL;
+    bool small = analysis->totals.bytes_total && analysis->totals.bytes_total < INPUT_SMALL;
     analysis->input.small = small;
     open_workers(updater, small);
     updater->flows = flow_table_open(analysis->options.flows_most, !small);
@@ -96,7 +95,7 @@ static bool open_input(struct analysis *analysis, const char *const *paths, size
     analysis->input.files = merged_input_open(paths, count, error);
     if (!analysis->input.files)
         return false;
-    analysis->bytes_total = merged_input_bytes_total(analysis->input.files);
+    analysis->totals.bytes_total = merged_input_bytes_total(analysis->input.files);
     return open_state(analysis) ||
            error_set(error, ERROR_MEMORY, "out of memory before the first packet");
 }
@@ -139,10 +138,8 @@ static void close_state(struct analysis *analysis) {
         pool_close(&updater->workers[i].rows.pool);
     if (updater->encapsulations)
         encapsulation_table_close(updater->encapsulations);
-    if (input->filter)
-        bpf_filter_close(input->filter);
-    if (input->files)
-        merged_input_close(input->files);
+    bpf_filter_close(input->filter);
+    merged_input_close(input->files);
     free(input->counts.counts);
     free(updater->mirrored);
     free(updater->packet_flows);
@@ -227,7 +224,7 @@ static void process_packets(struct worker *worker, struct batch *batch,
 
 /* Advances the clock to a mark and ends the flows that were silent for too long. */
 static void reach_mark(struct analysis *analysis, const struct mark *mark) {
-    analysis->bytes_read = mark->bytes_read;
+    analysis->totals.bytes_read = mark->bytes_read;
     analysis->updater.now_ns = mark->now_ns;
     analysis->updater.timed = mark->timed;
     flow_expire(&analysis->updater);
@@ -301,7 +298,7 @@ static void process_batch(struct analysis *analysis, struct batch *batch) {
         else
             process_by_flow(analysis, batch);
     }
-    analysis->bytes_read = batch->marks[batch->mark_count - 1].bytes_read;
+    analysis->totals.bytes_read = batch->marks[batch->mark_count - 1].bytes_read;
     analysis->totals.packets += batch->packets;
     analysis->updater.sink.out_of_memory |= batch->out_of_memory;
 }
@@ -367,9 +364,11 @@ static void note_totals(struct analysis *analysis) {
     analysis->totals.packet_rows_dropped = analysis->updater.packet_rows_dropped;
     analysis->totals.events_dropped = analysis->updater.sink.events_dropped;
     analysis->totals.blocks_dropped = analysis->updater.sink.blocks_dropped;
+    analysis->totals.excluded = analysis->input.excluded;
+    analysis->totals.finished = true;
     if (analysis->input.filter)
         analysis->totals.filter_refused = bpf_filter_refused(analysis->input.filter);
-    analysis->bytes_read = merged_input_bytes_read(analysis->input.files);
+    analysis->totals.bytes_read = merged_input_bytes_read(analysis->input.files);
 }
 
 bool analysis_finish(struct analysis *analysis, struct error *error) {
@@ -415,22 +414,6 @@ bool analysis_add_finding(struct analysis *analysis, const struct finding *findi
     return !analysis->updater.sink.out_of_memory;
 }
 
-struct analysis_totals analysis_totals(const struct analysis *analysis) {
-    return analysis->totals;
-}
-
-bool analysis_finished(const struct analysis *analysis) {
-    return !analysis->input.files;
-}
-
-uint64_t analysis_bytes_read(const struct analysis *analysis) {
-    return analysis->bytes_read;
-}
-
-uint64_t analysis_bytes_total(const struct analysis *analysis) {
-    return analysis->bytes_total;
-}
-
-struct excluded_packets analysis_excluded(const struct analysis *analysis) {
-    return analysis->input.excluded;
+const struct analysis_totals *analysis_totals(const struct analysis *analysis) {
+    return &analysis->totals;
 }

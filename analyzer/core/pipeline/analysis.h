@@ -31,9 +31,12 @@ struct analysis_totals {
     uint64_t evicted_flows; /* ended early because too many were live */
     uint64_t evicted_datagrams;
     uint64_t filter_refused; /* packets of a link type for which the filter cannot be compiled */
-    uint64_t packet_rows_dropped; /* rows above packet_rows_most */
-    uint64_t events_dropped;      /* rows above the bound of a flow or of all */
-    uint64_t blocks_dropped;      /* rows above the bound */
+    uint64_t packet_rows_dropped;     /* rows above packet_rows_most */
+    uint64_t events_dropped;          /* rows above the bound of a flow or of all */
+    uint64_t blocks_dropped;          /* rows above the bound */
+    uint64_t bytes_read, bytes_total; /* of the files; the total is 0 if unknown */
+    struct excluded_packets excluded; /* set by analysis_finish() */
+    bool finished;                    /* the tables are filled */
 };
 
 struct analysis;
@@ -51,9 +54,6 @@ bool analysis_step(struct analysis *analysis, uint64_t most, struct error *error
  * before tables are read; a second call does nothing. */
 bool analysis_finish(struct analysis *analysis, struct error *error);
 
-/* Returns whether the tables are filled. */
-bool analysis_finished(const struct analysis *analysis);
-
 /* The table belongs to the analysis and is valid until analysis_close(). */
 const struct table *analysis_table(const struct analysis *analysis, enum table_number number);
 /* A finding, as a row of its table. Texts may be NULL, `flow` -1, `cost` and `impact` NaN.
@@ -69,10 +69,7 @@ struct finding {
 };
 bool analysis_add_finding(struct analysis *analysis, const struct finding *finding);
 
-struct analysis_totals analysis_totals(const struct analysis *analysis);
-uint64_t analysis_bytes_read(const struct analysis *analysis);
-uint64_t analysis_bytes_total(const struct analysis *analysis);
-/* Valid after analysis_finish(). */
-struct excluded_packets analysis_excluded(const struct analysis *analysis);
+/* They are good up to the next call for the analysis. */
+const struct analysis_totals *analysis_totals(const struct analysis *analysis);
 
 #endif

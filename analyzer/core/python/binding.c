@@ -5,8 +5,11 @@
  * frees only the memory of the structure. If the capsule is never consumed, the destructor
  * releases both. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "python/binding.h"
+
+#define PATHS_MOST_COUNT ((Py_ssize_t)1 << 24)
 
 /* The GIL may already be held, because the destructor of an unused capsule releases its stream
  * as well: PyGILState_Ensure() nests. */
@@ -32,40 +35,71 @@ static void free_schema(PyObject *capsule) {
     free(schema);
 }
 
-/* Copies the structure to the heap, because its address must stay valid as long as the capsule.
- * If that fails, the stream is released, so that its owner loses the reference taken for it. */
+/* Copies the structure to the heap, because its address must stay valid as long as the capsule. */
+static PyObject *capsule_of(const void *structure, size_t size, const char *name,
+                            PyCapsule_Destructor destructor) {
+    void *held = malloc(size);
+    PyObject *capsule = held ? PyCapsule_New(held, name, destructor) : PyErr_NoMemory();
+    if (capsule)
+        memcpy(held, structure, size);
+    else
+        free(held);
+    return capsule;
+}
+
+/* If it fails, the stream is released, so that its owner loses the reference taken for it. */
 PyObject *binding_stream_capsule(struct ArrowArrayStream *stream) {
-    struct ArrowArrayStream *held = malloc(sizeof *held);
-    PyObject *capsule = held ? PyCapsule_New(held, "arrow_array_stream", free_stream) : NULL;
-    if (capsule) {
-        *held = *stream;
-        return capsule;
-    }
-    free(held);
-    stream->release(stream);
-    return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    PyObject *capsule = capsule_of(stream, sizeof *stream, "arrow_array_stream", free_stream);
+    if (!capsule)
+        stream->release(stream);
+    return capsule;
 }
 
 PyObject *binding_schema_capsule(struct ArrowSchema *schema) {
-    struct ArrowSchema *held = malloc(sizeof *held);
-    PyObject *capsule = held ? PyCapsule_New(held, "arrow_schema", free_schema) : NULL;
-    if (capsule) {
-        *held = *schema;
-        return capsule;
-    }
-    free(held);
-    schema->release(schema);
-    return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    PyObject *capsule = capsule_of(schema, sizeof *schema, "arrow_schema", free_schema);
+    if (!capsule)
+        schema->release(schema);
+    return capsule;
 }
 
 /* Since Python 3.8 an instance of a heap type owns a reference to its type, which its
- * deallocator must return after the memory. The limited API has no access to `tp_free` but by
- * its slot. */
+ * deallocator must return after the memory. */
 void binding_free_object(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release(self);
+    PyObject_Free(self);
     Py_DECREF(type);
+}
+
+bool binding_append(PyObject *list, PyObject *value) {
+    bool added = value && !PyList_Append(list, value);
+    Py_XDECREF(value);
+    return added;
+}
+
+bool binding_take_paths(PyObject *list, struct binding_paths *paths) {
+    Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : 0;
+    if (count < 1 || count > PATHS_MOST_COUNT) {
+        PyErr_SetString(PyExc_TypeError, "paths must be a list of at least one path");
+        return false;
+    }
+    paths->encoded = PyTuple_New(count);
+    paths->texts = PyMem_Calloc((size_t)count, sizeof *paths->texts);
+    if (!paths->encoded || !paths->texts)
+        return PyErr_NoMemory();
+    for (; paths->count < (size_t)count; paths->count++) {
+        Py_ssize_t i = (Py_ssize_t)paths->count;
+        PyObject *path;
+        if (!PyUnicode_FSConverter(PyList_GetItem(list, i), &path) ||
+            PyTuple_SetItem(paths->encoded, i, path))
+            return false;
+        paths->texts[i] = PyBytes_AsString(path);
+    }
+    return true;
+}
+
+void binding_free_paths(struct binding_paths *paths) {
+    PyMem_Free(paths->texts);
+    Py_XDECREF(paths->encoded);
 }
 
 /* A number that exceeds 32 bits becomes UINT32_MAX, which no flow has, so that it chooses no row
@@ -74,13 +108,13 @@ void binding_free_object(PyObject *self) {
 uint32_t *binding_flow_numbers(PyObject *list, size_t *count) {
     Py_ssize_t size = PyList_Size(list);
     uint32_t *flows = size < 0 ? NULL : PyMem_Calloc((size_t)size + 1, sizeof *flows);
-    if (size >= 0 && !flows)
-        PyErr_NoMemory();
-    for (Py_ssize_t i = 0; flows && i < size; i++) {
+    if (size < 0 || !flows)
+        return size < 0 ? NULL : (void *)PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < size; i++) {
         unsigned long number = PyLong_AsUnsignedLong(PyList_GetItem(list, i));
         flows[i] = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
     }
-    *count = size < 0 ? 0 : (size_t)size;
+    *count = (size_t)size;
     if (!PyErr_Occurred())
         return flows;
     PyMem_Free(flows);

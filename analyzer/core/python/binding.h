@@ -22,6 +22,22 @@
 /* Frees the memory of an instance of a heap type. The deallocator must have released its
  * members. */
 void binding_free_object(PyObject *self);
+/* Appends a value, whose reference it takes over; NULL means that it could not be created. Returns
+ * false with an exception set. */
+bool binding_append(PyObject *list, PyObject *value);
+
+/* Paths as the file system's bytes (os.fsencode). */
+struct binding_paths {
+    PyObject *encoded; /* tuple of bytes objects, into which `texts` points */
+    const char **texts;
+    size_t count;
+};
+
+/* Takes a list of str, bytes and path objects; a path with a NUL raises ValueError. `paths` must be
+ * zero and be freed also if it returns false with an exception set. */
+bool binding_take_paths(PyObject *list, struct binding_paths *paths);
+void binding_free_paths(struct binding_paths *paths);
+
 /* Returns the flow numbers of a list and sets their count; the caller must free them with
  * PyMem_Free(). Returns NULL with an exception set if it is not a list of integers. */
 uint32_t *binding_flow_numbers(PyObject *list, size_t *count);
@@ -47,7 +63,7 @@ PyObject *table_columns_of(const struct schema *schema);
 const struct table *table_of(PyObject *self);
 
 /* Returns a column's index, or -1 with KeyError set. */
-int table_find_column(const struct table *table, const char *name);
+int table_find_column(const struct table *table, PyObject *name);
 /* Returns a value as an object (new reference), None if it is null. Texts and addresses are
  * decoded at each call, words are interned. */
 PyObject *table_value_object(const struct table *table, const struct row *row, unsigned column);

@@ -20,8 +20,6 @@
 #include "pipeline/analysis.h"
 #include "python/binding.h"
 
-#define PATHS_MOST_COUNT ((Py_ssize_t)1 << 24)
-
 static PyObject *core_error;
 
 /* The first argument of _core.Error: analyzer/trace.py chooses the exception class by it. */
@@ -55,62 +53,26 @@ struct analysis_object {
  * them and into the caller's filter text: analysis_open() copies all that it keeps, so they need
  * to live only until it returns. */
 struct arguments {
-    PyObject **encoded; /* bytes objects of the paths */
-    const char **paths;
-    Py_ssize_t path_count;
-    uint32_t *flows;
+    struct binding_paths paths;
     struct analysis_options options;
 };
-
-static void free_arguments(struct arguments *arguments) {
-    for (Py_ssize_t i = 0; arguments->encoded && i < arguments->path_count; i++)
-        Py_XDECREF(arguments->encoded[i]);
-    PyMem_Free(arguments->encoded);
-    PyMem_Free(arguments->paths);
-    PyMem_Free(arguments->flows);
-}
-
-/* Encodes the paths as the file system's bytes (os.fsencode). Accepts str, bytes and path
- * objects; a path with a NUL raises ValueError. The bytes objects must outlive `paths`, which
- * points into them. Returns false with an exception set; free_arguments() releases a part. */
-static bool take_paths(struct arguments *arguments, PyObject *list) {
-    Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : 0;
-    if (count < 1 || count > PATHS_MOST_COUNT) {
-        PyErr_SetString(PyExc_TypeError, "paths must be a list of at least one path");
-        return false;
-    }
-    arguments->encoded = PyMem_Calloc((size_t)count, sizeof *arguments->encoded);
-    arguments->paths = PyMem_Calloc((size_t)count, sizeof *arguments->paths);
-    if (!arguments->encoded || !arguments->paths)
-        return PyErr_NoMemory();
-    arguments->path_count = count;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (!PyUnicode_FSConverter(PyList_GetItem(list, i), &arguments->encoded[i]))
-            return false;
-        arguments->paths[i] = PyBytes_AsString(arguments->encoded[i]);
-    }
-    return true;
-}
-
-static bool take_flow_list(struct arguments *arguments, PyObject *list) {
-    arguments->flows = binding_flow_numbers(list, &arguments->options.packet_flow_count);
-    arguments->options.packets = PACKETS_OF_FLOWS;
-    arguments->options.packet_flows = arguments->flows;
-    return arguments->flows;
-}
 
 /* `wanted` is None, 'none', 'all' or a list of flow numbers of an earlier analysis of the same
  * files. A list fills no other table but interfaces. */
 static bool take_packets(struct arguments *arguments, PyObject *wanted) {
     if (!wanted || wanted == Py_None)
         return true;
-    if (PyList_Check(wanted))
-        return take_flow_list(arguments, wanted);
+    struct analysis_options *options = &arguments->options;
+    if (PyList_Check(wanted)) {
+        options->packets = PACKETS_OF_FLOWS;
+        options->packet_flows = binding_flow_numbers(wanted, &options->packet_flow_count);
+        return options->packet_flows;
+    }
     bool all = PyUnicode_Check(wanted) && !PyUnicode_CompareWithASCIIString(wanted, "all");
     bool none = PyUnicode_Check(wanted) && !PyUnicode_CompareWithASCIIString(wanted, "none");
     if (!all && !none)
         PyErr_SetString(PyExc_TypeError, "packets must be 'none', 'all' or a list of flow numbers");
-    arguments->options.packets = all ? PACKETS_ALL : PACKETS_NONE;
+    options->packets = all ? PACKETS_ALL : PACKETS_NONE;
     return all || none;
 }
 
@@ -140,7 +102,7 @@ static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject
     arguments->options.packet_rows_most = packets_max;
     arguments->options.interfaces_only = interfaces_only;
     arguments->options.block_size = block_size;
-    return take_paths(arguments, paths) && take_packets(arguments, packets) &&
+    return binding_take_paths(paths, &arguments->paths) && take_packets(arguments, packets) &&
            take_time(start, &arguments->options.start_ns) &&
            take_time(end, &arguments->options.end_ns);
 }
@@ -153,15 +115,15 @@ static PyObject *analysis_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     struct analysis *analysis = NULL;
     bool taken = take_arguments(&arguments, args, kwargs);
     if (taken) {
-        Py_BEGIN_ALLOW_THREADS analysis = analysis_open(
-            arguments.paths, (size_t)arguments.path_count, &arguments.options, &error);
+        Py_BEGIN_ALLOW_THREADS analysis =
+            analysis_open(arguments.paths.texts, arguments.paths.count, &arguments.options, &error);
         Py_END_ALLOW_THREADS
     }
-    free_arguments(&arguments);
+    binding_free_paths(&arguments.paths);
+    PyMem_Free((void *)arguments.options.packet_flows);
     if (!analysis)
         return taken ? raise(&error) : NULL;
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    struct analysis_object *self = (struct analysis_object *)allocate(type, 0);
+    struct analysis_object *self = (struct analysis_object *)PyType_GenericAlloc(type, 0);
     if (self)
         self->analysis = analysis;
     else
@@ -176,13 +138,23 @@ static void analysis_dealloc(PyObject *self) {
     binding_free_object(self);
 }
 
-/* Returns false with RuntimeError set while a thread works on the analysis without the GIL.
- * Every method must call it, also those that only read counters, because the worker changes
- * them. */
-static bool begin_work(struct analysis_object *self) {
+/* Returns the analysis; NULL with RuntimeError set while a thread works on it without the GIL.
+ * Every method must call it, also those that only read counters, because the worker changes them.
+ */
+static struct analysis *idle_analysis(PyObject *object) {
+    struct analysis_object *self = (struct analysis_object *)object;
     if (self->busy)
         PyErr_SetString(PyExc_RuntimeError, "another thread works on this analysis");
-    return !self->busy;
+    return self->busy ? NULL : self->analysis;
+}
+
+/* The same; RuntimeError with `otherwise` before finish() too. */
+static struct analysis *finished_analysis(PyObject *object, const char *otherwise) {
+    struct analysis *analysis = idle_analysis(object);
+    bool finished = analysis && analysis_totals(analysis)->finished;
+    if (analysis && !finished)
+        PyErr_SetString(PyExc_RuntimeError, otherwise);
+    return finished ? analysis : NULL;
 }
 
 /* step(most): processes about `most` packets and returns whether the input has not ended. The
@@ -193,7 +165,7 @@ static PyObject *analysis_step_method(PyObject *object, PyObject *most) {
     unsigned long long packets = PyLong_AsUnsignedLongLong(most);
     struct error error;
     bool more;
-    if (PyErr_Occurred() || !begin_work(self))
+    if (PyErr_Occurred() || !idle_analysis(object))
         return NULL;
     self->busy = true;
     Py_BEGIN_ALLOW_THREADS more = analysis_step(self->analysis, packets, &error);
@@ -202,11 +174,10 @@ static PyObject *analysis_step_method(PyObject *object, PyObject *most) {
 }
 
 /* finish(): should be called once, also if the input has not ended, for instance after Ctrl-C. */
-static PyObject *analysis_finish_method(PyObject *object, PyObject *unused) {
+static PyObject *analysis_finish_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
     struct analysis_object *self = (struct analysis_object *)object;
     struct error error;
-    (void)unused;
-    if (!begin_work(self))
+    if (!idle_analysis(object))
         return NULL;
     self->busy = true;
     Py_BEGIN_ALLOW_THREADS analysis_finish(self->analysis, &error);
@@ -217,88 +188,67 @@ static PyObject *analysis_finish_method(PyObject *object, PyObject *unused) {
 /* add_finding(): texts are copied. `flow` is -1 if the finding concerns no single flow; `cost`
  * and `impact` are NaN if unknown, because the format d does not accept None. */
 static PyObject *analysis_add_finding_method(PyObject *object, PyObject *args) {
-    struct analysis_object *self = (struct analysis_object *)object;
     struct finding f;
     long long flow;
     if (!PyArg_ParseTuple(args, "sssLsdzdzzz", &f.code, &f.severity, &f.scope, &flow, &f.sentence,
-                          &f.cost, &f.cost_unit, &f.impact, &f.evidence, &f.advice, &f.filter) ||
-        !begin_work(self))
+                          &f.cost, &f.cost_unit, &f.impact, &f.evidence, &f.advice, &f.filter))
+        return NULL;
+    struct analysis *analysis = finished_analysis(object, "findings come after finish()");
+    if (!analysis)
         return NULL;
     f.flow = flow;
-    if (!analysis_finished(self->analysis)) {
-        PyErr_SetString(PyExc_RuntimeError, "findings come after finish()");
+    return analysis_add_finding(analysis, &f) ? Py_NewRef(Py_None) : PyErr_NoMemory();
+}
+
+static PyObject *analysis_totals_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
+    const struct analysis *analysis = idle_analysis(object);
+    if (!analysis)
         return NULL;
-    }
-    return analysis_add_finding(self->analysis, &f) ? Py_NewRef(Py_None) : PyErr_NoMemory();
+    const struct analysis_totals *totals = analysis_totals(analysis);
+    return Py_BuildValue("{sKsKsKsKsKsKsKsK}", "packets", (unsigned long long)totals->packets,
+                         "flows", (unsigned long long)totals->flows, "evicted_flows",
+                         (unsigned long long)totals->evicted_flows, "evicted_datagrams",
+                         (unsigned long long)totals->evicted_datagrams, "filter_refused",
+                         (unsigned long long)totals->filter_refused, "packets_rows_dropped",
+                         (unsigned long long)totals->packet_rows_dropped, "events_dropped",
+                         (unsigned long long)totals->events_dropped, "blocks_dropped",
+                         (unsigned long long)totals->blocks_dropped);
 }
 
-static PyObject *analysis_totals_method(PyObject *object, PyObject *unused) {
-    struct analysis_object *self = (struct analysis_object *)object;
-    (void)unused;
-    if (!begin_work(self))
+/* The getter of an attribute, which is a member of the totals at that offset. */
+static PyObject *get_count(PyObject *object, void *offset) {
+    const struct analysis *analysis = idle_analysis(object);
+    if (!analysis)
         return NULL;
-    struct analysis_totals totals = analysis_totals(self->analysis);
-    return Py_BuildValue("{sKsKsKsKsKsKsKsK}", "packets", (unsigned long long)totals.packets,
-                         "flows", (unsigned long long)totals.flows, "evicted_flows",
-                         (unsigned long long)totals.evicted_flows, "evicted_datagrams",
-                         (unsigned long long)totals.evicted_datagrams, "filter_refused",
-                         (unsigned long long)totals.filter_refused, "packets_rows_dropped",
-                         (unsigned long long)totals.packet_rows_dropped, "events_dropped",
-                         (unsigned long long)totals.events_dropped, "blocks_dropped",
-                         (unsigned long long)totals.blocks_dropped);
+    const char *totals = (const char *)analysis_totals(analysis);
+    return PyLong_FromUnsignedLongLong(*(const uint64_t *)(const void *)(totals + (size_t)offset));
 }
-
-/* The getter of an attribute; `which` points to a function pointer, because ISO C does not allow
- * a function pointer in a void pointer. */
-static PyObject *get_count(PyObject *object, void *which) {
-    struct analysis_object *self = (struct analysis_object *)object;
-    uint64_t (*const *get)(const struct analysis *) = which;
-    return begin_work(self) ? PyLong_FromUnsignedLongLong((*get)(self->analysis)) : NULL;
-}
-
-static uint64_t packets_read(const struct analysis *analysis) {
-    return analysis_totals(analysis).packets;
-}
-
-static uint64_t (*const get_bytes_read)(const struct analysis *) = analysis_bytes_read;
-static uint64_t (*const get_bytes_total)(const struct analysis *) = analysis_bytes_total;
-static uint64_t (*const get_packets_read)(const struct analysis *) = packets_read;
 
 /* excluded(): (count, first time, last time) in ns since the epoch, of packets that start_ns and
  * end_ns excluded. None if there are none, since their times would be undefined. */
-static PyObject *analysis_excluded_method(PyObject *object, PyObject *unused) {
-    struct analysis_object *self = (struct analysis_object *)object;
-    (void)unused;
-    if (!begin_work(self))
+static PyObject *analysis_excluded_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
+    const struct analysis *analysis =
+        finished_analysis(object, "excluded packets are counted after finish()");
+    if (!analysis)
         return NULL;
-    if (!analysis_finished(self->analysis)) {
-        PyErr_SetString(PyExc_RuntimeError, "excluded packets are counted after finish()");
-        return NULL;
-    }
-    struct excluded_packets excluded = analysis_excluded(self->analysis);
-    if (!excluded.count)
+    const struct excluded_packets *excluded = &analysis_totals(analysis)->excluded;
+    if (!excluded->count)
         Py_RETURN_NONE;
-    return Py_BuildValue("KLL", (unsigned long long)excluded.count, (long long)excluded.first_ns,
-                         (long long)excluded.last_ns);
+    return Py_BuildValue("KLL", (unsigned long long)excluded->count, (long long)excluded->first_ns,
+                         (long long)excluded->last_ns);
 }
 
 /* table(name): a new Table that shares the memory of the analysis and keeps it alive. Two calls
  * return two objects. An argument that is not a string raises KeyError as an unknown name does. */
 static PyObject *analysis_table_method(PyObject *object, PyObject *argument) {
-    struct analysis_object *self = (struct analysis_object *)object;
-    if (!begin_work(self))
+    const struct analysis *analysis =
+        finished_analysis(object, "tables are complete after finish()");
+    if (!analysis)
         return NULL;
-    if (!analysis_finished(self->analysis)) {
-        PyErr_SetString(PyExc_RuntimeError, "tables are complete after finish()");
-        return NULL;
-    }
-    for (unsigned i = 0; PyUnicode_Check(argument) && i < TABLE_COUNT; i++) {
-        if (PyUnicode_CompareWithASCIIString(argument, schemas[i].name))
-            continue;
-        return table_wrap(object, analysis_table(self->analysis, (enum table_number)i));
-    }
-    PyErr_Format(PyExc_KeyError, "no table %R", argument);
-    return NULL;
+    for (unsigned i = 0; PyUnicode_Check(argument) && i < TABLE_COUNT; i++)
+        if (!PyUnicode_CompareWithASCIIString(argument, schemas[i].name))
+            return table_wrap(object, analysis_table(analysis, (enum table_number)i));
+    return PyErr_Format(PyExc_KeyError, "no table %R", argument);
 }
 
 /* --- the module ----------------------------------------------------------------------------- */
@@ -317,9 +267,12 @@ static PyMethodDef analysis_methods[] = {
 };
 
 static PyGetSetDef analysis_getset[] = {
-    {"bytes_read", get_count, NULL, "bytes of the files read so far", (void *)&get_bytes_read},
-    {"bytes_total", get_count, NULL, "bytes of all files, 0 if unknown", (void *)&get_bytes_total},
-    {"packets_read", get_count, NULL, "packets read so far", (void *)&get_packets_read},
+    {"bytes_read", get_count, NULL, "bytes of the files read so far",
+     (void *)offsetof(struct analysis_totals, bytes_read)},
+    {"bytes_total", get_count, NULL, "bytes of all files, 0 if unknown",
+     (void *)offsetof(struct analysis_totals, bytes_total)},
+    {"packets_read", get_count, NULL, "packets read so far",
+     (void *)offsetof(struct analysis_totals, packets)},
     {0},
 };
 
@@ -337,10 +290,8 @@ static PyType_Spec analysis_spec = {"wiretale.analyzer._core.Analysis",
 
 /* schemas(): [(table, meaning, [(column, type, unit, meaning), ...]), ...], in the order of
  * TABLES. PyList_SetItem() takes over the reference, also if it fails. */
-static PyObject *module_schemas(PyObject *module, PyObject *unused) {
+static PyObject *module_schemas(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     PyObject *list = PyList_New(TABLE_COUNT);
-    (void)module;
-    (void)unused;
     for (unsigned i = 0; list && i < TABLE_COUNT; i++) {
         PyObject *columns = table_columns_of(&schemas[i]);
         PyObject *entry =
@@ -351,21 +302,18 @@ static PyObject *module_schemas(PyObject *module, PyObject *unused) {
     return list;
 }
 
-static PyObject *module_libraries(PyObject *module, PyObject *unused) {
+static PyObject *module_libraries(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     char lz4[16];
     int number = LZ4_versionNumber();
-    (void)module;
-    (void)unused;
     snprintf(lz4, sizeof lz4, "%d.%d.%d", number / 10000, number / 100 % 100, number % 100);
     return Py_BuildValue("{ssssssss}", "libpcap", pcap_lib_version(), "zlib", zlibVersion(), "zstd",
                          ZSTD_versionString(), "lz4", lz4);
 }
 
 /* foreign_format(first bytes): (name, command) of a known format that must be converted first. */
-static PyObject *module_foreign_format(PyObject *module, PyObject *argument) {
+static PyObject *module_foreign_format(PyObject *Py_UNUSED(module), PyObject *argument) {
     char *bytes;
     Py_ssize_t size;
-    (void)module;
     if (PyBytes_AsStringAndSize(argument, &bytes, &size))
         return NULL;
     const struct foreign_format *foreign = foreign_format_of((const uint8_t *)bytes, (size_t)size);
@@ -375,10 +323,8 @@ static PyObject *module_foreign_format(PyObject *module, PyObject *argument) {
 }
 
 /* vocabulary(): index i is the word of number i. */
-static PyObject *module_vocabulary(PyObject *module, PyObject *unused) {
+static PyObject *module_vocabulary(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     PyObject *list = PyList_New(WORD_COUNT);
-    (void)module;
-    (void)unused;
     for (unsigned i = 0; list && i < WORD_COUNT; i++) {
         PyObject *word = PyUnicode_InternFromString(word_text((enum word)i));
         if (!word || PyList_SetItem(list, i, word))
@@ -399,15 +345,11 @@ static PyMethodDef module_methods[] = {
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    "wiretale.analyzer._core",
-    "The native core.",
-    -1,
-    module_methods,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "wiretale.analyzer._core",
+    .m_doc = "The native core.",
+    .m_size = -1,
+    .m_methods = module_methods,
 };
 
 /* References are not released if this fails: the import fails once, and the process usually

@@ -49,19 +49,19 @@ PyObject *table_value_object(const struct table *table, const struct row *row, u
     }
 }
 
-int table_find_column(const struct table *table, const char *name) {
-    int column = schema_column(table->schema, name);
-    if (column < 0)
-        PyErr_Format(PyExc_KeyError, "no column %s in %s", name, table->schema->name);
+int table_find_column(const struct table *table, PyObject *name) {
+    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    int column = text ? schema_column(table->schema, text) : -1;
+    if (text && column < 0)
+        PyErr_Format(PyExc_KeyError, "no column %s in %s", text, table->schema->name);
     return column;
 }
 
 /* column(name). The list has its final length from the start; a slot that is not set yet is
  * NULL, which is safe because the list is not visible before it is returned. */
-PyObject *table_column(PyObject *self, PyObject *argument) {
+PyObject *table_column(PyObject *self, PyObject *name) {
     const struct table *table = table_of(self);
-    const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
-    int column = name ? table_find_column(table, name) : -1;
+    int column = table_find_column(table, name);
     PyObject *list = column < 0 ? NULL : PyList_New((Py_ssize_t)table->row_count);
     struct table_cursor cursor = {0};
     struct row row;
@@ -76,20 +76,19 @@ PyObject *table_column(PyObject *self, PyObject *argument) {
 
 /* total(name): null counts as 0. Raises OverflowError instead of a wrapped sum, TypeError unless
  * the column is of integers. */
-PyObject *table_total(PyObject *self, PyObject *argument) {
+PyObject *table_total(PyObject *self, PyObject *name) {
     const struct table *table = table_of(self);
-    const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
-    int column = name ? table_find_column(table, name) : -1;
+    int column = table_find_column(table, name);
     struct table_cursor cursor = {0};
     struct row row;
     int64_t total = 0;
     if (column < 0)
         return NULL;
     if (table->schema->columns[column].type > TYPE_DURATION)
-        return PyErr_Format(PyExc_TypeError, "column %s is not of integers", name);
+        return PyErr_Format(PyExc_TypeError, "column %U is not of integers", name);
     while (table_next_of(table, &cursor, (size_t)column + 1, &row)) {
         if (__builtin_add_overflow(total, row.value[column], &total))
-            return PyErr_Format(PyExc_OverflowError, "the sum of column %s is too great", name);
+            return PyErr_Format(PyExc_OverflowError, "the sum of column %U is too great", name);
     }
     return PyLong_FromLongLong(total);
 }
@@ -102,75 +101,51 @@ static int64_t word_number(const char *text) {
     return -1;
 }
 
-static bool add_number(PyObject *list, Py_ssize_t number) {
-    PyObject *value = PyLong_FromSsize_t(number);
-    bool added = value && !PyList_Append(list, value);
-    Py_XDECREF(value);
-    return added;
-}
-
 /* rows_where(name[, word]): numbers of the rows where the column is not null and, if a word is
  * given, equals it. An unknown word matches no row, because its number -1 is never stored. */
 PyObject *table_rows_where(PyObject *self, PyObject *args) {
     const struct table *table = table_of(self);
-    const char *name, *word = NULL;
+    const char *word = NULL;
+    PyObject *name;
     struct table_cursor cursor = {0};
     struct row row;
-    if (!PyArg_ParseTuple(args, "s|z", &name, &word))
+    if (!PyArg_ParseTuple(args, "U|z", &name, &word))
         return NULL;
     int column = table_find_column(table, name);
     int64_t wanted = word ? word_number(word) : 0;
     if (column >= 0 && word && table->schema->columns[column].type != TYPE_WORD)
-        return PyErr_Format(PyExc_TypeError, "column %s is not of words", name);
+        return PyErr_Format(PyExc_TypeError, "column %U is not of words", name);
     PyObject *list = column < 0 ? NULL : PyList_New(0);
     size_t columns = (size_t)(column + 1);
     for (Py_ssize_t i = 0; list && table_next_of(table, &cursor, columns, &row); i++)
         if (row_known(&row, (unsigned)column) && (!word || row.value[column] == wanted) &&
-            !add_number(list, i))
+            !binding_append(list, PyLong_FromSsize_t(i)))
             Py_CLEAR(list);
     return list;
-}
-
-static bool add_word(PyObject *list, unsigned number, PyObject *word) {
-    PyObject *entry = word ? Py_BuildValue("(IN)", number, word) : NULL;
-    bool added = entry && !PyList_Append(list, entry);
-    Py_XDECREF(entry);
-    return added;
 }
 
 /* words(name): one (number, word) per distinct value, in the order of first occurrence; null is
  * (255, None). packed() with code B gives the same numbers, so that a consumer can translate
  * them. */
-PyObject *table_words(PyObject *self, PyObject *argument) {
+PyObject *table_words(PyObject *self, PyObject *name) {
     const struct table *table = table_of(self);
-    const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
-    int column = name ? table_find_column(table, name) : -1;
+    int column = table_find_column(table, name);
     bool seen[UINT8_MAX + 1] = {false};
     struct table_cursor cursor = {0};
     struct row row;
     if (column >= 0 && table->schema->columns[column].type > TYPE_WORD)
-        return PyErr_Format(PyExc_TypeError, "column %s is not of words", name);
+        return PyErr_Format(PyExc_TypeError, "column %U is not of words", name);
     PyObject *list = column < 0 ? NULL : PyList_New(0);
     while (list && table_next_of(table, &cursor, (size_t)column + 1, &row)) {
         bool known = row_known(&row, (unsigned)column);
         uint8_t number = known ? (uint8_t)row.value[column] : UINT8_MAX;
         if (!seen[number] &&
-            !add_word(list, number, table_value_object(table, &row, (unsigned)column)))
+            !binding_append(list, Py_BuildValue("(IN)", number,
+                                                table_value_object(table, &row, (unsigned)column))))
             Py_CLEAR(list);
         seen[number] = true;
     }
     return list;
-}
-
-/* Takes over the reference to `value`, which may be NULL with an exception set. */
-static bool add_nonzero(PyObject *list, Py_ssize_t number, PyObject *value) {
-    PyObject *row = PyLong_FromSsize_t(number);
-    PyObject *entry = row && value ? PyTuple_Pack(2, row, value) : NULL;
-    bool added = entry && !PyList_Append(list, entry);
-    Py_XDECREF(entry);
-    Py_XDECREF(row);
-    Py_XDECREF(value);
-    return added;
 }
 
 /* Appends (row number, value) to a column's list where the column is neither null nor 0. One
@@ -186,7 +161,8 @@ static bool find_nonzero(const struct table *table, const int *columns, PyObject
         for (Py_ssize_t i = 0; i < count; i++) {
             unsigned column = (unsigned)columns[i];
             if (row.value[column] && row_known(&row, column) &&
-                !add_nonzero(lists[i], number, table_value_object(table, &row, column)))
+                !binding_append(lists[i], Py_BuildValue("(nN)", number,
+                                                        table_value_object(table, &row, column))))
                 return false;
         }
     return true;
@@ -201,13 +177,13 @@ PyObject *table_nonzero(PyObject *self, PyObject *names) {
     Py_ssize_t count = PyList_Size(names);
     PyObject *dict = count >= 0 && count <= COLUMNS_MAX ? PyDict_New() : NULL;
     for (Py_ssize_t i = 0; dict && i < count; i++) {
-        const char *name = PyUnicode_AsUTF8AndSize(PyList_GetItem(names, i), NULL);
-        columns[i] = name ? table_find_column(table, name) : -1;
+        PyObject *name = PyList_GetItem(names, i);
+        columns[i] = table_find_column(table, name);
         lists[i] = columns[i] < 0 ? NULL : PyList_New(0);
-        if (!lists[i] || PyDict_SetItem(dict, PyList_GetItem(names, i), lists[i])) {
+        if (!lists[i] || PyDict_SetItem(dict, name, lists[i])) {
             Py_CLEAR(dict);
         } else if (PyDict_Size(dict) != i + 1) {
-            PyErr_Format(PyExc_ValueError, "column %s is named twice", name);
+            PyErr_Format(PyExc_ValueError, "column %U is named twice", name);
             Py_CLEAR(dict);
         }
         Py_XDECREF(lists[i]); /* the dict has its own reference */
@@ -219,29 +195,24 @@ PyObject *table_nonzero(PyObject *self, PyObject *names) {
     return dict;
 }
 
-/* Sets ValueError unless the code is known, the divisor is not 0 and the column is of numbers,
- * booleans or words. column_pack() does not check this again. */
-static bool check_pack(const struct table *table, const char *name,
-                       const struct column_pack *pack) {
-    uint8_t type = table->schema->columns[pack->column].type;
-    if (column_pack_size(pack->code) && pack->divisor && type <= TYPE_WORD)
-        return true;
-    PyErr_Format(PyExc_ValueError, "column %s cannot be packed as %c", name, pack->code);
-    return false;
-}
-
-/* Parses one tuple (name, code, offset, divisor, delta). */
+/* Parses one tuple (name, code, offset, divisor, delta). Sets ValueError unless the code is known,
+ * the divisor is not 0 and the column is of numbers, booleans or words. column_pack() does not
+ * check this again. */
 static bool take_pack(const struct table *table, PyObject *field, struct column_pack *pack) {
-    const char *name, *code;
+    PyObject *name;
+    const char *code;
     long long offset, divisor;
     int delta;
-    if (!PyArg_ParseTuple(field, "ssLLp", &name, &code, &offset, &divisor, &delta))
+    if (!PyArg_ParseTuple(field, "UsLLp", &name, &code, &offset, &divisor, &delta))
         return false;
     int column = table_find_column(table, name);
     if (column < 0)
         return false;
     *pack = (struct column_pack){(unsigned)column, code[0], delta, offset, divisor};
-    return check_pack(table, name, pack);
+    if (column_pack_size(code[0]) && divisor && table->schema->columns[column].type <= TYPE_WORD)
+        return true;
+    PyErr_Format(PyExc_ValueError, "column %U cannot be packed as %c", name, code[0]);
+    return false;
 }
 
 /* Creates a bytes object of the final size per column and collects their addresses. The bytes

@@ -14,9 +14,7 @@
 #include "python/binding.h"
 
 struct observations_object {
-    PyObject_HEAD PyObject *encoded; /* tuple of bytes with the paths */
-    const char **paths;
-    size_t count;
+    PyObject_HEAD struct binding_paths paths;
     struct observation_reader *reader; /* set after the last stream ended */
 };
 
@@ -33,42 +31,18 @@ static void keep_reader(void *owner, struct observation_reader *reader) {
 static void observations_dealloc(PyObject *object) {
     struct observations_object *self = (struct observations_object *)object;
     observation_reader_close(self->reader);
-    PyMem_Free(self->paths);
-    Py_XDECREF(self->encoded);
+    binding_free_paths(&self->paths);
     binding_free_object(object);
 }
 
-/* As in module.c, but the bytes objects must live as long as the object, because a stream opens
- * the files later. Returns false with an exception set. */
-static bool take_paths(struct observations_object *self, PyObject *list) {
-    Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : 0;
-    if (count < 1) {
-        PyErr_SetString(PyExc_TypeError, "paths must be a list of at least one path");
-        return false;
-    }
-    self->encoded = PyTuple_New(count);
-    self->paths = PyMem_Calloc((size_t)count, sizeof *self->paths);
-    self->count = (size_t)count;
-    if (!self->encoded || !self->paths)
-        return PyErr_NoMemory();
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *path;
-        if (!PyUnicode_FSConverter(PyList_GetItem(list, i), &path) ||
-            PyTuple_SetItem(self->encoded, i, path))
-            return false;
-        self->paths[i] = PyBytes_AsString(path);
-    }
-    return true;
-}
-
+/* The paths live as long as the object, because a stream opens the files later. */
 static PyObject *observations_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"paths", NULL};
     PyObject *list;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", names, &list))
         return NULL;
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    PyObject *self = allocate(type, 0);
-    if (self && !take_paths((struct observations_object *)self, list))
+    PyObject *self = PyType_GenericAlloc(type, 0);
+    if (self && !binding_take_paths(list, &((struct observations_object *)self)->paths))
         Py_CLEAR(self);
     return self;
 }
@@ -83,16 +57,14 @@ static PyObject *observations_stream(PyObject *object, PyObject *args, PyObject 
     struct ArrowArrayStream stream;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &requested))
         return NULL;
-    if (observation_stream_export(self->paths, self->count, &listener, &stream))
+    if (observation_stream_export(self->paths.texts, self->paths.count, &listener, &stream))
         return PyErr_NoMemory();
     Py_INCREF(object);
     return binding_stream_capsule(&stream);
 }
 
-static PyObject *observations_schema(PyObject *object, PyObject *unused) {
+static PyObject *observations_schema(PyObject *Py_UNUSED(object), PyObject *Py_UNUSED(unused)) {
     struct ArrowSchema schema;
-    (void)object;
-    (void)unused;
     if (observation_schema_export(&schema))
         return PyErr_NoMemory();
     return binding_schema_capsule(&schema);
@@ -112,20 +84,20 @@ static PyObject *interface_object(const struct interface *i) {
         "dropped_program", count_or_none(interface_dropped_program(i)));
 }
 
-/* Returns false with RuntimeError set until a stream has been read to its end, because
- * interfaces and damage can still appear before. */
-static bool has_ended(const struct observations_object *self) {
-    if (!self->reader)
+/* Returns the reader of a stream that has been read to its end; NULL with RuntimeError set before,
+ * because interfaces and damage can still appear. */
+static struct observation_reader *ended_reader(PyObject *object) {
+    struct observation_reader *reader = ((struct observations_object *)object)->reader;
+    if (!reader)
         PyErr_SetString(PyExc_RuntimeError, "nothing was read to its end yet");
-    return self->reader;
+    return reader;
 }
 
-static PyObject *observations_interfaces(PyObject *object, PyObject *unused) {
-    struct observations_object *self = (struct observations_object *)object;
-    (void)unused;
-    if (!has_ended(self))
+static PyObject *observations_interfaces(PyObject *object, PyObject *Py_UNUSED(unused)) {
+    struct observation_reader *reader = ended_reader(object);
+    if (!reader)
         return NULL;
-    const struct merged_input *captures = observation_reader_captures(self->reader);
+    const struct merged_input *captures = observation_reader_captures(reader);
     size_t count = merged_input_interfaces(captures);
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list && i < count; i++) {
@@ -138,32 +110,27 @@ static PyObject *observations_interfaces(PyObject *object, PyObject *unused) {
 
 /* damage(): one text per file that ended early. It may quote bytes of the file, so malformed
  * UTF-8 is replaced. */
-static PyObject *observations_damage(PyObject *object, PyObject *unused) {
-    struct observations_object *self = (struct observations_object *)object;
-    PyObject *list = has_ended(self) ? PyList_New(0) : NULL;
-    (void)unused;
+static PyObject *observations_damage(PyObject *object, PyObject *Py_UNUSED(unused)) {
+    struct observation_reader *reader = ended_reader(object);
+    PyObject *list = reader ? PyList_New(0) : NULL;
     if (!list)
         return NULL;
-    const struct merged_input *captures = observation_reader_captures(self->reader);
+    const struct merged_input *captures = observation_reader_captures(reader);
     for (size_t i = 0; list && i < merged_input_files(captures); i++) {
         const struct damage *damage = merged_input_damage(captures, i);
-        if (!damage->present)
-            continue;
-        PyObject *text =
-            PyUnicode_DecodeUTF8(damage->text, (Py_ssize_t)strlen(damage->text), "replace");
-        if (!text || PyList_Append(list, text))
+        Py_ssize_t size = (Py_ssize_t)strlen(damage->text);
+        if (damage->present &&
+            !binding_append(list, PyUnicode_DecodeUTF8(damage->text, size, "replace")))
             Py_CLEAR(list);
-        Py_XDECREF(text);
     }
     return list;
 }
 
-static PyObject *observations_counts(PyObject *object, PyObject *unused) {
-    struct observations_object *self = (struct observations_object *)object;
-    (void)unused;
-    if (!has_ended(self))
+static PyObject *observations_counts(PyObject *object, PyObject *Py_UNUSED(unused)) {
+    struct observation_reader *reader = ended_reader(object);
+    if (!reader)
         return NULL;
-    struct observation_counts counts = observation_reader_counts(self->reader);
+    struct observation_counts counts = observation_reader_counts(reader);
     return Py_BuildValue("{sKsKsKsK}", "packets", (unsigned long long)counts.packets, "not_ip",
                          (unsigned long long)counts.not_ip, "unread",
                          (unsigned long long)counts.unread, "unassigned",

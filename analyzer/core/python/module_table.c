@@ -34,10 +34,9 @@ const struct table *table_of(PyObject *self) {
     return ((struct table_object *)self)->table;
 }
 
-/* tp_alloc returns zeroed memory, so `own` is NULL. */
+/* PyType_GenericAlloc() returns zeroed memory, so `own` is NULL. */
 PyObject *table_wrap(PyObject *owner, const struct table *table) {
-    allocfunc allocate = (allocfunc)PyType_GetSlot(table_type, Py_tp_alloc);
-    struct table_object *self = (struct table_object *)allocate(table_type, 0);
+    struct table_object *self = (struct table_object *)PyType_GenericAlloc(table_type, 0);
     if (!self)
         return NULL;
     self->owner = Py_NewRef(owner);
@@ -58,13 +57,11 @@ static Py_ssize_t table_length(PyObject *self) {
     return (Py_ssize_t)table_of(self)->row_count;
 }
 
-static PyObject *table_name(PyObject *self, void *unused) {
-    (void)unused;
+static PyObject *table_name(PyObject *self, void *Py_UNUSED(unused)) {
     return PyUnicode_FromString(table_of(self)->schema->name);
 }
 
-static PyObject *table_meaning(PyObject *self, void *unused) {
-    (void)unused;
+static PyObject *table_meaning(PyObject *self, void *Py_UNUSED(unused)) {
     return PyUnicode_FromString(table_of(self)->schema->meaning);
 }
 
@@ -80,8 +77,7 @@ PyObject *table_columns_of(const struct schema *schema) {
     return list;
 }
 
-static PyObject *table_columns(PyObject *self, PyObject *unused) {
-    (void)unused;
+static PyObject *table_columns(PyObject *self, PyObject *Py_UNUSED(unused)) {
     return table_columns_of(table_of(self)->schema);
 }
 
@@ -125,12 +121,9 @@ static PyObject *table_rows(PyObject *self, PyObject *args, PyObject *kwargs) {
         return NULL;
     PySlice_AdjustIndices(count, &start, &stop, 1);
     table_seek(table, &cursor, (uint64_t)start);
-    for (Py_ssize_t i = start; list && i < stop && table_next(table, &cursor, &row); i++) {
-        PyObject *dict = row_object(table, &row);
-        if (!dict || PyList_Append(list, dict))
+    for (Py_ssize_t i = start; list && i < stop && table_next(table, &cursor, &row); i++)
+        if (!binding_append(list, row_object(table, &row)))
             Py_CLEAR(list);
-        Py_XDECREF(dict);
-    }
     return list;
 }
 
@@ -139,11 +132,13 @@ static PyObject *table_rows(PyObject *self, PyObject *args, PyObject *kwargs) {
  * counted. */
 static PyObject *table_rows_by_flow(PyObject *self, PyObject *flow_count) {
     const struct table *table = table_of(self);
-    int column = table_find_column(table, "flow");
+    int column = schema_column(table->schema, "flow");
     size_t count = PyLong_AsSize_t(flow_count);
     struct table_cursor cursor = {0};
     struct row row;
-    if (column < 0 || PyErr_Occurred() || count > UINT32_MAX)
+    if (column < 0)
+        return PyErr_Format(PyExc_KeyError, "no column flow in %s", table->schema->name);
+    if (PyErr_Occurred() || count > UINT32_MAX)
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "too many flows");
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(uint32_t)));
     uint32_t *counts = bytes ? (uint32_t *)(void *)PyBytes_AsString(bytes) : NULL;
@@ -271,9 +266,8 @@ static PyObject *table_arrow_stream(PyObject *self, PyObject *args, PyObject *kw
     return binding_stream_capsule(&stream);
 }
 
-static PyObject *table_arrow_schema(PyObject *self, PyObject *unused) {
+static PyObject *table_arrow_schema(PyObject *self, PyObject *Py_UNUSED(unused)) {
     struct ArrowSchema schema;
-    (void)unused;
     if (arrow_schema_export(table_of(self)->schema, false, &schema))
         return PyErr_NoMemory();
     return binding_schema_capsule(&schema);
@@ -287,10 +281,8 @@ struct json_object {
     bool ended;
 };
 
-static PyObject *table_json_method(PyObject *self, PyObject *unused) {
-    allocfunc allocate = (allocfunc)PyType_GetSlot(json_type, Py_tp_alloc);
-    struct json_object *json = (struct json_object *)allocate(json_type, 0);
-    (void)unused;
+static PyObject *table_json_method(PyObject *self, PyObject *Py_UNUSED(unused)) {
+    struct json_object *json = (struct json_object *)PyType_GenericAlloc(json_type, 0);
     if (json)
         json->owner = Py_NewRef(self);
     return (PyObject *)json;
