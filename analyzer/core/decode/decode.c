@@ -21,27 +21,74 @@ static const char *const reason_names[REASON_COUNT] = {
 #undef X
 };
 
-static decoder *const decoders[NEXT_COUNT] = {
-    [NEXT_IPV4] = decode_ipv4,
-    [NEXT_TRANSPORT] = decode_transport,
-    [NEXT_IPV6] = decode_ipv6,
-    [NEXT_IP] = decode_ip,
-    [NEXT_ETHERNET] = decode_ethernet,
-    [NEXT_LLC] = decode_llc,
-    [NEXT_PPP] = decode_ppp,
-    [NEXT_VLAN] = decode_vlan,
-    [NEXT_MPLS] = decode_mpls,
-    [NEXT_PPPOE] = decode_pppoe,
-    [NEXT_IP_TUNNEL] = decode_ip_tunnel,
-    [NEXT_UDP_TUNNEL] = decode_udp_tunnel,
-    [NEXT_ICMP] = decode_icmp,
+/* Link types by their LINKTYPE_ numbers, other than Ethernet. */
+static const struct {
+    uint16_t link_type;
+    uint8_t first; /* enum next_header */
+} link_types[] = {
+    {113, NEXT_COOKED},   {276, NEXT_COOKED_2}, {101, NEXT_IP},    {12, NEXT_IP},
+    {14, NEXT_IP},        {228, NEXT_IPV4},     {229, NEXT_IPV6},  {0, NEXT_LOOPBACK},
+    {108, NEXT_LOOPBACK}, {9, NEXT_SERIAL},     {50, NEXT_SERIAL}, {104, NEXT_CISCO_HDLC},
+    {105, NEXT_WLAN},     {127, NEXT_RADIOTAP}, {192, NEXT_PPI},   {119, NEXT_PRISM},
+    {163, NEXT_PRISM}, /* AVS */
 };
 
-static NOINLINE enum next_header decode_other_link(struct decoding *d, uint16_t link_type) {
-    decoder *decode = link_decoder(link_type);
-    if (!decode)
-        decode = wlan_decoder(link_type);
-    return decode ? decode(d) : stop(d, REASON_LINK_TYPE);
+#define LINK(decode, least)                                                                        \
+    { decode, least, REASON_LINK_CUT, REASON_LINK_SHORT }
+#define TUNNEL(decode, least)                                                                      \
+    { decode, least, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT }
+#define IP(decode, least)                                                                          \
+    { decode, least, REASON_IP_CUT, REASON_IP_SHORT }
+
+/* The headers that decode_packet() does not decode itself. */
+static const struct kind {
+    decoder *decode;
+    uint8_t least;       /* bytes that must be at hand */
+    uint8_t cut, absent; /* the reason if they were on the wire, or not */
+} kinds[NEXT_COUNT] = {
+    [NEXT_IPV6] = IP(decode_ipv6, IPV6_HEADER),
+    [NEXT_IP] = IP(decode_ip, 1),
+    [NEXT_ETHERNET] = LINK(decode_ethernet, ETHERNET_HEADER),
+    [NEXT_COOKED] = LINK(decode_cooked, 16),
+    [NEXT_COOKED_2] = LINK(decode_cooked_2, 20),
+    [NEXT_LOOPBACK] = LINK(decode_loopback, 4),
+    [NEXT_SERIAL] = LINK(decode_serial, 1),
+    [NEXT_CISCO_HDLC] = LINK(decode_cisco_hdlc, 4),
+    [NEXT_PPP] = LINK(decode_ppp, 2),
+    [NEXT_WLAN] = LINK(decode_wlan, 2),
+    [NEXT_WLAN_PADDED] = LINK(decode_wlan_padded, 2),
+    [NEXT_RADIOTAP] = LINK(decode_radiotap, 8),
+    [NEXT_PPI] = LINK(decode_ppi, 8),
+    [NEXT_PRISM] = LINK(decode_prism, 8),
+    [NEXT_LLC] = LINK(decode_llc, 3),
+    [NEXT_VLAN] = TUNNEL(decode_vlan, 4),
+    [NEXT_MPLS] = TUNNEL(decode_mpls, 4),
+    [NEXT_MPLS_PAYLOAD] = TUNNEL(decode_mpls_payload, 1),
+    [NEXT_PPPOE] = TUNNEL(decode_pppoe, 6),
+    [NEXT_IP_TUNNEL] = TUNNEL(decode_ip_tunnel, 0),
+    [NEXT_UDP_TUNNEL] = TUNNEL(decode_udp_tunnel, 0),
+    [NEXT_GRE] = TUNNEL(decode_gre, 4),
+    [NEXT_VXLAN] = TUNNEL(decode_vxlan, 8),
+    [NEXT_GENEVE] = TUNNEL(decode_geneve, 8),
+    [NEXT_ICMP] = {decode_icmp, 8, REASON_TRANSPORT_CUT, REASON_TRANSPORT_SHORT},
+};
+
+static NOINLINE enum next_header decode_other(struct decoding *d, enum next_header next) {
+    const struct kind *kind = &kinds[next];
+    bool has = decoding_has(d, d->offset, kind->least, kind->cut, kind->absent);
+    return has ? kind->decode(d, d->data + d->offset) : NEXT_END;
+}
+
+/* Raw IP has no link header: the link layer is reached before its first byte. */
+static NOINLINE enum next_header begin_other_link(struct decoding *d, uint16_t link_type) {
+    for (size_t i = 0; i < sizeof link_types / sizeof *link_types; i++) {
+        if (link_types[i].link_type != link_type)
+            continue;
+        if (link_types[i].first <= NEXT_IP)
+            d->headers->layer = LAYER_LINK;
+        return link_types[i].first;
+    }
+    return stop(d, REASON_LINK_TYPE);
 }
 
 /* A tunnel over IP that holds another protocol is a whole packet of its own; one whose inner packet
@@ -71,7 +118,7 @@ __attribute__((flatten)) void decode_packet(const struct packet *packet, struct 
     if (LIKELY(packet->link_type == LINKTYPE_ETHERNET))
         next = decode_ethernet_link(&d);
     else
-        next = decode_other_link(&d, packet->link_type);
+        next = begin_other_link(&d, packet->link_type);
     /* The first two are compared so that they can be inlined; a call through the table cannot. */
     while (next != NEXT_END) {
         if (LIKELY(next == NEXT_IPV4))
@@ -79,7 +126,7 @@ __attribute__((flatten)) void decode_packet(const struct packet *packet, struct 
         else if (LIKELY(next == NEXT_TRANSPORT))
             next = decode_transport(&d);
         else
-            next = decoders[next](&d);
+            next = decode_other(&d, next);
     }
     if (d.outer.kind != OUTER_NONE && headers->layer < LAYER_NETWORK)
         leave_tunnel(&d);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The decoder's inside: the packet while it is decoded, and one function for each kind of header.
  *
- * A decoder reads the header at d->offset, moves d->offset behind it and returns the kind of the
+ * decode.c checks that the least bytes of a header are at hand. A decoder reads the header at
+ * d->offset, moves d->offset behind it and returns the kind of the
  * header that follows. It returns NEXT_END if none follows; if that is not the usual end of a
  * packet, headers->reason says why. Decoders must not call one another across files. */
 #ifndef WIRETALE_DECODE_H
@@ -24,13 +25,27 @@ enum next_header {
     NEXT_IPV6,
     NEXT_IP, /* the version is in the first nibble */
     NEXT_ETHERNET,
-    NEXT_LLC, /* IEEE 802.2 */
+    NEXT_COOKED,
+    NEXT_COOKED_2,
+    NEXT_LOOPBACK,
+    NEXT_SERIAL, /* Cisco HDLC or PPP */
+    NEXT_CISCO_HDLC,
     NEXT_PPP,
+    NEXT_WLAN,
+    NEXT_WLAN_PADDED, /* behind its header, up to a multiple of 4 bytes */
+    NEXT_RADIOTAP,
+    NEXT_PPI,
+    NEXT_PRISM,
+    NEXT_LLC, /* IEEE 802.2 */
     NEXT_VLAN,
     NEXT_MPLS,
+    NEXT_MPLS_PAYLOAD,
     NEXT_PPPOE,
     NEXT_IP_TUNNEL,  /* headers->protocol names it */
     NEXT_UDP_TUNNEL, /* headers->destination_port names it */
+    NEXT_GRE,
+    NEXT_VXLAN,
+    NEXT_GENEVE,
     NEXT_ICMP,
     NEXT_COUNT
 };
@@ -50,7 +65,8 @@ struct decoding {
     struct outer_packet outer; /* the innermost; outer.headers is unset for OUTER_NONE */
 };
 
-typedef enum next_header decoder(struct decoding *d);
+/* `header` is at d->offset; the least bytes of its kind (decode.c) are at hand. */
+typedef enum next_header decoder(struct decoding *d, const uint8_t *header);
 
 static inline enum next_header stop(struct decoding *d, enum decode_reason reason) {
     d->headers->reason = reason;
@@ -68,15 +84,13 @@ static inline bool decoding_has(struct decoding *d, uint32_t offset, uint32_t by
     return false;
 }
 
-/* Returns the header at d->offset if `bytes` of it were captured; else NULL with a reason set. */
-static inline const uint8_t *link_header(struct decoding *d, uint32_t bytes) {
-    bool has = decoding_has(d, d->offset, bytes, REASON_LINK_CUT, REASON_LINK_SHORT);
-    return has ? d->data + d->offset : NULL;
+/* Returns whether `bytes` of the header at d->offset were captured; else with a reason set. */
+static inline bool link_has(struct decoding *d, uint32_t bytes) {
+    return decoding_has(d, d->offset, bytes, REASON_LINK_CUT, REASON_LINK_SHORT);
 }
 
-static inline const uint8_t *tunnel_header(struct decoding *d, uint32_t bytes) {
-    bool has = decoding_has(d, d->offset, bytes, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT);
-    return has ? d->data + d->offset : NULL;
+static inline bool tunnel_has(struct decoding *d, uint32_t bytes) {
+    return decoding_has(d, d->offset, bytes, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT);
 }
 
 /* The next layer ends at `end`, not after the one below: padding or a trailer follows. */
@@ -126,39 +140,33 @@ static inline uint32_t link_hash(const uint8_t *addresses) {
     return (uint32_t)(mixed >> 32);
 }
 
-/* link.c. link_decoder() returns the decoder of a LINKTYPE_ number, NULL if it is unknown. */
-decoder decode_ethernet_link; /* sets link_hash */
-decoder decode_ethernet;
-decoder decode_llc;
-decoder decode_ppp;
-decoder *link_decoder(uint16_t link_type);
+/* link.c */
+enum next_header decode_ethernet_link(struct decoding *d); /* checks its length, sets link_hash */
+decoder decode_ethernet, decode_cooked, decode_cooked_2, decode_loopback, decode_serial;
+decoder decode_cisco_hdlc, decode_ppp, decode_llc;
 /* Returns what follows an EtherType, with the offset behind it. A value below 0x0600 is a length
  * (IEEE 802.3). */
 enum next_header decode_ether_type(struct decoding *d, uint16_t type);
 /* Returns NEXT_END for an EtherType that is not decoded. */
 enum next_header ether_type_next(uint16_t type);
 
-/* ieee80211.c; returns as link_decoder() does. */
-decoder *wlan_decoder(uint16_t link_type);
+/* ieee80211.c */
+decoder decode_wlan, decode_wlan_padded, decode_radiotap, decode_ppi, decode_prism;
 
 /* tunnel.c */
-decoder decode_vlan;
-decoder decode_mpls;
-decoder decode_pppoe;
-decoder decode_ip_tunnel;
-decoder decode_udp_tunnel;
+decoder decode_vlan, decode_mpls, decode_mpls_payload, decode_pppoe, decode_gre;
+decoder decode_ip_tunnel, decode_udp_tunnel, decode_vxlan, decode_geneve;
 
 /* ip.c */
-decoder decode_ip;
-decoder decode_ipv4;
-decoder decode_ipv6;
+enum next_header decode_ipv4(struct decoding *d); /* checks its length */
+decoder decode_ipv6, decode_ip;
 bool extension_is_known(uint8_t protocol);
 /* Returns the length in bytes of an IPv6 extension header, whose first two bytes must be at
  * hand. */
 uint32_t extension_length(uint8_t protocol, const uint8_t *extension);
 
 /* transport.c, icmp.c */
-decoder decode_transport; /* sets the payload in each case */
+enum next_header decode_transport(struct decoding *d); /* sets the payload in each case */
 decoder decode_icmp;
 
 #endif

@@ -192,7 +192,6 @@ struct headers {
     bool fragment; /* offset > 0 or more fragments; false for an atomic fragment (RFC 6946) */
     bool more_fragments;
     bool atomic_fragment;
-    bool dont_fragment;
     bool length_from_frame; /* the IP length was 0 (segmentation offload, jumbogram), so the frame's
                                length counts */
     uint32_t fragment_offset; /* bytes */

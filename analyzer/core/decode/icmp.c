@@ -102,11 +102,8 @@ static uint32_t icmp_mtu(const struct headers *headers, const uint8_t *icmp) {
     return headers->protocol == IP_ICMPV6 && icmp[0] == 2 ? load_be32(icmp + 4) : 0;
 }
 
-enum next_header decode_icmp(struct decoding *d) {
+enum next_header decode_icmp(struct decoding *d, const uint8_t *icmp) {
     struct headers *headers = d->headers;
-    if (!decoding_has(d, d->offset, ICMP_HEADER, REASON_TRANSPORT_CUT, REASON_TRANSPORT_SHORT))
-        return NEXT_END;
-    const uint8_t *icmp = d->data + d->offset;
     uint8_t role = (headers->protocol == IP_ICMP ? icmpv4_roles : icmpv6_roles)[icmp[0]];
     headers->layer = LAYER_TRANSPORT;
     headers->transport_header_length = ICMP_HEADER;

@@ -16,12 +16,8 @@
  * otherwise it would count as payload. */
 #include "decode/decode.h"
 
-#define LINKTYPE_WLAN     105
-#define LINKTYPE_PRISM    119
-#define LINKTYPE_RADIOTAP 127
-#define LINKTYPE_AVS      163
-#define LINKTYPE_PPI      192
-#define FCS_BYTES         4
+#define LINKTYPE_WLAN 105
+#define FCS_BYTES     4
 
 enum frame_control { /* IEEE 802.11, 9.2.4.1, as a little-endian word */
                      CONTROL_VERSION = 0x0003,
@@ -51,11 +47,10 @@ static bool wlan_is_aggregate(const uint8_t *frame, uint16_t control) {
 
 /* An A-MSDU holds several packets, each with addresses and a length; the first one is decoded. */
 static enum next_header decode_aggregate(struct decoding *d) {
-    const uint8_t *first = link_header(d, ETHERNET_HEADER);
-    if (!first)
+    if (!link_has(d, ETHERNET_HEADER))
         return NEXT_END;
     d->offset += ETHERNET_HEADER;
-    return decode_802_3(d, load_be16(first + 12));
+    return decode_802_3(d, load_be16(d->data + d->offset - 2));
 }
 
 static enum decode_reason wlan_refusal(uint16_t control) {
@@ -69,17 +64,14 @@ static enum decode_reason wlan_refusal(uint16_t control) {
 }
 
 /* `padded`: the driver padded the header to a multiple of 4, as radiotap shows. */
-static enum next_header decode_frame(struct decoding *d, bool padded) {
-    const uint8_t *frame = link_header(d, 2);
-    if (!frame)
-        return NEXT_END;
+static enum next_header decode_frame(struct decoding *d, const uint8_t *frame, bool padded) {
     uint16_t control = load_le16(frame);
     d->headers->reason = wlan_refusal(control);
     if (d->headers->reason != REASON_NONE)
         return NEXT_END;
     uint32_t length = wlan_header_length(control);
     length = padded ? (length + 3) & ~3u : length;
-    if (!link_header(d, length))
+    if (!link_has(d, length))
         return NEXT_END;
     d->headers->link_hash = link_hash(frame + 4);
     d->headers->layer = LAYER_LINK;
@@ -89,8 +81,12 @@ static enum next_header decode_frame(struct decoding *d, bool padded) {
     return d->offset == d->end ? stop(d, REASON_WLAN_NO_DATA) : NEXT_LLC;
 }
 
-static enum next_header decode_wlan(struct decoding *d) {
-    return decode_frame(d, false);
+enum next_header decode_wlan(struct decoding *d, const uint8_t *frame) {
+    return decode_frame(d, frame, false);
+}
+
+enum next_header decode_wlan_padded(struct decoding *d, const uint8_t *frame) {
+    return decode_frame(d, frame, true);
 }
 
 /* The frame at d->offset ends with its checksum. */
@@ -116,20 +112,17 @@ static uint8_t radiotap_flags(const uint8_t *radiotap, uint32_t length) {
     return present & 2 && at < length ? radiotap[at] : 0;
 }
 
-static enum next_header decode_radiotap(struct decoding *d) {
-    const uint8_t *radiotap = link_header(d, 8);
-    if (!radiotap)
-        return NEXT_END;
+enum next_header decode_radiotap(struct decoding *d, const uint8_t *radiotap) {
     uint32_t length = load_le16(radiotap + 2);
     if (radiotap[0] != 0 || length < 8)
         return stop(d, REASON_LINK_BAD);
-    if (!link_header(d, length))
+    if (!link_has(d, length))
         return NEXT_END;
     uint8_t flags = radiotap_flags(radiotap, length);
     d->offset += length;
     if (flags & RADIOTAP_FCS)
         drop_fcs(d);
-    return decode_frame(d, flags & RADIOTAP_PADDED);
+    return flags & RADIOTAP_PADDED ? NEXT_WLAN_PADDED : NEXT_WLAN;
 }
 
 /* Bit 0 of the flags in PPI's 802.11-Common field (type 2) shows that the frame has its FCS. */
@@ -146,46 +139,29 @@ static bool ppi_has_fcs(const uint8_t *ppi, uint32_t length) {
     return false;
 }
 
-static enum next_header decode_ppi(struct decoding *d) {
-    const uint8_t *ppi = link_header(d, 8);
-    if (!ppi)
-        return NEXT_END;
+enum next_header decode_ppi(struct decoding *d, const uint8_t *ppi) {
     uint32_t length = load_le16(ppi + 2);
     if (ppi[0] != 0 || length < 8)
         return stop(d, REASON_LINK_BAD);
     if (load_le32(ppi + 4) != LINKTYPE_WLAN)
         return stop(d, REASON_LINK_TYPE);
-    if (!link_header(d, length))
+    if (!link_has(d, length))
         return NEXT_END;
     d->offset += length;
     if (ppi_has_fcs(ppi, length))
         drop_fcs(d);
-    return decode_frame(d, false);
+    return NEXT_WLAN;
 }
 
 /* A Prism header begins with a message code and its own length in the sender's byte order. Some
  * drivers put an AVS header in its place: 0x80211001 or ...2, and a big-endian length. */
-static enum next_header decode_prism(struct decoding *d) {
-    const uint8_t *prism = link_header(d, 8);
-    if (!prism)
-        return NEXT_END;
+enum next_header decode_prism(struct decoding *d, const uint8_t *prism) {
     bool avs = load_be32(prism) >> 12 == 0x80211;
     uint32_t length = avs ? load_be32(prism + 4) : load_le32(prism + 4);
     if (length < 8)
         return stop(d, REASON_LINK_BAD);
-    if (!link_header(d, length))
+    if (!link_has(d, length))
         return NEXT_END;
     d->offset += length;
-    return decode_frame(d, false);
-}
-
-decoder *wlan_decoder(uint16_t link_type) {
-    switch (link_type) {
-    case LINKTYPE_WLAN: return decode_wlan;
-    case LINKTYPE_RADIOTAP: return decode_radiotap;
-    case LINKTYPE_PPI: return decode_ppi;
-    case LINKTYPE_PRISM:
-    case LINKTYPE_AVS: return decode_prism;
-    default: return NULL;
-    }
+    return NEXT_WLAN;
 }

@@ -190,7 +190,6 @@ static inline void fill_ipv4(struct headers *headers, const uint8_t *ip, uint32_
     headers->traffic_class = ip[1];
     headers->ttl = ip[8];
     headers->protocol = ip[9];
-    headers->dont_fragment = ip[6] >> 6 & 1;
     if (!LIKELY(!(load_be16(ip + 6) & 0x3fff)))
         fill_ipv4_fragment(headers, load_be16(ip + 6), length);
 }
@@ -263,11 +262,8 @@ static void fill_ipv6(struct headers *headers, const uint8_t *ip) {
     memcpy(headers->destination, ip + 24, 16);
 }
 
-enum next_header decode_ipv6(struct decoding *d) {
-    if (!decoding_has(d, d->offset, IPV6_HEADER, REASON_IP_CUT, REASON_IP_SHORT))
-        return NEXT_END;
+enum next_header decode_ipv6(struct decoding *d, const uint8_t *ip) {
     struct headers *headers = d->headers;
-    const uint8_t *ip = d->data + d->offset;
     uint32_t length = load_be16(ip + 4), room = d->end - d->offset;
     if (ip[0] >> 4 != 6)
         return stop(d, REASON_IP_VERSION);
@@ -286,10 +282,8 @@ enum next_header decode_ipv6(struct decoding *d) {
     return ip_payload(d);
 }
 
-enum next_header decode_ip(struct decoding *d) {
-    if (!decoding_has(d, d->offset, 1, REASON_IP_CUT, REASON_IP_SHORT))
-        return NEXT_END;
-    switch (d->data[d->offset] >> 4) {
+enum next_header decode_ip(struct decoding *d, const uint8_t *ip) {
+    switch (*ip >> 4) {
     case 4: return NEXT_IPV4;
     case 6: return NEXT_IPV6;
     default: return stop(d, REASON_IP_VERSION);

@@ -47,17 +47,14 @@ enum next_header decode_ether_type(struct decoding *d, uint16_t type) {
 }
 
 /* IEEE 802.2: SNAP with an EtherType (RFC 1042; 0000f8 is 802.1H), or IP itself (RFC 948). */
-enum next_header decode_llc(struct decoding *d) {
-    const uint8_t *llc = link_header(d, 3);
-    if (!llc)
-        return NEXT_END;
+enum next_header decode_llc(struct decoding *d, const uint8_t *llc) {
     if (llc[0] == 0x06 && llc[1] == 0x06 && llc[2] == 0x03) {
         d->offset += 3;
         return NEXT_IPV4;
     }
     if (llc[0] != 0xaa || llc[1] != 0xaa || llc[2] != 0x03)
         return stop(d, REASON_NOT_IP);
-    if (!link_header(d, 8))
+    if (!link_has(d, 8))
         return NEXT_END;
     uint32_t organization = load_be32(llc + 2) & 0xffffff;
     uint16_t type = load_be16(llc + 6);
@@ -67,24 +64,17 @@ enum next_header decode_llc(struct decoding *d) {
     return decode_ether_type(d, type);
 }
 
-/* The header is at hand. */
-static inline enum next_header read_ethernet(struct decoding *d, const uint8_t *ethernet) {
+enum next_header decode_ethernet(struct decoding *d, const uint8_t *ethernet) {
     d->headers->layer = LAYER_LINK;
     d->offset += ETHERNET_HEADER;
     return decode_ether_type(d, load_be16(ethernet + 12));
 }
 
-enum next_header decode_ethernet(struct decoding *d) {
-    const uint8_t *ethernet = link_header(d, ETHERNET_HEADER);
-    return ethernet ? read_ethernet(d, ethernet) : NEXT_END;
-}
-
 enum next_header decode_ethernet_link(struct decoding *d) {
-    const uint8_t *ethernet = link_header(d, ETHERNET_HEADER);
-    if (!ethernet)
+    if (!link_has(d, ETHERNET_HEADER))
         return NEXT_END;
-    d->headers->link_hash = link_hash(ethernet);
-    return read_ethernet(d, ethernet);
+    d->headers->link_hash = link_hash(d->data);
+    return decode_ethernet(d, d->data);
 }
 
 /* Cooked headers number protocols without an EtherType below 0x0600; 4 is an 802.2 header. */
@@ -105,44 +95,20 @@ static uint32_t cooked_hash(const uint8_t *address, uint32_t interface) {
     return link_hash(bytes);
 }
 
-static enum next_header decode_cooked_v1(struct decoding *d) {
-    const uint8_t *cooked = link_header(d, 16);
-    if (!cooked)
-        return NEXT_END;
+enum next_header decode_cooked(struct decoding *d, const uint8_t *cooked) {
     d->headers->link_hash =
         cooked_hash(cooked + 6, load_be16(cooked)); /* in place: the direction */
     return cooked_next(d, 16, load_be16(cooked + 14));
 }
 
-static enum next_header decode_cooked_v2(struct decoding *d) {
-    const uint8_t *cooked = link_header(d, 20);
-    if (!cooked)
-        return NEXT_END;
+enum next_header decode_cooked_2(struct decoding *d, const uint8_t *cooked) {
     d->headers->link_hash = cooked_hash(cooked + 12, load_be32(cooked + 4));
     return cooked_next(d, 20, load_be16(cooked));
 }
 
-static enum next_header decode_raw(struct decoding *d) {
-    d->headers->layer = LAYER_LINK;
-    return NEXT_IP;
-}
-
-static enum next_header decode_raw_ipv4(struct decoding *d) {
-    d->headers->layer = LAYER_LINK;
-    return NEXT_IPV4;
-}
-
-static enum next_header decode_raw_ipv6(struct decoding *d) {
-    d->headers->layer = LAYER_LINK;
-    return NEXT_IPV6;
-}
-
 /* The address family in the byte order of the capturing machine. AF_INET is 2 everywhere; AF_INET6
  * is 10 on Linux, 23 on Windows, 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30 on macOS. */
-static enum next_header decode_loopback(struct decoding *d) {
-    const uint8_t *loopback = link_header(d, 4);
-    if (!loopback)
-        return NEXT_END;
+enum next_header decode_loopback(struct decoding *d, const uint8_t *loopback) {
     uint32_t family = load_le32(loopback);
     if (family > 0xffff)
         family = __builtin_bswap32(family);
@@ -159,23 +125,21 @@ static enum next_header decode_loopback(struct decoding *d) {
     }
 }
 
-static enum next_header decode_cisco_hdlc(struct decoding *d) {
-    const uint8_t *hdlc = link_header(d, 4);
-    return hdlc ? cooked_next(d, 4, load_be16(hdlc + 2)) : NEXT_END;
+enum next_header decode_cisco_hdlc(struct decoding *d, const uint8_t *hdlc) {
+    return cooked_next(d, 4, load_be16(hdlc + 2));
 }
 
 /* RFC 1661, 1662: address and control (ff 03) may be absent, and so may the first byte of the
  * protocol if it is 0: the last byte of a protocol is odd, the first one even. */
-enum next_header decode_ppp(struct decoding *d) {
-    const uint8_t *ppp = link_header(d, 2);
-    if (!ppp)
-        return NEXT_END;
-    if (ppp[0] == 0xff && ppp[1] == 0x03)
+enum next_header decode_ppp(struct decoding *d, const uint8_t *ppp) {
+    if (ppp[0] == 0xff && ppp[1] == 0x03) {
         d->offset += 2;
-    if (!(ppp = link_header(d, 1)))
+        ppp += 2;
+    }
+    if (!link_has(d, 1))
         return NEXT_END;
     uint32_t size = ppp[0] & 1 ? 1 : 2;
-    if (!link_header(d, size))
+    if (!link_has(d, size))
         return NEXT_END;
     uint16_t protocol = size == 1 ? ppp[0] : load_be16(ppp);
     d->headers->layer = LAYER_LINK;
@@ -190,26 +154,7 @@ enum next_header decode_ppp(struct decoding *d) {
 }
 
 /* Serial lines: the address 0f or 8f is Cisco's framing, anything else is PPP. */
-static enum next_header decode_serial(struct decoding *d) {
-    const uint8_t *address = link_header(d, 1);
-    if (!address)
-        return NEXT_END;
-    return *address == 0x0f || *address == 0x8f ? decode_cisco_hdlc(d) : decode_ppp(d);
-}
-
-static const struct {
-    uint16_t link_type; /* LINKTYPE_ number */
-    decoder *decode;
-} link_types[] = {
-    {113, decode_cooked_v1}, {276, decode_cooked_v2}, {101, decode_raw},
-    {12, decode_raw},        {14, decode_raw},        {228, decode_raw_ipv4},
-    {229, decode_raw_ipv6},  {0, decode_loopback},    {108, decode_loopback},
-    {9, decode_serial},      {50, decode_serial},     {104, decode_cisco_hdlc},
-};
-
-decoder *link_decoder(uint16_t link_type) {
-    for (size_t i = 0; i < sizeof link_types / sizeof *link_types; i++)
-        if (link_types[i].link_type == link_type)
-            return link_types[i].decode;
-    return NULL;
+enum next_header decode_serial(struct decoding *d, const uint8_t *address) {
+    (void)d;
+    return *address == 0x0f || *address == 0x8f ? NEXT_CISCO_HDLC : NEXT_PPP;
 }

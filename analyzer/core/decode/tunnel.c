@@ -22,9 +22,8 @@
 
 /* IEEE 802.1Q: priority and DEI in 4 bits, VLAN id in 12, EtherType. The offset is behind the first
  * EtherType, which the decoder of the link has read. */
-enum next_header decode_vlan(struct decoding *d) {
-    const uint8_t *vlan = tunnel_header(d, 4);
-    if (!vlan || !path_push(d->headers, PATH_VLAN, load_be16(vlan) & 0x0fff))
+enum next_header decode_vlan(struct decoding *d, const uint8_t *vlan) {
+    if (!path_push(d->headers, PATH_VLAN, load_be16(vlan) & 0x0fff))
         return NEXT_END;
     d->offset += 4;
     return decode_ether_type(d, load_be16(vlan + 2));
@@ -37,10 +36,7 @@ static bool ether_type_known_at(const struct decoding *d, uint32_t offset) {
 /* Nothing names the payload below the bottom of the stack. RFC 4928: IP shows its version in the
  * first nibble, the control word of a pseudo-wire (RFC 4385) a 0. An Ethernet pseudo-wire may lack
  * the control word: its EtherType is four bytes earlier then. */
-static enum next_header mpls_payload(struct decoding *d) {
-    const uint8_t *payload = tunnel_header(d, 1);
-    if (!payload)
-        return NEXT_END;
+enum next_header decode_mpls_payload(struct decoding *d, const uint8_t *payload) {
     uint8_t nibble = *payload >> 4;
     bool ethernet = ether_type_known_at(d, d->offset + 12);
     if (nibble == 4 || nibble == 6)
@@ -51,27 +47,18 @@ static enum next_header mpls_payload(struct decoding *d) {
     return NEXT_ETHERNET;
 }
 
-/* RFC 3032: label in 20 bits, traffic class in 3, bottom of stack in 1, TTL in 8. The loop ends,
- * because path_push() bounds the labels. */
-enum next_header decode_mpls(struct decoding *d) {
-    uint32_t entry;
-    do {
-        const uint8_t *mpls = tunnel_header(d, 4);
-        if (!mpls)
-            return NEXT_END;
-        entry = load_be32(mpls);
-        if (!path_push(d->headers, PATH_MPLS, entry >> 12))
-            return NEXT_END;
-        d->offset += 4;
-    } while (!(entry & 0x100)); /* bottom of stack */
-    return mpls_payload(d);
+/* RFC 3032: label in 20 bits, traffic class in 3, bottom of stack in 1, TTL in 8. path_push()
+ * bounds the labels. */
+enum next_header decode_mpls(struct decoding *d, const uint8_t *mpls) {
+    uint32_t entry = load_be32(mpls);
+    if (!path_push(d->headers, PATH_MPLS, entry >> 12))
+        return NEXT_END;
+    d->offset += 4;
+    return entry & 0x100 ? NEXT_MPLS_PAYLOAD : NEXT_MPLS; /* bottom of stack */
 }
 
 /* RFC 2516: version and type 1, code 0 for session data, session id, length. */
-enum next_header decode_pppoe(struct decoding *d) {
-    const uint8_t *pppoe = tunnel_header(d, 6);
-    if (!pppoe)
-        return NEXT_END;
+enum next_header decode_pppoe(struct decoding *d, const uint8_t *pppoe) {
     uint32_t length = load_be16(pppoe + 4);
     d->offset += 6;
     if (pppoe[0] != 0x11 || pppoe[1] != 0 || length > d->end - d->offset)
@@ -105,7 +92,7 @@ enum gre_flag { /* RFC 2784, 2890; PPTP's RFC 2637 */
 
 /* Ethernet behind an ERSPAN header of `length` bytes. */
 static enum next_header erspan_ethernet(struct decoding *d, uint32_t length) {
-    if (!tunnel_header(d, length))
+    if (!tunnel_has(d, length))
         return NEXT_END;
     d->offset += length;
     return NEXT_ETHERNET;
@@ -113,19 +100,19 @@ static enum next_header erspan_ethernet(struct decoding *d, uint32_t length) {
 
 /* Type III: 12 bytes; 8 more if the last bit is set; the frame type of Ethernet is 0. */
 static enum next_header decode_erspan_v3(struct decoding *d) {
-    const uint8_t *erspan = tunnel_header(d, 12);
-    if (!erspan)
+    if (!tunnel_has(d, 12))
         return NEXT_END;
-    uint16_t word = load_be16(erspan + 10);
+    uint16_t word = load_be16(d->data + d->offset + 10);
     return word >> 10 & 0x1f ? stop(d, REASON_NOT_IP) : erspan_ethernet(d, word & 1 ? 20 : 12);
 }
 
-static enum next_header decode_gre_v0(struct decoding *d, uint16_t flags, uint16_t protocol) {
+static enum next_header decode_gre_v0(struct decoding *d, const uint8_t *gre, uint16_t flags,
+                                      uint16_t protocol) {
     uint32_t key = flags & GRE_CHECKSUM ? 8 : 4, length = key;
     length += flags & GRE_KEY ? 4 : 0;
     length += flags & GRE_SEQUENCE ? 4 : 0;
-    const uint8_t *gre = tunnel_header(d, length);
-    if (!gre || !path_push(d->headers, PATH_GRE, flags & GRE_KEY ? load_be32(gre + key) : 0))
+    if (!tunnel_has(d, length) ||
+        !path_push(d->headers, PATH_GRE, flags & GRE_KEY ? load_be32(gre + key) : 0))
         return NEXT_END;
     d->offset += length;
     switch (protocol) {
@@ -137,12 +124,12 @@ static enum next_header decode_gre_v0(struct decoding *d, uint16_t flags, uint16
 
 /* RFC 2637 (PPTP): the key is the length of the payload and the call; a packet without a sequence
  * number has no payload. */
-static enum next_header decode_gre_v1(struct decoding *d, uint16_t flags, uint16_t protocol) {
+static enum next_header decode_gre_v1(struct decoding *d, const uint8_t *gre, uint16_t flags,
+                                      uint16_t protocol) {
     uint32_t length = flags & GRE_ACKNOWLEDGMENT ? 16 : 12;
     if (protocol != 0x880b || !(flags & GRE_KEY) || !(flags & GRE_SEQUENCE))
         return stop(d, REASON_NOT_IP);
-    const uint8_t *gre = tunnel_header(d, length);
-    if (!gre)
+    if (!tunnel_has(d, length))
         return NEXT_END;
     uint32_t payload_length = load_be16(gre + 4);
     if (payload_length > d->end - d->offset - length)
@@ -154,23 +141,21 @@ static enum next_header decode_gre_v1(struct decoding *d, uint16_t flags, uint16
     return NEXT_PPP;
 }
 
-static enum next_header decode_gre(struct decoding *d) {
-    const uint8_t *gre = tunnel_header(d, 4);
-    if (!gre)
-        return NEXT_END;
+enum next_header decode_gre(struct decoding *d, const uint8_t *gre) {
     uint16_t flags = load_be16(gre), protocol = load_be16(gre + 2), version = flags & GRE_VERSION;
     if (version > 1 || flags & GRE_ROUTING)
         return stop(d, REASON_NOT_IP);
-    return (version ? decode_gre_v1 : decode_gre_v0)(d, flags, protocol);
+    return (version ? decode_gre_v1 : decode_gre_v0)(d, gre, flags, protocol);
 }
 
-enum next_header decode_ip_tunnel(struct decoding *d) {
+enum next_header decode_ip_tunnel(struct decoding *d, const uint8_t *header) {
+    (void)header;
     uint8_t protocol = d->headers->protocol;
     if (protocol != IP_IPV4 && protocol != IP_IPV6 && protocol != IP_GRE && protocol != IP_MPLS)
         return NEXT_END;
     enter_tunnel(d, OUTER_IP);
     if (protocol == IP_GRE)
-        return decode_gre(d);
+        return NEXT_GRE;
     if (protocol == IP_MPLS)
         return NEXT_MPLS;
     return path_push(d->headers, PATH_IPIP, 0) ? NEXT_IP : NEXT_END;
@@ -186,10 +171,7 @@ static bool vxlan_is_valid(const uint8_t *vxlan) {
     return (plain || policy || generic) && vxlan[7] == 0;
 }
 
-static enum next_header decode_vxlan(struct decoding *d) {
-    const uint8_t *vxlan = tunnel_header(d, 8);
-    if (!vxlan)
-        return NEXT_END;
+enum next_header decode_vxlan(struct decoding *d, const uint8_t *vxlan) {
     if (!vxlan_is_valid(vxlan))
         return stop(d, REASON_TUNNEL_BAD);
     d->offset += 8;
@@ -197,15 +179,11 @@ static enum next_header decode_vxlan(struct decoding *d) {
 }
 
 /* RFC 8926: version 0, options in words of 4 bytes, protocol, VNI, a reserved byte. */
-static enum next_header decode_geneve(struct decoding *d) {
-    const uint8_t *geneve = tunnel_header(d, 8);
-    if (!geneve)
-        return NEXT_END;
+enum next_header decode_geneve(struct decoding *d, const uint8_t *geneve) {
     uint32_t length = 8 + (geneve[0] & 0x3f) * 4u;
     if (geneve[0] >> 6 != 0 || geneve[7] != 0)
         return stop(d, REASON_TUNNEL_BAD);
-    if (!tunnel_header(d, length) ||
-        !path_push(d->headers, PATH_GENEVE, load_be32(geneve + 4) >> 8))
+    if (!tunnel_has(d, length) || !path_push(d->headers, PATH_GENEVE, load_be32(geneve + 4) >> 8))
         return NEXT_END;
     d->offset += length;
     return decode_bridged_or_routed(d, load_be16(geneve + 2));
@@ -213,11 +191,12 @@ static enum next_header decode_geneve(struct decoding *d) {
 
 /* The destination port alone is compared: source ports of tunnels are hashes of the inner flow (RFC
  * 7348 section 5, RFC 8926 section 3.3). */
-enum next_header decode_udp_tunnel(struct decoding *d) {
+enum next_header decode_udp_tunnel(struct decoding *d, const uint8_t *header) {
+    (void)header;
     uint16_t port = d->headers->destination_port;
     bool vxlan = port == PORT_VXLAN || port == PORT_VXLAN_LINUX;
     if (!vxlan && port != PORT_GENEVE)
         return NEXT_END;
     enter_tunnel(d, OUTER_UDP);
-    return vxlan ? decode_vxlan(d) : decode_geneve(d);
+    return vxlan ? NEXT_VXLAN : NEXT_GENEVE;
 }

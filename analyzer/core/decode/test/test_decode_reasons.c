@@ -550,7 +550,7 @@ static const struct row ipv4_rows[] = {
     {"last fragment of 7", RAW, V4_FRAGMENT("001b", "0001", "06") ZERO_7, 0, REASON_NONE,
      "ipv4@0 20+7 p6 fragment 8+7 payload 7/7"},
     {"don't fragment", RAW, V4_FRAGMENT("0014", "c000", "3b"), 0, REASON_NONE,
-     "ipv4@0 20+0 p59 whole payload 0/0"},
+     "ipv4@0 20+0 p59 payload 0/0"},
     {"fragment up to 65,535", RAW, V4_FRAGMENT("0017", "1ffd", "3b") "000000", 0, REASON_NONE,
      "ipv4@0 20+3 p59 fragment 65512+3 payload 3/3"},
     {"fragment past 65,535", RAW, V4_FRAGMENT("0018", "1ffd", "3b") ZERO_4, 0, REASON_IP_FRAGMENT,
@@ -989,8 +989,6 @@ static void describe_network(char *text, const struct headers *headers) {
             headers->more_fragments ? " more" : "");
     if (headers->atomic_fragment)
         say(text, " atomic");
-    if (headers->dont_fragment)
-        say(text, " whole");
     say(text, " payload %u/%u", headers->payload_captured, headers->payload_length);
 }
 
