@@ -9,8 +9,8 @@ from pathlib import Path
 from scapy.layers.inet import IP, UDP
 from scapy.packet import Raw
 
-from sample_files import in_time_order, save_pcap, save_pcapng, truth_of
-from simulation import BESIDE_RECEIVER, Clock, Fate
+from sample_files import in_time_order, save, truth_of
+from simulation import BESIDE_RECEIVER, Fate
 from tcp_connection import Connection, Script
 from tcp_sender import SenderRules
 from write_captures import MICROSECOND, MILLISECOND, START_NS, ethernet, record
@@ -88,7 +88,7 @@ def make_udp_blocks(path: Path) -> None:
     )
     for stream, count in ((0, odd - len(LOST)), (1, clean)):
         truth.sums[stream, 0] = zeros(*BLOCK_COLUMNS) | {"blocks": count}
-    save_pcap(path, truth)
+    save(path, truth)
 
 
 # TCP: one block per write, longer than a segment. The snap length keeps only its header; zeros replace the
@@ -125,15 +125,14 @@ def head_of_line(times: list[tuple[int, int, int]]) -> list[dict[str, object]]:
 
 def make_tcp_blocks(path: Path) -> None:
     """A segment in the middle of a block is lost; the later blocks wait."""
-    clock = Clock()
     rules = SenderRules(window_most=80)
-    script = Script(distance=BESIDE_RECEIVER, rules=rules, fates={(7 * 17 + 3, 0): Fate(lost="upstream")})
-    connection = Connection(clock, script)
+    fates = {(7 * 17 + 3, 0): Fate(lost="upstream")}
+    close_ns = FIRST_WRITE_NS + BLOCKS * WRITE_EVERY_NS
+    script = Script(distance=BESIDE_RECEIVER, rules=rules, fates=fates, close_ns=close_ns)
+    connection = Connection(script)
     connection.sender_end.stream = block_stream
     for number in range(BLOCKS):
-        clock.at(FIRST_WRITE_NS + number * WRITE_EVERY_NS, connection.sender.write, BLOCK)
-    connection.script.close_ns = FIRST_WRITE_NS + BLOCKS * WRITE_EVERY_NS
-    clock.run()
+        connection.clock.at(FIRST_WRITE_NS + number * WRITE_EVERY_NS, connection.sender.write, BLOCK)
     truth = truth_of(
         "40 blocks of 10,000 bytes over TCP, one every 5 ms, captured beside the receiver: a segment of block 17 is lost "
         "upstream, and the blocks behind it wait for its repair (head_of_line_ns).",
@@ -141,4 +140,4 @@ def make_tcp_blocks(path: Path) -> None:
     )
     truth.sums[0, 0] |= zeros(*BLOCK_COLUMNS) | {"blocks": BLOCKS}
     truth.tables["blocks"] = head_of_line(connection.point.times)
-    save_pcapng(path, truth, snaplen=HEADERS_AND_BLOCK_HEADER, tick_ns=1)
+    save(path, truth, snaplen=HEADERS_AND_BLOCK_HEADER, tick_ns=1)

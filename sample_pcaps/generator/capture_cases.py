@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 from scapy.layers.inet import IP, UDP
@@ -12,8 +13,8 @@ from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
 from scapy.utils import checksum
 
-from sample_files import in_time_order, save_pcap, save_pcapng, truth_of
-from simulation import MIDWAY, Clock, Fate
+from sample_files import in_time_order, save, truth_of
+from simulation import MIDWAY, Fate
 from tcp_connection import Connection, Script
 from tcp_sender import SenderRules
 from write_captures import MICROSECOND, ethernet
@@ -36,10 +37,7 @@ def copied(seen: list[Sighting], delay_ns: int) -> list[Sighting]:
 
 def mirrored_connection() -> Connection:
     """An upload with a loss on either side of the capture point."""
-    clock = Clock()
-    connection = Connection(clock, Script(distance=MIDWAY, fates=dict(LOSSES))).write(45 * MSS)
-    clock.run()
-    return connection
+    return Connection(Script([45 * MSS], distance=MIDWAY, fates=LOSSES))
 
 
 def make_mirror_port(path: Path) -> None:
@@ -50,7 +48,7 @@ def make_mirror_port(path: Path) -> None:
         [mirrored_connection()],
     )
     truth.seen = in_time_order([*truth.seen, *copied(truth.seen, 2 * MICROSECOND)])
-    save_pcap(path, truth, tick_ns=1)
+    save(path, truth, tick_ns=1)
 
 
 def with_hosts(s: Sighting, source: int, target: int, hops: int) -> Sighting:
@@ -76,32 +74,28 @@ def make_mirror_router(path: Path) -> None:
     behind = copied(truth.seen, 40 * MICROSECOND)
     behind = [with_hosts(s, *((ROUTER[0], client) if s.direction else (ROUTER[1], server)), 1) for s in behind]
     truth.seen = in_time_order([*before, *behind])
-    save_pcap(path, truth)
+    save(path, truth)
 
 
 def make_capture_drops(path: Path) -> None:
     """The capture drops segments and acknowledgments; the network loses only one segment."""
-    clock = Clock()
     drop = Fate(unstored=True)
     fates = {(number, 0): drop for number in (16, 17, 18, 43)} | {(70, 0): Fate(lost="downstream")}
     acks = {(number * MSS, 0): drop for number in (6, 22, 24)}
-    connection = Connection(clock, Script(fates=fates, ack_fates=acks)).write(100 * MSS)
-    clock.run()
+    connection = Connection(Script([100 * MSS], fates=fates, ack_fates=acks))
     about = (
         "A capture that dropped seven packets, by its own statistics: four segments are acknowledged and never stored, "
         "three acknowledgments are missing; fast retransmission recovers the only segment that the network lost."
     )
-    save_pcapng(path, truth_of(about, [connection]), dropped=connection.point.dropped)
+    save(path, truth_of(about, [connection]), dropped=connection.point.dropped)
 
 
 def make_super_segments(path: Path) -> None:
     """A capture at a sender whose network card splits up to 64 kB into packets."""
-    clock = Clock()
     rules = SenderRules(window_most=170, super_segment=45)
-    connection = Connection(clock, Script(rules=rules, every=1)).write(700 * MSS + 500)
-    clock.run()
+    connection = Connection(Script([700 * MSS + 500], rules=rules, every=1))
     about = "Super-segments of up to 65,160 bytes, captured before the network card splits them; one ACK per 1,448."
-    save_pcap(path, truth_of(about, [connection]))
+    save(path, truth_of(about, [connection]))
 
 
 def in_tunnel(seen: list[Sighting], vni: int, vlan: int) -> list[Sighting]:
@@ -122,14 +116,12 @@ def in_tunnel(seen: list[Sighting], vni: int, vlan: int) -> list[Sighting]:
 
 def make_vxlan_loss(path: Path) -> None:
     """Two tenants with the same addresses and ports; the first loses two segments."""
-    clock = Clock()
     rules = SenderRules(mss=1398)  # the encapsulation takes 50 bytes
     scripts = [
         Script(distance=MIDWAY, rules=rules, fates={(15, 0): Fate(lost="downstream"), (44, 0): Fate(lost="upstream")}),
-        Script(300 * MICROSECOND, distance=MIDWAY, rules=rules),
+        Script(start_ns=300 * MICROSECOND, distance=MIDWAY, rules=rules),
     ]
-    connections = [Connection(clock, script).write(60 * rules.mss) for script in scripts]
-    clock.run()
+    connections = [Connection(replace(script, writes=[60 * rules.mss])) for script in scripts]
     truth = truth_of(
         "VLAN 30 and VXLAN around two uploads between the same addresses and ports, at the same time: that with VNI "
         "7001 (flow 0) loses a segment downstream and one upstream, that with VNI 7002 none.",
@@ -137,4 +129,4 @@ def make_vxlan_loss(path: Path) -> None:
     )
     tunnelled = [in_tunnel([s for s in truth.seen if s.flow == flow], 7001 + flow, 30) for flow in (0, 1)]
     truth.seen = in_time_order([s for seen in tunnelled for s in seen])
-    save_pcap(path, truth, snaplen=192)
+    save(path, truth, snaplen=192)

@@ -19,7 +19,7 @@ from scapy.layers.inet6 import (
 from scapy.layers.l2 import Dot1AD, Dot1Q
 from scapy.packet import Packet, Raw
 
-from sample_files import WHOLE, in_time_order, save_pcap
+from sample_files import WHOLE, in_time_order, save
 from write_captures import (
     LINK_ETHERNET,
     LINK_RAW_IP,
@@ -135,7 +135,7 @@ def make_vlan_ipv6(path: Path) -> None:
     truth.seen = in_time_order(truth.seen)
     for flow, reply in ((0, 1200), (1, 700), (3, 1300), (5, 400)):
         count_conversation(truth, flow, reply)
-    save_pcap(path, truth, snaplen=WHOLE)
+    save(path, truth, snaplen=WHOLE)
 
 
 def make_two_interfaces(path: Path) -> None:

@@ -9,7 +9,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, PadN
 from scapy.packet import Packet, Raw
 
-from sample_files import WHOLE, save_pcap
+from sample_files import WHOLE, save
 from write_captures import MICROSECOND, MILLISECOND, SECOND, START_NS, ethernet, pattern, record
 from write_truth import DATAGRAM_COLUMNS, Sighting, Truth, Verdict, zeros
 
@@ -90,7 +90,7 @@ def make_udp_fragments(path: Path) -> None:
     datagram = udp_bytes("2001:db8:20::1", "2001:db8:20::2", (47_006, 5_001), pattern(8192))
     frames = fragments_v6("2001:db8:20::1", "2001:db8:20::2", 0x0BADCAFE, datagram, hop_by_hop=False)
     add_datagram(truth, 90 * MILLISECOND, 1, frames)
-    save_pcap(path, truth, snaplen=WHOLE)
+    save(path, truth, snaplen=WHOLE)
 
 
 def add_odd_v4(truth: Truth) -> None:
@@ -129,4 +129,4 @@ def make_ip_fragments(path: Path) -> None:
     lost = fragments_v6(*addresses, 0x0C0FFEE1, datagram, hop_by_hop=False)
     add_datagram(truth, begin + 4 * MILLISECOND, 1, [lost[0], lost[2]], "1448-2895")
     add_datagram(truth, begin + 8 * MILLISECOND, 1, fragments_v6(*addresses, 0x0C0FFEE2, datagram, hop_by_hop=True))
-    save_pcap(path, truth)
+    save(path, truth)

@@ -30,9 +30,10 @@ def in_time_order(seen: list[Sighting]) -> list[Sighting]:
 
 
 def truth_of(about: str, connections: list[Connection]) -> Truth:
-    """Returns packets and truth of finished connections; flow numbers follow the order given."""
+    """Runs connections and returns packets and truth; flow numbers follow the order given."""
     truth = Truth(about, [])
     for flow, connection in enumerate(connections):
+        connection.clock.run()
         for s in connection.point.seen:
             s.flow = flow
         truth.seen += connection.point.seen
@@ -45,22 +46,7 @@ def truth_of(about: str, connections: list[Connection]) -> Truth:
     return truth
 
 
-def save_pcap(
-    path: Path,
-    truth: Truth,
-    *,
-    snaplen: int = HEADERS,
-    order: str = LITTLE,
-    tick_ns: int = MICROSECOND,
-    tail: bytes = b"",
-) -> None:
-    """Writes the capture as pcap, and its truth."""
-    records = [cut(s.record, snaplen) for s in truth.seen]
-    write_pcap(path, records, snaplen=snaplen, tail=tail, order=order, tick_ns=tick_ns)
-    truth.write(path)
-
-
-def save_pcapng(
+def save(
     path: Path,
     truth: Truth,
     *,
@@ -68,16 +54,19 @@ def save_pcapng(
     order: str = LITTLE,
     tick_ns: int = MICROSECOND,
     dropped: int | None = None,
+    tail: bytes = b"",
 ) -> None:
-    """Writes the capture as pcapng with one interface, and its truth; `dropped` goes into the statistics."""
-    digits = {1: 9, MICROSECOND: 6}[tick_ns]
-    options = [option(2, b"eth0", order), option(9, bytes([digits]), order)]
+    """Writes the capture and its truth. pcapng has one interface; its statistics have the number of `dropped` packets."""
+    records = [cut(s.record, snaplen) for s in truth.seen]
+    truth.write(path)
+    if path.suffix == ".pcap":
+        write_pcap(path, records, snaplen=snaplen, tail=tail, order=order, tick_ns=tick_ns)
+        return
+    options = [option(2, b"eth0", order), option(9, bytes([9 if tick_ns == 1 else 6]), order)]
     blocks = [section_block(order=order), interface_block(LINK_ETHERNET, snaplen, *options, order=order)]
-    for s in truth.seen:
-        time_ns, data, length = cut(s.record, snaplen)
+    for time_ns, data, length in records:
         blocks.append(packet_block(0, time_ns // tick_ns, data, length=length, order=order))
     if dropped is not None:
         end = (truth.seen[-1].record[0] + SECOND) // tick_ns
         blocks.append(statistics_block(0, end, len(truth.seen) + dropped, 0, dropped, order=order))
     path.write_bytes(b"".join(blocks))
-    truth.write(path)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from network_path import Arrive, CapturePoint, NetworkPath
@@ -20,6 +21,7 @@ SENDER_WINDOW = 502 << 7
 class Script:
     """Settings of a connection. Segments have numbers from 0 in the order of first transmission."""
 
+    writes: Sequence[int] = ()  # bytes that the sender's application queues before the connection is open
     start_ns: int = 0
     upload: bool = True  # the initiator sends the data
     distance: Distance = BESIDE_SENDER
@@ -48,8 +50,9 @@ def hosts(number: int) -> tuple[Host, Host]:
 class Connection:
     """Two hosts and the path between them."""
 
-    def __init__(self, clock: Clock, script: Script, number: int = 0) -> None:
+    def __init__(self, script: Script, number: int = 0) -> None:
         """Schedules the initiator's SYN at the script's start."""
+        clock = Clock()
         client, server = (Endpoint(clock, host, script.scale, script.rules.mss + 12) for host in hosts(number))
         offset = 0 if script.upload else REQUEST
         self.clock, self.script = clock, script
@@ -61,13 +64,9 @@ class Connection:
         self.under_way = ByteRanges()  # data that arrived or will arrive
         self.acks_sent: dict[int, int] = {}
         self.closing = False
-        clock.at(script.start_ns, self.send_syn)
-
-    def write(self, *lengths: int) -> Connection:
-        """Queues bytes of the sender's application before the connection is open."""
-        for length in lengths:
+        for length in script.writes:
             self.sender.write(length)
-        return self
+        clock.at(script.start_ns, self.send_syn)
 
     # data and acknowledgments
 
