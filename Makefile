@@ -168,7 +168,7 @@ build/typing:
 BENCHMARK = PYTHONPATH=benchmarks $(PY) -m
 
 .PHONY: bench
-bench: $(VENV)/.stamp-test build build/bench/make_captures build/bench/libpcap_loop ## measure speed and memory beside tcptrace, tshark and libpcap
+bench: $(VENV)/.stamp-test build build/bench/libpcap_loop ## measure speed and memory beside tcptrace, tshark and libpcap
 	@.ci/packages bench
 	@failed=0; $(BENCHMARK) speed.analyze --wiretale $(VENV)/bin/wiretale || failed=1; \
 	$(BENCHMARK) speed.traffic --program $(VENV)/bin/wiretale-traffic || failed=1; \

@@ -21,7 +21,8 @@ from score.labels import Observer
 from score.scenarios import Scenario
 from score.sendings import Run, read_run
 from score.tally import Miss, Tally
-from score.testbed import POINTS, PathError, Testbed
+from score.testbed import POINTS, Testbed
+from shared.namespaces import PathError
 
 ATTEMPTS = 3
 

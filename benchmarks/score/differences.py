@@ -9,17 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from score.claims import AGAIN
 from score.labels import Label
 from wiretale.analyzer.trace import Trace
 from wiretale.analyzer.verify.tshark import Dissector, Flagged
 from wiretale.cli.verify import compare_file
 
-CAUSES = {
-    "fast_retransmission": "fast",
-    "timeout_retransmission": "timeout",
-    "probe_retransmission": "probe",
-    "retransmission": None,
-}
 SIMPLE = {"out_of_order": "reordered", "network_duplicate": "duplicate", "mirror_duplicate": "mirror"}
 OUTCOMES = ("wiretale", "Wireshark", "both", "neither", "left open", "not settled")
 
@@ -45,8 +40,8 @@ def is_right_retransmission(cause: str | None, spurious: bool, label: Label) -> 
 
 def is_right(verdict: str | None, spurious: bool, label: Label) -> bool | None:
     """Returns whether a verdict is right, None if the log does not decide it."""
-    if verdict in CAUSES:
-        return is_right_retransmission(CAUSES[verdict], spurious, label)
+    if verdict in AGAIN:
+        return is_right_retransmission(AGAIN[verdict], spurious, label)
     if verdict == "spurious_retransmission":
         return label.spurious if label.what == "retransmission" else False
     if verdict in SIMPLE:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from score.assess import Assessment
 from score.differences import OUTCOMES
 from score.scenarios import FIRST, SECOND, Scenario
 from score.tally import DATAGRAMS_LOST, KINDS, PLACES, TOOLS, Score
+from shared.markdown import table
 
 GOAL = 0.99
 TEXT = Path(__file__).with_name("page.md")
@@ -23,13 +24,6 @@ Row = tuple[object, ...]
 
 def shown(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
-
-
-def table(heads: str, rows: Iterable[Row], left: int = 1) -> str:
-    """Returns a Markdown table; headings are separated by |, and the first `left` columns are left-aligned."""
-    names = heads.split(" | ")
-    rule = ["---"] * left + ["---:"] * (len(names) - left)
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in (names, rule, *rows))
 
 
 def kind_names() -> list[str]:

@@ -16,7 +16,8 @@ import duckdb
 
 from score.capture_frames import FIN, SYN, TCP, Frame, read_frames
 from score.kernel_trace import Resend, read_resends
-from score.testbed import POINTS, SENDER, PathError
+from score.testbed import POINTS, SENDER
+from shared.namespaces import PathError
 
 # Packets that entered a link in each direction, and copies that left it.
 CARRIED = """

@@ -8,43 +8,32 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from score.host_talk import PORT
 from score.kernel_trace import KernelTrace
 from score.scenarios import Scenario
+from shared import namespaces
+from shared.namespaces import PathError, inside, listens, run, tcp_sockets, wait_until
 
 SENDER, RECEIVER = "10.214.1.1", "10.214.1.2"
 MACS = {"sender": "02:00:0a:d6:01:01", "receiver": "02:00:0a:d6:01:02"}
 POINTS = ("sender", "tracer", "receiver")  # of capture
 SNAPLEN = 128
-PROGRAMS = ("ip", "ethtool", "sysctl", "tcpdump", "iperf3")
 UDP_PORT = 41_901
 TALK = Path(__file__).with_name("host_talk.py")
 COUNTERS = {
     "sender": ("RetransSegs", "TCPTimeouts", "TCPLossProbes", "TCPFastRetrans", "TCPSlowStartRetrans"),
     "receiver": ("PAWSEstab",),
 }
-
-
-class PathError(Exception):
-    """The path could not be set up, or a run on it cannot be scored."""
-
-
-def run(*command: str) -> str:
-    """Returns the output of a command. Raises PathError if it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        raise PathError(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout
 
 
 def find_link() -> str | None:
@@ -56,22 +45,10 @@ def find_link() -> str | None:
 
 
 def missing() -> str | None:
-    """Why there can be no such path here; None when there can."""
-    absent = [program for program in PROGRAMS if not shutil.which(program)]
-    if absent:
-        return f"needs {', '.join(absent)}: .ci/packages test"
+    """Returns why there can be no such path, None if there can."""
     if not find_link():
         return "needs wiretale-link: make -C traffic/link"
-    return None if not os.geteuid() else "needs root, for network namespaces"
-
-
-def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 10) -> None:
-    """Raises PathError if the condition does not hold within `seconds`."""
-    until = time.monotonic() + seconds
-    while not is_so():
-        if time.monotonic() > until:
-            raise PathError(f"not within {seconds:g} s: {what}")
-        time.sleep(0.01)
+    return namespaces.missing("test", "ip", "ethtool", "sysctl", "tcpdump", "iperf3")
 
 
 def stop(process: subprocess.Popen[bytes], number: int = signal.SIGINT) -> None:
@@ -86,8 +63,8 @@ def stop(process: subprocess.Popen[bytes], number: int = signal.SIGINT) -> None:
 class Testbed:
     """The namespaces. They serve all runs; each run starts its own links and captures."""
 
-    def __init__(self) -> None:
-        self.names = {end: f"wtacc{os.getpid()}{end[0]}" for end in POINTS}
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
         link = find_link()
         if not link:
             raise PathError("needs wiretale-link: make -C traffic/link")
@@ -95,15 +72,10 @@ class Testbed:
         self.links: list[subprocess.Popen[bytes]] = []
 
     def inside(self, end: str, *command: str) -> list[str]:
-        return ["ip", "netns", "exec", self.names[end], *command]
+        return inside(self.names[end], *command)
 
     def make(self) -> None:
-        """Creates hosts and wires. No packet passes until the links start."""
-        for name in self.names.values():
-            run("ip", "netns", "add", name)
-            for which in ("all", "default"):
-                run("ip", "netns", "exec", name, "sysctl", "-qw", f"net.ipv6.conf.{which}.disable_ipv6=1")
-            run("ip", "-n", name, "link", "set", "lo", "up")
+        """Connects the hosts. No packet passes until the links start."""
         tracer = self.names["tracer"]
         run(*f"ip -n {tracer} link add before type veth peer name behind".split())
         for end, wire in (("sender", "left"), ("receiver", "right")):
@@ -124,10 +96,6 @@ class Testbed:
     def bring_up(self, end: str, wire: str) -> None:
         run(*self.inside(end, *f"ethtool -K {wire} tso off gso off gro off tx off rx off".split()))
         run(*f"ip -n {self.names[end]} link set {wire} up".split())
-
-    def remove(self) -> None:
-        for name in self.names.values():
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=20)
 
     def start_link(self, number: int, scenario: Scenario, folder: Path) -> None:
         wires = (("left", "before"), ("behind", "right"))[number]
@@ -191,6 +159,7 @@ class Testbed:
 
     def talk(self, scenario: Scenario) -> None:
         talk = scenario.talk
+        port = UDP_PORT if talk.udp_bps else PORT
         if talk.udp_bps:
             server = ["iperf3", "-s", "-1", "-p", str(UDP_PORT)]
             client = f"iperf3 -c {RECEIVER} -p {UDP_PORT} -u -b {talk.udp_bps} -l {talk.udp_bytes} -t {talk.seconds:g}"
@@ -201,7 +170,7 @@ class Testbed:
             sending = [sys.executable, str(TALK), "send", RECEIVER, order]
         receiving = subprocess.Popen(self.inside("receiver", *server), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
-            wait_until(self.listens, "the receiver listens")
+            wait_until(lambda: listens(self.names["receiver"], port), "the receiver listens")
             run(*self.inside("sender", *sending))
             receiving.wait(timeout=20)
             wait_until(self.is_quiet, "the connections are closed", 15)
@@ -209,17 +178,10 @@ class Testbed:
             receiving.kill()
             receiving.communicate(timeout=10)
 
-    def listens(self) -> bool:
-        return " 0A " in run(*self.inside("receiver", "cat", "/proc/net/tcp", "/proc/net/tcp6"))
-
     def is_quiet(self) -> bool:
         """Returns whether all connections are closed at both ends (TIME_WAIT, CLOSE, LISTEN)."""
-        lines = [
-            line.split()
-            for end in ("sender", "receiver")
-            for line in run(*self.inside(end, "cat", "/proc/net/tcp", "/proc/net/tcp6")).splitlines()
-        ]
-        return all(line[3] in ("06", "07", "0A") for line in lines if line[1] != "local_address")
+        sockets = (cells for end in ("sender", "receiver") for cells in tcp_sockets(self.names[end]))
+        return all(cells[3] in ("06", "07", "0A") for cells in sockets)
 
     def carry_out(self, scenario: Scenario, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -238,9 +200,7 @@ class Testbed:
 
 @contextlib.contextmanager
 def new_testbed() -> Iterator[Testbed]:
-    made = Testbed()
-    try:
+    with namespaces.namespaces("wtacc", *POINTS) as names:
+        made = Testbed(names)
         made.make()
         yield made
-    finally:
-        made.remove()

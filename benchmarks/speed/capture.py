@@ -24,7 +24,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from speed.check import Check, print_checks, remove_namespaces, run
+from shared.namespaces import PathError, inside, missing, namespaces, run, wait_until
+from speed.check import Check, print_checks
 
 PACKETS = 4_000_000
 SIZE = 64
@@ -54,67 +55,49 @@ class Run:
         return int(found[1]) if found else -1
 
 
-class Link:
-    """Namespaces of sender and tracer with two veth pairs between them."""
-
-    def __init__(self) -> None:
-        self.sender, self.tracer = (f"wtbench{os.getpid()}{end}" for end in "st")
-
-    def make(self) -> None:
-        for name in (self.sender, self.tracer):
-            run("ip", "netns", "add", name)
-            for which in ("all", "default"):
-                run("ip", "netns", "exec", name, "sysctl", "-qw", f"net.ipv6.conf.{which}.disable_ipv6=1")
-        for number in range(2):
-            link, peer = ("ip", "-n", self.sender, "link"), ("peer", "name", f"in{number}", "netns", self.tracer)
-            run(*link, "add", f"out{number}", "type", "veth", *peer)
-            run(*link, "set", f"out{number}", "up")
-            run("ip", "-n", self.tracer, "link", "set", f"in{number}", "up")
-
-    def remove(self) -> None:
-        remove_namespaces(self.sender, self.tracer)
-
-    def send(self, count: int, folder: Path, numbers: tuple[int, ...] = (0,)) -> float:
-        """Sends on all interfaces at once at the full speed of trafgen, and returns the seconds."""
-        begin, senders = time.monotonic(), []
-        for number in numbers:
-            frame = folder / f"frame{number}"
-            frame.write_text(FRAME.format(number=number + 3))
-            options = ["-o", f"out{number}", "-c", str(frame), "-n", str(count), "-P1", "-q"]
-            inside = ["ip", "netns", "exec", self.sender, "trafgen", *options]
-            senders.append(subprocess.Popen(inside, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        for sender in senders:
-            sender.wait()
-        return time.monotonic() - begin
-
-
 @contextlib.contextmanager
-def made_link() -> Iterator[Link]:
-    link = Link()
-    try:
-        link.make()
-        yield link
-    finally:
-        link.remove()
+def made_link() -> Iterator[dict[str, str]]:
+    """Yields namespaces of sender and tracer with two veth pairs between them."""
+    with namespaces("wtbench", "sender", "tracer") as ends:
+        for number in range(2):
+            link = ("ip", "-n", ends["sender"], "link")
+            run(*link, "add", f"out{number}", "type", "veth", "peer", "name", f"in{number}", "netns", ends["tracer"])
+            run(*link, "set", f"out{number}", "up")
+            run("ip", "-n", ends["tracer"], "link", "set", f"in{number}", "up")
+        yield ends
 
 
 class Bench:
     """The measurements. Each adds to `checks` and `notes`."""
 
-    def __init__(self, link: Link, program: str, folder: Path, packets: int, rounds: int) -> None:
-        self.link, self.program, self.folder, self.packets, self.rounds = link, program, folder, packets, rounds
+    def __init__(self, ends: dict[str, str], program: str, folder: Path, packets: int, rounds: int) -> None:
+        self.ends, self.program, self.folder, self.packets, self.rounds = ends, program, folder, packets, rounds
         self.checks: list[Check] = []
         self.notes: list[str] = []
 
-    def begin(self, command: list[str], log: Path, **pipes: object) -> subprocess.Popen[bytes]:
+    def send(self, count: int, numbers: tuple[int, ...] = (0,)) -> float:
+        """Sends on all interfaces at once at the full speed of trafgen, and returns the seconds."""
+        begin, senders = time.monotonic(), []
+        for number in numbers:
+            frame = self.folder / f"frame{number}"
+            frame.write_text(FRAME.format(number=number + 3))
+            options = ["-o", f"out{number}", "-c", str(frame), "-n", str(count), "-P1", "-q"]
+            command = inside(self.ends["sender"], "trafgen", *options)
+            senders.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        for sender in senders:
+            sender.wait()
+        return time.monotonic() - begin
+
+    def begin(self, command: list[str], log: Path, stdout: int | None = None) -> subprocess.Popen[bytes]:
         with log.open("w") as errors:
-            inside = ["ip", "netns", "exec", self.link.tracer, *command]
-            process: subprocess.Popen[bytes] = subprocess.Popen(inside, stderr=errors, **pipes)  # type: ignore[call-overload]
-        until = time.monotonic() + 20
-        while not re.search("capturing|listening on", log.read_text()):
-            if time.monotonic() > until or process.poll() is not None:
-                sys.exit(f"{command[0]} did not begin: {log.read_text()}")
-            time.sleep(0.02)
+            process = subprocess.Popen(inside(self.ends["tracer"], *command), stdout=stdout, stderr=errors)
+
+        def has_begun() -> bool:
+            if process.poll() is not None:
+                raise PathError(f"{command[0]} did not begin: {log.read_text()}")
+            return re.search("capturing|listening on", log.read_text()) is not None
+
+        wait_until(has_begun, f"{command[0]} captures", 20)
         time.sleep(0.2)
         return process
 
@@ -132,7 +115,7 @@ class Bench:
         out.mkdir(mode=0o755)
         os.chown(out, NOBODY, NOBODY)  # the daemon drops root, tcpdump does not
         process = self.begin(command, log)
-        seconds = self.link.send(count, self.folder, numbers)
+        seconds = self.send(count, numbers)
         done = self.end(process, log)
         done.files = sorted(out.iterdir())
         return done, seconds
@@ -183,7 +166,7 @@ class Bench:
             command = [self.program, "-i", "in0", "-w", "-", "--buffer", buffer]
             process = self.begin(command, log, stdout=subprocess.PIPE)
             begin = time.monotonic()
-            self.link.send(count, self.folder)
+            self.send(count)
             time.sleep(max(0.0, STALL_SECONDS - (time.monotonic() - begin)))
             reader = subprocess.Popen(["cat"], stdin=process.stdout, stdout=subprocess.DEVNULL)
             done = self.end(process, log)
@@ -211,12 +194,10 @@ def main() -> int:
     parser.add_argument("--packets", type=int, default=PACKETS)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    if os.geteuid():
-        sys.exit("needs root, for network namespaces")
-    if absent := [name for name in ("ip", "trafgen", "tcpdump", "capinfos") if not shutil.which(name)]:
-        sys.exit(f"missing: {', '.join(absent)} (Debian: iproute2 netsniff-ng tcpdump wireshark-common)")
-    with tempfile.TemporaryDirectory(prefix="wiretale-bench-", dir="/var/tmp") as folder, made_link() as link:
-        bench = Bench(link, str(Path(options.program).resolve()), Path(folder), options.packets, options.rounds)
+    if problem := missing("bench", "ip", "trafgen", "tcpdump", "capinfos"):
+        sys.exit(problem)
+    with tempfile.TemporaryDirectory(prefix="wiretale-bench-", dir="/var/tmp") as folder, made_link() as ends:
+        bench = Bench(ends, str(Path(options.program).resolve()), Path(folder), options.packets, options.rounds)
         bench.against_tcpdump()
         bench.rotation()
         bench.two_interfaces()

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds of the benchmarks, and the network namespaces that they measure in."""
+"""Bounds of the benchmarks."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -35,16 +33,3 @@ def print_checks(checks: Iterable[Check]) -> bool:
     checks = list(checks)
     print(*checks, sep="\n")
     return all(check.passed for check in checks)
-
-
-def run(*command: str) -> str:
-    """Returns the output of a command. Exits if it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
-    return done.stdout
-
-
-def remove_namespaces(*names: str) -> None:
-    for name in names:
-        subprocess.run(["ip", "netns", "del", name], capture_output=True)

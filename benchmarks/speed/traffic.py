@@ -16,14 +16,13 @@ import contextlib
 import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from speed.check import Check, print_checks, remove_namespaces, run
+from shared.namespaces import inside, listens, missing, namespaces, run, wait_until
+from speed.check import Check, print_checks
 
 SENDER, RECEIVER = "10.214.1.1", "10.214.1.2"
 PORT = 5010
@@ -118,22 +117,15 @@ class Program:
 
 def programs(wiretale: str, seconds: float) -> list[Program]:
     time_given = f"{seconds:g}"
-    client = [wiretale, "send", RECEIVER, "--port", str(PORT)]
+
+    def own(name: str, *more: str) -> Program:
+        client = [wiretale, "send", RECEIVER, "--port", str(PORT), "--json", "--time", time_given]
+        server = [wiretale, "receive", "--once", "--quiet", "--port", str(PORT)]
+        return Program(name, server, lambda load: [*client, *load.wiretale(), *more], figures_of_wiretale, PORT)
+
     return [
-        Program(
-            "wiretale-traffic",
-            [wiretale, "receive", "--once", "--quiet", "--port", str(PORT)],
-            lambda load: [*client, "--json", "--time", time_given, *load.wiretale()],
-            figures_of_wiretale,
-            PORT,
-        ),
-        Program(
-            "  with --offload",
-            [wiretale, "receive", "--once", "--quiet", "--port", str(PORT)],
-            lambda load: [*client, "--json", "--time", time_given, *load.wiretale(), "--offload"],
-            figures_of_wiretale,
-            PORT,
-        ),
+        own("wiretale-traffic"),
+        own("  with --offload", "--offload"),
         Program(
             "iperf3",
             ["iperf3", "-s", "-1", "-p", "5201"],
@@ -151,38 +143,15 @@ def programs(wiretale: str, seconds: float) -> list[Program]:
     ]
 
 
-class Ends:
-    """Two namespaces with a veth pair between them."""
-
-    def __init__(self) -> None:
-        self.sender, self.receiver = f"wtb{os.getpid()}s", f"wtb{os.getpid()}r"
-
-    def make(self) -> None:
-        for name in (self.sender, self.receiver):
-            run("ip", "netns", "add", name)
-            run("ip", "-n", name, "link", "set", "lo", "up")
-        run(*f"ip -n {self.sender} link add path type veth peer name path netns {self.receiver}".split())
-        for name, address in ((self.sender, SENDER), (self.receiver, RECEIVER)):
-            run(*f"ip -n {name} address add {address}/24 dev path".split())
-            run(*f"ip -n {name} link set path up".split())
-
-    def remove(self) -> None:
-        remove_namespaces(self.sender, self.receiver)
-
-    def listens(self, port: int) -> bool:
-        command = ["ip", "netns", "exec", self.receiver, "cat", "/proc/net/tcp", "/proc/net/tcp6"]
-        lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
-        return any(f":{port:04X} " in line and line.split()[3] == "0A" for line in lines if ":" in line)
-
-
 @contextlib.contextmanager
-def two_ends() -> Iterator[Ends]:
-    ends = Ends()
-    try:
-        ends.make()
+def two_ends() -> Iterator[dict[str, str]]:
+    """Yields namespaces of sender and receiver with a veth pair between them."""
+    with namespaces("wtb", "sender", "receiver") as ends:
+        run(*f"ip -n {ends['sender']} link add path type veth peer name path netns {ends['receiver']}".split())
+        for end, address in (("sender", SENDER), ("receiver", RECEIVER)):
+            run(*f"ip -n {ends[end]} address add {address}/24 dev path".split())
+            run(*f"ip -n {ends[end]} link set path up".split())
         yield ends
-    finally:
-        ends.remove()
 
 
 def cpu_of(process: subprocess.Popen[str]) -> float:
@@ -192,19 +161,13 @@ def cpu_of(process: subprocess.Popen[str]) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def measure(ends: Ends, program: Program, load: Load) -> Figures:
+def measure(ends: dict[str, str], program: Program, load: Load) -> Figures:
     """Runs one transfer with both ends."""
-    inside = ["ip", "netns", "exec"]
-    server = subprocess.Popen(
-        [*inside, ends.receiver, *program.server], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
-    )
+    serving = inside(ends["receiver"], *program.server)
+    server = subprocess.Popen(serving, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
     try:
-        until = time.monotonic() + LISTENS_SECONDS
-        while not ends.listens(program.port):
-            if time.monotonic() > until:
-                raise RuntimeError(f"{program.name} does not listen")
-            time.sleep(0.02)
-        command = [*inside, ends.sender, *program.client(load)]
+        wait_until(lambda: listens(ends["receiver"], program.port), f"{program.name} listens", LISTENS_SECONDS)
+        command = inside(ends["sender"], *program.client(load))
         client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert client.stdout
         output = client.stdout.read()
@@ -250,9 +213,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0)
     arguments = parser.parse_args()
-    absent = [name for name in ("ip", "iperf3", "nuttcp") if not shutil.which(name)]
-    if absent or os.geteuid():
-        print(f"needs root and {', '.join(absent) or 'nothing more'}: .ci/packages bench", file=sys.stderr)
+    if problem := missing("bench", "ip", "iperf3", "nuttcp"):
+        print(problem, file=sys.stderr)
         return 5
     tools = programs(os.path.abspath(arguments.program), arguments.seconds)
     with two_ends() as ends:

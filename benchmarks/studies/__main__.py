@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from shared.markdown import table
 from studies import runs
 from studies.anomalies import anomalies, anomalies_section
 from studies.answers import answers
@@ -49,11 +50,7 @@ def cell(value: Any) -> str:
 
 
 def markdown(headings: str, rows: Sequence[Sequence[Any]]) -> str:
-    """Returns a Markdown table; headings are separated by |."""
-    names = [name.strip() for name in headings.split("|")]
-    lines = [f"| {' | '.join(names)} |", f"|{' --- |' * len(names)}"]
-    lines += [f"| {' | '.join(cell(value) for value in row)} |" for row in rows]
-    return "\n".join(lines) + "\n"
+    return table(headings, [[cell(value) for value in row] for row in rows], left=None) + "\n"
 
 
 def s6_section(folder: Path) -> tuple[str, list[dict[str, Any]]]:
