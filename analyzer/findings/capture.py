@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from wiretale.analyzer.display_filter import frame_filter
-from wiretale.analyzer.findings.model import Match, Matches, Row, column_sum, finding, flow_list, only
+from wiretale.analyzer.findings.model import Match, Matches, Row, column_sum, finding, flows_match
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
@@ -17,6 +17,12 @@ QUEUES_APART_NS = 100_000  # between timestamps of packets that several capture 
 CAPTURES_MAX, NAMES_SHOWN = 64, 3
 
 capture_finding = partial(finding, scope="capture")
+
+
+def count_match(count: int, cost: float | None = None) -> Matches:
+    """Yields a match of a sentence that names this number alone, unless it is 0."""
+    if count:
+        yield Match(count=count, cost=cost)
 
 
 @capture_finding(
@@ -95,7 +101,7 @@ def capture_dropped(transfers: Transfers) -> Matches:
     "(directions.unseen_bytes). They arrived, so another path carried them or the capture was too slow.",
     unknown="Which of the two. UDP has no ACKs, so nothing is found there.",
     weakens="Losses upstream and rates, because data that is missing from the capture did arrive.",
-    sentence="Receivers acknowledged {missed} ({share} of payload, {flows:flow}) that the capture does not contain: "
+    sentence="Receivers acknowledged {missed} ({share} of payload, {count:flow}) that the capture does not contain: "
     "it missed packets, or they took another path{before}. This is not a network loss.",
     advice="Check capture drops and asymmetric routing.",
 )
@@ -107,14 +113,13 @@ def capture_missed(transfers: Transfers) -> Matches:
     missed, payload = sum(size for _, size in unseen), column_sum(trace.directions, "payload_bytes")
     flows = list(dict.fromkeys(number // 2 for number, _ in unseen))
     complete = trace.flows.column("initiator_known")
-    yield Match(
+    yield from flows_match(
+        transfers,
+        flows,
         missed=show_bytes(missed),
         share=show_share(missed, missed + payload),
-        flows=len(flows),
         before="" if all(complete[flow] for flow in flows) else ", or passed before the capture began",
-        flow=only(flows),
         cost=float(missed),
-        evidence=flow_list(trace, flows),
         filter="tcp.analysis.ack_lost_segment",
     )
 
@@ -207,9 +212,7 @@ def time_backward(transfers: Transfers) -> Matches:
     advice="Use a capture tool that writes enhanced packet blocks.",
 )
 def time_unknown(transfers: Transfers) -> Matches:
-    count = column_sum(transfers.trace.interfaces, "time_unknown")
-    if count:
-        yield Match(count=count)
+    return count_match(column_sum(transfers.trace.interfaces, "time_unknown"))
 
 
 @capture_finding(
@@ -251,8 +254,7 @@ def offload(transfers: Transfers) -> Matches:
 )
 def headers_cut(transfers: Transfers) -> Matches:
     count = column_sum(transfers.trace.interfaces, "cut_headers")
-    if count:
-        yield Match(count=count, cost=float(count))
+    return count_match(count, cost=float(count))
 
 
 @capture_finding(
@@ -306,13 +308,7 @@ def not_understood(transfers: Transfers) -> Matches:
     advice="Use a filter that is valid for every link type in the file, such as `ip` or `tcp port 80`.",
 )
 def filter_refused(transfers: Transfers) -> Matches:
-    if transfers.trace.totals["filter_refused"]:
-        yield Match(count=transfers.trace.totals["filter_refused"])
-
-
-def limit_reached(transfers: Transfers, total: str) -> Matches:
-    if transfers.trace.totals[total]:
-        yield Match(count=transfers.trace.totals[total])
+    return count_match(transfers.trace.totals["filter_refused"])
 
 
 @capture_finding(
@@ -326,7 +322,7 @@ def limit_reached(transfers: Transfers, total: str) -> Matches:
     advice="Raise --max-flows, or analyze a part with --filter.",
 )
 def flows_evicted(transfers: Transfers) -> Matches:
-    return limit_reached(transfers, "evicted_flows")
+    return count_match(transfers.trace.totals["evicted_flows"])
 
 
 @capture_finding(
@@ -340,7 +336,7 @@ def flows_evicted(transfers: Transfers) -> Matches:
     advice="Check for a flood of fragments, and analyze a part with --filter.",
 )
 def datagrams_evicted(transfers: Transfers) -> Matches:
-    return limit_reached(transfers, "evicted_datagrams")
+    return count_match(transfers.trace.totals["evicted_datagrams"])
 
 
 ROWS_DROPPED = "The {0} table has no rows for {{count:{1}}}, because it is full; counters are complete."
@@ -358,7 +354,7 @@ PART = "Analyze a part with --filter, --start and --end."
     advice=PART,
 )
 def events_dropped(transfers: Transfers) -> Matches:
-    return limit_reached(transfers, "events_dropped")
+    return count_match(transfers.trace.totals["events_dropped"])
 
 
 @capture_finding(
@@ -372,7 +368,7 @@ def events_dropped(transfers: Transfers) -> Matches:
     advice=PART,
 )
 def blocks_dropped(transfers: Transfers) -> Matches:
-    return limit_reached(transfers, "blocks_dropped")
+    return count_match(transfers.trace.totals["blocks_dropped"])
 
 
 @capture_finding(
@@ -391,7 +387,4 @@ def one_way(transfers: Transfers) -> Matches:
     numbers = [number for number, _ in transfers.flow_counts["one_way"]]
     states = trace.flows.column("state") if numbers else []
     numbers = [number for number in numbers if states[number] not in (None, "syn_sent")]
-    if numbers:
-        yield Match(
-            count=len(numbers), share=show_share(len(numbers), len(trace.flows)), evidence=flow_list(trace, numbers)
-        )
+    return flows_match(transfers, numbers, share=show_share(len(numbers), len(trace.flows)), flow=None)

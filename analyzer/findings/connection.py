@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.findings.model import (
     SHOWN,
@@ -10,11 +12,10 @@ from wiretale.analyzer.findings.model import (
     Matches,
     Row,
     finding,
-    flow_list,
     flow_str,
+    flows_match,
     frame_list,
     frame_range,
-    only,
     opposite,
     percent,
     row_at,
@@ -35,6 +36,7 @@ CLAMPED_MAX = 1400  # bytes; Ethernet does not explain such an MSS
 BULK_MIN = 1_000_000  # bytes
 FULL_SEGMENT = 1460 / 1538  # payload of the wire bytes of a full Ethernet frame
 SMALL_PAYLOAD, SMALL_PACKETS = 200, 1000  # bytes per packet; packets
+RESETS = "tcp.flags.reset == 1"
 FAILED = ("syn_sent", "refused")
 
 
@@ -55,20 +57,7 @@ def flows_in(transfers: Transfers, state: str) -> list[int]:
 )
 def syn_unanswered(transfers: Transfers) -> Matches:
     flows = flows_in(transfers, "syn_sent")
-    if flows:
-        yield Match(
-            count=len(flows),
-            flow=only(flows),
-            cost=float(len(flows)),
-            evidence=flow_list(transfers.trace, flows),
-            filter="tcp.flags.syn == 1 && tcp.flags.ack == 0",
-        )
-
-
-def reset_match(transfers: Transfers, flows: list[int]) -> Matches:
-    if flows:
-        evidence = flow_list(transfers.trace, flows)
-        yield Match(count=len(flows), flow=only(flows), evidence=evidence, filter="tcp.flags.reset == 1")
+    return flows_match(transfers, flows, cost=float(len(flows)), filter="tcp.flags.syn == 1 && tcp.flags.ack == 0")
 
 
 @finding(
@@ -81,7 +70,7 @@ def reset_match(transfers: Transfers, flows: list[int]) -> Matches:
     advice="Check that the server listens on that port, and that no firewall rejects it.",
 )
 def connection_refused(transfers: Transfers) -> Matches:
-    return reset_match(transfers, flows_in(transfers, "refused"))
+    return flows_match(transfers, flows_in(transfers, "refused"), filter=RESETS)
 
 
 @finding(
@@ -93,7 +82,7 @@ def connection_refused(transfers: Transfers) -> Matches:
     "before those (directions.limit_timeout_ns).",
     unknown="Whether the SYN or its answer was lost, unless the capture point is at the server. A listener with a "
     "full backlog drops SYNs and looks the same.",
-    sentence="{flows:connection was|connections were} established only after {again:retransmitted SYN or "
+    sentence="{count:connection was|connections were} established only after {again:retransmitted SYN or "
     "SYN-ACK|retransmitted SYNs or SYN-ACKs}: the first, or its answer, was lost{waited}.",
     advice="Check the listener's backlog (ss -lnt, nstat TcpExtListenDrops), firewall rate limits and packet loss.",
 )
@@ -104,19 +93,16 @@ def syn_lost(transfers: Transfers) -> Matches:
         for row in transfers.rows("timeouts")
         if (row["syns"] or 0) > 1 and row_at(trace.flows, row["flow"])["state"] not in FAILED
     ]
-    if slow:
-        flows = list(dict.fromkeys(row["flow"] for row in slow))
-        waited = sum(row["limit_timeout_ns"] or 0 for row in slow)
-        yield Match(
-            flows=len(flows),
-            again=sum(row["syns"] - 1 for row in slow),
-            waited=f", which cost {show_duration(waited)} in RTOs" if waited else "",
-            flow=only(flows),
-            cost=seconds(waited),
-            evidence=flow_list(trace, flows),
-            filter="tcp.flags.syn == 1 && tcp.analysis.retransmission",
-            impact=sum(map(transfers.traffic_share, slow)) * 0.2,
-        )
+    waited = sum(row["limit_timeout_ns"] or 0 for row in slow)
+    return flows_match(
+        transfers,
+        list(dict.fromkeys(row["flow"] for row in slow)),
+        again=sum(row["syns"] - 1 for row in slow),
+        waited=f", which cost {show_duration(waited)} in RTOs" if waited else "",
+        cost=seconds(waited),
+        filter="tcp.flags.syn == 1 && tcp.analysis.retransmission",
+        impact=sum(map(transfers.traffic_share, slow)) * 0.2,
+    )
 
 
 @finding(
@@ -129,7 +115,7 @@ def syn_lost(transfers: Transfers) -> Matches:
     advice="Ask the end that sent it; some applications close this way.",
 )
 def reset(transfers: Transfers) -> Matches:
-    return reset_match(transfers, flows_in(transfers, "reset"))
+    return flows_match(transfers, flows_in(transfers, "reset"), filter=RESETS)
 
 
 def idle_before_reset(transfers: Transfers, flow: int) -> int:
@@ -160,15 +146,8 @@ def idle_before_reset(transfers: Transfers, flow: int) -> int:
 def idle_reset(transfers: Transfers) -> Matches:
     idle = {flow: idle_before_reset(transfers, flow) for flow in flows_in(transfers, "reset")[:ROWS_MAX]}
     flows = [flow for flow, ns in idle.items() if ns]
-    if flows:
-        yield Match(
-            count=len(flows),
-            longest=show_duration(max(idle.values())),
-            flow=only(flows),
-            cost=float(len(flows)),
-            evidence=flow_list(transfers.trace, flows),
-            filter="tcp.flags.reset == 1",
-        )
+    longest = show_duration(max(idle.values(), default=0))
+    return flows_match(transfers, flows, longest=longest, cost=float(len(flows)), filter=RESETS)
 
 
 def last_flight_bytes(transfers: Transfers, row: Row) -> int:
@@ -238,18 +217,15 @@ def path_mtu_black_hole(transfers: Transfers) -> Matches:
 )
 def icmp_errors(transfers: Transfers) -> Matches:
     counts = transfers.flow_counts["icmp_errors"]
-    if counts:
-        flows = [number for number, _ in counts]
-        events = rows_of_kind(transfers, "icmp_error", ICMP_ERRORS_MAX)
-        details = sorted({event["detail"] for event in events if event["detail"]})
-        yield Match(
-            count=len(flows),
-            details=f": {'; '.join(details[:SHOWN])}" if details else "",
-            flow=only(flows),
-            cost=float(sum(count for _, count in counts)),
-            evidence=flow_list(transfers.trace, flows),
-            filter="icmp.type in {3, 4, 5, 11, 12} || icmpv6.type in {1, 2, 3, 4}",
-        )
+    events = rows_of_kind(transfers, "icmp_error", ICMP_ERRORS_MAX) if counts else []
+    details = sorted({event["detail"] for event in events if event["detail"]})
+    return flows_match(
+        transfers,
+        [number for number, _ in counts],
+        details=f": {'; '.join(details[:SHOWN])}" if details else "",
+        cost=float(sum(count for _, count in counts)),
+        filter="icmp.type in {3, 4, 5, 11, 12} || icmpv6.type in {1, 2, 3, 4}",
+    )
 
 
 @finding(
@@ -264,23 +240,16 @@ def icmp_errors(transfers: Transfers) -> Matches:
     advice="Lower the interface MTU or clamp the MSS to avoid the first losses; path MTU discovery works.",
 )
 def path_mtu(transfers: Transfers) -> Matches:
-    if not transfers.flow_counts["icmp_errors"]:
-        return
-    reports = [
-        event
-        for event in rows_of_kind(transfers, "icmp_error", ROWS_MAX)
-        if event["detail"] and ("fragmentation needed" in event["detail"] or "packet too big" in event["detail"])
-    ]
-    if reports:
-        flows = sorted({event["flow"] for event in reports})
-        yield Match(
-            count=len(flows),
-            detail=reports[0]["detail"],
-            flow=only(flows),
-            cost=float(len(reports)),
-            evidence=frame_list([event["frame"] for event in reports[:SHOWN]], len(reports)),
-            filter="icmp.type == 3 && icmp.code == 4 || icmpv6.type == 2",
-        )
+    events = rows_of_kind(transfers, "icmp_error", ROWS_MAX) if transfers.flow_counts["icmp_errors"] else []
+    reports = [event for event in events if re.search("fragmentation needed|packet too big", event["detail"] or "")]
+    return flows_match(
+        transfers,
+        sorted({event["flow"] for event in reports}),
+        detail=reports[0]["detail"] if reports else "",
+        cost=float(len(reports)),
+        evidence=frame_list([event["frame"] for event in reports[:SHOWN]], len(reports)),
+        filter="icmp.type == 3 && icmp.code == 4 || icmpv6.type == 2",
+    )
 
 
 @finding(

@@ -14,7 +14,7 @@ from wiretale.analyzer.findings.model import (
     Row,
     column_sum,
     finding,
-    flow_list,
+    flows_match,
     frame_range,
     nonzero_rows,
     only,
@@ -189,8 +189,10 @@ def fragmentation(transfers: Transfers) -> Matches:
     now = sum(row["payload_bytes"] or 0 for row in rows) / sum(row["wire_bytes"] for row in rows)
     fitting = unfragmented_efficiency(transfers, rows[0], largest)
     gains = fitting - now >= GAIN_MIN
-    yield Match(
-        "warning" if gains and overhead >= OVERHEAD_WARNING * wire else "info",
+    yield from flows_match(
+        transfers,
+        flows,
+        severity="warning" if gains and overhead >= OVERHEAD_WARNING * wire else "info",
         datagrams=datagrams,
         fragments=fragments,
         extra=fragments - datagrams,
@@ -201,9 +203,7 @@ def fragmentation(transfers: Transfers) -> Matches:
         verdict="" if gains else ", so avoiding fragments saves no bytes",
         most=f" (at most {largest:,} bytes of payload)" if largest else "",
         condition="" if gains else " if losses matter",
-        flow=only(flows),
         cost=float(overhead),
-        evidence=flow_list(trace, flows),
         filter=FILTER,
         impact=overhead / wire,
     )

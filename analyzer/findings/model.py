@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.units import plural
@@ -98,8 +99,9 @@ Matches = Iterator[Match]
 
 
 class Rule(NamedTuple):
-    """One finding: its page and the function that looks for it."""
+    """One finding: the function that looks for it, and its page."""
 
+    matches: Callable[[Transfers], Matches]
     code: str
     title: str
     severity: str  # a severity, or how it is chosen
@@ -107,7 +109,6 @@ class Rule(NamedTuple):
     unknown: str  # limits of the computation
     sentence: str
     advice: str
-    matches: Callable[[Transfers], Matches]
     scope: str = "flow"
     unit: str | None = None  # of the cost
     weakens: str | None = None  # results that the capture's own findings make doubtful
@@ -129,25 +130,9 @@ class Rule(NamedTuple):
             )
 
 
-def finding(
-    *,
-    code: str,
-    title: str,
-    severity: str,
-    computed: str,
-    unknown: str,
-    sentence: str,
-    advice: str,
-    scope: str = "flow",
-    unit: str | None = None,
-    weakens: str | None = None,
-) -> Callable[[Callable[[Transfers], Matches]], Rule]:
-    """Makes a rule of the function below it; the registry collects the rules of each module."""
-
-    def rule_of(matches: Callable[[Transfers], Matches]) -> Rule:
-        return Rule(code, title, severity, computed, unknown, sentence, advice, matches, scope, unit, weakens)
-
-    return rule_of
+def finding(**page: Any) -> Callable[[Callable[[Transfers], Matches]], Rule]:
+    """Makes a rule of the function below it; `page` is the other members of Rule. The registry collects the rules."""
+    return partial(Rule, **page)
 
 
 def seconds(ns: float) -> float:
@@ -201,6 +186,13 @@ def flow_list(trace: Trace, numbers: Sequence[int]) -> str:
     """`flow 3 10.0.0.1:5000 → 10.0.0.2:80; …; and 7 more`."""
     shown = "; ".join(f"flow {n} {flow_str(row_at(trace.flows, n))}" for n in numbers[:SHOWN])
     return shown + (f"; and {len(numbers) - SHOWN:,} more" if len(numbers) > SHOWN else "")
+
+
+def flows_match(transfers: Transfers, flows: Sequence[int], **fields: Any) -> Matches:
+    """Yields a match about these flows if there are any; its words include their `count`."""
+    if flows:
+        evidence = flow_list(transfers.trace, flows)
+        yield Match(**{"count": len(flows), "flow": only(flows), "evidence": evidence, **fields})
 
 
 def frame_range(row: Row) -> str:

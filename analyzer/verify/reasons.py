@@ -48,14 +48,13 @@ class Rule(NamedTuple):
     """A reason, the verdicts that it explains (None in a set: no verdict), and a condition that must hold too."""
 
     name: str
-    ours: Set[str | None] | None  # None: any
-    theirs: Set[str | None] | None
+    verdicts: tuple[Set[str | None] | None, Set[str | None] | None]  # wiretale's and Wireshark's; None: any
     sentence: str
     when: Callable[[Case], object] = lambda case: True
 
     def fits(self, case: Case) -> bool:
         """Returns whether the rule explains the difference."""
-        sides = ((self.ours, case.ours), (self.theirs, case.theirs))
+        sides = zip(self.verdicts, (case.ours, case.theirs), strict=True)
         return all(verdicts is None or verdict in verdicts for verdicts, verdict in sides) and bool(self.when(case))
 
 
@@ -121,31 +120,27 @@ FAST = "Wireshark calls it fast after only two duplicate ACKs, if it came within
 RULES = (
     Rule(
         "same-addresses",
-        ours=None,
-        theirs=None,
+        verdicts=(None, None),
         sentence="Wireshark merges conversations with the same addresses and ports in different VLANs or tunnels; wiretale "
         "keeps them apart",
         when=lambda case: case.shared,
     ),
     Rule(
         "events-dropped",
-        ours=NONE,
-        theirs=None,
+        verdicts=(NONE, None),
         sentence="wiretale lists 10,000 events per flow and 4,000,000 in total; later events are only counted",
         when=lambda case: case.dropped,
     ),
     Rule(
         "headers-cut",
-        ours=None,
-        theirs=NONE,
+        verdicts=(None, NONE),
         sentence="the snap length truncated the options of this conversation's segments: Wireshark does not judge a segment "
         "with an incomplete header",
         when=lambda case: case.cut and not case.words,
     ),
     Rule(
         "one-way",
-        ours=NONE,
-        theirs=None,
+        verdicts=(NONE, None),
         sentence="only one direction of this conversation was captured: wiretale gives no verdict that needs both, Wireshark "
         "uses this one alone",
         when=lambda case: case.one_way,
@@ -153,261 +148,226 @@ RULES = (
     # --- copies
     Rule(
         "mirror-copy",
-        ours={"mirror_duplicate"},
-        theirs=None,
+        verdicts=({"mirror_duplicate"}, None),
         sentence="a copy by the mirror port or by a second capture point: the same packet (IP ID or TSval, sequence number, "
         "checksum) within 1 ms; Wireshark has no such verdict",
     ),
     Rule(
         "network-copy",
-        ours={"network_duplicate"},
-        theirs=None,
+        verdicts=({"network_duplicate"}, None),
         sentence="the same packet again, sooner than the sender could detect a loss: the network made the copy; Wireshark has "
         "no such verdict",
     ),
     Rule(
         "copy-of-either",
-        ours={"unknown_duplicate"},
-        theirs=None,
+        verdicts=({"unknown_duplicate"}, None),
         sentence="the same packet again within 1 ms: a copy by the network or by the capture, which cannot be determined; "
         "Wireshark has no such verdict",
     ),
     # --- reordered or retransmitted
     Rule(
         "ambiguous",
-        ours={"ambiguous"},
-        theirs={"out_of_order"},
+        verdicts=({"ambiguous"}, {"out_of_order"}),
         sentence=f"{NEAR}; nothing in this capture distinguishes reordering from a retransmission",
     ),
     Rule(
         "ambiguous",
-        ours={"ambiguous"},
-        theirs=REPEATED,
+        verdicts=({"ambiguous"}, REPEATED),
         sentence="Wireshark calls data below the highest byte a retransmission unless it came soon after it; nothing in this "
         "capture distinguishes a retransmission from reordering",
     ),
     Rule(
         "first-before",
-        ours=RETRANSMISSIONS,
-        theirs=NONE,
+        verdicts=(RETRANSMISSIONS, NONE),
         sentence="it passed before the capture began, as duplicate ACKs and SACKs show, and is retransmitted; for Wireshark it "
         "is new",
         when=lambda case: case.row.get("detail") == FIRST_BEFORE,
     ),
     Rule(
         "not-new",
-        ours=RETRANSMISSIONS | {"ambiguous"},
-        theirs=NONE,
+        verdicts=(RETRANSMISSIONS | {"ambiguous"}, NONE),
         sentence="its bytes are new at the capture point, so Wireshark, which uses only sequence numbers, has no verdict; "
         "{retransmitted}",
         when=lambda case: case.row.get("place") == "upstream",
     ),
     Rule(
         "one-byte-repeated",
-        ours=RETRANSMISSIONS | {"ambiguous"},
-        theirs=NONE,
+        verdicts=(RETRANSMISSIONS | {"ambiguous"}, NONE),
         sentence="it repeats one byte and continues with new data; Wireshark takes it for the data after a window probe",
         when=lambda case: case.row.get("bytes") == 1,
     ),
     Rule(
         "seen-before",
-        ours=RETRANSMISSIONS,
-        theirs={"out_of_order"},
+        verdicts=(RETRANSMISSIONS, {"out_of_order"}),
         sentence=f"{NEAR}; it was retransmitted, because its bytes had passed the capture point, or had been acknowledged, "
         "before",
         when=lambda case: case.row.get("place") != "upstream",
     ),
-    Rule("too-near", ours=RETRANSMISSIONS, theirs={"out_of_order"}, sentence=f"{NEAR}; {{retransmitted}}"),
-    Rule("late-not-asked", ours={"out_of_order"}, theirs={"fast_retransmission"}, sentence=f"{FAST}; {{reordered}}"),
+    Rule("too-near", verdicts=(RETRANSMISSIONS, {"out_of_order"}), sentence=f"{NEAR}; {{retransmitted}}"),
+    Rule("late-not-asked", verdicts=({"out_of_order"}, {"fast_retransmission"}), sentence=f"{FAST}; {{reordered}}"),
     Rule(
         "late-not-retransmitted",
-        ours={"out_of_order"},
-        theirs={"retransmission"},
+        verdicts=({"out_of_order"}, {"retransmission"}),
         sentence="Wireshark calls data below the highest byte a retransmission unless it came within 3 ms (or the handshake "
         "RTT) of it; {reordered}",
     ),
     Rule(
         "late-and-acked",
-        ours={"out_of_order"},
-        theirs={SPURIOUS},
+        verdicts=({"out_of_order"}, {SPURIOUS}),
         sentence="Wireshark calls any segment below the last ACK a spurious retransmission; {reordered}",
     ),
     # --- the kind of a retransmission
     Rule(
         "fast-by-rfc",
-        ours={"fast_retransmission"},
-        theirs={"retransmission"},
+        verdicts=({"fast_retransmission"}, {"retransmission"}),
         sentence="Wireshark calls it fast only if it begins at the last ACK, after two duplicate ACKs and within 20 ms of the "
         "last; {kind_reason}",
     ),
     Rule(
         "fast-too-easily",
-        ours=RETRANSMISSIONS - {"fast_retransmission"},
-        theirs={"fast_retransmission"},
+        verdicts=(RETRANSMISSIONS - {"fast_retransmission"}, {"fast_retransmission"}),
         sentence=f"{FAST}; {{kind_reason}}",
     ),
     Rule(
         "spurious-unproven",
-        ours=RETRANSMISSIONS,
-        theirs={SPURIOUS},
+        verdicts=(RETRANSMISSIONS, {SPURIOUS}),
         sentence="wiretale needs proof of a spurious retransmission (a DSACK, timestamps, or an ACK that the sender had in "
         "time); Wireshark calls any segment below the last ACK spurious",
     ),
     Rule(
         "spurious-proven",
-        ours=RETRANSMISSIONS,
-        theirs=REPEATED - {SPURIOUS},
+        verdicts=(RETRANSMISSIONS, REPEATED - {SPURIOUS}),
         sentence="Wireshark calls it spurious only if it is below the last ACK before it, and uses no DSACK or timestamps; "
         "{proven}",
         when=lambda case: case.row.get("spurious"),
     ),
     Rule(
         "ports-reused",
-        ours=SEGMENT,
-        theirs=NONE,
+        verdicts=(SEGMENT, NONE),
         sentence="Wireshark starts a new conversation with this SYN and ignores everything before it; for wiretale it is the "
         "same SYN",
         when=lambda case: "ports_reused" in case.words,
     ),
     Rule(
         "several-stretches",
-        ours=SEGMENT,
-        theirs=NONE,
+        verdicts=(SEGMENT, NONE),
         sentence="wiretale judges several parts of this segment separately; Wireshark has one verdict per segment",
         when=lambda case: len(case.kinds & SEGMENT) > 1 and case.words & SEGMENT,
     ),
     # --- probes
     Rule(
         "probe-not-keep-alive",
-        ours={"window_probe"},
-        theirs={"keep_alive"},
+        verdicts=({"window_probe"}, {"keep_alive"}),
         sentence="Wireshark calls any segment of 0 or 1 byte one below the next sequence number a keep-alive; the window was "
         "zero, and Linux sends such window probes",
     ),
     Rule(
         "probe-of-its-size",
-        ours={"window_probe"},
-        theirs=REPEATED | {"out_of_order", None},
+        verdicts=({"window_probe"}, REPEATED | {"out_of_order", None}),
         sentence="Wireshark calls it a window probe only if it has 1 byte at the next sequence number while the last window "
         "was 0",
     ),
     Rule(
         "keep-alive-below",
-        ours={"keep_alive"},
-        theirs=REPEATED | {"out_of_order", "window_probe", None},
+        verdicts=({"keep_alive"}, REPEATED | {"out_of_order", "window_probe", None}),
         sentence="Wireshark calls it a keep-alive only if it begins one below the highest byte seen; this one is one below the "
         "highest acknowledged byte, with nothing outstanding",
     ),
     Rule(
         "keep-alive-outstanding",
-        ours=RETRANSMISSIONS | {"ambiguous", None},
-        theirs={"keep_alive"},
+        verdicts=(RETRANSMISSIONS | {"ambiguous", None}, {"keep_alive"}),
         sentence="Wireshark calls any segment of 0 or 1 byte one below the next sequence number a keep-alive; wiretale only if "
         "all data was acknowledged (if it was, please report)",
     ),
     # --- acknowledgments
     Rule(
         "probe-answer",
-        ours=ANSWERS,
-        theirs=NONE,
+        verdicts=(ANSWERS, NONE),
         sentence="Wireshark calls it the answer to a window probe",
         when=lambda case: "window_probe_ack" in case.words,
     ),
     Rule(
         "keep-alive-answer",
-        ours={"keep_alive_ack"},
-        theirs={"duplicate_ack", None},
+        verdicts=({"keep_alive_ack"}, {"duplicate_ack", None}),
         sentence="Wireshark calls it the answer to a keep-alive only if that was the last segment of the other direction and "
         "the window is the same",
     ),
     Rule(
         "answer-of-nothing",
-        ours={"duplicate_ack", None},
-        theirs={"keep_alive_ack"},
+        verdicts=({"duplicate_ack", None}, {"keep_alive_ack"}),
         sentence="Wireshark calls any repeated ACK after a keep-alive of its own verdict the answer; for wiretale there is no "
         "keep-alive",
     ),
     Rule(
         "answer-to-copy",
-        ours=NONE,
-        theirs={"duplicate_ack"},
+        verdicts=(NONE, {"duplicate_ack"}),
         sentence="it reports bytes that arrived twice by DSACK (RFC 2883), and nothing is missing; Wireshark counts every "
         "repeated ACK",
         when=lambda case: "dsack" in case.words,
     ),
     Rule(
         "nothing-outstanding",
-        ours=NONE,
-        theirs={"duplicate_ack"},
+        verdicts=(NONE, {"duplicate_ack"}),
         sentence="Wireshark counts every repeated ACK; wiretale follows RFC 5681 and counts it if data is outstanding and no "
         "later ACK overtook it (if data was outstanding, please report)",
         when=lambda case: "sack" not in case.words,
     ),
     Rule(
         "no-data-yet",
-        ours=NONE,
-        theirs={"duplicate_ack"},
+        verdicts=(NONE, {"duplicate_ack"}),
         sentence="the capture began within the conversation, and wiretale counts a duplicate ACK only after it has seen "
         "outstanding data (if it has, please report)",
         when=lambda case: case.begun,
     ),
     Rule(
         "ack-overtook",
-        ours={"captured_out_of_order"},
-        theirs={"acked_unseen_segment", None},
+        verdicts=({"captured_out_of_order"}, {"acked_unseen_segment", None}),
         sentence="the data directly follows the ACK: the capture stored them in the wrong order; Wireshark reports unseen data "
         "at once and does not amend it",
     ),
     Rule(
         "gap-covered",
-        ours={"acked_unseen_segment"},
-        theirs=NONE,
+        verdicts=({"acked_unseen_segment"}, NONE),
         sentence="Wireshark looks for an ACK above the highest byte in order, and reports it once until the data continues; "
         "wiretale reports each range that was acknowledged and never seen",
     ),
     Rule(
         "unseen-again",
-        ours=NONE,
-        theirs={"acked_unseen_segment"},
+        verdicts=(NONE, {"acked_unseen_segment"}),
         sentence="wiretale reports each unseen range once, at the first ACK that covers it; Wireshark repeats it while its "
         "highest byte in order stays below the gap",
         when=lambda case: "acked_unseen_segment" in case.noted,
     ),
     Rule(
         "gap-acknowledged",
-        ours=NONE,
-        theirs={"gap"},
+        verdicts=(NONE, {"gap"}),
         sentence="the gap was acknowledged before this segment, and wiretale reported it as unseen: the receiver has it, so no "
         "gap is open",
         when=lambda case: "acked_unseen_segment" in case.noted,
     ),
     Rule(
         "went-before",
-        ours=NONE,
-        theirs={"acked_unseen_segment", "gap"},
+        verdicts=(NONE, {"acked_unseen_segment", "gap"}),
         sentence="the capture began during a recovery: the missing data passed before it, because the receiver had reported it "
         "by SACK; Wireshark takes the first segment for the beginning of the stream",
         when=lambda case: case.resumed,
     ),
     Rule(
         "probe-byte",
-        ours=NONE,
-        theirs={"acked_unseen_segment", "gap"},
+        verdicts=(NONE, {"acked_unseen_segment", "gap"}),
         sentence="the receiver accepted the byte of a window probe, which Wireshark does not count as sent",
         when=lambda case: "window_probe" in case.noted,
     ),
     Rule(
         "capture-reordered",
-        ours=NONE,
-        theirs=REPEATED | {"out_of_order"},
+        verdicts=(NONE, REPEATED | {"out_of_order"}),
         sentence="this is its first transmission: the capture stored it after the ACK that covers it; Wireshark calls any "
         "segment below the last ACK a retransmission",
         when=lambda case: "captured_out_of_order" in case.noted,
     ),
     Rule(
         "overlap",
-        ours=NONE,
-        theirs={"acked_unseen_segment"},
+        verdicts=(NONE, {"acked_unseen_segment"}),
         sentence="wiretale has seen every byte below this ACK; Wireshark's highest byte in order advances only with a segment "
         "that begins there, not with one that overlaps it",
         when=lambda case: case.noted & RETRANSMISSIONS,
@@ -415,14 +375,12 @@ RULES = (
     # --- others
     Rule(
         "icmp-of-unknown-flow",
-        ours=NONE,
-        theirs={"icmp_error"},
+        verdicts=(NONE, {"icmp_error"}),
         sentence="wiretale reports an ICMP error only if it quotes a conversation of this capture",
     ),
     Rule(
         "tunnel",
-        ours=None,
-        theirs=NONE,
+        verdicts=(None, NONE),
         sentence="the conversation is in a tunnel, which Wireshark may decode differently, because it recognizes most tunnels by "
         "their usual ports",
         when=lambda case: in_tunnel(case.path) and not case.words,
