@@ -7,7 +7,7 @@ timestamps with a time zone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -42,3 +42,10 @@ def run(trace: Trace, sql: str) -> duckdb.DuckDBPyRelation:
             raise
     connection.register("packets", trace.table("packets").with_integers())
     return connection.sql(sql)
+
+
+def dicts(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
+    """Returns the result of a query as dicts; it should be small."""
+    result = connection.execute(sql)
+    names = [column[0] for column in result.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]

@@ -31,7 +31,6 @@ BINS_MIN = 3
 RTT_CHANGE_MAX = (
     0.5  # of a step: a route that changes in one direction changes the round trip twice as much as the offset
 )
-HOLD_NS = 10**6
 
 LEAST = """
 SELECT arg_min(moment, d), min(d) FROM (SELECT t{a} AS moment, {sign} * (t{b} - t{a}) AS d FROM crossings

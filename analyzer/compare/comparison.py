@@ -35,7 +35,7 @@ from wiretale.analyzer.compare.packet_matching import (
     path_order,
 )
 from wiretale.analyzer.errors import InputError, UsageError
-from wiretale.analyzer.query import SETTINGS
+from wiretale.analyzer.query import SETTINGS, dicts
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
@@ -84,9 +84,7 @@ class Comparison:
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Returns the result of a query as dicts; the result should be small."""
-        result = self.connection.execute(sql)
-        names = [column[0] for column in result.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+        return dicts(self.connection, sql)
 
     def close(self) -> None:
         """Frees the tables."""

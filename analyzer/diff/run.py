@@ -121,15 +121,10 @@ def flow_part(row: dict[str, Any]) -> Part:
     return Part(f"{row['protocol']} {ends[0]} → {ends[1]}", keys, float(row["bytes"] or 0), values)
 
 
-def dicts(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
-    """Returns rows as dicts."""
-    result = connection.execute(sql)
-    names = [column[0] for column in result.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
-
-
 def run_of_tables(connection: duckdb.DuckDBPyConnection, path: str, kind: str) -> Run:
     """Returns a run from the tables of an analysis."""
+    from wiretale.analyzer.query import dicts
+
     connection.execute(f"CREATE TEMP TABLE each_flow AS {BY_FLOW}")
     (whole,) = dicts(connection, TOTAL)
     parts = [flow_part(row) for row in dicts(connection, f"FROM each_flow ORDER BY bytes DESC, flow LIMIT {FLOWS_MAX}")]

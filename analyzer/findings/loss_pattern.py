@@ -41,18 +41,14 @@ class Pattern(NamedTuple):
     advice: str
 
 
-class Shape(NamedTuple):
-    """Measures of a direction's losses."""
+class Spacing(NamedTuple):
+    """Runs of losses and the gaps between them."""
 
     run_mean: float  # packets
     run_max: int
-    gap_ns: float  # between runs, mean
-    time_variation: float  # of those gaps
-    frame_variation: float
-    growth: str  # delay growth before losses, in words; empty without
-    after_pauses: float  # share of losses right after pauses
-    overload: bool  # more is offered than the path carries
-    whole_beginnings: float  # share of bursts whose beginning arrived although packets are missing around pauses
+    gap_ns: float = 0.0  # mean
+    time_variation: float = 1.0
+    frame_variation: float = 1.0
 
 
 def runs_of(losses: Sequence[Loss]) -> list[list[Loss]]:
@@ -154,80 +150,76 @@ def delay_growth(losses: Sequence[Loss], delays: Sequence[tuple[float, float]]) 
     return f"the delay had grown by {show_duration(grown)} over the least before them (median {usual})"
 
 
-def shape_of(transfers: Transfers, one: Transfer, losses: Sequence[Loss]) -> Shape:
-    bins, runs, first = transfers.bins(one), runs_of(losses), losses[:LOSSES_READ]
-    lengths = [len(run) for run in runs]
-    run_mean, run_max = mean(lengths), max(lengths, default=0)
+def spacing_of(one: Transfer, losses: Sequence[Loss]) -> Spacing:
+    runs = runs_of(losses)
+    lengths, starts = [len(run) for run in runs], [run[0] for run in runs]
+    lost = Spacing(mean(lengths), max(lengths, default=0))
     if one.row["block_loss_runs"]:
-        run_mean, run_max = one.row["blocks_lost"] / one.row["block_loss_runs"], one.row["block_loss_run_max"]
-    starts = [run[0] for run in runs]
+        lost = Spacing(one.row["blocks_lost"] / one.row["block_loss_runs"], one.row["block_loss_run_max"])
     times = [b.time_ns - a.time_ns for a, b in pairwise(sorted(starts, key=lambda loss: loss.time_ns))]
-    gap_ns, time_variation, frame_variation = 0.0, 1.0, 1.0
-    if len(times) >= LOSSES_MIN - 1 and mean(times):
-        gap_ns, time_variation = mean(times), variation(times)
-        frame_variation = variation([float(b.frame - a.frame) for a, b in pairwise(starts)])
-    arrived = [at for at, _ in block_times(transfers, one, "first_ns")]
-    makes_pause = run_mean * one.duration_ns / one.data_packets > PAUSE_MIN_NS / 2  # a run leaves a pause itself
-    paused = loss_after_pauses(first, arrived or bins.start_ns, 0.0 if arrived else bins.width_ns)
-    delays = block_times(transfers, one, "latency_ns")
-    return Shape(
-        run_mean=run_mean,
-        run_max=run_max,
-        gap_ns=gap_ns,
-        time_variation=time_variation,
-        frame_variation=frame_variation,
-        growth=delay_growth(first, delays) if delays else rtt_growth(first, bins),
-        after_pauses=0.0 if makes_pause else paused,
-        overload=overload_of(transfers, one) is not None,
-        whole_beginnings=whole_beginnings(transfers, one),
-    )
+    if len(times) < LOSSES_MIN - 1 or not mean(times):
+        return lost
+    frames = variation([float(b.frame - a.frame) for a, b in pairwise(starts)])
+    return Spacing(*lost[:2], mean(times), variation(times), frames)
 
 
-def pattern_of(shape: Shape) -> Pattern:
+def pattern_of(transfers: Transfers, one: Transfer, losses: Sequence[Loss]) -> Pattern:
     """Returns the first pattern that fits."""
-    if shape.whole_beginnings >= WHOLE_BEGINNINGS:
-        growth = f", and {shape.growth}" if shape.growth else ""
+    bins, spacing, first = transfers.bins(one), spacing_of(one, losses), losses[:LOSSES_READ]
+    delays = block_times(transfers, one, "latency_ns")
+    growth = delay_growth(first, delays) if delays else rtt_growth(first, bins)
+    if whole_beginnings(transfers, one) >= WHOLE_BEGINNINGS:
+        grown = f", and {growth}" if growth else ""
         return Pattern(
             "tail drop",
-            f"the beginning of each burst arrives and its end does not{growth}: a queue or policer is full by then",
+            f"the beginning of each burst arrives and its end does not{grown}: a queue or policer is full by then",
             "Use smaller bursts or pace packets: this is congestion, not a bad link. A deeper queue accepts longer bursts.",
         )
-    if shape.after_pauses >= AFTER_PAUSE:
+    arrived = [at for at, _ in block_times(transfers, one, "first_ns")]
+    makes_pause = (
+        spacing.run_mean * one.duration_ns / one.data_packets > PAUSE_MIN_NS / 2
+    )  # a run leaves a pause itself
+    paused = loss_after_pauses(first, arrived or bins.start_ns, 0.0 if arrived else bins.width_ns)
+    if paused >= AFTER_PAUSE and not makes_pause:
         return Pattern(
             "start-of-burst",
-            f"{show_share(shape.after_pauses, 1)} of them hit the first packets after a pause",
+            f"{show_share(paused, 1)} of them hit the first packets after a pause",
             "Pace the beginning, or keep the path warm: a buffer cannot absorb a burst at line rate, or a neighbour entry, route "
             "or radio must wake up first.",
         )
-    if shape.growth:
+    if growth:
         return Pattern(
             "tail drop",
-            f"{shape.growth}: a queue fills and overflows",
+            f"{growth}: a queue fills and overflows",
             "Use AQM or a fair queue at the bottleneck, or send below its rate: this is congestion, not a bad link.",
         )
-    if shape.overload:
+    if overload_of(transfers, one):
         return Pattern(
             "tail drop",
             "they never cease while the received rate is level: more is offered than a full queue or policer passes",
             "Offer less than the received rate: this is congestion, not a bad link.",
         )
-    if shape.gap_ns and min(shape.time_variation, shape.frame_variation) <= PERIODIC_VARIATION:
+    return pattern_of_spacing(spacing)
+
+
+def pattern_of_spacing(spacing: Spacing) -> Pattern:
+    if spacing.gap_ns and min(spacing.time_variation, spacing.frame_variation) <= PERIODIC_VARIATION:
         return Pattern(
             "periodic",
-            f"losses come at even distances, every {show_duration(shape.gap_ns)}",
+            f"losses come at even distances, every {show_duration(spacing.gap_ns)}",
             "Look for a cause with that period: a timer, a scan, a policer's refill, a bad lane of a bundle, a duty cycle.",
         )
-    if shape.run_mean >= BURSTY_RUN or shape.frame_variation >= BURSTY_VARIATION:
-        runs = f"they come in runs of {three_digits(shape.run_mean)} packets on average, {shape.run_max:,} at most"
+    if spacing.run_mean >= BURSTY_RUN or spacing.frame_variation >= BURSTY_VARIATION:
+        runs = f"they come in runs of {three_digits(spacing.run_mean)} packets on average, {spacing.run_max:,} at most"
         return Pattern(
             "bursty",
-            runs if shape.run_max > 1 else "many single losses come close together, then long gaps without any",
+            runs if spacing.run_max > 1 else "many single losses come close together, then long gaps without any",
             "Look for drops in bulk at those times (ethtool -S, netstat -s): a queue that overflows, an overrun receiver, or a "
             "radio that fades.",
         )
     return Pattern(
         "random",
-        f"{'all are' if shape.run_max == 1 else 'most are'} single losses, without a period and without growing delay",
+        f"{'all are' if spacing.run_max == 1 else 'most are'} single losses, without a period and without growing delay",
         "Check error counters of the interfaces on the path: a bad cable, optic or radio, or a policer far from its limit, drops "
         "packets at random.",
     )
@@ -259,7 +251,7 @@ def loss_pattern(transfers: Transfers) -> Matches:
         losses = transfers.losses(one)
         if len(losses) < LOSSES_MIN and (one.row["block_loss_runs"] or 0) < 2:
             continue
-        word, reason, advice = pattern_of(shape_of(transfers, one, losses))
+        word, reason, advice = pattern_of(transfers, one, losses)
         frames = list(dict.fromkeys(loss.frame for loss in losses))[:SHOWN]
         flow = flow_filter(one.flow)
         yield one.match(

@@ -37,6 +37,7 @@ MATHIS_FACTOR = 3.0
 PATH_WEIGHT = 0.1  # ranks after findings that explain it: an uneven share, a full link
 ETHERNET_MSS = 1460
 RETRANSMITTED_MIN = 10_000  # bytes
+LOSS_LIMITS = ("limit_network_ns", "limit_recovery_ns", "limit_timeout_ns")  # times that losses take
 RECOVERED_MIN = 50_000  # bytes of a transfer that losses delay
 
 ACCOUNTING = (
@@ -52,14 +53,15 @@ NEAR_RECEIVER = (
 )
 
 
-def examined(transfers: Transfers) -> Iterator[Transfer]:
-    """Returns TCP transfers whose limits are known over at least 200 ms."""
-    return (one for one in transfers.limited() if one.limits and sum(one.limits.values()) >= DURATION_MIN_NS)
+def examined(transfers: Transfers, limit: str | None = None, share: float = 0.0) -> Iterator[Transfer]:
+    """Returns TCP transfers whose limits are known over at least 200 ms, and one of which took at least this share."""
+    known = (one for one in transfers.limited() if one.limits and sum(one.limits.values()) >= DURATION_MIN_NS)
+    return (one for one in known if limit is None or one.share(limit) >= share)
 
 
-def limited(one: Transfer, severity: str | None, ns: int, weight: float = 1.0, **words: Any) -> Match:
-    """Returns a match about `ns` of transfer time."""
-    whole = one.accounted_ns
+def limited(one: Transfer, *limits: str, severity: str | None = None, weight: float = 1.0, **words: Any) -> Match:
+    """Returns a match about the time of some limits."""
+    whole, ns = one.accounted_ns, sum(one.limits[name] for name in limits)
     parts = sorted(one.limits.items(), key=lambda item: -item[1])
     shares = ", ".join(f"{LIMITS[name]} {show_share(part, whole)}" for name, part in parts if part >= whole / 100)
     return one.match(
@@ -157,13 +159,11 @@ def window_reason(transfers: Transfers, one: Transfer) -> tuple[str, str]:
     advice="{advice}",
 )
 def receive_window_limited(transfers: Transfers) -> Matches:
-    for one in examined(transfers):
-        share = one.share("limit_window_ns")
-        if share >= SHARE_INFO:
-            reason, advice = window_reason(transfers, one)
-            rtt = f" The RTT is {show_duration(one.path_rtt_ns)}." if one.path_rtt_ns else ""
-            ns = one.limits["limit_window_ns"]
-            yield limited(one, severity_of(share), ns, reason=reason, rtt=rtt, advice=advice)
+    for one in examined(transfers, "limit_window_ns", SHARE_INFO):
+        reason, advice = window_reason(transfers, one)
+        rtt = f" The RTT is {show_duration(one.path_rtt_ns)}." if one.path_rtt_ns else ""
+        severity = severity_of(one.share("limit_window_ns"))
+        yield limited(one, "limit_window_ns", severity=severity, reason=reason, rtt=rtt, advice=advice)
 
 
 @finding(
@@ -189,8 +189,8 @@ def window_per_round_trip(transfers: Transfers) -> Matches:
         )
         window = usual_window(transfers, one) if near_receiver and steady else None
         if window and 0.8 <= rate / 8 * rtt / SECOND / window <= 1.2:
-            ns = one.limits["limit_network_ns"]
-            yield limited(one, None, ns, rate=show_rate(rate), window=show_bytes(window), rtt=show_duration(rtt))
+            words = {"rate": show_rate(rate), "window": show_bytes(window), "rtt": show_duration(rtt)}
+            yield limited(one, "limit_network_ns", **words)
 
 
 @finding(
@@ -207,10 +207,10 @@ def window_per_round_trip(transfers: Transfers) -> Matches:
     advice="Write whole messages at once (buffer, writev, TCP_CORK), or set TCP_NODELAY.",
 )
 def delayed_ack(transfers: Transfers) -> Matches:
-    for one in examined(transfers):
-        share, ns = one.share("limit_delayed_ack_ns"), one.limits["limit_delayed_ack_ns"]
-        if share >= SHARE_INFO and ns >= DELAYED_ACK_MIN_NS:
-            yield limited(one, "info" if one.is_control_connection else severity_of(share), ns)
+    for one in examined(transfers, "limit_delayed_ack_ns", SHARE_INFO):
+        if one.limits["limit_delayed_ack_ns"] >= DELAYED_ACK_MIN_NS:
+            severity = "info" if one.is_control_connection else severity_of(one.share("limit_delayed_ack_ns"))
+            yield limited(one, "limit_delayed_ack_ns", severity=severity)
 
 
 @finding(
@@ -225,10 +225,9 @@ def delayed_ack(transfers: Transfers) -> Matches:
     advice="Fix the loss first (see lost-downstream, lost-upstream, loss-pattern); buffer tuning will not help.",
 )
 def recovery_limited(transfers: Transfers) -> Matches:
-    for one in examined(transfers):
-        share = one.share("limit_recovery_ns")
-        if share >= SHARE_INFO and one.row["unique_bytes"] >= RECOVERED_MIN:
-            yield limited(one, severity_of(share), one.limits["limit_recovery_ns"])
+    for one in examined(transfers, "limit_recovery_ns", SHARE_INFO):
+        if one.row["unique_bytes"] >= RECOVERED_MIN:
+            yield limited(one, "limit_recovery_ns", severity=severity_of(one.share("limit_recovery_ns")))
 
 
 @finding(
@@ -281,8 +280,7 @@ def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, float | None]]:
     for one in examined(transfers):
         if one.row["unique_bytes"] >= BULK_MIN and one.duration_ns >= STALL_WARNING_NS and one.row["goodput_bps"]:
             loss = limiting_loss(one)
-            limiting = loss and one.share("limit_network_ns", "limit_recovery_ns", "limit_timeout_ns") >= 0.5
-            yield one, loss if limiting else None
+            yield one, loss if loss and one.share(*LOSS_LIMITS) >= 0.5 else None
 
 
 @finding(
@@ -303,8 +301,7 @@ def loss_limited_window(transfers: Transfers) -> Matches:
             rtt = one.path_rtt_ns or 0
             yield limited(
                 one,
-                None,
-                sum(one.limits[name] for name in ("limit_network_ns", "limit_recovery_ns", "limit_timeout_ns")),
+                *LOSS_LIMITS,
                 rate=show_rate(one.row["goodput_bps"]),
                 loss=show_share(loss, 1),
                 rtt=show_duration(rtt),
@@ -335,8 +332,8 @@ def path_reason(one: Transfer) -> str:
 def path_limited(transfers: Transfers) -> Matches:
     for one, loss in bulk(transfers):
         if not loss and one.share("limit_network_ns") >= PATH_INFO:
-            rate, ns = show_rate(one.row["goodput_bps"]), one.limits["limit_network_ns"]
-            yield limited(one, None, ns, PATH_WEIGHT, rate=rate, reason=path_reason(one))
+            rate = show_rate(one.row["goodput_bps"])
+            yield limited(one, "limit_network_ns", weight=PATH_WEIGHT, rate=rate, reason=path_reason(one))
 
 
 @finding(
@@ -357,7 +354,7 @@ def window_scaling_off(transfers: Transfers) -> Matches:
             continue
         if rate / 8 * rtt / SECOND >= UNSCALED_MAX / 2 and one.share("limit_window_ns") < SHARE_INFO:
             most = show_rate(UNSCALED_MAX * 8 / rtt * SECOND)
-            yield limited(one, None, one.limits["limit_window_ns"], most=most, rtt=show_duration(rtt))
+            yield limited(one, "limit_window_ns", most=most, rtt=show_duration(rtt))
 
 
 @finding(
@@ -372,10 +369,10 @@ def window_scaling_off(transfers: Transfers) -> Matches:
     advice="Reuse connections; a larger initial window (RFC 6928) helps a little.",
 )
 def slow_start(transfers: Transfers) -> Matches:
-    for one in examined(transfers):
-        if one.share("limit_slow_start_ns") >= SLOW_START_INFO and one.path_rtt_ns:
+    for one in examined(transfers, "limit_slow_start_ns", SLOW_START_INFO):
+        if one.path_rtt_ns:
             size, rtt = show_bytes(one.row["unique_bytes"]), show_duration(one.path_rtt_ns)
-            yield limited(one, None, one.limits["limit_slow_start_ns"], size=size, rtt=rtt)
+            yield limited(one, "limit_slow_start_ns", size=size, rtt=rtt)
 
 
 @finding(
@@ -391,6 +388,6 @@ def slow_start(transfers: Transfers) -> Matches:
     advice="Profile the sending application, its disk, CPU and pacing; the network is not the limit.",
 )
 def sender_idle(transfers: Transfers) -> Matches:
-    for one in examined(transfers):
-        if one.share("limit_idle_ns") >= IDLE_INFO and one.row["unique_bytes"] >= BULK_MIN:
-            yield limited(one, None, one.limits["limit_idle_ns"])
+    for one in examined(transfers, "limit_idle_ns", IDLE_INFO):
+        if one.row["unique_bytes"] >= BULK_MIN:
+            yield limited(one, "limit_idle_ns")

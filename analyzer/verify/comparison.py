@@ -234,12 +234,3 @@ class Comparison:
         self.reasons[difference.cause()] += 1
         if self.most is None or self.reasons[difference.cause()] <= self.most:
             self.differences.append(difference)
-
-
-def compare(
-    ours: Mapping[int, Sequence[Row]], theirs: Mapping[int, Flagged], around: Around | None = None
-) -> Comparison:
-    """Compares wiretale's events and Wireshark's verdicts by frame."""
-    comparison = Comparison(around or Around())
-    comparison.take(ours, theirs)
-    return comparison

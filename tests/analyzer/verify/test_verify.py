@@ -28,7 +28,7 @@ from scenario_wire import write_pcap as write_frames
 from talk import Talk
 from wiretale.analyzer import trace as traces
 from wiretale.analyzer.errors import InputError
-from wiretale.analyzer.verify.comparison import KINDS, Around, Comparison, compare, pairs
+from wiretale.analyzer.verify.comparison import KINDS, Around, Comparison, pairs
 from wiretale.analyzer.verify.frame_events import FrameEvents, around
 from wiretale.analyzer.verify.reasons import FIRST_BEFORE, RULES, UNEXPLAINED
 from wiretale.analyzer.verify.tshark import FIELDS, Dissector, Flagged, read_line
@@ -50,6 +50,12 @@ def event(kind: str, frame: int = 1, **more: Any) -> dict[str, Any]:
 
 def flagged(*words: str) -> Flagged:
     return Flagged(frozenset(words), 0, ENDS)
+
+
+def compare(ours: Any, theirs: Any, given: Around | None = None) -> Comparison:
+    found = Comparison(given or Around())
+    found.take(ours, theirs)
+    return found
 
 
 def counts(found: Comparison) -> dict[str, tuple[int, int, int]]:
