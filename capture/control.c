@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -185,8 +186,7 @@ static void end_when_due(struct control *control, struct rounds *rounds, int64_t
         return;
     rounds->woken = true;
     service_notify(&control->service, "STOPPING=1");
-    for (uint32_t i = 0; i < capture->device_count; i++)
-        device_wake(&capture->devices[i]);
+    eventfd_write(capture->wake_fd, 1);
 }
 
 /* If -a duration: ends a capture whose interfaces never appeared, the exit code must say so. */

@@ -49,6 +49,7 @@ static void add_devices(struct program *program) {
     struct capture *capture = &program->capture;
     const struct settings *settings = &program->settings;
     capture->settings = settings;
+    capture->wake_fd = eventfd(0, EFD_CLOEXEC);
     capture->packets_left = settings->stop_packets;
     capture->device_count = settings->interface_count;
     capture->devices = calloc(capture->device_count, sizeof *capture->devices);
@@ -58,7 +59,6 @@ static void add_devices(struct program *program) {
         struct device *device = &capture->devices[i];
         device->capture = capture;
         device->number = i;
-        device->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (!device_name(device, settings->interfaces[i]))
             fail(EXIT_MISSING,
                  "-i %s: no interface has that number; expected one that `%s --list` shows",
@@ -181,7 +181,7 @@ static void confine(struct program *program) {
 static void start_threads(struct program *program) {
     struct capture *capture = &program->capture;
     bool started = program->directory.is_stream || finisher_start(&program->finisher);
-    started = started && writer_start(&program->writer, &program->output);
+    started = started && writer_start(&program->writer);
     for (uint32_t i = 0; i < capture->device_count; i++)
         started = started && device_start(&capture->devices[i]);
     if (!started)
@@ -198,6 +198,7 @@ static void prepare_output(struct program *program) {
     program->output.capture = &program->capture;
     program->output.directory = &program->directory;
     program->output.finisher = &program->finisher;
+    program->writer.output = &program->output;
     if (!program->directory.is_stream && !program->directory.sealed) {
         recover_find(&program->finisher.left, &program->directory);
         ring_scan(&program->ring, &program->directory);
@@ -216,7 +217,7 @@ static int end(struct program *program, int code) {
     char text[512];
     for (uint32_t i = 0; i < program->capture.device_count; i++)
         pthread_join(program->capture.devices[i].thread, NULL);
-    writer_join(&program->writer);
+    pthread_join(program->writer.thread, NULL);
     if (!program->directory.is_stream)
         finisher_end(&program->finisher);
     output_count_lost_files(&program->output);

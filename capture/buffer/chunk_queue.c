@@ -14,7 +14,7 @@
 static void add_empty(struct chunk_queue *queue, struct chunk *chunk) {
     chunk->next = queue->empty;
     queue->empty = chunk;
-    atomic_fetch_add_explicit(&queue->empty_count, 1, memory_order_relaxed);
+    queue->empty_count++;
 }
 
 bool chunk_queue_open(struct chunk_queue *queue, size_t bytes, uint32_t devices) {
@@ -23,44 +23,31 @@ bool chunk_queue_open(struct chunk_queue *queue, size_t bytes, uint32_t devices)
     *queue = (struct chunk_queue){.devices = devices, .chunks = bytes / CHUNK_BYTES};
     if (queue->chunks < least)
         queue->chunks = least;
-    queue->memory = mmap(NULL, queue->chunks * CHUNK_BYTES, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    queue->all = calloc(queue->chunks, sizeof *queue->all);
-    if (queue->memory == MAP_FAILED || !queue->all)
+    uint8_t *memory = mmap(NULL, queue->chunks * CHUNK_BYTES, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct chunk *all = calloc(queue->chunks, sizeof *all);
+    if (memory == MAP_FAILED || !all)
         return false;
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&queue->lock, NULL);
-    pthread_cond_init(&queue->filled, &attributes);
-    pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&queue->filled, NULL);
     for (size_t i = queue->chunks; i--;) {
-        queue->all[i].data = queue->memory + i * CHUNK_BYTES;
-        add_empty(queue, &queue->all[i]);
+        all[i].memory = memory + i * CHUNK_BYTES;
+        add_empty(queue, &all[i]);
     }
     return true;
 }
 
-void chunk_queue_close(struct chunk_queue *queue) {
-    munmap(queue->memory, queue->chunks * CHUNK_BYTES);
-    free(queue->all);
-    pthread_cond_destroy(&queue->filled);
-    pthread_mutex_destroy(&queue->lock);
-}
-
 struct chunk *chunk_queue_acquire(struct chunk_queue *queue) {
-    if (!chunk_queue_empty_count(queue))
+    if (!queue->empty_count)
         return NULL;
     pthread_mutex_lock(&queue->lock);
     struct chunk *chunk = queue->empty;
     if (chunk) {
         queue->empty = chunk->next;
-        atomic_fetch_sub_explicit(&queue->empty_count, 1, memory_order_relaxed);
+        queue->empty_count--;
+        *chunk = (struct chunk){.memory = chunk->memory, .left.data = chunk->memory};
     }
     pthread_mutex_unlock(&queue->lock);
-    if (!chunk)
-        return NULL;
-    *chunk = (struct chunk){.data = chunk->data};
     return chunk;
 }
 
@@ -86,7 +73,6 @@ void chunk_queue_push(struct chunk_queue *queue, uint32_t device, struct chunk *
     struct lane *lane = &queue->lanes[device];
     if (chunk) {
         chunk->next = NULL;
-        chunk->device = device;
         chunk->handed_ns = monotonic_ns();
     }
     pthread_mutex_lock(&queue->lock);
@@ -95,7 +81,7 @@ void chunk_queue_push(struct chunk_queue *queue, uint32_t device, struct chunk *
         append(lane, chunk, chunk);
         /* The queue stops being idle here, not when the writing thread wakes up. On a busy machine
          * it may sleep on, and readers would hand over one nearly empty chunk after another. */
-        atomic_store_explicit(&queue->idle, false, memory_order_relaxed);
+        queue->idle = false;
     }
     pthread_mutex_unlock(&queue->lock);
     if (chunk)
@@ -125,11 +111,10 @@ static bool anything_filled(const struct chunk_queue *queue) {
 /* `idle` is set only while the writing thread waits. Readers then hand over chunks that are not
  * full, because a small write costs nothing while there is no other work. */
 static void wait_filled(struct chunk_queue *queue, int64_t wait_ns) {
-    int64_t until = monotonic_ns() + wait_ns;
-    struct timespec limit = to_timespec(until);
-    atomic_store_explicit(&queue->idle, true, memory_order_relaxed);
-    pthread_cond_timedwait(&queue->filled, &queue->lock, &limit);
-    atomic_store_explicit(&queue->idle, false, memory_order_relaxed);
+    struct timespec limit = to_timespec(monotonic_ns() + wait_ns);
+    queue->idle = true;
+    pthread_cond_clockwait(&queue->filled, &queue->lock, CLOCK_MONOTONIC, &limit);
+    queue->idle = false;
 }
 
 /* Takes all chunks at once, so that the lock is taken once per batch and not once per chunk. */

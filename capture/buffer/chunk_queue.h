@@ -16,15 +16,20 @@
 #define CHUNK_BYTES (512u << 10)
 #define DEVICES_MAX 32
 
+/* Whole records of one interface, as they go to the file, in order of time. */
+struct span {
+    const uint8_t *data;
+    size_t size;
+    uint32_t description; /* index of the interface description of all its packets */
+    uint32_t packets;
+    int64_t first_ns, last_ns; /* times of its first and last packet */
+};
+
 struct chunk {
     struct chunk *next;
-    uint8_t *data; /* whole records as they go to the file */
-    size_t fill;
-    uint32_t packets;
-    uint32_t device;
-    uint32_t description;      /* index of the interface description of all its packets */
-    int64_t first_ns, last_ns; /* times of its first and last packet */
-    int64_t handed_ns;         /* CLOCK_MONOTONIC when it was queued */
+    uint8_t *memory;   /* CHUNK_BYTES */
+    struct span left;  /* records in it that are not yet written to a file */
+    int64_t handed_ns; /* CLOCK_MONOTONIC when it was queued */
 };
 
 struct lane {
@@ -42,14 +47,11 @@ struct chunk_queue {
     struct lane lanes[DEVICES_MAX];
     uint32_t devices;
     size_t chunks;
-    uint8_t *memory;
-    struct chunk *all;
 };
 
-/* Maps `bytes` of memory, rounded up to the minimum that all devices need. Returns false if memory
- * is short. */
+/* Maps `bytes` of memory, rounded up to the minimum that all devices need, for the rest of the run.
+ * Returns false if memory is short. */
 bool chunk_queue_open(struct chunk_queue *queue, size_t bytes, uint32_t devices);
-void chunk_queue_close(struct chunk_queue *queue);
 
 struct chunk *chunk_queue_acquire(struct chunk_queue *queue); /* NULL if there is none */
 void chunk_queue_release(struct chunk_queue *queue, struct chunk *chunk);
@@ -62,13 +64,5 @@ void chunk_queue_wake(struct chunk_queue *queue);
 /* Appends all filled chunks to the lanes of `taken`. If there are none, waits for one up to
  * `wait_ns`. */
 void chunk_queue_pop_all(struct chunk_queue *queue, struct lane *taken, int64_t wait_ns);
-
-static inline bool chunk_queue_is_idle(struct chunk_queue *queue) {
-    return atomic_load_explicit(&queue->idle, memory_order_relaxed);
-}
-
-static inline size_t chunk_queue_empty_count(struct chunk_queue *queue) {
-    return atomic_load_explicit(&queue->empty_count, memory_order_relaxed);
-}
 
 #endif

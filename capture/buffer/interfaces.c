@@ -5,7 +5,6 @@
 #include "buffer/interfaces.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Reads packets that left before packets that came, so that `queued` cannot become negative. */
@@ -36,66 +35,36 @@ void counts_subtract(struct counts *from, const struct counts *less) {
 
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 
-static bool same_text(const char *a, const char *b) {
-    return a == b || (a && b && !strcmp(a, b));
-}
-
-/* Texts that only describe the adapter, such as its driver, are not compared. */
+/* Texts that only describe the adapter, such as its driver, are not compared; the filter is the
+ * same for all. */
 static bool is_same(const struct description *a, const struct description *b) {
     return a->device == b->device && a->link_type == b->link_type && a->snaplen == b->snaplen &&
            a->speed_bps == b->speed_bps && a->has_mac == b->has_mac &&
-           !memcmp(a->mac, b->mac, sizeof a->mac) && same_text(a->name, b->name) &&
-           same_text(a->comment, b->comment) && same_text(a->filter, b->filter);
-}
-
-/* The alignment keeps the counters of two threads in different cache lines. */
-static struct description *copy_of(const struct description *description) {
-    struct description *copy = aligned_alloc(_Alignof(struct description), sizeof *copy);
-    if (!copy)
-        return NULL;
-    *copy = *description;
-    copy->filter = description->filter ? strdup(description->filter) : NULL;
-    return copy;
-}
-
-static int find_same(const struct description_list *list, const struct description *wanted) {
-    for (uint32_t i = 0; i < list->count; i++)
-        if (is_same(list->items[i], wanted))
-            return (int)i;
-    return -1;
+           !memcmp(a->mac, b->mac, sizeof a->mac) && !strcmp(a->name, b->name) &&
+           !strcmp(a->comment, b->comment);
 }
 
 /* A linear search suffices, because descriptions are only added if an interface is opened. */
 int description_add(struct description_list *list, const struct description *description) {
+    uint32_t number = 0;
     pthread_mutex_lock(&adding);
-    int number = find_same(list, description);
-    if (number < 0 && list->count < DESCRIPTIONS_MAX) {
-        struct description *copy = copy_of(description);
-        if (copy) {
-            number = (int)list->count;
-            list->items[number] = copy;
-            atomic_store(&list->count, (uint32_t)number + 1);
-        }
+    while (number < list->count && !is_same(&list->items[number], description))
+        number++;
+    if (number == list->count && number < DESCRIPTIONS_MAX) {
+        list->items[number] = *description;
+        atomic_store(&list->count, number + 1);
     }
     pthread_mutex_unlock(&adding);
-    return number;
+    return number < DESCRIPTIONS_MAX ? (int)number : -1;
 }
 
 struct counts description_counts(const struct description_list *list, uint32_t device) {
     struct counts sum = {0};
     for (uint32_t i = 0, count = atomic_load(&list->count); i < count; i++) {
-        if (list->items[i]->device != device)
+        if (list->items[i].device != device)
             continue;
-        struct counts one = counts_of(&list->items[i]->counts);
+        struct counts one = counts_of(&list->items[i].counts);
         counts_add(&sum, &one);
     }
     return sum;
-}
-
-void description_list_free(struct description_list *list) {
-    for (uint32_t i = 0; i < list->count; i++) {
-        free(list->items[i]->filter);
-        free(list->items[i]);
-    }
-    list->count = 0;
 }

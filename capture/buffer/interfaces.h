@@ -60,10 +60,9 @@ void counts_subtract(struct counts *from, const struct counts *less);
 struct description {
     uint32_t device;
     char name[64];
-    char text[128];     /* name that the adapter gives itself */
     char hardware[96];  /* driver, firmware, bus */
     char comment[512];  /* time stamp source, offloads */
-    char *filter;       /* or NULL */
+    const char *filter; /* of the settings, or NULL */
     uint32_t link_type; /* LINKTYPE_ value */
     uint32_t snaplen;
     uint64_t speed_bps; /* 0: unknown */
@@ -73,15 +72,13 @@ struct description {
 };
 
 struct description_list {
-    struct description *items[DESCRIPTIONS_MAX];
+    struct description items[DESCRIPTIONS_MAX];
     _Atomic uint32_t count;
 };
 
-/* Returns the index of an equal description, or of a copy that is added; -1 if the list is full or
- * memory is short. */
+/* Returns the index of an equal description, or of a copy that is added; -1 if the list is full. */
 int description_add(struct description_list *list, const struct description *description);
 /* Returns the counts of a device summed over all its descriptions. */
 struct counts description_counts(const struct description_list *list, uint32_t device);
-void description_list_free(struct description_list *list);
 
 #endif

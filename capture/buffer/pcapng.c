@@ -30,7 +30,6 @@ enum block_option {
     SHB_OS = 3,
     SHB_APPLICATION = 4,
     IF_NAME = 2,
-    IF_DESCRIPTION = 3,
     IF_MAC = 6,
     IF_SPEED = 8,
     IF_TSRESOL = 9,
@@ -187,7 +186,6 @@ void pcapng_interface(struct pcapng_buffer *buffer, const struct description *de
     add_u16(buffer, 0);
     add_u32(buffer, description->snaplen);
     add_text(buffer, IF_NAME, description->name);
-    add_text(buffer, IF_DESCRIPTION, description->text);
     if (description->has_mac)
         add_option(buffer, IF_MAC, description->mac, sizeof description->mac);
     if (description->speed_bps)

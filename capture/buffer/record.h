@@ -38,7 +38,6 @@ enum record_direction { RECORD_UNKNOWN, RECORD_INBOUND, RECORD_OUTBOUND };
 
 struct record_view { /* fields of a record without its packet */
     size_t size;
-    bool is_packet;
     uint32_t interface;
     int64_t time_ns;
 };
@@ -95,10 +94,8 @@ static inline struct record_view record_view(enum record_format format, const ui
     if (format == RECORD_PCAP)
         return (struct record_view){
             .size = RECORD_PCAP_HEADER + get_u32(at + 8),
-            .is_packet = true,
             .time_ns = (int64_t)(get_u32(at) * RECORD_SECOND_NS + get_u32(at + 4))};
     return (struct record_view){.size = get_u32(at + 4),
-                                .is_packet = get_u32(at) == RECORD_PACKET_TYPE,
                                 .interface = get_u32(at + 8),
                                 .time_ns =
                                     (int64_t)((uint64_t)get_u32(at + 12) << 32 | get_u32(at + 16))};

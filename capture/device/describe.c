@@ -22,14 +22,6 @@ static bool ask(int fd, const char *name, void *question) {
     return !ioctl(fd, SIOCETHTOOL, &request);
 }
 
-static bool ask_value(int fd, const char *name, uint32_t command, uint32_t *value) {
-    struct ethtool_value question = {.cmd = command};
-    if (!ask(fd, name, &question))
-        return false;
-    *value = question.data;
-    return true;
-}
-
 /* Offloads are part of the description, because they make captured packets differ from those on the
  * wire: joined segments, missing checksums. */
 static void describe_offloads(int fd, const char *name, struct description *description) {
@@ -47,12 +39,12 @@ static void describe_offloads(int fd, const char *name, struct description *desc
     };
     size_t used = 0;
     for (size_t i = 0; i < sizeof offloads / sizeof *offloads; i++) {
-        uint32_t value;
-        if (!ask_value(fd, name, offloads[i].command, &value))
+        struct ethtool_value question = {.cmd = offloads[i].command};
+        if (!ask(fd, name, &question))
             continue;
         used += (size_t)snprintf(description->comment + used, sizeof description->comment - used,
                                  "%s%s %s", used ? ", " : "offloads: ", offloads[i].name,
-                                 value & offloads[i].mask ? "on" : "off");
+                                 question.data & offloads[i].mask ? "on" : "off");
     }
 }
 

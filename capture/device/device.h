@@ -30,11 +30,6 @@ enum open_result {
     OPEN_WRONG, /* filter, link type or time source do not fit the interface */
 };
 
-/* Counts of the kernel: under this description for closed handles, and for the open one. */
-struct kernel_counts {
-    uint64_t received, dropped, dropped_interface;
-};
-
 /* Shared by all devices. */
 struct capture {
     const struct settings *settings;
@@ -43,6 +38,7 @@ struct capture {
     struct device *devices;
     uint32_t device_count;
     atomic_bool stopping;
+    int wake_fd;                   /* eventfd that interrupts the wait for packets at the end */
     _Atomic uint64_t packets_left; /* of -c */
 };
 
@@ -53,7 +49,6 @@ struct device {
     _Atomic int state;
     _Atomic int64_t alive_ns; /* CLOCK_MONOTONIC of the last round of the reading thread */
     pthread_t thread;
-    int wake_fd; /* eventfd that interrupts a wait for packets */
 
     pcap_t *handle;
     int fd;
@@ -61,7 +56,7 @@ struct device {
     uint32_t description;
     uint32_t time_factor; /* ns in a unit of its time stamps */
     int file_link_type;
-    struct kernel_counts closed, open;
+    struct pcap_stat counted;           /* counters of the handle that are in `counts` */
     int64_t counted_ns;                 /* CLOCK_MONOTONIC of the last device_count() */
     char reason[PCAP_ERRBUF_SIZE + 64]; /* why it cannot be opened */
     bool is_warned;                     /* of the reason */
@@ -70,8 +65,7 @@ struct device {
     uint8_t *cursor, *end;
     int64_t chunk_since_ns;
     enum record_direction direction;
-    uint64_t packets, bytes, refused; /* under this description; published once a round */
-    struct interface_counts *counts;  /* of the description; NULL before the first */
+    struct interface_counts *counts; /* of the description; NULL before the first */
 };
 
 /* Sets the name of an interface that is given by name or number. Returns false if the number does
@@ -81,15 +75,13 @@ bool device_name(struct device *device, const char *wanted);
  * text. */
 enum open_result device_open(struct device *device);
 void device_close(struct device *device);
-/* Reads the counters of the kernel. */
+/* Adds the counters of the kernel since the last call. */
 void device_count(struct device *device);
 bool device_is_any(const struct device *device); /* all interfaces at once */
 
-/* Stores `what` and libpcap's message as the reason. Returns OPEN_WRONG. */
-static inline enum open_result device_refuse(struct device *device, const char *what) {
-    snprintf(device->reason, sizeof device->reason, "%s: %s", what, pcap_geterr(device->handle));
-    return OPEN_WRONG;
-}
+/* Stores the reason. Returns OPEN_WRONG. */
+enum open_result device_refuse(struct device *device, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Compile and attach the filter and the direction (filter.c). */
 enum open_result device_set_filter(struct device *device);
@@ -99,7 +91,6 @@ const char *device_direction_filter(const struct device *device);
 
 /* Starts the reading thread, which ends after capture->stopping is set. */
 bool device_start(struct device *device);
-void device_wake(struct device *device);
 
 /* Fills in name, hardware, speed, address and offloads of an interface. */
 void device_describe(const char *name, struct description *description);

@@ -111,16 +111,12 @@ static bool rewrite_display_filter(const char *text, char *capture, size_t size)
     return !*text;
 }
 
-static bool is_loopback(const struct device *device) {
-    return device->index && !strcmp(device->name, "lo");
-}
-
 /* The kernel delivers a packet on the loopback interface twice, once for each direction. */
 const char *device_direction_filter(const struct device *device) {
     switch (device->capture->settings->direction) {
     case CHOOSE_IN: return "inbound";
     case CHOOSE_OUT: return "outbound";
-    default: return is_loopback(device) ? "inbound" : NULL;
+    default: return device->index && !strcmp(device->name, "lo") ? "inbound" : NULL;
     }
 }
 
@@ -133,18 +129,15 @@ static enum open_result wrong_filter(struct device *device, const char *wanted) 
     char capture[128];
     struct bpf_program program;
     if (!is_display_filter(wanted))
-        return device_refuse(device, "the filter");
+        return device_refuse(device, "the filter: %s", pcap_geterr(device->handle));
     bool rewritten = rewrite_display_filter(wanted, capture, sizeof capture) &&
                      compile(device, capture, &program);
     if (rewritten)
         pcap_freecode(&program);
-    snprintf(
-        device->reason, sizeof device->reason,
-        "the filter: expected a capture filter (pcap-filter(7)), and this is a display filter%s%s",
-        rewritten ? ": -f '" : "", rewritten ? capture : "");
-    if (rewritten)
-        strncat(device->reason, "'", sizeof device->reason - strlen(device->reason) - 1);
-    return OPEN_WRONG;
+    return device_refuse(device,
+                         "the filter: expected a capture filter (pcap-filter(7)), and this is a "
+                         "display filter%s%s%s",
+                         rewritten ? ": -f '" : "", rewritten ? capture : "", rewritten ? "'" : "");
 }
 
 enum open_result device_set_filter(struct device *device) {
@@ -156,7 +149,8 @@ enum open_result device_set_filter(struct device *device) {
         return wrong_filter(device, wanted);
     int failed = pcap_setfilter(device->handle, &program);
     pcap_freecode(&program);
-    return failed ? device_refuse(device, "the filter") : OPEN_DONE;
+    return failed ? device_refuse(device, "the filter: %s", pcap_geterr(device->handle))
+                  : OPEN_DONE;
 }
 
 /* Gives the kernel a filter that includes the direction, so that its counts are of the packets that
@@ -186,7 +180,7 @@ enum open_result device_set_direction(struct device *device) {
     static const pcap_direction_t ways[] = {[CHOOSE_IN] = PCAP_D_IN, [CHOOSE_OUT] = PCAP_D_OUT};
     enum direction_choice wish = device->capture->settings->direction;
     if (wish != CHOOSE_BOTH && pcap_setdirection(device->handle, ways[wish]))
-        return device_refuse(device, "-Q");
+        return device_refuse(device, "-Q: %s", pcap_geterr(device->handle));
     narrow_kernel_filter(device);
     return OPEN_DONE;
 }

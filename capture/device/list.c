@@ -108,38 +108,32 @@ static void put_json(struct json *json, const struct listed *listed) {
     json_close(json, '}');
 }
 
-static void list_json(const pcap_if_t *all) {
-    struct json json = {.out = stdout};
-    json_open(&json, NULL, '{');
-    json_text(&json, "schema", "wiretale.interfaces/1");
-    json_open(&json, "interfaces", '[');
-    for (; all; all = all->next) {
-        struct listed listed;
-        query(&listed, all);
-        put_json(&json, &listed);
-        free_query(&listed);
-    }
-    json_close(&json, ']');
-    json_close(&json, '}');
-    putchar('\n');
-}
-
 /* Interfaces are queried one by one while they are printed, so that a slow driver does not delay
  * the others. */
-int device_list(bool json) {
+int device_list(bool as_json) {
     char reason[PCAP_ERRBUF_SIZE];
+    struct json json = {.out = stdout};
     pcap_if_t *all;
     if (pcap_findalldevs(&all, reason))
         fail(EXIT_MISSING, "cannot list interfaces: %s", reason);
-    if (json) {
-        list_json(all);
-    } else {
-        for (const pcap_if_t *at = all; at; at = at->next) {
-            struct listed listed;
-            query(&listed, at);
+    if (as_json) {
+        json_open(&json, NULL, '{');
+        json_text(&json, "schema", "wiretale.interfaces/1");
+        json_open(&json, "interfaces", '[');
+    }
+    for (const pcap_if_t *at = all; at; at = at->next) {
+        struct listed listed;
+        query(&listed, at);
+        if (as_json)
+            put_json(&json, &listed);
+        else
             print_text(&listed);
-            free_query(&listed);
-        }
+        free_query(&listed);
+    }
+    if (as_json) {
+        json_close(&json, ']');
+        json_close(&json, '}');
+        putchar('\n');
     }
     pcap_freealldevs(all);
     if (fflush(stdout))

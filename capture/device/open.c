@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <net/if.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,14 @@ bool device_is_any(const struct device *device) {
     return !strcmp(device->name, ANY);
 }
 
+enum open_result device_refuse(struct device *device, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(device->reason, sizeof device->reason, format, arguments);
+    va_end(arguments);
+    return OPEN_WRONG;
+}
+
 /* `any` always exists. */
 static bool device_exists(const struct device *device) {
     return device_is_any(device) || if_nametoindex(device->name);
@@ -47,7 +56,7 @@ static bool device_exists(const struct device *device) {
 /* libpcap filters packets that were in the ring when the filter was set, after they were cut. If
  * the bytes that the filter needs were cut off, such packets would be lost without being counted.
  */
-static uint32_t snaplen_to_ask(const struct settings *settings) {
+static uint64_t snaplen_to_ask(const struct settings *settings) {
     bool cut_later = settings->filter && settings->snaplen < SNAPLEN_FILTERED;
     return cut_later ? SNAPLEN_FILTERED : settings->snaplen;
 }
@@ -56,8 +65,7 @@ static uint32_t snaplen_to_ask(const struct settings *settings) {
  * existence counts. */
 static enum open_result result_of(struct device *device, int status) {
     const char *more = pcap_geterr(device->handle);
-    snprintf(device->reason, sizeof device->reason, "%s%s%s", pcap_statustostr(status),
-             *more ? ": " : "", more);
+    device_refuse(device, "%s%s%s", pcap_statustostr(status), *more ? ": " : "", more);
     switch (status) {
     case PCAP_ERROR_NO_SUCH_DEVICE:
     case PCAP_ERROR_IFACE_NOT_UP: return OPEN_ABSENT;
@@ -69,20 +77,15 @@ static enum open_result result_of(struct device *device, int status) {
 
 /* The list of sources differs between interfaces, so an unknown name and an unsupported one are
  * different errors. */
-static bool set_time_source(struct device *device) {
+static enum open_result set_time_source(struct device *device) {
     const char *wanted = device->capture->settings->time_source;
-    if (!wanted)
-        return true;
-    int type = pcap_tstamp_type_name_to_val(wanted);
-    if (type == PCAP_ERROR) {
-        snprintf(device->reason, sizeof device->reason, "-j %s: no such time source", wanted);
-        return false;
-    }
-    if (!pcap_set_tstamp_type(device->handle, type))
-        return true;
-    snprintf(device->reason, sizeof device->reason, "-j %s: not on %s; --list shows what it has",
-             wanted, device->name);
-    return false;
+    int type = wanted ? pcap_tstamp_type_name_to_val(wanted) : 0;
+    if (type == PCAP_ERROR)
+        return device_refuse(device, "-j %s: no such time source", wanted);
+    if (wanted && pcap_set_tstamp_type(device->handle, type))
+        return device_refuse(device, "-j %s: not on %s; --list shows what it has", wanted,
+                             device->name);
+    return OPEN_DONE;
 }
 
 /* Nanosecond time stamps are tried first. If the source only has microseconds, they are multiplied
@@ -95,7 +98,7 @@ static enum open_result activate(struct device *device) {
     pcap_set_immediate_mode(device->handle, settings->immediate);
     pcap_set_buffer_size(device->handle, (int)settings->ring_bytes);
     pcap_set_tstamp_precision(device->handle, PCAP_TSTAMP_PRECISION_NANO);
-    if (!set_time_source(device))
+    if (set_time_source(device) != OPEN_DONE)
         return OPEN_WRONG;
     int status = pcap_activate(device->handle);
     if (status == PCAP_ERROR_TSTAMP_PRECISION_NOTSUP) {
@@ -110,12 +113,10 @@ static enum open_result set_link_type(struct device *device) {
     const char *wanted = device->capture->settings->link_type;
     if (wanted) {
         int type = pcap_datalink_name_to_val(wanted);
-        if (type < 0) {
-            snprintf(device->reason, sizeof device->reason, "-y %s: no such link type", wanted);
-            return OPEN_WRONG;
-        }
+        if (type < 0)
+            return device_refuse(device, "-y %s: no such link type", wanted);
         if (pcap_set_datalink(device->handle, type))
-            return device_refuse(device, "-y");
+            return device_refuse(device, "-y: %s", pcap_geterr(device->handle));
     } else if (device_is_any(device)) {
         (void)pcap_set_datalink(device->handle, DLT_LINUX_SLL2);
     }
@@ -136,43 +137,22 @@ static int file_link_type(int dlt) {
     return dlt;
 }
 
-static void set_known_direction(struct device *device) {
-    enum direction_choice wish = device->capture->settings->direction;
-    device->direction = wish == CHOOSE_IN    ? RECORD_INBOUND
-                        : wish == CHOOSE_OUT ? RECORD_OUTBOUND
-                                             : RECORD_UNKNOWN;
-}
-
 /* A classic file has one link type for all packets. */
 static bool fits_file(const struct device *device) {
     const struct description_list *others = &device->capture->descriptions;
     return device->capture->settings->format != RECORD_PCAP || !others->count ||
-           others->items[0]->link_type == (uint32_t)device->file_link_type;
-}
-
-/* Continues the counts of an unchanged description, or starts with zeros. */
-static void count_under(struct device *device, uint32_t description) {
-    device->description = description;
-    device->counts = &device->capture->descriptions.items[description]->counts;
-    device->packets = counter_get(&device->counts->received);
-    device->bytes = counter_get(&device->counts->received_bytes);
-    device->refused = counter_get(&device->counts->dropped_queue);
-    device->closed = (struct kernel_counts){
-        .received = counter_get(&device->counts->kernel_received),
-        .dropped = counter_get(&device->counts->dropped_kernel),
-        .dropped_interface = counter_get(&device->counts->dropped_interface)};
+           others->items[0].link_type == (uint32_t)device->file_link_type;
 }
 
 /* The interface is described each time that it is opened, because its speed, address or offloads
- * may have changed. */
+ * may have changed. Counts of an unchanged description are continued. */
 static enum open_result add_description(struct device *device) {
     const struct settings *settings = device->capture->settings;
-    if (!fits_file(device)) {
-        snprintf(device->reason, sizeof device->reason,
-                 "its link type %d is not that of %s, and a classic file (--pcap) has only one",
-                 device->file_link_type, device->capture->descriptions.items[0]->name);
-        return OPEN_WRONG;
-    }
+    struct description_list *list = &device->capture->descriptions;
+    if (!fits_file(device))
+        return device_refuse(
+            device, "its link type %d is not that of %s, and a classic file (--pcap) has only one",
+            device->file_link_type, list->items[0].name);
     struct description described = {.device = device->number,
                                     .filter = settings->filter,
                                     .link_type = (uint32_t)device->file_link_type,
@@ -184,35 +164,37 @@ static enum open_result add_description(struct device *device) {
              used ? "; " : "", settings->time_source ? settings->time_source : "host",
              device_direction_filter(device) ? "; only " : "",
              device_direction_filter(device) ? device_direction_filter(device) : "");
-    int number = description_add(&device->capture->descriptions, &described);
+    int number = description_add(list, &described);
     if (number < 0)
         return device_refuse(device, "the interface has changed too often");
-    count_under(device, (uint32_t)number);
+    device->description = (uint32_t)number;
+    device->counts = &list->items[number].counts;
     return OPEN_DONE;
 }
 
 /* After pcap_activate() the properties of the handle are known: link type, time stamps and
  * direction. */
 static enum open_result set_up(struct device *device) {
-    enum open_result result = activate(device);
-    if (result != OPEN_DONE)
-        return result;
-    if ((result = set_link_type(device)) != OPEN_DONE ||
+    static const enum record_direction known[] = {[CHOOSE_IN] = RECORD_INBOUND,
+                                                  [CHOOSE_OUT] = RECORD_OUTBOUND,
+                                                  [CHOOSE_BOTH] = RECORD_UNKNOWN};
+    enum open_result result;
+    if ((result = activate(device)) != OPEN_DONE || (result = set_link_type(device)) != OPEN_DONE ||
         (result = device_set_filter(device)) != OPEN_DONE ||
         (result = device_set_direction(device)) != OPEN_DONE)
         return result;
     if (pcap_setnonblock(device->handle, 1, device->reason) < 0)
-        return device_refuse(device, "non-blocking mode");
+        return device_refuse(device, "non-blocking mode: %s", pcap_geterr(device->handle));
     device->file_link_type = file_link_type(pcap_datalink(device->handle));
     device->time_factor =
         pcap_get_tstamp_precision(device->handle) == PCAP_TSTAMP_PRECISION_NANO ? 1 : 1000;
-    set_known_direction(device);
+    device->direction = known[device->capture->settings->direction];
     return add_description(device);
 }
 
 enum open_result device_open(struct device *device) {
     if (!device_exists(device)) {
-        snprintf(device->reason, sizeof device->reason, "no such interface");
+        device_refuse(device, "no such interface");
         return OPEN_ABSENT;
     }
     device->index = if_nametoindex(device->name);
@@ -227,26 +209,19 @@ enum open_result device_open(struct device *device) {
     }
     device->fd = pcap_get_selectable_fd(device->handle);
     fcntl(device->fd, F_SETFD, FD_CLOEXEC); /* libpcap leaves it inheritable */
-    device->open = (struct kernel_counts){0};
+    device->counted = (struct pcap_stat){0};
     return OPEN_DONE;
 }
 
-/* Counters of closed handles are added, so that the sums do not restart. */
+/* libpcap's counters have 32 bits and restart with each handle, so differences are added. */
 void device_count(struct device *device) {
-    struct pcap_stat stats;
-    if (!device->counts)
+    struct pcap_stat now, last = device->counted;
+    if (!device->handle || !device->counts || pcap_stats(device->handle, &now))
         return;
-    if (device->handle && !pcap_stats(device->handle, &stats)) {
-        /* libpcap's counters have 32 bits, so differences are added. */
-        struct kernel_counts *open = &device->open;
-        open->received += stats.ps_recv - (uint32_t)open->received;
-        open->dropped += stats.ps_drop - (uint32_t)open->dropped;
-        open->dropped_interface += stats.ps_ifdrop - (uint32_t)open->dropped_interface;
-    }
-    counter_set(&device->counts->kernel_received, device->closed.received + device->open.received);
-    counter_set(&device->counts->dropped_kernel, device->closed.dropped + device->open.dropped);
-    counter_set(&device->counts->dropped_interface,
-                device->closed.dropped_interface + device->open.dropped_interface);
+    counter_add(&device->counts->kernel_received, now.ps_recv - last.ps_recv);
+    counter_add(&device->counts->dropped_kernel, now.ps_drop - last.ps_drop);
+    counter_add(&device->counts->dropped_interface, now.ps_ifdrop - last.ps_ifdrop);
+    device->counted = now;
 }
 
 /* Counts are kept, because the interface may return under the same description. */

@@ -3,18 +3,16 @@
  * thread. If no chunk is empty, packets are counted as dropped.
  *
  * A round dispatches up to ROUND_PACKETS packets, whose records are written straight into a chunk,
- * and then publishes counts. A chunk that fills slowly is handed over early if the writing thread
- * is idle. If the interface disappears, the thread reads the rest and waits for it to return. */
+ * and then states how far it has read. A chunk that fills slowly is handed over early if the
+ * writing thread is idle. If the interface disappears, the thread reads the rest and waits for it
+ * to return. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -31,48 +29,32 @@
 #define SLL2_TYPE    10       /* offset 10 of a LINUX_SLL2 header, 8 bits */
 #define SLL_OUTGOING 4
 
-/* If no chunk is empty, device->chunk is NULL and packets are dropped until one is. */
-static void begin_chunk(struct device *device) {
-    device->chunk = chunk_queue_acquire(&device->capture->queue);
-    if (!device->chunk)
-        return;
-    device->cursor = device->chunk->data;
-    device->end = device->chunk->data + CHUNK_BYTES;
-}
-
 /* Queues the chunk that is being filled, if it has packets, and the time up to which the device has
- * been read. Returns whether a chunk was queued. */
-static bool hand_over(struct device *device, int64_t complete_ns) {
+ * been read. */
+static void hand_over(struct device *device, int64_t complete_ns) {
     struct chunk *chunk = device->chunk;
-    if (chunk && chunk->packets) {
-        chunk->fill = (size_t)(device->cursor - chunk->data);
+    if (chunk && chunk->left.packets) {
+        chunk->left.size = (size_t)(device->cursor - chunk->memory);
         device->chunk = NULL;
         device->cursor = device->end = NULL;
     } else {
         chunk = NULL;
     }
     chunk_queue_push(&device->capture->queue, device->number, chunk, complete_ns);
-    return chunk;
 }
 
-/* The thread counts in plain variables and publishes them once a round, so that the hot path has no
- * atomic access. */
-static void publish(struct device *device) {
-    if (!device->counts)
-        return;
-    counter_set(&device->counts->received, device->packets);
-    counter_set(&device->counts->received_bytes, device->bytes);
-    counter_set(&device->counts->dropped_queue, device->refused);
-}
-
-/* Replaces a full chunk. Counts are published first, because `written` must never exceed
- * `received`. */
+/* Replaces a full chunk. If none is empty, device->chunk is NULL and packets are dropped until one
+ * is. */
 static __attribute__((noinline)) bool next_chunk(struct device *device) {
-    publish(device);
+    struct chunk_queue *queue = &device->capture->queue;
     if (device->chunk)
         hand_over(device, 0);
-    begin_chunk(device);
-    return device->chunk;
+    device->chunk = chunk_queue_acquire(queue);
+    if (!device->chunk)
+        return false;
+    device->cursor = device->chunk->memory;
+    device->end = device->chunk->memory + CHUNK_BYTES;
+    return true;
 }
 
 /* Returns the direction of a packet: from its cooked header if it has one, else the one that the
@@ -118,10 +100,10 @@ static void take_packet(unsigned char *argument, const struct pcap_pkthdr *heade
     size_t size = classic ? RECORD_PCAP_HEADER + captured : record_epb_size(captured, direction);
     uint64_t time_ns = (uint64_t)header->ts.tv_sec * RECORD_SECOND_NS +
                        (uint64_t)header->ts.tv_usec * device->time_factor;
-    device->packets++;
-    device->bytes += header->len;
+    counter_add(&device->counts->received, 1);
+    counter_add(&device->counts->received_bytes, header->len);
     if (__builtin_expect((size_t)(device->end - device->cursor) < size, 0) && !next_chunk(device)) {
-        device->refused++;
+        counter_add(&device->counts->dropped_queue, 1);
         return;
     }
     if (classic)
@@ -130,11 +112,11 @@ static void take_packet(unsigned char *argument, const struct pcap_pkthdr *heade
         record_put_epb(device->cursor, size, device->description, time_ns, captured, header->len,
                        data, direction);
     device->cursor += size;
-    struct chunk *chunk = device->chunk;
-    chunk->last_ns = (int64_t)time_ns;
-    if (!chunk->packets++) {
-        chunk->description = device->description;
-        chunk->first_ns = (int64_t)time_ns;
+    struct span *filled = &device->chunk->left;
+    filled->last_ns = (int64_t)time_ns;
+    if (!filled->packets++) {
+        filled->description = device->description;
+        filled->first_ns = (int64_t)time_ns;
         device->chunk_since_ns = monotonic_ns();
     }
 }
@@ -150,8 +132,9 @@ static void refuse_packets(struct device *device) {
  * delivered late. */
 static bool has_all(struct device *device) {
     device_count(device);
-    return device->packets >= device->closed.received + device->open.received -
-                                  device->closed.dropped - device->open.dropped;
+    return counter_get(&device->counts->received) >=
+           counter_get(&device->counts->kernel_received) -
+               counter_get(&device->counts->dropped_kernel);
 }
 
 /* Reads the packets that the kernel accepted before the stop, so that received plus dropped equals
@@ -167,34 +150,29 @@ static void read_to_end(struct device *device) {
             break;
         atomic_store(&device->alive_ns, monotonic_ns());
     }
-    publish(device);
 }
 
 static void wait_packets(struct device *device) {
     struct pollfd ready[] = {{.fd = device->handle ? device->fd : -1, .events = POLLIN},
-                             {.fd = device->wake_fd, .events = POLLIN}};
+                             {.fd = device->capture->wake_fd, .events = POLLIN}};
     poll(ready, 2, ROUND_MS);
-    uint64_t count;
-    if (ready[1].revents & POLLIN && read(device->wake_fd, &count, sizeof count) < 0)
-        return;
 }
 
-/* Publishes counts, and hands over the chunk if it is due and the writing thread is idle; if that
- * is busy, a larger chunk costs less. */
+/* Reads the kernel's counts, and hands over the chunk if it is due and the writing thread is idle;
+ * if that is busy, a larger chunk costs less. */
 static void end_round(struct device *device, int64_t complete_ns) {
     int64_t now = monotonic_ns();
     struct chunk *chunk = device->chunk;
-    publish(device);
     if (now - device->counted_ns >= COUNT_NS) {
         device->counted_ns = now;
         device_count(device);
     }
     bool due =
-        chunk && chunk->packets &&
+        chunk && chunk->left.packets &&
         (device->capture->settings->immediate || now - device->chunk_since_ns >= HAND_OVER_NS);
-    if (due && chunk_queue_is_idle(&device->capture->queue))
+    if (due && device->capture->queue.idle)
         hand_over(device, complete_ns);
-    else if (!chunk || !chunk->packets)
+    else if (!chunk || !chunk->left.packets)
         chunk_queue_push(&device->capture->queue, device->number, NULL, complete_ns);
     atomic_store(&device->alive_ns, now);
 }
@@ -210,7 +188,6 @@ static void lose(struct device *device) {
     log_warning("%s disappeared; waiting for it", device->name);
     while (pcap_dispatch(device->handle, -1, take_packet, (u_char *)device) > 0)
         continue;
-    publish(device);
     hand_over(device, 0); /* the next packets may have another description */
     device_close(device);
     atomic_store(&device->state, DEVICE_WAITING);
@@ -226,9 +203,8 @@ static void read_round(struct device *device) {
         end_round(device, begun);
         return;
     }
-    if (count == PCAP_ERROR) {
+    if (count == PCAP_ERROR)
         log_warning("%s: %s; waiting for it to come up", device->name, pcap_geterr(device->handle));
-    }
     if (count < ROUND_PACKETS) {
         end_round(device, begun - RETIRE_NS);
         wait_packets(device);
@@ -276,10 +252,4 @@ bool device_start(struct device *device) {
         return false;
     pthread_setname_np(device->thread, "read");
     return true;
-}
-
-void device_wake(struct device *device) {
-    uint64_t one = 1;
-    if (write(device->wake_fd, &one, sizeof one) < 0)
-        return; /* the counter of wakes is full */
 }

@@ -23,13 +23,6 @@ void ring_open(struct ring *ring, const struct settings *settings) {
     pthread_mutex_init(&ring->lock, NULL);
 }
 
-void ring_close(struct ring *ring) {
-    for (size_t i = 0; i < ring->count; i++)
-        free(ring->files[ring->first + i].name);
-    free(ring->files);
-    pthread_mutex_destroy(&ring->lock);
-}
-
 bool ring_is_bounded(const struct ring *ring) {
     return ring->max_files || ring->max_bytes;
 }

@@ -28,9 +28,6 @@ struct ring {
 /* Takes the bounds of the settings. */
 void ring_open(struct ring *ring, const struct settings *settings);
 
-/* Frees the list; files stay. */
-void ring_close(struct ring *ring);
-
 /* Adds the files of earlier runs, and removes the oldest if they exceed a bound. */
 void ring_scan(struct ring *ring, const struct directory *directory);
 

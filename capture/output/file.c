@@ -23,34 +23,26 @@
 /* At the end, the longest wait for a pipe whose reader does not read. */
 #define END_PATIENCE_NS (10 * NS_PER_S)
 
-static struct interface_counts *counts_under(const struct output *output, uint32_t description) {
-    return &output->capture->descriptions.items[description]->counts;
-}
-
-void output_count_written(struct output *output, uint32_t description, uint64_t packets) {
-    counter_add(&counts_under(output, description)->written, packets);
-}
-
-void output_count_dropped(struct output *output, uint32_t description, uint64_t packets) {
-    counter_add(&counts_under(output, description)->dropped_disk, packets);
-}
-
 struct counts output_counts_since(const struct output *output, uint32_t description) {
-    struct counts now = counts_of(counts_under(output, description));
+    struct counts now = counts_of(&output->capture->descriptions.items[description].counts);
     counts_subtract(&now, &output->before[description]);
     return now;
 }
 
 /* Moves packets from written to dropped, if their file was removed. */
 void output_count_lost(struct output *output, uint32_t description, uint64_t packets) {
-    struct interface_counts *counts = counts_under(output, description);
-    counter_set(&counts->written, counter_get(&counts->written) - packets);
+    struct interface_counts *counts = &output->capture->descriptions.items[description].counts;
+    counter_add(&counts->written, -packets);
     counter_add(&counts->dropped_disk, packets);
 }
 
-/* Errors after which removed files may help. */
 static bool is_no_room(int error) {
     return error == ENOSPC || error == EDQUOT;
+}
+
+/* Removes old files if that may help against the error of the last call. */
+static bool make_room(struct output *output) {
+    return is_no_room(errno) && finisher_make_room(output->finisher, output->directory->fd);
 }
 
 /* pwrite() at the end of the last whole block: an incomplete record is overwritten by the next
@@ -63,8 +55,7 @@ static size_t store_in_file(struct output *output, const uint8_t *data, size_t s
             done += (size_t)more;
         else if (more < 0 && errno == EINTR)
             continue;
-        else if (!(is_no_room(errno) &&
-                   finisher_make_room(output->finisher, output->directory->fd)))
+        else if (!make_room(output))
             break;
     }
     return done;
@@ -126,23 +117,18 @@ static bool drop_last_packet(struct output *output) {
     uint32_t number = get_u32(head + 8);
     if (number >= output->capture->descriptions.count)
         return false;
-    struct interface_counts *counts = counts_under(output, number);
     output->bytes -= length;
     output->packets--;
     atomic_fetch_sub(&output->total_bytes, length);
-    counter_set(&counts->written, counter_get(&counts->written) - 1);
-    counter_add(&counts->dropped_disk, 1);
+    output_count_lost(output, number, 1);
     return true;
 }
 
-/* With a filter or a direction, the kernel counts only packets that pass. */
-static bool is_unfiltered(const struct settings *settings) {
-    return !settings->filter && settings->direction == CHOOSE_BOTH;
-}
-
-/* Accepted packets are all that passed the filter: recorded, or dropped at any stage after it. The
- * comment lists the drops by stage, since pcapng has no options for the queue and the disk. */
+/* With a filter or a direction, the kernel counts only packets that pass. Accepted packets are all
+ * that passed the filter: recorded, or dropped at any stage after it. The comment lists the drops
+ * by stage, since pcapng has no options for the queue and the disk. */
 static void add_statistics(struct output *output, struct pcapng_buffer *buffer, uint32_t number) {
+    const struct settings *settings = output->capture->settings;
     struct counts of = output->reported[number] = output_counts_since(output, number);
     char comment[256];
     snprintf(comment, sizeof comment,
@@ -150,19 +136,19 @@ static void add_statistics(struct output *output, struct pcapng_buffer *buffer, 
              "interface, %llu by the queue, %llu by the disk",
              (unsigned long long)of.dropped_kernel, (unsigned long long)of.dropped_interface,
              (unsigned long long)of.dropped_queue, (unsigned long long)of.dropped_disk);
-    pcapng_statistics(
-        buffer,
-        &(struct pcapng_statistics){.interface = number,
-                                    .start_ns = output->begun_ns,
-                                    .end_ns = realtime_ns(),
-                                    .drops_known = true,
-                                    .unfiltered = is_unfiltered(output->capture->settings),
-                                    .accepted = of.written + of.dropped_kernel + of.dropped_queue +
-                                                of.dropped_disk,
-                                    .dropped_interface = of.dropped_interface,
-                                    .dropped_kernel = of.dropped_kernel,
-                                    .delivered = of.written},
-        comment);
+    pcapng_statistics(buffer,
+                      &(struct pcapng_statistics){.interface = number,
+                                                  .start_ns = output->begun_ns,
+                                                  .end_ns = realtime_ns(),
+                                                  .drops_known = true,
+                                                  .unfiltered = !settings->filter &&
+                                                                settings->direction == CHOOSE_BOTH,
+                                                  .accepted = of.written + of.dropped_kernel +
+                                                              of.dropped_queue + of.dropped_disk,
+                                                  .dropped_interface = of.dropped_interface,
+                                                  .dropped_kernel = of.dropped_kernel,
+                                                  .delivered = of.written},
+                      comment);
 }
 
 /* Builds the statistics of all described interfaces; again after packets were dropped for them. */
@@ -173,7 +159,7 @@ static void make_statistics(struct output *output, struct pcapng_buffer *buffer)
 }
 
 /* Appends statistics of all interfaces; on a full disk in place of the last packets. */
-void output_store_statistics(struct output *output) {
+static void store_statistics(struct output *output) {
     struct pcapng_buffer buffer = {0};
     uint64_t end = output->bytes;
     make_statistics(output, &buffer);
@@ -225,7 +211,6 @@ void output_note_failure(struct output *output, const char *what) {
         log_warning("%s: %s; packets are dropped and counted until writes succeed", what,
                     strerror(errno));
     output->failing = true;
-    atomic_store(&output->refusing, true);
 }
 
 /* Reports how many packets were dropped since the failure. */
@@ -235,7 +220,6 @@ void output_note_success(struct output *output) {
     log_warning("writes succeed again; %llu packets were dropped",
                 (unsigned long long)output->failed_packets);
     output->failing = false;
-    atomic_store(&output->refusing, false);
     output->failed_packets = 0;
 }
 
@@ -257,7 +241,7 @@ static bool store_pcap_header(struct output *output) {
         return true;
     struct pcapng_buffer buffer = {0};
     pcapng_classic_header(&buffer, capture->settings->snaplen,
-                          capture->descriptions.items[0]->link_type);
+                          capture->descriptions.items[0].link_type);
     if (!output_store_blocks(output, &buffer))
         return false;
     output->described = 1;
@@ -277,7 +261,7 @@ bool output_store_descriptions(struct output *output) {
     if (!output->bytes)
         pcapng_section(&buffer);
     for (uint32_t i = output->described; i < count; i++)
-        pcapng_interface(&buffer, capture->descriptions.items[i]);
+        pcapng_interface(&buffer, &capture->descriptions.items[i]);
     if (!output_store_blocks(output, &buffer))
         return false;
     output->described = count;
@@ -312,10 +296,9 @@ static bool open_file(struct output *output, int64_t time_ns) {
     if (!directory_lock(output->directory))
         return false;
     directory_next_name(output->directory, time_ns, output->name);
-    output->fd = directory_create(output->directory, output->name, output->temporary);
-    while (output->fd < 0 && (errno == ENOSPC || errno == EDQUOT) &&
-           finisher_make_room(output->finisher, output->directory->fd))
+    do
         output->fd = directory_create(output->directory, output->name, output->temporary);
+    while (output->fd < 0 && make_room(output));
     if (output->fd < 0)
         output->directory->number--;
     return output->fd >= 0;
@@ -393,7 +376,7 @@ bool output_begin(struct output *output, int64_t time_ns) {
 static void finish_stream(struct output *output) {
     if (output->capture->settings->format == RECORD_PCAPNG && !output->closed_pipe &&
         !output->gave_up)
-        output_store_statistics(output);
+        store_statistics(output);
     close(output->fd);
     output->fd = -1;
 }
@@ -413,7 +396,7 @@ static void report_counts(struct output *output) {
     for (uint32_t i = 0; i < output->described; i++)
         output->reported[i] = output_counts_since(output, i);
     if (output->capture->settings->format == RECORD_PCAPNG)
-        output_store_statistics(output);
+        store_statistics(output);
 }
 
 /* The file is truncated to its last whole block, in case a write was incomplete. The finisher gets
@@ -467,7 +450,7 @@ void output_open(struct output *output) {
     output->fd = -1;
     if (!output->capture->descriptions.count || output_begin(output, realtime_ns()))
         return;
-    if (output->directory->is_stream || output->reason == ENOSPC || output->reason == EDQUOT)
+    if (output->directory->is_stream || is_no_room(output->reason))
         return; /* a stream ends by itself; a disk may have room later */
     fail_to_begin(output);
 }

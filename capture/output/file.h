@@ -33,8 +33,7 @@ struct output {
      * counted while statistics are written belong to the next file. */
     struct counts before[DESCRIPTIONS_MAX], reported[DESCRIPTIONS_MAX];
 
-    bool failing;            /* the last write failed */
-    atomic_bool refusing;    /* the same, for the status */
+    atomic_bool failing;     /* the last write failed */
     int reason;              /* errno of the last attempt to begin a file */
     uint64_t failed_packets; /* dropped since `failing` */
     int64_t retry_ns;        /* CLOCK_MONOTONIC: earliest attempt to begin a file */
@@ -85,10 +84,7 @@ void output_end_stream(struct output *output);
 void output_note_failure(struct output *output, const char *what);
 void output_note_success(struct output *output);
 
-/* Counts packets of one interface as written, as dropped by the disk, or as written before and lost
- * since. */
-void output_count_written(struct output *output, uint32_t description, uint64_t packets);
-void output_count_dropped(struct output *output, uint32_t description, uint64_t packets);
+/* Counts packets of one interface, which were written before, as dropped by the disk. */
 void output_count_lost(struct output *output, uint32_t description, uint64_t packets);
 
 /* Returns the counts of one interface since the file was opened. */

@@ -12,7 +12,7 @@
 #include "output/writer.h"
 
 #include <errno.h>
-#include <string.h>
+#include <sys/param.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,44 +27,31 @@
  * time. */
 #define GRACE_NS (500 * NS_PER_MS)
 
-/* Limits of the open file that remain. */
+/* Limits of a part of a span. */
 struct room {
     uint64_t bytes, packets;
-    int64_t before_ns;
+    int64_t until_ns; /* time of the last packet at most */
 };
 
-static struct room room_left(const struct output *output) {
+static struct record_view first_record(const struct output *output, const struct span *span) {
+    return record_view(output->capture->settings->format, span->data);
+}
+
+/* Returns the room of the open file. A file has at least one packet, even if that exceeds its size.
+ */
+static struct room room_left(const struct output *output, const struct span *span) {
     const struct settings *settings = output->capture->settings;
     struct room room = {UINT64_MAX, UINT64_MAX, INT64_MAX};
     if (settings->file_bytes)
         room.bytes =
             settings->file_bytes > output->bytes ? settings->file_bytes - output->bytes : 0;
+    if (!output->packets && room.bytes < span->size)
+        room.bytes = MAX(room.bytes, first_record(output, span).size);
     if (settings->file_packets)
         room.packets = settings->file_packets - output->packets;
     if (output->boundary_ns)
-        room.before_ns = output->boundary_ns;
+        room.until_ns = output->boundary_ns - 1;
     return room;
-}
-
-/* Returns the part of the span that fits into the open file, which may be empty. A file has at
- * least one packet, even if that exceeds its size. */
-static struct span fitting(const struct output *output, const struct span *span) {
-    struct room room = room_left(output);
-    struct span part = *span;
-    if (span->size <= room.bytes && span->packets <= room.packets && span->last_ns < room.before_ns)
-        return part;
-    part.size = part.packets = 0;
-    while (part.size < span->size && part.packets < room.packets) {
-        struct record_view record =
-            record_view(output->capture->settings->format, span->data + part.size);
-        bool first = !output->packets && !part.packets;
-        if ((part.size + record.size > room.bytes && !first) || record.time_ns >= room.before_ns)
-            break;
-        part.size += record.size;
-        part.packets++;
-        part.last_ns = record.time_ns;
-    }
-    return part;
 }
 
 /* Returns the rest of `span` after its first `part`. */
@@ -75,29 +62,34 @@ static struct span rest_of(const struct output *output, const struct span *span,
     rest.size -= part->size;
     rest.packets -= part->packets;
     if (rest.size)
-        rest.first_ns = record_view(output->capture->settings->format, rest.data).time_ns;
+        rest.first_ns = first_record(output, &rest).time_ns;
     return rest;
+}
+
+/* Returns the whole records at the beginning of the span that fit into the room, maybe none. Single
+ * records are looked at only if not all of them fit. */
+static struct span part_of(const struct output *output, const struct span *span, struct room room) {
+    struct span part = *span;
+    if (span->size <= room.bytes && span->packets <= room.packets && span->last_ns <= room.until_ns)
+        return part;
+    part.size = part.packets = 0;
+    while (part.size < span->size && part.packets < room.packets) {
+        struct record_view record =
+            record_view(output->capture->settings->format, span->data + part.size);
+        if (part.size + record.size > room.bytes || record.time_ns > room.until_ns)
+            break;
+        part.size += record.size;
+        part.packets++;
+        part.last_ns = record.time_ns;
+    }
+    return part;
 }
 
 /* Counts packets that could not be written; they are not tried again. */
 static void drop(struct output *output, const struct span *span) {
-    output_count_dropped(output, span->description, span->packets);
+    struct description *of = &output->capture->descriptions.items[span->description];
+    counter_add(&of->counts.dropped_disk, span->packets);
     output->failed_packets += span->packets;
-}
-
-/* Returns the whole records in the first `size` bytes. */
-static struct span whole_records(const struct output *output, const struct span *span,
-                                 size_t size) {
-    struct span whole = *span;
-    whole.size = whole.packets = 0;
-    while (whole.size < size) {
-        size_t next = record_view(output->capture->settings->format, span->data + whole.size).size;
-        if (whole.size + next > size)
-            break;
-        whole.size += next;
-        whole.packets++;
-    }
-    return whole;
 }
 
 /* Writes the span. If only a part was written, packets of the last whole record on are dropped. */
@@ -109,7 +101,7 @@ static void store_packets(struct output *output, const struct span *span) {
             output_end_stream(output);
         else
             output_note_failure(output, output->directory->path);
-        whole = whole_records(output, span, done);
+        whole = part_of(output, span, (struct room){done, UINT64_MAX, INT64_MAX});
         struct span rest = rest_of(output, span, &whole);
         drop(output, &rest);
     } else {
@@ -118,7 +110,8 @@ static void store_packets(struct output *output, const struct span *span) {
     output->bytes += whole.size;
     output->packets += whole.packets;
     atomic_fetch_add(&output->total_bytes, whole.size);
-    output_count_written(output, span->description, whole.packets);
+    struct description *of = &output->capture->descriptions.items[span->description];
+    counter_add(&of->counts.written, whole.packets);
 }
 
 /* Each pass fills the open file up to its limits. A span that reaches them is continued in a new
@@ -131,7 +124,7 @@ void output_take(struct output *output, const struct span *span) {
             drop(output, &rest);
             return;
         }
-        struct span part = fitting(output, &rest);
+        struct span part = part_of(output, &rest, room_left(output, &rest));
         if (part.size)
             store_packets(output, &part);
         rest = rest_of(output, &rest, &part);
@@ -224,157 +217,72 @@ void output_poll(struct output *output, bool idle) {
 #define MAX_AGE_NS (2 * NS_PER_S) /* of a chunk that waits for another device */
 #define PRESSURE   4              /* a chunk does not wait if fewer than one in so many is empty */
 
-/* Returns the time of the oldest packet in a lane that is not written yet. */
-static int64_t head_time(const struct merge *merge, uint32_t device) {
-    const struct chunk *chunk = merge->lanes[device].first;
-    return record_view(merge->output->capture->settings->format,
-                       chunk->data + merge->position[device])
-        .time_ns;
-}
-
-static void release_first(struct merge *merge, uint32_t device) {
-    struct lane *lane = &merge->lanes[device];
-    struct chunk *chunk = lane->first;
-    lane->first = chunk->next;
-    if (!lane->first)
-        lane->last = NULL;
-    merge->position[device] = 0;
-    merge->packets_done[device] = 0;
-    chunk_queue_release(merge->queue, chunk);
-}
-
-/* Writes a span of the first chunk of a lane, and releases the chunk if it is complete. */
-static void write_span(struct merge *merge, uint32_t device, const struct span *span) {
-    struct chunk *chunk = merge->lanes[device].first;
-    output_take(merge->output, span);
-    merge->position[device] += span->size;
-    merge->packets_done[device] += span->packets;
-    if (merge->position[device] == chunk->fill)
-        release_first(merge, device);
-}
-
-/* Writes the rest of a chunk at once, without looking at single records. */
-static void write_chunk(struct merge *merge, uint32_t device) {
-    const struct chunk *chunk = merge->lanes[device].first;
-    size_t done = merge->position[device];
-    struct span span = {.data = chunk->data + done,
-                        .size = chunk->fill - done,
-                        .description = chunk->description,
-                        .packets = chunk->packets - merge->packets_done[device],
-                        .first_ns = head_time(merge, device),
-                        .last_ns = chunk->last_ns};
-    write_span(merge, device, &span);
-}
-
-/* Writes the packets at the head of the lane up to a time, at least one. */
-static void write_until(struct merge *merge, uint32_t device, int64_t until_ns) {
-    const struct chunk *chunk = merge->lanes[device].first;
-    enum record_format format = merge->output->capture->settings->format;
-    size_t begin = merge->position[device], at = begin;
-    struct span span = {.data = chunk->data + begin,
-                        .description = chunk->description,
-                        .first_ns = head_time(merge, device)};
-    while (at < chunk->fill) {
-        struct record_view record = record_view(format, chunk->data + at);
-        if (record.time_ns > until_ns && span.packets)
-            break;
-        span.last_ns = record.time_ns;
-        span.packets++;
-        at += record.size;
-    }
-    span.size = at - begin;
-    write_span(merge, device, &span);
-}
-
-/* Returns the time before which no other device than `device` has packets, neither queued nor to
- * come. */
-static int64_t bound_of_others(const struct merge *merge, uint32_t device) {
+/* Returns the time before which no other lane than `own` has queued packets; if `coming`, also none
+ * that will still come. */
+static int64_t bound_of_others(const struct writer *writer, const struct lane *own, bool coming) {
     int64_t bound = INT64_MAX;
-    for (uint32_t i = 0; i < merge->queue->devices; i++) {
-        const struct lane *lane = &merge->lanes[i];
-        if (i == device || (!lane->first && lane->ended))
-            continue;
-        int64_t least = lane->first ? head_time(merge, i) : lane->complete_ns;
-        if (least < bound)
-            bound = least;
+    for (uint32_t i = 0; i < writer->output->capture->queue.devices; i++) {
+        const struct lane *lane = &writer->lanes[i];
+        if (lane != own && lane->first)
+            bound = MIN(bound, lane->first->left.first_ns);
+        else if (lane != own && coming && !lane->ended)
+            bound = MIN(bound, lane->complete_ns);
     }
     return bound;
 }
 
-/* Returns whether packets must be written although an older one of another device may still come.
- */
-static bool is_pressing(const struct merge *merge, const struct chunk *chunk) {
-    return chunk_queue_empty_count(merge->queue) < merge->queue->chunks / PRESSURE ||
-           monotonic_ns() - chunk->handed_ns > MAX_AGE_NS;
-}
-
-static int find_oldest(const struct merge *merge) {
-    int oldest = -1;
-    int64_t time = 0;
-    for (uint32_t i = 0; i < merge->queue->devices; i++) {
-        if (!merge->lanes[i].first)
-            continue;
-        int64_t own = head_time(merge, i);
-        if (oldest < 0 || own < time) {
-            oldest = (int)i;
-            time = own;
-        }
+/* Returns the lane with the oldest packet, or NULL if no lane has one. */
+static struct lane *find_oldest(struct writer *writer) {
+    struct lane *oldest = NULL;
+    for (uint32_t i = 0; i < writer->output->capture->queue.devices; i++) {
+        struct lane *lane = &writer->lanes[i];
+        if (lane->first && (!oldest || lane->first->left.first_ns < oldest->first->left.first_ns))
+            oldest = lane;
     }
     return oldest;
 }
 
-static int64_t least_held(const struct merge *merge, uint32_t device) {
-    int64_t least = INT64_MAX;
-    for (uint32_t i = 0; i < merge->queue->devices; i++)
-        if (i != device && merge->lanes[i].first && head_time(merge, i) < least)
-            least = head_time(merge, i);
-    return least;
-}
-
-/* Writes the oldest packets that are not younger than the bound. Returns false if all must wait. */
-static bool write_oldest(struct merge *merge) {
-    int oldest = find_oldest(merge);
-    if (oldest < 0)
+/* Writes the oldest packets that are not younger than the bound. Returns false if all must wait. If
+ * the queue has little room or the chunk is old, it does not wait, although an older packet of
+ * another device may still come. */
+static bool write_oldest(struct writer *writer) {
+    struct chunk_queue *queue = &writer->output->capture->queue;
+    struct lane *lane = find_oldest(writer);
+    if (!lane)
         return false;
-    uint32_t device = (uint32_t)oldest;
-    int64_t bound = bound_of_others(merge, device);
-    if (head_time(merge, device) > bound) {
-        if (!is_pressing(merge, merge->lanes[device].first))
+    struct chunk *chunk = lane->first;
+    struct room room = {UINT64_MAX, UINT64_MAX, bound_of_others(writer, lane, true)};
+    if (chunk->left.first_ns > room.until_ns) {
+        if (queue->empty_count >= queue->chunks / PRESSURE &&
+            monotonic_ns() - chunk->handed_ns <= MAX_AGE_NS)
             return false;
-        bound = least_held(merge, device);
+        room.until_ns = bound_of_others(writer, lane, false);
     }
-    if (bound >= merge->lanes[device].first->last_ns)
-        write_chunk(merge, device);
-    else
-        write_until(merge, device, bound);
+    struct span part = part_of(writer->output, &chunk->left, room);
+    output_take(writer->output, &part);
+    chunk->left = rest_of(writer->output, &chunk->left, &part);
+    if (chunk->left.size)
+        return true;
+    lane->first = chunk->next;
+    if (!lane->first)
+        lane->last = NULL;
+    chunk_queue_release(queue, chunk);
     return true;
 }
 
-/* A single device needs no merge: whole chunks are written as they are. */
-bool merge_write(struct merge *merge) {
+bool writer_merge(struct writer *writer, int64_t wait_ns) {
     bool any = false;
-    if (merge->queue->devices == 1) {
-        for (; merge->lanes[0].first; any = true)
-            write_chunk(merge, 0);
-        return any;
-    }
-    while (write_oldest(merge))
+    chunk_queue_pop_all(&writer->output->capture->queue, writer->lanes, wait_ns);
+    while (write_oldest(writer))
         any = true;
     return any;
 }
 
-bool merge_is_empty(const struct merge *merge) {
-    for (uint32_t i = 0; i < merge->queue->devices; i++)
-        if (merge->lanes[i].first)
-            return false;
-    return true;
-}
-
-bool merge_has_ended(const struct merge *merge) {
-    for (uint32_t i = 0; i < merge->queue->devices; i++)
-        if (!merge->lanes[i].ended)
-            return false;
-    return merge_is_empty(merge);
+bool writer_has_ended(const struct writer *writer) {
+    bool ended = true;
+    for (uint32_t i = 0; i < writer->output->capture->queue.devices; i++)
+        ended &= writer->lanes[i].ended && !writer->lanes[i].first;
+    return ended;
 }
 
 #define WAIT_NS (100 * NS_PER_MS)
@@ -392,28 +300,22 @@ static void stop_at_limits(const struct output *output) {
 /* Takes, merges and writes until all devices have ended and all lanes are empty. */
 static void *run(void *argument) {
     struct writer *writer = argument;
-    struct merge *merge = &writer->merge;
-    setpriority(PRIO_PROCESS, 0,
-                0); /* on Linux of this thread only; reading threads have priority */
-    while (!merge_has_ended(merge)) {
-        chunk_queue_pop_all(merge->queue, merge->lanes, merge_is_empty(merge) ? WAIT_NS : HOLD_NS);
-        bool any = merge_write(merge);
-        output_poll(merge->output, !any && merge_is_empty(merge));
-        stop_at_limits(merge->output);
+    struct output *output = writer->output;
+    /* On Linux of this thread only; reading threads have priority. */
+    setpriority(PRIO_PROCESS, 0, 0);
+    while (!writer_has_ended(writer)) {
+        bool any = writer_merge(writer, find_oldest(writer) ? HOLD_NS : WAIT_NS);
+        output_poll(output, !any && !find_oldest(writer));
+        stop_at_limits(output);
     }
-    output_close(merge->output);
+    output_close(output);
     atomic_store(&writer->done, true);
     return NULL;
 }
 
-bool writer_start(struct writer *writer, struct output *output) {
-    writer->merge = (struct merge){.queue = &output->capture->queue, .output = output};
+bool writer_start(struct writer *writer) {
     if (pthread_create(&writer->thread, NULL, run, writer))
         return false;
     pthread_setname_np(writer->thread, "write");
     return true;
-}
-
-void writer_join(struct writer *writer) {
-    pthread_join(writer->thread, NULL);
 }

@@ -11,15 +11,6 @@
 #include "buffer/chunk_queue.h"
 #include "output/file.h"
 
-/* Whole records of one interface, in order of time. */
-struct span {
-    const uint8_t *data;
-    size_t size;
-    uint32_t description; /* index in capture->descriptions */
-    uint32_t packets;
-    int64_t first_ns, last_ns;
-};
-
 /* Writes the packets into as many files as the limits of the settings demand. */
 void output_take(struct output *output, const struct span *span);
 
@@ -31,26 +22,20 @@ void output_poll(struct output *output, bool idle);
  * the statistics of the open file. */
 void output_count_lost_files(struct output *output);
 
-struct merge {
-    struct chunk_queue *queue;
-    struct output *output;
-    struct lane lanes[DEVICES_MAX];     /* chunks taken from the queue */
-    size_t position[DEVICES_MAX];       /* bytes written of the first chunk of each lane */
-    uint32_t packets_done[DEVICES_MAX]; /* packets written of it */
-};
-
 struct writer {
-    struct merge merge;
+    struct output *output;
+    struct lane lanes[DEVICES_MAX]; /* chunks taken from the queue */
     pthread_t thread;
     atomic_bool done; /* all is written, and the last file is closed */
 };
 
-/* Writes the packets whose order is final. Returns whether there were any. */
-bool merge_write(struct merge *merge);
-bool merge_is_empty(const struct merge *merge);
-bool merge_has_ended(const struct merge *merge);
+/* Takes chunks from the queue, for which it waits up to `wait_ns`, and writes the packets whose
+ * order is final. Returns whether there were any. */
+bool writer_merge(struct writer *writer, int64_t wait_ns);
+/* Returns whether all devices have ended and all their packets are written. */
+bool writer_has_ended(const struct writer *writer);
 
-bool writer_start(struct writer *writer, struct output *output);
-void writer_join(struct writer *writer);
+/* Starts the thread, which sets `done` at its end. */
+bool writer_start(struct writer *writer);
 
 #endif

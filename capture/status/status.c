@@ -33,7 +33,7 @@ static enum status_state state_of(struct capture *capture, const struct output *
         return STATUS_STOPPING;
     if (!reading)
         return STATUS_WAITING;
-    return atomic_load(&output->refusing) ? STATUS_DROPPING : STATUS_CAPTURING;
+    return atomic_load(&output->failing) ? STATUS_DROPPING : STATUS_CAPTURING;
 }
 
 /* Takes the counts of all devices and their sum. */
