@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/options.h"
 #include "common/units.h"
+#include "directory/path.h"
 
 #define DEFAULT_RING_BYTES   (32u << 20)
 #define DEFAULT_BUFFER_BYTES (128u << 20)
@@ -252,15 +253,9 @@ void settings_refuse_files(const struct settings *settings) {
              settings->output);
 }
 
-/* Returns whether `text` has the suffix `end` and something before it. */
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), end_length = strlen(end);
-    return length > end_length && !strcmp(text + length - end_length, end);
-}
-
 /* Refuses options of files that contradict each other. */
 static void check_files(struct settings *settings) {
-    settings->compress |= ends_with(settings->output, ".zst");
+    settings->compress |= path_ends_with(settings->output, ".zst");
     if (settings->file_bytes && settings->file_bytes < MIN_FILE_BYTES)
         fail(EXIT_USAGE, "files of %llu bytes: expected at least %d",
              (unsigned long long)settings->file_bytes, MIN_FILE_BYTES);

@@ -28,16 +28,11 @@
 static const char *const capture_suffixes[] = {".pcapng", ".pcap", ".cap", ".pcapng.zst",
                                                ".pcap.zst"};
 
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), more = strlen(end);
-    return length > more && !strcmp(text + length - more, end);
-}
-
 /* Returns the suffix of a capture in the name, the longest if several match, or NULL. */
 static const char *capture_suffix(const char *name) {
     const char *found = NULL;
     for (size_t i = 0; i < sizeof capture_suffixes / sizeof *capture_suffixes; i++)
-        if (ends_with(name, capture_suffixes[i]))
+        if (path_ends_with(name, capture_suffixes[i]))
             found = capture_suffixes[i];
     return found;
 }
@@ -169,7 +164,7 @@ static void open_parent(struct directory *directory, const struct resolved_path 
     *directory->suffix = '\0';
     if (suffix)
         snprintf(directory->suffix, sizeof directory->suffix, "%.*s",
-                 (int)(strlen(suffix) - (ends_with(suffix, COMPRESSED) ? 4 : 0)), suffix);
+                 (int)(strlen(suffix) - (path_ends_with(suffix, COMPRESSED) ? 4 : 0)), suffix);
     if (!*directory->path)
         strcpy(directory->path, ".");
     open_directory(directory, place->around_fd);
@@ -365,7 +360,8 @@ int directory_create(struct directory *directory, const char *name, char tempora
 
 /* Parses ".NAME.part" or ".NAME.3.part", if NAME ends as captures do. */
 bool directory_final_name(const char *temporary, char name[NAME_SIZE]) {
-    if (*temporary != '.' || !ends_with(temporary, TEMPORARY) || strlen(temporary) >= NAME_SIZE)
+    if (*temporary != '.' || !path_ends_with(temporary, TEMPORARY) ||
+        strlen(temporary) >= NAME_SIZE)
         return false;
     size_t length = strlen(temporary) - 1 - strlen(TEMPORARY);
     memcpy(name, temporary + 1, length);

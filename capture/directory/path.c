@@ -35,6 +35,11 @@ bool path_append(char path[PATH_MAX], const char *name) {
            (int)(PATH_MAX - length);
 }
 
+bool path_ends_with(const char *path, const char *end) {
+    size_t length = strlen(path), end_length = strlen(end);
+    return length > end_length && !strcmp(path + length - end_length, end);
+}
+
 void path_of_descriptor(char path[DESCRIPTOR_PATH_SIZE], int fd) {
     snprintf(path, DESCRIPTOR_PATH_SIZE, "/proc/self/fd/%d", fd);
 }

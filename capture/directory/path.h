@@ -38,6 +38,9 @@ static inline bool is_same_file(const struct stat *one, const struct stat *other
     return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
+/* Returns whether the path has the suffix `end` and something before it. */
+bool path_ends_with(const char *path, const char *end);
+
 /* Appends a component. Returns false if the path becomes too long. */
 bool path_append(char path[PATH_MAX], const char *name);
 

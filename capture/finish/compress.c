@@ -7,93 +7,51 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
-#define LEVEL       3
-#define INPUT_BYTES (256u << 10)
+#define LEVEL      3
+#define PART_BYTES (256u << 10)
 
-struct compression {
-    ZSTD_CCtx *context;
-    uint8_t *input, *output;
-    size_t output_room;
-    int from, to;
-    uint64_t written;
-};
+/* Of the finishing thread, which alone calls these functions. */
+static uint8_t input[PART_BYTES], output[PART_BYTES], plain[PART_BYTES];
 
-/* Writes the output buffer. A write that is interrupted or short is continued. */
-static bool write_all(struct compression *work, size_t size) {
+/* A write that is interrupted or short is continued. */
+static bool write_all(int fd, const uint8_t *data, size_t size) {
     for (size_t done = 0; done < size;) {
-        ssize_t more = write(work->to, work->output + done, size - done);
+        ssize_t more = write(fd, data + done, size - done);
         if (more < 0 && errno != EINTR)
             return false;
         done += more > 0 ? (size_t)more : 0;
     }
-    work->written += size;
     return true;
 }
 
-/* Compresses one buffer of input. With ZSTD_e_end it must be called until the library has no output
- * left. */
-static bool compress_part(struct compression *work, size_t size, ZSTD_EndDirective end) {
-    ZSTD_inBuffer in = {work->input, size, 0};
-    size_t left;
-    do {
-        ZSTD_outBuffer out = {work->output, work->output_room, 0};
-        left = ZSTD_compressStream2(work->context, &out, &in, end);
-        if (ZSTD_isError(left)) {
-            errno = ENOMEM;
-            return false;
-        }
-        if (!write_all(work, out.pos))
-            return false;
-    } while (end == ZSTD_e_end ? left : in.pos < in.size);
-    return true;
-}
-
-/* Reads by offset, because the file was also written by offset. */
-static bool compress_all(struct compression *work) {
-    off_t at = 0;
-    for (;;) {
-        ssize_t size = pread(work->from, work->input, INPUT_BYTES, at);
+/* Reads by offset, because the file was also written by offset. With ZSTD_e_end the library must be
+ * called until it has no output left. */
+static bool compress_into(ZSTD_CCtx *context, int from, int to) {
+    ssize_t size = 1;
+    for (off_t at = 0; size; at += size) {
+        size = pread(from, input, sizeof input, at);
         if (size < 0)
             return false;
-        if (!compress_part(work, (size_t)size, size ? ZSTD_e_continue : ZSTD_e_end))
-            return false;
-        if (!size)
-            return true;
-        at += size;
+        ZSTD_inBuffer in = {input, (size_t)size, 0};
+        size_t left;
+        do {
+            ZSTD_outBuffer out = {output, sizeof output, 0};
+            left = ZSTD_compressStream2(context, &out, &in, size ? ZSTD_e_continue : ZSTD_e_end);
+            errno = ENOMEM;
+            if (ZSTD_isError(left) || !write_all(to, output, out.pos))
+                return false;
+        } while (size ? in.pos < in.size : left);
     }
+    return true;
 }
 
-/* The checksum lets zstd detect damage, which pcapng itself cannot. */
-static bool compress_into(int from, int to, uint64_t *written) {
-    struct compression work = {.context = ZSTD_createCCtx(),
-                               .input = malloc(INPUT_BYTES),
-                               .output_room = ZSTD_CStreamOutSize(),
-                               .from = from,
-                               .to = to};
-    work.output = malloc(work.output_room);
-    bool done = false;
-    errno = ENOMEM;
-    if (work.context && work.input && work.output) {
-        ZSTD_CCtx_setParameter(work.context, ZSTD_c_compressionLevel, LEVEL);
-        ZSTD_CCtx_setParameter(work.context, ZSTD_c_checksumFlag, 1);
-        done = compress_all(&work);
-    }
-    int reason = errno;
-    ZSTD_freeCCtx(work.context);
-    free(work.input);
-    free(work.output);
-    *written = work.written;
-    errno = reason;
-    return done;
-}
-
-/* The compressed file must be on the disk before the original is removed, so it is synced here. */
+/* The compressed file must be on the disk before the original is removed, so it is synced here. The
+ * checksum lets zstd detect damage, which pcapng itself cannot. */
 bool compress_file(struct finished_file *file) {
     struct directory directory = {.fd = file->directory_fd};
     char temporary[NAME_SIZE], name[NAME_SIZE];
@@ -104,9 +62,15 @@ bool compress_file(struct finished_file *file) {
     int to = directory_create(&directory, name, temporary);
     if (to < 0)
         return false;
-    uint64_t written;
-    if (!compress_into(file->fd, to, &written) || fdatasync(to)) {
-        int reason = errno;
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    errno = ENOMEM;
+    bool done = context &&
+                !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, LEVEL)) &&
+                !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)) &&
+                compress_into(context, file->fd, to) && !fdatasync(to);
+    int reason = errno;
+    ZSTD_freeCCtx(context);
+    if (!done) {
         unlinkat(file->directory_fd, temporary, 0);
         close(to);
         errno = reason;
@@ -114,69 +78,43 @@ bool compress_file(struct finished_file *file) {
     }
     close(file->fd);
     file->fd = to;
-    file->bytes = written;
+    file->bytes = (uint64_t)lseek(to, 0, SEEK_CUR);
     strcpy(file->original, file->temporary);
     strcpy(file->temporary, temporary);
     strcpy(file->name, name);
     return true;
 }
 
-/* State of a comparison; the buffers are allocated once for the file. */
-struct comparison {
-    ZSTD_DCtx *context;
-    uint8_t *input, *output, *plain;
-    size_t output_room;
-    int compressed_fd, plain_fd;
-    off_t at;    /* bytes of the plain file that are equal so far */
-    size_t left; /* hint of the library; 0: the frame is complete */
-};
-
-/* Decompresses a part and compares it with the bytes at the same place of the plain file. */
-static bool is_same_part(struct comparison *work, size_t size) {
-    ZSTD_inBuffer in = {work->input, size, 0};
-    ZSTD_outBuffer out;
-    do {
-        out = (ZSTD_outBuffer){work->output, work->output_room, 0};
-        work->left = ZSTD_decompressStream(work->context, &out, &in);
-        if (ZSTD_isError(work->left) ||
-            pread(work->plain_fd, work->plain, out.pos, work->at) != (ssize_t)out.pos ||
-            memcmp(work->plain, work->output, out.pos) != 0)
-            return false;
-        work->at += (off_t)out.pos;
-    } while (in.pos < in.size || (work->left && out.pos == out.size));
-    return true;
-}
-
-/* Compares the whole compressed file. If `whole`, the frame must be complete and the plain file
- * must end with it; else a truncated frame is enough. */
-static bool is_same(struct comparison *work, bool whole) {
-    struct stat plain;
+/* Decompresses part by part and compares each with the bytes at the same place of the plain file.
+ * If `whole`, the frame must be complete and the plain file must end with it; else a truncated
+ * frame is enough. `left` is the hint of the library; 0: the frame is complete. */
+static bool is_same(ZSTD_DCtx *context, int compressed_fd, int plain_fd, bool whole) {
+    struct stat info;
     ssize_t size;
-    off_t at = 0;
-    while ((size = pread(work->compressed_fd, work->input, INPUT_BYTES, at)) > 0) {
-        if (!is_same_part(work, (size_t)size))
-            return false;
-        at += size;
+    size_t left = 0;
+    off_t from = 0, at = 0;
+    for (; (size = pread(compressed_fd, input, sizeof input, from)) > 0; from += size) {
+        ZSTD_inBuffer in = {input, (size_t)size, 0};
+        ZSTD_outBuffer out;
+        do {
+            out = (ZSTD_outBuffer){output, sizeof output, 0};
+            left = ZSTD_decompressStream(context, &out, &in);
+            if (ZSTD_isError(left) || pread(plain_fd, plain, out.pos, at) != (ssize_t)out.pos ||
+                memcmp(plain, output, out.pos) != 0)
+                return false;
+            at += (off_t)out.pos;
+        } while (in.pos < in.size || (left && out.pos == out.size));
     }
-    if (size < 0 || fstat(work->plain_fd, &plain))
+    if (size < 0 || fstat(plain_fd, &info))
         return false;
-    return whole ? at && !work->left && work->at == plain.st_size : !at || work->at;
+    return whole ? from && !left && at == info.st_size : !from || at;
 }
 
 /* A comparison costs a full decompression, but it only runs in recovery, for files whose names
  * collide. */
 bool is_compressed_copy(int compressed_fd, int plain_fd, bool whole) {
-    struct comparison work = {.context = ZSTD_createDCtx(),
-                              .input = malloc(INPUT_BYTES),
-                              .output_room = ZSTD_DStreamOutSize(),
-                              .compressed_fd = compressed_fd,
-                              .plain_fd = plain_fd};
-    work.output = malloc(work.output_room);
-    work.plain = malloc(work.output_room);
-    bool same = work.context && work.input && work.output && work.plain && is_same(&work, whole);
-    ZSTD_freeDCtx(work.context);
-    free(work.input);
-    free(work.output);
-    free(work.plain);
+    ZSTD_DCtx *context = ZSTD_createDCtx();
+    bool same = context && is_same(context, compressed_fd, plain_fd, whole);
+    ZSTD_freeDCtx(context);
     return same;
 }

@@ -19,7 +19,6 @@
 void finished_file_free(struct finished_file *file) {
     close(file->fd);
     close(file->directory_fd);
-    free(file->counts);
     free(file);
 }
 

@@ -10,7 +10,8 @@
 #include "buffer/interfaces.h"
 #include "directory/directory.h"
 
-/* Made by the writing thread or by recovery, then owned by the finisher. */
+/* Made by the writing thread or by recovery, then owned by the finisher. If it was removed before
+ * it was published, the writing thread gets it back. */
 struct finished_file {
     struct finished_file *next;
     int fd, directory_fd; /* owned by the file, closed by finished_file_free() */
@@ -18,10 +19,10 @@ struct finished_file {
     char original[NAME_SIZE]; /* temporary name of the uncompressed file, or ""; removed when the
                                  compressed one is published */
     uint64_t bytes;
-    bool asked_for;        /* -w has this name */
-    bool recovered;        /* left by an earlier run */
-    struct counts *counts; /* of `described` interfaces, as in its statistics; may be NULL */
-    uint32_t described;
+    bool asked_for;         /* -w has this name */
+    bool recovered;         /* left by an earlier run */
+    uint32_t described;     /* interfaces in `counts` */
+    struct counts counts[]; /* as in its statistics */
 };
 
 /* Existing files that publish_file() may replace. */

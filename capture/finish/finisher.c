@@ -58,40 +58,36 @@ static bool is_worth_retrying(const struct finisher *finisher) {
     return errno != ENOENT && errno != EPIPE && finisher->stuck_count < MAX_STUCK;
 }
 
-/* Counts the packets of a removed file as lost. */
-static void note_lost(struct finisher *finisher, const struct finished_file *file) {
+/* Reports a file that has not its temporary name any more. If it was removed, it is kept for the
+ * writing thread, which counts its packets as dropped; else freed. */
+static void lose(struct finisher *finisher, struct finished_file *file) {
+    struct stat info;
     uint64_t packets = 0;
-    pthread_mutex_lock(&finisher->lock);
-    finisher->lost.files++;
-    finisher->lost.bytes += file->bytes;
-    for (uint32_t i = 0; file->counts && i < file->described; i++) {
-        counts_add(&finisher->lost.counts[i], &file->counts[i]);
-        packets += file->counts[i].written;
+    if (fstat(file->fd, &info) || info.st_nlink) {
+        log_warning("%s is not published: %s was renamed meanwhile", file->name, file->temporary);
+        finished_file_free(file);
+        return;
     }
-    pthread_mutex_unlock(&finisher->lock);
+    for (uint32_t i = 0; i < file->described; i++)
+        packets += file->counts[i].written;
     log_warning("%s was removed before it was published: its %llu packets are lost, and counted as "
                 "dropped by the disk",
                 file->name, (unsigned long long)packets);
-}
-
-/* Warns of a file that has not its temporary name any more. */
-static void warn_of_removal(struct finisher *finisher, const struct finished_file *file) {
-    struct stat info;
-    if (!fstat(file->fd, &info) && !info.st_nlink)
-        note_lost(finisher, file);
-    else
-        log_warning("%s is not published: %s was renamed meanwhile", file->name, file->temporary);
+    pthread_mutex_lock(&finisher->lock);
+    file->next = finisher->lost;
+    finisher->lost = file;
+    pthread_mutex_unlock(&finisher->lock);
 }
 
 /* The next start recovers the file, unless the directory is sealed. A leftover is not an error of
  * this run. */
-static void warn_of_unnamed(struct finisher *finisher, const struct finished_file *file,
-                            const char *reason) {
+static void give_up(struct finisher *finisher, struct finished_file *file, const char *reason) {
     if (!file->recovered)
         finisher->unnamed = true;
     log_warning("%s stays as %s: %s; %s", file->name, file->temporary, reason,
                 finisher->keeper ? "no later start publishes it: rename it"
                                  : "the next start publishes it");
+    finished_file_free(file);
 }
 
 /* Publishes the file and frees it, or makes it stuck. */
@@ -105,13 +101,11 @@ static void settle(struct finisher *finisher, struct finished_file *file) {
         finisher->stuck = file;
         finisher->stuck_count++;
     } else if (errno == ENOENT) {
-        warn_of_removal(finisher, file);
-        finished_file_free(file);
+        lose(finisher, file);
     } else {
-        warn_of_unnamed(finisher, file,
-                        errno == EPIPE ? "the process that names it, wiretale-file, has ended"
-                                       : strerror(errno));
-        finished_file_free(file);
+        give_up(finisher, file,
+                errno == EPIPE ? "the process that names it, wiretale-file, has ended"
+                               : strerror(errno));
     }
 }
 
@@ -136,8 +130,7 @@ static void give_up_stuck(struct finisher *finisher) {
     while (finisher->stuck) {
         struct finished_file *file = finisher->stuck;
         finisher->stuck = file->next;
-        warn_of_unnamed(finisher, file, "it could not be renamed");
-        finished_file_free(file);
+        give_up(finisher, file, "it could not be renamed");
     }
 }
 
@@ -152,9 +145,8 @@ static void finish(struct finisher *finisher, struct finished_file *file, unsign
 }
 
 static void wait_second(struct finisher *finisher) {
-    int64_t until = monotonic_ns() + NS_PER_S;
-    struct timespec limit = to_timespec(until);
-    pthread_cond_timedwait(&finisher->changed, &finisher->lock, &limit);
+    struct timespec limit = to_timespec(monotonic_ns() + NS_PER_S);
+    pthread_cond_clockwait(&finisher->changed, &finisher->lock, CLOCK_MONOTONIC, &limit);
 }
 
 /* Waits for a file. Returns NULL at the end, or if stuck files or leftovers are due. */
@@ -208,7 +200,7 @@ static void finish_leftovers(struct finisher *finisher) {
     while (!recover_is_done(&finisher->left) && monotonic_ns() < until)
         finish_leftover(finisher);
     if (!recover_is_done(&finisher->left))
-        log_warning("%zu files of earlier runs are left for the next start",
+        log_warning("%d files of earlier runs are left for the next start",
                     finisher->left.count - finisher->left.next);
 }
 
@@ -232,12 +224,8 @@ static void *run(void *argument) {
 }
 
 bool finisher_start(struct finisher *finisher) {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&finisher->lock, NULL);
-    pthread_cond_init(&finisher->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&finisher->changed, NULL);
     finisher->replacement.begun_ns = realtime_ns();
     if (pthread_create(&finisher->thread, NULL, run, finisher))
         return false;
@@ -247,34 +235,28 @@ bool finisher_start(struct finisher *finisher) {
 
 /* If the queue is full, the writing thread waits here: the only place where it waits for another
  * thread. */
-bool finisher_push(struct finisher *finisher, const struct finished_file *finished) {
-    struct finished_file *copy = malloc(sizeof *copy);
-    if (!copy)
-        return false;
-    *copy = *finished;
-    copy->next = NULL;
+void finisher_push(struct finisher *finisher, struct finished_file *file) {
+    file->next = NULL;
     pthread_mutex_lock(&finisher->lock);
     while (finisher->waiting >= MAX_WAITING)
         pthread_cond_wait(&finisher->changed, &finisher->lock);
     if (finisher->last)
-        finisher->last->next = copy;
+        finisher->last->next = file;
     else
-        finisher->first = copy;
-    finisher->last = copy;
+        finisher->first = file;
+    finisher->last = file;
     finisher->waiting++;
     finisher->unfinished++;
     pthread_cond_broadcast(&finisher->changed);
     pthread_mutex_unlock(&finisher->lock);
-    return true;
 }
 
-/* The counts are moved, not copied, so that each lost file is counted once. */
-bool finisher_take_lost(struct finisher *finisher, struct lost *lost) {
+struct finished_file *finisher_take_lost(struct finisher *finisher) {
     pthread_mutex_lock(&finisher->lock);
-    *lost = finisher->lost;
-    finisher->lost = (struct lost){0};
+    struct finished_file *lost = finisher->lost;
+    finisher->lost = NULL;
     pthread_mutex_unlock(&finisher->lock);
-    return lost->files;
+    return lost;
 }
 
 /* Waits until a file is finished. Returns false if none was within PATIENCE_NS. */
@@ -292,7 +274,7 @@ static bool wait_for_one(struct finisher *finisher) {
 /* The ring may be empty because its files are still being finished. Then it waits for one of them.
  */
 bool finisher_make_room(struct finisher *finisher, int directory_fd) {
-    if (!finisher || !ring_is_bounded(finisher->ring))
+    if (!ring_is_bounded(finisher->ring))
         return false;
     while (!ring_make_room(finisher->ring, directory_fd))
         if (!wait_for_one(finisher)) /* the last file may just have been finished */

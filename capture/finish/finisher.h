@@ -13,12 +13,6 @@
 #include "finish/recover.h"
 #include "finish/ring.h"
 
-/* Files that were removed by others before they were published, and their statistics. */
-struct lost {
-    uint64_t files, bytes;
-    struct counts counts[DESCRIPTIONS_MAX];
-};
-
 struct finisher {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -34,7 +28,7 @@ struct finisher {
     struct command *command;     /* or NULL */
     const struct keeper *keeper; /* or NULL */
     struct leftovers left;       /* recovered one by one between files of this run */
-    struct lost lost;            /* not yet counted by the writing thread */
+    struct finished_file *lost;  /* removed by others; not yet counted by the writing thread */
     struct finished_file *stuck; /* could not be renamed; tried again each second */
     unsigned stuck_count;
     atomic_bool unnamed; /* a file of this run keeps its temporary name */
@@ -43,16 +37,14 @@ struct finisher {
 
 bool finisher_start(struct finisher *finisher);
 
-/* Queues a copy of `file`, whose descriptors and counts the finisher then owns. Returns false if
- * memory is short: the temporary file stays for the next start. */
-bool finisher_push(struct finisher *finisher, const struct finished_file *file);
+/* Queues a file, which the finisher then owns. */
+void finisher_push(struct finisher *finisher, struct finished_file *file);
 
-/* Moves the counts of files that were found removed since the last call to `lost`. Returns false if
- * there are none. */
-bool finisher_take_lost(struct finisher *finisher, struct lost *lost);
+/* Returns the list of files that were found removed since the last call, which the caller frees. */
+struct finished_file *finisher_take_lost(struct finisher *finisher);
 
 /* Makes room on a full disk: removes the oldest file of the ring, after waiting for files that are
- * being finished. Returns false if no file can be removed. `finisher` may be NULL. */
+ * being finished. Returns false if no file can be removed. */
 bool finisher_make_room(struct finisher *finisher, int directory_fd);
 
 /* Finishes all files and joins the thread. */

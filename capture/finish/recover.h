@@ -4,14 +4,16 @@
 #ifndef WIRETALE_CAPTURE_RECOVER_H
 #define WIRETALE_CAPTURE_RECOVER_H
 
+#include <dirent.h>
+
 #include "finish/finished_file.h"
 
 /* Names of temporary files, oldest first. Files are opened one by one, because a run that is killed
  * again and again may leave more of them than a process may open. */
 struct leftovers {
     int directory_fd;
-    char **names;
-    size_t count, capacity, next;
+    struct dirent **names;
+    int count, next;
 };
 
 struct recovered_interface {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An array of names, oldest first; `first` advances as files are removed. Names sort by time, as
- * they contain it, so files of earlier runs can be put in order without their dates. */
+/* An array of names, oldest first. Names sort by time, as they contain it, so files of earlier runs
+ * can be put in order without their dates. */
 #include "finish/ring.h"
 
 #include <dirent.h>
@@ -27,44 +27,12 @@ bool ring_is_bounded(const struct ring *ring) {
     return ring->max_files || ring->max_bytes;
 }
 
-/* Removed files leave free entries in front, which are reclaimed before the array grows. */
-static bool make_space(struct ring *ring) {
-    if (ring->first + ring->count < ring->capacity)
-        return true;
-    if (ring->first > ring->capacity / 2) {
-        memmove(ring->files, ring->files + ring->first, ring->count * sizeof *ring->files);
-        ring->first = 0;
-        return true;
-    }
-    size_t capacity = 2 * ring->capacity + 64;
-    struct ring_file *files = realloc(ring->files, capacity * sizeof *files);
-    if (!files)
-        return false;
-    ring->files = files;
-    ring->capacity = capacity;
-    return true;
-}
-
-/* Adds a name at the end. Returns false if memory is short. */
-static bool append(struct ring *ring, const char *name, uint64_t bytes) {
-    char *copy = strdup(name);
-    if (!copy || !make_space(ring)) {
-        free(copy);
-        return false;
-    }
-    ring->files[ring->first + ring->count++] = (struct ring_file){copy, bytes};
-    ring->bytes += bytes;
-    return true;
-}
-
 /* A file that others have removed already is only taken off the list. */
 static void remove_oldest(struct ring *ring, int directory_fd) {
-    struct ring_file *oldest = &ring->files[ring->first];
-    unlinkat(directory_fd, oldest->name, 0);
-    ring->bytes -= oldest->bytes;
-    free(oldest->name);
-    ring->first++;
-    ring->count--;
+    unlinkat(directory_fd, ring->files->name, 0);
+    ring->bytes -= ring->files->bytes;
+    free(ring->files->name);
+    memmove(ring->files, ring->files + 1, --ring->count * sizeof *ring->files);
 }
 
 /* The newest file is never removed, whatever its size. */
@@ -75,27 +43,36 @@ static bool is_too_much(const struct ring *ring) {
            (ring->max_bytes && ring->bytes + ring->reserve > ring->max_bytes);
 }
 
-static int by_time(const void *a, const void *b) {
-    return strcmp(((const struct ring_file *)a)->name, ((const struct ring_file *)b)->name);
-}
-
-/* Moves the last file to the position of its name. */
-static void sort_in_last(struct ring *ring) {
-    struct ring_file *first = ring->files + ring->first, last = first[ring->count - 1];
-    size_t at = ring->count - 1;
-    for (; at && by_time(&last, &first[at - 1]) < 0; at--)
-        first[at] = first[at - 1];
-    first[at] = last;
+/* Inserts a copy of the name, in its order if `earlier`, else at the end. Returns false if memory
+ * is short. */
+static bool insert(struct ring *ring, const char *name, uint64_t bytes, bool earlier) {
+    if (ring->count == ring->capacity) {
+        size_t capacity = 2 * ring->capacity + 64;
+        struct ring_file *files = realloc(ring->files, capacity * sizeof *files);
+        if (!files)
+            return false;
+        ring->files = files;
+        ring->capacity = capacity;
+    }
+    char *copy = strdup(name);
+    size_t at = ring->count;
+    if (!copy)
+        return false;
+    while (earlier && at && strcmp(name, ring->files[at - 1].name) < 0)
+        at--;
+    memmove(ring->files + at + 1, ring->files + at, (ring->count - at) * sizeof *ring->files);
+    ring->files[at] = (struct ring_file){copy, bytes};
+    ring->count++;
+    ring->bytes += bytes;
+    return true;
 }
 
 void ring_add(struct ring *ring, int directory_fd, const char *name, uint64_t bytes, bool earlier) {
     if (!ring_is_bounded(ring))
         return;
     pthread_mutex_lock(&ring->lock);
-    if (!append(ring, name, bytes))
+    if (!insert(ring, name, bytes, earlier))
         log_warning("out of memory: %s is not in the ring", name);
-    else if (earlier)
-        sort_in_last(ring);
     while (is_too_much(ring))
         remove_oldest(ring, directory_fd);
     pthread_mutex_unlock(&ring->lock);
@@ -113,27 +90,17 @@ bool ring_make_room(struct ring *ring, int directory_fd) {
     return any;
 }
 
-/* Lists the directory through a second descriptor, because closedir() closes the one that it has.
- */
 void ring_scan(struct ring *ring, const struct directory *directory) {
-    if (!ring_is_bounded(ring))
-        return;
-    int fd = openat(directory->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *listing = fd < 0 ? NULL : fdopendir(fd);
-    if (!listing)
-        return;
-    pthread_mutex_lock(&ring->lock);
-    for (struct dirent *entry; (entry = readdir(listing));) {
+    struct dirent **names;
+    int count = ring_is_bounded(ring) ? scandirat(directory->fd, ".", &names, NULL, alphasort) : -1;
+    for (int i = 0; i < count; i++) {
+        const char *name = names[i]->d_name;
         struct stat info;
-        if (directory_owns_name(directory, entry->d_name) &&
-            !fstatat(directory->fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) &&
-            S_ISREG(info.st_mode))
-            append(ring, entry->d_name, (uint64_t)info.st_size);
+        if (directory_owns_name(directory, name) &&
+            !fstatat(directory->fd, name, &info, AT_SYMLINK_NOFOLLOW) && S_ISREG(info.st_mode))
+            ring_add(ring, directory->fd, name, (uint64_t)info.st_size, true);
+        free(names[i]);
     }
-    if (ring->count)
-        qsort(ring->files + ring->first, ring->count, sizeof *ring->files, by_time);
-    while (is_too_much(ring))
-        remove_oldest(ring, directory->fd);
-    pthread_mutex_unlock(&ring->lock);
-    closedir(listing);
+    if (count >= 0)
+        free(names);
 }

@@ -21,7 +21,7 @@ struct ring {
     uint64_t max_files, max_bytes; /* 0: no bound */
     uint64_t reserve;              /* part of max_bytes that is kept for the file being written */
     struct ring_file *files;
-    size_t first, count, capacity;
+    size_t count, capacity;
     uint64_t bytes; /* of all files */
 };
 

@@ -381,43 +381,32 @@ static void finish_stream(struct output *output) {
     output->fd = -1;
 }
 
-/* Stores the reported counts with the file, because they must be counted again if the file is
- * removed before it is published. */
-static void attach_counts(struct finished_file *file, const struct output *output) {
-    file->counts = calloc(output->described + 1, sizeof *file->counts);
-    if (!file->counts)
-        return;
-    file->described = output->described;
-    for (uint32_t i = 0; i < file->described; i++)
-        file->counts[i] = output->reported[i];
-}
-
-static void report_counts(struct output *output) {
+/* The file is truncated to its last whole block, in case a write was incomplete. The finisher gets
+ * its own descriptor of the directory, which SIGHUP may exchange, and the reported counts, which
+ * must be counted again if the file is removed before it is published. */
+static void finish_file(struct output *output) {
+    struct finished_file *file = calloc(1, sizeof *file + output->described * sizeof *file->counts);
     for (uint32_t i = 0; i < output->described; i++)
         output->reported[i] = output_counts_since(output, i);
     if (output->capture->settings->format == RECORD_PCAPNG)
         store_statistics(output);
-}
-
-/* The file is truncated to its last whole block, in case a write was incomplete. The finisher gets
- * its own descriptor of the directory, which SIGHUP may exchange. */
-static void finish_file(struct output *output) {
-    struct finished_file file = {.fd = output->fd,
-                                 .directory_fd = fcntl(output->directory->fd, F_DUPFD_CLOEXEC, 0),
-                                 .asked_for =
-                                     output->directory->plain && output->directory->number == 1};
-    report_counts(output);
     if (ftruncate(output->fd, (off_t)output->bytes))
         log_warning("cannot truncate %s after its last packet: %s", output->name, strerror(errno));
-    file.bytes = output->bytes;
-    strcpy(file.temporary, output->temporary);
-    strcpy(file.name, output->name);
-    attach_counts(&file, output);
     atomic_fetch_add(&output->files, 1);
-    if (!finisher_push(output->finisher, &file)) {
+    if (file) {
+        file->fd = output->fd;
+        file->directory_fd = fcntl(output->directory->fd, F_DUPFD_CLOEXEC, 0);
+        file->asked_for = output->directory->plain && output->directory->number == 1;
+        file->bytes = output->bytes;
+        file->described = output->described;
+        strcpy(file->temporary, output->temporary);
+        strcpy(file->name, output->name);
+        memcpy(file->counts, output->reported, file->described * sizeof *file->counts);
+        finisher_push(output->finisher, file);
+    } else {
         log_warning("out of memory: %s stays as %s", output->name, output->temporary);
         output->finisher->unnamed = true;
-        free(file.counts);
+        close(output->fd);
     }
     output->fd = -1;
 }

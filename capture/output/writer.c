@@ -152,17 +152,22 @@ static void record_clock_step(struct output *output) {
 }
 
 /* The counts of lost files are moved into the statistics of the open file, so that the sums over
- * all files remain the totals. */
+ * all files remain the totals. A leftover of an earlier run is in no total. */
 void output_count_lost_files(struct output *output) {
-    struct lost lost;
-    if (output->directory->is_stream || !finisher_take_lost(output->finisher, &lost))
-        return;
-    for (uint32_t i = 0; i < output->capture->descriptions.count; i++) {
-        output_count_lost(output, i, lost.counts[i].written);
-        counts_subtract(&output->before[i], &lost.counts[i]);
+    bool is_stream = output->directory->is_stream; /* then there is no finisher */
+    struct finished_file *next = is_stream ? NULL : finisher_take_lost(output->finisher);
+    for (struct finished_file *file; (file = next);) {
+        for (uint32_t i = 0; i < file->described; i++) {
+            output_count_lost(output, i, file->counts[i].written);
+            counts_subtract(&output->before[i], &file->counts[i]);
+        }
+        if (!file->recovered) {
+            atomic_fetch_sub(&output->files, 1);
+            atomic_fetch_sub(&output->total_bytes, file->bytes);
+        }
+        next = file->next;
+        finished_file_free(file);
     }
-    atomic_fetch_sub(&output->files, lost.files);
-    atomic_fetch_sub(&output->total_bytes, lost.bytes);
 }
 
 /* Bytes of a file that was removed are not reachable, so its packets count as dropped and a new
