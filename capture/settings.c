@@ -31,15 +31,6 @@ static bool add_interface(void *into, const char *name, const char **expected) {
     return true;
 }
 
-/* The filter is compiled later for each interface, since its code depends on the link type. */
-static bool set_filter(void *into, const char *text, const char **expected) {
-    struct settings *settings = into;
-    *expected = "less of it: out of memory";
-    free(settings->filter);
-    settings->filter = strdup(text);
-    return settings->filter;
-}
-
 /* 0 and values above the maximum record whole packets, as in tcpdump. */
 static bool set_snaplen(void *into, const char *text, const char **expected) {
     struct settings *settings = into;
@@ -136,8 +127,8 @@ static const struct option_row rows[] = {
     FLAG("json", 0, json, "the list as one JSON object"),
     FLAG("no-promiscuous-mode", 'p', no_promiscuous, "record only packets to and from this host"),
     HEADING("packets"),
-    TAKEN("filter", 'f', "FILTER", set_filter,
-          "record only packets that match a pcap-filter(7) expression"),
+    TEXT_OF("filter", 'f', filter, "FILTER",
+            "record only packets that match a pcap-filter(7) expression"),
     TAKEN("snaplen|snapshot-length", 's', "BYTES", set_snaplen,
           "record at most BYTES of each packet; 0: all (default)"),
     SET("headers", 0, snaplen, SNAPLEN_HEADERS, "-s 256: all that the analyzer needs"),
@@ -168,7 +159,7 @@ static const struct option_row rows[] = {
     COUNT_OF(NULL, 'W', ring_files, "N, -b files:N", 1, 0, "keep only the newest N files"),
     SIZE_OF("total-size", 0, ring_total_bytes, "SIZE", 0, 0,
             "keep only the newest files, up to SIZE"),
-    FLAG("pcap", 'P', pcap, "write classic pcap files instead of pcapng"),
+    SET("pcap", 'P', format, RECORD_PCAP, "write classic pcap files instead of pcapng"),
     FLAG("zstd", 'z', compress, "compress finished files"),
     TEXT_OF("on-close", 0, on_close, "COMMAND",
             "run for each finished file, without a shell; {} is its path"),
@@ -241,14 +232,13 @@ static void join_filter(struct settings *settings, const char *const *words, siz
     settings->filter = joined;
 }
 
-/* Returns whether the output can consist of several files. */
-static bool rotates(const struct settings *settings) {
+bool settings_rotate(const struct settings *settings) {
     return settings->file_bytes || settings->file_ns || settings->file_packets;
 }
 
 /* A stream cannot be rotated, compressed afterwards or given to a command. */
 void settings_refuse_files(const struct settings *settings) {
-    if (rotates(settings) || settings->compress || settings->on_close)
+    if (settings_rotate(settings) || settings->compress || settings->on_close)
         fail(EXIT_USAGE, "-w %s is one stream: expected no rotation, --zstd or --on-close",
              settings->output);
 }
@@ -261,7 +251,7 @@ static void check_files(struct settings *settings) {
              (unsigned long long)settings->file_bytes, MIN_FILE_BYTES);
     if (settings->align && !settings->file_ns)
         fail(EXIT_USAGE, "--align: expected -G or -b duration: with it");
-    if ((settings->ring_files || settings->ring_total_bytes) && !rotates(settings))
+    if ((settings->ring_files || settings->ring_total_bytes) && !settings_rotate(settings))
         fail(EXIT_USAGE,
              "a ring of files: expected -C, -G or -b filesize:, duration: or packets: with it");
     if (!strcmp(settings->output, "-"))
@@ -281,7 +271,6 @@ void settings_read(struct settings *settings, int argc, char **argv) {
     if (count)
         join_filter(settings, operands, count);
     free(operands);
-    settings->format = settings->pcap ? RECORD_PCAP : RECORD_PCAPNG;
     if (settings->list)
         return;
     if (!settings->interface_count)

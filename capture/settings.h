@@ -17,7 +17,7 @@ struct settings {
     /* interfaces */
     const char *interfaces[DEVICES_MAX];
     uint32_t interface_count;
-    char *filter;
+    const char *filter;
     uint64_t snaplen; /* bytes */
     bool no_promiscuous, immediate;
     bool wait;           /* wait for an interface that does not exist yet */
@@ -27,14 +27,13 @@ struct settings {
     const char *link_type;
     /* files */
     const char *output;
-    enum record_format format;
-    bool pcap;
+    uint64_t format; /* enum record_format */
     bool compress, align;
     bool overwrite; /* replace the file that -w names */
     uint64_t file_bytes, file_packets;
     int64_t file_ns;
     uint64_t ring_files, ring_total_bytes;
-    char *on_close; /* command for each finished file */
+    const char *on_close; /* command for each finished file */
     /* the end */
     uint64_t stop_packets, stop_bytes, stop_files;
     int64_t stop_ns;
@@ -49,6 +48,8 @@ struct settings {
 /* Reads the command line. Fails with EXIT_USAGE and one line; ends the program for --help and
  * --version. */
 void settings_read(struct settings *settings, int argc, char **argv);
+/* Returns whether the output can consist of several files. */
+bool settings_rotate(const struct settings *settings);
 /* For an output that is one stream: fails with one line where an option needs files. */
 void settings_refuse_files(const struct settings *settings);
 

@@ -16,34 +16,8 @@
 #define WIRETALE_VERSION "unknown"
 #endif
 
-#define BYTE_ORDER_MAGIC 0x1A2B3C4Du
-#define PCAP_MAGIC_NS    0xA1B23C4Du
-#define TIME_NANO        9 /* if_tsresol: 10^-9 s */
-#define MAX_TEXT         8192u
-
-enum block_type { BLOCK_SECTION = 0x0A0D0D0A, BLOCK_INTERFACE = 1, BLOCK_STATISTICS = 5 };
-
-/* Codes of options, which depend on the type of the block they are in (shb, if and isb). */
-enum block_option {
-    OPTION_COMMENT = 1,
-    SHB_HARDWARE = 2,
-    SHB_OS = 3,
-    SHB_APPLICATION = 4,
-    IF_NAME = 2,
-    IF_MAC = 6,
-    IF_SPEED = 8,
-    IF_TSRESOL = 9,
-    IF_FILTER = 11,
-    IF_OS = 12,
-    IF_HARDWARE = 15,
-    ISB_START = 2,
-    ISB_END = 3,
-    ISB_RECEIVED = 4,
-    ISB_DROPPED = 5,
-    ISB_ACCEPTED = 6,
-    ISB_DROPPED_BY_OS = 7,
-    ISB_DELIVERED = 8,
-};
+#define TIME_NANO 9 /* if_tsresol: 10^-9 s */
+#define MAX_TEXT  8192u
 
 void pcapng_free(struct pcapng_buffer *buffer) {
     free(buffer->data);
@@ -130,37 +104,30 @@ static void end_options(struct pcapng_buffer *buffer) {
     add_u32(buffer, 0);
 }
 
-/* Writes name and release of the kernel, or "" if they are unknown. */
-static void system_text(char *text, size_t size) {
-    struct utsname system;
-    if (uname(&system))
-        *text = '\0';
-    else
-        snprintf(text, size, "%s %s", system.sysname, system.release);
-}
-
-/* Adds processor type and host name, which identify the capture point. */
-static void add_machine(struct pcapng_buffer *buffer) {
+/* Adds name and release of the kernel; if `hardware` is an option, also processor type and host
+ * name, which identify the capture point. */
+static void add_system(struct pcapng_buffer *buffer, enum block_option os,
+                       enum block_option hardware) {
     char text[2 * sizeof((struct utsname *)0)->machine + 8];
     struct utsname system;
     if (uname(&system))
         return;
     snprintf(text, sizeof text, "%s (%s)", system.machine, system.nodename);
-    add_text(buffer, SHB_HARDWARE, text);
+    if (hardware)
+        add_text(buffer, hardware, text);
+    snprintf(text, sizeof text, "%s %s", system.sysname, system.release);
+    add_text(buffer, os, text);
 }
 
 /* The length of the section is left unknown, since the file grows until it is finished. */
 void pcapng_section(struct pcapng_buffer *buffer) {
-    char text[256];
     begin(buffer, BLOCK_SECTION);
-    add_u32(buffer, BYTE_ORDER_MAGIC);
+    add_u32(buffer, PCAPNG_BYTE_ORDER_MAGIC);
     add_u16(buffer, 1); /* version 1.0 */
     add_u16(buffer, 0);
     add_u32(buffer, UINT32_MAX); /* length of the section: unknown */
     add_u32(buffer, UINT32_MAX);
-    add_machine(buffer);
-    system_text(text, sizeof text);
-    add_text(buffer, SHB_OS, text);
+    add_system(buffer, SHB_OS, SHB_HARDWARE);
     add_text(buffer, SHB_APPLICATION, PCAPNG_APPLICATION " " WIRETALE_VERSION);
     end_options(buffer);
     end(buffer);
@@ -179,7 +146,6 @@ static void add_filter(struct pcapng_buffer *buffer, const char *filter) {
 /* Empty fields of the description are left out. The time resolution must be given, because the
  * default is microseconds. */
 void pcapng_interface(struct pcapng_buffer *buffer, const struct description *description) {
-    char text[256];
     const uint8_t resolution = TIME_NANO;
     begin(buffer, BLOCK_INTERFACE);
     add_u16(buffer, (uint16_t)description->link_type);
@@ -192,8 +158,7 @@ void pcapng_interface(struct pcapng_buffer *buffer, const struct description *de
         add_option_u64(buffer, IF_SPEED, description->speed_bps);
     add_option(buffer, IF_TSRESOL, &resolution, sizeof resolution);
     add_filter(buffer, description->filter);
-    system_text(text, sizeof text);
-    add_text(buffer, IF_OS, text);
+    add_system(buffer, IF_OS, 0);
     add_text(buffer, IF_HARDWARE, description->hardware);
     add_text(buffer, OPTION_COMMENT, description->comment);
     end_options(buffer);

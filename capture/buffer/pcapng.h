@@ -32,6 +32,34 @@ struct pcapng_statistics {
     uint64_t delivered; /* written to the file */
 };
 
+#define PCAPNG_BYTE_ORDER_MAGIC 0x1A2B3C4Du
+#define PCAP_MAGIC_NS           0xA1B23C4Du
+
+/* Types of blocks other than packets. */
+enum block_type { BLOCK_SECTION = 0x0A0D0D0A, BLOCK_INTERFACE = 1, BLOCK_STATISTICS = 5 };
+
+/* Codes of options, which depend on the type of the block they are in (shb, if and isb). */
+enum block_option {
+    OPTION_COMMENT = 1,
+    SHB_HARDWARE = 2,
+    SHB_OS = 3,
+    SHB_APPLICATION = 4,
+    IF_NAME = 2,
+    IF_MAC = 6,
+    IF_SPEED = 8,
+    IF_TSRESOL = 9,
+    IF_FILTER = 11,
+    IF_OS = 12,
+    IF_HARDWARE = 15,
+    ISB_START = 2,
+    ISB_END = 3,
+    ISB_RECEIVED = 4,
+    ISB_DROPPED = 5,
+    ISB_ACCEPTED = 6,
+    ISB_DROPPED_BY_OS = 7,
+    ISB_DELIVERED = 8,
+};
+
 /* Begins shb_userappl: only files with it are recovered. */
 #define PCAPNG_APPLICATION "wiretale-capture"
 

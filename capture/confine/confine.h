@@ -38,9 +38,6 @@ void privilege_drop(const struct identity *identity, bool net_raw);
  * the file is missing. */
 bool user_map_has(const char *path, unsigned number);
 
-/* Returns whether root of this namespace can become that user and drop its groups. */
-bool user_map_may_become(uid_t user, gid_t group);
-
 /* Landlock: leaves the output directory and what is below it, /sys/class/net and /sys/devices. No
  * other files, no TCP (Linux 6.7), no abstract Unix sockets and no signals to other processes
  * (6.12). Returns false if the kernel has no Landlock. To be called before threads start. */
@@ -49,6 +46,11 @@ bool sandbox_files(const struct directory *directory);
 /* seccomp: leaves the system calls that capturing needs. Threads started later inherit it. Returns
  * false if the kernel has no seccomp. */
 bool sandbox_calls(void);
+
+/* Forks a process with its name, which ignores signals to the group, because it ends with the
+ * capture. Returns its number, 0 in the process itself; `fd` is the own end of a socket between the
+ * two. Exits with one line if it cannot. */
+pid_t process_start(const char *name, int *fd);
 
 /* Closes all descriptors above 2, except `kept`. */
 void close_other_descriptors(const int *kept, size_t count);

@@ -44,11 +44,6 @@ static bool may_set_groups(void) {
     return allowed;
 }
 
-bool user_map_may_become(uid_t user, gid_t group) {
-    return may_set_groups() && user_map_has("/proc/self/uid_map", user) &&
-           user_map_has("/proc/self/gid_map", group);
-}
-
 static const char *const default_users[] = {"wiretale", "nobody"};
 
 bool privilege_may_capture(void) {
@@ -134,7 +129,9 @@ static void choose_user(struct identity *identity, const char *wanted,
 /* Returns whether root must stay, because the namespace has no other user. Capabilities are dropped
  * all the same. */
 static bool stays_root(const struct identity *identity, const char *wanted) {
-    if (!identity->changes || user_map_may_become(identity->user, identity->group))
+    if (!identity->changes ||
+        (may_set_groups() && user_map_has("/proc/self/uid_map", identity->user) &&
+         user_map_has("/proc/self/gid_map", identity->group)))
         return false;
     if (wanted)
         fail(EXIT_MISSING,

@@ -10,8 +10,9 @@
 #include <linux/landlock.h>
 #include <linux/sockios.h>
 #include <seccomp.h>
-#include <stddef.h>
+#include <signal.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
@@ -20,20 +21,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef LANDLOCK_ACCESS_FS_REFER
-#define LANDLOCK_ACCESS_FS_REFER (1ULL << 13)
-#endif
+#include "common/log.h"
+
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
 #define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
-#endif
-#ifndef LANDLOCK_ACCESS_FS_IOCTL_DEV
-#define LANDLOCK_ACCESS_FS_IOCTL_DEV (1ULL << 15)
 #endif
 #define NETWORK 3ULL /* TCP: bind, connect */
 #define SCOPED  3ULL /* abstract Unix sockets and signals to processes outside */
 
-#define ACCESS_FIRST ((1ULL << 13) - 1) /* all rights of version 1 */
-#define READING      (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define READING (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 #define WRITING                                                                                    \
     (READING | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG |                       \
      LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE)
@@ -43,17 +39,11 @@ struct attribute {
     uint64_t files, network, scoped;
 };
 
-/* Returns the rights that this version of Landlock handles. Handled rights are denied unless a rule
- * allows them. */
+/* Returns the rights that this version of Landlock handles, which are the lowest bits: 2 added
+ * REFER, 3 TRUNCATE, 5 IOCTL_DEV. Handled rights are denied unless a rule allows them. */
 static uint64_t handled_by(int version) {
-    uint64_t handled = ACCESS_FIRST;
-    if (version >= 2)
-        handled |= LANDLOCK_ACCESS_FS_REFER;
-    if (version >= 3)
-        handled |= LANDLOCK_ACCESS_FS_TRUNCATE;
-    if (version >= 5)
-        handled |= LANDLOCK_ACCESS_FS_IOCTL_DEV;
-    return handled;
+    static const unsigned rights[] = {0, 13, 14, 15, 15, 16};
+    return (1ULL << rights[version < 5 ? version : 5]) - 1;
 }
 
 /* Allows rights on a directory and all that is below it. */
@@ -73,17 +63,9 @@ static bool allow_path(int rules, const char *path, uint64_t access) {
 /* The size of the attribute indicates the version, so newer fields are left out for older kernels.
  */
 static int make_rules(int version, uint64_t files) {
-    struct attribute wanted = {.files = files};
-    size_t size = sizeof wanted.files;
-    if (version >= 4) {
-        wanted.network = NETWORK;
-        size += sizeof wanted.network;
-    }
-    if (version >= 6) {
-        wanted.scoped = SCOPED;
-        size += sizeof wanted.scoped;
-    }
-    return (int)syscall(SYS_landlock_create_ruleset, &wanted, size, 0);
+    const struct attribute wanted = {files, NETWORK, SCOPED};
+    size_t fields = version < 4 ? 1 : version < 6 ? 2 : 3;
+    return (int)syscall(SYS_landlock_create_ruleset, &wanted, fields * sizeof(uint64_t), 0);
 }
 
 /* A directory that is a stream or sealed needs no rule: its file is open already, and Landlock
@@ -132,6 +114,7 @@ static const int allowed[] = {
     SCMP_SYS(pread64),
     SCMP_SYS(pwrite64),
     SCMP_SYS(openat),
+    SCMP_SYS(openat2),
     SCMP_SYS(open),
     SCMP_SYS(close),
     SCMP_SYS(fstat),
@@ -220,12 +203,9 @@ static const scmp_datum_t prctls[] = {PR_SET_NAME, 0x53564d41 /* PR_SET_VMA */};
 #define THREAD_FLAG 0x00010000 /* CLONE_THREAD */
 
 /* Calls that this machine does not have are negative. */
-static bool add_calls(scmp_filter_ctx filter) {
-    for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
-        if (allowed[i] >= 0 && seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0))
-            return false;
-    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
-        if (deadly[i] >= 0 && seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, deadly[i], 0))
+static bool add_calls(scmp_filter_ctx filter, uint32_t action, const int *calls, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (calls[i] >= 0 && seccomp_rule_add(filter, action, calls[i], 0))
             return false;
     return true;
 }
@@ -273,11 +253,29 @@ bool sandbox_calls(void) {
     if (!filter)
         return false;
     forget_personality();
-    bool loaded = !seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) &&
-                  add_calls(filter) && add_memory(filter) && add_conditions(filter) &&
-                  !seccomp_load(filter);
+    bool loaded =
+        !seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) &&
+        add_calls(filter, SCMP_ACT_ALLOW, allowed, sizeof allowed / sizeof *allowed) &&
+        add_calls(filter, SCMP_ACT_KILL_PROCESS, deadly, sizeof deadly / sizeof *deadly) &&
+        add_memory(filter) && add_conditions(filter) && !seccomp_load(filter);
     seccomp_release(filter);
     return loaded;
+}
+
+pid_t process_start(const char *name, int *fd) {
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE};
+    int ends[2];
+    pid_t pid = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) ? -1 : fork();
+    if (pid < 0)
+        fail(EXIT_IO, "cannot start the process %s: %s", name, strerror(errno));
+    *fd = ends[pid ? 0 : 1];
+    close(ends[pid ? 1 : 0]);
+    if (pid)
+        return pid;
+    prctl(PR_SET_NAME, name);
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        signal(ignored[i], SIG_IGN);
+    return 0;
 }
 
 static void close_between(unsigned first, unsigned last) {

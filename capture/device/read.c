@@ -25,7 +25,7 @@
 /* Older packets have been delivered by then: after TIMEOUT_MS, plus the delay of a busy kernel. */
 #define RETIRE_NS    (250 * NS_PER_MS)
 #define END_NS       NS_PER_S /* for packets that the kernel still has at the end */
-#define SLL_TYPE     0        /* packet type: offset 0 of a LINUX_SLL header, 16 bits */
+#define SLL_TYPE     1        /* packet type: low byte of the first 16 bits of a LINUX_SLL header */
 #define SLL2_TYPE    10       /* offset 10 of a LINUX_SLL2 header, 8 bits */
 #define SLL_OUTGOING 4
 
@@ -61,17 +61,13 @@ static __attribute__((noinline)) bool next_chunk(struct device *device) {
  * filter selects. */
 static inline enum record_direction direction_of(const struct device *device, const uint8_t *data,
                                                  uint32_t captured) {
-    switch (device->file_link_type) {
-    case DLT_LINUX_SLL:
-        if (captured < SLL_TYPE + 2)
-            return RECORD_UNKNOWN;
-        return data[SLL_TYPE + 1] == SLL_OUTGOING ? RECORD_OUTBOUND : RECORD_INBOUND;
-    case DLT_LINUX_SLL2:
-        if (captured < SLL2_TYPE + 1)
-            return RECORD_UNKNOWN;
-        return data[SLL2_TYPE] == SLL_OUTGOING ? RECORD_OUTBOUND : RECORD_INBOUND;
-    default: return device->direction;
-    }
+    int type = device->file_link_type;
+    uint32_t at = type == DLT_LINUX_SLL ? SLL_TYPE : SLL2_TYPE;
+    if (type != DLT_LINUX_SLL && type != DLT_LINUX_SLL2)
+        return device->direction;
+    if (captured <= at)
+        return RECORD_UNKNOWN;
+    return data[at] == SLL_OUTGOING ? RECORD_OUTBOUND : RECORD_INBOUND;
 }
 
 /* Takes one packet from the limit of -c, which all devices share. Returns false if none is left. */

@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,26 +94,21 @@ static void open_stream(struct directory *directory, const struct settings *sett
              settings->output);
 }
 
-/* Drops the lock if the path now leads to another directory. */
-static void unlock_other(struct directory *directory, const struct stat *now) {
-    struct stat before;
-    if (fstat(directory->fd, &before) || !is_same_file(&before, now))
-        directory_unlock(directory);
-}
-
-/* Opens the directory through its parent, so that links on the path above cannot redirect it. On
- * success the old descriptor is closed. */
-static bool open_path(struct directory *directory) {
+/* To be called after SIGHUP, or if the directory is missing. It is opened through its parent, so
+ * that links on the path above cannot redirect it. On success the old descriptor is closed; the
+ * lock is dropped if the path now leads to another directory. */
+bool directory_reopen(struct directory *directory) {
     static const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     const char *slash = strrchr(directory->path, '/'), *base = slash ? slash + 1 : directory->path;
-    struct stat info;
+    struct stat info, before;
     int fd = openat(directory->parent_fd, *base ? base : ".", flags);
     if (fd < 0) /* the directory around it may have changed, too */
         fd = path_open_directory(directory->path);
     if (fd < 0 || fstat(fd, &info))
         return false;
     if (directory->fd >= 0) {
-        unlock_other(directory, &info);
+        if (fstat(directory->fd, &before) || !is_same_file(&before, &info))
+            directory_unlock(directory);
         close(directory->fd);
     }
     directory->fd = fd;
@@ -122,16 +118,11 @@ static bool open_path(struct directory *directory) {
     return true;
 }
 
-/* To be called after SIGHUP, or if the directory is missing. */
-bool directory_reopen(struct directory *directory) {
-    return open_path(directory);
-}
-
 /* Opens the directory and checks its owner. A directory that all users can write to is allowed,
  * with a warning. */
 static void open_directory(struct directory *directory, int parent_fd) {
     directory->parent_fd = fcntl(parent_fd, F_DUPFD_CLOEXEC, 0);
-    if (!open_path(directory))
+    if (!directory_reopen(directory))
         fail(errno == EACCES ? EXIT_MISSING : EXIT_IO, "cannot use directory %s: %s",
              directory->path, strerror(errno));
     path_check_owner(directory->linker, directory->owner, directory->path);
@@ -188,7 +179,7 @@ static void refuse_existing(struct directory *directory, const struct settings *
  * prefix. */
 static void open_file(struct directory *directory, const struct settings *settings,
                       const struct resolved_path *place) {
-    directory->plain = !settings->file_bytes && !settings->file_ns && !settings->file_packets;
+    directory->plain = !settings_rotate(settings);
     directory->named = true;
     directory->compressed = settings->compress;
     open_parent(directory, place);
@@ -291,36 +282,23 @@ void directory_enter_subdirectory(struct directory *directory, const char *name,
     *directory = inner;
 }
 
-/* Writes "20261121T141500.123456789Z". */
-static void put_time(char *text, size_t size, int64_t time_ns) {
-    time_t seconds = time_ns / NS_PER_S;
-    struct tm parts;
-    gmtime_r(&seconds, &parts);
-    size_t used = strftime(text, size, "%Y%m%dT%H%M%S", &parts);
-    snprintf(text + used, size - used, ".%09dZ", (int)(time_ns % NS_PER_S));
-}
-
-/* Expands strftime() conversions of the prefix with the time of the file. */
-static void put_prefix(const struct directory *directory, int64_t time_ns, char *text,
-                       size_t size) {
-    time_t seconds = time_ns / NS_PER_S;
-    struct tm parts;
-    gmtime_r(&seconds, &parts);
-    if (!strchr(directory->prefix, '%') || !strftime(text, size, directory->prefix, &parts))
-        snprintf(text, size, "%s", directory->prefix);
-}
-
-/* The number keeps names unique within one nanosecond, and shows a gap if a file was removed. */
+/* Conversions of strftime() in the prefix are expanded with the time of the file. The number keeps
+ * names unique within one nanosecond, and shows a gap if a file was removed. */
 void directory_next_name(struct directory *directory, int64_t time_ns, char name[NAME_SIZE]) {
-    char prefix[160], time[64];
-    put_prefix(directory, time_ns, prefix, sizeof prefix);
-    put_time(time, sizeof time, time_ns);
+    char prefix[160], time[32];
+    time_t seconds = time_ns / NS_PER_S;
+    struct tm parts;
+    gmtime_r(&seconds, &parts);
+    strftime(time, sizeof time, "%Y%m%dT%H%M%S", &parts);
+    if (!strchr(directory->prefix, '%') ||
+        !strftime(prefix, sizeof prefix, directory->prefix, &parts))
+        snprintf(prefix, sizeof prefix, "%s", directory->prefix);
     directory->number++;
     if (directory->plain && directory->number == 1)
         snprintf(name, NAME_SIZE, "%s%s", prefix, directory->suffix);
     else
-        snprintf(name, NAME_SIZE, "%s_%s_%05u%s", prefix, time, directory->number,
-                 directory->suffix);
+        snprintf(name, NAME_SIZE, "%s_%s.%09dZ_%05u%s", prefix, time, (int)(time_ns % NS_PER_S),
+                 directory->number, directory->suffix);
 }
 
 /* Returns the one file of a sealed directory, and then -1. */
@@ -372,14 +350,6 @@ bool directory_final_name(const char *temporary, char name[NAME_SIZE]) {
     return capture_suffix(name);
 }
 
-/* Matches a shape in which 0 stands for any digit. */
-static bool matches(const char *text, const char *shape) {
-    for (; *shape; shape++, text++)
-        if (*shape == '0' ? !isdigit((unsigned char)*text) : *text != *shape)
-            return false;
-    return true;
-}
-
 /* The number is placed before the suffix, so that the name still ends as a capture. */
 void directory_other_name(const char *name, int number, char other[NAME_SIZE]) {
     const char *suffix = capture_suffix(name);
@@ -387,23 +357,20 @@ void directory_other_name(const char *name, int number, char other[NAME_SIZE]) {
     snprintf(other, NAME_SIZE, "%.*s-%d%s", (int)stem, name, number, suffix ? suffix : "");
 }
 
-/* Skips "-" and a number, which directory_other_name() adds. */
-static const char *after_other_number(const char *text) {
-    if (*text != '-' || !isdigit((unsigned char)text[1]))
-        return text;
-    return text + 1 + strspn(text + 1, "0123456789");
-}
-
-/* The form is exact, because a ring deletes files by it. */
+/* The form is exact, because a ring deletes files by it. "-1" is of directory_other_name(). */
 bool directory_owns_name(const struct directory *directory, const char *name) {
-    static const char shape[] = "_00000000T000000.000000000Z_00000";
-    size_t length = strlen(directory->prefix);
-    if (strncmp(name, directory->prefix, length) || !matches(name + length, shape))
+    static const char form[] =
+        "^_[0-9]{8}T[0-9]{6}\\.[0-9]{9}Z_[0-9]{5,}(-[0-9]+)?(\\.p?cap|\\.pcapng)?(\\.zst)?$";
+    static regex_t compiled;
+    static bool is_compiled;
+    regmatch_t part[4];
+    size_t length = strlen(directory->prefix), suffix = strlen(directory->suffix);
+    if (!is_compiled)
+        is_compiled = !regcomp(&compiled, form, REG_EXTENDED);
+    if (!is_compiled || strncmp(name, directory->prefix, length) ||
+        regexec(&compiled, name + length, 4, part, 0))
         return false;
-    const char *rest = name + length + sizeof shape - 1;
-    rest = after_other_number(rest + strspn(rest, "0123456789"));
-    size_t suffix = strlen(directory->suffix);
-    if (strncmp(rest, directory->suffix, suffix))
-        return false;
-    return !rest[suffix] || !strcmp(rest + suffix, COMPRESSED);
+    regoff_t from = part[2].rm_so, to = part[2].rm_eo;
+    return (size_t)(to - from) == suffix &&
+           (!suffix || !strncmp(name + length + from, directory->suffix, suffix));
 }

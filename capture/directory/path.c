@@ -9,9 +9,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -232,18 +234,7 @@ void path_resolve(struct resolved_path *place, const char *path) {
 /* For a directory whose parent was replaced. No link is followed at all, because no one checks
  * owners any more. */
 int path_open_directory(const char *path) {
-    char parts[PATH_MAX], *rest;
-    int fd = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC), next;
-    snprintf(parts, sizeof parts, "%s", path);
-    for (char *part = strtok_r(parts, "/", &rest); part && fd >= 0;
-         part = strtok_r(NULL, "/", &rest)) {
-        next = openat(fd, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        close(fd);
-        fd = next;
-    }
-    if (fd < 0)
-        return -1;
-    next = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    close(fd);
-    return next;
+    struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+                           .resolve = RESOLVE_NO_SYMLINKS};
+    return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
 }

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -55,14 +54,6 @@ struct runner {
     bool asked_to_end, gone; /* by RUNNER_END, or by the end of the socket */
     posix_spawnattr_t attributes;
 };
-
-/* Splits at blanks. Quotes have no meaning: a command that needs them should be a script. */
-static unsigned split(char *text, char **words) {
-    unsigned count = 0;
-    for (char *word = strtok(text, " "); word && count < MAX_WORDS; word = strtok(NULL, " "))
-        words[count++] = word;
-    return count;
-}
 
 /* Returns `word` with each {} replaced by the path. The caller frees it. */
 static char *fill_in(const char *word, const char *path) {
@@ -164,30 +155,16 @@ static void run_round(struct runner *runner) {
     }
 }
 
-/* A signal to the process group is meant for the capture, and files that it then closes still need
- * their command. Commands get the default handlers. */
-static void ignore_signals(posix_spawnattr_t *attributes) {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE};
-    sigset_t none, usual;
+/* Signals are ignored by the process, because files that the capture then closes still need their
+ * command. Commands get the default handlers. */
+static void set_default_signals(posix_spawnattr_t *attributes) {
+    sigset_t none, all;
     sigemptyset(&none);
-    sigemptyset(&usual);
+    sigfillset(&all);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        signal(signals[i], SIG_IGN);
-        sigaddset(&usual, signals[i]);
-    }
     posix_spawnattr_init(attributes);
-    posix_spawnattr_setsigdefault(attributes, &usual);
+    posix_spawnattr_setsigdefault(attributes, &all);
     posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF);
-}
-
-/* Replaces stdin by /dev/null and closes all that the capture inherited from a shell or supervisor.
- */
-static void keep_one_descriptor(int fd) {
-    int nothing = open("/dev/null", O_RDONLY);
-    if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
-        fail(EXIT_IO, "cannot open /dev/null for --on-close: %s", strerror(errno));
-    close_other_descriptors(&fd, 1);
 }
 
 /* A later run may have bound a new socket with this name, even with the same inode number. If the
@@ -207,12 +184,17 @@ static void remove_status(const struct runner_begin *begin, bool killed) {
 static _Noreturn void run_commands(int fd, char *text) {
     static struct runner runner;
     struct runner_begin begin;
-    prctl(PR_SET_NAME, "wiretale-close");
-    ignore_signals(&runner.attributes);
+    set_default_signals(&runner.attributes);
     runner.fd = fd; /* closed by exec */
-    keep_one_descriptor(fd);
-    if (text)
-        split(text, runner.words);
+    /* Replaces stdin, and closes all that the capture inherited from a shell or supervisor. */
+    int nothing = open("/dev/null", O_RDONLY);
+    if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
+        fail(EXIT_IO, "cannot open /dev/null for --on-close: %s", strerror(errno));
+    close_other_descriptors(&fd, 1);
+    /* Quotes have no meaning: a command that needs them should be a script. */
+    char *word = text ? strtok(text, " ") : NULL;
+    for (unsigned count = 0; word && count < MAX_WORDS; word = strtok(NULL, " "))
+        runner.words[count++] = word;
     if (recv(runner.fd, &begin, sizeof begin, 0) != (ssize_t)sizeof begin)
         _exit(0); /* the capture ended before it began */
     privilege_drop(&begin.identity, false);
@@ -230,20 +212,13 @@ static _Noreturn void run_commands(int fd, char *text) {
 }
 
 void command_start(struct command *command, const char *text) {
-    int ends[2];
     char *copy = text ? strdup(text) : NULL;
     if (text && (!copy || !text[strspn(text, " ")]))
         fail(EXIT_USAGE, "--on-close: expected a command");
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-        fail(EXIT_IO, "cannot make a socket for --on-close: %s", strerror(errno));
-    command->pid = fork();
-    if (command->pid < 0)
-        fail(EXIT_IO, "cannot fork for --on-close: %s", strerror(errno));
+    command->pid = process_start("wiretale-close", &command->fd);
     if (!command->pid)
-        run_commands(ends[1], copy);
+        run_commands(command->fd, copy);
     free(copy);
-    close(ends[1]);
-    command->fd = ends[0];
 }
 
 /* The socket's status is taken before the sandbox is entered, so that the process can recognize the

@@ -8,11 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -56,10 +54,6 @@ static void remove_lock(const struct directory *directory) {
 static _Noreturn void keep(int fd, const struct replacement *replacement,
                            const struct directory *directory, struct finished_file *file) {
     char asked;
-    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE};
-    prctl(PR_SET_NAME, "wiretale-file");
-    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-        signal(ignored[i], SIG_IGN); /* to the group: the process ends with the capture */
     const struct identity owner = owner_of(directory);
     const int kept[] = {fd, directory->fd};
     close_other_descriptors(kept, 2);
@@ -82,24 +76,17 @@ static _Noreturn void keep(int fd, const struct replacement *replacement,
 void keeper_start(struct keeper *keeper, struct directory *directory,
                   const struct identity *identity, bool overwrite) {
     struct finished_file file = {.directory_fd = directory->fd, .asked_for = true};
-    int ends[2];
     directory_next_name(directory, realtime_ns(), file.name);
     directory->number = 0;
     int made = directory_create(directory, file.name, file.temporary);
-    if (made < 0 || fchown(made, identity->user, identity->group) ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+    if (made < 0 || fchown(made, identity->user, identity->group))
         fail(EXIT_IO, "cannot create a file in %s: %s", directory->path, strerror(errno));
     if (directory->lock_fd >= 0 && fchown(directory->lock_fd, directory->owner, directory->group))
         log_warning("root remains the owner of the lock in %s: %s", directory->path,
                     strerror(errno));
     struct replacement replacement = {.overwrite = overwrite, .begun_ns = realtime_ns()};
-    pid_t pid = fork();
-    if (pid < 0)
-        fail(EXIT_IO, "cannot fork: %s", strerror(errno));
-    if (!pid)
-        keep(ends[1], &replacement, directory, &file);
-    close(ends[1]);
-    keeper->fd = ends[0];
+    if (!process_start("wiretale-file", &keeper->fd))
+        keep(keeper->fd, &replacement, directory, &file);
     directory->sealed = true;
     directory->sealed_fd = made;
     strcpy(directory->sealed_name, file.temporary);

@@ -8,16 +8,9 @@
 #include "buffer/record.h"
 #include "finish/recover.h"
 
-#define SECTION_TYPE     0x0A0D0D0Au
-#define INTERFACE_TYPE   1u
-#define STATISTICS_TYPE  5u
-#define BYTE_ORDER_MAGIC 0x1A2B3C4Du
-#define PCAP_MAGIC_NS    0xA1B23C4Du
 #define PCAP_HEADER      24u
 #define MIN_SECTION      28u
 #define BLOCK_LEAST      12u
-#define OPTION_USERAPPL  4u
-#define OPTION_ACCEPTED  6u
 #define STATISTICS_FIXED 20u /* with type and length */
 
 /* Returns the value of an option between `at` and `end`, or NULL. */
@@ -53,12 +46,12 @@ static uint32_t block_length(const uint8_t *at, size_t left) {
  * other writer guarantees that a file grows block by block. */
 static bool is_our_section(const uint8_t *data, size_t size) {
     uint32_t length = block_length(data, size);
-    if (length < MIN_SECTION || get_u32(data) != SECTION_TYPE ||
-        get_u32(data + 8) != BYTE_ORDER_MAGIC)
+    if (length < MIN_SECTION || get_u32(data) != BLOCK_SECTION ||
+        get_u32(data + 8) != PCAPNG_BYTE_ORDER_MAGIC)
         return false;
     size_t text;
     const uint8_t *name =
-        find_option(data + MIN_SECTION - 4, data + length - 4, OPTION_USERAPPL, &text);
+        find_option(data + MIN_SECTION - 4, data + length - 4, SHB_APPLICATION, &text);
     return name && text >= sizeof PCAPNG_APPLICATION - 1 &&
            !memcmp(name, PCAPNG_APPLICATION, sizeof PCAPNG_APPLICATION - 1);
 }
@@ -93,12 +86,12 @@ static bool take_block(struct recovered *found, const uint8_t *at, uint32_t leng
     size_t size;
     switch (get_u32(at)) {
     case RECORD_PACKET_TYPE: return take_packet(found, at, length);
-    case INTERFACE_TYPE: return length >= 20 && take_interface(found);
-    case STATISTICS_TYPE:
+    case BLOCK_INTERFACE: return length >= 20 && take_interface(found);
+    case BLOCK_STATISTICS:
         if (length < STATISTICS_FIXED + 4)
             return false;
         found->closed |=
-            find_option(at + STATISTICS_FIXED, at + length - 4, OPTION_ACCEPTED, &size) != NULL;
+            find_option(at + STATISTICS_FIXED, at + length - 4, ISB_ACCEPTED, &size) != NULL;
         return true;
     default: return false; /* no other type is written */
     }
