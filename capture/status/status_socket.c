@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets are non-blocking. A line that a client takes only in part is finished before the next one
- * is sent; lines in between are skipped. SIOCOUTQ returns the unread memory of a client, whose
- * decrease indicates that it reads. */
+/* Sockets are non-blocking. The kernel takes a line as a whole or not at all, because it puts up to
+ * half of a socket's buffer into one message; lines that do not fit are skipped. SIOCOUTQ returns
+ * the unread memory of a client, whose decrease indicates that it reads. */
 #include "status/status_socket.h"
 
 #include <errno.h>
@@ -102,8 +102,7 @@ bool status_socket_give(const struct status_socket *socket, uid_t user, gid_t gr
 
 /* The last client takes the place of the removed one, so callers must iterate backwards. */
 static void drop_client(struct status_socket *from, unsigned i) {
-    close(from->clients[i]->fd);
-    free(from->clients[i]);
+    close(from->clients[i].fd);
     from->clients[i] = from->clients[--from->count];
 }
 
@@ -134,8 +133,8 @@ static void update_read_time(struct status_client *client, int64_t now) {
 /* A client without progress for SILENT_NS is disconnected. */
 void status_socket_poll(struct status_socket *socket, int64_t now) {
     for (unsigned i = socket->count; i--;) {
-        update_read_time(socket->clients[i], now);
-        if (now - socket->clients[i]->read_ns < SILENT_NS)
+        update_read_time(&socket->clients[i], now);
+        if (now - socket->clients[i].read_ns < SILENT_NS)
             continue;
         log_info("--status: a client that has not read for 5 s is disconnected");
         drop_client(socket, i);
@@ -148,10 +147,10 @@ static bool make_room(struct status_socket *from, int64_t now) {
     if (from->count < CLIENTS_MAX)
         return true;
     for (unsigned i = 0; i < from->count; i++) {
-        struct status_client *client = from->clients[i];
+        struct status_client *client = &from->clients[i];
         update_read_time(client, now);
         if ((client->unread || client->fresh) &&
-            (silent < 0 || client->read_ns < from->clients[silent]->read_ns))
+            (silent < 0 || client->read_ns < from->clients[silent].read_ns))
             silent = (int)i;
     }
     if (silent >= 0)
@@ -169,44 +168,23 @@ bool status_socket_accept(struct status_socket *from) {
     int fd;
     while (from->fd >= 0 &&
            (fd = accept4(from->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-        struct status_client *client = make_room(from, now) ? calloc(1, sizeof *client) : NULL;
-        if (!client) {
+        if (make_room(from, now)) {
+            fresh = true;
+            from->clients[from->count++] =
+                (struct status_client){.fd = fd, .fresh = true, .read_ns = now};
+        } else {
             close(fd);
-            continue;
         }
-        client->fd = fd;
-        client->read_ns = now;
-        client->fresh = fresh = true;
-        from->clients[from->count++] = client;
     }
     return fresh;
 }
 
-/* Sends the rest of a line. Returns false if the client is gone. */
-static bool send_left(struct status_client *client, const char *line) {
-    ssize_t sent = send(client->fd, line, client->left, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno != EAGAIN && errno != EINTR)
-        return false;
-    if (sent < 0)
-        sent = 0;
-    client->left -= (size_t)sent;
-    memmove(client->line, line + sent, client->left);
-    return true;
-}
-
-/* A client that has not taken the previous line misses this one. */
+/* A client that has no room for the line misses it. Returns false if the client is gone, or if it
+ * took a part: then no later line would be whole. */
 static bool send_line(struct status_client *client, const char *line, size_t length) {
-    if (client->left && !send_left(client, client->line))
-        return false;
-    if (client->left)
-        return true; /* it misses this line */
-    client->left = length;
+    ssize_t sent = send(client->fd, line, length, MSG_NOSIGNAL | MSG_DONTWAIT);
     client->fresh = false;
-    if (!send_left(client, line))
-        return false;
-    if (client->left == length)
-        client->left = 0; /* not a byte was sent: it misses the whole line */
-    return true;
+    return sent < 0 ? errno == EAGAIN || errno == EINTR : (size_t)sent == length;
 }
 
 /* Sends to all clients, or only to those without a line. The unread memory is stored after the line
@@ -215,7 +193,7 @@ void status_socket_send(struct status_socket *to, const char *line, size_t lengt
                         bool fresh_only) {
     int64_t now = monotonic_ns();
     for (unsigned i = to->count; i--;) {
-        struct status_client *client = to->clients[i];
+        struct status_client *client = &to->clients[i];
         if (fresh_only && !client->fresh)
             continue;
         update_read_time(client, now); /* before the line that is sent now makes bytes unread */

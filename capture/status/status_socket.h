@@ -19,8 +19,6 @@ struct status_client {
     bool fresh;      /* has not been sent a line yet */
     int unread;      /* bytes of memory of unread lines, after the last line was sent */
     int64_t read_ns; /* CLOCK_MONOTONIC: the last time that it was seen to have read */
-    size_t left;     /* bytes of `line` that are still to be sent */
-    char line[STATUS_SIZE];
 };
 
 struct status_socket {
@@ -28,7 +26,7 @@ struct status_socket {
     int directory_fd; /* O_PATH of the directory that the socket is in */
     int node_fd;      /* O_PATH of the socket */
     char name[108];   /* in the directory */
-    struct status_client *clients[CLIENTS_MAX];
+    struct status_client clients[CLIENTS_MAX];
     unsigned count;
     bool is_warned; /* that a client was refused */
 };

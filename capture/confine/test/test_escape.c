@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an intruder in the capture would try. Each try is a process of its own, first without the
- * part of the confinement that is to stop it, where it must succeed, and then with it, by the
- * program's own functions, where it must not. As root the process also becomes the user of the
- * output directory, as the program does. */
+/* The confined program can still write its files, and an intruder in it cannot escape. Each try is
+ * a process of its own, first without the part of the confinement that is to stop it, where it must
+ * succeed, and then with it, by the program's own functions, where it must not. As root the process
+ * also becomes the user of the output directory, as the program does. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -291,7 +291,29 @@ static bool escapes(size_t number, bool confined) {
         fprintf(stderr, "%s: the try ended with status 0x%x\n", tries[number].name,
                 (unsigned)status);
     CHECK(!status || held);
+    CHECK(!confined || killed || tries[number].escapes != run_a_program);
     return !status;
+}
+
+/* Makes a file in the directory with all parts of the confinement. */
+static void test_files_can_be_made(void) {
+    char temporary[NAME_SIZE];
+    int status;
+    pid_t child = fork();
+    if (!child) {
+        privilege_drop(&identity, true);
+        if (!sandbox_files(&directory) || !sandbox_calls())
+            _exit(NOT_SET_UP);
+        int fd = directory_create(&directory, "x.pcapng", temporary);
+        _exit(fd < 0 || write(fd, "x", 1) != 1 || ftruncate(fd, 0) ||
+              renameat2(directory.fd, temporary, directory.fd, "x.pcapng", 0) ||
+              unlinkat(directory.fd, "x.pcapng", 0));
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    if (WEXITSTATUS(status) == NOT_SET_UP)
+        fprintf(stderr, "a file in the directory: not tried\n");
+    else
+        CHECK_INT(WEXITSTATUS(status), 0);
 }
 
 static bool can_be_confined(enum part part) {
@@ -335,6 +357,7 @@ int main(void) {
     make_place();
     open_sockets();
     start_neighbour();
+    test_files_can_be_made();
     size_t tried = 0;
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++)
         tried += try_to_escape(i);

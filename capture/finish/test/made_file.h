@@ -21,24 +21,24 @@ static inline size_t made_record(uint8_t *to, uint32_t interface, uint64_t time_
     return length;
 }
 
-static inline struct made_file made_file(unsigned interfaces, unsigned packets) {
-    struct made_file made = {0};
+/* Replaces the file, which begins as zeros. */
+static inline void make_file(struct made_file *made, unsigned interfaces, unsigned packets) {
     uint8_t record[4096];
-    pcapng_section(&made.bytes);
+    pcapng_free(&made->bytes);
+    pcapng_section(&made->bytes);
     for (unsigned i = 0; i < interfaces; i++) {
         struct description described = {
             .device = i, .link_type = 1, .snaplen = 262144, .name = "eth0"};
-        pcapng_interface(&made.bytes, &described);
+        pcapng_interface(&made->bytes, &described);
     }
-    made.head = made.bytes.fill;
+    made->head = made->bytes.fill;
     for (unsigned i = 0; i < packets; i++) {
         size_t size = made_record(record, i % interfaces, 1000000000 + i, 40 + 7 * i);
-        made.bytes.data = realloc(made.bytes.data, made.bytes.fill + size);
-        memcpy(made.bytes.data + made.bytes.fill, record, size);
-        made.bytes.fill = made.bytes.capacity = made.ends[i] = made.bytes.fill + size;
+        made->bytes.data = realloc(made->bytes.data, made->bytes.fill + size);
+        memcpy(made->bytes.data + made->bytes.fill, record, size);
+        made->bytes.fill = made->bytes.capacity = made->ends[i] = made->bytes.fill + size;
     }
-    made.packets = packets;
-    return made;
+    made->packets = packets;
 }
 
 #endif

@@ -8,82 +8,79 @@
 
 #define DAMAGED_FILES 300000
 
-static unsigned packets_before(const struct made_file *made, size_t size) {
+static struct made_file made;  /* of the running test */
+static struct recovered found; /* by the last walk */
+
+static void walk(size_t size) {
+    recover_walk(&found, made.bytes.data, size);
+}
+
+static unsigned packets_before(size_t size) {
     unsigned count = 0;
-    while (count < made->packets && made->ends[count] <= size)
+    while (count < made.packets && made.ends[count] <= size)
         count++;
     return count;
 }
 
 static void test_a_cut_at_any_byte_keeps_every_whole_packet(void) {
-    struct made_file made = made_file(2, 40);
-    struct recovered found;
+    make_file(&made, 2, 40);
     for (size_t size = made.head; size <= made.bytes.fill; size++) {
-        unsigned packets = packets_before(&made, size);
-        recover_walk(&found, made.bytes.data, size);
+        unsigned packets = packets_before(size);
+        walk(size);
         CHECK(found.ours && !found.classic && !found.closed);
         CHECK_INT(found.packets, packets);
         CHECK_INT(found.whole, packets ? made.ends[packets - 1] : made.head);
         CHECK_INT(found.interfaces, 2);
         CHECK_INT(found.of[0].packets + found.of[1].packets, packets);
     }
-    pcapng_free(&made.bytes);
 }
 
 static void test_a_cut_within_the_section_header_is_not_ours(void) {
-    struct made_file made = made_file(1, 1);
-    struct recovered found;
+    make_file(&made, 1, 1);
     uint32_t section = get_u32(made.bytes.data + 4);
     for (size_t size = 0; size < section; size++) {
-        recover_walk(&found, made.bytes.data, size);
+        walk(size);
         CHECK(!found.ours);
         CHECK_INT(found.whole, 0);
     }
-    pcapng_free(&made.bytes);
 }
 
 static void test_counts_at_the_end_say_that_nothing_is_missing(void) {
-    struct made_file made = made_file(1, 3);
-    struct recovered found;
+    make_file(&made, 1, 3);
     struct pcapng_statistics note = {.end_ns = 5},
                              counts = {.start_ns = 1, .end_ns = 5, .drops_known = true};
     pcapng_statistics(&made.bytes, &note, "the clock was set");
-    recover_walk(&found, made.bytes.data, made.bytes.fill);
+    walk(made.bytes.fill);
     CHECK(!found.closed);
     pcapng_statistics(&made.bytes, &counts, NULL);
-    recover_walk(&found, made.bytes.data, made.bytes.fill);
+    walk(made.bytes.fill);
     CHECK(found.closed);
     CHECK_INT(found.whole, made.bytes.fill);
-    pcapng_free(&made.bytes);
 }
 
 static void test_packets_of_an_interface_that_is_not_described_are_damage(void) {
-    struct made_file made = made_file(1, 2);
-    struct recovered found;
+    make_file(&made, 1, 2);
     put_u32(made.bytes.data + made.ends[0] + 8, 1);
-    recover_walk(&found, made.bytes.data, made.bytes.fill);
+    walk(made.bytes.fill);
     CHECK_INT(found.packets, 1);
     CHECK_INT(found.whole, made.ends[0]);
-    pcapng_free(&made.bytes);
 }
 
 static void test_files_of_others_are_not_ours(void) {
-    struct made_file made = made_file(1, 1);
-    struct recovered found;
+    make_file(&made, 1, 1);
     for (size_t i = 0; i + 16 < made.head; i++)
         if (!memcmp(made.bytes.data + i, PCAPNG_APPLICATION, 16)) {
             memcpy(made.bytes.data + i, "Dumpcap (Wiresh)", 16);
             break;
         }
-    recover_walk(&found, made.bytes.data, made.bytes.fill);
+    walk(made.bytes.fill);
     CHECK(!found.ours);
-    pcapng_free(&made.bytes);
 }
 
 /* Bytes changed, inserted zeros, cut: what is called whole must be whole when walked again. */
 static void test_random_damage_never_leaves_the_file(void) {
-    struct made_file made = made_file(3, 30);
-    struct recovered found, again;
+    make_file(&made, 3, 30);
+    struct recovered again;
     size_t size = made.bytes.fill;
     srandom(7);
     for (int round = 0; round < DAMAGED_FILES; round++) {
@@ -108,13 +105,11 @@ static void test_random_damage_never_leaves_the_file(void) {
         CHECK_INT(again.packets, found.packets);
         free(exact);
     }
-    pcapng_free(&made.bytes);
 }
 
 static void test_classic_files_are_cut_after_their_last_record(void) {
     uint8_t bytes[24 + 3 * (16 + 33)];
     struct pcapng_buffer header = {0};
-    struct recovered found;
     pcapng_classic_header(&header, 65535, 1);
     memcpy(bytes, header.data, 24);
     static const uint8_t data[33];

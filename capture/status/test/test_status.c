@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client that never reads holds nobody up, and one that reads gets whole lines only. */
+/* Notifications of the service manager, and lines to clients of the status socket. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -35,7 +36,8 @@ static void check_lines_are_whole(int fd, const char *line) {
         CHECK(!memcmp(text + at, line, length));
 }
 
-int main(void) {
+/* A client that never reads delays no other, and one that reads gets whole lines only. */
+static void test_clients_get_whole_lines(void) {
     char path[64];
     struct status_socket server;
     static const char line[] = "{\"state\":\"capturing\",\"received\":123456}\n";
@@ -58,5 +60,39 @@ int main(void) {
     CHECK_INT(server.count, CLIENTS_MAX);
     status_socket_close(&server);
     CHECK(access(path, F_OK));
+}
+
+/* It hears each notification, and its absence is no error. */
+static void test_the_service_manager_is_notified(void) {
+    struct service service;
+    unsetenv("NOTIFY_SOCKET");
+    service_open(&service);
+    CHECK_INT(service.fd, -1);
+    service_notify(&service, "READY=1");
+
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "wiretale-test-%d", (int)getpid());
+    socklen_t size =
+        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(address.sun_path + 1));
+    int manager = socket(AF_UNIX, SOCK_DGRAM, 0);
+    CHECK(!bind(manager, (struct sockaddr *)&address, size));
+    char name[120], text[64] = "";
+    snprintf(name, sizeof name, "@%s", address.sun_path + 1);
+    setenv("NOTIFY_SOCKET", name, 1);
+    setenv("WATCHDOG_USEC", "3000000", 1);
+    service_open(&service);
+    CHECK(service.fd >= 0);
+    CHECK_INT(service.watchdog_ns, 3000000000);
+    service_notify(&service, "STATUS=%d packets", 5);
+    CHECK(recv(manager, text, sizeof text - 1, MSG_DONTWAIT) > 0);
+    CHECK(!strcmp(text, "STATUS=5 packets"));
+    setenv("WATCHDOG_PID", "1", 1);
+    service_open(&service);
+    CHECK_INT(service.watchdog_ns, 0);
+}
+
+int main(void) {
+    test_clients_get_whole_lines();
+    test_the_service_manager_is_notified();
     return 0;
 }
