@@ -132,14 +132,6 @@ static void feed_watchdog(struct control *control, struct rounds *rounds, int64_
     service_notify(&control->service, "WATCHDOG=1");
 }
 
-/* Prints the line that scripts wait for, as soon as packets are recorded. */
-static void announce_start(struct rounds *rounds, const struct status *status) {
-    if (rounds->is_announced || status->state != STATUS_CAPTURING)
-        return;
-    rounds->is_announced = true;
-    log_plain("capturing");
-}
-
 /* Sends a line of JSON to all clients, or only to those without a line. */
 static void send_status(struct control *control, const struct status *status, bool fresh_only) {
     char line[STATUS_SIZE];
@@ -160,7 +152,10 @@ static void report_status(struct control *control, struct rounds *rounds, int64_
     if (!fresh && !clients_due && !interval_due && rounds->is_announced)
         return;
     status_take(&status, control->capture, control->output);
-    announce_start(rounds, &status);
+    if (!rounds->is_announced && status.state == STATUS_CAPTURING) {
+        rounds->is_announced = true;
+        log_plain("capturing"); /* the line that scripts wait for */
+    }
     if (clients_due || fresh)
         send_status(control, &status, !clients_due);
     status_text(&status, text, sizeof text);

@@ -66,65 +66,47 @@ static void add_devices(struct program *program) {
     }
 }
 
-/* A missing interface is an error unless --wait is given, because a misspelt name would record
- * nothing. */
-static void wait_or_fail(const struct device *device) {
-    if (!device->capture->settings->wait)
-        fail(EXIT_MISSING, "-i %s: %s; expected an interface that is up (`%s --list`), or --wait",
-             device->name, device->reason, program_name());
-    log_warning("waiting for %s (%s)", device->name, device->reason);
-}
-
-static void warn_about_any(const struct device *device) {
-    if (device_is_any(device) && !device->capture->settings->no_promiscuous)
-        log_warning("any is never promiscuous: packets to other hosts, as on a mirror port, are "
-                    "not recorded; name the interface for those (-i eth0)");
-}
-
-/* An interface that is absent stays waiting if --wait is given. All other errors exit. */
+/* An interface that is absent stays waiting if --wait is given; else it is an error, because a
+ * misspelt name would record nothing. All other errors exit. */
 static void open_devices(struct program *program) {
+    const struct settings *settings = &program->settings;
     for (uint32_t i = 0; i < program->capture.device_count; i++) {
         struct device *device = &program->capture.devices[i];
-        warn_about_any(device);
+        if (device_is_any(device) && !settings->no_promiscuous)
+            log_warning(
+                "any is never promiscuous: packets to other hosts, as on a mirror port, are "
+                "not recorded; name the interface for those (-i eth0)");
         switch (device_open(device)) {
         case OPEN_DONE: atomic_store(&device->state, DEVICE_READING); break;
-        case OPEN_ABSENT: wait_or_fail(device); break;
         case OPEN_DENIED: privilege_refuse(device->reason);
         case OPEN_WRONG: fail(EXIT_USAGE, "%s: %s", device->name, device->reason);
+        case OPEN_ABSENT:
+            if (!settings->wait)
+                fail(EXIT_MISSING,
+                     "-i %s: %s; expected an interface that is up (`%s --list`), or --wait",
+                     device->name, device->reason, program_name());
+            log_warning("waiting for %s (%s)", device->name, device->reason);
         }
     }
 }
 
-/* Joins names to "eth0" or "eth0+eth1", which files are named after. */
-static void join_names(const struct capture *capture, char *text, size_t size) {
-    size_t used = 0;
-    *text = '\0';
-    for (uint32_t i = 0; i < capture->device_count && used + 1 < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? "+" : "",
-                                 capture->devices[i].name);
-}
-
+/* Files in a directory are named after "eth0" or "eth0+eth1". */
 static void open_output_directory(struct program *program) {
-    char names[64];
-    join_names(&program->capture, names, sizeof names);
-    directory_open(&program->directory, &program->settings, names);
-    if (program->directory.is_stream)
-        fcntl(program->directory.fd, F_SETFL, fcntl(program->directory.fd, F_GETFL) | O_NONBLOCK);
+    struct directory *directory = &program->directory;
+    char names[64] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < program->capture.device_count && used + 1 < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? "+" : "",
+                                 program->capture.devices[i].name);
+    directory_open(directory, &program->settings, names);
+    if (directory->is_stream)
+        fcntl(directory->fd, F_SETFL, fcntl(directory->fd, F_GETFL) | O_NONBLOCK);
 }
 
 /* Returns whether a second process must be forked first, because the sandbox would forbid its work.
  */
 static bool has_helper(const struct settings *settings) {
     return settings->on_close || settings->status;
-}
-
-static void start_helper(struct program *program) {
-    umask(027); /* for files of commands, too */
-    if (!has_helper(&program->settings))
-        return;
-    command_start(&program->command, program->settings.on_close);
-    if (program->settings.on_close)
-        program->finisher.command = &program->command;
 }
 
 static struct directory *locked;
@@ -233,28 +215,17 @@ static int end(struct program *program, int code) {
                : code;
 }
 
-/* A set-user-ID program must not trust files, environment and options, because its caller controls
- * them all. */
-static void refuse_user_id_bit(void) {
-    if (getuid() != geteuid() || getgid() != getegid())
-        fail(EXIT_MISSING, "expected no set-user-ID or set-group-ID bit: chmod ug-s, and sudo "
-                           "setcap cap_net_raw,cap_net_admin+ep instead");
-}
-
-/* Closes descriptors that the caller left open, except the standard streams and the one that -w
- * names. */
-static void close_inherited(const struct settings *settings) {
-    int named = directory_descriptor(settings->output);
-    close_other_descriptors(&named, named > STDERR_FILENO);
-}
-
 int main(int count, char **arguments) {
     static struct program program;
     reserve_stdio();
     /* If `wiretale` starts this program, argv[0] is its own name. */
     bool is_front_door = *arguments && !strcmp(*arguments, "wiretale");
     log_set_program(is_front_door ? "wiretale capture" : *arguments, "");
-    refuse_user_id_bit();
+    /* A set-user-ID program must not trust files, environment and options, because its caller
+     * controls them all. */
+    if (getuid() != geteuid() || getgid() != getegid())
+        fail(EXIT_MISSING, "expected no set-user-ID or set-group-ID bit: chmod ug-s, and sudo "
+                           "setcap cap_net_raw,cap_net_admin+ep instead");
     settings_read(&program.settings, count, arguments);
     if (program.settings.quiet)
         set_quiet();
@@ -262,8 +233,14 @@ int main(int count, char **arguments) {
         return device_list(program.settings.json);
     if (!privilege_may_capture())
         privilege_refuse("capturing needs a privilege that this user does not have");
-    close_inherited(&program.settings);
-    start_helper(&program);
+    /* The caller may have left descriptors open besides the standard streams and that of -w. */
+    int named = directory_descriptor(program.settings.output);
+    close_other_descriptors(&named, named > STDERR_FILENO);
+    umask(027); /* for files of commands, too */
+    if (has_helper(&program.settings))
+        command_start(&program.command, program.settings.on_close);
+    if (program.settings.on_close)
+        program.finisher.command = &program.command;
     add_devices(&program);
     open_devices(&program);
     open_output_directory(&program);

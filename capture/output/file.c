@@ -283,14 +283,6 @@ int64_t output_next_boundary(const struct settings *settings, int64_t from_ns) {
     return settings->align ? next - next % settings->file_ns : next;
 }
 
-static bool open_stream(struct output *output) {
-    if (output->bytes)
-        return false; /* a stream is opened once */
-    output->fd = output->directory->fd;
-    snprintf(output->name, sizeof output->name, "-");
-    return true;
-}
-
 /* If the disk is full, old files of the ring are removed until a new one can be made. */
 static bool open_file(struct output *output, int64_t time_ns) {
     if (!directory_lock(output->directory))
@@ -304,24 +296,25 @@ static bool open_file(struct output *output, int64_t time_ns) {
     return output->fd >= 0;
 }
 
-/* Removes a file that could not be begun. */
-static void discard(struct output *output) {
-    if (output->directory->is_stream)
-        return;
-    unlinkat(output->directory->fd, output->temporary, 0);
-    close(output->fd);
-    output->fd = -1;
-}
-
-/* A file that cannot take its header is removed again, so that no empty file stays. */
+/* A file that cannot take its header is removed again, so that no empty file
+ * stays. */
 static bool try_begin(struct output *output, int64_t time_ns) {
+    bool is_stream = output->directory->is_stream;
     output->bytes = output->packets = output->described = 0;
-    if (!(output->directory->is_stream ? open_stream(output) : open_file(output, time_ns)))
+    if (is_stream) {
+        output->fd = output->directory->fd;
+        strcpy(output->name, "-");
+    } else if (!open_file(output, time_ns)) {
         return false;
+    }
     if (output_store_descriptions(output))
         return true;
     int reason = errno;
-    discard(output);
+    if (!is_stream) {
+        unlinkat(output->directory->fd, output->temporary, 0);
+        close(output->fd);
+        output->fd = -1;
+    }
     errno = reason;
     return false;
 }
