@@ -12,6 +12,7 @@
 
 #include <pcap/pcap.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -80,8 +81,14 @@ void device_count(struct device *device);
 bool device_is_any(const struct device *device); /* all interfaces at once */
 
 /* Stores the reason. Returns OPEN_WRONG. */
-enum open_result device_refuse(struct device *device, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static inline __attribute__((format(printf, 2, 3))) enum open_result
+device_refuse(struct device *device, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(device->reason, sizeof device->reason, format, arguments);
+    va_end(arguments);
+    return OPEN_WRONG;
+}
 
 /* Compile and attach the filter and the direction (filter.c). */
 enum open_result device_set_filter(struct device *device);

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <net/if.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,14 +35,6 @@ bool device_name(struct device *device, const char *wanted) {
 
 bool device_is_any(const struct device *device) {
     return !strcmp(device->name, ANY);
-}
-
-enum open_result device_refuse(struct device *device, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(device->reason, sizeof device->reason, format, arguments);
-    va_end(arguments);
-    return OPEN_WRONG;
 }
 
 /* `any` always exists. */
