@@ -103,7 +103,7 @@ static inline void put_time(uint8_t *at, int64_t sent_ns) {
 static inline void put_block(uint8_t *payload, uint32_t run, uint16_t flags, uint32_t length,
                              uint64_t sequence, int64_t sent_ns) {
     struct block_header header = {run, 1, flags, length, sequence, (uint64_t)sent_ns};
-    block_write_header(payload, &header);
+    block_put_header(payload, BLOCK_MAGIC, &header);
     block_fill_pattern(payload, &header, 0, length);
 }
 
@@ -147,9 +147,30 @@ static inline void send_next(struct probe *probe, uint64_t sequence) {
     send_at(probe, sequence, START + (int64_t)(uint32_t)sequence * 20 * MILLISECOND);
 }
 
-static inline void send_all(struct probe *probe, uint64_t first, uint64_t last) {
-    for (uint64_t sequence = first; sequence <= last; sequence++)
-        send_next(probe, sequence);
+/* Sends the numbers of a list such as "1-9 11 12 10". */
+static inline void send_list(struct probe *probe, const char *list) {
+    for (char *end; *list; list = *end ? end + 1 : end) {
+        uint64_t first = strtoull(list, &end, 10), last = first;
+        if (*end == '-')
+            last = strtoull(end + 1, &end, 10);
+        for (uint64_t sequence = first; sequence <= last; sequence++)
+            send_next(probe, sequence);
+    }
+}
+
+static inline void begin_with(struct probe *probe, enum form form, const char *list) {
+    begin(probe, form);
+    send_list(probe, list);
+}
+
+/* Compares the last event of a kind with `expected`, except its time. */
+static inline void check_newest(const struct probe *probe, const struct sequence_event *expected) {
+    const struct sequence_event *event = &probe->newest[expected->kind];
+    CHECK_INT(event->sequence, expected->sequence);
+    CHECK_INT(event->count, expected->count);
+    CHECK_INT(event->frame, expected->frame);
+    CHECK_INT(event->related_frame, expected->related_frame);
+    CHECK_INT(event->time_known, expected->time_known);
 }
 
 static inline void check_counts(struct probe *probe, uint64_t received, uint64_t unique,

@@ -8,10 +8,9 @@
 
 static void check_in_order(enum form form) {
     struct probe probe;
-    begin(&probe, form);
-    send_all(&probe, 1, 2);
+    begin_with(&probe, form, "1-2");
     CHECK_INT(summary_of(&probe).application, WORD_NONE);
-    send_all(&probe, 3, 1000);
+    send_list(&probe, "3-1000");
     check_counts(&probe, 1000, 1000, 0, 0, 0);
     struct sequence_summary summary = summary_of(&probe);
     CHECK_INT(summary.sources, 1);
@@ -24,82 +23,60 @@ static void check_in_order(enum form form) {
     end(&probe);
 }
 
-static void check_lost(enum form form) {
-    struct probe probe;
-    begin(&probe, form);
-    send_all(&probe, 1, 49);
-    send_all(&probe, 51, 59);
-    CHECK_INT(probe.counts[WORD_BLOCK_LOST], 1);
-    CHECK_INT(probe.newest[WORD_BLOCK_LOST].sequence, 50);
-    CHECK_INT(probe.newest[WORD_BLOCK_LOST].frame, 50);
-    CHECK_INT(probe.newest[WORD_BLOCK_LOST].related_frame, 49);
-    CHECK(probe.newest[WORD_BLOCK_LOST].time_known);
-    send_all(&probe, 63, 100);
-    CHECK_INT(probe.newest[WORD_BLOCK_LOST].count, 3);
-    check_counts(&probe, 96, 96, 4, 0, 0);
-    CHECK_INT(summary_of(&probe).loss_runs, 2);
-    CHECK_INT(summary_of(&probe).longest_loss_run, 3);
-    end(&probe);
-}
+/* A list of numbers, its counts and its last event of one kind. */
+struct stream {
+    const char *list;
+    struct {
+        uint64_t received, unique, lost, out_of_order, duplicates, loss_runs, longest_loss_run;
+    } counts;
+    struct sequence_event newest;
+};
 
-static void check_swapped(enum form form) {
-    struct probe probe;
-    begin(&probe, form);
-    send_all(&probe, 1, 9);
-    send_next(&probe, 11);
-    send_next(&probe, 12);
-    send_next(&probe, 10);
-    send_all(&probe, 13, 30);
-    check_counts(&probe, 30, 30, 0, 1, 0); /* the late one takes back its loss */
-    CHECK_INT(probe.counts[WORD_BLOCK_LOST], 1);
-    CHECK_INT(probe.newest[WORD_BLOCK_OUT_OF_ORDER].frame, 12);
-    CHECK_INT(probe.newest[WORD_BLOCK_OUT_OF_ORDER].related_frame, 10);
-    CHECK_INT(summary_of(&probe).loss_runs, 0);
-    end(&probe);
-}
+/* Everything of the first packets is counted, though they come before belief. A late packet takes
+ * back its loss, unless it is unknown whether it came before. */
+static const struct stream streams[] = {
+    {"1-49 51-59", {58, 58, 1, 0, 0, 1, 1}, {WORD_BLOCK_LOST, 50, 1, 50, 49, 0, true}},
+    {"1-49 51-59 63-100", {96, 96, 4, 0, 0, 2, 3}, {WORD_BLOCK_LOST, 60, 3, 59, 58, 0, true}},
+    {"1-9 11-12", {11, 11, 1, 0, 0, 1, 1}, {WORD_BLOCK_LOST, 10, 1, 10, 9, 0, true}},
+    {"1-9 11 12 10 13-30",
+     {30, 30, 0, 1, 0, 0, 0},
+     {WORD_BLOCK_OUT_OF_ORDER, 10, 1, 12, 10, 0, true}},
+    {"1-20 20 15 21-30", {32, 30, 0, 0, 2, 0, 0}, {WORD_BLOCK_DUPLICATE, 15, 1, 22, 15, 0, true}},
+    {"1 1 0 2 4-8", {9, 8, 1, 1, 1, 1, 1}, {WORD_BLOCK_DUPLICATE, 1, 1, 2, 1, 0, true}},
+    {"1 1 0 2 4-8", {9, 8, 1, 1, 1, 1, 1}, {WORD_BLOCK_OUT_OF_ORDER, 0, 1, 3, 1, 0, true}},
+    {"1 1 0 2 4-8", {9, 8, 1, 1, 1, 1, 1}, {WORD_BLOCK_LOST, 3, 1, 5, 4, 0, true}},
+    {"1-9 11-12000 10 12001-12010",
+     {12010, 12009, 1, 0, 0, 1, 1},
+     {WORD_BLOCK_LATE, 10, 1, 12000, 0, 0, true}},
+    /* Far behind, but not one after the other: late. */
+    {"0-2 1 3-49 51-99 101-600 100 50 601",
+     {603, 602, 0, 2, 1, 0, 0},
+     {WORD_BLOCK_OUT_OF_ORDER, 50, 1, 602, 0, 0, true}},
+};
 
-static void check_duplicated(enum form form) {
+static void check_stream(enum form form, const struct stream *stream) {
     struct probe probe;
-    begin(&probe, form);
-    send_all(&probe, 1, 20);
-    send_next(&probe, 20);
-    send_next(&probe, 15);
-    send_all(&probe, 21, 30);
-    check_counts(&probe, 32, 30, 0, 0, 2);
-    CHECK_INT(probe.newest[WORD_BLOCK_DUPLICATE].sequence, 15);
-    CHECK_INT(probe.newest[WORD_BLOCK_DUPLICATE].frame, 22);
-    CHECK_INT(probe.newest[WORD_BLOCK_DUPLICATE].related_frame, 15);
-    end(&probe);
-}
-
-/* Everything of the first packets is counted, though they come before belief. */
-static void check_trouble_before_belief(enum form form) {
-    static const uint64_t order[] = {1, 1, 0, 2, 4, 5, 6, 7, 8};
-    struct probe probe;
-    begin(&probe, form);
-    for (unsigned i = 0; i < sizeof order / sizeof *order; i++)
-        send_next(&probe, order[i]);
-    check_counts(&probe, 9, 8, 1, 1, 1);
-    CHECK_INT(probe.newest[WORD_BLOCK_DUPLICATE].frame, 2);
-    CHECK_INT(probe.newest[WORD_BLOCK_OUT_OF_ORDER].frame, 3);
-    CHECK_INT(probe.newest[WORD_BLOCK_LOST].frame, 5);
+    begin_with(&probe, form, stream->list);
+    check_counts(&probe, stream->counts.received, stream->counts.unique, stream->counts.lost,
+                 stream->counts.out_of_order, stream->counts.duplicates);
+    check_newest(&probe, &stream->newest);
+    CHECK_INT(summary_of(&probe).loss_runs, stream->counts.loss_runs);
+    CHECK_INT(summary_of(&probe).longest_loss_run, stream->counts.longest_loss_run);
+    CHECK_INT(summary_of(&probe).late, stream->newest.kind == WORD_BLOCK_LATE);
     CHECK_INT(summary_of(&probe).restarts, 0);
     end(&probe);
 }
 
 static void check_restart(enum form form) {
     struct probe probe;
-    begin(&probe, form);
-    send_all(&probe, 7000, 7099);
+    begin_with(&probe, form, "7000-7099");
     for (int64_t i = 0; i < 200; i++)
         if (i != 50)
             send_at(&probe, (uint64_t)i, START + 200 * SECOND + i * 20 * MILLISECOND);
     check_counts(&probe, 299, 299, 1, 0, 0);
     struct sequence_summary summary = summary_of(&probe);
     CHECK_INT(summary.restarts, 1);
-    CHECK_INT(probe.newest[WORD_BLOCK_RESTART].sequence, 0);
-    CHECK_INT(probe.newest[WORD_BLOCK_RESTART].frame, 101);
-    CHECK_INT(probe.newest[WORD_BLOCK_RESTART].related_frame, 100);
+    check_newest(&probe, &(struct sequence_event){WORD_BLOCK_RESTART, 0, 1, 101, 100, 0, true});
     CHECK_INT(summary.jitter_ns, 0);
     end(&probe);
 }
@@ -110,8 +87,7 @@ static void check_snap_cut(enum form form, uint32_t captured) {
     begin(&probe, form);
     probe.captured = captured;
     probe.length = 1470;
-    send_all(&probe, 1, 49);
-    send_all(&probe, 51, 100);
+    send_list(&probe, "1-49 51-100");
     check_counts(&probe, 99, 99, 1, 0, 0);
     CHECK_INT(probe.counts[WORD_BLOCK_CORRUPT], 0);
     end(&probe);
@@ -185,26 +161,16 @@ static void check_random_stream(enum form form) {
 
 /* --- one form each ---------------------------------------------------------------------------- */
 
-static void check_wrap(enum form form, uint64_t modulus) {
+/* Numbers from `first` on, modulo `modulus`: they wrap after 100, or exceed 32 bits. */
+static void check_large_numbers(enum form form, uint64_t first, uint64_t modulus) {
     struct probe probe;
     begin(&probe, form);
     for (uint64_t i = 0; i < 300; i++)
         if (i != 110)
-            send_at(&probe, (modulus - 100 + i) % modulus, START + (int64_t)i * 20 * MILLISECOND);
+            send_at(&probe, (first + i) % modulus, START + (int64_t)i * 20 * MILLISECOND);
     check_counts(&probe, 299, 299, 1, 0, 0);
-    struct sequence_summary summary = summary_of(&probe);
-    CHECK_INT(summary.restarts, 0);
-    CHECK_INT(probe.newest[WORD_BLOCK_LOST].sequence, 10);
-    end(&probe);
-}
-
-static void check_64_bits(enum form form) {
-    struct probe probe;
-    uint64_t first = ((uint64_t)1 << 32) - 100;
-    begin(&probe, form);
-    for (uint64_t i = 0; i < 300; i++)
-        send_at(&probe, first + i, START + (int64_t)i * 20 * MILLISECOND);
-    check_counts(&probe, 300, 300, 0, 0, 0);
+    CHECK_INT(summary_of(&probe).restarts, 0);
+    CHECK_INT(probe.newest[WORD_BLOCK_LOST].sequence, (first + 110) % modulus);
     end(&probe);
 }
 
@@ -212,8 +178,7 @@ static void check_64_bits(enum form form) {
 static void check_end_marker(enum form form, uint32_t low, uint32_t high) {
     struct probe probe;
     uint8_t payload[64] = {0};
-    begin(&probe, form);
-    send_all(&probe, 1, 98);
+    begin_with(&probe, form, "1-98");
     block_store(payload, low, 4);
     block_store(payload + 12, high, 4);
     put_time(payload + 4, START + 2 * SECOND);
@@ -230,8 +195,7 @@ static void check_end_marker(enum form form, uint32_t low, uint32_t high) {
 static void check_restart_with_another_clock(void) {
     struct probe probe;
     uint8_t payload[64];
-    begin(&probe, IPERF3_32);
-    send_all(&probe, 1, 3000);
+    begin_with(&probe, IPERF3_32, "1-3000");
     for (int64_t i = 0; i < 20; i++) {
         int64_t sent = START + 1000 * SECOND + i * MILLISECOND;
         put(&probe, payload, i ? 100 * (uint64_t)i : 1, sent); /* most are lost from the start */
@@ -248,38 +212,16 @@ static void check_restart_with_another_clock(void) {
 /* RFC 3550 A.1: more than MAX_DROPOUT ahead is another beginning. */
 static void check_rtp_jump(void) {
     struct probe probe;
-    begin(&probe, RTP);
-    send_all(&probe, 1, 100);
-    send_all(&probe, 3100, 3200); /* as many may be lost */
-    send_all(&probe, 6201, 6300);
+    begin_with(&probe, RTP, "1-100 3100-3200 6201-6300"); /* as many may be lost as first */
     check_counts(&probe, 301, 301, 2999, 0, 0);
     CHECK_INT(summary_of(&probe).restarts, 1);
-    CHECK_INT(probe.newest[WORD_BLOCK_RESTART].frame, 202);
-    CHECK_INT(probe.newest[WORD_BLOCK_RESTART].sequence, 6201);
-    end(&probe);
-}
-
-/* Far behind, but not one after the other: late. */
-static void check_lone_late_packets(enum form form) {
-    struct probe probe;
-    begin(&probe, form);
-    send_all(&probe, 0, 2);
-    send_next(&probe, 1);
-    for (uint64_t i = 3; i <= 600; i++)
-        if (i != 50 && i != 100)
-            send_next(&probe, i);
-    send_next(&probe, 100);
-    send_next(&probe, 50);
-    send_next(&probe, 601);
-    check_counts(&probe, 603, 602, 0, 2, 1);
-    CHECK_INT(summary_of(&probe).restarts, 0);
+    check_newest(&probe, &(struct sequence_event){WORD_BLOCK_RESTART, 6201, 1, 202, 201, 0, true});
     end(&probe);
 }
 
 static void check_restart_within_the_window(void) {
     struct probe probe;
-    begin(&probe, IPERF3_32);
-    send_all(&probe, 1, 100);
+    begin_with(&probe, IPERF3_32, "1-100");
     for (int64_t i = 4; i <= 60; i++) /* the first three are lost */
         send_at(&probe, (uint64_t)i, START + 10 * SECOND + i * 20 * MILLISECOND);
     check_counts(&probe, 157, 157, 0, 0, 0);
@@ -290,11 +232,10 @@ static void check_restart_within_the_window(void) {
 /* A number far ahead is damage, unless the next packet goes on from there. */
 static void check_far_ahead(void) {
     struct probe probe;
-    begin(&probe, IPERF3_64);
-    send_all(&probe, 1, 100);
+    begin_with(&probe, IPERF3_64, "1-100");
     send_at(&probe, (uint64_t)1 << 40, START + 101 * 20 * MILLISECOND);
     send_at(&probe, (uint64_t)1 << 40, START + 101 * 20 * MILLISECOND); /* the same again */
-    send_all(&probe, 102, 200);
+    send_list(&probe, "102-200");
     check_counts(&probe, 199, 199, 1, 0, 0);
     CHECK_INT(summary_of(&probe).other_packets, 2);
     uint64_t far = (uint64_t)1 << 26;
@@ -306,23 +247,9 @@ static void check_far_ahead(void) {
     end(&probe);
 }
 
-static void check_late_beyond_the_window(enum form form) {
-    struct probe probe;
-    begin(&probe, form);
-    send_all(&probe, 1, 9);
-    send_all(&probe, 11, 12000);
-    send_next(&probe, 10);
-    send_all(&probe, 12001, 12010);
-    check_counts(&probe, 12010, 12009, 1, 0, 0); /* nobody can say that 10 had not come */
-    CHECK_INT(summary_of(&probe).late, 1);
-    CHECK_INT(summary_of(&probe).restarts, 0);
-    end(&probe);
-}
-
 static void check_ssrc_change(void) {
     struct probe probe;
-    begin(&probe, RTP);
-    send_all(&probe, 1, 100);
+    begin_with(&probe, RTP, "1-100");
     probe.key = 0x99887766;
     for (int64_t i = 0; i < 100; i++)
         if (i != 40)
@@ -333,8 +260,7 @@ static void check_ssrc_change(void) {
     CHECK_INT(summary.sources, 2);
     CHECK_INT(summary.restarts, 1);
     CHECK_INT(summary.other_packets, 0);
-    CHECK_INT(probe.newest[WORD_BLOCK_RESTART].frame, 101);
-    CHECK_INT(probe.newest[WORD_BLOCK_RESTART].related_frame, 100);
+    check_newest(&probe, &(struct sequence_event){WORD_BLOCK_RESTART, 65500, 1, 101, 100, 0, true});
     probe.key = 0x5555; /* one packet alone is no source */
     send_next(&probe, 7);
     CHECK_INT(summary_of(&probe).sources, 2);
@@ -419,7 +345,7 @@ static void check_bounds(void) {
         probe.pool.most = most;
         for (unsigned run = 0; run < 5; run++) {
             probe.key = run;
-            send_all(&probe, 0, 20);
+            send_list(&probe, "0-20");
         }
         CHECK(probe.track.given_up || summary_of(&probe).application == WORD_BLOCKS);
         CHECK(most < 6000 || summary_of(&probe).received == 105);
@@ -444,16 +370,38 @@ static void check_memory_of_one_flow(void) {
     end(&probe);
 }
 
+/* --- frames of the newest numbers, which events refer to ---------------------------------------
+ */
+
+static struct sequence_source source;
+
+static void take_number(uint64_t number, uint64_t frame) {
+    static struct sequence_summary summary;
+    static const struct sequence_layout layout = {.bits = 64, .ahead_most = 1000000};
+    struct sequence_judge judge = {.layout = &layout, .counts = &summary};
+    struct sequence_item item = {.sequence = number, .frame = frame};
+    sequence_source_take(&source, &judge, &item);
+}
+
+static void check_frames(void) {
+    sequence_source_begin(&source, 0);
+    take_number(1, 11);
+    take_number(4, 12);
+    take_number(3, 13);
+    CHECK_INT(sequence_source_overtaker(&source, 2), 12);
+    CHECK_INT(sequence_source_frame(&source, 2), 0);
+    CHECK_INT(sequence_source_frame(&source, 1), 11);
+    take_number(1 + SEQUENCE_FRAMES, 14);
+    CHECK_INT(sequence_source_frame(&source, 1), 0); /* another number has its place */
+    CHECK_INT(sequence_source_overtaker(&source, 1), 0);
+}
+
 static void check_every_form(enum form form) {
     check_in_order(form);
-    check_lost(form);
-    check_swapped(form);
-    check_duplicated(form);
-    check_trouble_before_belief(form);
+    for (unsigned i = 0; i < sizeof streams / sizeof *streams; i++)
+        check_stream(form, &streams[i]);
     check_restart(form);
     check_random_stream(form);
-    check_late_beyond_the_window(form);
-    check_lone_late_packets(form);
     check_snap_cut(form, form == BLOCKS ? 32 : 16);
 }
 
@@ -462,12 +410,13 @@ int main(void) {
         check_every_form(form);
     check_snap_cut(IPERF3_32, 12);
     check_snap_cut(RTP, 12);
-    check_wrap(IPERF3_32, (uint64_t)1 << 32);
-    check_wrap(IPERF2_32, (uint64_t)1 << 31);
-    check_wrap(RTP, 65536);
-    check_64_bits(BLOCKS);
-    check_64_bits(IPERF3_64);
-    check_64_bits(IPERF2_64);
+    check_large_numbers(IPERF3_32, UINT32_MAX - 99, (uint64_t)1 << 32);
+    check_large_numbers(IPERF2_32, INT32_MAX - 99, (uint64_t)1 << 31);
+    check_large_numbers(RTP, 65436, 65536);
+    check_large_numbers(BLOCKS, UINT32_MAX - 99, UINT64_MAX);
+    check_large_numbers(IPERF3_64, UINT32_MAX - 99, UINT64_MAX);
+    check_large_numbers(IPERF2_64, UINT32_MAX - 99, UINT64_MAX);
+    check_frames();
     check_end_marker(IPERF2_32, 0u - 100, 0x36363636);
     check_end_marker(IPERF2_32, 0x80000000u | 100, 0x36363636);
     check_end_marker(IPERF2_64, 0u - 100, 0);
