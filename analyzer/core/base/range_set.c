@@ -149,7 +149,7 @@ int64_t range_set_acknowledge(struct range_set *list, int64_t position, int64_t 
     return bytes;
 }
 
-void range_set_tell(struct range_set *list, int64_t now_ns, uint64_t event) {
+void range_set_set_event(struct range_set *list, int64_t now_ns, uint64_t event) {
     for (uint32_t i = 0; i < list->count; i++)
         if (list->gaps[i].acked && list->gaps[i].acked_ns == now_ns)
             list->gaps[i].event = event;

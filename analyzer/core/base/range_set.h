@@ -50,7 +50,7 @@ struct gap_fill range_set_fill(struct range_set *list, int64_t start, int64_t en
 int64_t range_set_acknowledge(struct range_set *list, int64_t position, int64_t now_ns,
                               struct pool *pool);
 /* Sets the event of the gaps that were acknowledged at `now_ns`. */
-void range_set_tell(struct range_set *list, int64_t now_ns, uint64_t event);
+void range_set_set_event(struct range_set *list, int64_t now_ns, uint64_t event);
 
 /* Returns the bytes of gaps that are not acknowledged. */
 int64_t range_set_bytes(const struct range_set *list);

@@ -47,7 +47,7 @@ static NOINLINE void acknowledge_unseen(struct segment_context *seg, struct tcp_
                                                      .place = WORD_CAPTURE,
                                                      .evidence = WORD_ACKS,
                                                      .bytes = unseen});
-    range_set_tell(&receiver->gaps, now, event);
+    range_set_set_event(&receiver->gaps, now, event);
 }
 
 /* Keeps values of snd_una that are one RTT apart: rule V6.1 needs those that the sender has

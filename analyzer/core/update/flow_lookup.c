@@ -129,7 +129,7 @@ void flow_expire(struct updater *updater) {
 
 /* Only a SYN proves which end is the initiator (RFC 9293 section 3.5). A SYN-ACK comes from the
  * other end, so it turns the flow; without either, the sender of the first packet is assumed. */
-static void tell_initiator(struct flow *flow, bool swapped, const struct tcp_header *tcp) {
+static void set_initiator(struct flow *flow, bool swapped, const struct tcp_header *tcp) {
     bool syn = tcp && tcp->flags & TCP_SYN;
     bool answer = syn && tcp->flags & TCP_ACK;
     flow->swapped = swapped != answer;
@@ -185,7 +185,7 @@ static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struc
     flow->first_ns = flow->last_ns = info->time_ns;
     flow->first_frame = info->frame;
     flow->first_capture = info->capture;
-    tell_initiator(flow, swapped, tcp);
+    set_initiator(flow, swapped, tcp);
     return flow;
 }
 
