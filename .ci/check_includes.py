@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -127,21 +128,13 @@ def call_graph() -> Graph:
     return {node: {homes[key] for key in keys if key in homes} for node, keys in wanted.items()}
 
 
-def circles(graph: Graph) -> list[set[str]]:
-    """Returns the sets of nodes that reach each other: those that share what they reach and are reached by."""
-
-    def reached(start: str) -> set[str]:
-        found, open_nodes = set(), [start]
-        while open_nodes:
-            for node in graph.get(open_nodes.pop(), ()):
-                if node not in found:
-                    found.add(node)
-                    open_nodes.append(node)
-        return found
-
-    reach = {node: reached(node) for node in graph}
-    inside = {node: frozenset(other for other in reach[node] if node in reach.get(other, ())) for node in graph}
-    return [set(nodes) for nodes in dict.fromkeys(inside.values()) if len(nodes) > 1]
+def circle(graph: Graph) -> list[str]:
+    """Returns the nodes of a circle, or none."""
+    try:
+        TopologicalSorter({node: targets - {node} for node, targets in graph.items()}).prepare()
+    except CycleError as error:
+        return sorted(set(error.args[1]))
+    return []
 
 
 def folder_graph(graph: Graph) -> Graph:
@@ -172,8 +165,8 @@ def find_breaches() -> list[str]:
     found = [breach for path in files for breach in include_breaches(path)]
     includes, calls = include_graph(files), call_graph()
     for kind, graph in (("include", includes), ("call", calls)):
-        found += [f"{kind}-circle {node}" for circle in circles(graph) for node in circle]
-        found += [f"{kind}-circle {node}/" for circle in circles(folder_graph(graph)) for node in circle]
+        found += [f"{kind}-circle {node}" for node in circle(graph)]
+        found += [f"{kind}-circle {node}/" for node in circle(folder_graph(graph))]
     return sorted({*found, *size_breaches(files)})
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.compare.loss_location import PLACES, Ledger, place_between
 from wiretale.analyzer.units import show_count, show_share
-from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, plot
+from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, plot, scatter
 from wiretale.reports.phrases import stage_name
 
 if TYPE_CHECKING:
@@ -27,11 +27,6 @@ FEW = 4  # packets; Plotly chooses whole ticks above this
 LABEL_WIDTH = 18  # characters
 LEGEND_WIDTH = 34  # characters that fit on a phone
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, RED, GREY)
-
-
-def smooth(t: float) -> float:
-    """Returns a curve from 0 to 1 with horizontal ends."""
-    return t * t * (3 - 2 * t)
 
 
 def area(x: list[float], y: list[float], color: str, text: str, opacity: float = 1) -> dict[str, Any]:
@@ -53,17 +48,12 @@ def area(x: list[float], y: list[float], color: str, text: str, opacity: float =
 
 
 def band(start: tuple[float, float], end: tuple[float, float], height: float, color: str, text: str) -> dict[str, Any]:
-    """Returns a band of constant height, whose upper edge leads from `start` to `end`."""
+    """Returns a band of constant height, whose upper edge leads from `start` to `end` with horizontal ends."""
     steps = [n / CURVE for n in range(CURVE + 1)]
     x = [start[0] + (end[0] - start[0]) * t for t in steps]
-    y = [start[1] + (end[1] - start[1]) * smooth(t) for t in steps]
+    y = [start[1] + (end[1] - start[1]) * (t * t * (3 - 2 * t)) for t in steps]
     outline = [*y, *(value - height for value in reversed(y))]
     return area([*x, *reversed(x)], outline, color, text, 0.85 if color == RED else 0.45)
-
-
-def bar(x: float, height: float, text: str) -> dict[str, Any]:
-    """Returns the bar of a stage."""
-    return area([x - BAR, x + BAR, x + BAR, x - BAR], [1, 1, 1 - height, 1 - height], BLUE, text)
 
 
 def label(x: float, y: float, text: str, **more: Any) -> dict[str, Any]:
@@ -88,10 +78,10 @@ def sankey(ledger: Ledger) -> dict[str, Any]:
     heights = [stage.had / sent for stage in ledger.stages]
     for number, (stage, height) in enumerate(zip(ledger.stages, heights, strict=True)):
         missed = f"<br>{stage.missed:,} unseen" if stage.missed else ""
-        traces.append(bar(number, max(height, THIN), f"{stage_name(stage.role)}: {stage.had:,} {ledger.unit}{missed}"))
-        labels.append(
-            label(number, 1.03, f"<b>{stage_name(stage.role)}</b><br>{show_count(stage.had)}{missed}", yanchor="bottom")
-        )
+        name, left, right, foot = stage_name(stage.role), number - BAR, number + BAR, 1 - max(height, THIN)
+        text = f"{name}: {stage.had:,} {ledger.unit}{missed}"
+        traces.append(area([left, right, right, left], [1, 1, foot, foot], BLUE, text))
+        labels.append(label(number, 1.03, f"<b>{name}</b><br>{show_count(stage.had)}{missed}", yanchor="bottom"))
     for number, (before, after) in enumerate(pairwise(ledger.stages)):
         height = heights[number + 1]
         text = f"{after.had:,} {ledger.unit} went on"
@@ -137,22 +127,18 @@ def delays_over_time(delays: list[Delay], base_ns: int) -> dict[str, Any]:
     """Returns the median of each bin, and the 99th percentile as a thinner line."""
     traces = []
     for number, delay in enumerate(delays):
-        color = COLORS[number % len(COLORS)]
+        name, color = delay_name(delay), COLORS[number % len(COLORS)]
         seconds = [(row["moment"] - base_ns) / 1e9 for row in delay.series]
         for column, width, dash in (("median", 1.8, "solid"), ("p99", 1, "dot")):
-            traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines+markers" if len(seconds) < 3 else "lines",
-                    "name": legend_name(delay_name(delay)),
-                    "legendgroup": delay_name(delay),
-                    "showlegend": column == "median",
-                    "x": seconds,
-                    "y": [row[column] / 1e6 for row in delay.series],
-                    "line": {"color": color, "width": width, "dash": dash, "shape": "linear"},
-                    "hovertemplate": f"{delay_name(delay)}<br>%{{x:.3f}} s<br>%{{y:.3f}} ms {column}<extra></extra>",
-                }
-            )
+            milliseconds = [row[column] / 1e6 for row in delay.series]
+            look = {
+                "mode": "lines+markers" if len(seconds) < 3 else "lines",
+                "legendgroup": name,
+                "showlegend": column == "median",
+                "line": {"color": color, "width": width, "dash": dash, "shape": "linear"},
+            }
+            hover = f"{name}<br>%{{x:.3f}} s<br>%{{y:.3f}} ms {column}"
+            traces.append(scatter(legend_name(name), seconds, milliseconds, hover, **look))
     title = "one-way delay, ms" if all(delay.absolute for delay in delays) else "delay above the minimum, ms"
     return plot(traces, **plain_axes("seconds since the first packet", title))
 
@@ -163,17 +149,11 @@ def distribution(delays: list[Delay]) -> dict[str, Any]:
     for number, delay in enumerate(delays):
         low, width, counts = delay.histogram
         whole = sum(counts) or 1
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": legend_name(delay_name(delay)),
-                "x": [(low + width * n) / 1e6 for n in range(len(counts) + 1)],
-                "y": [100 * share / whole for share in accumulate(counts, initial=0)],
-                "line": {"color": COLORS[number % len(COLORS)], "width": 1.8, "shape": "hv"},
-                "hovertemplate": f"{delay_name(delay)}<br>%{{y:.1f}}% within %{{x:.3f}} ms<extra></extra>",
-            }
-        )
+        x = [(low + width * n) / 1e6 for n in range(len(counts) + 1)]
+        y = [100 * share / whole for share in accumulate(counts, initial=0)]
+        hover = f"{delay_name(delay)}<br>%{{y:.1f}}% within %{{x:.3f}} ms"
+        line = {"color": COLORS[number % len(COLORS)], "width": 1.8, "shape": "hv"}
+        traces.append(scatter(legend_name(delay_name(delay)), x, y, hover, mode="lines", line=line))
     return plot(traces, **plain_axes("one-way delay, ms", "packets, %"))
 
 
