@@ -33,7 +33,7 @@ async function show(number, range = null, vertical = {}) {
   const f = flowAt(state.flows.rowOf(number));
   if (state.chosen !== number) {
     state.chosen = number;
-    const full = { ...seriesData(number), ...seriesRtt(number), ...packetData(f), ...lossData(number), ...blockData(number), ...datagramData(number) };
+    const full = { ...seriesData(number), ...packetData(f), ...lossData(number), ...blockData(number), ...datagramData(number) };
     state.full = Object.fromEntries(Object.entries(full).map(([key, source]) => [key, sorted(source)]));
     state.panels = panelsWith(state.full);
     describe(f);

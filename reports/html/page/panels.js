@@ -1,29 +1,37 @@
 // The points of each panel of a flow: throughput, packets, verdicts, losses, blocks, datagrams.
 const FLAG_LETTERS = [[2, "SYN"], [1, "FIN"], [4, "RST"], [8, "PSH"], [16, "ACK"], [32, "URG"], [64, "ECE"], [128, "CWR"]];
 
-// Adds a point. `frame` is a frame number in the file of a capture, or the time range of a bin.
-function put(out, x, y, frame, capture) {
+// Adds a point to a trace. `frame` is a frame number in the file of a capture, or the time range of a bin.
+function put(found, key, x, y, frame, capture, text) {
+  const out = (found[key] ||= { x: [], y: [], frame: [] });
   out.x.push(x);
   out.y.push(y);
   out.frame.push(frame);
   if (capture !== undefined) (out.capture ||= []).push(capture);
+  if (text === undefined) return;
+  const texts = (out.texts ||= []);
+  texts.push(text);
+  out.text ||= (k) => texts[k];
+}
+
+// Yields the rows of a flow in a table.
+function* rowsOf(table, flow) {
+  for (let i = 0; i < table.flow.length; i++) if (table.flow[i] === flow) yield i;
 }
 
 function seriesData(flow) {
   const s = state.series, found = {};
-  const lines = ["throughput", "cumulative", "goodput"];
-  for (const line of lines) for (const d of [0, 1]) found[line + d] = { x: [], y: [], frame: [] };
-  for (let i = 0; i < s.flow.length; i++) {
-    if (s.flow[i] !== flow) continue;
-    const d = s.direction[i], start = s.start_ns[i] / 1e3, end = start + s.width_ns[i] / 1e3;
-    const follows = i + 1 < s.flow.length && s.flow[i + 1] === flow && s.direction[i + 1] === d && s.start_ns[i + 1] / 1e3 <= end + 1e-9;
+  for (const i of rowsOf(s, flow)) {
+    const d = s.direction[i], start = s.start_ns[i] / 1e3, width = s.width_ns[i] / 1e3, end = start + width;
+    const follows = s.flow[i + 1] === flow && s.direction[i + 1] === d && s.start_ns[i + 1] / 1e3 <= end + 1e-9;
+    const add = (name, x, y) => { if (!Number.isNaN(y)) put(found, name + d, x, y, [start, end]); };
     for (const line of ["throughput", "goodput"]) {
-      const out = found[line + d], value = s[line + "_bps"][i];
-      if (Number.isNaN(value)) continue;
-      put(out, start, value, [start, end]);
-      if (!follows) put(out, end, 0, [start, end]);
+      const value = s[line + "_bps"][i];
+      add(line, start, value);
+      if (!follows) add(line, end, Number.isNaN(value) ? NaN : 0);
     }
-    if (!Number.isNaN(s.cumulative_throughput_bps[i])) put(found["cumulative" + d], end, s.cumulative_throughput_bps[i], [start, end]);
+    add("cumulative", end, s.cumulative_throughput_bps[i]);
+    add("rtt", start + width / 2, s.rtt_ns[i]);
   }
   return found;
 }
@@ -51,8 +59,7 @@ function picked(p, rows, y, tcp) {
 function packetData(f) {
   const p = state.packets, place = p.places.get(f.flow);
   if (place === undefined) return {};
-  const tcp = f.protocol === "tcp";
-  const main = f.main;
+  const tcp = f.protocol === "tcp", main = f.main;
   const rows = [p.rows(2 * place), p.rows(2 * place + 1)];
   const found = {};
   for (const d of [0, 1]) found["rtt" + (1 - d)] = picked(p, rows[d].filter((i) => p.known[i] & KNOWN.rtt), (i) => p.rtt[i], tcp);
@@ -93,22 +100,11 @@ function verdictText(i) {
   return parts.filter(Boolean).join(", ");
 }
 
-const eventRows = (flow) => {
-  const rows = [];
-  state.events.flow.forEach((f, i) => { if (f === flow) rows.push(i); });
-  return rows;
-};
-
 // Returns the packet of an event among the rows of its direction, or -1 if the page does not contain it.
 function packetOf(p, rows, event) {
   const time = state.events.time_ns[event] / 1e3, frame = state.events.frame[event];
-  let low = 0, high = rows.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (p.time[rows[middle]] < time - 1e-6) low = middle + 1;
-    else high = middle;
-  }
-  for (; low < rows.length && p.time[rows[low]] < time + 1e-6; low++) if (p.frame[rows[low]] === frame) return rows[low];
+  let at = firstAtOrAfter(rows, time - 1e-6, (row) => p.time[row]);
+  for (; at < rows.length && p.time[rows[at]] < time + 1e-6; at++) if (p.frame[rows[at]] === frame) return rows[at];
   return -1;
 }
 
@@ -120,63 +116,44 @@ function place(p, i, sends) {
 // A mark is at the sequence number of its segment, or at the acknowledgment number if it is an ACK.
 function markData(flow, p, rows, main, tcp) {
   const found = {};
-  for (const event of eventRows(flow)) {
-    const kind = data.words.kind[state.events.kind[event]], key = MARK_OF[kind] || kind, d = state.events.direction[event];
+  for (const event of rowsOf(state.events, flow)) {
+    const kind = data.words.kind[state.events.kind[event]], d = state.events.direction[event];
     const i = d < 2 ? packetOf(p, rows[d], event) : -1;
     if (i < 0) continue;
     const y = tcp ? place(p, i, d === main) : p.size[i];
-    if (y === null) continue;
-    const out = (found[key] ||= { x: [], y: [], frame: [], texts: [] });
-    put(out, p.time[i], y, p.frame[i], p.capture[i]);
-    out.texts.push(verdictText(event));
+    if (y !== null) put(found, MARK_OF[kind] || kind, p.time[i], y, p.frame[i], p.capture[i], verdictText(event));
   }
-  for (const out of Object.values(found)) out.text = (k) => out.texts[k];
   return found;
 }
 
 // Cumulative lost segments by place.
 function lossData(flow) {
   const e = state.events, found = {};
-  for (const i of eventRows(flow)) {
+  for (const i of rowsOf(e, flow)) {
     const place = data.words.place[e.place[i]], kind = data.words.kind[e.kind[i]];
     if (!kind.endsWith("retransmission") || e.spurious[i] === 1 || !["upstream", "downstream"].includes(place)) continue;
-    const out = (found[place] ||= { x: [], y: [], frame: [], text: null });
-    put(out, e.time_ns[i] / 1e3, out.y.length + 1, e.frame[i], e.capture[i]);
+    put(found, place, e.time_ns[i] / 1e3, (found[place]?.y.length || 0) + 1, e.frame[i], e.capture[i]);
   }
   return found;
 }
 
 function blockData(flow) {
-  const b = state.blocks, found = { latency: { x: [], y: [], frame: [], texts: [] }, waited: { x: [], y: [], frame: [], texts: [] } };
-  for (let i = 0; i < b.flow.length; i++) {
-    if (b.flow[i] !== flow || Number.isNaN(b.complete_ns[i])) continue;
+  const b = state.blocks, found = {};
+  for (const i of rowsOf(b, flow)) {
     const text = `block ${whole(b.sequence[i])}${b.stream[i] < 65535 ? ` of stream ${b.stream[i]}` : ""}`;
-    for (const [out, value, drawn] of [[found.latency, b.latency_ns[i], true], [found.waited, b.head_of_line_ns[i], b.head_of_line_ns[i] > 0]]) {
-      if (!drawn || Number.isNaN(value)) continue;
-      put(out, b.complete_ns[i] / 1e3, value / 1e6, b.last_frame[i], b.capture[i]);
-      out.texts.push(text);
-    }
-  }
-  for (const out of Object.values(found)) out.text = (k) => out.texts[k];
-  return found;
-}
-
-function seriesRtt(flow) {
-  const s = state.series, found = { rtt0: { x: [], y: [], frame: [] }, rtt1: { x: [], y: [], frame: [] } };
-  for (let i = 0; i < s.flow.length; i++) {
-    if (s.flow[i] !== flow || Number.isNaN(s.rtt_ns[i])) continue;
-    const start = s.start_ns[i] / 1e3, width = s.width_ns[i] / 1e3;
-    put(found["rtt" + s.direction[i]], start + width / 2, s.rtt_ns[i], [start, start + width]);
+    const add = (key, value) => put(found, key, b.complete_ns[i] / 1e3, value / 1e6, b.last_frame[i], b.capture[i], text);
+    if (Number.isNaN(b.complete_ns[i])) continue;
+    if (!Number.isNaN(b.latency_ns[i])) add("latency", b.latency_ns[i]);
+    if (b.head_of_line_ns[i] > 0) add("waited", b.head_of_line_ns[i]);
   }
   return found;
 }
 
 function datagramData(flow) {
-  const g = state.datagrams, found = { whole: { x: [], y: [], frame: [] }, broken: { x: [], y: [], frame: [] } };
-  for (let i = 0; i < g.flow.length; i++) {
-    if (g.flow[i] !== flow || Number.isNaN(g.first_ns[i])) continue;
-    const out = g.missing_bytes[i] === 0 ? found.whole : found.broken;
-    put(out, g.first_ns[i] / 1e3, g.fragments[i], g.first_frame[i], g.capture[i]);
+  const g = state.datagrams, found = {};
+  for (const i of rowsOf(g, flow)) {
+    if (Number.isNaN(g.first_ns[i])) continue;
+    put(found, g.missing_bytes[i] === 0 ? "whole" : "broken", g.first_ns[i] / 1e3, g.fragments[i], g.first_frame[i], g.capture[i]);
   }
   return found;
 }

@@ -8,11 +8,12 @@ const COUNTED = ["sequence", "losses", "fragments"]; // panels of bytes and pack
 
 // --- points in view -------------------------------------------------------------------------------------------
 
-function firstAtOrAfter(x, value) {
+// Returns the first place of an ascending list whose item, or the value that `of` returns for it, is not below a value.
+function firstAtOrAfter(x, value, of = (item) => item) {
   let low = 0, high = x.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (x[middle] < value) low = middle + 1;
+    if (of(x[middle]) < value) low = middle + 1;
     else high = middle;
   }
   return low;
