@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale analyze: reads captures, prints a summary, writes tables and a report."""
+"""Analyze captures: flows, losses, round trips and findings. Several files are merged by time. Ctrl-C stops and prints the
+results so far.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,6 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Progress, Trace
 
 USAGE = "wiretale analyze FILE... [options]"
-DESCRIPTION = """\
-Analyze captures: flows, losses, round trips and findings. Several files are merged by time. Ctrl-C stops and prints the
-results so far.
-"""
 EXAMPLES = """\
 wiretale analyze transfer.pcapng
 # the interactive report

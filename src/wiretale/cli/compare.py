@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale compare: matches the packets of several capture points."""
+"""Compare the same traffic at two or three capture points: the delay of each packet, where it was last seen, and where
+missing packets were lost. NAT, fragmentation and offloads between the points are followed; the offset and skew of the
+clocks are estimated from packets of both directions.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,6 @@ from wiretale.version import __version__
 if TYPE_CHECKING:
     from wiretale.analyzer.compare.comparison import Comparison
 
-DESCRIPTION = """\
-Compare the same traffic at two or three capture points: the delay of each packet, where it was last seen, and where
-missing packets were lost. NAT, fragmentation and offloads between the points are followed; the offset and skew of the
-clocks are estimated from packets of both directions.
-"""
 USAGE = "wiretale compare SENDER [TRACER] RECEIVER [options]\nwiretale compare TRACER --receiver-log FILE [options]"
 EXAMPLES = """\
 wiretale compare sender.pcapng receiver.pcapng

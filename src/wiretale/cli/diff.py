@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale diff: compares two runs."""
+"""Compare two runs and rank the changes: totals, and each flow with its counterpart (the same endpoints if they are unique,
+else the same rank).
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,6 @@ from wiretale.cli.options import add_json, note, option, whole_number
 from wiretale.version import __version__
 
 USAGE = "wiretale diff A B [options]"
-DESCRIPTION = """\
-Compare two runs and rank the changes: totals, and each flow with its counterpart (the same endpoints if they are unique,
-else the same rank).
-"""
 EXAMPLES = """\
 wiretale diff before.pcapng after.pcapng
 # exit code 1 for a regression

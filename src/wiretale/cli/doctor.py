@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale doctor: checks tools, permissions and settings of this machine, and prints the command that fixes each."""
+"""Check this machine: Python and its packages, the C programs, other tools (tshark, tcpdump, chromium), the permission to
+capture, offloads that distort captures, the clock, and disk space.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,6 @@ from wiretale.installation import missing_library, repair
 from wiretale.version import __version__
 
 USAGE = "wiretale doctor [--json]"
-DESCRIPTION = """\
-Check this machine: Python and its packages, the C programs, other tools (tshark, tcpdump, chromium), the permission to
-capture, offloads that distort captures, the clock, and disk space.
-"""
 EXAMPLES = """\
 wiretale doctor
 wiretale doctor --json

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale experiment: runs plans of tests, and writes a report of the results."""
+"""Run a plan of tests, and report on it. A plan defines which traffic is sent between which endpoints, and how often
+(docs/experiments.md).
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,6 @@ if TYPE_CHECKING:
     from wiretale.traffic.experiment.plan import Plan, Test, Tracer
     from wiretale.traffic.experiment.run import Done
 
-DESCRIPTION = """\
-Run a plan of tests, and report on it. A plan defines which traffic is sent between which endpoints, and how often
-(docs/experiments.md).
-"""
 USAGE = """\
 wiretale experiment list
 wiretale experiment run PLAN -o DIR [options]

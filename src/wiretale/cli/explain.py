@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale explain: names the limit of each transfer, and each finding with its cost and its remedy."""
+"""Explain what limited each transfer, what went wrong and how to fix it. A headline for each transfer is followed by its
+findings, the most severe and costly first.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,6 @@ from wiretale.version import __version__
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
-DESCRIPTION = """\
-Explain what limited each transfer, what went wrong and how to fix it. A headline for each transfer is followed by its
-findings, the most severe and costly first.
-"""
 USAGE = "wiretale explain FILE... [options]\nwiretale explain --list\nwiretale explain --code CODE"
 EXAMPLES = """\
 wiretale explain transfer.pcapng

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale info: file and interface metadata."""
+"""Show file and interface metadata: format, link type, snap length, packets, bytes, times, capturing program and filter,
+drop counts and damage. Each file is read once to its end.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,6 @@ from wiretale.cli.options import FILE_HELP, add_json, option
 from wiretale.version import __version__
 
 USAGE = "wiretale info FILE... [--json]"
-DESCRIPTION = """\
-Show file and interface metadata: format, link type, snap length, packets, bytes, times, capturing program and filter,
-drop counts and damage. Each file is read once to its end.
-"""
 EXAMPLES = """\
 wiretale info transfer.pcapng
 # drop counts, for scripts

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale lab: emulated networks of hosts on one machine."""
+"""Run hosts joined by an emulated link on this machine; the link delays, drops and reorders packets and logs the fate of
+each. Needs root, or a kernel that allows user namespaces.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,6 @@ if TYPE_CHECKING:
 
 
 USAGE = "wiretale lab ACTION [options]"
-DESCRIPTION = """\
-Run hosts joined by an emulated link on this machine; the link delays, drops and reorders packets and logs the fate of
-each. Needs root, or a kernel that allows user namespaces.
-"""
 NOTES = "To define your own link, write a TOML file: docs/lab.md."
 EXAMPLES = """\
 # sender, tracer and receiver, joined by a long lossy path
@@ -170,33 +168,27 @@ def run_action(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def host_words(host: str, words: list[str]) -> tuple[str | None, str, list[str]]:
-    """Splits the words of `lab shell` into the name of a lab, if it is first, the host and the rest."""
+def shell_words(name: str | None, words: list[str]) -> tuple[str | None, str, list[str]]:
+    """Returns lab, host and command from `[NAME] HOST [--name NAME] [--] COMMAND...`; argparse passes all words after HOST."""
     from wiretale.traffic.lab.state import HOSTS
 
-    if host in HOSTS:
-        return None, host, words
-    if words[:1] and words[0] in HOSTS:
-        return host, words[0], words[1:]
-    raise UsageError(f"{host}: expected sender, tracer or receiver, or the name of a lab before one of them")
-
-
-def shell_words(name: str | None, words: list[str]) -> tuple[str | None, list[str]]:
-    """Splits --name from the command, because argparse passes all words after the host."""
+    first = None
+    if words[0] not in HOSTS and words[1:] and words[1] in HOSTS:
+        first, *words = words
+    host, *words = words
+    if host not in HOSTS:
+        raise UsageError(f"{host}: expected sender, tracer or receiver, or the name of a lab before one of them")
     if words[:1] == ["--name"] and len(words) > 1:
-        return words[1], command_words(words[2:])
-    if words[:1] and words[0].startswith("--name="):
-        return words[0].removeprefix("--name="), command_words(words[1:])
-    return name, command_words(words)
-
-
-def command_words(words: list[str]) -> list[str]:
-    """Returns a command without the `--` before it. UsageError if an option is in its place."""
+        _, name, *words = words
+    elif words[:1] and words[0].startswith("--name="):
+        name, words = words[0].removeprefix("--name="), words[1:]
     if words[:1] == ["--"]:
-        return words[1:]
-    if words and words[0].startswith("-"):
+        words = words[1:]
+    elif words and words[0].startswith("-"):
         raise UsageError(f"{words[0]}: expected --name NAME, -- or a command; see `wiretale lab shell --help`")
-    return words
+    if first and name and first != name:
+        raise UsageError(f"{first} and {name}: expected the name of one lab")
+    return first or name, host, words
 
 
 def shell_action(arguments: argparse.Namespace) -> int:
@@ -205,9 +197,8 @@ def shell_action(arguments: argparse.Namespace) -> int:
     from wiretale.traffic.lab.rights import is_elsewhere
     from wiretale.traffic.lab.state import find_lab
 
-    first, host, rest = host_words(arguments.host, arguments.program)
-    name, words = shell_words(arguments.name, rest)
-    lab = find_lab(same_name(first, name))
+    name, host, words = shell_words(arguments.name, [arguments.host, *arguments.program])
+    lab = find_lab(name)
     if is_elsewhere(lab) or lab_status(lab) == "gone":
         raise UsageError(
             f"the lab {lab.name} is {lab_status(lab)}: expected one that is up; `wiretale lab down {lab.name}` removes it"
@@ -216,13 +207,6 @@ def shell_action(arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     os.environ["WIRETALE_HOST"] = f"{lab.name}-{host}"
     os.execve(command[0], command, lab.environment())
-
-
-def same_name(one: str | None, other: str | None) -> str | None:
-    """Returns the name that was given in either form, or in both."""
-    if one and other and one != other:
-        raise UsageError(f"{one} and {other}: expected the name of one lab")
-    return one or other
 
 
 def labs_to_remove(name: str | None, every: bool, force: bool) -> list[Lab]:

@@ -32,9 +32,9 @@ READING_CODES = (0, 2, 3, 4, 130, 143)
 
 
 def add_command(commands: Commands, name: str) -> Parser:
-    """Adds the command of a module, which has a text for each part of the help, add_options() and run()."""
+    """Adds the command of a module, which has add_options() and run(); its docstring and other texts are the help."""
     module = import_module(f"wiretale.cli.{name}")
-    parser = commands.add_parser(name, usage=module.USAGE, description=module.DESCRIPTION)
+    parser = commands.add_parser(name, usage=module.USAGE, description=module.__doc__)
     words = vars(module)
     codes, meanings = words.get("EXIT_CODES", READING_CODES), words.get("EXIT_TEXTS")
     parser.describe(module.EXAMPLES, codes, words.get("NOTES", ""), meanings)

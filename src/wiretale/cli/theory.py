@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale theory: the maximum that a link can carry, by arithmetic alone."""
+"""Compute the maximum that a link can carry: frames, fragments and link time of each block, blocks and payload bytes per
+second. docs/theory.md has the formulas.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,6 @@ from wiretale.cli.options import add_json, option, print_json, whole_number
 from wiretale.version import __version__
 
 USAGE = "wiretale theory --link RATE [options]"
-DESCRIPTION = """\
-Compute the maximum that a link can carry: frames, fragments and link time of each block, blocks and payload bytes per
-second. docs/theory.md has the formulas.
-"""
 EXAMPLES = """\
 wiretale theory --link 1G --mtu 1500
 # blocks of an application

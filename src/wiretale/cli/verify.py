@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale verify: compares wiretale's verdicts with those of Wireshark's dissector."""
+"""Compare every verdict with Wireshark's: run tshark over the same file, count the frames of each kind that both or only one
+of them report, and explain each difference.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from wiretale.cli.analyze import exit_code, progress_bar
@@ -17,13 +20,9 @@ from wiretale.version import __version__
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
     from wiretale.analyzer.verify.comparison import Comparison
-    from wiretale.analyzer.verify.tshark import Dissector, Flagged
+    from wiretale.analyzer.verify.tshark import Dissector
 
 USAGE = "wiretale verify FILE... [--json] [--differences N]"
-DESCRIPTION = """\
-Compare every verdict with Wireshark's: run tshark over the same file, count the frames of each kind that both or only one
-of them report, and explain each difference.
-"""
 NOTES = """\
 Wireshark distinguishes only fast and spurious retransmissions; its plain retransmission agrees with every other kind. It
 reads about 50,000 packets per second, with its default preferences.
@@ -75,17 +74,6 @@ def lasting_paths(files: list[str]) -> list[str]:
     return paths
 
 
-def batches(frames: Iterable[tuple[int, Flagged]]) -> Iterator[dict[int, Flagged]]:
-    """Groups the flagged frames."""
-    batch: dict[int, Flagged] = {}
-    for frame, flagged in frames:
-        batch[frame] = flagged
-        if len(batch) >= FRAMES_AT_ONCE:
-            yield batch
-            batch = {}
-    yield batch
-
-
 def compare_file(trace: Trace, path: str, dissector: Dissector, most: int | None) -> Comparison:
     """Compares wiretale's events with the frames that Wireshark flags, and keeps `most` differences per reason.
 
@@ -98,8 +86,9 @@ def compare_file(trace: Trace, path: str, dissector: Dissector, most: int | None
     events = FrameEvents(trace.events)
     found = Comparison(around(trace), most)
     with waiting(path):
-        for batch in batches(dissector.frames(path)):
-            found.take(events.take(max(batch, default=0)), batch)
+        frames = iter(dissector.frames(path))
+        while batch := dict(islice(frames, FRAMES_AT_ONCE)):
+            found.take(events.take(max(batch)), batch)
     found.take(events.take(float("inf")), {})
     if dissector.problem and not trace.damaged:
         raise InputError(f"tshark: {dissector.problem}")
