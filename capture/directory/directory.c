@@ -51,7 +51,7 @@ static void copy_safe(char *to, size_t size, const char *from) {
  * Returns -1 with errno. */
 static int connect_socket(int node) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    path_of_descriptor(address.sun_path, node);
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", node);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || !connect(fd, (struct sockaddr *)&address, sizeof address))
         return fd;

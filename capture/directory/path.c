@@ -42,10 +42,6 @@ bool path_ends_with(const char *path, const char *end) {
     return length > end_length && !strcmp(path + length - end_length, end);
 }
 
-void path_of_descriptor(char path[DESCRIPTOR_PATH_SIZE], int fd) {
-    snprintf(path, DESCRIPTOR_PATH_SIZE, "/proc/self/fd/%d", fd);
-}
-
 /* A missing permission has another exit code than a missing directory. */
 static _Noreturn void refuse(const char *path, int reason) {
     fail(reason == EACCES ? EXIT_MISSING : EXIT_IO, "cannot use directory %s: %s",
@@ -93,20 +89,17 @@ static int own_descriptor(const struct resolved_path *place, const char *name) {
     return end == name || *end || number < 0 || number > INT_MAX ? -1 : (int)number;
 }
 
-/* In sticky directories that all may write to, such as /tmp, the kernel does not follow other
- * users' links either (proc(5), protected_symlinks). */
-static bool is_shared(const struct stat *directory) {
-    return directory->st_mode & S_ISVTX && directory->st_mode & S_IWOTH;
-}
-
-/* Applies the rule for links to one link, and remembers its owner. Two different owners on one path
- * are refused, because the target could belong to only one of them. */
+/* Applies the rule for links to one link, and remembers its owner. In sticky directories that all
+ * may write to, such as /tmp, the kernel does not follow other users' links either (proc(5),
+ * protected_symlinks). Two different owners on one path are refused, because the target could
+ * belong to only one of them. */
 static void check_owner(struct resolved_path *place, const char *path, uid_t linker) {
     struct stat directory;
     if (!linker || linker == geteuid())
         return;
     bool foreign =
-        fstat(place->fd, &directory) || (is_shared(&directory) && directory.st_uid != linker);
+        fstat(place->fd, &directory) ||
+        (directory.st_mode & S_ISVTX && directory.st_mode & S_IWOTH && directory.st_uid != linker);
     if (foreign || (place->linker && place->linker != linker))
         fail(EXIT_IO,
              "%s is a symbolic link of another user, which is not followed: name its target", path);
@@ -150,24 +143,6 @@ static void follow(struct walk *walk, int link, const char *name, uid_t linker, 
     start(place, target);
 }
 
-/* Makes the directory `node` the current one, and the current one the one around it. */
-static void enter(struct resolved_path *place, int node, const char *name) {
-    leave(&place->around_fd);
-    place->around_fd = place->fd;
-    place->fd = node;
-    if (!path_append(place->path, name))
-        refuse(place->path, ENAMETOOLONG);
-}
-
-/* Stores the last component; `node` is -1 if it does not exist. */
-static void take_last(struct resolved_path *place, int node, const char *name,
-                      const struct stat *info) {
-    strcpy(place->name, name);
-    place->node_fd = node;
-    if (node >= 0)
-        place->info = *info;
-}
-
 /* Opens a component, which may be a link, and stores the status of the open file. */
 static int open_part(const struct resolved_path *place, const char *name, bool last,
                      struct stat *info) {
@@ -197,10 +172,10 @@ static bool walk_part(struct walk *walk) {
         fail(EXIT_USAGE, "%s: the name is too long", walk->named);
     if (length)
         snprintf(name, sizeof name, "%.*s", (int)length, part);
-    if (last && (place->descriptor = own_descriptor(place, name)) >= 0) {
-        take_last(place, -1, name, NULL);
+    if (last)
+        strcpy(place->name, name);
+    if (last && (place->descriptor = own_descriptor(place, name)) >= 0)
         return false;
-    }
     int node = open_part(place, name, last, &info);
     if (node >= 0 && S_ISLNK(info.st_mode)) {
         place->linked |= last;
@@ -209,10 +184,16 @@ static bool walk_part(struct walk *walk) {
         return true;
     }
     if (last) {
-        take_last(place, node, name, &info);
+        place->node_fd = node; /* -1 if it does not exist */
+        if (node >= 0)
+            place->info = info;
         return false;
     }
-    enter(place, node, name);
+    leave(&place->around_fd);
+    place->around_fd = place->fd;
+    place->fd = node;
+    if (!path_append(place->path, name))
+        refuse(place->path, ENAMETOOLONG);
     memmove(walk->rest, after, strlen(after) + 1);
     return true;
 }

@@ -47,8 +47,4 @@ bool path_append(char path[PATH_MAX], const char *name);
 /* Opens a directory for reading; no component may be a link. Returns -1 with errno. */
 int path_open_directory(const char *path);
 
-/* Writes the path of an open descriptor, for calls that take only a path. */
-#define DESCRIPTOR_PATH_SIZE 32
-void path_of_descriptor(char path[DESCRIPTOR_PATH_SIZE], int fd);
-
 #endif

@@ -268,12 +268,6 @@ bool output_store_descriptions(struct output *output) {
     return true;
 }
 
-/* Counts that the statistics of the file report are not reported again in the next file. */
-static void settle_counts(struct output *output) {
-    for (uint32_t i = 0; i < output->described; i++) /* others are not in the file */
-        counts_add(&output->before[i], &output->reported[i]);
-}
-
 /* With --align, boundaries are multiples of the interval since the epoch, so that files of several
  * captures have the same boundaries. */
 int64_t output_next_boundary(const struct settings *settings, int64_t from_ns) {
@@ -411,7 +405,9 @@ void output_close(struct output *output) {
         finish_stream(output);
     else
         finish_file(output);
-    settle_counts(output);
+    /* Counts that the statistics report are not reported again in the next file. */
+    for (uint32_t i = 0; i < output->described; i++) /* others are not in the file */
+        counts_add(&output->before[i], &output->reported[i]);
     show_name(output);
 }
 

@@ -187,12 +187,8 @@ static void check_file_exists(struct output *output) {
     output_begin(output, realtime_ns());
 }
 
-/* Returns whether the boundary of time has passed without a packet after it. */
-static bool is_over(const struct output *output, bool idle) {
-    return output->boundary_ns && idle && realtime_ns() >= output->boundary_ns + GRACE_NS;
-}
-
-/* A request by signal and a boundary of time both end the file. After SIGHUP the directory is
+/* A request by signal and a boundary of time, which passed without a packet after it, both end the
+ * file. After SIGHUP the directory is
  * opened again first. */
 void output_poll(struct output *output, bool idle) {
     int64_t now = monotonic_ns();
@@ -207,7 +203,7 @@ void output_poll(struct output *output, bool idle) {
     }
     if (output->directory->sealed)
         requests = 0; /* a sealed directory has only one file */
-    bool over = is_over(output, idle);
+    bool over = output->boundary_ns && idle && realtime_ns() >= output->boundary_ns + GRACE_NS;
     if (output->directory->is_stream || (!requests && !over) ||
         !output->capture->descriptions.count)
         return; /* a file has at least one interface */

@@ -113,17 +113,11 @@ void status_text(const struct status *status, char *text, size_t size) {
         snprintf(text + used, size - (size_t)used, "; %llu wait", (unsigned long long)all->queued);
 }
 
-/* WATCHDOG_PID guards against a value that a parent process inherited. */
-static int64_t watchdog_of(void) {
-    const char *time = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
-    if (!time || (pid && atoll(pid) != getpid()))
-        return 0;
-    return strtoll(time, NULL, 10) * 1000;
-}
-
-/* An address that begins with @ is abstract. */
+/* An address that begins with @ is abstract. WATCHDOG_PID guards against a value that a parent
+ * process inherited. */
 void service_open(struct service *service) {
     const char *path = getenv("NOTIFY_SOCKET");
+    const char *watchdog = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     *service = (struct service){.fd = -1};
     if (!path || !*path || strlen(path) >= sizeof address.sun_path)
@@ -138,7 +132,8 @@ void service_open(struct service *service) {
         return;
     }
     service->fd = fd;
-    service->watchdog_ns = watchdog_of();
+    if (watchdog && (!pid || atoll(pid) == getpid()))
+        service->watchdog_ns = strtoll(watchdog, NULL, 10) * 1000;
 }
 
 /* A datagram that cannot be sent is dropped: systemd must not delay the capture. */
