@@ -69,22 +69,18 @@ static char *fill_in(const char *word, const char *path) {
     return filled;
 }
 
-static bool names_file(char **words) {
-    for (; *words; words++)
-        if (strstr(*words, PLACEHOLDER))
-            return true;
-    return false;
-}
-
 /* Starts the command for one file. It is not run by a shell, so that a name cannot contain
  * commands. */
 static void run_for(struct runner *runner, char *path) {
     char *words[MAX_WORDS + 2] = {NULL};
     unsigned count = 0;
+    bool names_file = false;
     pid_t pid;
-    for (; runner->words[count]; count++)
+    for (; runner->words[count]; count++) {
         words[count] = fill_in(runner->words[count], path);
-    if (!names_file(runner->words))
+        names_file |= strstr(runner->words[count], PLACEHOLDER) != NULL;
+    }
+    if (!names_file)
         words[count] = strdup(path); /* without {}, the path is the last argument */
     if (!count || !words[0])
         return free(path);
