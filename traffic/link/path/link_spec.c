@@ -16,21 +16,12 @@
 #define MAX_QUEUE_PACKETS UINT64_C(100000000)
 #define MAX_QUEUE_BYTES   UINT64_C(1000000000000)
 
-enum setting_kind {
-    KIND_RATE,
-    KIND_TIME,
-    KIND_SHARE,
-    KIND_NUMBER,
-    KIND_COUNT,
-    KIND_SIZE,
-    KIND_WORD,
-    KIND_SPANS,
-    KIND_CUSTOM
-};
+enum setting_kind { KIND_DECIMAL, KIND_WHOLE, KIND_WORD, KIND_SPANS, KIND_CUSTOM };
 
 struct setting {
     const char *name;
     enum setting_kind kind;
+    enum unit_kind unit;      /* of a number */
     size_t offset;            /* of the member in struct link_spec */
     double min, max;          /* of a number; a `max` of 0 is no bound */
     const char *const *words; /* of a word, whose number is stored; ends with NULL */
@@ -175,17 +166,17 @@ static const char *const distributions[] = {"uniform", "normal", "exponential", 
 static const char *const disciplines[] = {"tail", "red", "codel", NULL};
 static const char *const no_yes[] = {"no", "yes", NULL};
 
-/* Columns of a row after its name: kind, member, bounds, words, parser. */
+/* Columns of a row after its name: kind, unit, member, bounds, words, parser. */
 #define AT(member)               offsetof(struct link_spec, member)
-#define RATE(member)             KIND_RATE, AT(member), 1, 1e12, NULL, NULL
-#define TIME(member, min)        KIND_TIME, AT(member), min, 0, NULL, NULL
-#define SHARE(member, min)       KIND_SHARE, AT(member), min, 1, NULL, NULL
-#define NUMBER(member, min, max) KIND_NUMBER, AT(member), min, max, NULL, NULL
-#define COUNT(member, min, max)  KIND_COUNT, AT(member), min, max, NULL, NULL
-#define SIZE(member, min, max)   KIND_SIZE, AT(member), min, max, NULL, NULL
-#define WORD(member, words)      KIND_WORD, AT(member), 0, 0, words, NULL
-#define SPANS(member)            KIND_SPANS, AT(member), 0, 0, NULL, NULL
-#define CUSTOM(take)             KIND_CUSTOM, 0, 0, 0, NULL, take
+#define RATE(member)             KIND_DECIMAL, UNIT_RATE, AT(member), 1, 1e12, NULL, NULL
+#define SHARE(member, min)       KIND_DECIMAL, UNIT_SHARE, AT(member), min, 1, NULL, NULL
+#define NUMBER(member, min, max) KIND_DECIMAL, UNIT_COUNT, AT(member), min, max, NULL, NULL
+#define COUNT(member, min, max)  KIND_WHOLE, UNIT_COUNT, AT(member), min, max, NULL, NULL
+#define SIZE(member, min, max)   KIND_WHOLE, UNIT_SIZE, AT(member), min, max, NULL, NULL
+#define TIME(member, min)        KIND_WHOLE, UNIT_TIME, AT(member), min, MAX_DURATION_NS, NULL, NULL
+#define WORD(member, words)      KIND_WORD, 0, AT(member), 0, 0, words, NULL
+#define SPANS(member)            KIND_SPANS, 0, AT(member), 0, 0, NULL, NULL
+#define CUSTOM(take)             KIND_CUSTOM, 0, 0, 0, 0, NULL, take
 
 static const struct setting settings[] = {
     {"rate", RATE(rate_bps), "bits a second, as 2Mbit, up to 1000Gbit"},
@@ -221,15 +212,14 @@ static const struct setting settings[] = {
     {"black-hole", WORD(black_hole, no_yes), "yes or no"},
 };
 
-static bool take_decimal(const struct setting *setting, enum unit_kind kind, double *at,
-                         const char *text) {
-    return units_parse_decimal(text, kind, at) && *at >= setting->min && *at <= setting->max;
+static bool take_decimal(const struct setting *setting, double *at, const char *text) {
+    return units_parse_decimal(text, setting->unit, at) && *at >= setting->min &&
+           *at <= setting->max;
 }
 
 /* A `max` of 0 is no bound, as for periodic. */
-static bool take_whole(const struct setting *setting, enum unit_kind kind, uint64_t *at,
-                       const char *text) {
-    return units_parse_whole(text, kind, "", at) && *at >= (uint64_t)setting->min &&
+static bool take_whole(const struct setting *setting, uint64_t *at, const char *text) {
+    return units_parse_whole(text, setting->unit, "", at) && *at >= (uint64_t)setting->min &&
            (setting->max == 0 || *at <= (uint64_t)setting->max);
 }
 
@@ -238,12 +228,8 @@ static bool take_whole(const struct setting *setting, enum unit_kind kind, uint6
 static bool take(const struct setting *setting, struct link_spec *spec, char *text) {
     void *at = (char *)spec + setting->offset;
     switch (setting->kind) {
-    case KIND_RATE: return take_decimal(setting, UNIT_RATE, at, text);
-    case KIND_SHARE: return take_decimal(setting, UNIT_SHARE, at, text);
-    case KIND_NUMBER: return take_decimal(setting, UNIT_COUNT, at, text);
-    case KIND_COUNT: return take_whole(setting, UNIT_COUNT, at, text);
-    case KIND_SIZE: return take_whole(setting, UNIT_SIZE, at, text);
-    case KIND_TIME: return parse_time(text, at) && *(int64_t *)at >= (int64_t)setting->min;
+    case KIND_DECIMAL: return take_decimal(setting, at, text);
+    case KIND_WHOLE: return take_whole(setting, at, text);
     case KIND_WORD: return parse_word(text, setting->words, at);
     case KIND_SPANS: return parse_spans(text, at);
     case KIND_CUSTOM: return setting->take(spec, text);

@@ -186,58 +186,32 @@ static uint16_t checksum(uint32_t sum) {
     return (uint16_t)~sum;
 }
 
-/* The message goes back to the frame's sender, without VLAN tags. */
-static void write_ethernet(const struct link_packet *packet, uint16_t type, uint8_t *frame) {
-    memcpy(frame, packet->frame + 6, 6);
-    memcpy(frame + 6, packet->frame, 6);
-    block_store(frame + 12, type, 2);
-}
-
-static uint32_t least(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
-}
-
 /* RFC 792 and RFC 1191: type 3, code 4, with the MTU of the link. */
-static uint32_t answer_ip4(const struct link_packet *packet, uint16_t mtu, const uint8_t *from,
-                           uint8_t *frame) {
-    uint32_t quote = least(packet->truth.ip_bytes, ICMP4_QUOTE);
-    uint8_t *ip = frame + ETHERNET_BYTES, *icmp = ip + 20;
-    write_ethernet(packet, 0x0800, frame);
-    memset(ip, 0, 28);
+static void write_ip4(uint8_t *ip, uint32_t bytes, uint16_t mtu, const uint8_t *from,
+                      const uint8_t *to) {
     ip[0] = 0x45;
-    block_store(ip + 2, 28 + quote, 2);
+    block_store(ip + 2, bytes, 2);
     ip[8] = 64;
     ip[9] = IPPROTO_ICMP;
     memcpy(ip + 12, from, 4);
-    memcpy(ip + 16, packet->truth.source, 4);
+    memcpy(ip + 16, to, 4);
     block_store(ip + 10, checksum(sum_words(0, ip, 20)), 2);
-    icmp[0] = 3; /* destination unreachable */
-    icmp[1] = 4; /* fragmentation needed */
-    block_store(icmp + 6, mtu, 2);
-    memcpy(icmp + 8, packet->frame + packet->ip_at, quote);
-    block_store(icmp + 2, checksum(sum_words(0, icmp, 8 + quote)), 2);
-    return ETHERNET_BYTES + 28 + quote;
+    ip[20] = 3; /* destination unreachable */
+    ip[21] = 4; /* fragmentation needed */
+    block_store(ip + 26, mtu, 2);
 }
 
 /* RFC 4443, section 3.2: type 2, with the MTU of the link. */
-static uint32_t answer_ip6(const struct link_packet *packet, uint16_t mtu, const uint8_t *from,
-                           uint8_t *frame) {
-    uint32_t quote = least(packet->truth.ip_bytes, ICMP6_QUOTE);
-    uint8_t *ip = frame + ETHERNET_BYTES, *icmp = ip + 40;
-    write_ethernet(packet, 0x86dd, frame);
-    memset(ip, 0, 48);
+static void write_ip6(uint8_t *ip, uint32_t bytes, uint16_t mtu, const uint8_t *from,
+                      const uint8_t *to) {
     ip[0] = 0x60;
-    block_store(ip + 4, 8 + quote, 2);
+    block_store(ip + 4, bytes - 40, 2);
     ip[6] = IPPROTO_ICMPV6;
     ip[7] = 64;
     memcpy(ip + 8, from, 16);
-    memcpy(ip + 24, packet->truth.source, 16);
-    icmp[0] = 2; /* packet too big */
-    block_store(icmp + 4, mtu, 4);
-    memcpy(icmp + 8, packet->frame + packet->ip_at, quote);
-    uint32_t pseudo = sum_words(8 + quote + IPPROTO_ICMPV6, ip + 8, 32); /* RFC 8200, 8.1 */
-    block_store(icmp + 2, checksum(sum_words(pseudo, icmp, 8 + quote)), 2);
-    return ETHERNET_BYTES + 48 + quote;
+    memcpy(ip + 24, to, 16);
+    ip[40] = 2; /* packet too big */
+    block_store(ip + 44, mtu, 4);
 }
 
 /* Conditions of RFC 1122, 3.2.2 and RFC 4443, 2.4. */
@@ -254,10 +228,26 @@ static bool is_due(const struct link_packet *packet) {
     return truth->protocol != IPPROTO_ICMPV6 || ip[header] >= 128;
 }
 
+/* The message goes back to the frame's sender, without VLAN tags, and quotes the packet. */
 uint32_t icmp_too_big(const struct link_packet *packet, uint16_t mtu,
                       const struct link_addresses *from, uint8_t *frame) {
     if (!is_due(packet))
         return 0;
-    return packet->truth.ip_version == 4 ? answer_ip4(packet, mtu, from->ip4, frame)
-                                         : answer_ip6(packet, mtu, from->ip6, frame);
+    bool is_ip4 = packet->truth.ip_version == 4;
+    uint32_t header = is_ip4 ? 20 : 40, most = is_ip4 ? ICMP4_QUOTE : ICMP6_QUOTE, pseudo = 0;
+    uint32_t quote = packet->truth.ip_bytes < most ? packet->truth.ip_bytes : most;
+    uint8_t *ip = frame + ETHERNET_BYTES, *icmp = ip + header;
+    memcpy(frame, packet->frame + 6, 6);
+    memcpy(frame + 6, packet->frame, 6);
+    block_store(frame + 12, is_ip4 ? 0x0800 : 0x86dd, 2);
+    memset(ip, 0, header + 8);
+    if (is_ip4) {
+        write_ip4(ip, header + 8 + quote, mtu, from->ip4, packet->truth.source);
+    } else {
+        write_ip6(ip, header + 8 + quote, mtu, from->ip6, packet->truth.source);
+        pseudo = sum_words(8 + quote + IPPROTO_ICMPV6, ip + 8, 32); /* RFC 8200, 8.1 */
+    }
+    memcpy(icmp + 8, packet->frame + packet->ip_at, quote);
+    block_store(icmp + 2, checksum(sum_words(pseudo, icmp, 8 + quote)), 2);
+    return ETHERNET_BYTES + header + 8 + quote;
 }

@@ -18,27 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool is_one_of(uint32_t magic, const uint32_t *magics, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (magic == magics[i])
-            return true;
-    return false;
-}
-
-/* pcap in both byte orders, with microseconds or nanoseconds, of Kuznetzov's and Navtel's variants;
- * pcapng. */
-static bool is_capture_magic(uint32_t magic) {
-    static const uint32_t magics[] = {0xa1b2c3d4, 0xa1b23c4d, 0xa1b2cd34, 0xa1b234cd, 0x0a0d0d0a};
-    size_t count = sizeof magics / sizeof *magics;
-    return is_one_of(magic, magics, count) || is_one_of(__builtin_bswap32(magic), magics, count);
-}
-
-/* gzip, zstd and lz4. */
-static bool is_compressed(const uint8_t bytes[4]) {
-    return (bytes[0] == 0x1f && bytes[1] == 0x8b) || !memcmp(bytes, "\x28\xb5\x2f\xfd", 4) ||
-           !memcmp(bytes, "\x04\x22\x4d\x18", 4);
-}
-
 static bool is_named_as_capture(const char *path) {
     char real[PATH_MAX];
     const char *name = realpath(path, real) ? real : path, *slash = strrchr(name, '/');
@@ -46,20 +25,32 @@ static bool is_named_as_capture(const char *path) {
     return strcasestr(name, ".pcap") || strcasestr(name, ".cap");
 }
 
-/* Decides by the first four bytes. Compressed files are captures only if their name contains
- * ".pcap" or ".cap". O_NONBLOCK, because opening a FIFO must not wait for a writer. */
+/* pcap in both byte orders, with microseconds or nanoseconds, of Kuznetzov's and Navtel's variants;
+ * pcapng; gzip, zstd and lz4, which are captures only if the name contains ".pcap" or ".cap". */
+static const struct {
+    char bytes[5];
+    uint8_t length;
+    bool is_compressed;
+} magics[] = {
+    {"\xa1\xb2\xc3\xd4", 4, false}, {"\xd4\xc3\xb2\xa1", 4, false}, {"\xa1\xb2\x3c\x4d", 4, false},
+    {"\x4d\x3c\xb2\xa1", 4, false}, {"\xa1\xb2\xcd\x34", 4, false}, {"\x34\xcd\xb2\xa1", 4, false},
+    {"\xa1\xb2\x34\xcd", 4, false}, {"\xcd\x34\xb2\xa1", 4, false}, {"\x0a\x0d\x0d\x0a", 4, false},
+    {"\x1f\x8b", 2, true},          {"\x28\xb5\x2f\xfd", 4, true},  {"\x04\x22\x4d\x18", 4, true},
+};
+
+/* Decides by the first four bytes. O_NONBLOCK, because opening a FIFO must not wait for a writer.
+ */
 static bool is_capture(const char *path) {
     uint8_t bytes[4];
-    uint32_t magic;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return false;
     bool has_magic = read(fd, bytes, sizeof bytes) == sizeof bytes;
     close(fd);
-    if (!has_magic)
-        return false;
-    memcpy(&magic, bytes, sizeof magic);
-    return is_capture_magic(magic) || (is_compressed(bytes) && is_named_as_capture(path));
+    for (size_t i = 0; has_magic && i < sizeof magics / sizeof *magics; i++)
+        if (!memcmp(bytes, magics[i].bytes, magics[i].length))
+            return !magics[i].is_compressed || is_named_as_capture(path);
+    return false;
 }
 
 const char *truth_path_error(const char *path, const char *const *inputs, size_t count,
