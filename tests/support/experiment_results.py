@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,6 @@ def stored(plan: Plan, folder: Path, error: str | None = None, lost: int = 0) ->
             for n, one in enumerate(test.sessions)
         ]
         data = {"sessions": sessions, "error": error, "tracer": None, "started_ns": NOW, "ended_ns": NOW}
-        test_data = json.loads(json.dumps(plan.as_dict()))["tests"][plan.tests.index(test)]
+        test_data = json.loads(json.dumps(asdict(plan)))["tests"][plan.tests.index(test)]
         store.keep(test.name, {"test": test_data, **data})
     return folder

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -102,13 +102,9 @@ class Plan:
         """The largest number of sessions at the same time."""
         return max(len(test.sessions) for test in self.tests)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the plan for JSON."""
-        return asdict(self)
-
     def digest(self) -> str:
         """Returns a hash of the plan."""
-        return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def slug(text: str) -> str:
@@ -145,7 +141,7 @@ def read_tracer(table: PlanTable, sender: Endpoint, receiver: Endpoint) -> Trace
     tracer = Tracer(
         interface=table.need("interface", read.text),
         endpoint=where if isinstance(where, Endpoint) else {"sender": sender, "receiver": receiver}[where],
-        filter=table.take("filter", read.text, "") or None,
+        filter=table.take("filter", read.text, None),
         snaplen=table.take("snaplen", read.whole(68, 262_144), 128),
         margin_s=table.take("margin", read.duration, 0.5),
         optional=table.take("optional", read.switch, False),
@@ -161,19 +157,14 @@ def check_size(table: PlanTable, key: str, protocol: str, size: int) -> None:
         raise table.error(key, f"a block of {size} bytes, with its header: {limits}")
 
 
-def one_amount(table: PlanTable) -> str:
-    """Returns the key of the amount; a test must have exactly one."""
+def read_amounts(table: PlanTable, nominal: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Returns the amount of each size; a test must have exactly one key of an amount."""
     given = [key for key in AMOUNTS if key in table.data]
     if len(given) != 1:
         found = " and ".join(given) or "none"
         raise table.error("", f"expected one of {', '.join(AMOUNTS)}, found {found}")
     table.known.update(AMOUNTS)
-    return given[0]
-
-
-def read_amounts(table: PlanTable, nominal: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Returns the amount of each size."""
-    key = one_amount(table)
+    (key,) = given
     if key == "counts":
         counts = table.need(key, read.several(read.whole(1, 2**53)))
         if len(counts) != len(nominal):
@@ -315,26 +306,23 @@ def plan_text(given: str) -> tuple[str, str, str]:
         raise InputError(f"{given}: {error.strerror}") from None
 
 
-def scaled_session(session: Session, scale: float) -> Session:
-    """Returns a session with scaled count, time and offset."""
-    return replace(
-        session,
-        count=session.count and max(1, round(session.count * scale)),
-        seconds=session.seconds and session.seconds * scale,
-        start_s=session.start_s * scale,
-    )
+def with_sessions(plan: Plan, change: Callable[[Session], Session]) -> Plan:
+    """Returns a plan with every session changed."""
+    return replace(plan, tests=tuple(replace(t, sessions=tuple(map(change, t.sessions))) for t in plan.tests))
 
 
 def scaled(plan: Plan, scale: float) -> Plan:
     """Returns a plan with scaled counts, times and offsets; a shorter one has shorter report intervals."""
-    tests = tuple(replace(t, sessions=tuple(scaled_session(s, scale) for s in t.sessions)) for t in plan.tests)
-    return replace(plan, tests=tests, interval_s=max(INTERVAL_LEAST_S, plan.interval_s * min(scale, 1)))
+
+    def scaled_session(session: Session) -> Session:
+        count = session.count and max(1, round(session.count * scale))
+        seconds = session.seconds and session.seconds * scale
+        return replace(session, count=count, seconds=seconds, start_s=session.start_s * scale)
+
+    interval_s = max(INTERVAL_LEAST_S, plan.interval_s * min(scale, 1))
+    return replace(with_sessions(plan, scaled_session), interval_s=interval_s)
 
 
 def with_file(plan: Plan, file: str) -> Plan:
     """Returns a plan that sends a file instead of its payload."""
-
-    def sends(session: Session) -> Session:
-        return replace(session, count=None, seconds=None, file=file)
-
-    return replace(plan, tests=tuple(replace(test, sessions=tuple(map(sends, test.sessions))) for test in plan.tests))
+    return with_sessions(plan, lambda session: replace(session, count=None, seconds=None, file=file))

@@ -57,14 +57,12 @@ def long_duration(value: object) -> float:
     return seconds
 
 
-def whole(least: int, most: int) -> Callable[[object], int]:
-    """Returns a parser of whole numbers within bounds."""
+def checked(is_right: Callable[[Any], object], expected: str) -> Callable[[object], Any]:
+    """Returns a parser of values that need no conversion."""
 
-    def parse(value: object) -> int:
-        if isinstance(value, str):  # "10k"
-            value = parse_count(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ValueError(f"expected a whole number from {least} to {most}")
+    def parse(value: object) -> Any:
+        if not is_right(value):
+            raise ValueError(f"expected {expected}")
         return value
 
     return parse
@@ -72,56 +70,31 @@ def whole(least: int, most: int) -> Callable[[object], int]:
 
 def plain(least: int, most: int) -> Callable[[object], int]:
     """Returns a parser of integers within bounds, without text such as "10k"."""
+    return checked(
+        lambda value: type(value) is int and least <= value <= most, f"a whole number from {least} to {most}"
+    )
 
-    def parse(value: object) -> int:
-        if type(value) is not int or not least <= value <= most:
-            raise ValueError(f"expected a whole number from {least} to {most}")
-        return value
 
-    return parse
+def whole(least: int, most: int) -> Callable[[object], int]:
+    """Returns a parser of whole numbers within bounds, also spelled as "10k"."""
+    parse = plain(least, most)
+    return lambda value: parse(parse_count(value) if isinstance(value, str) else value)
 
 
 def real(least: float, most: float) -> Callable[[object], float]:
     """Returns a parser of finite numbers within bounds."""
-
-    def parse(value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
-            raise ValueError(f"expected a number from {least:g} to {most:g}")
-        return value
-
-    return parse
-
-
-def port(value: object) -> int:
-    """Returns a port."""
-    if type(value) is not int or not 1 <= value <= PORT_MOST:
-        raise ValueError(f"expected 1 to {PORT_MOST}")
-    return value
-
-
-def text(value: object) -> str:
-    """Returns a line of text."""
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise ValueError("expected a line of text")
-    return value
-
-
-def switch(value: object) -> bool:
-    """Returns a boolean."""
-    if not isinstance(value, bool):
-        raise ValueError("expected true or false")
-    return value
+    expected = f"a number from {least:g} to {most:g}"
+    return checked(lambda value: type(value) in (int, float) and least <= value <= most, expected)
 
 
 def word(*words: str) -> Callable[[object], str]:
     """Returns a parser of one of these words."""
+    return checked(lambda value: isinstance(value, str) and value in words, f"one of {', '.join(words)}")
 
-    def parse(value: object) -> str:
-        if not isinstance(value, str) or value not in words:
-            raise ValueError(f"expected one of {', '.join(words)}")
-        return value
 
-    return parse
+port = checked(lambda value: type(value) is int and 1 <= value <= PORT_MOST, f"1 to {PORT_MOST}")
+text = checked(lambda value: isinstance(value, str) and value.strip() and value.isprintable(), "a line of text")
+switch = checked(lambda value: isinstance(value, bool), "true or false")
 
 
 def several(parse: Callable[[object], Value]) -> Callable[[object], tuple[Value, ...]]:

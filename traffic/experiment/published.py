@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
@@ -18,91 +18,68 @@ def published_rows(name: str) -> list[Row]:
     return list(csv.DictReader(text.splitlines()))
 
 
-def lines(rows: list[Row], name: str, keys: tuple[str, ...]) -> Iterator[tuple[str, list[Row]]]:
-    """Yields groups of rows with the same keys, and their names."""
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        found.setdefault(f"{name} " + ", ".join(row[key] for key in keys), []).append(row)
-    yield from found.items()
+def block_rate(row: Row) -> float:
+    """Returns the rate of a row of S4 in Mbit/s."""
+    return float(row["block_bytes"]) * float(row["blocks_sent"]) * 8 / float(row["total_ms"]) / 1e3
 
 
-def line(name: str, rows: list[Row], x: str, y: str, factor: float = 1.0) -> Line:
+def block_share(row: Row) -> float:
+    """Returns the percentage of blocks received in a row of S4."""
+    return 100 - 100 * float(row["missing_blocks"]) / float(row["blocks_sent"])
+
+
+# Study, figure, table, columns that name a line, x, and y with its factor.
+FIGURES: tuple[tuple[Any, ...], ...] = (
+    ("S3", "throughput", "file_transfer", ("network", "protocol"), "block_bytes", "rate_mb_per_s", 8),
+    ("S3", "received", "file_transfer", ("network", "protocol"), "block_bytes", "percent_received", 1),
+    ("S4", "throughput", "block_benchmark", ("system", "protocol"), "block_bytes", block_rate, 1),
+    ("S4", "received", "block_benchmark", ("system", "protocol"), "block_bytes", block_share, 1),
+    ("S5", "offered", "rate_sweep", ("medium",), "offered_mbps", "throughput_mbps", 1),
+)
+
+
+def line(name: str, rows: list[Row], x: str, y: str | Callable[[Row], float], factor: float = 1) -> Line:
     """Returns two columns as a line, without rows where one is unknown."""
-    known = [row for row in rows if row[x] and row[y]]
-    return {"name": name, "x": [float(row[x]) for row in known], "y": [float(row[y]) * factor for row in known]}
+    known = [row for row in rows if row[x] and (callable(y) or row[y])]
+    values = [y(row) if callable(y) else float(row[y]) * factor for row in known]
+    return {"name": name, "x": [float(row[x]) for row in known], "y": values}
 
 
-def file_transfer() -> dict[str, list[Line]]:
-    """S3: rate and share received of two block sizes over three networks."""
-    groups = list(lines(published_rows("file_transfer"), "S3", ("network", "protocol")))
-    return {
-        "throughput": [line(name, rows, "block_bytes", "rate_mb_per_s", 8) for name, rows in groups],
-        "received": [line(name, rows, "block_bytes", "percent_received") for name, rows in groups],
-    }
+def lines(study: str, table: str, keys: tuple[str, ...], *columns: Any) -> list[Line]:
+    """Returns a line for each group of rows with the same keys."""
+    found: dict[str, list[Row]] = {}
+    for row in published_rows(table):
+        found.setdefault(f"{study} " + ", ".join(row[key] for key in keys), []).append(row)
+    return [line(name, rows, *columns) for name, rows in found.items()]
 
 
-def block_benchmark() -> dict[str, list[Line]]:
-    """S4: throughput and share of blocks received of four block sizes on two systems."""
-    throughput, received = [], []
-    for name, rows in lines(published_rows("block_benchmark"), "S4", ("system", "protocol")):
-        sizes = [float(row["block_bytes"]) for row in rows]
-        bits = [float(row["block_bytes"]) * float(row["blocks_sent"]) * 8 for row in rows]
-        rates = [bit / float(row["total_ms"]) / 1e3 for bit, row in zip(bits, rows, strict=True)]
-        shares = [100 - 100 * float(row["missing_blocks"]) / float(row["blocks_sent"]) for row in rows]
-        throughput.append({"name": name, "x": sizes, "y": rates})
-        received.append({"name": name, "x": sizes, "y": shares})
-    return {"throughput": throughput, "received": received}
-
-
-def rate_sweep() -> dict[str, list[Line]]:
-    """S5: received against offered rate on three media."""
-    groups = lines(published_rows("rate_sweep"), "S5", ("medium",))
-    return {"offered": [line(name, rows, "offered_mbps", "throughput_mbps") for name, rows in groups]}
-
-
-def parallel_tcp() -> dict[str, list[Line]]:
+def parallel_tcp() -> list[Line]:
     """S5: throughput of each session; x is the experiment and the number of the session in it."""
     found: dict[str, dict[int, list[float]]] = {}
     for row in published_rows("parallel_tcp"):
         number = int(row["port"]) - 5000
         found.setdefault(row["experiment"], {}).setdefault(number, []).append(float(row["throughput_mbps"]))
-    listed = [
+    return [
         {"name": "S5", "group": group, "session": number, "trials": trials}
         for group, sessions in found.items()
         for number, trials in sessions.items()
     ]
-    return {"sessions": listed}
 
 
-def tcp_udp_mix() -> dict[str, list[Line]]:
+def tcp_udp_mix() -> list[Line]:
     """S5: rate of a single session by the number of sessions of the other protocol."""
-    rows = published_rows("tcp_udp_mix")
-    tcp = [row for row in rows if row["measured"] == "tcp"]
-    udp = [row for row in rows if row["measured"] == "udp"]
-    return {
-        "mix": [
-            {**line("S5", tcp, "udp_sessions", "bandwidth_mbps"), "measured": "tcp"},
-            {**line("S5", udp, "tcp_sessions", "bandwidth_mbps"), "measured": "udp"},
-        ]
-    }
-
-
-def controller_findings() -> dict[str, list[Line]]:
-    """S2: findings, each a sentence and a number."""
-    return {"findings": [dict(row) for row in published_rows("controller_findings")]}
-
-
-OF_STUDY = {
-    "S2": (controller_findings,),
-    "S3": (file_transfer,),
-    "S4": (block_benchmark,),
-    "S5": (rate_sweep, parallel_tcp, tcp_udp_mix),
-}
+    found = []
+    for measured, other in (("tcp", "udp"), ("udp", "tcp")):
+        rows = [row for row in published_rows("tcp_udp_mix") if row["measured"] == measured]
+        found.append({**line("S5", rows, f"{other}_sessions", "bandwidth_mbps"), "measured": measured})
+    return found
 
 
 def published(study: str | None) -> dict[str, list[Line]]:
     """Returns the published lines of a study by figure."""
-    found: dict[str, list[Line]] = {}
-    for read in OF_STUDY.get(study or "", ()):
-        found.update(read())
+    found = {figure: lines(one, *columns) for one, figure, *columns in FIGURES if one == study}
+    if study == "S2":  # findings, each a sentence and a number
+        found["findings"] = [dict(row) for row in published_rows("controller_findings")]
+    if study == "S5":
+        found |= {"sessions": parallel_tcp(), "mix": tcp_udp_mix()}
     return found

@@ -54,12 +54,11 @@ def from_intervals(session: Row, start_ns: int) -> list[Piece]:
 def data_directions(trace: Trace) -> list[Row]:
     """Returns the directions with blocks, and the time stamp of their first block."""
     query = (
-        "select flow, direction, min(sent_ns) as sent_ns from blocks where sent_ns is not null group by 1, 2 order by 3"
+        "select flow, direction, min(sent_ns), any_value(protocol) from blocks join flows using (flow) "
+        "where sent_ns is not null group by 1, 2 order by 3"
     )
-    names = ("flow", "direction", "sent_ns")
-    protocols = trace.flows.column("protocol")
-    rows = [dict(zip(names, row, strict=True)) for row in trace.query(query).fetchall()]
-    return [{**row, "protocol": protocols[row["flow"]]} for row in rows]
+    names = ("flow", "direction", "sent_ns", "protocol")
+    return [dict(zip(names, row, strict=True)) for row in trace.query(query).fetchall()]
 
 
 def assign(directions: list[Row], sessions: Sequence[tuple[str, int | None, int]]) -> dict[tuple[int, int], int]:
@@ -109,9 +108,9 @@ def from_capture(files: Sequence[Path], data: Row, start_ns: int) -> list[list[P
     if set(owner.values()) != set(range(len(sessions))):
         return None
     pieces: list[list[Piece]] = [[] for _ in sessions]
-    columns = (trace.series.column(name) for name in ("flow", "direction", "start_ns", "width_ns", "goodput_bps"))
-    for flow, direction, start, width, rate in zip(*columns, strict=True):
-        if (flow, direction) in owner and rate:
+    query = "select flow, direction, start_ns, width_ns, goodput_bps from series where goodput_bps > 0"
+    for flow, direction, start, width, rate in trace.query(query).fetchall():
+        if (flow, direction) in owner:
             begin = (start - start_ns) / 1e9
             pieces[owner[flow, direction]].append((begin, begin + width / 1e9, rate * width / 8e9))
     return pieces

@@ -8,6 +8,7 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ class Store:
 
     def begin(self, plan: Plan) -> None:
         """Makes the directory of a plan. UsageError if it has results of another plan."""
-        now = json.loads(json.dumps(plan.as_dict()))
+        now = json.loads(json.dumps(asdict(plan)))
         path = self.folder / PLAN_FILE
         try:
             self.raw.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import WiretaleError
+from wiretale.traffic.lab.flow import first_row
 from wiretale.traffic.lab.hosts import ADDRESSES
 from wiretale.traffic.lab.lifecycle import lab_for_run
 from wiretale.traffic.lab.link import link_summary, write_truth
@@ -36,9 +37,9 @@ class Trial:
 TRIALS = (Trial(10e6, True), Trial(100e6, True), Trial(1e9, False))
 QUERY = """
 SELECT count(*) AS packets, sum(ip_bytes) AS bytes, max(in_ns) - min(in_ns) AS span_ns,
-    median(out_ns - due_ns) / 1e3 AS median_us, quantile_cont(out_ns - due_ns, 0.99) / 1e3 AS p99_us,
-    max(out_ns - due_ns) / 1e3 AS max_us, count(*) FILTER (fate NOT IN ('delivered', 'unfinished')) AS not_delivered
-FROM read_parquet(?) WHERE direction = 0 AND block_sequence IS NOT NULL
+    median(out_ns - due_ns) / 1e3 AS median, quantile_cont(out_ns - due_ns, 0.99) / 1e3 AS p99,
+    max(out_ns - due_ns) / 1e3 AS max, count(*) FILTER (fate NOT IN ('delivered', 'unfinished')) AS not_delivered
+FROM read_parquet($truth) WHERE direction = 0 AND block_sequence IS NOT NULL
 """
 
 
@@ -62,21 +63,19 @@ def measure(trial: Trial, folder: Path) -> dict[str, Any]:
     send(trial, folder)
     truth = write_truth(folder, folder / "truth.parquet")
     with duckdb.connect(config=dict(SETTINGS)) as connection:
-        row = connection.execute(QUERY, [str(truth)]).fetchone()
-    if not row or not row[0] or row[3] is None:
+        row = first_row(connection, QUERY, {"truth": str(truth)})
+    if not row["packets"] or row["median"] is None:
         raise WiretaleError("no packet crossed the link: nothing to measure")
-    packets, size, span_ns, median_us, p99_us, max_us, not_delivered = row
     overruns = sum(direction["overruns"] for direction in link_summary(folder)["directions"])
+    is_precise = row["median"] <= MEDIAN_MOST_US and row["p99"] <= P99_MOST_US
     return {
         "asked_bps": trial.rate_bps,
-        "carried_bps": round(size * 8e9 / span_ns) if span_ns else None,
-        "packets": packets,
+        "carried_bps": round(row["bytes"] * 8e9 / row["span_ns"]) if row["span_ns"] else None,
+        "packets": row["packets"],
         "overruns": overruns,
-        "not_delivered": not_delivered,
-        "error_us_median": round(median_us, 1),
-        "error_us_p99": round(p99_us, 1),
-        "error_us_max": round(max_us, 1),
-        "as_promised": not trial.promised or (median_us <= MEDIAN_MOST_US and p99_us <= P99_MOST_US and not overruns),
+        "not_delivered": row["not_delivered"],
+        **{f"error_us_{name}": round(row[name], 1) for name in ("median", "p99", "max")},
+        "as_promised": not trial.promised or (is_precise and not overruns),
     }
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import duckdb
 
 BIN_SECONDS = 0.1
-JITTER_SHARE = 0.95
 
 # One row for each block before the link: its times before and after it (null if it was lost).
 JOINED = """
@@ -68,6 +67,12 @@ FROM joined
 LATENESS = """
 SELECT max(in_ns - (SELECT min(in_ns) FROM joined) - sequence * $interval_ns) / 1e6 AS sender_late_ms FROM joined
 """
+WAITS = """
+SELECT (SELECT median(waiting) FROM queue) AS queue_packets, (SELECT max(waiting) FROM queue) AS queue_packets_max,
+    quantile_cont(jitter_ns, 0.95) / 1e6 AS jitter_ms, avg(jitter_ns) / 1e6 AS jitter_ms_mean,
+    max(jitter_ns) / 1e6 AS jitter_ms_max
+FROM jitters
+"""
 BINS = """
 WITH span AS (SELECT min(in_ns) AS start_ns, max(out_ns) - min(in_ns) AS length_ns FROM joined),
 came AS (
@@ -116,6 +121,13 @@ def rows_of(
     }
 
 
+def first_row(
+    connection: duckdb.DuckDBPyConnection, query: str, values: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Returns the first row of the result of a query."""
+    return {name: column[0] for name, column in rows_of(connection, query, values).items()}
+
+
 def load_blocks(connection: duckdb.DuckDBPyConnection, name: str, captured: Path) -> None:
     """Makes a table of the blocks at a capture point."""
     from wiretale.analyzer.trace import analyze
@@ -138,22 +150,12 @@ def measure_flow(before: Path, after: Path, packet_bytes: int, interval_ns: floa
         load_blocks(connection, "after_blocks", after)
         for query in (JOINED, JITTERS, QUEUE):
             connection.execute(query)
-        totals = {name: column[0] for name, column in rows_of(connection, TOTALS).items()}
+        totals = first_row(connection, TOTALS)
         if not totals["packets_received"]:
             raise WiretaleError(f"{before}, {after}: no block is in both captures: nothing to measure")
-        waits = rows_of(
-            connection,
-            "SELECT median(waiting) AS queue_packets, max(waiting) AS queue_packets_max FROM queue",
-        )
-        jitter = rows_of(
-            connection,
-            f"SELECT quantile_cont(jitter_ns, {JITTER_SHARE}) / 1e6 AS jitter_ms, avg(jitter_ns) / 1e6 AS jitter_ms_mean,"
-            " max(jitter_ns) / 1e6 AS jitter_ms_max FROM jitters",
-        )
-        late: dict[str, list[Any]] = {"sender_late_ms": [None]}
+        extra = first_row(connection, WAITS) | {"sender_late_ms": None}
         if interval_ns is not None:
-            late = rows_of(connection, LATENESS, {"interval_ns": interval_ns})
-        extra = {name: column[0] for table in (waits, jitter, late) for name, column in table.items()}
+            extra |= first_row(connection, LATENESS, {"interval_ns": interval_ns})
         values = {"width": round(BIN_SECONDS * 1e9), "packet": packet_bytes}
         bins = rows_of(connection, BINS, values)
     return FlowMeasures({**totals, **extra, **rates(totals, packet_bytes)}, bins)

@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import subprocess
-import time
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from wiretale.analyzer.errors import MissingToolError, UsageError, WiretaleError
-from wiretale.traffic.lab.process import last_line, run_program
+from wiretale.traffic.lab.process import end_all, last_line, run_program
 from wiretale.traffic.lab.profile import Profile
 from wiretale.traffic.lab.state import HOSTS, Lab, TakenError
 from wiretale.traffic.program import find_program
@@ -186,20 +183,9 @@ def user_of(lab: Lab) -> str:
     return ""
 
 
-def end_processes(pids: Iterable[int], number: signal.Signals) -> None:
-    """Sends a signal to processes; some may have ended."""
-    for pid in pids:
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
-
-
 def remove_hosts(lab: Lab) -> None:
     """Ends the processes on the hosts, and removes the hosts with their interfaces. It may be called twice."""
-    end_processes(processes_in(lab), signal.SIGTERM)
-    deadline = time.monotonic() + END_SECONDS
-    while (left := processes_in(lab)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    end_processes(left, signal.SIGKILL)
+    end_all(lambda: processes_in(lab), END_SECONDS)
     for host in HOSTS:
         if namespace_exists(lab, host):
             command = [find_program("ip"), "netns", "delete", lab.namespace(host)]

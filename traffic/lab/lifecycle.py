@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from wiretale.analyzer.errors import MissingToolError, WiretaleError
 from wiretale.traffic.lab.hosts import check_free, make_hosts, namespace_exists, processes_in, remove_hosts
@@ -52,15 +53,16 @@ def write_down(lab: Lab) -> None:
         raise
 
 
+def new_lab(name: str, profile: Profile, folder: Path, **more: Any) -> Lab:
+    bps = link_bps(profile) or 0
+    return Lab(name, profile.name, profile.description, str(folder.resolve()), link_bps=bps, **more)
+
+
 def lab_up(profile: Profile, name: str, folder: Path | None = None) -> Lab:
     """Makes a lab. If a step fails, everything that was made is removed."""
     check_name(name)
     place = folder or Path(tempfile.mkdtemp(prefix=f"wiretale-lab-{name}-"))
-    lab = Lab(
-        *(name, profile.name, profile.description, str(place.resolve())),
-        keeps=folder is not None,
-        link_bps=link_bps(profile) or 0,
-    )
+    lab = new_lab(name, profile, place, keeps=folder is not None)
     write_down(lab)
     try:
         make_hosts(lab, profile)
@@ -134,16 +136,10 @@ def running_link(lab: Lab, profile: Profile, folder: Path) -> Iterator[None]:
 def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
     """Makes a lab for the body. Afterwards the truth of the link is in `folder`."""
     owner = os.getpid()
-    lab = Lab(
-        *(f"run-{owner}", profile.name, profile.description, str(folder.resolve())),
-        owner=owner,
-        owner_start=start_time(owner),
-        link_bps=link_bps(profile) or 0,
-    )
-    for dead in [
-        known for known in known_labs() if known.name == lab.name
-    ]:  # the kernel reused the number of its process
-        lab_down(dead)
+    lab = new_lab(f"run-{owner}", profile, folder, owner=owner, owner_start=start_time(owner))
+    for dead in known_labs():
+        if dead.name == lab.name:  # the kernel reused the number of its process
+            lab_down(dead)
     write_down(lab)
     watcher = start_watcher(lab)
     try:

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from wiretale.analyzer.errors import InputError, MissingToolError, OutputError, UsageError, WiretaleError
@@ -73,6 +76,17 @@ def start_program(command: list[str], folder: Path, name: str, word: str) -> sub
         raise OutputError(f"{folder}: cannot write: {error.strerror}") from None
     wait_until(process, folder / f"{name}.log", word, name)
     return process
+
+
+def end_all(find: Callable[[], list[int]], seconds: float) -> None:
+    """Ends the processes that `find` returns: by SIGTERM, so that the link can write its truth, and later by SIGKILL."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in find():
+            with suppress(ProcessLookupError, PermissionError):  # it may have ended
+                os.kill(pid, number)
+        deadline = time.monotonic() + seconds
+        while find() and time.monotonic() < deadline:
+            time.sleep(0.05)
 
 
 def end_program(process: subprocess.Popen[bytes]) -> None:

@@ -209,7 +209,5 @@ def link_bps(profile: Profile) -> int | None:
 def study_profiles(study: str) -> list[Profile]:
     """Returns the profiles of the rows of a study, in order."""
     profiles = map(load_profile, profile_names())
-    rows = [
-        (profile.scenario.row, profile) for profile in profiles if profile.scenario and profile.scenario.study == study
-    ]
-    return [profile for _, profile in sorted(rows, key=lambda row: row[0])]
+    rows = {one.scenario.row: one for one in profiles if one.scenario and one.scenario.study == study}
+    return [rows[row] for row in sorted(rows)]

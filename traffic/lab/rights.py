@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from wiretale.analyzer.errors import MissingToolError
-from wiretale.traffic.lab.process import last_line, run_program
+from wiretale.traffic.lab.process import end_all, last_line, run_program
 from wiretale.traffic.lab.state import USER, Lab, own_space, start_time, state_folder
 from wiretale.traffic.program import find_program
 
@@ -141,18 +141,8 @@ def processes_of(space: int) -> list[int]:
 
 
 def end_space(space: int) -> None:
-    """Ends the processes in a user namespace: first by SIGTERM, so that the link can write its truth."""
-    deadline = time.monotonic() + END_SECONDS
-    number = signal.SIGTERM
-    while left := processes_of(space):
-        for pid in left:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
-        if time.monotonic() > deadline + END_SECONDS:
-            return
-        if time.monotonic() > deadline:
-            number = signal.SIGKILL
-        time.sleep(0.05)
+    """Ends the processes in a user namespace."""
+    end_all(lambda: processes_of(space), END_SECONDS)
 
 
 def with_rights(*, keeping: bool) -> None:
