@@ -42,59 +42,40 @@ struct option_row {
 
 /* Rows of a table whose destination is STRUCT, which the user defines. */
 #define OPTION_AT(member) .offset = offsetof(STRUCT, member)
-#define HEADING(text)                                                                              \
-    { .kind = OPTION_HEADING, .help = text }
-#define NOTE(left, text)                                                                           \
-    { .kind = OPTION_NOTE, .argument = left, .help = text }
-#define HINT(letters, text)                                                                        \
-    { .name = letters, .kind = OPTION_HINT, .help = text }
+#define OPTION_ROW(kind_of, long_name, short_name, text, ...)                                      \
+    { .kind = kind_of, .name = long_name, .letter = short_name, .help = text, __VA_ARGS__ }
+#define HEADING(text)       OPTION_ROW(OPTION_HEADING, NULL, 0, text)
+#define NOTE(left, text)    OPTION_ROW(OPTION_NOTE, NULL, 0, text, .argument = left)
+#define HINT(letters, text) OPTION_ROW(OPTION_HINT, letters, 0, text)
 #define FLAG(long_name, short_name, member, text)                                                  \
-    {                                                                                              \
-        .name = long_name, .letter = short_name, .kind = OPTION_FLAG, OPTION_AT(member),           \
-        .help = text                                                                               \
-    }
+    OPTION_ROW(OPTION_FLAG, long_name, short_name, text, OPTION_AT(member))
 #define SET(long_name, short_name, member, value, text)                                            \
-    {                                                                                              \
-        .name = long_name, .letter = short_name, .kind = OPTION_SET, OPTION_AT(member),            \
-        .max = value, .help = text                                                                 \
-    }
+    OPTION_ROW(OPTION_SET, long_name, short_name, text, OPTION_AT(member), .max = value)
 #define BOUNDED(kind_of, long_name, short_name, member, value, low, high, text)                    \
-    {                                                                                              \
-        .name = long_name, .letter = short_name, .kind = kind_of, OPTION_AT(member),               \
-        .argument = value, .min = low, .max = high, .help = text                                   \
-    }
+    OPTION_ROW(kind_of, long_name, short_name, text, OPTION_AT(member), .argument = value,         \
+               .min = low, .max = high)
 #define SIZE_OF(...) BOUNDED(OPTION_SIZE, __VA_ARGS__)
 #define SIZE_IN(long_name, short_name, member, value, default_unit, low, high, text)               \
-    {                                                                                              \
-        .name = long_name, .letter = short_name, .kind = OPTION_SIZE, OPTION_AT(member),           \
-        .argument = value, .unit = default_unit, .min = low, .max = high, .help = text             \
-    }
+    OPTION_ROW(OPTION_SIZE, long_name, short_name, text, OPTION_AT(member), .argument = value,     \
+               .unit = default_unit, .min = low, .max = high)
 #define COUNT_OF(...) BOUNDED(OPTION_COUNT, __VA_ARGS__)
 #define TIME_OF(...)  BOUNDED(OPTION_TIME, __VA_ARGS__)
 #define PORT_OF(long_name, short_name, member, text)                                               \
     BOUNDED(OPTION_PORT, long_name, short_name, member, "PORT", 1, 65535, text)
 #define TEXT_OF(long_name, short_name, member, value, text)                                        \
-    BOUNDED(OPTION_TEXT, long_name, short_name, member, value, 0, 0, text)
+    OPTION_ROW(OPTION_TEXT, long_name, short_name, text, OPTION_AT(member), .argument = value)
 #define WORD_OF(long_name, short_name, member, value, list, text)                                  \
-    {                                                                                              \
-        .name = long_name, .letter = short_name, .kind = OPTION_WORD, OPTION_AT(member),           \
-        .argument = value, .words = list, .help = text                                             \
-    }
+    OPTION_ROW(OPTION_WORD, long_name, short_name, text, OPTION_AT(member), .argument = value,     \
+               .words = list)
 /* `function` gets the whole struct, or with TAKEN_AT the member. */
 #define TAKEN(long_name, short_name, value, function, text)                                        \
-    {                                                                                              \
-        .name = long_name, .letter = short_name, .kind = OPTION_CUSTOM, .argument = value,         \
-        .take = function, .help = text                                                             \
-    }
+    OPTION_ROW(OPTION_CUSTOM, long_name, short_name, text, .argument = value, .take = function)
 #define TAKEN_AT(long_name, short_name, member, value, function, text)                             \
-    {                                                                                              \
-        .name = long_name, .letter = short_name, .kind = OPTION_CUSTOM, OPTION_AT(member),         \
-        .argument = value, .take = function, .help = text                                          \
-    }
+    OPTION_ROW(OPTION_CUSTOM, long_name, short_name, text, OPTION_AT(member), .argument = value,   \
+               .take = function)
 #define HELP_AND_VERSION                                                                           \
-    {.name = "help", .letter = 'h', .kind = OPTION_HELP, .help = "show this help"}, {              \
-        .name = "version", .letter = 'V', .kind = OPTION_VERSION, .help = "print the version"      \
-    }
+    OPTION_ROW(OPTION_HELP, "help", 'h', "show this help"),                                        \
+        OPTION_ROW(OPTION_VERSION, "version", 'V', "print the version")
 
 /* A command with its help. Texts are lines of at most 80 columns; "@" stands for the program's name
  * without its command. A part that is NULL is left out. */

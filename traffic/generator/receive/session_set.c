@@ -5,10 +5,10 @@
  * transfer while the report of the last one is still printed. A session's own thread is the only
  * one that uses its transfer, except for stream_accept(), which takes the transfer's lock.
  *
- * States change under `lock`: FREE to RUNNING by the listener, RUNNING to FINISHED by the session's
- * thread, FINISHED to FREE by the listener after the join. Bounds against senders are --parallel,
- * --tests, --max-streams, --max-bytes, --max-time and START_NS; a plan is checked before a thread
- * is started for it. */
+ * The listener's thread owns the set and its counters. It changes states from FREE to RUNNING, and
+ * from FINISHED to FREE after the join; a session's thread changes its own from RUNNING to FINISHED
+ * and nothing else. Bounds against senders are --parallel, --tests, --max-streams, --max-bytes,
+ * --max-time and START_NS; a plan is checked before a thread is started for it. */
 #include "receive/session_set.h"
 
 #include <stdio.h>
@@ -30,14 +30,12 @@ bool session_set_begin(struct session_set *set, const struct receive_options *op
     set->count = 2 * options->parallel;
     set->list = calloc(set->count, sizeof *set->list);
     set->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    pthread_mutex_init(&set->lock, NULL);
     return set->list && set->wake >= 0;
 }
 
 void session_set_end(struct session_set *set) {
     close(set->wake);
     free(set->list);
-    pthread_mutex_destroy(&set->lock);
 }
 
 /* Opens the output file, and binds and announces the UDP ports. If it returns false, the sender
@@ -91,41 +89,32 @@ static void run(struct session *session) {
     }
 }
 
-/* Counts the transfer and wakes the listener, which joins this thread. Counters and state change
- * under one lock, so the listener never sees a finished session that is not counted. */
+/* Wakes the listener, which joins this thread. */
 static void *session_main(void *context) {
     struct session *session = context;
-    struct session_set *set = session->set;
     uint64_t one = 1;
     run(session);
-    pthread_mutex_lock(&set->lock);
-    bool has_run = session->transfer.start_ns > 0;
-    set->begun += has_run;
-    set->unwritten += session->is_unwritten;
-    set->cut_short += has_run && !transfer_is_complete(&session->transfer);
     session->state = SESSION_FINISHED;
-    pthread_mutex_unlock(&set->lock);
-    if (write(set->wake, &one, sizeof one) < 0)
+    if (write(session->set->wake, &one, sizeof one) < 0)
         return NULL; /* the counter is at its maximum, so poll() reports it already */
     return NULL;
 }
 
-/* The lock is not held during pthread_join(), so that other sessions can finish meanwhile. */
 void session_set_join_finished(struct session_set *set) {
     for (uint64_t i = 0; i < set->count; i++) {
         struct session *session = &set->list[i];
-        pthread_mutex_lock(&set->lock);
-        bool finished = session->state == SESSION_FINISHED;
-        pthread_mutex_unlock(&set->lock);
-        if (!finished)
+        struct transfer *transfer = &session->transfer;
+        if (session->state != SESSION_FINISHED)
             continue;
         pthread_join(session->thread, NULL);
-        pthread_mutex_lock(&set->lock);
-        close(session->transfer.control.fd);
-        transfer_end(&session->transfer);
-        session->state = SESSION_FREE;
+        bool has_run = transfer->start_ns > 0;
+        set->begun += has_run;
+        set->unwritten += session->is_unwritten;
+        set->cut_short += has_run && !transfer_is_complete(transfer);
         set->running--;
-        pthread_mutex_unlock(&set->lock);
+        close(transfer->control.fd);
+        transfer_end(transfer);
+        session->state = SESSION_FREE;
     }
 }
 
@@ -157,11 +146,11 @@ static struct session *find_free(struct session_set *set) {
 }
 
 /* Refuses a plan that exceeds --max-streams, --max-bytes or --max-time. Returns NULL, or text that
- * is valid until the next call of this thread. Limits are divided instead of multiplying figures of
+ * is valid until the next call. Limits are divided instead of multiplying figures of
  * the plan, because a product could wrap. */
 static const char *check_limits(const struct receive_options *options,
                                 const struct transfer_plan *plan) {
-    static _Thread_local char error[160];
+    static char error[160];
     uint64_t max_bytes = options->exchange.max_bytes, max_ns = options->exchange.max_ns;
     uint64_t bytes = transfer_plan_bytes(plan), ns = transfer_plan_duration_ns(plan);
     if (plan->streams > options->max_streams)
@@ -206,40 +195,33 @@ static const char *start_thread(struct session *session, const struct control *c
     return "the receiver is out of memory or threads";
 }
 
-/* Checks and start are one critical section, because session threads change the counters. */
 const char *session_set_start(struct session_set *set, const struct control *control,
                               struct transfer_plan *plan, const union endpoint *peer, bool *busy) {
     const char *error = check_limits(set->options, plan);
+    struct session *session = find_free(set);
     *busy = !error;
     if (error)
         return error;
-    pthread_mutex_lock(&set->lock);
-    struct session *session = find_free(set);
     if (set->options->tests && set->begun + set->running >= set->options->tests)
-        error = "the receiver has run its last test";
-    else if (!session)
-        error = "another test is running";
-    else if (find(set, plan->run, peer))
-        error = "a test with this run number is running";
-    if (!error) {
-        session->set = set;
-        error = start_thread(session, control, plan, peer);
-        set->running += !error;
-    }
-    pthread_mutex_unlock(&set->lock);
+        return "the receiver has run its last test";
+    if (!session)
+        return "another test is running";
+    if (find(set, plan->run, peer))
+        return "a test with this run number is running";
+    session->set = set;
+    error = start_thread(session, control, plan, peer);
+    set->running += !error;
     return error;
 }
 
-/* The lock keeps the session from finishing between the search and the hand-over. */
+/* A session that finishes meanwhile refuses the connection (stream_accept()); its slot stays in use
+ * until this thread has joined it. */
 bool session_set_accept(struct session_set *set, enum direction_name name, uint64_t run,
                         uint64_t stream, const union endpoint *peer, int fd, const uint8_t *head,
                         size_t count) {
-    pthread_mutex_lock(&set->lock);
     struct session *session = find(set, run, peer);
     struct direction *direction = session ? &session->transfer.directions[name] : NULL;
-    bool accepted = direction && direction->is_active && stream < direction->count &&
-                    !transfer_is_udp(&session->transfer) &&
-                    stream_accept(&direction->streams[stream], fd, head, count);
-    pthread_mutex_unlock(&set->lock);
-    return accepted;
+    return direction && direction->is_active && stream < direction->count &&
+           !transfer_is_udp(&session->transfer) &&
+           stream_accept(&direction->streams[stream], fd, head, count);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transfers of a receiver: a slot and a thread for each. */
+/* The transfers of a receiver: a slot and a thread for each. One thread must call all functions. */
 #ifndef WIRETALE_SESSION_SET_H
 #define WIRETALE_SESSION_SET_H
 
@@ -21,7 +21,7 @@ struct receive_options {
 };
 
 struct session {
-    enum { SESSION_FREE, SESSION_RUNNING, SESSION_FINISHED } state; /* under the set's lock */
+    _Atomic enum { SESSION_FREE, SESSION_RUNNING, SESSION_FINISHED } state;
     struct session_set *set;
     pthread_t thread;
     struct transfer transfer; /* owns the control connection */
@@ -31,13 +31,12 @@ struct session {
 struct session_set {
     const struct receive_options *options;
     struct session *list;
-    uint64_t count;       /* slots */
-    uint64_t running;     /* threads that are not joined yet */
-    uint64_t begun;       /* transfers that reached their start */
-    uint64_t cut_short;   /* of these, the incomplete ones */
-    uint64_t unwritten;   /* reports that could not be written */
-    int wake;             /* eventfd: a session has finished */
-    pthread_mutex_t lock; /* of states and counters */
+    uint64_t count;     /* slots */
+    uint64_t running;   /* threads that are not joined yet */
+    uint64_t begun;     /* transfers that reached their start */
+    uint64_t cut_short; /* of these, the incomplete ones */
+    uint64_t unwritten; /* reports that could not be written */
+    int wake;           /* eventfd: a session has finished */
 };
 
 /* `options` must outlive the set. Returns false if memory or descriptors ran out. */

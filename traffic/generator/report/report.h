@@ -31,8 +31,11 @@ void report_put_rates(struct json *json, const struct stream_report *report, dou
 struct direction_totals {
     bool sender_known, receiver_known; /* false if a stream's report is missing */
     struct stream_report sender, receiver;
+    int64_t lost; /* blocks that were sent and never received; -1 if unknown */
 };
 struct direction_totals direction_totals_of(const struct direction *direction);
+/* Adds the counts of all directions. */
+struct direction_totals transfer_totals_of(const struct transfer *transfer);
 
 /* Returns the report of a stream's sender, else of its receiver; NULL if it has not arrived. */
 const struct stream_report *stream_report_of(const struct stream *stream, bool sender);

@@ -150,7 +150,6 @@ static void put_udp_drops(struct json *json, const struct transfer *transfer) {
 static void put_direction(struct json *json, const struct direction *direction, const char *sender,
                           const char *receiver) {
     struct direction_totals totals = direction_totals_of(direction);
-    bool both = totals.sender_known && totals.receiver_known;
     if (totals.sender_known) {
         json_open(json, sender, '{');
         put_sender(json, direction->transfer, &totals.sender);
@@ -163,8 +162,7 @@ static void put_direction(struct json *json, const struct direction *direction, 
     }
     if (totals.receiver_known) {
         json_open(json, receiver, '{');
-        put_receiver(json, direction->transfer, &totals.receiver,
-                     blocks_lost(both, &totals.sender, &totals.receiver));
+        put_receiver(json, direction->transfer, &totals.receiver, totals.lost);
         json_text(json, "host_dropped_source",
                   totals.receiver.dropped_plus_1 ? "SO_MEMINFO" : NULL);
         if (!direction->is_sending)
@@ -178,38 +176,17 @@ static void put_direction(struct json *json, const struct direction *direction, 
 
 /* Sums of both directions. If one of them is unknown, the sum is null. */
 static void put_totals(struct json *json, const struct transfer *transfer) {
-    struct stream_report sent = {0}, got = {0};
-    bool sent_known = true, got_known = true;
-    uint64_t lost = 0;
-    for (unsigned name = 0; name < DIRECTIONS; name++) {
-        if (!transfer->directions[name].is_active)
-            continue;
-        struct direction_totals totals = direction_totals_of(&transfer->directions[name]);
-        bool both = totals.sender_known && totals.receiver_known;
-        sent_known = sent_known && totals.sender_known;
-        got_known = got_known && totals.receiver_known;
-        if (both)
-            lost = bounded_add(lost, (uint64_t)blocks_lost(true, &totals.sender, &totals.receiver));
-        stream_report_add(&sent, &totals.sender);
-        stream_report_add(&got, &totals.receiver);
-    }
-#define KNOWN(is_known, value) ((is_known) ? (int64_t)(value) : -1)
-    json_count(json, "blocks_sent", KNOWN(sent_known, sent.blocks_sent));
-    json_count(json, "blocks_received", KNOWN(got_known, got.blocks_received));
-    json_count(json, "blocks_lost", KNOWN(sent_known && got_known, lost));
-    json_count(json, "blocks_out_of_order", KNOWN(got_known, got.out_of_order));
-    json_count(json, "blocks_duplicate", KNOWN(got_known, got.duplicate));
-    json_count(json, "blocks_corrupt", KNOWN(got_known, got.corrupt));
-    json_count(json, "bytes_sent", KNOWN(sent_known, sent.bytes_sent));
-    json_count(json, "bytes_received", KNOWN(got_known, got.bytes_received));
-}
-
-/* `exceeds` is 1, 0, or -1 if unknown, as transfer_exceeds_link() returns it. */
-static void put_exceeds(struct json *json, const char *name, int exceeds) {
-    if (exceeds < 0)
-        json_text(json, name, NULL);
-    else
-        json_bool(json, name, exceeds);
+    struct direction_totals sum = transfer_totals_of(transfer);
+    const struct stream_report *sent = sum.sender_known ? &sum.sender : NULL;
+    const struct stream_report *got = sum.receiver_known ? &sum.receiver : NULL;
+    json_count(json, "blocks_sent", sent ? (int64_t)sent->blocks_sent : -1);
+    json_count(json, "blocks_received", got ? (int64_t)got->blocks_received : -1);
+    json_count(json, "blocks_lost", sum.lost);
+    json_count(json, "blocks_out_of_order", got ? (int64_t)got->out_of_order : -1);
+    json_count(json, "blocks_duplicate", got ? (int64_t)got->duplicate : -1);
+    json_count(json, "blocks_corrupt", got ? (int64_t)got->corrupt : -1);
+    json_count(json, "bytes_sent", sent ? (int64_t)sent->bytes_sent : -1);
+    json_count(json, "bytes_received", got ? (int64_t)got->bytes_received : -1);
 }
 
 /* An option that was not given is null: the system's value applied. */
@@ -260,6 +237,14 @@ static void put_plan(struct json *json, const struct transfer *transfer, const c
     json_close(json, '}');
 }
 
+/* A negative value is unknown. */
+static void put_known_bool(struct json *json, const char *name, int value) {
+    if (value < 0)
+        json_text(json, name, NULL);
+    else
+        json_bool(json, name, value);
+}
+
 /* The file and both checksums; `same` is null if one of them is unknown. */
 static void put_content(struct json *json, const struct transfer *transfer) {
     const struct content *content = &transfer->content;
@@ -272,10 +257,7 @@ static void put_content(struct json *json, const struct transfer *transfer) {
     json_text(json, "checksum", content->own[0] ? content->own : NULL);
     json_text(json, "checksum_there", content->peer[0] ? content->peer : NULL);
     json_text(json, "checksum_kind", "BLAKE2b-256");
-    if (known)
-        json_bool(json, "same", !strcmp(content->own, content->peer));
-    else
-        json_text(json, "same", NULL);
+    put_known_bool(json, "same", known ? !strcmp(content->own, content->peer) : -1);
     if (!transfer->is_initiator)
         json_bool(json, "written", content->kept);
     json_text(json, "error", content->error ? strerror(content->error) : NULL);
@@ -301,8 +283,8 @@ void report_json(const struct transfer *transfer, const struct report_style *sty
     json_count(&json, "start_ns", (int64_t)transfer->start_realtime_ns);
     put_totals(&json, transfer);
     json_count(&json, "link_bps", or_null(transfer->link_bps));
-    put_exceeds(&json, "throughput_exceeds_link", transfer_exceeds_link(transfer, false));
-    put_exceeds(&json, "sending_exceeds_link", transfer_exceeds_link(transfer, true));
+    put_known_bool(&json, "throughput_exceeds_link", transfer_exceeds_link(transfer, false));
+    put_known_bool(&json, "sending_exceeds_link", transfer_exceeds_link(transfer, true));
     put_content(&json, transfer);
     put_direction(&json,
                   &transfer->directions[reverse_only ? DIRECTION_REVERSE : DIRECTION_FORWARD],

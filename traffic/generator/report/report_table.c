@@ -35,7 +35,7 @@ static void put_line(const struct report_style *style, const struct transfer *tr
 /* Without the sender's report, only blocks below the highest number are known to be missing. */
 static void put_loss(const struct report_style *style, const struct direction_totals *totals) {
     const struct stream_report *got = &totals->receiver;
-    int64_t lost = blocks_lost(totals->sender_known, &totals->sender, got);
+    int64_t lost = totals->lost;
     fprintf(style->out, "  of which  ");
     if (lost < 0)
         fprintf(style->out, "%llu missing (how many were sent is unknown)",

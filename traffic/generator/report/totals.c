@@ -83,7 +83,26 @@ struct direction_totals direction_totals_of(const struct direction *direction) {
     struct direction_totals totals = {0};
     totals.sender_known = add_up(direction, true, &totals.sender);
     totals.receiver_known = add_up(direction, false, &totals.receiver);
+    totals.lost =
+        blocks_lost(totals.sender_known && totals.receiver_known, &totals.sender, &totals.receiver);
     return totals;
+}
+
+struct direction_totals transfer_totals_of(const struct transfer *transfer) {
+    struct direction_totals sum = {.sender_known = true, .receiver_known = true};
+    for (unsigned name = 0; name < DIRECTIONS; name++) {
+        if (!transfer->directions[name].is_active)
+            continue;
+        struct direction_totals totals = direction_totals_of(&transfer->directions[name]);
+        sum.sender_known &= totals.sender_known;
+        sum.receiver_known &= totals.receiver_known;
+        sum.lost = sum.lost < 0 || totals.lost < 0
+                       ? -1
+                       : (int64_t)bounded_add((uint64_t)sum.lost, (uint64_t)totals.lost);
+        stream_report_add(&sum.sender, &totals.sender);
+        stream_report_add(&sum.receiver, &totals.receiver);
+    }
+    return sum;
 }
 
 /* A file must also have both checksums, and they must agree. */

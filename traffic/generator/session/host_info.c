@@ -74,39 +74,23 @@ uint64_t host_link_bps(const union endpoint *own) {
     return found;
 }
 
-/* /proc/net/snmp has two lines that begin with "Udp:": names, then values. Columns are matched by
- * name, because kernels add some. thread-self is the network namespace of this thread, which may
- * differ from that of the process. */
-static int64_t ipv4_drops(void) {
-    char names[1024], values[1024] = "";
-    FILE *file = fopen("/proc/thread-self/net/snmp", "re");
-    int64_t found = -1;
-    while (file && fgets(names, sizeof names, file))
-        if (!strncmp(names, "Udp: ", 5) && fgets(values, sizeof values, file))
-            break;
-    char *name_rest = names, *value_rest = values, *name, *value;
-    while (*values && (name = strsep(&name_rest, " \n")) && (value = strsep(&value_rest, " \n")))
-        if (!strcmp(name, "RcvbufErrors"))
-            found = atoll(value);
+/* Returns the number that `format` finds in a line of the file, -1 if there is none. thread-self is
+ * the network namespace of this thread, which may differ from that of the process. */
+static int64_t read_counter(const char *path, const char *format) {
+    char line[1024];
+    long long value = -1;
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file) && sscanf(line, format, &value) != 1)
+        value = -1;
     if (file)
         fclose(file);
-    return found;
+    return value;
 }
 
-static int64_t ipv6_drops(void) {
-    char name[64];
-    long long value;
-    FILE *file = fopen("/proc/thread-self/net/snmp6", "re");
-    int64_t found = 0; /* no such file without IPv6 */
-    while (file && fscanf(file, "%63s %lld", name, &value) == 2)
-        if (!strcmp(name, "Udp6RcvbufErrors"))
-            found = value;
-    if (file)
-        fclose(file);
-    return found;
-}
-
+/* RcvbufErrors is the fifth number of the second of two lines "Udp:"; the first has names. Kernels
+ * add numbers only at the end. Without IPv6 there is no snmp6. */
 int64_t host_udp_drops(void) {
-    int64_t four = ipv4_drops();
-    return four < 0 ? -1 : four + ipv6_drops();
+    int64_t four = read_counter("/proc/thread-self/net/snmp", "Udp: %*u %*u %*u %*u %lld");
+    int64_t six = read_counter("/proc/thread-self/net/snmp6", "Udp6RcvbufErrors %lld");
+    return four < 0 || six < 0 ? four : four + six;
 }

@@ -124,20 +124,14 @@ static bool may_pass(int number, bool udp) {
     return false;
 }
 
-static void count_error(struct send_errors *errors, int number) {
-    char text[40];
-    const char *name = strerrorname_np(number);
-    snprintf(text, sizeof text, "%s:1", name ? name : "EUNKNOWN");
-    error_counts_add(&errors->counts, text);
-}
-
 /* ECONNREFUSED needs no pause, because it belongs to an earlier datagram. All waits end early at a
  * stop. */
 bool send_errors_handle(struct send_errors *errors, struct stream *stream, int number) {
     struct transfer *transfer = stream->direction->transfer;
+    const char *name = strerrorname_np(number);
     uint64_t now = monotonic_ns();
     if (!is_timeout(number))
-        count_error(errors, number);
+        error_counts_add_one(&errors->counts, name ? name : "EUNKNOWN", 1);
     if (!is_timeout(number) && !may_pass(number, transfer_is_udp(transfer))) {
         transfer_fail(transfer, "stream %u: send: %s%s", stream->number, strerror(number),
                       number == EMSGSIZE ? " (a block must fit the path's MTU with --df do)" : "");

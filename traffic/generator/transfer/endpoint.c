@@ -65,30 +65,21 @@ socklen_t endpoint_size(const union endpoint *endpoint) {
                                                    : sizeof(struct sockaddr_in);
 }
 
-static in_port_t *port_of(union endpoint *endpoint) {
-    return endpoint->address.sa_family == AF_INET6
-               ? &((struct sockaddr_in6 *)&endpoint->storage)->sin6_port
-               : &((struct sockaddr_in *)&endpoint->storage)->sin_port;
-}
-
+/* The port is at the same place in both kinds of address. */
 uint16_t endpoint_port(const union endpoint *endpoint) {
-    union endpoint copy = *endpoint;
-    return ntohs(*port_of(&copy));
+    return ntohs(endpoint->ipv4.sin_port);
 }
 
 void endpoint_set_port(union endpoint *endpoint, uint16_t port) {
-    *port_of(endpoint) = htons(port);
+    endpoint->ipv4.sin_port = htons(port);
 }
 
 bool endpoint_same_host(const union endpoint *one, const union endpoint *other) {
     if (one->address.sa_family != other->address.sa_family)
         return false;
     if (one->address.sa_family == AF_INET6)
-        return !memcmp(&((const struct sockaddr_in6 *)&one->storage)->sin6_addr,
-                       &((const struct sockaddr_in6 *)&other->storage)->sin6_addr,
-                       sizeof(struct in6_addr));
-    return ((const struct sockaddr_in *)&one->storage)->sin_addr.s_addr ==
-           ((const struct sockaddr_in *)&other->storage)->sin_addr.s_addr;
+        return IN6_ARE_ADDR_EQUAL(&one->ipv6.sin6_addr, &other->ipv6.sin6_addr);
+    return one->ipv4.sin_addr.s_addr == other->ipv4.sin_addr.s_addr;
 }
 
 /* Numeric, because a name server may take seconds to answer. */
@@ -243,25 +234,16 @@ void endpoint_limit_waits(int fd, uint64_t ns) {
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
-/* An option of socket_plan that is an int in IPv4 and IPv6. */
+/* An option of socket_plan that is an int. */
 struct socket_option {
     const char *name; /* of the command line */
     int level, option;
-    int level_ipv6, option_ipv6; /* 0: as in IPv4 */
-    int value;                   /* -1: not asked for */
-    bool tcp_only;
+    int value; /* -1: not asked for */
 };
 
 /* 0 in the plan means that the option was not given. */
 static int value_or_unset(uint64_t value) {
     return value ? (int)value : -1;
-}
-
-static bool set_option(int fd, int family, const struct socket_option *option) {
-    bool six = family == AF_INET6 && option->level_ipv6;
-    return option->value < 0 || !setsockopt(fd, six ? option->level_ipv6 : option->level,
-                                            six ? option->option_ipv6 : option->option,
-                                            &option->value, sizeof option->value);
 }
 
 /* SO_*BUFFORCE lets root exceed net.core.rmem_max and wmem_max. */
@@ -286,21 +268,23 @@ int endpoint_apply(int fd, int family, bool udp, const struct socket_plan *plan,
     };
     /* DSCP is the upper six bits of the traffic class (RFC 2474). */
     int traffic_class = plan->dscp_plus_1 ? (int)(plan->dscp_plus_1 - 1) << 2 : -1;
+    bool six = family == AF_INET6;
+    int level = six ? IPPROTO_IPV6 : IPPROTO_IP;
     const struct socket_option options[] = {
-        {"dscp", IPPROTO_IP, IP_TOS, IPPROTO_IPV6, IPV6_TCLASS, traffic_class, false},
-        {"ttl", IPPROTO_IP, IP_TTL, IPPROTO_IPV6, IPV6_UNICAST_HOPS, value_or_unset(plan->ttl),
-         false},
-        {"df", IPPROTO_IP, IP_MTU_DISCOVER, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
-         path_mtu_values[plan->path_mtu], false},
-        {"no-delay", IPPROTO_TCP, TCP_NODELAY, 0, 0, value_or_unset(plan->no_delay), true},
-        {"mss", IPPROTO_TCP, TCP_MAXSEG, 0, 0, value_or_unset(plan->mss), true},
+        {"dscp", level, six ? IPV6_TCLASS : IP_TOS, traffic_class},
+        {"ttl", level, six ? IPV6_UNICAST_HOPS : IP_TTL, value_or_unset(plan->ttl)},
+        {"df", level, six ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, path_mtu_values[plan->path_mtu]},
+        {"no-delay", IPPROTO_TCP, TCP_NODELAY, value_or_unset(plan->no_delay)},
+        {"mss", IPPROTO_TCP, TCP_MAXSEG, value_or_unset(plan->mss)},
     };
-    for (const struct socket_option *option = options;
-         option < options + sizeof options / sizeof *options; option++)
-        if (!(udp && option->tcp_only) && !set_option(fd, family, option)) {
-            snprintf(error, ERROR_SIZE, "--%s: %s", option->name, strerror(errno));
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        const struct socket_option *of = &options[i];
+        if (of->value >= 0 && !(udp && of->level == IPPROTO_TCP) &&
+            setsockopt(fd, of->level, of->option, &of->value, sizeof of->value)) {
+            snprintf(error, ERROR_SIZE, "--%s: %s", of->name, strerror(errno));
             return -1;
         }
+    }
     if (plan->buffer || udp)
         set_buffers(fd, plan->buffer ? (int)plan->buffer : UDP_BUFFER_DEFAULT);
     const char *congestion = plan->congestion;

@@ -4,6 +4,7 @@
 #ifndef WIRETALE_ENDPOINT_H
 #define WIRETALE_ENDPOINT_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -15,6 +16,8 @@
 
 union endpoint {
     struct sockaddr address;
+    struct sockaddr_in ipv4;
+    struct sockaddr_in6 ipv6;
     struct sockaddr_storage storage;
 };
 

@@ -11,17 +11,15 @@
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-/* Adds to the entry of `name`, of `length` letters. A new name is dropped if the table is full. */
-static void add_one(struct error_counts *counts, const char *name, size_t length, uint64_t count) {
+/* A new name is dropped if the table is full. */
+void error_counts_add_one(struct error_counts *counts, const char *name, uint64_t count) {
     size_t at = 0;
-    while (at < counts->kinds &&
-           (strlen(counts->names[at]) != length || memcmp(counts->names[at], name, length)))
+    while (at < counts->kinds && strcmp(counts->names[at], name))
         at++;
-    if (at == MAX_ERROR_KINDS || !length || length >= sizeof counts->names[0])
+    if (at == MAX_ERROR_KINDS || !*name || strlen(name) >= sizeof counts->names[0])
         return;
     if (at == counts->kinds) {
-        memcpy(counts->names[at], name, length);
-        counts->names[at][length] = 0;
+        strcpy(counts->names[at], name);
         counts->counts[at] = 0;
         counts->kinds++;
     }
@@ -30,13 +28,15 @@ static void add_one(struct error_counts *counts, const char *name, size_t length
 
 /* Text may be that of a peer: names must be letters and digits, and counts are cut to 63 bits. */
 void error_counts_add(struct error_counts *counts, const char *text) {
+    char name[ERROR_COUNTS_SIZE];
     while (*text) {
         size_t length = strspn(text, LETTERS);
-        if (text[length] != ':')
+        if (text[length] != ':' || length >= sizeof name)
             return;
         char *end;
         uint64_t count = strtoull(text + length + 1, &end, 10) & INT64_MAX;
-        add_one(counts, text, length, count);
+        snprintf(name, sizeof name, "%.*s", (int)length, text);
+        error_counts_add_one(counts, name, count);
         text = *end == ',' ? end + 1 : "";
     }
 }

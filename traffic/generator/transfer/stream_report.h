@@ -49,6 +49,7 @@ struct error_counts {
 /* Adds "ENOBUFS:3,EPERM:1". Text in another format, and names after MAX_ERROR_KINDS, are ignored.
  */
 void error_counts_add(struct error_counts *counts, const char *text);
+void error_counts_add_one(struct error_counts *counts, const char *name, uint64_t count);
 void error_counts_write(const struct error_counts *counts, char text[ERROR_COUNTS_SIZE]);
 
 struct tcp_sample {

@@ -74,20 +74,20 @@ const char *transfer_plan_from_line(struct transfer_plan *plan, const char *line
     return line_read(line, fields, FIELDS, plan);
 }
 
-/* Returns the bytes of the largest block: over UDP one datagram, of a file a block that fits into
- * the sender's buffer. */
-static uint32_t size_bound(const struct transfer_plan *plan, bool ipv6) {
-    if (plan->protocol == PROTOCOL_UDP)
-        return ipv6 ? MAX_UDP_SIZE_IPV6 : MAX_UDP_SIZE_IPV4;
-    return plan->content ? MAX_CONTENT_SIZE : BLOCK_LENGTH_MOST;
-}
+struct size_bound {
+    uint32_t max; /* bytes of the largest block */
+    const char *error;
+};
 
-static const char *too_large(const struct transfer_plan *plan, bool ipv6) {
-    if (plan->protocol == PROTOCOL_UDP)
-        return ipv6 ? "a UDP datagram over IPv6 carries at most 65527 bytes"
-                    : "a UDP datagram over IPv4 carries at most 65507 bytes";
-    return plan->content ? "the blocks of a file have at most 262144 bytes"
-                         : "a block has at most 1073741824 bytes";
+/* Over UDP a block is one datagram; of a file it must fit into the sender's buffer. */
+static struct size_bound size_bound(const struct transfer_plan *plan, bool ipv6) {
+    static const struct size_bound bounds[] = {
+        {MAX_UDP_SIZE_IPV4, "a UDP datagram over IPv4 carries at most 65507 bytes"},
+        {MAX_UDP_SIZE_IPV6, "a UDP datagram over IPv6 carries at most 65527 bytes"},
+        {BLOCK_LENGTH_MOST, "a block has at most 1073741824 bytes"},
+        {MAX_CONTENT_SIZE, "the blocks of a file have at most 262144 bytes"},
+    };
+    return bounds[plan->protocol == PROTOCOL_UDP ? ipv6 : plan->content ? 3 : 2];
 }
 
 /* Returns NULL, or the reason why the members contradict each other. */
@@ -113,83 +113,54 @@ struct size_range {
 
 /* Parses "64", "64-1472" or "64-1472:8". */
 static bool read_range(char *item, struct size_range *range) {
-    char *step = strchr(item, ':'), *to = strchr(item, '-');
+    char *step = item, *from = strsep(&step, "-"), *to = strsep(&step, ":");
     range->step = 1;
-    if (step && to) {
-        *step++ = 0;
-        if (!units_parse_whole(step, UNIT_SIZE, "", &range->step) || !range->step)
-            return false;
-    } else if (step) {
-        return false;
-    }
-    if (to)
-        *to++ = 0;
-    if (!units_parse_whole(item, UNIT_SIZE, "", &range->from))
+    if (!units_parse_whole(from, UNIT_SIZE, "", &range->from))
         return false;
     range->to = range->from;
-    return !to || (units_parse_whole(to, UNIT_SIZE, "", &range->to) && range->to >= range->from);
+    return (!to || units_parse_whole(to, UNIT_SIZE, "", &range->to)) && range->to >= range->from &&
+           (!step || (units_parse_whole(step, UNIT_SIZE, "", &range->step) && range->step));
 }
 
 /* Appends all sizes of a range. Returns NULL, or the reason for a failure. */
-static const char *add_range(const struct size_range *range, uint32_t min, uint32_t max,
-                             uint32_t *sizes, uint32_t *count) {
-    if (range->from < min)
+static const char *add_range(struct transfer_plan *plan, const struct size_range *range,
+                             const struct size_bound *bound) {
+    if (range->from < BLOCK_HEADER_BYTES + (plan->content ? 1 : 0))
         return "expected at least 32 bytes, the header of a block (33 with a file)";
-    if (range->to > max)
-        return "too large";
+    if (range->to > bound->max)
+        return bound->error;
     /* A step can be up to 2^64 - 1, so the sum must not wrap. */
     for (uint64_t size = range->from;; size += range->step) {
-        if (*count == MAX_SIZES)
+        if (plan->size_count == MAX_SIZES)
             return "expected at most 65536 sizes: give ranges a larger step, as in 64-65000:64";
-        sizes[(*count)++] = (uint32_t)size;
+        plan->sizes[plan->size_count++] = (uint32_t)size;
+        plan->max_size = size > plan->max_size ? (uint32_t)size : plan->max_size;
+        plan->min_size = size < plan->min_size ? (uint32_t)size : plan->min_size;
         if (range->to - size < range->step)
             return NULL;
     }
 }
 
-/* Ranges expand into one list of at most MAX_SIZES, because the text may come from a peer. */
-static const char *read_sizes(char *text, uint32_t min, uint32_t max, uint32_t *sizes,
-                              uint32_t *count) {
-    const char *error = NULL;
-    char *item;
-    while (!error && (item = strsep(&text, ","))) {
-        struct size_range range;
-        error = read_range(item, &range) ? add_range(&range, min, max, sizes, count)
-                                         : "expected sizes and ranges as in 64,512,1000-1400:100";
-    }
-    return error;
-}
-
-/* Fills plan->sizes, which transfer_plan_free() frees. Returns NULL, or the reason for a failure.
- * The list is allocated at its bound of 256 KiB, so that parsing never grows it. */
-static const char *parse_sizes(struct transfer_plan *plan, uint32_t min, uint32_t max) {
-    char copy[sizeof plan->sizes_text];
-    strcpy(copy, plan->sizes_text);
-    uint32_t *sizes = malloc(MAX_SIZES * sizeof *sizes);
-    plan->size_count = 0;
-    const char *error =
-        sizes ? read_sizes(copy, min, max, sizes, &plan->size_count) : "out of memory";
-    if (error)
-        free(sizes);
-    else
-        plan->sizes = sizes;
-    return error;
-}
-
 /* The IP version of the control connection decides the largest datagram, because data uses the
- * same. */
+ * same. Ranges expand into one list, which is allocated at its bound of 256 KiB, because the text
+ * may come from a peer. */
 const char *transfer_plan_complete(struct transfer_plan *plan, bool ipv6) {
-    uint32_t min = BLOCK_HEADER_BYTES + (plan->content ? 1 : 0);
-    const char *error = parse_sizes(plan, min, size_bound(plan, ipv6));
+    struct size_bound bound = size_bound(plan, ipv6);
+    struct size_range range;
+    char copy[sizeof plan->sizes_text], *rest = copy, *item;
+    const char *error = NULL;
+    plan->sizes = malloc(MAX_SIZES * sizeof *plan->sizes);
+    if (!plan->sizes)
+        return "out of memory";
+    plan->size_count = plan->max_size = 0;
+    plan->min_size = UINT32_MAX;
+    strcpy(copy, plan->sizes_text);
+    while (!error && (item = strsep(&rest, ",")))
+        error = read_range(item, &range) ? add_range(plan, &range, &bound)
+                                         : "expected sizes and ranges as in 64,512,1000-1400:100";
     if (error)
-        return strcmp(error, "too large") ? error : too_large(plan, ipv6);
-    plan->min_size = plan->max_size = plan->sizes[0];
-    for (uint32_t i = 0; i < plan->size_count; i++) {
-        uint32_t size = plan->sizes[i];
-        plan->max_size = size > plan->max_size ? size : plan->max_size;
-        plan->min_size = size < plan->min_size ? size : plan->min_size;
-    }
-    return check_members(plan);
+        transfer_plan_free(plan);
+    return error ? error : check_members(plan);
 }
 
 void transfer_plan_free(struct transfer_plan *plan) {
