@@ -35,8 +35,8 @@ enum pending_result {
 };
 
 struct pending_connection {
-    struct control control;
-    union endpoint peer;
+    struct listener *listener;
+    struct connection connection;
     uint64_t accepted_ns; /* monotonic */
     enum pending_stage stage;
     char own_nonce[NONCE_HEX_SIZE], peer_nonce[NONCE_HEX_SIZE];
@@ -46,15 +46,14 @@ struct pending_connection {
  * a peer that reads nothing. */
 static enum pending_result refuse(struct pending_connection *pending, bool busy,
                                   const char *error) {
-    handshake_refuse(&pending->control, busy, error);
+    handshake_refuse(&pending->connection.control, busy, error);
     return CLOSE;
 }
 
 /* Reads at most a header. If it begins with a magic, the rest of the header must be there before a
  * session can be found by run and stream; four bytes decide. */
-static enum pending_result read_first_bytes(struct listener *listener,
-                                            struct pending_connection *pending) {
-    struct control *control = &pending->control;
+static enum pending_result read_first_bytes(struct pending_connection *pending) {
+    struct control *control = &pending->connection.control;
     const uint8_t *head = (const uint8_t *)control->in;
     struct block_header header;
     ssize_t got = recv(control->fd, control->in + control->have, BLOCK_HEADER_BYTES - control->have,
@@ -72,15 +71,14 @@ static enum pending_result read_first_bytes(struct listener *listener,
     if (control->have < BLOCK_HEADER_BYTES)
         return KEEP;
     block_get_header(head, &header);
-    return session_set_accept(listener->sessions, DIRECTION_FORWARD, header.run, header.stream,
-                              &pending->peer, control->fd, head, BLOCK_HEADER_BYTES)
+    return session_set_accept(pending->listener->sessions, DIRECTION_FORWARD, header.run,
+                              header.stream, &pending->connection)
                ? ACCEPTED
                : CLOSE;
 }
 
 /* "data run=R stream=S": the receiver is to send on this connection, so nothing may follow. */
-static enum pending_result accept_data(struct listener *listener,
-                                       struct pending_connection *pending, const char *line) {
+static enum pending_result accept_data(struct pending_connection *pending, const char *line) {
     struct {
         uint64_t run, stream;
     } data = {0};
@@ -88,56 +86,56 @@ static enum pending_result accept_data(struct listener *listener,
         {"run", 0, FIELD_NUMBER, UINT32_MAX, NULL},
         {"stream", sizeof data.run, FIELD_NUMBER, MAX_STREAMS - 1, NULL},
     };
-    if (line_read(line, fields, 2, &data) || pending->control.have)
+    if (line_read(line, fields, 2, &data) || pending->connection.control.have)
         return CLOSE;
-    return session_set_accept(listener->sessions, DIRECTION_REVERSE, data.run, data.stream,
-                              &pending->peer, pending->control.fd, NULL, 0)
+    return session_set_accept(pending->listener->sessions, DIRECTION_REVERSE, data.run, data.stream,
+                              &pending->connection)
                ? ACCEPTED
                : CLOSE;
 }
 
 /* Answers with the own nonce. If the receiver has no key, the test may follow at once. */
-static enum pending_result take_hello(struct listener *listener, struct pending_connection *pending,
-                                      const char *line) {
+static enum pending_result take_hello(struct pending_connection *pending, const char *line) {
     struct handshake hello;
+    bool has_key = pending->listener->key != NULL;
     const char *error = handshake_read(&hello, HANDSHAKE_HELLO, line);
     if (error)
         return refuse(pending, false, error);
-    memcpy(pending->peer_nonce, hello.nonce, sizeof hello.nonce);
+    strcpy(pending->peer_nonce, hello.nonce);
     key_make_nonce(pending->own_nonce);
-    memcpy(hello.nonce, pending->own_nonce, sizeof hello.nonce);
-    hello.has_key = listener->key != NULL;
-    pending->stage = listener->key ? STAGE_PROOF : STAGE_TEST;
-    return handshake_send(&pending->control, HANDSHAKE_HELLO, &hello) ? KEEP : CLOSE;
+    strcpy(hello.nonce, pending->own_nonce);
+    hello.has_key = has_key;
+    pending->stage = has_key ? STAGE_PROOF : STAGE_TEST;
+    return handshake_send(&pending->connection.control, HANDSHAKE_HELLO, &hello) ? KEEP : CLOSE;
 }
 
 /* The sender must prove the key first, so that a stranger learns no proof from the receiver. */
-static enum pending_result take_proof(struct listener *listener, struct pending_connection *pending,
-                                      const char *line) {
+static enum pending_result take_proof(struct pending_connection *pending, const char *line) {
+    const struct key *key = pending->listener->key;
+    const char *sender = pending->peer_nonce, *receiver = pending->own_nonce;
     struct handshake proof;
     char expected[NONCE_HEX_SIZE];
-    key_prove(listener->key, KEY_OF_SENDER, pending->peer_nonce, pending->own_nonce, expected);
+    key_prove(key, KEY_OF_SENDER, sender, receiver, expected);
     if (handshake_read(&proof, HANDSHAKE_PROOF, line) || !key_proof_matches(proof.proof, expected))
         return refuse(pending, false, "wrong key, or none");
-    key_prove(listener->key, KEY_OF_RECEIVER, pending->peer_nonce, pending->own_nonce, proof.proof);
+    key_prove(key, KEY_OF_RECEIVER, sender, receiver, proof.proof);
     pending->stage = STAGE_TEST;
-    return handshake_send(&pending->control, HANDSHAKE_PROOF, &proof) ? KEEP : CLOSE;
+    return handshake_send(&pending->connection.control, HANDSHAKE_PROOF, &proof) ? KEEP : CLOSE;
 }
 
 /* Checks the plan and starts a session, which then owns the connection. If the session refuses, the
  * plan still belongs to this function and is freed. */
-static enum pending_result take_test(struct listener *listener, struct pending_connection *pending,
-                                     const char *line) {
+static enum pending_result take_test(struct pending_connection *pending, const char *line) {
+    struct connection *connection = &pending->connection;
     struct transfer_plan plan = {0};
     bool busy = false;
     const char *error = "expected a test";
     if (line_is(line, "test"))
         error = transfer_plan_from_line(&plan, line);
     if (!error)
-        error = transfer_plan_complete(&plan, pending->peer.address.sa_family == AF_INET6);
+        error = transfer_plan_complete(&plan, connection->peer.address.sa_family == AF_INET6);
     if (!error)
-        error =
-            session_set_start(listener->sessions, &pending->control, &plan, &pending->peer, &busy);
+        error = session_set_start(pending->listener->sessions, connection, &plan, &busy);
     if (!error)
         return ACCEPTED;
     transfer_plan_free(&plan);
@@ -146,14 +144,11 @@ static enum pending_result take_test(struct listener *listener, struct pending_c
 
 /* Reads the line as one of the current stage only, so a sender that skips the proof cannot reach
  * take_test(). */
-static enum pending_result take_line(struct listener *listener, struct pending_connection *pending,
-                                     const char *line) {
+static enum pending_result take_line(struct pending_connection *pending, const char *line) {
     switch (pending->stage) {
-    case STAGE_HELLO:
-        return line_is(line, "data") ? accept_data(listener, pending, line)
-                                     : take_hello(listener, pending, line);
-    case STAGE_PROOF: return take_proof(listener, pending, line);
-    case STAGE_TEST: return take_test(listener, pending, line);
+    case STAGE_HELLO: return (line_is(line, "data") ? accept_data : take_hello)(pending, line);
+    case STAGE_PROOF: return take_proof(pending, line);
+    case STAGE_TEST: return take_test(pending, line);
     case STAGE_FIRST_BYTES: break;
     }
     return CLOSE;
@@ -161,17 +156,16 @@ static enum pending_result take_line(struct listener *listener, struct pending_c
 
 /* Reads as much as has arrived. Several lines may have arrived at once, so it goes on until one is
  * incomplete. */
-static enum pending_result read_pending(struct listener *listener,
-                                        struct pending_connection *pending) {
+static enum pending_result read_pending(struct pending_connection *pending) {
     char line[LINE_SIZE];
     enum pending_result result = KEEP;
     if (pending->stage == STAGE_FIRST_BYTES)
-        result = read_first_bytes(listener, pending);
+        result = read_first_bytes(pending);
     while (result == KEEP && pending->stage != STAGE_FIRST_BYTES) {
-        enum control_result got = control_read(&pending->control, line);
+        enum control_result got = control_read(&pending->connection.control, line);
         if (got != CONTROL_LINE)
             return got == CONTROL_INCOMPLETE ? KEEP : CLOSE;
-        result = take_line(listener, pending, line);
+        result = take_line(pending, line);
     }
     return result;
 }
@@ -214,7 +208,7 @@ bool listener_open(struct listener *listener, const struct receive_options *opti
  * has taken the connection over. */
 static void remove_pending(struct listener *listener, size_t at, bool closes) {
     if (closes)
-        close(listener->pending[at]->control.fd);
+        close(listener->pending[at]->connection.control.fd);
     free(listener->pending[at]);
     listener->count--;
     memmove(&listener->pending[at], &listener->pending[at + 1],
@@ -233,9 +227,10 @@ static void add_pending(struct listener *listener, int fd, const union endpoint 
         return;
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    control_begin(&pending->control, fd);
-    pending->peer = *peer;
+    control_begin(&pending->connection.control, fd);
+    pending->connection.peer = *peer;
     pending->accepted_ns = monotonic_ns();
+    pending->listener = listener;
     listener->pending[listener->count++] = pending;
 }
 
@@ -278,7 +273,8 @@ void listener_poll(struct listener *listener, int limit_ms) {
         polled[i] = (struct pollfd){.fd = listener->sockets[i], .events = POLLIN};
     polled[LISTEN_SOCKETS] = (struct pollfd){.fd = listener->sessions->wake, .events = POLLIN};
     for (size_t i = 0; i < count; i++)
-        of_pending[i] = (struct pollfd){.fd = listener->pending[i]->control.fd, .events = POLLIN};
+        of_pending[i] =
+            (struct pollfd){.fd = listener->pending[i]->connection.control.fd, .events = POLLIN};
     if (poll(polled, LISTEN_SOCKETS + 1 + count, limit_ms) < 0)
         return;
     if (read(listener->sessions->wake, &finished, sizeof finished) > 0)
@@ -288,7 +284,7 @@ void listener_poll(struct listener *listener, int limit_ms) {
         struct pending_connection *pending = listener->pending[i];
         enum pending_result result = KEEP;
         if (of_pending[i].revents)
-            result = read_pending(listener, pending);
+            result = read_pending(pending);
         if (result == KEEP && now - pending->accepted_ns > MAX_PENDING_NS)
             result = CLOSE;
         if (result != KEEP)

@@ -169,17 +169,17 @@ static const char *check_limits(const struct receive_options *options,
 
 /* Starts the session's thread. If that fails, the caller keeps the plan. The receiver's --idle
  * takes precedence over the sender's; its --buffer applies only if the sender asks for no size. */
-static const char *start_thread(struct session *session, const struct control *control,
-                                struct transfer_plan *plan, const union endpoint *peer) {
+static const char *start_thread(struct session *session, const struct connection *connection,
+                                struct transfer_plan *plan) {
     struct transfer *transfer = &session->transfer;
     const struct receive_options *options = session->set->options;
     socklen_t size = sizeof transfer->own;
     memset(transfer, 0, sizeof *transfer);
-    transfer->control = *control;
+    transfer->control = connection->control;
     transfer->plan = *plan;
     transfer->local = options->local;
-    transfer->peer = *peer;
-    getsockname(control->fd, &transfer->own.address, &size);
+    transfer->peer = connection->peer;
+    getsockname(transfer->control.fd, &transfer->own.address, &size);
     if (options->idle_ns)
         transfer->plan.idle_ns = options->idle_ns;
     if (!transfer->plan.socket.buffer)
@@ -195,8 +195,8 @@ static const char *start_thread(struct session *session, const struct control *c
     return "the receiver is out of memory or threads";
 }
 
-const char *session_set_start(struct session_set *set, const struct control *control,
-                              struct transfer_plan *plan, const union endpoint *peer, bool *busy) {
+const char *session_set_start(struct session_set *set, const struct connection *connection,
+                              struct transfer_plan *plan, bool *busy) {
     const char *error = check_limits(set->options, plan);
     struct session *session = find_free(set);
     *busy = !error;
@@ -206,10 +206,10 @@ const char *session_set_start(struct session_set *set, const struct control *con
         return "the receiver has run its last test";
     if (!session)
         return "another test is running";
-    if (find(set, plan->run, peer))
+    if (find(set, plan->run, &connection->peer))
         return "a test with this run number is running";
     session->set = set;
-    error = start_thread(session, control, plan, peer);
+    error = start_thread(session, connection, plan);
     set->running += !error;
     return error;
 }
@@ -217,11 +217,10 @@ const char *session_set_start(struct session_set *set, const struct control *con
 /* A session that finishes meanwhile refuses the connection (stream_accept()); its slot stays in use
  * until this thread has joined it. */
 bool session_set_accept(struct session_set *set, enum direction_name name, uint64_t run,
-                        uint64_t stream, const union endpoint *peer, int fd, const uint8_t *head,
-                        size_t count) {
-    struct session *session = find(set, run, peer);
+                        uint64_t stream, const struct connection *connection) {
+    struct session *session = find(set, run, &connection->peer);
     struct direction *direction = session ? &session->transfer.directions[name] : NULL;
     return direction && direction->is_active && stream < direction->count &&
            !transfer_is_udp(&session->transfer) &&
-           stream_accept(&direction->streams[stream], fd, head, count);
+           stream_accept(&direction->streams[stream], &connection->control);
 }

@@ -46,15 +46,20 @@ void session_set_end(struct session_set *set);
 /* Joins the threads of finished sessions and frees their slots. */
 void session_set_join_finished(struct session_set *set);
 
+/* An accepted connection. */
+struct connection {
+    struct control control;
+    union endpoint peer;
+};
+
 /* Starts a session, which then owns the connection and the plan, and returns NULL. Otherwise
  * returns the reason; `*busy` is set if a later attempt may succeed. */
-const char *session_set_start(struct session_set *set, const struct control *control,
-                              struct transfer_plan *plan, const union endpoint *peer, bool *busy);
+const char *session_set_start(struct session_set *set, const struct connection *connection,
+                              struct transfer_plan *plan, bool *busy);
 
-/* Hands a data connection, of which `head` was read, to the session with this run and host. Returns
- * false if no session expects it: the caller then keeps the connection. */
+/* Hands a data connection, of which the bytes in `control` were read, to the session with this run
+ * and host. Returns false if no session expects it: the caller then keeps the connection. */
 bool session_set_accept(struct session_set *set, enum direction_name name, uint64_t run,
-                        uint64_t stream, const union endpoint *peer, int fd, const uint8_t *head,
-                        size_t count);
+                        uint64_t stream, const struct connection *connection);
 
 #endif

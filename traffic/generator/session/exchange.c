@@ -37,9 +37,6 @@ struct exchange {
     uint64_t sampled_ns;                  /* monotonic: the previous TCP_INFO samples */
     uint64_t shown_ns;                    /* since the start: the previous interval line */
     bool peer_gone, stop_sent;
-    pthread_t finisher; /* hashes and names the received file */
-    bool is_finishing;
-    atomic_bool has_finished;
 };
 
 /* A sender also waits for the peer's report. Without a peer, only the threads matter. */
@@ -100,37 +97,6 @@ static void wait_for_lines(struct exchange *exchange) {
     read_lines(exchange);
 }
 
-/* Hashing and flushing a large file may take minutes, in which the peer must see signs of life; so
- * it runs in a thread of its own. */
-static void *finish_content(void *context) {
-    struct exchange *exchange = context;
-    struct transfer *transfer = exchange->transfer;
-    uint64_t one = 1;
-    content_finish_sum(&transfer->content);
-    pthread_mutex_lock(&transfer->lock);
-    bool complete = !transfer->stopped_by;
-    pthread_mutex_unlock(&transfer->lock);
-    content_settle(&transfer->content, complete);
-    exchange->has_finished = true;
-    if (write(transfer->wake, &one, sizeof one) < 0)
-        return NULL; /* the loop also looks at each tick */
-    return NULL;
-}
-
-/* Returns whether the received file has its name or was removed; starts the thread that decides it.
- */
-static bool has_finished_content(struct exchange *exchange) {
-    if (!exchange->transfer->content.is_used)
-        return true;
-    if (!exchange->is_finishing && !exchange->has_finished) {
-        exchange->is_finishing =
-            !pthread_create(&exchange->finisher, NULL, finish_content, exchange);
-        if (!exchange->is_finishing)
-            finish_content(exchange);
-    }
-    return exchange->has_finished;
-}
-
 /* An error of the file must stop the transfer before the report is sent, so that the peer learns
  * the reason first. */
 static void check_content(struct exchange *exchange) {
@@ -159,14 +125,12 @@ static void handle_stop(struct exchange *exchange) {
             transfer->directions[name].stop = true;
 }
 
-/* A receiver may report once it knows how many blocks were sent, or never will, and the file is
- * finished. */
-static bool may_report(struct exchange *exchange, const struct direction *direction) {
+/* A receiver may report once it knows how many blocks were sent, or never will. */
+static bool may_report(const struct exchange *exchange, const struct direction *direction) {
     bool gives_up = exchange->stopped_ns && monotonic_ns() - exchange->stopped_ns > SETTLE_NS;
     if (direction->report_sent || exchange->peer_gone)
         return false;
-    return direction->is_sending ||
-           ((direction->ended || gives_up) && has_finished_content(exchange));
+    return direction->is_sending || direction->ended || gives_up;
 }
 
 static bool all_reports_sent(const struct transfer *transfer) {
@@ -182,11 +146,8 @@ static void finish_direction(struct exchange *exchange, struct direction *direct
     struct transfer *transfer = exchange->transfer;
     if (!direction->is_active || direction->running)
         return;
-    if (!direction->has_joined) {
+    if (!direction->has_joined)
         direction_join(direction);
-        if (transfer->content.is_used && direction->is_sending)
-            content_finish_sum(&transfer->content);
-    }
     if (!may_report(exchange, direction))
         return;
     check_content(exchange);
@@ -275,8 +236,7 @@ static void show(struct exchange *exchange, bool last) {
         report_interval(exchange->transfer, exchange->shown_ns, since, &options->style);
 }
 
-/* After the last line; stream threads have ended, but the file may still be written. If the peer
- * vanished before the file's thread was started, this thread settles the file. */
+/* After the last line; all stream threads have ended. */
 static void finish(struct exchange *exchange) {
     struct transfer *transfer = exchange->transfer;
     pthread_mutex_lock(&transfer->lock);
@@ -285,11 +245,6 @@ static void finish(struct exchange *exchange) {
     sample(exchange, true);
     show(exchange, true);
     transfer->udp_drops_end = transfer_is_udp(transfer) ? host_udp_drops() : -1;
-    if (exchange->is_finishing)
-        pthread_join(exchange->finisher, NULL);
-    else if (transfer->content.is_used && !transfer->directions[DIRECTION_FORWARD].is_sending &&
-             !exchange->has_finished)
-        finish_content(exchange);
 }
 
 /* Errors, stops and limits are handled before reports, because a report is final. */

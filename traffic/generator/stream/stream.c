@@ -31,15 +31,14 @@ int stream_connect_udp(struct stream *stream, char error[ERROR_SIZE]) {
 
 /* The lock orders the hand-over against the end of the exchange, which sets is_over: a connection
  * that comes later is refused, and the caller closes it. */
-bool stream_accept(struct stream *stream, int fd, const uint8_t *head, size_t count) {
+bool stream_accept(struct stream *stream, const struct control *control) {
     struct transfer *transfer = stream->direction->transfer;
     pthread_mutex_lock(&transfer->lock);
-    bool expected = stream->fd < 0 && !transfer->is_over && count <= sizeof stream->head;
+    bool expected = stream->fd < 0 && !transfer->is_over && control->have <= sizeof stream->head;
     if (expected) {
-        if (count)
-            memcpy(stream->head, head, count);
-        stream->head_have = count;
-        stream->fd = fd;
+        memcpy(stream->head, control->in, control->have);
+        stream->head_have = control->have;
+        stream->fd = control->fd;
         pthread_cond_broadcast(&transfer->arrived);
     }
     pthread_mutex_unlock(&transfer->lock);

@@ -33,9 +33,9 @@ void stream_receive_tcp(struct stream *stream);
 int stream_bind_udp(struct stream *stream, char error[ERROR_SIZE]);
 /* Connects a sending UDP socket to stream->port of the peer. Returns 0, or -1 with `error` set. */
 int stream_connect_udp(struct stream *stream, char error[ERROR_SIZE]);
-/* Gives the stream a data connection, of which `head` was read. Returns false if it is not
- * expected: the caller then keeps the connection. */
-bool stream_accept(struct stream *stream, int fd, const uint8_t *head, size_t count);
+/* Gives the stream a data connection, of which the bytes in `control` were read. Returns false if
+ * it is not expected: the caller then keeps the connection. */
+bool stream_accept(struct stream *stream, const struct control *control);
 
 /* Returns the monotonic time at which the stream's first block is due. */
 uint64_t stream_start_ns(const struct stream *stream);

@@ -106,6 +106,25 @@ static void move_blocks(struct stream *stream) {
         (udp ? stream_receive_udp : stream_receive_tcp)(stream);
 }
 
+/* Hashes the file of the stream, and at the receiver names or removes it, which needs the checksum
+ * that arrives with "end". Both may take minutes, in which the exchange still gives signs of life.
+ * The wait is short, because a stream ends when its last block or "end" arrives. */
+static void finish_content(struct stream *stream) {
+    struct direction *direction = stream->direction;
+    struct transfer *transfer = direction->transfer;
+    if (!transfer->content.is_used)
+        return;
+    content_finish_sum(&transfer->content);
+    if (direction->is_sending)
+        return;
+    while (!direction->ended && pacer_wait(monotonic_ns() + NS_PER_MS, &direction->stop))
+        ;
+    pthread_mutex_lock(&transfer->lock);
+    bool complete = !transfer->stopped_by;
+    pthread_mutex_unlock(&transfer->lock);
+    content_settle(&transfer->content, complete);
+}
+
 /* Measures the CPU time of this thread, which is the cost of the stream. `running` is lowered after
  * the report is complete, because the exchange joins the threads of a direction once it is 0. */
 static void *stream_main(void *context) {
@@ -120,6 +139,7 @@ static void *stream_main(void *context) {
         stream->own.cpu_user_ns = timeval_ns(usage.ru_utime);
         stream->own.cpu_system_ns = timeval_ns(usage.ru_stime);
     }
+    finish_content(stream);
     direction->running--;
     if (write(direction->transfer->wake, &one, sizeof one) < 0)
         return NULL; /* the exchange also looks periodically */

@@ -8,9 +8,8 @@
  * renamed once both hashes agree and the bytes are on the disk, and removed otherwise. A lock marks
  * it as in use, so that content_sweep() removes only parts of receivers that were killed.
  *
- * The thread of the stream reads or writes the bytes. After it was joined, the exchange hashes,
- * flushes and renames, in a thread of its own if that may take long. `error` is atomic, because the
- * exchange looks at it during the transfer. */
+ * The thread of the stream reads or writes the bytes, then hashes, flushes and renames the file, so
+ * that the exchange is free. `error` is atomic, because the exchange looks at it meanwhile. */
 #include "transfer/content.h"
 
 #include <dirent.h>
