@@ -125,22 +125,6 @@ static void accept_connection(struct receiver *receiver, int socket) {
         close(fd);
 }
 
-/* Reads until the socket is empty, or MAX_READS times. */
-static void read_stream(struct receiver *receiver, struct incoming *incoming) {
-    for (unsigned i = 0; i < MAX_READS && incoming->is_open; i++) {
-        ssize_t got =
-            recv(incoming->fd, receiver->data + receiver->held, receiver->options->length, 0);
-        if (got > 0)
-            take_data(receiver, incoming, (size_t)got);
-        else if (!got)
-            close_incoming(receiver, incoming, "close", true);
-        else if (errno == EAGAIN || errno == EINTR)
-            return;
-        else
-            close_incoming(receiver, incoming, "peer gone", false);
-    }
-}
-
 /* Returns the transfer of a datagram's sender. If all slots are in use, a sender that has sent only
  * marks is replaced; if all have sent data, returns NULL. */
 static struct incoming *incoming_of(struct receiver *receiver, const union endpoint *peer) {
@@ -169,23 +153,28 @@ static void take_mark(struct receiver *receiver, struct incoming *incoming) {
     ttcp_start_clock(&incoming->transfer);
 }
 
-/* A datagram of another sender is ignored while a transfer runs, unless -R allows several. */
-static void read_datagrams(struct receiver *receiver, int socket) {
+/* Reads until the socket is empty, MAX_READS times, or until the `incoming` of a connection ends. A
+ * datagram of another sender is ignored while a transfer runs, unless -R allows several. */
+static void read_socket(struct receiver *receiver, int socket, struct incoming *incoming) {
     size_t length = receiver->options->length;
-    for (unsigned i = 0; i < MAX_READS && !receiver->done; i++) {
+    bool udp = receiver->options->udp;
+    for (unsigned i = 0; i < MAX_READS && (udp ? !receiver->done : incoming->is_open); i++) {
         union endpoint peer = {0};
-        socklen_t peer_size = sizeof peer;
+        socklen_t size = sizeof peer;
         ssize_t got = recvfrom(socket, receiver->data + receiver->held, length,
-                               MSG_TRUNC | MSG_DONTWAIT, &peer.address, &peer_size);
-        if (got < 0)
+                               udp ? MSG_TRUNC | MSG_DONTWAIT : 0, &peer.address, &size);
+        if (got < 0 && (udp || errno == EAGAIN || errno == EINTR))
             return;
-        struct incoming *incoming = incoming_of(receiver, &peer);
         size_t count = (size_t)got;
-        if (incoming && count <= MARK_BYTES) {
+        if (udp && !(incoming = incoming_of(receiver, &peer)))
+            continue;
+        if (udp && count <= MARK_BYTES) {
             take_mark(receiver, incoming);
-        } else if (incoming) {
+        } else if (got > 0) {
             incoming->transfer.cut_datagrams += count > length;
             take_data(receiver, incoming, count < length ? count : length);
+        } else {
+            close_incoming(receiver, incoming, got ? "peer gone" : "close", !got);
         }
     }
 }
@@ -219,10 +208,10 @@ static void serve_once(struct receiver *receiver) {
     if (poll(polled, SOCKETS + receiver->max, poll_timeout_ms(receiver)) > 0) {
         for (unsigned i = 0; i < receiver->max; i++)
             if (polled[SOCKETS + i].revents)
-                read_stream(receiver, &receiver->incoming[i]);
+                read_socket(receiver, receiver->incoming[i].fd, &receiver->incoming[i]);
         for (unsigned i = 0; i < SOCKETS && !receiver->done; i++)
             if (polled[i].revents && udp)
-                read_datagrams(receiver, receiver->sockets[i]);
+                read_socket(receiver, receiver->sockets[i], NULL);
             else if (polled[i].revents)
                 accept_connection(receiver, receiver->sockets[i]);
     }
@@ -230,33 +219,28 @@ static void serve_once(struct receiver *receiver) {
         close_idle(receiver);
 }
 
-static int open_socket(const struct ttcp_options *options, int family, char error[ERROR_SIZE]) {
-    union endpoint any = {.storage.ss_family = (sa_family_t)family};
-    uint16_t port = (uint16_t)options->port;
-    struct local_plan local = {.port_first = port, .port_last = port};
-    return options->udp ? endpoint_bind_udp(&any, &local, NULL, error)
-                        : endpoint_listen(&local, family, port, error);
-}
-
 /* Returns 0, or the exit code after a message. A host without IPv6 receives over IPv4 alone. */
 static int open_sockets(struct receiver *receiver) {
     const struct ttcp_options *options = receiver->options;
+    uint16_t port = (uint16_t)options->port;
+    struct local_plan local = {.port_first = port, .port_last = port};
     char error[ERROR_SIZE];
-    bool any = options->family == AF_UNSPEC;
-    int families[SOCKETS] = {any ? AF_INET6 : (int)options->family, any ? AF_INET : -1};
-    for (unsigned i = 0; i < SOCKETS; i++) {
-        int *fd = &receiver->sockets[i];
-        *fd = families[i] < 0 ? -1 : open_socket(options, families[i], error);
-        int code = *fd < 0 ? 0 : ttcp_set_socket(*fd, options);
+    bool both = options->family == AF_UNSPEC;
+    receiver->sockets[1] = -1;
+    for (unsigned i = 0; i < (both ? SOCKETS : 1); i++) {
+        int family = !both ? (int)options->family : i ? AF_INET : AF_INET6;
+        union endpoint any = {.storage.ss_family = (sa_family_t)family};
+        int fd = options->udp ? endpoint_bind_udp(&any, &local, NULL, error)
+                              : endpoint_listen(&local, family, port, error);
+        int code = fd < 0 ? 0 : ttcp_set_socket(fd, options);
+        receiver->sockets[i] = fd;
         if (code)
             return code;
-        bool may_lack = families[i] < 0 || (any && !i && errno != EADDRINUSE && errno != EACCES);
-        if (*fd >= 0 || may_lack)
+        if (fd >= 0 || (family == AF_INET6 && both && errno != EADDRINUSE && errno != EACCES))
             continue;
-        int reason = errno;
-        ttcp_log(options, "cannot receive at port %u: %s", (unsigned)options->port,
-                 strerror(reason));
-        return reason == EACCES ? EXIT_MISSING : EXIT_IO;
+        code = errno == EACCES ? EXIT_MISSING : EXIT_IO;
+        ttcp_log(options, "cannot receive at port %u: %s", port, strerror(errno));
+        return code;
     }
     return 0;
 }
