@@ -15,7 +15,7 @@ struct packet {
     const uint8_t *data; /* `captured` bytes; valid until the next merged_input_read() */
     uint32_t captured;   /* bytes in the file, without an FCS that the file declares */
     uint32_t length;     /* bytes on the wire (without FCS) */
-    uint32_t interface;  /* index for merged_input_interface() */
+    uint32_t interface;  /* index in merged_input_interfaces() */
     uint16_t link_type;  /* LINKTYPE_* as in the file */
 };
 

@@ -9,7 +9,6 @@
 #include "common/utf8.h"
 #include "export/export.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,9 +98,8 @@ static bool fill_text(struct filling *filling, const struct table *table, unsign
 }
 
 /* Writes `count` bits from bit `at`, which must be a multiple of 8. Arrow numbers bits from the
- * lowest, so that a little-endian word has them in order. */
+ * lowest, so that a little-endian word (bytes.h) has them in order. */
 static void put_bits(void *bitmap, size_t at, uint64_t bits, size_t count) {
-    bits = htole64(bits);
     memcpy((uint8_t *)bitmap + at / 8, &bits, (count + 7) / 8);
 }
 

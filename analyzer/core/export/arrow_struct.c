@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ownership of exported structures. The parent's private_data holds all children as one array. A
- * consumer may move a child out by copying it and setting its `release` to NULL; so a child owns
- * its buffers and dictionary, the parent only the array, and the parent releases the children
+/* Ownership of exported structures. The parent's children are in one block, behind the pointers to
+ * them. A consumer may move a child out by copying it and setting its `release` to NULL; so a child
+ * owns its buffers and dictionary, the parent only the array, and the parent releases the children
  * that are still there. Names and formats are not copied: they must be static. */
 #include "export/arrow_struct.h"
 #include "base/vocabulary.h"
@@ -17,7 +17,6 @@ static void release_schema(struct ArrowSchema *schema) {
         schema->dictionary->release(schema->dictionary);
     free(schema->dictionary);
     free(schema->children);
-    free(schema->private_data);
     schema->release = NULL;
 }
 
@@ -31,19 +30,15 @@ static struct ArrowSchema *words_schema(void) {
 
 int arrow_struct_schema(const char *name, const struct arrow_field *fields, size_t count,
                         struct ArrowSchema *out) {
-    struct ArrowSchema **pointers = calloc(count, sizeof *pointers);
-    struct ArrowSchema *children = calloc(count, sizeof *children);
-    if (!pointers || !children) {
-        free(pointers);
-        free(children);
+    struct ArrowSchema **pointers = calloc(count, sizeof *pointers + sizeof(struct ArrowSchema));
+    struct ArrowSchema *children = (struct ArrowSchema *)(pointers + count);
+    if (!pointers)
         return ENOMEM;
-    }
     *out = (struct ArrowSchema){.format = "+s",
                                 .name = name,
                                 .n_children = (int64_t)count,
                                 .children = pointers,
-                                .release = release_schema,
-                                .private_data = children};
+                                .release = release_schema};
     bool complete = true;
     for (size_t i = 0; i < count; i++) {
         pointers[i] = &children[i];
@@ -104,18 +99,14 @@ static void release_batch(struct ArrowArray *array) {
         if (array->children[i]->release)
             array->children[i]->release(array->children[i]);
     free(array->children);
-    free(array->private_data);
     array->release = NULL;
 }
 
 bool arrow_struct_begin(struct ArrowArray *out, size_t count, size_t rows) {
-    struct ArrowArray **pointers = calloc(count, sizeof *pointers);
-    struct ArrowArray *children = calloc(count, sizeof *children);
-    if (!pointers || !children) {
-        free(pointers);
-        free(children);
+    struct ArrowArray **pointers = calloc(count, sizeof *pointers + sizeof(struct ArrowArray));
+    struct ArrowArray *children = (struct ArrowArray *)(pointers + count);
+    if (!pointers)
         return false;
-    }
     for (size_t i = 0; i < count; i++)
         pointers[i] = &children[i];
     *out = (struct ArrowArray){.length = (int64_t)rows,
@@ -123,7 +114,6 @@ bool arrow_struct_begin(struct ArrowArray *out, size_t count, size_t rows) {
                                .n_children = (int64_t)count,
                                .buffers = no_buffer,
                                .children = pointers,
-                               .release = release_batch,
-                               .private_data = children};
+                               .release = release_batch};
     return true;
 }

@@ -55,19 +55,10 @@ static int64_t bounded(const struct code *code, const struct column_pack *pack, 
     return moved > code->most ? code->most : moved;
 }
 
-/* Little-endian on every machine, because JavaScript reads it on another one. */
-static void put(uint8_t *out, uint64_t bits, size_t size) {
-    for (size_t i = 0; i < size; i++)
-        out[i] = (uint8_t)(bits >> 8 * i);
-}
-
+/* Values are little-endian, because JavaScript reads them; the host is too (bytes.h). */
 static void put_real(uint8_t *out, double value, size_t size) {
     float narrow = (float)value;
-    uint32_t narrow_bits;
-    uint64_t bits;
-    memcpy(&narrow_bits, &narrow, sizeof bits / 2);
-    memcpy(&bits, &value, sizeof bits);
-    put(out, size == sizeof narrow ? narrow_bits : bits, size);
+    memcpy(out, size == sizeof narrow ? (void *)&narrow : &value, size);
 }
 
 /* Exact if the difference is a multiple of the unit, below 2^53 units. */
@@ -113,7 +104,8 @@ static void put_value(struct filling *filling, const struct row *row) {
         return;
     }
     value = known ? bounded(code, pack, value) : code->most;
-    put(out, (uint64_t)value - (pack->delta ? (uint64_t)filling->before : 0), code->size);
+    uint64_t bits = (uint64_t)value - (pack->delta ? (uint64_t)filling->before : 0);
+    memcpy(out, &bits, code->size);
     filling->before = value;
 }
 

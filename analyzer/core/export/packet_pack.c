@@ -60,62 +60,59 @@ static int64_t change(int64_t value, int64_t *before) {
     return difference;
 }
 
-static void put_tcp(struct packing *packing, struct before *before, const struct row *row) {
+/* The column whose value decides about each bit of enum packet_known, from the lowest. */
+static const unsigned known_columns[] = {
+    packets_sequence,     packets_acknowledged, packets_window,          packets_flags,
+    packets_unique_bytes, packets_rtt_ns,       packets_fragment_offset, packets_sack_start,
+};
+
+/* Most segments are new, so that unique_bytes is written only if it differs from the payload. */
+static unsigned known_of(const struct row *row) {
+    unsigned known = 0;
+    for (unsigned i = 0; i < sizeof known_columns / sizeof *known_columns; i++)
+        known |= (unsigned)row_known(row, known_columns[i]) << i;
+    if (row->value[packets_unique_bytes] == row->value[packets_payload_bytes])
+        known &= ~(unsigned)PACKET_REPEATED;
+    return known & PACKET_ACK ? known : known & ~(unsigned)PACKET_SACK;
+}
+
+static void put_known(struct packing *packing, struct before *before, const struct row *row,
+                      unsigned known) {
     const int64_t *value = row->value;
-    if (row_known(row, packets_sequence)) {
+    if (known & PACKET_SEQUENCE) {
         put(packing, STREAM_sequence, less(value[packets_sequence], before->end));
         before->end = value[packets_sequence] + value[packets_payload_bytes];
     }
-    if (row_known(row, packets_acknowledged))
+    if (known & PACKET_ACK)
         put(packing, STREAM_ack, change(value[packets_acknowledged], &before->ack));
-    if (row_known(row, packets_window))
+    if (known & PACKET_WINDOW)
         put(packing, STREAM_window, change(value[packets_window], &before->window));
-    if (row_known(row, packets_flags))
+    if (known & PACKET_FLAGS)
         put(packing, STREAM_flags, change(value[packets_flags], &before->flags));
-    if (row_known(row, packets_rtt_ns))
+    if (known & PACKET_RTT)
         put(packing, STREAM_rtt, value[packets_rtt_ns]);
-}
-
-/* Most segments are new, so that unique_bytes is written only if it differs from the payload. */
-static bool is_repeated(const struct row *row) {
-    return row_known(row, packets_unique_bytes) &&
-           row->value[packets_unique_bytes] != row->value[packets_payload_bytes];
-}
-
-static bool has_sack(const struct row *row) {
-    return row_known(row, packets_sack_start) && row_known(row, packets_acknowledged);
-}
-
-static int64_t known_of(const struct row *row) {
-    return (row_known(row, packets_sequence) ? PACKET_SEQUENCE : 0) |
-           (row_known(row, packets_acknowledged) ? PACKET_ACK : 0) |
-           (row_known(row, packets_window) ? PACKET_WINDOW : 0) |
-           (row_known(row, packets_flags) ? PACKET_FLAGS : 0) |
-           (is_repeated(row) ? PACKET_REPEATED : 0) |
-           (row_known(row, packets_rtt_ns) ? PACKET_RTT : 0) |
-           (row_known(row, packets_fragment_offset) ? PACKET_FRAGMENT : 0) |
-           (has_sack(row) ? PACKET_SACK : 0);
+    if (known & PACKET_REPEATED)
+        put(packing, STREAM_unique, value[packets_unique_bytes]);
+    if (known & PACKET_FRAGMENT)
+        put(packing, STREAM_offset, value[packets_fragment_offset]);
+    if (known & PACKET_SACK) {
+        put(packing, STREAM_sack, less(value[packets_sack_start], value[packets_acknowledged]));
+        put(packing, STREAM_sacked, less(value[packets_sack_end], value[packets_sack_start]));
+    }
 }
 
 static void pack_row(struct packing *packing, const struct row *row, uint32_t place) {
     const int64_t *value = row->value;
     uint32_t who = 2 * place + (uint32_t)value[packets_direction];
     struct before *before = &packing->before[who];
+    unsigned known = known_of(row);
     put(packing, STREAM_who, who);
     put(packing, STREAM_time, change(value[packets_time_ns], &packing->time_ns));
     put(packing, STREAM_frame, change(value[packets_frame], &packing->frame));
     put(packing, STREAM_capture, value[packets_capture]);
-    put(packing, STREAM_known, known_of(row));
+    put(packing, STREAM_known, known);
     put(packing, STREAM_size, change(value[packets_payload_bytes], &before->size));
-    put_tcp(packing, before, row);
-    if (is_repeated(row))
-        put(packing, STREAM_unique, value[packets_unique_bytes]);
-    if (row_known(row, packets_fragment_offset))
-        put(packing, STREAM_offset, value[packets_fragment_offset]);
-    if (has_sack(row)) {
-        put(packing, STREAM_sack, less(value[packets_sack_start], value[packets_acknowledged]));
-        put(packing, STREAM_sacked, less(value[packets_sack_end], value[packets_sack_start]));
-    }
+    put_known(packing, before, row, known);
     packing->out->packets++;
 }
 

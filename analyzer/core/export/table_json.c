@@ -24,18 +24,11 @@ struct keys {
     uint8_t size[COLUMNS_MAX];
 };
 
-#define X(name, type, unit, meaning)                                                               \
+#define COLUMN(name, type, unit, meaning)                                                          \
     _Static_assert(sizeof #name + 3 <= KEY_ROOM, "the name of column " #name " is too long");
-INTERFACES_COLUMNS(X)
-FLOWS_COLUMNS(X)
-DIRECTIONS_COLUMNS(X)
-EVENTS_COLUMNS(X)
-SERIES_COLUMNS(X)
-DATAGRAMS_COLUMNS(X)
-PACKETS_COLUMNS(X)
-BLOCKS_COLUMNS(X)
-FINDINGS_COLUMNS(X)
-#undef X
+#define TABLE(name, columns, meaning) columns(COLUMN)
+TABLES(TABLE)
+#undef TABLE
 
 static char *put(char *out, const char *text, size_t size) {
     memcpy(out, text, size);

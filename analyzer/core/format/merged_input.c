@@ -223,12 +223,8 @@ bool merged_input_ended(const struct merged_input *set) {
     return set->count > 1 ? !set->live_count : set->sources[0].file.ended;
 }
 
-size_t merged_input_interfaces(const struct merged_input *set) {
-    return set->interfaces.count;
-}
-
-const struct interface *merged_input_interface(const struct merged_input *set, size_t index) {
-    return set->interfaces.items[index];
+const struct interface_list *merged_input_interfaces(const struct merged_input *set) {
+    return &set->interfaces;
 }
 
 size_t merged_input_files(const struct merged_input *set) {

@@ -31,8 +31,7 @@ bool merged_input_ended(const struct merged_input *set);
 
 /* Interfaces appear when their blocks are read; their number only grows, and pointers stay valid
  * until merged_input_close(). */
-size_t merged_input_interfaces(const struct merged_input *set);
-const struct interface *merged_input_interface(const struct merged_input *set, size_t index);
+const struct interface_list *merged_input_interfaces(const struct merged_input *set);
 
 /* Files are numbered as in `paths`. Returns the damage of a file, whose `present` is false unless
  * reading ended early. */

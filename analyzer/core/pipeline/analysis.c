@@ -44,19 +44,13 @@ struct analysis {
  * are ignored, so the bits take 8 MiB at most. */
 static bool list_flows(struct analysis *analysis) {
     const struct analysis_options *options = &analysis->options;
-    uint32_t most = 0;
+    struct updater *updater = &analysis->updater;
     if (options->packets != PACKETS_OF_FLOWS)
         return true;
-    for (size_t i = 0; i < options->packet_flow_count; i++)
-        if (options->packet_flows[i] < FLOWS_LISTED_MOST && options->packet_flows[i] >= most)
-            most = options->packet_flows[i] + 1;
-    analysis->updater.packet_flow_count = most;
-    uint8_t *bits = analysis->updater.packet_flows = calloc(most / 8 + 1, 1);
-    for (size_t i = 0; bits && i < options->packet_flow_count; i++)
-        if (options->packet_flows[i] < most)
-            bits[options->packet_flows[i] / 8] |= (uint8_t)(1u << options->packet_flows[i] % 8);
+    updater->packet_flows = flow_set(options->packet_flows, options->packet_flow_count,
+                                     FLOWS_LISTED_MOST, &updater->packet_flow_count);
     analysis->options.packet_flows = NULL; /* the caller owns it */
-    return bits;
+    return updater->packet_flows;
 }
 
 /* Gives each worker a pool of its own, so that allocation needs no lock. All pools are charged
@@ -141,6 +135,7 @@ static void close_state(struct analysis *analysis) {
     bpf_filter_close(input->filter);
     merged_input_close(input->files);
     free(input->counts.counts);
+    *input = (struct reader_input){0};
     free(updater->mirrored);
     free(updater->packet_flows);
     row_sink_free_buffers(&updater->sink);
@@ -149,9 +144,6 @@ static void close_state(struct analysis *analysis) {
     updater->encapsulations = NULL;
     updater->mirrored = NULL;
     updater->packet_flows = NULL;
-    input->filter = NULL;
-    input->files = NULL;
-    input->counts = (struct interface_counts){0};
 }
 
 void analysis_close(struct analysis *analysis) {
@@ -236,20 +228,17 @@ static void set_clock(struct analysis *analysis, const struct mark *mark) {
         flow_table_expired(analysis->updater.flows, mark->now_ns, flow_due_ns);
 }
 
-static void process_to_mark(struct analysis *analysis, struct batch *batch, uint32_t first,
-                            const struct mark *mark) {
-    set_clock(analysis, mark);
-    process_packets(&analysis->updater.workers[0], batch, &batch->in_order[first],
-                    mark->count - first);
-    reach_mark(analysis, mark);
-}
-
 /* Expires flows at every mark instead of once per batch: if a limit is close, their memory and
  * their places in the table should be free before the next packets need them. */
 static void process_in_file_order(struct analysis *analysis, struct batch *batch) {
     uint32_t first = 0;
-    for (size_t i = 0; i < batch->mark_count; first = batch->marks[i++].count)
-        process_to_mark(analysis, batch, first, &batch->marks[i]);
+    for (size_t i = 0; i < batch->mark_count; first = batch->marks[i++].count) {
+        const struct mark *mark = &batch->marks[i];
+        set_clock(analysis, mark);
+        process_packets(&analysis->updater.workers[0], batch, &batch->in_order[first],
+                        mark->count - first);
+        reach_mark(analysis, mark);
+    }
 }
 
 static void process_shard(struct worker *worker, struct batch *batch, unsigned part) {
@@ -278,13 +267,12 @@ static void process_by_flow(struct analysis *analysis, struct batch *batch) {
 static bool needs_file_order(const struct analysis *analysis, const struct batch *batch) {
     const struct analysis_options *options = &analysis->options;
     uint64_t events = analysis->updater.sink.tables[TABLE_events].row_count;
+    uint64_t blocks = analysis->updater.sink.tables[TABLE_blocks].row_count;
+    uint64_t most = EVENTS_PER_PACKET * batch->count;
     return options->packets != PACKETS_NONE || batch->next_headers > batch->headers ||
            reassembly_count(analysis->updater.datagrams) ||
            flow_table_count(analysis->updater.flows) + batch->count > options->flows_most ||
-           events + EVENTS_PER_PACKET * batch->count > MAX_EVENTS ||
-           analysis->updater.sink.tables[TABLE_blocks].row_count +
-                   EVENTS_PER_PACKET * batch->count >
-               MAX_BLOCK_ROWS ||
+           events + most > MAX_EVENTS || blocks + most > MAX_BLOCK_ROWS ||
            analysis->updater.memory_left < MEMORY_LIMIT / 2;
 }
 

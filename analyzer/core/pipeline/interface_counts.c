@@ -140,9 +140,13 @@ static void put_file(struct row_sink *sink, struct row *row, const struct interf
     row_set_text(sink, row, interfaces_compression, interface->compression);
     if (damage && damage->present) {
         row_set_text(sink, row, interfaces_damage, damage->text);
-        row_set(row, interfaces_damage_offset, (int64_t)damage->offset);
-        row_set(row, interfaces_damage_frame, (int64_t)damage->frame);
+        row_set(row, interfaces_damage_offset, damage->offset);
+        row_set(row, interfaces_damage_frame, damage->frame);
     }
+}
+
+static void put_count(struct row *row, unsigned column, uint64_t count) {
+    row_set_if(row, column, count != DROPS_UNKNOWN, count);
 }
 
 static void put_interface(struct row_sink *sink, struct row *row,
@@ -158,50 +162,45 @@ static void put_interface(struct row_sink *sink, struct row *row,
      * best figure. */
     uint64_t received =
         interface->received == DROPS_UNKNOWN ? interface->accepted : interface->received;
-    uint64_t program = interface_dropped_program(interface);
-    row_set_if(row, interfaces_received, received != DROPS_UNKNOWN, (int64_t)received);
-    row_set_if(row, interfaces_dropped_program, program != DROPS_UNKNOWN, (int64_t)program);
-    row_set_if(row, interfaces_dropped_kernel, interface->dropped_kernel != DROPS_UNKNOWN,
-               (int64_t)interface->dropped_kernel);
-    row_set_if(row, interfaces_dropped_interface, interface->dropped_interface != DROPS_UNKNOWN,
-               (int64_t)interface->dropped_interface);
+    put_count(row, interfaces_received, received);
+    put_count(row, interfaces_dropped_program, interface_dropped_program(interface));
+    put_count(row, interfaces_dropped_kernel, interface->dropped_kernel);
+    put_count(row, interfaces_dropped_interface, interface->dropped_interface);
     row_set_text(sink, row, interfaces_hardware, interface->hardware);
     row_set_text(sink, row, interfaces_system, interface->system);
     row_set_text(sink, row, interfaces_capture_application, interface->application);
     row_set_text(sink, row, interfaces_capture_filter, interface->filter);
     row_set_text(sink, row, interfaces_comment, interface->comment);
-    row_set(row, interfaces_packet_comments, (int64_t)interface->comments);
+    row_set(row, interfaces_packet_comments, interface->comments);
 }
 
 static void put_frames(struct row *row, const struct interface_count *count) {
     row_set_if(row, interfaces_backward_ns_max, count->backward_steps, count->backward_ns_max);
-    row_set_if(row, interfaces_backward_frame, count->backward_steps,
-               (int64_t)count->backward_frame);
+    row_set_if(row, interfaces_backward_frame, count->backward_steps, count->backward_frame);
     row_set_if(row, interfaces_super_segment_frame, count->super_segments,
-               (int64_t)count->super_segment_frame);
-    row_set_if(row, interfaces_malformed_frame, count->malformed_frame,
-               (int64_t)count->malformed_frame);
+               count->super_segment_frame);
+    row_set_if(row, interfaces_malformed_frame, count->malformed_frame, count->malformed_frame);
 }
 
 static void put_counts(struct row_sink *sink, struct row *row,
                        const struct interface_count *count) {
     char reasons[512];
     bool timed = count->packets > count->time_unknown;
-    row_set(row, interfaces_packets, (int64_t)count->packets);
-    row_set(row, interfaces_bytes, (int64_t)count->bytes);
-    row_set(row, interfaces_captured_bytes, (int64_t)count->captured_bytes);
-    row_set(row, interfaces_filtered_packets, (int64_t)count->filtered);
+    row_set(row, interfaces_packets, count->packets);
+    row_set(row, interfaces_bytes, count->bytes);
+    row_set(row, interfaces_captured_bytes, count->captured_bytes);
+    row_set(row, interfaces_filtered_packets, count->filtered);
     row_set_if(row, interfaces_first_ns, timed, count->first_ns);
     row_set_if(row, interfaces_last_ns, timed, count->last_ns);
-    row_set(row, interfaces_truncated_packets, (int64_t)count->truncated);
-    row_set(row, interfaces_time_unknown, (int64_t)count->time_unknown);
-    row_set(row, interfaces_backward_steps, (int64_t)count->backward_steps);
-    row_set(row, interfaces_super_segments, (int64_t)count->super_segments);
-    row_set(row, interfaces_not_ip, (int64_t)count->reasons[REASON_NOT_IP]);
+    row_set(row, interfaces_truncated_packets, count->truncated);
+    row_set(row, interfaces_time_unknown, count->time_unknown);
+    row_set(row, interfaces_backward_steps, count->backward_steps);
+    row_set(row, interfaces_super_segments, count->super_segments);
+    row_set(row, interfaces_not_ip, count->reasons[REASON_NOT_IP]);
     row_set(row, interfaces_not_understood,
             (int64_t)(answers(count, DECODE_NOT_UNDERSTOOD) - count->reasons[REASON_NOT_IP]));
-    row_set(row, interfaces_cut_headers, (int64_t)answers(count, DECODE_CUT));
-    row_set(row, interfaces_malformed, (int64_t)answers(count, DECODE_MALFORMED));
+    row_set(row, interfaces_cut_headers, answers(count, DECODE_CUT));
+    row_set(row, interfaces_malformed, answers(count, DECODE_MALFORMED));
     reasons_text(count, reasons, sizeof reasons);
     row_set_text(sink, row, interfaces_reasons, reasons);
     put_frames(row, count);
@@ -210,14 +209,15 @@ static void put_counts(struct row_sink *sink, struct row *row,
 void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
                         struct interface_counts *list, const uint64_t *mirrored,
                         size_t mirrored_room, bool whole) {
-    for (size_t i = 0; i < merged_input_interfaces(input); i++) {
-        const struct interface *interface = merged_input_interface(input, i);
+    const struct interface_list *interfaces = merged_input_interfaces(input);
+    for (size_t i = 0; i < interfaces->count; i++) {
+        const struct interface *interface = interfaces->items[i];
         struct interface_count *count = interface_count_of(list, (uint32_t)i);
         struct row row;
         if (!count)
             return;
         row_clear(&row);
-        row_set(&row, interfaces_capture, (int64_t)i);
+        row_set(&row, interfaces_capture, i);
         if (whole)
             row_set(&row, interfaces_mirror_duplicates,
                     i < mirrored_room ? (int64_t)mirrored[i] : 0);

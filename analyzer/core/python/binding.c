@@ -76,7 +76,8 @@ bool binding_append(PyObject *list, PyObject *value) {
     return added;
 }
 
-bool binding_take_paths(PyObject *list, struct binding_paths *paths) {
+int binding_take_paths(PyObject *list, void *place) {
+    struct binding_paths *paths = place;
     Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : 0;
     if (count < 1 || count > PATHS_MOST_COUNT) {
         PyErr_SetString(PyExc_TypeError, "paths must be a list of at least one path");
@@ -85,7 +86,7 @@ bool binding_take_paths(PyObject *list, struct binding_paths *paths) {
     paths->encoded = PyTuple_New(count);
     paths->texts = PyMem_Calloc((size_t)count, sizeof *paths->texts);
     if (!paths->encoded || !paths->texts)
-        return PyErr_NoMemory();
+        return PyErr_NoMemory() != NULL;
     for (; paths->count < (size_t)count; paths->count++) {
         Py_ssize_t i = (Py_ssize_t)paths->count;
         PyObject *path;

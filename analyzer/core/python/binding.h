@@ -33,9 +33,10 @@ struct binding_paths {
     size_t count;
 };
 
-/* Takes a list of str, bytes and path objects; a path with a NUL raises ValueError. `paths` must be
- * zero and be freed also if it returns false with an exception set. */
-bool binding_take_paths(PyObject *list, struct binding_paths *paths);
+/* Takes a list of str, bytes and path objects; a path with a NUL raises ValueError. A converter for
+ * the format O&: `paths`, a struct binding_paths, must be zero and be freed also if it returns 0
+ * with an exception set. */
+int binding_take_paths(PyObject *list, void *paths);
 void binding_free_paths(struct binding_paths *paths);
 
 /* Returns the flow numbers of a list and sets their count; the caller must free them with

@@ -59,14 +59,14 @@ struct arguments {
 
 /* `wanted` is None, 'none', 'all' or a list of flow numbers of an earlier analysis of the same
  * files. A list fills no other table but interfaces. */
-static bool take_packets(struct arguments *arguments, PyObject *wanted) {
-    if (!wanted || wanted == Py_None)
+static int take_packets(PyObject *wanted, void *place) {
+    struct analysis_options *options = place;
+    if (wanted == Py_None)
         return true;
-    struct analysis_options *options = &arguments->options;
     if (PyList_Check(wanted)) {
         options->packets = PACKETS_OF_FLOWS;
         options->packet_flows = binding_flow_numbers(wanted, &options->packet_flow_count);
-        return options->packet_flows;
+        return options->packet_flows != NULL;
     }
     bool all = PyUnicode_Check(wanted) && !PyUnicode_CompareWithASCIIString(wanted, "all");
     bool none = PyUnicode_Check(wanted) && !PyUnicode_CompareWithASCIIString(wanted, "none");
@@ -76,9 +76,9 @@ static bool take_packets(struct arguments *arguments, PyObject *wanted) {
     return all || none;
 }
 
-static bool take_time(PyObject *time, int64_t *ns) {
-    if (time && time != Py_None)
-        *ns = PyLong_AsLongLong(time);
+static int take_time(PyObject *time, void *ns) {
+    if (time != Py_None)
+        *(int64_t *)ns = PyLong_AsLongLong(time);
     return !PyErr_Occurred();
 }
 
@@ -87,24 +87,23 @@ static bool take_time(PyObject *time, int64_t *ns) {
 static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"paths",   "filter",      "start_ns",        "end_ns",     "max_flows",
                             "packets", "packets_max", "interfaces_only", "block_size", NULL};
-    PyObject *paths, *start = NULL, *end = NULL, *packets = NULL;
     unsigned long long packets_max = 2000000;
     unsigned int max_flows = 1000000;
     int interfaces_only = 0;
     unsigned int block_size = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$zOOIOKpI", names, &paths,
-                                     &arguments->options.filter, &start, &end, &max_flows, &packets,
-                                     &packets_max, &interfaces_only, &block_size))
+    struct analysis_options *options = &arguments->options;
+    options->start_ns = INT64_MIN;
+    options->end_ns = INT64_MAX;
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "O&|$zO&O&IO&KpI", names, binding_take_paths, &arguments->paths,
+            &options->filter, take_time, &options->start_ns, take_time, &options->end_ns,
+            &max_flows, take_packets, options, &packets_max, &interfaces_only, &block_size))
         return false;
-    arguments->options.start_ns = INT64_MIN;
-    arguments->options.end_ns = INT64_MAX;
-    arguments->options.flows_most = max_flows ? max_flows : 1;
-    arguments->options.packet_rows_most = packets_max;
-    arguments->options.interfaces_only = interfaces_only;
-    arguments->options.block_size = block_size;
-    return binding_take_paths(paths, &arguments->paths) && take_packets(arguments, packets) &&
-           take_time(start, &arguments->options.start_ns) &&
-           take_time(end, &arguments->options.end_ns);
+    options->flows_most = max_flows ? max_flows : 1;
+    options->packet_rows_most = packets_max;
+    options->interfaces_only = interfaces_only;
+    options->block_size = block_size;
+    return true;
 }
 
 /* Opens the files without the GIL, because a pipe or a network file system can block. The object

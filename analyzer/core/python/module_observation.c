@@ -97,14 +97,12 @@ static PyObject *observations_interfaces(PyObject *object, PyObject *Py_UNUSED(u
     struct observation_reader *reader = ended_reader(object);
     if (!reader)
         return NULL;
-    const struct merged_input *captures = observation_reader_captures(reader);
-    size_t count = merged_input_interfaces(captures);
-    PyObject *list = PyList_New((Py_ssize_t)count);
-    for (size_t i = 0; list && i < count; i++) {
-        PyObject *entry = interface_object(merged_input_interface(captures, i));
-        if (!entry || PyList_SetItem(list, (Py_ssize_t)i, entry))
+    const struct interface_list *interfaces =
+        merged_input_interfaces(observation_reader_captures(reader));
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < interfaces->count; i++)
+        if (!binding_append(list, interface_object(interfaces->items[i])))
             Py_CLEAR(list);
-    }
     return list;
 }
 

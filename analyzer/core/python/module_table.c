@@ -153,27 +153,14 @@ static PyObject *table_rows_by_flow(PyObject *self, PyObject *flow_count) {
     return bytes;
 }
 
-/* Builds a bitmap of flow numbers, one bit per number up to the greatest, which is below the
- * number of flows for a valid list. Returns NULL if memory is exhausted; the caller must free()
- * it. */
-static uint8_t *flow_set(const uint32_t *flows, size_t count, size_t *size) {
-    *size = 0;
-    for (size_t i = 0; i < count; i++)
-        *size = flows[i] >= *size ? (size_t)flows[i] + 1 : *size;
-    uint8_t *set = calloc(*size / 8 + 1, 1);
-    for (size_t i = 0; set && i < count; i++)
-        set[flows[i] / 8] |= (uint8_t)(1u << flows[i] % 8);
-    return set;
-}
-
 /* Copies the first `most` rows of some flows. Returns false if memory is exhausted. */
 static bool copy_rows(const struct table *from, struct table *to, const uint32_t *flows,
                       size_t count, uint64_t most) {
-    size_t size;
+    uint32_t size;
     struct table_cursor cursor = {0};
     struct row row;
     bool done = true;
-    uint8_t *set = flow_set(flows, count, &size);
+    uint8_t *set = flow_set(flows, count, UINT32_MAX, &size);
     while (done && set && to->row_count < most && table_next(from, &cursor, &row)) {
         size_t flow = (size_t)row.value[packets_flow];
         if (flow < size && set[flow / 8] >> flow % 8 & 1)

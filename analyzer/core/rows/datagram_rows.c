@@ -35,7 +35,7 @@ static void put_bytes(struct row_sink *sink, struct row *row, const struct datag
     bool counted = datagram->end_known && !datagram->gaps_lost;
     row_set_if(row, datagrams_bytes, datagram->end_known, datagram->size);
     row_set(row, datagrams_received_bytes, datagram->received);
-    row_set(row, datagrams_overhead_bytes, (int64_t)datagram->overhead_bytes);
+    row_set(row, datagrams_overhead_bytes, datagram->overhead_bytes);
     row_set_if(row, datagrams_missing_bytes, counted,
                counted ? range_set_bytes(&datagram->gaps) : 0);
     describe_missing(datagram, missing);
@@ -48,8 +48,8 @@ static void put_fragments(struct row *row, const struct datagram *datagram, bool
     row_set(row, datagrams_duplicates, datagram->duplicates);
     row_set(row, datagrams_overlaps, datagram->overlaps);
     row_set(row, datagrams_late, datagram->late);
-    row_set(row, datagrams_first_frame, (int64_t)datagram->first_frame);
-    row_set(row, datagrams_last_frame, (int64_t)datagram->last_frame);
+    row_set(row, datagrams_first_frame, datagram->first_frame);
+    row_set(row, datagrams_last_frame, datagram->last_frame);
     row_set_if(row, datagrams_first_ns, timed, datagram->first_ns);
     row_set_if(row, datagrams_last_ns, timed, datagram->last_ns);
 }

@@ -25,7 +25,7 @@ static uint64_t add(struct row_writer *writer, struct flow *flow, unsigned direc
         row_set(&row, events_direction, direction);
     }
     row_set(&row, events_capture, seen->capture);
-    row_set(&row, events_frame, (int64_t)seen->frame);
+    row_set(&row, events_frame, seen->frame);
     row_set_if(&row, events_time_ns, seen->time_known, seen->time_ns);
     row_set(&row, events_kind, event->kind);
     row_set_if(&row, events_place, event->place != WORD_NONE, event->place);
@@ -33,7 +33,7 @@ static uint64_t add(struct row_writer *writer, struct flow *flow, unsigned direc
     row_set_if(&row, events_spurious, event->spurious != SPURIOUS_NOT_ASKED,
                event->spurious == SPURIOUS_YES);
     row_set_if(&row, events_bytes, event->bytes > 0, event->bytes);
-    row_set_if(&row, events_related_frame, event->related_frame > 0, (int64_t)event->related_frame);
+    row_set_if(&row, events_related_frame, event->related_frame > 0, event->related_frame);
     row_set_text(sink, &row, events_detail, event->detail);
     return row_sink_add(writer, TABLE_events, &row);
 }
@@ -51,8 +51,7 @@ uint64_t event_write(struct row_writer *writer, struct flow *flow, unsigned dire
 /* Stores a value in place of the present one, or null unless it is known. Unknown columns must be
  * cleared, because the verdict before may have set them. */
 static void amend(struct row_sink *sink, uint64_t row, unsigned column, bool known, int64_t value) {
-    struct table *events = &sink->tables[TABLE_events];
-    if (!(known ? table_amend(events, row, column, value) : table_amend_null(events, row, column)))
+    if (!table_amend(&sink->tables[TABLE_events], row, column, known, value))
         sink->out_of_memory = true;
 }
 

@@ -62,20 +62,19 @@ static void put_end(struct row_sink *sink, struct row *row, const struct flow *f
 static void put_sums(struct row *row, const struct flow *flow) {
     const struct direction *a = &flow->directions[0], *b = &flow->directions[1];
     bool payload_known = !a->payload_unknown && !b->payload_unknown;
-    row_set(row, flows_packets, (int64_t)(a->packets + b->packets));
-    row_set(row, flows_wire_bytes, (int64_t)(a->wire_bytes + b->wire_bytes));
-    row_set_if(row, flows_payload_bytes, payload_known,
-               (int64_t)(a->payload_bytes + b->payload_bytes));
+    row_set(row, flows_packets, (a->packets + b->packets));
+    row_set(row, flows_wire_bytes, (a->wire_bytes + b->wire_bytes));
+    row_set_if(row, flows_payload_bytes, payload_known, (a->payload_bytes + b->payload_bytes));
     row_set(row, flows_one_way, !a->packets || !b->packets);
-    row_set(row, flows_icmp_errors, (int64_t)flow->icmp_errors);
+    row_set(row, flows_icmp_errors, flow->icmp_errors);
 }
 
 static void put_span(struct row *row, const struct flow *flow) {
     row_set_if(row, flows_first_ns, flow->timed, flow->first_ns);
     row_set_if(row, flows_last_ns, flow->timed, flow->last_ns);
     row_set(row, flows_first_capture, flow->first_capture);
-    row_set(row, flows_first_frame, (int64_t)flow->first_frame);
-    row_set(row, flows_last_frame, (int64_t)flow->last_frame);
+    row_set(row, flows_first_frame, flow->first_frame);
+    row_set(row, flows_last_frame, flow->last_frame);
 }
 
 static void put_state(struct row *row, const struct flow *flow, enum word end) {
@@ -110,17 +109,17 @@ static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end
 
 static void put_counts(struct row *row, const struct direction *direction) {
     bool payload_known = !direction->payload_unknown;
-    row_set(row, directions_packets, (int64_t)direction->packets);
-    row_set(row, directions_wire_bytes, (int64_t)direction->wire_bytes);
-    row_set(row, directions_ip_bytes, (int64_t)direction->ip_bytes);
-    row_set_if(row, directions_payload_bytes, payload_known, (int64_t)direction->payload_bytes);
-    row_set_if(row, directions_data_packets, payload_known, (int64_t)direction->data_packets);
+    row_set(row, directions_packets, direction->packets);
+    row_set(row, directions_wire_bytes, direction->wire_bytes);
+    row_set(row, directions_ip_bytes, direction->ip_bytes);
+    row_set_if(row, directions_payload_bytes, payload_known, direction->payload_bytes);
+    row_set_if(row, directions_data_packets, payload_known, direction->data_packets);
     row_set_if(row, directions_segment_max, payload_known, direction->segment_max);
-    row_set(row, directions_fragments, (int64_t)direction->fragments);
-    row_set(row, directions_fragmented_datagrams, (int64_t)direction->fragmented_datagrams);
-    row_set(row, directions_incomplete_datagrams, (int64_t)direction->incomplete_datagrams);
-    row_set(row, directions_fragment_overhead_bytes, (int64_t)direction->fragment_overhead_bytes);
-    row_set(row, directions_ecn_ce, (int64_t)direction->ecn_ce);
+    row_set(row, directions_fragments, direction->fragments);
+    row_set(row, directions_fragmented_datagrams, direction->fragmented_datagrams);
+    row_set(row, directions_incomplete_datagrams, direction->incomplete_datagrams);
+    row_set(row, directions_fragment_overhead_bytes, direction->fragment_overhead_bytes);
+    row_set(row, directions_ecn_ce, direction->ecn_ce);
 }
 
 static void put_header_fields(struct row *row, const struct direction *direction) {
@@ -159,7 +158,7 @@ static void put_rates(struct row *row, const struct direction *direction,
 }
 
 static void put_round_trips(struct row *row, struct tcp_stream *stream, struct pool *pool) {
-    row_set(row, directions_rtt_samples, (int64_t)stream->rtt.count);
+    row_set(row, directions_rtt_samples, stream->rtt.count);
     if (!stream->rtt.count)
         return;
     row_set(row, directions_rtt_ns_min, stream->rtt.least);
@@ -171,40 +170,40 @@ static void put_round_trips(struct row *row, struct tcp_stream *stream, struct p
 /* Bytes of the stream; they would be wrong if a payload's length is unknown. */
 static void put_bytes(struct row *row, const struct tcp_stream *stream) {
     const struct tcp_recovery_state *recovery = recovery_of(stream);
-    row_set(row, directions_unique_bytes, (int64_t)stream->unique_bytes);
-    row_set(row, directions_retransmitted_bytes, (int64_t)recovery->retransmitted_bytes);
-    row_set(row, directions_duplicate_bytes, (int64_t)recovery->duplicate_bytes);
-    row_set(row, directions_probe_bytes, (int64_t)recovery->probe_bytes);
+    row_set(row, directions_unique_bytes, stream->unique_bytes);
+    row_set(row, directions_retransmitted_bytes, recovery->retransmitted_bytes);
+    row_set(row, directions_duplicate_bytes, recovery->duplicate_bytes);
+    row_set(row, directions_probe_bytes, recovery->probe_bytes);
     row_set(row, directions_gap_bytes, range_set_bytes(&stream->gaps));
-    row_set(row, directions_unknown_bytes, (int64_t)recovery->unknown_bytes);
+    row_set(row, directions_unknown_bytes, recovery->unknown_bytes);
 }
 
 /* Verdicts from the packets of the direction itself. */
 static void put_verdicts(struct row *row, const struct tcp_recovery_state *recovery) {
-    row_set(row, directions_retransmissions, (int64_t)recovery->retransmissions);
-    row_set(row, directions_out_of_order, (int64_t)recovery->out_of_order);
-    row_set(row, directions_ambiguous, (int64_t)recovery->ambiguous);
-    row_set(row, directions_network_duplicates, (int64_t)recovery->network_duplicates);
-    row_set(row, directions_mirror_duplicates, (int64_t)recovery->mirror_duplicates);
-    row_set(row, directions_unknown_duplicates, (int64_t)recovery->unknown_duplicates);
-    row_set(row, directions_lost_upstream, (int64_t)recovery->lost_upstream);
-    row_set(row, directions_gaps, (int64_t)recovery->gaps_opened);
-    row_set(row, directions_gaps_filled, (int64_t)recovery->gaps_filled);
-    row_set(row, directions_suspected_timeouts, (int64_t)recovery->suspected_rto_count);
+    row_set(row, directions_retransmissions, recovery->retransmissions);
+    row_set(row, directions_out_of_order, recovery->out_of_order);
+    row_set(row, directions_ambiguous, recovery->ambiguous);
+    row_set(row, directions_network_duplicates, recovery->network_duplicates);
+    row_set(row, directions_mirror_duplicates, recovery->mirror_duplicates);
+    row_set(row, directions_unknown_duplicates, recovery->unknown_duplicates);
+    row_set(row, directions_lost_upstream, recovery->lost_upstream);
+    row_set(row, directions_gaps, recovery->gaps_opened);
+    row_set(row, directions_gaps_filled, recovery->gaps_filled);
+    row_set(row, directions_suspected_timeouts, recovery->suspected_rto_count);
 }
 
 /* Verdicts that need the ACKs of the other direction. */
 static void put_acked_verdicts(struct row *row, const struct tcp_recovery_state *recovery) {
-    row_set(row, directions_fast_retransmissions, (int64_t)recovery->fast_count);
-    row_set(row, directions_timeout_retransmissions, (int64_t)recovery->rto_retransmissions);
-    row_set(row, directions_timeouts, (int64_t)recovery->rto_count);
-    row_set(row, directions_probe_retransmissions, (int64_t)recovery->tlp_count);
-    row_set(row, directions_spurious_retransmissions, (int64_t)recovery->spurious_count);
-    row_set(row, directions_lost_downstream, (int64_t)recovery->lost_downstream);
-    row_set(row, directions_unseen_bytes, (int64_t)recovery->unseen_bytes);
-    row_set(row, directions_capture_reordered, (int64_t)recovery->capture_reordered);
-    row_set(row, directions_window_probes, (int64_t)recovery->window_probes);
-    row_set(row, directions_keep_alives, (int64_t)recovery->keep_alives);
+    row_set(row, directions_fast_retransmissions, recovery->fast_count);
+    row_set(row, directions_timeout_retransmissions, recovery->rto_retransmissions);
+    row_set(row, directions_timeouts, recovery->rto_count);
+    row_set(row, directions_probe_retransmissions, recovery->tlp_count);
+    row_set(row, directions_spurious_retransmissions, recovery->spurious_count);
+    row_set(row, directions_lost_downstream, recovery->lost_downstream);
+    row_set(row, directions_unseen_bytes, recovery->unseen_bytes);
+    row_set(row, directions_capture_reordered, recovery->capture_reordered);
+    row_set(row, directions_window_probes, recovery->window_probes);
+    row_set(row, directions_keep_alives, recovery->keep_alives);
 }
 
 /* An option counts as absent only if all options could be read. If the SYN was not captured, `isn`
@@ -229,16 +228,16 @@ static void put_handshake(struct row *row, const struct tcp_stream *stream) {
 /* Counts of control segments, and of options that need every option to be readable. */
 static void put_segments(struct row *row, const struct tcp_stream *stream) {
     const struct tcp_recovery_state *recovery = recovery_of(stream);
-    row_set_if(row, directions_sack_acks, !stream->options_truncated, (int64_t)recovery->sack_acks);
-    row_set(row, directions_zero_windows, (int64_t)recovery->zero_windows);
+    row_set_if(row, directions_sack_acks, !stream->options_truncated, recovery->sack_acks);
+    row_set(row, directions_zero_windows, recovery->zero_windows);
     row_set_if(row, directions_unusual_options, !stream->options_truncated,
-               (int64_t)recovery->unusual_options);
-    row_set(row, directions_syns, (int64_t)stream->syns);
-    row_set(row, directions_fins, (int64_t)stream->fins);
-    row_set(row, directions_resets, (int64_t)stream->resets);
-    row_set(row, directions_acks_out_of_range, (int64_t)recovery->acks_out_of_range);
-    row_set(row, directions_ecn_echo, (int64_t)recovery->ecn_echo);
-    row_set(row, directions_ecn_cwr, (int64_t)recovery->ecn_cwr);
+               recovery->unusual_options);
+    row_set(row, directions_syns, stream->syns);
+    row_set(row, directions_fins, stream->fins);
+    row_set(row, directions_resets, stream->resets);
+    row_set(row, directions_acks_out_of_range, recovery->acks_out_of_range);
+    row_set(row, directions_ecn_echo, recovery->ecn_echo);
+    row_set(row, directions_ecn_cwr, recovery->ecn_cwr);
 }
 
 static const unsigned limit_columns[LIMIT_CAUSES] = {
@@ -270,16 +269,16 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct 
     put_handshake(row, stream);
     put_round_trips(row, stream, pool);
     row_set_if(row, directions_sack_gaps, !stream->counts_missing && !direction->packets,
-               (int64_t)recovery->sack_gaps);
+               recovery->sack_gaps);
     if (stream->counts_missing || direction->payload_unknown) /* some headers could not be read */
         return;
     put_segments(row, stream);
     row_set_if(row, directions_zero_window_ns, direction->timed,
                zero_window_ns(stream, direction->last_ns));
-    row_set_if(row, directions_duplicate_acks, answered, (int64_t)recovery->duplicate_acks);
+    row_set_if(row, directions_duplicate_acks, answered, recovery->duplicate_acks);
     row_set_if(row, directions_flight_max, answered, stream->flight_max);
     row_set_if(row, directions_window_full, flow->tcp.streams[!number].window >= 0,
-               (int64_t)recovery->window_full);
+               recovery->window_full);
     put_bytes(row, stream);
     put_verdicts(row, recovery);
     if (!answered)

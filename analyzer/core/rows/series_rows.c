@@ -78,11 +78,11 @@ static void put_counts(struct row *row, const struct time_bin *bin,
                        const struct series_head *head) {
     bool stream = head->tcp && head->payload_known;
     row_set(row, series_packets, bin->packets);
-    row_set(row, series_wire_bytes, (int64_t)bin->wire_bytes);
-    row_set(row, series_bytes, (int64_t)bin->ip_bytes);
-    row_set_if(row, series_payload_bytes, head->payload_known, (int64_t)bin->payload_bytes);
-    row_set_if(row, series_unique_bytes, stream, (int64_t)bin->unique_bytes);
-    row_set_if(row, series_retransmitted_bytes, stream, (int64_t)bin->retransmitted_bytes);
+    row_set(row, series_wire_bytes, bin->wire_bytes);
+    row_set(row, series_bytes, bin->ip_bytes);
+    row_set_if(row, series_payload_bytes, head->payload_known, bin->payload_bytes);
+    row_set_if(row, series_unique_bytes, stream, bin->unique_bytes);
+    row_set_if(row, series_retransmitted_bytes, stream, bin->retransmitted_bytes);
     row_set_if(row, series_lost, stream, bin->lost);
     row_set_if(row, series_rtt_ns, bin->rtt_us != BIN_RTT_NONE, (int64_t)bin->rtt_us * 1000);
     row_set_if(row, series_flight_bytes, bin->flight != BIN_BYTES_NONE, bin->flight);

@@ -512,33 +512,18 @@ extern const struct schema schemas[TABLE_COUNT];
 
 /* Column numbers: interfaces_file, directions_packets, ... They must be used in rows/ and
  * exports instead of names, so that a removed column is an error of the compiler. */
-#define X(name, type, unit, meaning) interfaces_##name,
-enum { INTERFACES_COLUMNS(X) interfaces_column_count };
-#undef X
-#define X(name, type, unit, meaning) flows_##name,
-enum { FLOWS_COLUMNS(X) flows_column_count };
-#undef X
-#define X(name, type, unit, meaning) directions_##name,
-enum { DIRECTIONS_COLUMNS(X) directions_column_count };
-#undef X
-#define X(name, type, unit, meaning) events_##name,
-enum { EVENTS_COLUMNS(X) events_column_count };
-#undef X
-#define X(name, type, unit, meaning) series_##name,
-enum { SERIES_COLUMNS(X) series_column_count };
-#undef X
-#define X(name, type, unit, meaning) datagrams_##name,
-enum { DATAGRAMS_COLUMNS(X) datagrams_column_count };
-#undef X
-#define X(name, type, unit, meaning) packets_##name,
-enum { PACKETS_COLUMNS(X) packets_column_count };
-#undef X
-#define X(name, type, unit, meaning) blocks_##name,
-enum { BLOCKS_COLUMNS(X) blocks_column_count };
-#undef X
-#define X(name, type, unit, meaning) findings_##name,
-enum { FINDINGS_COLUMNS(X) findings_column_count };
-#undef X
+#define COLUMN_OF_interfaces(name, type, unit, meaning) interfaces_##name,
+#define COLUMN_OF_flows(name, type, unit, meaning)      flows_##name,
+#define COLUMN_OF_directions(name, type, unit, meaning) directions_##name,
+#define COLUMN_OF_events(name, type, unit, meaning)     events_##name,
+#define COLUMN_OF_series(name, type, unit, meaning)     series_##name,
+#define COLUMN_OF_datagrams(name, type, unit, meaning)  datagrams_##name,
+#define COLUMN_OF_packets(name, type, unit, meaning)    packets_##name,
+#define COLUMN_OF_blocks(name, type, unit, meaning)     blocks_##name,
+#define COLUMN_OF_findings(name, type, unit, meaning)   findings_##name,
+#define TABLE(name, columns, meaning)                   enum { columns(COLUMN_OF_##name) name##_column_count };
+TABLES(TABLE)
+#undef TABLE
 
 #define COLUMNS_MAX 128 /* of a table; a row's null mask has that many bits */
 

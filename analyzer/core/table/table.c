@@ -13,35 +13,25 @@
  * which no rows are added. */
 #include "table/table.h"
 
-#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+
 /* --- schemas ---------------------------------------------------------------------------------- */
 
-#define X(name, type, unit, meaning) {#name, unit, meaning, TYPE_##type},
-static const struct column interfaces_columns[] = {INTERFACES_COLUMNS(X)};
-static const struct column flows_columns[] = {FLOWS_COLUMNS(X)};
-static const struct column directions_columns[] = {DIRECTIONS_COLUMNS(X)};
-static const struct column events_columns[] = {EVENTS_COLUMNS(X)};
-static const struct column series_columns[] = {SERIES_COLUMNS(X)};
-static const struct column datagrams_columns[] = {DATAGRAMS_COLUMNS(X)};
-static const struct column blocks_columns[] = {BLOCKS_COLUMNS(X)};
-static const struct column packets_columns[] = {PACKETS_COLUMNS(X)};
-static const struct column findings_columns[] = {FINDINGS_COLUMNS(X)};
-#undef X
+#define COLUMN(name, type, unit, meaning) {#name, unit, meaning, TYPE_##type},
+#define TABLE(name, columns, meaning)                                                              \
+    _Static_assert(name##_column_count <= COLUMNS_MAX, #name);                                     \
+    static const struct column name##_columns[] = {columns(COLUMN)};
+TABLES(TABLE)
+#undef TABLE
 
 const struct schema schemas[TABLE_COUNT] = {
-#define X(name, columns, meaning)                                                                  \
-    {#name, meaning, name##_columns, sizeof name##_columns / sizeof *name##_columns},
-    TABLES(X)
-#undef X
+#define TABLE(name, columns, meaning) {#name, meaning, name##_columns, name##_column_count},
+    TABLES(TABLE)
+#undef TABLE
 };
-
-#define X(name, columns, meaning)                                                                  \
-    _Static_assert(sizeof name##_columns / sizeof *name##_columns <= COLUMNS_MAX, #name);
-TABLES(X)
-#undef X
 
 /* --- packed rows ------------------------------------------------------------------------------ */
 
@@ -71,19 +61,6 @@ bool table_begin_group(struct table *table, uint32_t group) {
     return true;
 }
 
-/* Little-endian, because varint_size() counts the low bits of the first byte. */
-static uint8_t *put_word(uint8_t *out, uint64_t word) {
-    word = htole64(word);
-    memcpy(out, &word, sizeof word);
-    return out + sizeof word;
-}
-
-static uint64_t get_word(const uint8_t *in) {
-    uint64_t word;
-    memcpy(&word, in, sizeof word);
-    return le64toh(word);
-}
-
 /* Returns the end of the number; up to 7 bytes after it may be overwritten. Zigzag makes small
  * negative differences short as well. */
 static inline uint8_t *put_varint(uint8_t *out, int64_t value) {
@@ -91,9 +68,11 @@ static inline uint8_t *put_varint(uint8_t *out, int64_t value) {
     unsigned following = (63 - (unsigned)__builtin_clzll(bits | 1)) * 37 >> 8; /* a seventh */
     if (following >= sizeof bits) {
         *out = 0;
-        return put_word(out + 1, bits);
+        memcpy(out + 1, &bits, sizeof bits);
+        return out + 1 + sizeof bits;
     }
-    put_word(out, (bits << 1 | 1) << following);
+    bits = (bits << 1 | 1) << following; /* the low bits are in the first byte (bytes.h) */
+    memcpy(out, &bits, sizeof bits);
     return out + following + 1;
 }
 
@@ -104,10 +83,10 @@ static inline unsigned varint_size(uint64_t word) {
 
 /* Reads 8 bytes, 9 for the longest form, even if the number is shorter. */
 static inline const uint8_t *get_varint(const uint8_t *in, int64_t *value) {
-    uint64_t word = get_word(in);
+    uint64_t word = load_le64(in);
     unsigned size = varint_size(word);
     uint64_t bits =
-        size > sizeof word ? get_word(in + 1) : word << (64 - 8 * size) >> (64 - 7 * size);
+        size > sizeof word ? load_le64(in + 1) : word << (64 - 8 * size) >> (64 - 7 * size);
     *value = (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
     return in + size;
 }
@@ -155,7 +134,7 @@ static const uint8_t *unpack_values(const uint8_t *in, int64_t *values, const in
  * a reader does not ask for cost little. */
 static const uint8_t *skip_values(const uint8_t *in, uint64_t filled) {
     for (; filled; filled &= filled - 1)
-        in += varint_size(get_word(in));
+        in += varint_size(load_le64(in));
     return in;
 }
 
@@ -269,21 +248,13 @@ bool table_permute_groups(struct table *table, uint32_t first, const uint32_t *r
     return true;
 }
 
-static bool add_amendment(struct table *table, struct amendment amendment) {
+bool table_amend(struct table *table, uint64_t row, unsigned column, bool known, int64_t value) {
     if (!list_grow(&table->amendments, &table->amendment_room, table->amendment_count + 1,
                    sizeof *table->amendments))
         return false;
-    amendment.order = (uint32_t)table->amendment_count;
-    table->amendments[table->amendment_count++] = amendment;
+    uint32_t order = (uint32_t)table->amendment_count++;
+    table->amendments[order] = (struct amendment){row, column, order, value, !known};
     return true;
-}
-
-bool table_amend(struct table *table, uint64_t row, unsigned column, int64_t value) {
-    return add_amendment(table, (struct amendment){.row = row, .column = column, .value = value});
-}
-
-bool table_amend_null(struct table *table, uint64_t row, unsigned column) {
-    return add_amendment(table, (struct amendment){.row = row, .column = column, .null = true});
 }
 
 /* qsort() is not stable, so the order of the calls is part of the key. */
@@ -404,4 +375,16 @@ int schema_column(const struct schema *schema, const char *name) {
         if (!strcmp(schema->columns[i].name, name))
             return (int)i;
     return -1;
+}
+
+uint8_t *flow_set(const uint32_t *flows, size_t count, uint32_t limit, uint32_t *bits) {
+    *bits = 0;
+    for (size_t i = 0; i < count; i++)
+        if (flows[i] < limit && flows[i] >= *bits)
+            *bits = flows[i] + 1;
+    uint8_t *set = calloc(*bits / 8 + 1, 1);
+    for (size_t i = 0; set && i < count; i++)
+        if (flows[i] < *bits)
+            set[flows[i] / 8] |= (uint8_t)(1u << flows[i] % 8);
+    return set;
 }

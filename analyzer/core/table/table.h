@@ -147,12 +147,11 @@ bool table_add_moved(struct table *table, uint32_t number, const struct row *row
  * memory. */
 bool table_permute_groups(struct table *table, uint32_t first, const uint32_t *ranks, size_t count);
 
-/* Changes a value of a row of a table that is not grouped; readers see it after table_settle().
- * The last change of a value wins. A row that is still to be added by table_add_moved() has its
- * number already: the row count at table_begin_moved() plus its number among the announced rows.
- * Returns false without memory. */
-bool table_amend(struct table *table, uint64_t row, unsigned column, int64_t value);
-bool table_amend_null(struct table *table, uint64_t row, unsigned column);
+/* Changes a value, to null unless it is `known`, of a row of a table that is not grouped; readers
+ * see it after table_settle(). The last change of a value wins. A row that is still to be added by
+ * table_add_moved() has its number already: the row count at table_begin_moved() plus its number
+ * among the announced rows. Returns false without memory. */
+bool table_amend(struct table *table, uint64_t row, unsigned column, bool known, int64_t value);
 void table_settle(struct table *table);
 
 /* A position to read from; {0} is the beginning of the table. */
@@ -184,5 +183,9 @@ void table_seek(const struct table *table, struct table_cursor *cursor, uint64_t
 
 /* Returns the number of a column, -1 if there is none of that name. */
 int schema_column(const struct schema *schema, const char *name);
+
+/* Returns a set of the flow numbers below `limit`, and the number of its bits, one more than the
+ * greatest of them. NULL without memory; the caller must free() it. */
+uint8_t *flow_set(const uint32_t *flows, size_t count, uint32_t limit, uint32_t *bits);
 
 #endif

@@ -52,7 +52,7 @@ static void take_gap_back(struct worker *worker, struct udp_stream *stream, uint
 
 static void amend_verdict(struct row_sink *sink, uint64_t row, enum word verdict) {
     row_sink_lock(sink);
-    if (!table_amend(&sink->tables[TABLE_blocks], row, blocks_verdict, verdict))
+    if (!table_amend(&sink->tables[TABLE_blocks], row, blocks_verdict, true, verdict))
         sink->out_of_memory = true;
     row_sink_unlock(sink);
 }
