@@ -45,35 +45,21 @@ static inline void transport_reached(struct decoding *d, uint32_t header_length)
     d->headers->layer = LAYER_TRANSPORT;
 }
 
-enum tcp_option_kind {
-    OPTION_END = 0,
-    OPTION_NOP = 1,
-    OPTION_MSS = 2,
-    OPTION_WINDOW_SCALE = 3,
-    OPTION_SACK_PERMITTED = 4,
-    OPTION_SACK = 5,
-    OPTION_TIMESTAMPS = 8,
-    OPTION_MD5 = 19,
-    OPTION_AO = 29,
-    OPTION_MPTCP = 30,
-    OPTION_FAST_OPEN = 34,
-    OPTION_EXPERIMENT = 254,
-};
+enum tcp_option_kind { OPTION_END = 0, OPTION_NOP = 1, OPTION_EXPERIMENT = 254 };
 
 /* The valid lengths of each option; one of another length is TCP_OPTION_OTHER. */
 static const struct {
     uint8_t kind, least, most;
     uint16_t seen;
 } tcp_option_rules[] = {
-    {OPTION_TIMESTAMPS, 10, 10, TCP_OPTION_TIMESTAMPS}, /* RFC 7323 */
-    {OPTION_SACK, 10, 34, TCP_OPTION_SACK},             /* RFC 2018 */
-    {OPTION_MSS, 4, 4, TCP_OPTION_MSS},                 /* RFC 9293 */
-    {OPTION_WINDOW_SCALE, 3, 3, TCP_OPTION_WINDOW_SCALE},
-    {OPTION_SACK_PERMITTED, 2, 2, TCP_OPTION_SACK_PERMITTED},
-    {OPTION_MPTCP, 3, 40, TCP_OPTION_MPTCP}, /* RFC 8684 */
-    {OPTION_MD5, 18, 18, TCP_OPTION_SIGNATURE},
-    {OPTION_AO, 4, 40, TCP_OPTION_SIGNATURE},
-    {OPTION_FAST_OPEN, 2, 18, TCP_OPTION_FAST_OPEN}, /* RFC 7413 */
+    {8, 10, 10, TCP_OPTION_TIMESTAMPS}, /* RFC 7323 */
+    {5, 10, 34, TCP_OPTION_SACK},       /* RFC 2018 */
+    {2, 4, 4, TCP_OPTION_MSS},          /* RFC 9293 */
+    {3, 3, 3, TCP_OPTION_WINDOW_SCALE}, {4, 2, 2, TCP_OPTION_SACK_PERMITTED},
+    {30, 3, 40, TCP_OPTION_MPTCP},      /* RFC 8684 */
+    {19, 18, 18, TCP_OPTION_SIGNATURE}, /* MD5 */
+    {29, 4, 40, TCP_OPTION_SIGNATURE},  /* AO */
+    {34, 2, 18, TCP_OPTION_FAST_OPEN},  /* RFC 7413 */
 };
 #define TCP_OPTION_RULES     (sizeof tcp_option_rules / sizeof *tcp_option_rules)
 #define FAST_OPEN_EXPERIMENT 0xf989 /* RFC 7413, 4.1.1 and appendix A */
