@@ -20,8 +20,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import needs
-from capture_link import CaptureLink, capture_link, missing
+from capture_link import CaptureLink, missing
 from checkout import CAPTURES, ROOT, SAMPLES, Run
+from dropping_path import DroppingPath, made
+from dropping_path import missing as no_path
 from report_page import VIEW, Page
 
 # The same examples each time, and as long as they take.
@@ -104,13 +106,27 @@ def page(browser: Any) -> Iterator[Page]:
     opened.close()
 
 
+@pytest.fixture(scope="session")
+def capture_link() -> Iterator[CaptureLink]:
+    """A link between two interfaces, one for all tests of a worker."""
+    needs.skip_without(missing())
+    with made(CaptureLink()) as link:
+        yield link
+
+
+@pytest.fixture
+def link(capture_link: CaptureLink, tmp_path: Path) -> CaptureLink:
+    """The link, with daemons that capture into this test's folder."""
+    capture_link.home = tmp_path
+    return capture_link
+
+
 @pytest.fixture(scope="module")
-def link() -> Iterator[CaptureLink]:
-    """A link between two interfaces, and daemons that capture on it."""
-    if why_not := missing():
-        pytest.skip(why_not)
-    with capture_link() as made:
-        yield made
+def path() -> Iterator[DroppingPath]:
+    """Sender, router and receiver in namespaces; the router drops and delays."""
+    needs.skip_without(no_path())
+    with made(DroppingPath()) as path:
+        yield path
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ import pytest
 
 import needs
 import wiretale
+from capture_files import enhanced, interface, option, section
 from wiretale.traffic.program import program_path
 
 WIRETALE = program_path("wiretale") or "wiretale"
@@ -32,28 +33,14 @@ def run(*words: str | bytes | Path, **options: object) -> subprocess.CompletedPr
     return subprocess.run([WIRETALE, *words], **chosen)  # type: ignore[call-overload, no-any-return]
 
 
-def block(kind: int, body: bytes) -> bytes:
-    size = 12 + len(body)
-    return struct.pack("<II", kind, size) + body + struct.pack("<I", size)
-
-
-def option(code: int, value: bytes) -> bytes:
-    return struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)
-
-
 def texts_capture(path: Path, name: str, comment: str, program: str) -> Path:
     """A capture of one packet, before 1970, whose texts are these."""
-    section = option(1, comment.encode()) + option(4, program.encode()) + option(0, b"")
+    texts = option(1, comment.encode()) + option(4, program.encode()) + option(0, b"")
     ports = struct.pack("!HHHH", 5, 6, 12, 0)
     address = bytes([10, 0, 0, 1, 10, 0, 0, 2])
     packet = bytes(12) + b"\x08\0" + struct.pack("!BBHHHBBH", 0x45, 0, 32, 1, 0, 64, 17, 0) + address + ports + b"text"
-    interface = option(2, name.encode()) + option(14, struct.pack("<q", EARLIER // 10**9)) + option(0, b"")
-    padded = packet + bytes(-len(packet) % 4)
-    path.write_bytes(
-        block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1) + section)
-        + block(1, struct.pack("<HHI", 1, 0, 0) + interface)
-        + block(6, struct.pack("<IIIII", 0, 0, 0, len(packet), len(packet)) + padded)
-    )
+    texts_of_it = option(2, name.encode()) + option(14, struct.pack("<q", EARLIER // 10**9)) + option(0, b"")
+    path.write_bytes(section(options=texts) + interface(texts_of_it) + enhanced(0, packet))
     return path
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from checkout import UNIT_SPELLINGS
 from wiretale.analyzer.diff.fail_condition import parse_condition
 from wiretale.traffic.experiment.plan import read_plan
 from wiretale.traffic.lab.profile import load_profile
-from wiretale.traffic.program import find_program
 
 REFUSED: dict[str, list[str]] = UNIT_SPELLINGS["refused"]
 SPELLINGS = {kind: values for kind, values in UNIT_SPELLINGS.items() if kind != "refused"}  # the table is shared
@@ -122,46 +120,3 @@ def test_a_plan_refuses_the_others(wiretale_run: Any, tmp_path: Path, kind: str,
     plan.write_text(plan_of(kind, text), "utf-8")
     done = wiretale_run("experiment", "run", plan, "-o", tmp_path / "out", "--dry-run")
     assert done.returncode == 2 and "expected" in done.stderr and done.stderr.count("\n") == 1
-
-
-# Options of the C programs, each followed by an unknown option, which is refused if the spelling is accepted.
-OPTIONS = {
-    ("rate", "send"): ("wiretale-traffic", "send", "192.0.2.1", "--udp", "--rate"),
-    ("size", "send"): ("wiretale-traffic", "send", "192.0.2.1", "--bytes"),
-    ("time", "send"): ("wiretale-traffic", "send", "192.0.2.1", "--time"),
-    ("count", "send"): ("wiretale-traffic", "send", "192.0.2.1", "--count"),
-    ("size", "capture"): ("wiretale-capture", "-i", "none", "-w", "x", "--buffer"),
-    ("time", "capture"): ("wiretale-capture", "-i", "none", "-w", "x", "-G"),
-    ("count", "capture"): ("wiretale-capture", "-i", "none", "-w", "x", "-c"),
-    ("rate", "link"): ("wiretale-link", "none0", "none1", "--both", "rate={}"),
-    ("time", "link"): ("wiretale-link", "none0", "none1", "--both", "delay={}"),
-    ("size", "link"): ("wiretale-link", "none0", "none1", "--both", "queue={}"),
-}
-
-
-def is_taken(kind: str, program: str, text: str) -> bool:
-    """Whether a C program takes the spelling; nothing is sent, and no interface is opened."""
-    name, *words, last = OPTIONS[kind, program]
-    command = [find_program(name), *words]
-    if program == "link":  # settings are separated by blanks, so that a number has none there
-        command.append(last.format("".join(text.split())))
-    else:
-        command += [last, text, "--none-such"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    assert done.returncode in ((2, 4, 5) if program == "link" else (2,)), (text, done)
-    return done.returncode != 2 if program == "link" else "none-such" in done.stderr
-
-
-def is_out_of_bounds(kind: str, program: str, text: str) -> bool:
-    """A queue is in packets where a number has no unit: 1G of them is too many."""
-    packets = kind == "size" and program == "link" and text[-1:].lower() not in ("b", "s", "e")
-    return packets and SPELLINGS[kind].get(text, 0) > 10**8
-
-
-@pytest.mark.parametrize("kind, program", OPTIONS)
-def test_the_c_programs_take_and_refuse_the_same(kind: str, program: str) -> None:
-    texts = [text for text in [*SPELLINGS[kind], *REFUSED[kind]] if not is_out_of_bounds(kind, program, text)]
-    if program == "link":
-        texts = [text for text in texts if text in SPELLINGS[kind] or " " not in text.strip()]
-    taken = [text for text in texts if is_taken(kind, program, text)]
-    assert taken == [text for text in texts if text in SPELLINGS[kind]]

@@ -12,27 +12,26 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from capture_link import (
     COUNTS,
+    ORDINARY,
     PROGRAM,
     CaptureLink,
     StatusClient,
     captures_of,
     check_sum,
-    finished,
-    output,
     packets_in,
+    refused,
     total,
-    wait_counted,
-    wait_until,
 )
+from processes import output, wait_until
 
-pytestmark = pytest.mark.xdist_group("live")
+pytestmark = pytest.mark.xdist_group("capture")
 
-ORDINARY = 65534  # a user and a group, named or not
 NAME = re.compile(r"in0_\d{8}T\d{6}\.\d{9}Z_\d{5}\.pcapng")
 
 
@@ -48,15 +47,13 @@ def counted_by_others(file: Path) -> set[int]:
 # --- files
 
 
-def test_a_capture_is_published_whole_and_all_read_the_same(link: CaptureLink, tmp_path: Path) -> None:
-    folder, status = tmp_path / "captures", tmp_path / "status"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
-        link.send(1000)
-        wait_counted(status, written=1000)
-        assert not finished(folder)  # visible files are finished
+def test_a_capture_is_published_whole_and_all_read_the_same(link: CaptureLink) -> None:
+    with link.daemon(watched=True) as daemon:
+        link.deliver(1000)
+        assert not link.files()  # visible files are finished
         assert not daemon.stop(signal.SIGINT)
         said = daemon.said()
-    (file,) = finished(folder)
+    (file,) = link.files()
     assert NAME.fullmatch(file.name)
     assert counted_by_others(file) == {1000}
     counts = total(said)
@@ -66,7 +63,7 @@ def test_a_capture_is_published_whole_and_all_read_the_same(link: CaptureLink, t
     assert (told["received"], told["dropped_kernel"], told["dropped_interface"]) == (1000, 0, 0)
     assert (told["name"], told["time_resolution_ns"], told["damage"]) == ("in0", 1, None)
     assert "offloads: " in told["comment"] and "wiretale-capture" in told["capture_application"]
-    assert not (file.stat().st_mode | folder.stat().st_mode) & 0o022
+    assert not (file.stat().st_mode | link.folder.stat().st_mode) & 0o022
 
 
 @pytest.mark.parametrize(
@@ -78,107 +75,82 @@ def test_a_capture_is_published_whole_and_all_read_the_same(link: CaptureLink, t
         pytest.param(["-Q", "in"], ".pcapng", id="inbound"),
     ],
 )
-def test_files_of_all_kinds_have_the_right_counts(
-    link: CaptureLink, tmp_path: Path, options: list[str], suffix: str
-) -> None:
-    folder = tmp_path / "captures"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options) as daemon:
-        link.send(300)
-        assert not daemon.stop()
-    (file,) = finished(folder, suffix)
+def test_files_of_all_kinds_have_the_right_counts(link: CaptureLink, options: list[str], suffix: str) -> None:
+    link.records(300, *options)
+    (file,) = link.files(suffix)
     assert counted_by_others(file) == {300}
     (told,) = captures_of(file)
     assert told["time_resolution_ns"] == 1
     assert told["captured_bytes"] == 300 * (40 if "-s" in options else 64)
 
 
-def test_any_stores_the_direction_of_each_packet(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    with link.daemon(tmp_path, "-i", "any", "-w", str(folder), "ether proto 0x88b5") as daemon:
-        link.send(20)
-        assert not daemon.stop()
-    (file,) = finished(folder)
+def test_any_stores_the_direction_of_each_packet(link: CaptureLink) -> None:
+    link.records(20, "ether proto 0x88b5", interface="any")
+    (file,) = link.files()
     flags = output("tshark", "-r", str(file), "-T", "fields", "-e", "frame.packet_flags_direction").split()
     assert len(flags) == 20 and {int(flag, 16) for flag in flags} == {1}
     (told,) = captures_of(file)
     assert told["capture_filter"] == "ether proto 0x88b5"
 
 
-def test_rotation_by_size_loses_nothing(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-C", "1MB") as daemon:
-        link.send(60_000)
-        assert not daemon.stop()
-        counts = total(daemon.said())
-    files = finished(folder)
-    check_sum(counts)
+def test_rotation_by_size_loses_nothing(link: CaptureLink) -> None:
+    counts = link.records(60_000, "-C", "1MB").counts()
+    files = link.files()
     assert len(files) == 6 and all(file.stat().st_size < 1_010_000 for file in files)
     told = captures_of(*files)
     assert sum(one["packets"] for one in told) == counts["written"] == 60_000
     assert all(one["received"] == one["packets"] + one["dropped_kernel"] for one in told)
 
 
-def test_thousands_of_rotations_lose_nothing(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:1") as daemon:
-        link.send(3000)
-        assert not daemon.stop()
-    files = finished(folder)
+def test_thousands_of_rotations_lose_nothing(link: CaptureLink) -> None:
+    link.records(3000, "-b", "packets:1")
+    files = link.files()
     assert len(files) == 3000
     assert packets_in(*files[::100]) == 30
-    assert len({file.name[-12:-7] for file in files}) == 3000 and not list(folder.glob(".*"))
+    assert len({file.name[-12:-7] for file in files}) == 3000 and not list(link.folder.glob(".*"))
 
 
-def test_files_begin_at_multiples_of_the_time(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-G", "1s", "--align") as daemon:
-        link.send(500, rate=200)
+def test_files_begin_at_multiples_of_the_time(link: CaptureLink) -> None:
+    with link.daemon("-G", "1s", "--align") as daemon:
+        link.send(300, rate=200)
         time.sleep(2.2)  # a silent time has its file, too
         assert not daemon.stop()
-    files = finished(folder)
+    files = link.files()
     told = captures_of(*files)
-    assert len(files) >= 4 and sum(one["packets"] for one in told) == 500
+    assert len(files) >= 4 and sum(one["packets"] for one in told) == 300
     assert all(one["first_ns"] // 10**9 == one["last_ns"] // 10**9 for one in told if one["packets"])
     assert not all(one["packets"] for one in told)
 
 
-def test_a_ring_counts_the_files_of_earlier_runs(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
+def test_a_ring_counts_the_files_of_earlier_runs(link: CaptureLink) -> None:
     for _ in range(2):
-        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:100", "-b", "files:3") as daemon:
-            other = folder / "in0_notes.pcapng"
+        with link.daemon("-b", "packets:100", "-b", "files:3") as daemon:
+            other = link.folder / "in0_notes.pcapng"
             other.write_text("mine")
             link.send(1000)
             assert not daemon.stop()
-        files = [file for file in finished(folder) if file != other]
+        files = [file for file in link.files() if file != other]
         assert len(files) == 3 and packets_in(*files) == 300
         assert other.read_text() == "mine"
 
 
-def test_a_total_size_is_kept(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-C", "100kB", "--total-size", "500kB") as daemon:
-        link.send(20_000)
-        assert not daemon.stop()
-    sizes = [file.stat().st_size for file in finished(folder)]
+def test_a_total_size_is_kept(link: CaptureLink) -> None:
+    link.records(20_000, "-C", "100kB", "--total-size", "500kB")
+    sizes = [file.stat().st_size for file in link.files()]
     assert len(sizes) >= 3 and sum(sizes) <= 500_000
 
 
 def test_finished_files_are_compressed_and_given_to_the_command(link: CaptureLink, tmp_path: Path) -> None:
     if not shutil.which("zstd"):
         pytest.skip("needs zstd")
-    folder, told = tmp_path / "captures", tmp_path / "told"
+    told = tmp_path / "told"
     told.mkdir(mode=0o777)
     told.chmod(0o777)
     tmp_path.chmod(0o755)
     command = f"cp {{}} {told}/"
-    with link.daemon(
-        tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:100", "-z", "--on-close", command, "-Z", "root"
-    ) as daemon:
-        link.send(500)
-        assert not daemon.stop()
-    files = finished(folder, ".pcapng.zst")
-    assert len(files) in (5, 6) and not list(folder.glob(".*")) and not finished(folder)
+    link.records(500, "-b", "packets:100", "-z", "--on-close", command, "-Z", "root")
+    files = link.files(".pcapng.zst")
+    assert len(files) in (5, 6) and not list(link.folder.glob(".*")) and not link.files()
     assert packets_in(*files) == 500
     assert sorted(path.name for path in told.iterdir()) == [file.name for file in files]
 
@@ -196,19 +168,17 @@ FILE_IN_FOLDER_OF = pytest.mark.parametrize(
 
 
 @FILE_IN_FOLDER_OF
-def test_one_file_has_the_name_that_was_asked_for(
-    link: CaptureLink, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, name: str, owner: int
-) -> None:
-    file, status = tmp_path / name, tmp_path_factory.mktemp("status") / "status"
-    os.chown(tmp_path, owner, owner)
+def test_one_file_has_the_name_that_was_asked_for(link: CaptureLink, name: str, owner: int) -> None:
+    link.folder.mkdir()
+    file = link.folder / name
+    os.chown(link.folder, owner, owner)
     file.write_text("")  # as mktemp makes them
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(file), "--status", str(status)) as daemon:
-        link.send(10)
-        wait_counted(status, written=10)
+    with link.daemon(into=file, watched=True) as daemon:
+        link.deliver(10)
         assert not file.stat().st_size
         assert not daemon.stop()
     assert packets_in(file) == 10
-    assert not [path for path in tmp_path.iterdir() if path != file and not path.name.startswith("said-")]
+    assert list(link.folder.iterdir()) == [file]
 
 
 @FILE_IN_FOLDER_OF
@@ -218,16 +188,11 @@ def test_an_older_file_is_replaced_only_when_asked_for(
     file = tmp_path / name
     os.chown(tmp_path, owner, owner)
     file.write_text("an older capture")
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(file), ready=None) as daemon:
-        assert daemon.process.wait(timeout=60) == 4
-    assert f"{name} exists" in daemon.said() and "--overwrite" in daemon.said()
-    assert daemon.said().count("\n") == 1
+    said = link.refused(4, into=file)
+    assert f"{name} exists" in said and "--overwrite" in said and said.count("\n") == 1
     assert file.read_text() == "an older capture"
-    status = tmp_path / "status"
-    options = ("--overwrite", "--status", str(status))
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(file), *options) as daemon:
-        link.send(10)
-        wait_counted(status, written=10)
+    with link.daemon("--overwrite", into=file, watched=True) as daemon:
+        link.deliver(10)
         assert file.read_text() == "an older capture"  # until the new one is whole
         assert not daemon.stop()
     assert packets_in(file) == 10
@@ -235,7 +200,7 @@ def test_an_older_file_is_replaced_only_when_asked_for(
 
 def test_a_file_that_came_meanwhile_is_never_replaced(link: CaptureLink, tmp_path: Path) -> None:
     file = tmp_path / "trace.pcapng"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(file), "--overwrite") as daemon:
+    with link.daemon("--overwrite", into=file) as daemon:
         link.send(10)
         file.write_text("of another program")
         assert not daemon.stop()
@@ -245,53 +210,47 @@ def test_a_file_that_came_meanwhile_is_never_replaced(link: CaptureLink, tmp_pat
 
 
 def test_a_stream_is_a_capture(link: CaptureLink, tmp_path: Path) -> None:
-    with link.daemon(tmp_path, "-i", "in0", "-w", "-", "-c", "50", stdout=subprocess.PIPE) as daemon:
+    with link.daemon("-c", "50", into="-", stdout=subprocess.PIPE) as daemon:
         link.send(60)
         data, _ = daemon.process.communicate(timeout=60)
         assert not daemon.process.returncode
     file = tmp_path / "stream.pcapng"
     file.write_bytes(data)
     assert counted_by_others(file) == {50}
-    assert total(daemon.said())["received"] == 50
+    assert daemon.counts()["received"] == 50
 
 
-def test_signals_begin_new_files(link: CaptureLink, tmp_path: Path) -> None:
-    folder, status = tmp_path / "captures", tmp_path / "status"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
+def test_signals_begin_new_files(link: CaptureLink) -> None:
+    with link.daemon(watched=True) as daemon:
         for number, what in enumerate((signal.SIGUSR1, signal.SIGHUP), 1):
-            link.send(10)
-            wait_counted(status, written=10 * number)
+            link.deliver(10)
             daemon.process.send_signal(what)
-            wait_until(lambda want=number: len(finished(folder)) == want, "a file")  # type: ignore[misc]
+            wait_until(lambda want=number: len(link.files()) == want, "a file")  # type: ignore[misc]
         assert not daemon.stop()
-    assert [one["packets"] for one in captures_of(*finished(folder))] == [10, 10, 0]
+    assert [one["packets"] for one in captures_of(*link.files())] == [10, 10, 0]
 
 
 @pytest.mark.parametrize("stop, limit", [("-a duration:1s", 0), ("-c 100", 100), ("-a files:2", 0)])
-def test_it_ends_by_itself(link: CaptureLink, tmp_path: Path, stop: str, limit: int) -> None:
-    folder = tmp_path / "captures"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:60", *stop.split()) as daemon:
+def test_it_ends_by_itself(link: CaptureLink, stop: str, limit: int) -> None:
+    with link.daemon("-b", "packets:60", *stop.split()) as daemon:
         link.send(150)
         assert daemon.process.wait(timeout=60) == 0
-        counts = total(daemon.said())
-    check_sum(counts)
-    assert packets_in(*finished(folder)) == counts["written"] == (limit or 150)
+    assert packets_in(*link.files()) == daemon.counts()["written"] == (limit or 150)
 
 
 # --- interfaces
 
 
-def test_two_interfaces_are_one_file_in_the_order_of_time(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    link.connect("in1")
+def test_two_interfaces_are_one_file_in_the_order_of_time(link: CaptureLink) -> None:
+    link.add_interface("in1")
     try:
-        with link.daemon(tmp_path, "-i", "in0", "-i", "in1", "-w", str(folder)) as daemon:
+        with link.daemon("-i", "in1") as daemon:
             senders = [link.sending(20_000, rate=20_000, interface=name) for name in ("out0", "out1")]
             assert not any(sender.wait(timeout=60) for sender in senders)
             assert not daemon.stop()
     finally:
         link.disconnect("in1")
-    (file,) = finished(folder)
+    (file,) = link.files()
     told = captures_of(file)
     assert [(one["name"], one["packets"], one["received"]) for one in told] == [
         ("in0", 20_000, 20_000),
@@ -301,55 +260,49 @@ def test_two_interfaces_are_one_file_in_the_order_of_time(link: CaptureLink, tmp
     assert "Strict time order:   True" in output("capinfos", "-o", str(file))
 
 
-def test_an_interface_is_waited_for_and_may_go_and_come(link: CaptureLink, tmp_path: Path) -> None:
-    folder, status = tmp_path / "captures", tmp_path / "status"
-    options = ("--wait", "-i", "in7", "-w", str(folder), "--status", str(status))
-    with link.daemon(tmp_path, *options, ready="waiting for in7") as daemon:
+def test_an_interface_is_waited_for_and_may_go_and_come(link: CaptureLink) -> None:
+    with link.daemon("--wait", interface="in7", watched=True, ready="waiting for in7") as daemon:
         try:
-            link.connect("in7")
+            link.add_interface("in7")
             daemon.wait_said("capturing\n")
             link.send(100, interface="out7")
-            wait_counted(status, received=100)
+            link.wait_counted(received=100)
             output(*f"ip -n {link.tracer} link set in7 down".split())
             time.sleep(0.2)  # for the daemon to meet it like that
             output(*f"ip -n {link.tracer} link set in7 up".split())
             link.wait_up("in7", "out7")
             link.send(100, interface="out7")
-            wait_counted(status, received=200)
+            link.wait_counted(received=200)
             link.disconnect("in7")
             daemon.wait_said("in7 disappeared")
-            link.connect("in7")
+            link.add_interface("in7")
             wait_until(lambda: daemon.said().count("in7 appeared") == 2, "the interface again")
             link.send(100, interface="out7")
             assert not daemon.stop()
         finally:
             link.disconnect("in7")
-    assert packets_in(*finished(folder)) == 300 == total(daemon.said())["written"]
+    assert packets_in(*link.files()) == 300 == daemon.counts()["written"]
 
 
-def test_the_list_has_numbers_that_can_be_captured_on(link: CaptureLink, tmp_path: Path) -> None:
-    inside = ("ip", "netns", "exec", link.tracer)
-    listed = json.loads(output(*inside, str(PROGRAM), "--list", "--json"))
+def test_the_list_has_numbers_that_can_be_captured_on(link: CaptureLink) -> None:
+    listed = json.loads(link.run(link.tracer, str(PROGRAM), "--list", "--json"))
     assert listed["schema"] == "wiretale.interfaces/1"
     by_name = {one["name"]: one for one in listed["interfaces"]}
     assert by_name["in0"]["link_types"] == ["EN10MB", "DOCSIS"] and by_name["lo"]["addresses"][0] == "127.0.0.1"
     assert "host" in by_name["in0"]["time_stamp_sources"] or not by_name["in0"]["time_stamp_sources"]
-    assert f"{by_name['in0']['number']}. in0" in output(*inside, str(PROGRAM), "-D")
-    folder = tmp_path / "captures"
-    with link.daemon(tmp_path, "-i", str(by_name["in0"]["number"]), "-w", str(folder), "-c", "5"):
+    assert f"{by_name['in0']['number']}. in0" in link.run(link.tracer, str(PROGRAM), "-D")
+    with link.daemon("-c", "5", interface=str(by_name["in0"]["number"])):
         link.send(5)
-        wait_until(lambda: folder.is_dir() and len(finished(folder)) == 1, "the file")
-    assert finished(folder)[0].name.startswith("in0_")
+        wait_until(lambda: link.folder.is_dir() and len(link.files()) == 1, "the file")
+    assert link.files()[0].name.startswith("in0_")
 
 
 # --- status
 
 
-def test_the_status_adds_up_at_every_moment(link: CaptureLink, tmp_path: Path) -> None:
-    path, folder = tmp_path / "status", tmp_path / "captures"
-    options = ("--status", str(path), "--interval", "50ms", "-Z", "root")
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options) as daemon:
-        client, silent = StatusClient(path), StatusClient(path)
+def test_the_status_adds_up_at_every_moment(link: CaptureLink) -> None:
+    with link.daemon("--interval", "50ms", "-Z", "root", watched=True) as daemon:
+        client, silent = StatusClient(link.status), StatusClient(link.status)
         sender = link.sending(50_000, rate=40_000)
         line = client.line()
         while line["received"] < 50_000:
@@ -366,23 +319,18 @@ def test_the_status_adds_up_at_every_moment(link: CaptureLink, tmp_path: Path) -
         client.wait(lambda told: told["state"] == "ended", "the last line")
         silent.close()
         client.close()
-    assert "50000 packets received" in daemon.said() and not path.exists()
+    assert "50000 packets received" in daemon.said() and not link.status.exists()
 
 
 def test_the_service_manager_is_notified(link: CaptureLink, tmp_path: Path) -> None:
     manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     manager.settimeout(60)
     manager.bind(str(tmp_path / "notify"))
-    inside = ["ip", "netns", "exec", link.tracer, "env", f"NOTIFY_SOCKET={tmp_path / 'notify'}", "WATCHDOG_USEC=600000"]
-    command = [*inside, str(PROGRAM), "-i", "in0", "-w", str(tmp_path / "captures"), "-a", "duration:1500ms"]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    environment = {**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "600000"}
     told = ""
-    try:
+    with link.daemon("-a", "duration:1500ms", ready=None, env=environment), manager:
         while "STOPPING=1" not in told:
             told += manager.recv(4096).decode() + "\n"
-    finally:
-        process.wait(timeout=60)
-        manager.close()
     assert told.startswith("READY=1\n") and "STATUS=0 packets received" in told
     assert 2 <= told.count("WATCHDOG=1") <= 20  # within each 600 ms
 
@@ -390,8 +338,8 @@ def test_the_service_manager_is_notified(link: CaptureLink, tmp_path: Path) -> N
 # --- privileges
 
 
-def test_root_is_given_up(link: CaptureLink, tmp_path: Path) -> None:
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(tmp_path / "captures")) as daemon:
+def test_root_is_given_up(link: CaptureLink) -> None:
+    with link.daemon() as daemon:
         status = Path(f"/proc/{daemon.process.pid}/status").read_text()
         fields = dict(line.split(":\t", 1) for line in status.splitlines())
         assert fields["Uid"].split()[:3] == [fields["Uid"].split()[0]] * 3 and fields["Uid"].split()[0] != "0"
@@ -410,18 +358,12 @@ def test_an_ordinary_user_learns_the_one_command(link: CaptureLink, tmp_path: Pa
     program = Path("/tmp") / f"wiretale-capture-{tmp_path.name}"
     shutil.copy(PROGRAM, program)
     try:
-        done = subprocess.run(
-            [program, "-i", "lo", "-w", "/tmp/nowhere"],
-            user=65534,
-            group=65534,
-            capture_output=True,
-            text=True,
-            timeout=20,
-        )
+        ordinary: dict[str, Any] = {"user": ORDINARY, "group": ORDINARY}
+        command = [program, "-i", "lo", "-w", "/tmp/nowhere"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, **ordinary)
     finally:
         program.unlink()
-    assert done.returncode == 5
-    assert done.stderr.count("\n") == 1
+    assert done.returncode == 5 and done.stderr.count("\n") == 1
     assert f"sudo setcap cap_net_raw,cap_net_admin+ep {program}" in done.stderr
 
 
@@ -443,6 +385,4 @@ def test_an_ordinary_user_learns_the_one_command(link: CaptureLink, tmp_path: Pa
     ],
 )
 def test_contradictory_options_are_refused_in_one_line(link: CaptureLink, options: str, said: str) -> None:
-    done = subprocess.run([PROGRAM, *options.split()], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    assert said in done.stderr and done.stderr.count("\n") == 1
+    assert said in refused(2, *options.split())

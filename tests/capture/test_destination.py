@@ -11,85 +11,49 @@ from pathlib import Path
 
 import pytest
 
-from capture_link import (
-    PROGRAM,
-    CaptureLink,
-    finished,
-    packets_in,
-    wait_counted,
-    wait_until,
-)
+from capture_link import ORDINARY, CaptureLink, finished, packets_in, refused
+from processes import wait_until
 
-ORDINARY = 65534  # a user and a group, named or not
-
+pytestmark = pytest.mark.xdist_group("capture")
 
 # --- an older file
 
 
 @pytest.mark.parametrize("owner", [ORDINARY, 0])
 def test_a_killed_capture_leaves_the_older_file_whole(link: CaptureLink, tmp_path: Path, owner: int) -> None:
-    file, status = tmp_path / "trace.pcapng", tmp_path / "status"
+    file = tmp_path / "trace.pcapng"
     os.chown(tmp_path, owner, owner)
     file.write_text("an older capture")
-    options = ("-i", "in0", "-w", str(file), "--overwrite")
-    with link.daemon(tmp_path, *options, "--status", str(status)) as daemon:
-        link.send(10)
-        wait_counted(status, written=10)
-        assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+    link.killed(10, "--overwrite", into=file)
     assert file.read_text() == "an older capture"
-    with link.daemon(tmp_path, *options, "-c", "5") as daemon:
-        link.send(5)
-        assert not daemon.process.wait(timeout=60)
+    link.records(5, "--overwrite", "-c", "5", into=file, ends=True)
     assert packets_in(file) == 5
     if owner:  # the killed one's packets have a name of their own; in root's folder they are not recovered
         assert packets_in(tmp_path / "trace-1.pcapng") == 10
 
 
-def killed(link: CaptureLink, tmp_path: Path, *options: str, packets: int = 10) -> Path:
-    """A capture with that many packets in its temporary file, which is the one there is."""
-    status = tmp_path / "status-killed"
-    status.unlink(missing_ok=True)
-    with link.daemon(tmp_path, "-i", "in0", *options, "--status", str(status)) as daemon:
-        link.send(packets)
-        wait_counted(status, written=packets)
-        assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
-    (left,) = Path(options[1]).parent.glob(".*.part")
-    return left
-
-
 @pytest.mark.parametrize("suffix, name", [("", "x.pcapng"), (".zst", "x-1.pcapng.zst")])
-def test_a_compressed_file_of_that_name_costs_no_killed_capture(
-    link: CaptureLink, tmp_path: Path, suffix: str, name: str
-) -> None:
+def test_a_compressed_file_of_that_name_costs_no_killed_capture(link: CaptureLink, suffix: str, name: str) -> None:
     """It is another capture: the killed one's packets would show in its bytes."""
-    folder = tmp_path / "captures"
-    folder.mkdir()
-    os.chown(folder, ORDINARY, ORDINARY)
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "x.pcapng.zst"), "-c", "7") as daemon:
-        link.send(7)
-        assert not daemon.process.wait(timeout=60)
-    killed(link, tmp_path, "-w", f"{folder}/x.pcapng{suffix}", "--overwrite")
-    options = ("-z",) if suffix else ()
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "y.pcapng"), *options) as daemon:
+    folder = link.make_folder()
+    link.records(7, "-c", "7", into=folder / "x.pcapng.zst", ends=True)
+    link.killed(10, "--overwrite", into=folder / f"x.pcapng{suffix}")
+    with link.daemon(*["-z"] * bool(suffix), into=folder / "y.pcapng") as daemon:
         wait_until((folder / name).exists, "the recovered file")
         assert not daemon.stop()
     assert packets_in(folder / "x.pcapng.zst") == 7
     assert packets_in(folder / name) == 10 and not list(folder.glob(".*.part"))
 
 
-def test_only_duplicates_are_removed(link: CaptureLink, tmp_path: Path) -> None:
+def test_only_duplicates_are_removed(link: CaptureLink) -> None:
     """Copies of files that a kill in the middle of compression leaves, and foreign files of such names."""
-    folder = tmp_path / "captures"
-    folder.mkdir()
-    os.chown(folder, ORDINARY, ORDINARY)
+    link.make_folder()
     for name in ("done.pcapng", "half.pcapng.zst"):
-        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / name), "-c", "3000") as daemon:
-            link.send(3000)
-            assert not daemon.process.wait(timeout=60)
-    whole = (folder / "done.pcapng").read_bytes()
+        link.records(3000, "-c", "3000", into=link.folder / name, ends=True)
+    whole = (link.folder / "done.pcapng").read_bytes()
     compressed = subprocess.run(["zstd", "-cq"], input=whole, stdout=subprocess.PIPE, check=True).stdout
     noise = os.urandom(5000)
-    (folder / "done.pcapng").rename(folder / ".done.pcapng.part")
+    (link.folder / "done.pcapng").rename(link.folder / ".done.pcapng.part")
     files = {
         "done.pcapng.zst": compressed,  # published; its original was to be removed next
         ".begun.pcapng.part": whole,
@@ -101,46 +65,38 @@ def test_only_duplicates_are_removed(link: CaptureLink, tmp_path: Path) -> None:
         ".half.pcapng.part": whole,
     }
     for name, data in files.items():
-        (folder / name).write_bytes(data)
-        os.chown(folder / name, ORDINARY, ORDINARY)
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "next.pcapng"), "-c", "1") as daemon:
-        link.send(1)
-        assert not daemon.process.wait(timeout=60)
+        (link.folder / name).write_bytes(data)
+        os.chown(link.folder / name, ORDINARY, ORDINARY)
+    daemon = link.records(1, "-c", "1", into=link.folder / "next.pcapng", ends=True)
     foreign = {".foo.pcapng.zst.part", ".bar.pcapng.zst.part", ".baz.pcapng.part"}
-    assert {path.name for path in folder.glob(".*")} == foreign
-    assert all((folder / name).read_bytes() == files[name] for name in (*foreign, "baz.pcapng.zst"))
-    assert not (folder / "done.pcapng").exists()
-    assert packets_in(*(folder / name for name in ("done.pcapng.zst", "begun.pcapng", "half.pcapng"))) == 9000
+    assert {path.name for path in link.folder.glob(".*")} == foreign
+    assert all((link.folder / name).read_bytes() == files[name] for name in (*foreign, "baz.pcapng.zst"))
+    assert not (link.folder / "done.pcapng").exists()
+    assert packets_in(*(link.folder / name for name in ("done.pcapng.zst", "begun.pcapng", "half.pcapng"))) == 9000
     assert all(name in daemon.said() for name in foreign)
 
 
 # --- the name at the end
 
 
-def test_a_file_that_cannot_be_named_is_an_error(link: CaptureLink, tmp_path: Path) -> None:
-    folder, status = tmp_path / "captures", tmp_path / "status"
-    folder.mkdir()
-    os.chown(folder, ORDINARY, ORDINARY)
-    options = ("-w", str(folder / "x.pcapng"), "--status", str(status))
-    with link.daemon(tmp_path, "-i", "in0", *options) as daemon:
-        link.send(10)
-        wait_counted(status, written=10)
-        folder.chmod(0o500)
+def test_a_file_that_cannot_be_named_is_an_error(link: CaptureLink) -> None:
+    link.make_folder()
+    with link.daemon(into=link.folder / "x.pcapng", watched=True) as daemon:
+        link.deliver(10)
+        link.folder.chmod(0o500)
         assert daemon.stop() == 4
     assert ".x.pcapng.part: it could not be renamed; the next start publishes it" in daemon.said()
-    folder.chmod(0o700)
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "y.pcapng")) as daemon:
-        wait_until((folder / "x.pcapng").exists, "its name")
+    link.folder.chmod(0o700)
+    with link.daemon(into=link.folder / "y.pcapng") as daemon:
+        wait_until((link.folder / "x.pcapng").exists, "its name")
         assert not daemon.stop()
-    assert packets_in(folder / "x.pcapng") == 10
+    assert packets_in(link.folder / "x.pcapng") == 10
 
 
-def test_without_the_process_that_names_it_a_file_is_an_error(link: CaptureLink, tmp_path: Path) -> None:
-    folder, status = tmp_path / "captures", tmp_path / "status"
-    folder.mkdir()
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "s.pcapng"), "--status", str(status)) as daemon:
-        link.send(10)
-        wait_counted(status, written=10)
+def test_without_the_process_that_names_it_a_file_is_an_error(link: CaptureLink) -> None:
+    link.folder.mkdir()
+    with link.daemon(watched=True, into=link.folder / "s.pcapng") as daemon:
+        link.deliver(10)
         mine = daemon.process.pid
         children = [
             int(word)
@@ -151,27 +107,22 @@ def test_without_the_process_that_names_it_a_file_is_an_error(link: CaptureLink,
         os.kill(keeper, signal.SIGKILL)
         assert daemon.stop() == 4
     assert "wiretale-file, has ended; no later start publishes it" in daemon.said()
-    (left,) = folder.glob(".*.part")
+    (left,) = link.folder.glob(".*.part")
     assert packets_in(left) == 10
 
 
-def test_the_lock_of_a_killed_capture_holds_no_other_user_up(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    folder.mkdir()
-    os.chown(folder, ORDINARY, ORDINARY)
-    killed(link, tmp_path, "-w", str(folder / "x.pcapng"))
-    lock = folder / ".x.pcapng.lock"
+def test_the_lock_of_a_killed_capture_holds_no_other_user_up(link: CaptureLink) -> None:
+    link.make_folder()
+    link.killed(10, into=link.folder / "x.pcapng")
+    lock = link.folder / ".x.pcapng.lock"
     assert lock.stat().st_uid == ORDINARY
-    os.chown(folder, ORDINARY - 1, ORDINARY - 1)
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "x.pcapng"), "-c", "5") as daemon:
-        link.send(5)
-        assert not daemon.process.wait(timeout=60)
-    assert packets_in(folder / "x.pcapng") == 5 and not lock.exists()
+    os.chown(link.folder, ORDINARY - 1, ORDINARY - 1)
+    link.records(5, "-c", "5", into=link.folder / "x.pcapng", ends=True)
+    assert packets_in(link.folder / "x.pcapng") == 5 and not lock.exists()
     lock.write_text("")
     lock.chmod(0o600)  # unreadable
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "x.pcapng"), "--overwrite", ready=None) as daemon:
-        assert daemon.process.wait(timeout=60) == 5
-    assert f"cannot open lock file {lock}: Permission denied" in daemon.said()
+    said = link.refused(5, "--overwrite", into=link.folder / "x.pcapng")
+    assert f"cannot open lock file {lock}: Permission denied" in said
 
 
 # --- symbolic links
@@ -198,20 +149,14 @@ def test_links_of_ones_own_are_followed(link: CaptureLink, tmp_path: Path) -> No
         ("unnamed.pcapng", "unnamed"),
         ("folder/inner.pcapng", "inner.pcapng"),
     ):
-        with link.daemon(tmp_path, "-i", "in0", "-w", str(tmp_path / name), "-c", "10") as daemon:
-            link.send(10)
-            assert not daemon.process.wait(timeout=60)
+        link.records(10, "-c", "10", into=tmp_path / name, ends=True)
         assert packets_in(place / file) == 10
-    (tmp_path / "captures").symlink_to("place/captures")
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(tmp_path / "captures"), "-c", "10") as daemon:
-        link.send(10)
-        assert not daemon.process.wait(timeout=60)
+    link.folder.symlink_to("place/captures")
+    link.records(10, "-c", "10", ends=True)
     assert packets_in(*finished(place / "captures")) == 10
     assert all((tmp_path / name).is_symlink() for name in links)
     (tmp_path / "old.pcapng").symlink_to("place/old.pcapng")
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(tmp_path / "old.pcapng"), ready=None) as daemon:
-        assert daemon.process.wait(timeout=60) == 4
-    assert "old.pcapng exists" in daemon.said()
+    assert "old.pcapng exists" in link.refused(4, into=tmp_path / "old.pcapng")
     assert (place / "old.pcapng").read_text() == "an older capture"
 
 
@@ -233,7 +178,7 @@ def test_links_of_others_lead_only_to_files_of_theirs(link: CaptureLink, tmp_pat
     reader = os.open(place / "fifo", os.O_RDONLY | os.O_NONBLOCK)
     try:
         for name in ("new.pcapng", "link/two.pcapng", "link", "link/", "fifo"):
-            with link.daemon(tmp_path, "-i", "in0", "-w", f"{tmp_path}/{name}", "-c", "1", ready=None) as daemon:
+            with link.daemon("-c", "1", into=f"{tmp_path}/{name}", ready=None) as daemon:
                 if theirs:
                     daemon.wait_said("capturing\n")
                     link.send(1)
@@ -258,18 +203,13 @@ def test_no_link_of_another_user_leads_roots_capture_into_roots_folder(
     lead(theirs / "work", "../secret", ORDINARY)
     lead(theirs / "direct", "../secret/caps", ORDINARY)
     for where in (name, "work/caps/old.pcapng"):
-        words = [str(PROGRAM), "-i", "lo", "-w", f"{theirs}/{where}", "-a", "duration:1s", "--overwrite"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=20)
-        assert done.returncode == 4 and "is reached by a symbolic link of another user" in done.stderr
-        assert done.stderr.count("\n") == 1, done.stderr
+        said = refused(4, "-i", "lo", "-w", f"{theirs}/{where}", "-a", "duration:1s", "--overwrite")
+        assert "is reached by a symbolic link of another user" in said
     assert [entry.name for entry in secret.iterdir()] == ["caps"] and secret.stat().st_uid == 0
     assert [entry.name for entry in caps.iterdir()] == ["old.pcapng"]
     assert (caps / "old.pcapng").read_text() == "root's file"
     (tmp_path / "own").symlink_to("secret")  # root's link may lead there
-    where = f"{tmp_path}/own/caps/./new.pcapng"
-    with link.daemon(tmp_path, "-i", "in0", "-w", where, "-c", "1") as daemon:
-        link.send(1)
-        assert not daemon.process.wait(timeout=60)
+    link.records(1, "-c", "1", into=f"{tmp_path}/own/caps/./new.pcapng", ends=True)
     assert packets_in(caps / "new.pcapng") == 1
 
 
@@ -287,10 +227,7 @@ def test_a_link_of_another_user_in_a_shared_folder_is_refused(link: CaptureLink,
         ("gone", "No such file or directory"),
         ("loop.pcapng", "too many symbolic links"),
     ):
-        done = subprocess.run(
-            [PROGRAM, "-i", "lo", "-w", f"{tmp_path}/{where}"], capture_output=True, text=True, timeout=20
-        )
-        assert done.returncode == 4 and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+        assert said in refused(4, "-i", "lo", "-w", f"{tmp_path}/{where}")
     assert not (tmp_path / "nowhere").exists() and not list(place.iterdir())
 
 
@@ -308,7 +245,7 @@ def test_standard_output_by_its_names_is_a_stream(link: CaptureLink, tmp_path: P
     where = str(tmp_path / name)  # an absolute name stays unchanged
     with file.open("wb") as out:
         target = out if kind == "file" else subprocess.PIPE
-        with link.daemon(tmp_path, "-i", "in0", "-w", where, "-c", "50", stdout=target) as daemon:
+        with link.daemon("-c", "50", into=where, stdout=target) as daemon:
             link.send(60)
             data, _ = daemon.process.communicate(timeout=60)
             assert not daemon.process.returncode
@@ -335,8 +272,7 @@ def test_devices_and_pipes_get_the_stream(link: CaptureLink, tmp_path: Path, kin
         node = Path(f"/dev/fd/{write_end}")
     (tmp_path / "link.pcapng").symlink_to(node)
     where = tmp_path / "link.pcapng" if linked and kind != "descriptor" else node
-    options = ("-i", "in0", "-w", str(where), "-c", "50")
-    with link.daemon(tmp_path, *options, pass_fds=[write_end]) as daemon:
+    with link.daemon("-c", "50", into=where, pass_fds=[write_end]) as daemon:
         os.close(write_end)
         if kind == "socket":
             os.close(read_end)
@@ -354,6 +290,5 @@ def test_devices_and_pipes_get_the_stream(link: CaptureLink, tmp_path: Path, kin
 def test_a_stream_has_no_further_files(link: CaptureLink, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for option in ("-C 1MB", "-z", "--on-close true"):
-        words = [PROGRAM, "-i", "lo", "-w", str(tmp_path / "fifo"), *option.split()]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=20)
-        assert done.returncode == 2 and "fifo is one stream: expected no rotation" in done.stderr
+        said = refused(2, "-i", "lo", "-w", tmp_path / "fifo", *option.split())
+        assert "fifo is one stream: expected no rotation" in said

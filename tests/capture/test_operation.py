@@ -14,157 +14,122 @@ from pathlib import Path
 
 import pytest
 
-from capture_link import (
-    CaptureLink,
-    StatusClient,
-    captures_of,
-    check_sum,
-    finished,
-    output,
-    packets_in,
-    total,
-    wait_counted,
-    wait_until,
-)
+from capture_link import CaptureLink, StatusClient, captures_of, packets_in
+from processes import output, wait_until
+
+pytestmark = pytest.mark.xdist_group("capture")
 
 # --- interfaces that change
 
 
-def test_an_interface_that_is_made_again_has_counts_of_its_own(link: CaptureLink, tmp_path: Path) -> None:
-    folder, status = tmp_path / "captures", tmp_path / "status"
-    link.connect("in7")
+def test_an_interface_that_is_made_again_has_counts_of_its_own(link: CaptureLink) -> None:
+    link.add_interface("in7")
     try:
-        with link.daemon(tmp_path, "-i", "in7", "-w", str(folder), "--status", str(status)) as daemon:
+        with link.daemon(watched=True, interface="in7") as daemon:
             link.send(300, interface="out7")
-            wait_counted(status, received=300)
+            link.wait_counted(received=300)
             link.disconnect("in7")
             daemon.wait_said("in7 disappeared")
-            link.connect("in7")
+            link.add_interface("in7")
             daemon.wait_said("in7 appeared")
             link.send(100, interface="out7")
-            line = wait_counted(status, received=400, written=400)
+            line = link.wait_counted(received=400, written=400)
             assert [(one["name"], one["received"]) for one in line["interfaces"]] == [("in7", 400)]
             assert not daemon.stop()
     finally:
         link.disconnect("in7")
-    assert total(daemon.said())["written"] == 400
-    told = captures_of(*finished(folder))
+    assert daemon.counts()["written"] == 400
+    told = captures_of(*link.files())
     assert [(one["name"], one["packets"], one["received"]) for one in told] == [("in7", 300, 300), ("in7", 100, 100)]
     assert all((one["dropped_kernel"], one["dropped_program"]) == (0, 0) for one in told)
 
 
-def test_an_interface_that_is_not_there_is_an_error_unless_it_is_waited_for(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    with link.daemon(tmp_path, "-i", "in9", "-w", str(folder), ready=None) as daemon:
-        assert daemon.process.wait(timeout=60) == 5
-    assert "-i in9: no such interface; expected an interface" in daemon.said() and daemon.said().count("\n") == 1
-    link.connect("in9")
+def test_an_interface_that_is_not_there_is_an_error_unless_it_is_waited_for(link: CaptureLink) -> None:
+    said = link.refused(5, interface="in9")
+    assert "-i in9: no such interface; expected an interface" in said and said.count("\n") == 1
+    link.add_interface("in9")
     try:
         output(*f"ip -n {link.tracer} link set in9 down".split())
-        with link.daemon(tmp_path, "-i", "in9", "-w", str(folder), ready=None) as daemon:
-            assert daemon.process.wait(timeout=60) == 5
-        assert "in9" in daemon.said() and "--wait" in daemon.said() and not folder.exists()
+        said = link.refused(5, interface="in9")
+        assert "in9" in said and "--wait" in said and not link.folder.exists()
     finally:
         link.disconnect("in9")
-    with link.daemon(tmp_path, "-i", "999", "-w", str(folder), ready=None) as daemon:
-        assert daemon.process.wait(timeout=60) == 5
-    assert "no interface has that number" in daemon.said()
+    assert "no interface has that number" in link.refused(5, interface="999")
 
 
-def test_a_time_without_its_interface_is_an_error(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    options = ("--wait", "-i", "in9", "-w", str(folder), "-a", "duration:1")
-    with link.daemon(tmp_path, *options, ready=None) as daemon:
-        assert daemon.process.wait(timeout=60) == 5
-    assert "in9 did not appear" in daemon.said() and not finished(folder)
-    with link.daemon(tmp_path, "-i", "in0", *options, ready=None) as daemon:  # one of two is a capture
-        assert daemon.process.wait(timeout=60) == 0
-    assert "in9 did not appear" in daemon.said() and len(finished(folder)) == 1
+def test_a_time_without_its_interface_is_an_error(link: CaptureLink) -> None:
+    options = ("--wait", "-a", "duration:1")
+    assert "in9 did not appear" in link.refused(5, *options, interface="in9") and not link.files()
+    assert "in9 did not appear" in link.refused(0, "-i", "in9", *options)  # one of two is a capture
+    assert len(link.files()) == 1
 
 
-def test_any_is_said_not_to_be_promiscuous(link: CaptureLink, tmp_path: Path) -> None:
+def test_any_is_said_not_to_be_promiscuous(link: CaptureLink) -> None:
     for more, count in (((), 1), (("-p",), 0)):
-        with link.daemon(tmp_path, "-i", "any", "-w", str(tmp_path / "captures"), *more) as daemon:
-            assert not daemon.stop()
-        assert daemon.said().count("any is never promiscuous") == count
+        said = link.records(0, *more, interface="any").said()
+        assert said.count("any is never promiscuous") == count
 
 
-def test_a_stream_that_takes_nothing_is_an_error(link: CaptureLink, tmp_path: Path) -> None:
-    with link.daemon(tmp_path, "-i", "in0", "-w", "/dev/full", ready=None) as daemon:
-        assert daemon.process.wait(timeout=60) == 4
-    assert "cannot write to the stream: No space left on device" in daemon.said()
+def test_a_stream_that_takes_nothing_is_an_error(link: CaptureLink) -> None:
+    assert "cannot write to the stream: No space left on device" in link.refused(4, into="/dev/full")
 
 
 # --- folders
 
 
-def test_files_that_got_another_name_count_in_the_ring(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:10") as daemon:
-        link.send(30)
-        assert not daemon.stop()
-    for file in finished(folder):
+def test_files_that_got_another_name_count_in_the_ring(link: CaptureLink) -> None:
+    link.records(30, "-b", "packets:10")
+    for file in link.files():
         shutil.copy(file, file.with_name(file.name.replace(".pcapng", "-1.pcapng")))
-    strangers = [folder / name for name in ("in0.pcapng", "in0_notes-1.pcapng", "in1_x.pcapng")]
+    strangers = [link.folder / name for name in ("in0.pcapng", "in0_notes-1.pcapng", "in1_x.pcapng")]
     for stranger in strangers:
         stranger.write_text("of somebody else")
-    assert len(finished(folder)) > 6
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:10", "-b", "files:3") as daemon:
-        assert not daemon.stop()
-    own = [file for file in finished(folder) if file not in strangers]
+    assert len(link.files()) > 6
+    link.records(0, "-b", "packets:10", "-b", "files:3")
+    own = [file for file in link.files() if file not in strangers]
     assert len(own) == 3 and all(stranger.exists() for stranger in strangers)
 
 
-def test_a_second_capture_into_the_same_files_is_refused(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    options = ("-i", "in0", "-w", str(folder))
-    with link.daemon(tmp_path, *options) as first:
-        with link.daemon(tmp_path, *options, ready=None) as second:
-            assert second.process.wait(timeout=60) == 4
-        assert f"{folder}: another wiretale-capture writes the files in0*.pcapng there" in second.said()
-        assert second.said().count("\n") == 1
-        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "other.pcapng")) as other:
-            assert not other.stop()
+def test_a_second_capture_into_the_same_files_is_refused(link: CaptureLink) -> None:
+    with link.daemon() as first:
+        said = link.refused(4)
+        assert f"{link.folder}: another wiretale-capture writes the files in0*.pcapng there" in said
+        assert said.count("\n") == 1
+        link.records(0, into=link.folder / "other.pcapng")
         first.stop(signal.SIGKILL)
-    with link.daemon(tmp_path, *options) as third:  # whose lock ended with its process
-        link.send(10)
-        assert not third.stop()
-    assert not list(folder.glob(".*")) and packets_in(*finished(folder)) == 10
+    link.records(10)  # whose lock ended with its process
+    assert not list(link.folder.glob(".*")) and packets_in(*link.files()) == 10
 
 
 def test_a_second_capture_into_a_file_of_roots_folder_is_refused(link: CaptureLink, tmp_path: Path) -> None:
     """Where the capture itself may neither make nor remove a lock."""
     file = tmp_path / "trace.pcapng"
     for how in (signal.SIGKILL, signal.SIGTERM):
-        with link.daemon(tmp_path, "-i", "in0", "-w", str(file)) as first:
-            with link.daemon(tmp_path, "-i", "in0", "-w", str(file), ready=None) as second:
-                assert second.process.wait(timeout=60) == 4
-            assert f"{tmp_path}: another wiretale-capture writes the files trace*.pcapng" in second.said()
+        with link.daemon(into=file) as first:
+            said = link.refused(4, into=file)
+            assert f"{tmp_path}: another wiretale-capture writes the files trace*.pcapng" in said
             first.stop(how)
     wait_until(lambda: not (tmp_path / ".trace.pcapng.lock").exists(), "nothing is left")
     assert file.exists()
 
 
-def test_a_file_that_is_removed_is_lost_and_counted(link: CaptureLink, tmp_path: Path) -> None:
+def test_a_file_that_is_removed_is_lost_and_counted(link: CaptureLink) -> None:
     """While it is written, and in the moment before it gets its name."""
-    folder, status = tmp_path / "captures", tmp_path / "status"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
+    with link.daemon(watched=True) as daemon:
         for number, then in enumerate((None, signal.SIGUSR1), 1):
             link.send(50)
-            wait_counted(status, received=50 * number, written=50)
-            (part,) = folder.glob(".*.part")
+            link.wait_counted(received=50 * number, written=50)
+            (part,) = link.folder.glob(".*.part")
             part.unlink()
             if then:
                 daemon.process.send_signal(then)
-            wait_counted(status, dropped_disk=50 * number)
-        link.send(20)
-        wait_counted(status, written=20)
+            link.wait_counted(dropped_disk=50 * number)
+        link.deliver(20)
         assert not daemon.stop()
-    counts = total(daemon.said())
-    check_sum(counts)
+    counts = daemon.counts()
     assert (counts["received"], counts["written"], counts["dropped_disk"]) == (120, 20, 100)
     assert daemon.said().count("50 packets are lost") == 2 and "No such file" not in daemon.said()
-    told = captures_of(*finished(folder))
+    told = captures_of(*link.files())
     assert sum(one["packets"] for one in told) == 20
     assert sum(one["dropped_program"] for one in told) == 100  # the sums over all files are the totals
 
@@ -179,14 +144,12 @@ def connected(path: Path) -> socket.socket:
     return client
 
 
-def test_clients_that_do_not_read_lock_no_other_out(link: CaptureLink, tmp_path: Path) -> None:
-    status = tmp_path / "status"
-    options = ("-i", "in0", "-w", str(tmp_path / "captures"), "--status", str(status))
-    with link.daemon(tmp_path, *options) as daemon:
-        reading = StatusClient(status)
+def test_clients_that_do_not_read_lock_no_other_out(link: CaptureLink) -> None:
+    with link.daemon(watched=True) as daemon:
+        reading = StatusClient(link.status)
         reading.line()
-        silent = [connected(status) for _ in range(80)]
-        late = StatusClient(status)
+        silent = [connected(link.status) for _ in range(80)]
+        late = StatusClient(link.status)
         assert reading.line()["state"] == late.line()["state"] == "capturing"
         until = time.monotonic() + 7  # they are disconnected after 5 s, and who reads is not
         while time.monotonic() < until:
@@ -207,17 +170,13 @@ def test_clients_that_do_not_read_lock_no_other_out(link: CaptureLink, tmp_path:
 # --- starts after a kill
 
 
-def test_thousands_of_leftovers_are_recovered_at_one_start(link: CaptureLink, tmp_path: Path) -> None:
+def test_thousands_of_leftovers_are_recovered_at_one_start(link: CaptureLink) -> None:
     """With few files open at a time, while packets are captured."""
-    count, folder, status = 2000, tmp_path / "captures", tmp_path / "status"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
-        link.send(20)
-        wait_counted(status, written=20)
-        daemon.stop(signal.SIGKILL)
-    (left,) = folder.glob(".*.part")
+    count = 2000
+    left = link.killed(20)
     owner = left.stat()
     for number in range(count):
-        path = folder / f".in0_20200101T000000.{number:09d}Z_00001.pcapng.part"
+        path = link.folder / f".in0_20200101T000000.{number:09d}Z_00001.pcapng.part"
         shutil.copy(left, path)
         os.chown(path, owner.st_uid, owner.st_gid)
     left.unlink()
@@ -225,49 +184,36 @@ def test_thousands_of_leftovers_are_recovered_at_one_start(link: CaptureLink, tm
     def few_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 
-    status.unlink()
-    options = ("--status", str(status))
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options, preexec_fn=few_files) as daemon:
-        link.send(100)
-        wait_counted(status, written=100)
-        wait_until(lambda: len(finished(folder)) == count, "all are recovered")
+    with link.daemon(watched=True, preexec_fn=few_files) as daemon:
+        link.deliver(100)
+        wait_until(lambda: len(link.files()) == count, "all are recovered")
         assert not daemon.stop()
-    assert not list(folder.glob(".*")) and "cannot" not in daemon.said()
-    assert packets_in(*finished(folder)[:: count // 10]) == 10 * 20 + 100
+    assert not list(link.folder.glob(".*")) and "cannot" not in daemon.said()
+    assert packets_in(*link.files()[:: count // 10]) == 10 * 20 + 100
 
 
-def test_leftovers_do_not_hold_the_end_up(link: CaptureLink, tmp_path: Path) -> None:
-    count, folder, status = 60_000, tmp_path / "captures", tmp_path / "status"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
-        link.send(20)
-        wait_counted(status, written=20)
-        daemon.stop(signal.SIGKILL)
-    (left,) = folder.glob(".*.part")
+def test_leftovers_do_not_hold_the_end_up(link: CaptureLink) -> None:
+    count = 60_000
+    left = link.killed(20)
     for number in range(count):  # all of one file, which takes long enough
-        os.link(left, folder / f".in0_20200101T000000.{number:09d}Z_00001.pcapng.part")
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        os.link(left, link.folder / f".in0_20200101T000000.{number:09d}Z_00001.pcapng.part")
+    with link.daemon() as daemon:
         assert not daemon.stop(seconds=30)
-    remaining = len(list(folder.glob(".*.part")))
+    remaining = len(list(link.folder.glob(".*.part")))
     assert f"{remaining} files of earlier runs are left for the next start" in daemon.said()
-    assert remaining and remaining + len(finished(folder)) == count + 2
+    assert remaining and remaining + len(link.files()) == count + 2
 
 
-def test_recovered_files_are_the_oldest_of_the_ring(link: CaptureLink, tmp_path: Path) -> None:
-    folder, status = tmp_path / "captures", tmp_path / "status"
-    options = ("-i", "in0", "-w", str(folder), "-b", "packets:10", "--status", str(status))
-    with link.daemon(tmp_path, *options) as daemon:
-        link.send(15)
-        wait_counted(status, written=15)
-        wait_until(lambda: len(finished(folder)) == 1, "the first file")
+def test_recovered_files_are_the_oldest_of_the_ring(link: CaptureLink) -> None:
+    with link.daemon("-b", "packets:10", watched=True) as daemon:
+        link.deliver(15)
+        wait_until(lambda: len(link.files()) == 1, "the first file")
         daemon.stop(signal.SIGKILL)
-    (left,) = folder.glob(".*.part")
-    with link.daemon(tmp_path, *options, "-b", "files:3") as daemon:
-        link.send(35)
-        wait_counted(status, written=35)
-        assert not daemon.stop()
-    names = [file.name for file in finished(folder)]
+    (left,) = link.folder.glob(".*.part")
+    link.records(35, "-b", "packets:10", "-b", "files:3")
+    names = [file.name for file in link.files()]
     assert len(names) == 3 and left.name[1:].removesuffix(".part") not in names
-    assert [one["packets"] for one in captures_of(*finished(folder))] == [10, 10, 5]
+    assert [one["packets"] for one in captures_of(*link.files())] == [10, 10, 5]
 
 
 # --- clocks
@@ -286,15 +232,13 @@ def timed_waits(process: subprocess.Popen[bytes]) -> list[int]:
     return found
 
 
-def test_no_wait_depends_on_the_time_of_day(link: CaptureLink, tmp_path: Path) -> None:
+def test_no_wait_depends_on_the_time_of_day(link: CaptureLink) -> None:
     """A clock that is set back would prolong it by as much."""
     if os.uname().machine not in FUTEX:
         pytest.skip(f"the number of futex(2) on {os.uname().machine} is not known here")
-    folder, status = tmp_path / "captures", tmp_path / "status"
-    options = ("-b", "packets:50", "--status", str(status))
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options) as daemon:
-        wait_counted(status)
-        folder.chmod(0o555)  # a finished file cannot get its name: it is tried again each second
+    with link.daemon("-b", "packets:50", watched=True) as daemon:
+        link.wait_counted()
+        link.folder.chmod(0o555)  # a finished file cannot get its name: it is tried again each second
         link.send(60)
         daemon.wait_said("trying again")
         seen: list[int] = []
@@ -302,6 +246,6 @@ def test_no_wait_depends_on_the_time_of_day(link: CaptureLink, tmp_path: Path) -
         while time.monotonic() < until:
             seen += timed_waits(daemon.process)
             time.sleep(0.01)
-        folder.chmod(0o755)
+        link.folder.chmod(0o755)
         assert not daemon.stop()
     assert len(seen) > 20 and not [operation for operation in seen if operation & REALTIME]

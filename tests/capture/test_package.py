@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from capture_link import PROGRAM, missing, output
+from capture_link import PROGRAM, missing
 from checkout import ROOT
+from processes import output
 from wiretale.version import __version__
 
 pytestmark = pytest.mark.xdist_group("package")

@@ -20,17 +20,10 @@ from pathlib import Path
 import pytest
 
 import needs
-from capture_link import (
-    PROGRAM,
-    CaptureLink,
-    Daemon,
-    finished,
-    output,
-    packets_in,
-    wait_until,
-)
+from capture_link import ORDINARY, PROGRAM, CaptureLink, Daemon, finished, packets_in, refused
+from processes import output, wait_until
 
-pytestmark = pytest.mark.xdist_group("live")
+pytestmark = pytest.mark.xdist_group("capture")
 
 # A command that tries to send a frame on each of its descriptors, and lists them.
 INTRUDER = """
@@ -82,31 +75,19 @@ def promiscuity(link: CaptureLink) -> int:
 
 
 def packet_sockets(link: CaptureLink) -> int:
-    inside = ("ip", "netns", "exec", link.tracer)
-    return len(output(*inside, "cat", "/proc/net/packet").splitlines()) - 1
+    return len(link.run(link.tracer, "cat", "/proc/net/packet").splitlines()) - 1
 
 
 # --- commands
 
 
 def test_a_command_has_no_descriptor_of_the_capture(link: CaptureLink, tmp_path: Path) -> None:
-    told, folder = tmp_path / "told", tmp_path / "captures"
+    told = tmp_path / "told"
     command = f"{sys.executable} -S {script(tmp_path, INTRUDER)} {told}"
     read_end, write_end = os.pipe()  # nor one that the capture inherited
-    options = (
-        "-i",
-        "in0",
-        "-w",
-        str(folder),
-        "--status",
-        str(tmp_path / "status"),
-        "--on-close",
-        command,
-        "-Z",
-        "root",
-    )
+    options = ("--on-close", command, "-Z", "root")
     try:
-        with link.daemon(tmp_path, *options, pass_fds=(write_end,)) as daemon:
+        with link.daemon(*options, watched=True, pass_fds=(write_end,)) as daemon:
             assert promiscuity(link) == 1 and packet_sockets(link) == 1
             assert not daemon.stop()
     finally:
@@ -122,7 +103,7 @@ def test_a_command_has_no_descriptor_of_the_capture(link: CaptureLink, tmp_path:
 def killed_during_an_upload(link: CaptureLink, tmp_path: Path, *options: str) -> Iterator[int]:
     """The process of the command, which runs on."""
     command = f"{sys.executable} -S {script(tmp_path, UPLOAD)}"
-    with link.daemon(tmp_path, *options, "--on-close", command) as daemon:
+    with link.daemon(*options, "--on-close", command, watched=True) as daemon:
         daemon.process.send_signal(signal.SIGUSR1)
         wait_until((tmp_path / "pid").exists, "the command runs")
         helpers = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
@@ -138,27 +119,21 @@ def killed_during_an_upload(link: CaptureLink, tmp_path: Path, *options: str) ->
 
 
 def test_a_capture_that_was_killed_during_a_command_can_start_again_at_once(link: CaptureLink, tmp_path: Path) -> None:
-    folder, status = tmp_path / "captures", tmp_path / "status"
-    options = ("-i", "in0", "-w", str(folder), "--status", str(status), "-Z", "root")
-    with killed_during_an_upload(link, tmp_path, *options) as command:
+    with killed_during_an_upload(link, tmp_path, "-Z", "root") as command:
         assert (promiscuity(link), packet_sockets(link)) == (0, 0)
-        assert not status.exists()
-        with link.daemon(tmp_path, *options) as daemon:
-            link.send(10)
-            assert not daemon.stop()
+        assert not link.status.exists()
+        link.records(10, "-Z", "root", watched=True)
         os.kill(command, 0)  # the upload is not lost
         (tmp_path / "go").touch()
         wait_until((tmp_path / "done").exists, "the command ends by itself", 60)
-    assert packets_in(*finished(folder)) == 10
+    assert packets_in(*link.files()) == 10
 
 
 def test_commands_that_had_not_begun_are_named_when_the_capture_is_killed(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
     command = f"{sys.executable} -S {script(tmp_path, UPLOAD)}"
-    options = ("-i", "in0", "-w", str(folder), "-b", "packets:10", "--on-close", command, "-Z", "root")
-    with link.daemon(tmp_path, *options) as daemon:
+    with link.daemon("-b", "packets:10", "--on-close", command, "-Z", "root") as daemon:
         link.send(101)
-        wait_until(lambda: len(finished(folder)) == 10, "ten files")
+        wait_until(lambda: len(link.files()) == 10, "ten files")
         daemon.stop(signal.SIGKILL)
         wait_until(lambda: daemon.said().count("--on-close is not run for") == 6, "six of ten are named", 20)
     (tmp_path / "go").touch()  # for the four that run
@@ -170,8 +145,8 @@ def test_commands_that_had_not_begun_are_named_when_the_capture_is_killed(link: 
 def test_the_capture_keeps_no_descriptor_of_who_starts_it(link: CaptureLink, tmp_path: Path) -> None:
     read_end, write_end = os.pipe()
     with (tmp_path / "stream.pcapng").open("wb") as stream:
-        options = ("-i", "in0", "-w", f"/dev/fd/{stream.fileno()}", "-c", "10")
-        with link.daemon(tmp_path, *options, pass_fds=(write_end, stream.fileno())) as daemon:
+        inherited = (write_end, stream.fileno())
+        with link.daemon("-c", "10", into=f"/dev/fd/{stream.fileno()}", pass_fds=inherited) as daemon:
             os.close(write_end)
             assert select.select([read_end], [], [], 10)[0] and not os.read(read_end, 1)  # the other end is closed
             assert daemon.process.poll() is None
@@ -182,9 +157,8 @@ def test_the_capture_keeps_no_descriptor_of_who_starts_it(link: CaptureLink, tmp
 
 
 def test_a_descriptor_that_is_not_open_is_refused() -> None:
-    command = [str(PROGRAM), "-i", "lo", "-w", "/dev/fd/9", "-a", "duration:1s"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 4 and "cannot write to /dev/fd/9: Bad file descriptor" in done.stderr
+    said = refused(4, "-i", "lo", "-w", "/dev/fd/9", "-a", "duration:1s")
+    assert "cannot write to /dev/fd/9: Bad file descriptor" in said
 
 
 @needs.marked(needs.plain_processes())
@@ -198,7 +172,7 @@ def test_a_set_user_id_bit_is_refused(bit: int) -> None:
         copy = Path(shutil.copy(PROGRAM, folder))
         copy.chmod(0o755 | bit)
         words = [str(copy), "-i", "lo", "-w", "-", "-a", "duration:1s"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, user=65534, group=65534)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, user=ORDINARY, group=ORDINARY)
     except PermissionError as error:
         pytest.skip(str(error))
     finally:
@@ -216,12 +190,12 @@ def test_the_status_socket_alone_is_given_away(link: CaptureLink, tmp_path: Path
     for folder in (theirs, secret):
         folder.mkdir()
         (folder / "place").mkdir()
-    os.chown(theirs, 65534, 65534)
+    os.chown(theirs, ORDINARY, ORDINARY)
     victim = secret / "place" / "status"
     victim.write_text("root's file")
     place, aside, trap = theirs / "place", theirs / "aside", theirs / "trap"
     trap.symlink_to(secret / "place")
-    os.chown(trap, 65534, 65534, follow_symlinks=False)
+    os.chown(trap, ORDINARY, ORDINARY, follow_symlinks=False)
     over = threading.Event()
 
     def exchange() -> None:
@@ -233,42 +207,40 @@ def test_the_status_socket_alone_is_given_away(link: CaptureLink, tmp_path: Path
     exchanging.start()
     try:
         for _ in range(15):
-            words = [str(PROGRAM), "-i", "lo", "-w", str(tmp_path / "captures"), "--status", str(place / "status")]
+            words = [str(PROGRAM), "-i", "lo", "-w", str(link.folder), "--status", str(place / "status")]
             subprocess.run([*words, "-Z", "nobody", "-a", "duration:50ms"], capture_output=True, timeout=60)
             assert victim.stat().st_uid == 0 and victim.read_text() == "root's file"
     finally:
         over.set()
         exchanging.join()
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(tmp_path / "captures"), "--status", str(place / "status")):
+    with link.daemon("--status", str(place / "status")):
         told = (place / "status").lstat()
         assert stat.S_ISSOCK(told.st_mode) and told.st_uid != 0
     trap.rename(theirs / "link")
-    words = [str(PROGRAM), "-i", "lo", "-w", str(tmp_path / "captures"), "--status", str(theirs / "link" / "other")]
-    done = subprocess.run([*words, "-a", "duration:1s"], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 4 and "is reached by a symbolic link of another user" in done.stderr
+    said = refused(4, "-i", "lo", "-w", link.folder, "--status", theirs / "link" / "other", "-a", "duration:1s")
+    assert "is reached by a symbolic link of another user" in said
     assert [entry.name for entry in (secret / "place").iterdir()] == ["status"]
 
 
 # --- folders
 
 
-def test_in_a_folder_of_roots_the_capture_has_a_subfolder(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    folder.mkdir(mode=0o755)
+def test_in_a_folder_of_roots_the_capture_has_a_subfolder(link: CaptureLink) -> None:
+    link.folder.mkdir(mode=0o755)
     for _ in range(2):  # and uses it again
-        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        with link.daemon() as daemon:
             assert "0" not in users_of(daemon)
             link.send(10)
             assert not daemon.stop()
-        (below,) = folder.iterdir()
+        (below,) = link.folder.iterdir()
         assert f"files go to {below}" in daemon.said()
-    assert (folder.stat().st_uid, below.stat().st_uid == 0) == (0, False)
+    assert (link.folder.stat().st_uid, below.stat().st_uid == 0) == (0, False)
     assert packets_in(*finished(below)) == 20
 
 
 def test_one_file_in_a_folder_of_roots_is_all_that_the_capture_has(link: CaptureLink, tmp_path: Path) -> None:
     file = tmp_path / "trace.pcapng"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(file)) as daemon:
+    with link.daemon(into=file) as daemon:
         assert "0" not in users_of(daemon)
         link.send(10)
         for what in (signal.SIGUSR1, signal.SIGHUP):  # another file cannot be made
@@ -276,16 +248,14 @@ def test_one_file_in_a_folder_of_roots_is_all_that_the_capture_has(link: Capture
         link.send(10)
         assert not daemon.stop()
     assert packets_in(file) == 20 and not list(tmp_path.glob(".*"))
-    with link.daemon(
-        tmp_path, "--wait", "-i", "in7", "-w", str(tmp_path / "none.pcapng"), ready="waiting for in7"
-    ) as daemon:
+    with link.daemon("--wait", interface="in7", into=tmp_path / "none.pcapng", ready="waiting for in7") as daemon:
         wait_until((tmp_path / ".none.pcapng.part").exists, "its file")
         assert not daemon.stop()
     wait_until(lambda: not list(tmp_path.glob("*none*")) and not list(tmp_path.glob(".*")), "no empty file stays", 10)
 
 
 def test_one_file_that_is_removed_ends_the_capture(link: CaptureLink, tmp_path: Path) -> None:
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(tmp_path / "trace.pcapng")) as daemon:
+    with link.daemon(into=tmp_path / "trace.pcapng") as daemon:
         (left,) = tmp_path.glob(".*.part")
         left.unlink()
         assert daemon.process.wait(timeout=60) == 4
@@ -294,36 +264,31 @@ def test_one_file_that_is_removed_ends_the_capture(link: CaptureLink, tmp_path: 
 
 @pytest.mark.parametrize("options", [["-C", "1MB"], ["-z"]])
 def test_rotation_is_refused_in_a_folder_of_root(link: CaptureLink, tmp_path: Path, options: list[str]) -> None:
-    where = str(tmp_path / "trace.pcapng")
-    with link.daemon(tmp_path, "-i", "in0", "-w", where, *options, ready=None) as daemon:
-        assert daemon.process.wait(timeout=60) == 5
-    assert f"may not write to the directory {tmp_path}" in daemon.said() and daemon.said().count("\n") == 1
+    said = link.refused(5, *options, into=tmp_path / "trace.pcapng")
+    assert f"may not write to the directory {tmp_path}" in said and said.count("\n") == 1
     assert not list(tmp_path.glob("*.pcapng*")) and not list(tmp_path.glob(".*"))
 
 
 def test_a_folder_that_is_moved_is_still_written_to(link: CaptureLink, tmp_path: Path) -> None:
-    folder, moved = tmp_path / "captures", tmp_path / "moved"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
-        folder.rename(moved)
-        folder.mkdir()
+    moved = tmp_path / "moved"
+    with link.daemon() as daemon:
+        link.folder.rename(moved)
+        link.folder.mkdir()
         daemon.process.send_signal(signal.SIGHUP)
         daemon.wait_said("the open directory stays in use")
         link.send(10)
         assert not daemon.stop()
-    assert not list(folder.iterdir()) and packets_in(*finished(moved)) == 10
+    assert not list(link.folder.iterdir()) and packets_in(*finished(moved)) == 10
 
 
-def test_a_subfolder_of_another_user_is_refused(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    (folder / "nobody").mkdir(parents=True)
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-Z", "nobody", ready=None) as daemon:
-        assert daemon.process.wait(timeout=60) == 5
-    assert "is another user's" in daemon.said() and daemon.said().count("\n") == 1
+def test_a_subfolder_of_another_user_is_refused(link: CaptureLink) -> None:
+    (link.folder / "nobody").mkdir(parents=True)
+    said = link.refused(5, "-Z", "nobody")
+    assert "is another user's" in said and said.count("\n") == 1
 
 
 @pytest.mark.parametrize("where", ["absent/trace.pcapng", "absent/deeper/", "absent/trace.pcap"])
 def test_folders_above_are_never_made(link: CaptureLink, tmp_path: Path, where: str) -> None:
-    command = [str(PROGRAM), "-i", "lo", "-w", str(tmp_path / where), "-a", "duration:1s"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 4 and "No such file or directory" in done.stderr and done.stderr.count("\n") == 1
+    said = refused(4, "-i", "lo", "-w", str(tmp_path / where), "-a", "duration:1s")
+    assert "No such file or directory" in said
     assert not list(tmp_path.iterdir())

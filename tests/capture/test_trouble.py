@@ -19,6 +19,7 @@ import pytest
 
 import wiretale
 from capture_link import (
+    ORDINARY,
     PROGRAM,
     CaptureLink,
     Daemon,
@@ -26,82 +27,60 @@ from capture_link import (
     captures_of,
     check_sum,
     finished,
-    output,
     packets_in,
-    total,
-    wait_counted,
-    wait_until,
 )
+from processes import output, small_disk, wait_until
 
-pytestmark = pytest.mark.xdist_group("live")
+pytestmark = pytest.mark.xdist_group("capture")
 
 # 50 and 1 for the whole of it, which takes minutes.
 KILLS = int(os.environ.get("WIRETALE_CAPTURE_KILLS", "6"))
 CUT_STEP = int(os.environ.get("WIRETALE_CAPTURE_CUT_STEP", "7"))
 CUT_BYTES = 4096
-ORDINARY = 65534  # a user and a group, named or not
 LOST = ("dropped_kernel", "dropped_program")
 LATE = "ether proto 0x88b5 and ether[40] = 0"  # looks at a byte behind the headers
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 2 MB, of the user's who captures."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    output("mount", "-t", "tmpfs", "-o", f"size=2M,mode=755,uid={ORDINARY},gid={ORDINARY}", "tmpfs", str(folder))
-    try:
+    with small_disk(tmp_path / "disk", f"size=2M,mode=755,uid={ORDINARY},gid={ORDINARY}") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True, timeout=60)
 
 
 # --- killed
 
 
-def left_behind(link: CaptureLink, tmp_path: Path, folder: Path, packets: int) -> Path:
-    """The temporary file of a run that was killed while it had all of them."""
-    status = tmp_path / "status-killed"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
-        link.send(packets)
-        wait_counted(status, written=packets)
-        daemon.stop(signal.SIGKILL)
-    (left,) = folder.glob(".*.part")
-    return left
-
-
-def test_the_next_start_recovers_files_after_a_kill(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    left = left_behind(link, tmp_path, folder, 500)
+def test_the_next_start_recovers_files_after_a_kill(link: CaptureLink) -> None:
+    left = link.killed(500)
     with left.open("ab") as file:
         file.write(bytes.fromhex("06000000 60000000 00000000"))  # a block that was begun
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
-        wait_until(lambda: len(finished(folder)) == 1, "the mended file")
+    with link.daemon() as daemon:
+        wait_until(lambda: len(link.files()) == 1, "the mended file")
         assert not daemon.stop()
-    mended, _ = finished(folder)
+    mended, _ = link.files()
     assert mended.name == left.name[1:].removesuffix(".part")
     (told,) = captures_of(mended)
     assert (told["packets"], told["damage"]) == (500, None)
     assert (told["received"], told["dropped_kernel"]) == (None, None)  # unknown
-    assert "500 packets" in daemon.said() and not list(folder.glob(".*"))
+    assert "500 packets" in daemon.said() and not list(link.folder.glob(".*"))
 
 
-def test_kills_at_any_time_leave_readable_files_and_no_wrong_count(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
+def test_kills_at_any_time_leave_readable_files_and_no_wrong_count(link: CaptureLink) -> None:
     chance = random.Random(5)
     for _ in range(KILLS):
-        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:10000") as daemon:
+        with link.daemon("-b", "packets:10000") as daemon:
             sender = link.sending(60_000)
             time.sleep(chance.uniform(0.05, 0.5))
             daemon.stop(signal.SIGKILL)
             sender.kill()
             sender.wait(timeout=60)
-        for left in folder.glob(".*.part"):  # before it is recovered
+        for left in link.folder.glob(".*.part"):  # before it is recovered
             assert wiretale.analyze(left).totals["packets"] >= 0
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+    with link.daemon() as daemon:
         assert not daemon.stop()  # the rest is recovered all the same
-    files = finished(folder)
-    assert not list(folder.glob(".*")) and len(files) > KILLS
+    files = link.files()
+    assert not list(link.folder.glob(".*")) and len(files) > KILLS
     mended = []
     for told in captures_of(*files):
         assert told["damage"] is None
@@ -111,11 +90,8 @@ def test_kills_at_any_time_leave_readable_files_and_no_wrong_count(link: Capture
 
 
 def test_a_file_cut_at_any_byte_reads_up_to_there(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
-        link.send(200)
-        assert not daemon.stop()
-    (file,) = finished(folder)
+    link.records(200)
+    (file,) = link.files()
     size, before = file.stat().st_size, 200
     data = file.read_bytes()
     cut = tmp_path / "cut.pcapng"
@@ -131,9 +107,8 @@ def test_a_file_cut_at_any_byte_reads_up_to_there(link: CaptureLink, tmp_path: P
         assert packets_in(cut) == wiretale.analyze(cut).totals["packets"]
 
 
-def test_damaged_leavings_never_stop_a_start(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    left = left_behind(link, tmp_path, folder, 200)
+def test_damaged_leavings_never_stop_a_start(link: CaptureLink) -> None:
+    left = link.killed(200)
     whole, chance = left.read_bytes(), random.Random(3)
     owner = left.stat()
     left.unlink()
@@ -142,46 +117,39 @@ def test_damaged_leavings_never_stop_a_start(link: CaptureLink, tmp_path: Path) 
         for _ in range(chance.randrange(4)):
             if damaged:
                 damaged[chance.randrange(len(damaged))] = chance.randrange(256)
-        path = folder / f".in0_20200101T000000.000000000Z_{number:05d}.pcapng.part"
+        path = link.folder / f".in0_20200101T000000.000000000Z_{number:05d}.pcapng.part"
         path.write_bytes(damaged)
         os.chown(path, owner.st_uid, owner.st_gid)
-    (folder / ".evil.pcapng.part").symlink_to("/etc/passwd")
-    os.mkfifo(folder / ".fifo.pcapng.part")
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
-        link.send(100)
-        assert not daemon.stop()
-    files = finished(folder)
-    assert total(daemon.said())["written"] == 100 == captures_of(files[-1])[0]["packets"]
+    (link.folder / ".evil.pcapng.part").symlink_to("/etc/passwd")
+    os.mkfifo(link.folder / ".fifo.pcapng.part")
+    daemon = link.records(100)
+    files = link.files()
+    assert daemon.counts()["written"] == 100 == captures_of(files[-1])[0]["packets"]
     assert len(files) > 40
     assert all(told["packets"] <= 200 and told["damage"] is None for told in captures_of(*files))
-    assert Path("/etc/passwd").stat().st_size and (folder / ".evil.pcapng.part").is_symlink()
+    assert Path("/etc/passwd").stat().st_size and (link.folder / ".evil.pcapng.part").is_symlink()
 
 
-def test_a_file_that_is_being_written_is_left_alone(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as first:
-        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "second.pcapng")) as second:
-            link.send(100)
-            assert not second.stop()
+def test_a_file_that_is_being_written_is_left_alone(link: CaptureLink) -> None:
+    with link.daemon() as first:
+        link.records(100, into=link.folder / "second.pcapng")
         assert not first.stop()
-    assert [told["packets"] for told in captures_of(*finished(folder))] == [100, 100]
+    assert [told["packets"] for told in captures_of(*link.files())] == [100, 100]
 
 
 # --- the disk
 
 
-def test_a_full_disk_drops_with_a_count_and_recovers(link: CaptureLink, tmp_path: Path, small_disk: Path) -> None:
-    status = tmp_path / "status"
-    options = ("--status", str(status), "--interval", "50ms")
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(small_disk), *options) as daemon:
+def test_a_full_disk_drops_with_a_count_and_recovers(link: CaptureLink, tmp_path: Path, disk: Path) -> None:
+    with link.daemon("--interval", "50ms", into=disk, watched=True) as daemon:
         link.send(40_000)
-        client = StatusClient(status)
+        client = StatusClient(link.status)
         line = client.wait(lambda told: told["received"] == 40_000 and not told["queued"], "all is counted")
         check_sum(line)
         assert line["state"] == "dropping" and line["dropped_disk"] > 10_000
         daemon.process.send_signal(signal.SIGUSR1)  # the full file is finished, with its counts
-        wait_until(lambda: len(finished(small_disk)) == 1, "the full file")
-        (full,) = finished(small_disk)
+        wait_until(lambda: len(finished(disk)) == 1, "the full file")
+        (full,) = finished(disk)
         (told,) = captures_of(full)
         assert told["dropped_program"] > 10_000 and told["dropped_kernel"] == 0
         assert told["packets"] + told["dropped_program"] == told["received"] == 40_000
@@ -192,107 +160,86 @@ def test_a_full_disk_drops_with_a_count_and_recovers(link: CaptureLink, tmp_path
         client.close()
         assert line["dropped_disk"] == 40_000 - told["packets"]
         assert not daemon.stop()
-    counts = total(daemon.said())
-    check_sum(counts)
+    counts = daemon.counts()
     assert counts["received"] == 41_000
-    assert packets_in(*finished(small_disk), tmp_path / "moved.pcapng") == counts["written"] >= 20_000
-    files = (*finished(small_disk), tmp_path / "moved.pcapng")
+    assert packets_in(*finished(disk), tmp_path / "moved.pcapng") == counts["written"] >= 20_000
+    files = (*finished(disk), tmp_path / "moved.pcapng")
     assert counts["bytes"] == sum(file.stat().st_size for file in files)
     assert daemon.said().count("No space left") == 1 and "writes succeed again" in daemon.said()
 
 
-def test_a_disk_that_is_full_from_the_start_is_waited_for(link: CaptureLink, tmp_path: Path, small_disk: Path) -> None:
-    filler = small_disk / "filler"
+def test_a_disk_that_is_full_from_the_start_is_waited_for(link: CaptureLink, disk: Path) -> None:
+    filler = disk / "filler"
     with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(4096))
-    status = tmp_path / "status"
-    options = ("--status", str(status))
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(small_disk), *options, ready="No space left") as daemon:
+    with link.daemon(into=disk, watched=True, ready="No space left") as daemon:
         link.send(100)
-        wait_counted(status, dropped_disk=100)
+        link.wait_counted(dropped_disk=100)
         filler.unlink()
         daemon.wait_said("capturing\n")
         link.send(100)
         assert not daemon.stop()
-    counts = total(daemon.said())
-    check_sum(counts)
+    counts = daemon.counts()
     assert (counts["written"], counts["dropped_disk"]) == (100, 100)
-    assert packets_in(*finished(small_disk)) == 100
+    assert packets_in(*finished(disk)) == 100
 
 
-def test_the_oldest_file_of_a_ring_makes_room(link: CaptureLink, tmp_path: Path, small_disk: Path) -> None:
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(small_disk), "-C", "400kB", "-b", "files:100") as daemon:
-        link.send(60_000)
-        assert not daemon.stop()
-    counts = total(daemon.said())
-    check_sum(counts)
+def test_the_oldest_file_of_a_ring_makes_room(link: CaptureLink, disk: Path) -> None:
+    daemon = link.records(60_000, "-C", "400kB", "-b", "files:100", into=disk)
+    counts = daemon.counts()
     assert counts["written"] == 60_000, daemon.said()
-    assert captures_of(finished(small_disk)[-1])[0]["packets"] > 0
+    assert captures_of(finished(disk)[-1])[0]["packets"] > 0
 
 
 def check_counts(daemon: Daemon, received: int, dropped_disk: int) -> None:
-    counts = total(daemon.said())
-    check_sum(counts)
+    counts = daemon.counts()
     assert (counts["received"], counts["dropped_disk"]) == (received, dropped_disk)
 
 
-def test_a_folder_that_disappears_ends_a_confined_capture(link: CaptureLink, tmp_path: Path) -> None:
-    folder, status = tmp_path / "captures", tmp_path / "status"
-    options = ("-i", "in0", "-w", str(folder), "--status", str(status))
-    with link.daemon(tmp_path, *options) as daemon:
-        link.send(100)
-        wait_counted(status, written=100)
-        shutil.rmtree(folder)
+def test_a_folder_that_disappears_ends_a_confined_capture(link: CaptureLink) -> None:
+    with link.daemon(watched=True) as daemon:
+        link.deliver(100)
+        shutil.rmtree(link.folder)
         assert daemon.process.wait(timeout=60) == 4
-    assert f"the directory {folder} was removed" in daemon.said() and "start it again" in daemon.said()
+    assert f"the directory {link.folder} was removed" in daemon.said() and "start it again" in daemon.said()
     check_counts(daemon, 100, 100)  # those of the file that was removed
-    with link.daemon(tmp_path, *options) as daemon:  # as a service manager does
-        link.send(100)
-        assert not daemon.stop()
-    assert packets_in(*finished(folder)) == 100
+    link.records(100, watched=True)  # as a service manager does
+    assert packets_in(*link.files()) == 100
 
 
-def test_a_folder_that_disappears_is_used_again_without_the_sandbox(link: CaptureLink, tmp_path: Path) -> None:
-    folder, status = tmp_path / "captures", tmp_path / "status"
-    options = ("--status", str(status), "--no-sandbox", "-Z", "root")
-    folder.mkdir()
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options) as daemon:
-        link.send(100)
-        wait_counted(status, written=100)
-        shutil.rmtree(folder)
+def test_a_folder_that_disappears_is_used_again_without_the_sandbox(link: CaptureLink) -> None:
+    link.folder.mkdir()
+    with link.daemon("--no-sandbox", "-Z", "root", watched=True) as daemon:
+        link.deliver(100)
+        shutil.rmtree(link.folder)
         daemon.wait_said("packets are dropped and counted")
         link.send(100)
-        wait_counted(status, dropped_disk=200)  # with those of the removed file
-        folder.mkdir()
-        wait_until(lambda: bool(list(folder.glob(".*.part"))), "a new file")
+        link.wait_counted(dropped_disk=200)  # with those of the removed file
+        link.folder.mkdir()
+        wait_until(lambda: bool(list(link.folder.glob(".*.part"))), "a new file")
         link.send(100)
         assert not daemon.stop()
     check_counts(daemon, 300, 200)  # those that were removed are lost
-    assert packets_in(*finished(folder)) == 100
+    assert packets_in(*link.files()) == 100
 
 
-def test_a_lost_permission_is_one_line(link: CaptureLink, tmp_path: Path) -> None:
-    folder, status = tmp_path / "captures", tmp_path / "status"
-    folder.mkdir()
-    os.chown(folder, ORDINARY, ORDINARY)
-    options = ("-b", "packets:50", "--status", str(status))
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options) as daemon:
-        link.send(50)
-        wait_counted(status, written=50)
-        folder.chmod(0o000)
+def test_a_lost_permission_is_one_line(link: CaptureLink) -> None:
+    link.make_folder()
+    with link.daemon("-b", "packets:50", watched=True) as daemon:
+        link.deliver(50)
+        link.folder.chmod(0o000)
         link.send(100)
         daemon.wait_said("Permission denied")
-        wait_counted(status, received=150)
-        folder.chmod(0o755)
+        link.wait_counted(received=150)
+        link.folder.chmod(0o755)
         daemon.wait_said("writes succeed again")
         link.send(100)
         assert not daemon.stop()
-    counts = total(daemon.said())
-    check_sum(counts)
+    counts = daemon.counts()
     assert counts["received"] == 250 and 0 < counts["dropped_disk"] <= 100
     assert daemon.said().count("packets are dropped and counted") == 1
-    assert packets_in(*finished(folder)) == counts["written"]
+    assert packets_in(*link.files()) == counts["written"]
 
 
 # --- the reader of a stream
@@ -308,11 +255,12 @@ def statistics_of(file: Path) -> dict[str, int]:
 def test_a_reader_that_sleeps_costs_packets_only_beyond_the_buffer(
     link: CaptureLink, tmp_path: Path, buffer: str, loses: bool
 ) -> None:
-    file, status = tmp_path / "stream.pcapng", tmp_path / "status"
-    options = ("-i", "in0", "-w", "-", "--buffer", buffer, "--status", str(status), "--interval", "50ms")
-    with link.daemon(tmp_path, *options, stdout=subprocess.PIPE) as daemon:
+    file = tmp_path / "stream.pcapng"
+    with link.daemon(
+        "--buffer", buffer, "--interval", "50ms", into="-", watched=True, stdout=subprocess.PIPE
+    ) as daemon:
         link.send(150_000)
-        client = StatusClient(status)
+        client = StatusClient(link.status)
         client.wait(lambda told: told["received"] + told["dropped_kernel"] == 150_000, "all has come")
         client.close()
         assert daemon.process.stdout
@@ -321,8 +269,7 @@ def test_a_reader_that_sleeps_costs_packets_only_beyond_the_buffer(
             assert not daemon.stop()
             daemon.process.stdout.close()
             assert not copy.wait(timeout=60)
-    counts = total(daemon.said())
-    check_sum(counts)
+    counts = daemon.counts()
     assert counts["received"] + counts["dropped_kernel"] == 150_000
     assert (counts["dropped_queue"] > 0) == loses
     (told,) = captures_of(file)
@@ -342,28 +289,25 @@ def test_a_reader_that_sleeps_costs_packets_only_beyond_the_buffer(
     assert f"Number of packets = {counts['written']}" in output("capinfos", "-M", str(file))
 
 
-def test_a_reader_that_leaves_ends_the_capture_quietly(link: CaptureLink, tmp_path: Path) -> None:
-    with link.daemon(tmp_path, "-i", "in0", "-w", "-", stdout=subprocess.PIPE) as daemon:
+def test_a_reader_that_leaves_ends_the_capture_quietly(link: CaptureLink) -> None:
+    with link.daemon(into="-", stdout=subprocess.PIPE) as daemon:
         assert daemon.process.stdout
         daemon.process.stdout.close()
         link.send(2000)
         assert daemon.process.wait(timeout=60) == 0
-    check_sum(total(daemon.said()))
+    assert daemon.counts()
     assert "Broken pipe" not in daemon.said()
 
 
 @pytest.mark.parametrize("snaplen", ["1", "14", "20"])
-def test_a_filter_that_looks_beyond_the_snap_length_leaves_nothing_out(
-    link: CaptureLink, tmp_path: Path, snaplen: str
-) -> None:
-    with link.daemon(tmp_path, "-i", "in0", "-s", snaplen, "-w", str(tmp_path / "out"), LATE) as daemon:
-        link.send(2000)
-        assert daemon.stop() == 0
-    assert packets_in(*finished(tmp_path / "out")) == 2000
-    counted = statistics_of(finished(tmp_path / "out")[0])
+def test_a_filter_that_looks_beyond_the_snap_length_leaves_nothing_out(link: CaptureLink, snaplen: str) -> None:
+    link.records(2000, "-s", snaplen, LATE)
+    (file,) = link.files()
+    counted = statistics_of(file)
     assert counted["Accepted Packets"] == 2000 and "Received Packets" not in counted  # before the filter: unknown
-    assert captures_of(*finished(tmp_path / "out"))[0]["received"] == 2000
-    lengths = output("tshark", "-r", str(finished(tmp_path / "out")[0]), "-T", "fields", "-e", "frame.cap_len")
+    (told,) = captures_of(file)
+    assert told["packets"] == told["received"] == 2000
+    lengths = output("tshark", "-r", str(file), "-T", "fields", "-e", "frame.cap_len")
     assert set(lengths.split()) == {snaplen}
 
 
@@ -371,7 +315,7 @@ def test_one_wish_to_stop_that_comes_as_two_signals_loses_nothing(link: CaptureL
     """As timeout(1) sends them: to the process, and to its group."""
     for turn in range(5):
         folder = tmp_path / f"out{turn}"
-        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        with link.daemon(into=folder) as daemon:
             link.send(500)
             for _ in range(4):
                 daemon.process.send_signal(signal.SIGTERM)
@@ -380,14 +324,12 @@ def test_one_wish_to_stop_that_comes_as_two_signals_loses_nothing(link: CaptureL
         assert packets_in(*finished(folder)) == 500
 
 
-def test_closed_standard_streams_do_not_become_devices_or_files(link: CaptureLink, tmp_path: Path) -> None:
+def test_closed_standard_streams_do_not_become_devices_or_files(link: CaptureLink) -> None:
     """Messages would be sent as packets, or written into captures."""
-    folder = tmp_path / "out"
-    closed = f'exec "{PROGRAM}" -i in0 -w "{folder}" <&- >&- 2>&-'
-    command = ["ip", "netns", "exec", link.tracer, "sh", "-c", closed]
-    process = subprocess.Popen(command)
+    closed = f'exec "{PROGRAM}" -i in0 -w "{link.folder}" <&- >&- 2>&-'
+    process = subprocess.Popen(link.inside(link.tracer, "sh", "-c", closed))
     try:
-        wait_until(lambda: any(folder.glob(".*.part")), "it captures")
+        wait_until(lambda: any(link.folder.glob(".*.part")), "it captures")
         streams = {os.readlink(f"/proc/{process.pid}/fd/{fd}") for fd in (0, 1, 2)}
         link.send(100)
         process.terminate()
@@ -396,7 +338,7 @@ def test_closed_standard_streams_do_not_become_devices_or_files(link: CaptureLin
         process.kill()
         process.wait(timeout=60)
     assert streams == {"/dev/null"}
-    assert sum(packets_in(path) for path in folder.glob("*.pcapng")) == 100
+    assert packets_in(*link.files()) == 100
 
 
 def full_pipe() -> tuple[int, int]:
@@ -411,17 +353,15 @@ def full_pipe() -> tuple[int, int]:
     return reading, writing
 
 
-def test_messages_that_are_not_read_block_nothing(link: CaptureLink, tmp_path: Path) -> None:
-    folder, status = tmp_path / "captures", tmp_path / "status"
-    inside = ["ip", "netns", "exec", link.tracer, str(PROGRAM)]
-    options = ["-i", "in0", "-w", str(folder), "--interval", "1ms", "--status", str(status)]
+def test_messages_that_are_not_read_block_nothing(link: CaptureLink) -> None:
+    options = ("-i", "in0", "-w", str(link.folder), "--interval", "1ms", "--status", str(link.status))
     reading, writing = full_pipe()
-    process = subprocess.Popen([*inside, *options], stderr=writing)
+    process = subprocess.Popen(link.inside(link.tracer, str(PROGRAM), *options), stderr=writing)
     try:
-        wait_until(lambda: any(folder.glob(".*.part")), "it captures")
-        silent = StatusClient(status)
+        wait_until(lambda: any(link.folder.glob(".*.part")), "it captures")
+        silent = StatusClient(link.status)
         link.send(20_000)
-        wait_counted(status, received=20_000)
+        link.wait_counted(received=20_000)
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 0
         silent.close()
@@ -430,4 +370,4 @@ def test_messages_that_are_not_read_block_nothing(link: CaptureLink, tmp_path: P
         process.wait(timeout=60)
         os.close(reading)
         os.close(writing)
-    assert packets_in(*finished(folder)) == 20_000
+    assert packets_in(*link.files()) == 20_000

@@ -15,7 +15,10 @@ from checkout import UNIT_SPELLINGS
 
 PARTS = ["usage", "arguments", "interfaces", "packets", "files", "end", "program", "signals", "examples", "exit codes"]
 # The options that take a quantity of a kind, with the words before it.
-OPTION = {"size": ("--buffer", ""), "time": ("--interval", ""), "count": ("-b", "files:")}
+OPTIONS = [
+    *(("size", "--buffer", ""), ("time", "--interval", ""), ("time", "-G", "")),
+    *(("count", "-b", "files:"), ("count", "-c", "")),
+]
 
 
 def run(*arguments: str, name: str | None = None, **more: object) -> subprocess.CompletedProcess[str]:
@@ -100,9 +103,8 @@ def test_a_file_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("kind", list(OPTION))
-def test_quantities_are_spelled_as_everywhere(kind: str) -> None:
-    option, before = OPTION[kind]
+@pytest.mark.parametrize("kind, option, before", OPTIONS)
+def test_quantities_are_spelled_as_everywhere(kind: str, option: str, before: str) -> None:
     for text in UNIT_SPELLINGS[kind]:
         done = run(option, before + text)
         assert "expected -i INTERFACE" in done.stderr, text

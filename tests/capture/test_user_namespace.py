@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from capture_link import PROGRAM, finished, packets_in
+import needs
+from capture_link import ORDINARY, PROGRAM, finished, packets_in
 
-ORDINARY = 65534
 ENTER = ("unshare", "--user", "--map-root-user", "--mount", "--net")
 NET_RAW = 1 << 13
 # Captures loopback, sends one datagram, and prints the daemon's privileges while it captures.
@@ -29,22 +29,14 @@ kill $daemon; wait $daemon
 """
 
 
-def missing() -> str | None:
-    """Why an ordinary user can't be one here."""
-    if os.geteuid():
-        return "needs root, to be an ordinary user"
-    if not all(shutil.which(name) for name in ("unshare", "setpriv", "bash", "ip")):
-        return "needs util-linux, bash and iproute2"
-    done = subprocess.run([*ordinary(), *ENTER, "true"], capture_output=True, timeout=20)
-    return None if not done.returncode else "this kernel gives users no namespaces"
-
-
 def ordinary() -> list[str]:
     """Words before a command that is run as an ordinary user."""
     return ["setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups"]
 
 
-pytestmark = pytest.mark.skipif((reason := missing()) is not None, reason=str(reason))
+pytestmark = needs.marked(
+    needs.root(), needs.programs("unshare", "setpriv", "bash", "ip"), needs.said_by(*ordinary(), *ENTER, "true")
+)
 
 
 @pytest.fixture

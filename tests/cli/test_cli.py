@@ -20,6 +20,7 @@ import pytest
 
 import needs
 import wiretale
+from processes import small_disk
 
 # There the sanitizer speaks up in every process that the test starts.
 
@@ -258,10 +259,7 @@ def test_a_full_disk_is_one_line(wiretale_run: Any, samples: Path, tmp_path: Pat
 
 def test_a_full_disk_loses_nothing_that_was_good(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
     needs.skip_without(needs.mounts())
-    small = tmp_path / "small"
-    small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(small)], check=True)
-    try:
+    with small_disk(tmp_path / "small", "size=300k") as small:
         (small / "report.html").write_text("good")
         done = wiretale_run("analyze", samples / "tcp_losses.pcap", "-q", "--report", small / "report.html")
         assert done.returncode == 4 and one_line(done.stderr)
@@ -269,8 +267,6 @@ def test_a_full_disk_loses_nothing_that_was_good(wiretale_run: Any, samples: Pat
         assert (small / "report.html").read_text() == "good"
         done = wiretale_run("analyze", samples / "vlan_ipv6.pcap", "-q", "-o", small / "out")
         assert done.returncode == 4 and one_line(done.stderr)
-    finally:
-        subprocess.run(["umount", str(small)], check=True)
 
 
 def wait_idle(process: subprocess.Popen[str], pipe: int) -> None:

@@ -10,15 +10,7 @@ from typing import Any
 import pytest
 
 import wiretale
-
-
-def refusal(wiretale_run: Any, *words: str | Path) -> str:
-    """The one line of wrong usage."""
-    done = wiretale_run(*words)
-    assert done.returncode == 2 and not done.stdout, done
-    assert done.stderr.startswith("wiretale: ") and done.stderr.count("\n") == 1
-    text: str = done.stderr
-    return text
+from processes import refusal
 
 
 @pytest.mark.parametrize("command", ["", "analyze", "theory", "lab", "lab up", "experiment run", "send", "capture"])
@@ -36,7 +28,7 @@ def test_the_help_of_help_and_the_end_of_options_are_taken(wiretale_run: Any, sa
     for words in (["--", file], ["--", "analyze", file], ["analyze", "--", file], ["analyze", file, "--"]):
         done = wiretale_run(*words)
         assert (done.returncode, done.stdout, done.stderr) == (0, expected, ""), words
-    assert "unexpected argument '--json'" in refusal(wiretale_run, "theory", "--link", "1G", "--", "--json")
+    assert "unexpected argument '--json'" in refusal(wiretale_run("theory", "--link", "1G", "--", "--json"))
 
 
 @pytest.mark.parametrize("word", ["-V", "--version", "version"])
@@ -101,7 +93,7 @@ def test_a_missing_capture_without_a_command_is_missed_as_a_file(wiretale_run: A
     ],
 )
 def test_the_error_has_the_probable_meaning(wiretale_run: Any, words: str, said: str) -> None:
-    assert said in refusal(wiretale_run, *words.split())
+    assert said in refusal(wiretale_run(*words.split()))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +106,7 @@ def test_the_error_has_the_probable_meaning(wiretale_run: Any, words: str, said:
     ],
 )
 def test_an_abbreviated_option_is_not_taken(wiretale_run: Any, words: str, option: str) -> None:
-    assert f"did you mean {option}" in refusal(wiretale_run, *words.split())
+    assert f"did you mean {option}" in refusal(wiretale_run(*words.split()))
 
 
 @pytest.mark.parametrize(
@@ -138,7 +130,7 @@ def test_an_abbreviated_option_is_not_taken(wiretale_run: Any, words: str, optio
 )
 def test_options_of_tshark_and_tcpdump_have_a_hint(wiretale_run: Any, samples: Path, words: str, said: str) -> None:
     file = str(samples / "tcp_losses.pcap")
-    assert said in refusal(wiretale_run, *(word.replace("FILE", file) for word in words.split()))
+    assert said in refusal(wiretale_run(*(word.replace("FILE", file) for word in words.split())))
 
 
 @pytest.mark.parametrize("how", ["same", "symlink", "hardlink"])
@@ -150,8 +142,8 @@ def test_compare_refuses_a_capture_with_itself(wiretale_run: Any, samples: Path,
     elif how == "hardlink":
         second.hardlink_to(first)
     again = first if how == "same" else second
-    text = refusal(wiretale_run, "compare", first, again)
-    assert text.startswith(f"wiretale: {again}: expected different captures; given twice")
+    text = refusal(wiretale_run("compare", first, again))
+    assert text.startswith(f"{again}: expected different captures; given twice")
     shutil.copy(first, tmp_path / "copy.pcap")
     assert wiretale_run("compare", first, tmp_path / "copy.pcap").returncode == 0
 

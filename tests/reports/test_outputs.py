@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import signal
 import socket
 import stat
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -20,6 +20,7 @@ import pytest
 
 import needs
 import wiretale
+from processes import refusal, small_disk, wait_until
 from wiretale.traffic.program import program_path
 
 Files = dict[str, Path]
@@ -38,10 +39,8 @@ def run(*words: str | Path, **options: object) -> subprocess.CompletedProcess[st
 
 
 def refused(done: subprocess.CompletedProcess[str], code: int, *texts: str) -> None:
-    assert done.returncode == code, done.stderr
-    assert done.stderr.startswith("wiretale: ") and done.stderr.count("\n") == 1, done.stderr
-    for text in texts:
-        assert text in done.stderr, done.stderr
+    said = refusal(done, code)
+    assert all(text in said for text in texts), said
 
 
 @cache
@@ -380,18 +379,12 @@ def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(files: Files)
 
 def wait_blocked(process: subprocess.Popen[str], fifo: int) -> None:
     """Until it sleeps with a full pipe before it."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until and process.poll() is None:
+
+    def is_blocked() -> bool:
         state = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
-        if state == "S" and select_readable(fifo):
-            return
-        time.sleep(0.05)
+        return process.poll() is not None or (state == "S" and bool(select.select([fifo], [], [], 0)[0]))
 
-
-def select_readable(descriptor: int) -> bool:
-    import select
-
-    return bool(select.select([descriptor], [], [], 0)[0])
+    wait_until(is_blocked)
 
 
 def test_an_interruption_leaves_nothing_partial(files: Files) -> None:
@@ -411,22 +404,19 @@ def test_an_interruption_leaves_nothing_partial(files: Files) -> None:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def full_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system with room for no page."""
-    small = tmp_path / "small"
-    small.mkdir()
-    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(small)]).returncode:
-        pytest.skip("no mount here")
-    yield small
-    subprocess.run(["umount", str(small)], check=True)
+    needs.skip_without(needs.mounts())
+    with small_disk(tmp_path / "small", "size=64k") as folder:
+        yield folder
 
 
 @each_page
-def test_a_full_disk_leaves_the_older_file(files: Files, page_to: Callable[..., Words], small_disk: Path) -> None:
-    (small_disk / "page.html").write_text("good")
-    refused(run(*page_to(small_disk / "page.html")), UNWRITABLE, "No space left on device")
-    assert [path.name for path in small_disk.iterdir()] == ["page.html"]
-    assert (small_disk / "page.html").read_text() == "good"
+def test_a_full_disk_leaves_the_older_file(files: Files, page_to: Callable[..., Words], full_disk: Path) -> None:
+    (full_disk / "page.html").write_text("good")
+    refused(run(*page_to(full_disk / "page.html")), UNWRITABLE, "No space left on device")
+    assert [path.name for path in full_disk.iterdir()] == ["page.html"]
+    assert (full_disk / "page.html").read_text() == "good"
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

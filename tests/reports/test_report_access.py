@@ -109,8 +109,7 @@ def test_every_trial_can_be_shown_and_the_chosen_button_is_pressed(page: Page, r
 
 
 def test_a_report_has_few_tab_stops(page: Page, opened: Page) -> None:
-    page.page.goto(opened.page.url)
-    page.until("document.body.dataset.ready")
+    page.visit(opened)
     seen = (
         "((e, all) => { if (e === document.body) return 0; if (all.has(e)) return -1; all.add(e); return all.size; })"
     )
@@ -166,8 +165,7 @@ def test_axe_finds_nothing_serious(opened: Page, page: Page, scheme: str, size: 
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     page.page.set_viewport_size({"width": size[0], "height": size[1]})
     page.page.emulate_media(color_scheme=scheme)
-    page.page.goto(opened.page.url)
-    page.until("document.body.dataset.ready")
+    page.visit(opened)
     page.page.evaluate(files(axe).joinpath("axe.min.js").read_text("utf-8") + ";0")
     found = page.page.evaluate(
         "axe.run().then(r => r.violations.map(v => [v.impact, v.id, v.nodes.map(n => n.html.slice(0, 90))]))"
@@ -236,8 +234,7 @@ def test_a_dark_page_has_no_white_buttons(page: Page, reports: dict[str, Path]) 
 
 def test_paper_has_all_of_every_time_axis(opened: Page, page: Page) -> None:
     page.page.set_viewport_size({"width": PAPER_PX, "height": 1000})
-    page.page.goto(opened.page.url)
-    page.until("document.body.dataset.ready")
+    page.visit(opened)
     wide = page.page.evaluate("document.querySelector('.js-plotly-plot')._fullLayout.width")
     page.page.emulate_media(media="print")
     page.until("[...document.querySelectorAll('.js-plotly-plot')].every(plot => plot._fullLayout.width === 680)", 20)
@@ -252,8 +249,7 @@ def test_paper_has_all_of_every_time_axis(opened: Page, page: Page) -> None:
 
 
 def test_printing_takes_few_pages(opened: Page, page: Page, tmp_path: Path) -> None:
-    page.page.goto(opened.page.url)
-    page.until("document.body.dataset.ready")
+    page.visit(opened)
     page.page.evaluate(
         "window.widths = []; new MutationObserver(() => window.widths.push("
         "[...document.querySelectorAll('.js-plotly-plot')].map(plot => plot._fullLayout.width)"
@@ -266,8 +262,7 @@ def test_printing_takes_few_pages(opened: Page, page: Page, tmp_path: Path) -> N
 
 
 def test_paper_names_the_rows_that_it_leaves_out_only_where_it_does(opened: Page, page: Page) -> None:
-    page.page.goto(opened.page.url)
-    page.until("document.body.dataset.ready")
+    page.visit(opened)
     page.page.emulate_media(media="print")
     page.until("document.documentElement.className === 'paper'")
     for cut, shown in page.page.evaluate(
@@ -295,8 +290,7 @@ def check_legends(page: Page) -> None:
 @pytest.mark.parametrize("width", [1280, 390])
 def test_legends_keep_off_the_data_on_paper_and_afterwards(opened: Page, page: Page, width: int) -> None:
     page.page.set_viewport_size({"width": width, "height": 900})
-    page.page.goto(opened.page.url)
-    page.until("document.body.dataset.ready")
+    page.visit(opened)
     check_legends(page)
     page.page.evaluate(f"addEventListener('beforeprint', () => {{ window.legends = {LEGENDS}; }})")
     page.page.pdf(format="A4")
@@ -308,8 +302,7 @@ def test_legends_keep_off_the_data_on_paper_and_afterwards(opened: Page, page: P
 
 def test_figures_follow_the_width_of_the_window(opened: Page, page: Page) -> None:
     page.page.set_viewport_size({"width": 1280, "height": 900})
-    page.page.goto(opened.page.url)
-    page.until("document.body.dataset.ready")
+    page.visit(opened)
     for width in (700, 390, 1280):
         page.page.set_viewport_size({"width": width, "height": 900})
         page.until(f"{LEGENDS}.every(([, , , more]) => more === 0)", 10)

@@ -13,6 +13,7 @@ from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
 
+from capture_files import enhanced, interface, section
 from numbered_payloads import blocks_stream, numbered
 
 START_NS = 1_700_000_000 * 10**9
@@ -106,14 +107,19 @@ def with_checksum(body: bytes, place: int, version: int, side: int, protocol: in
     return body[:place] + struct.pack("!H", value or 0xFFFF * (protocol == UDP)) + body[place + 2 :]
 
 
+def ipv4_header(
+    length: int, protocol: int, ends: bytes, ip_id: int = 1, fragment: int = 0, tos: int = 0, ttl: int = 64
+) -> bytes:
+    """With its checksum, before so many bytes."""
+    head = struct.pack("!BBHHHBBH", 0x45, tos, 20 + length, ip_id % 65536, fragment, ttl, protocol, 0) + ends
+    return head[:10] + struct.pack("!H", checksum(head)) + head[12:]
+
+
 def ip_frame(packet: Fields, version: int, protocol: int, body: bytes, fragment: int = 0, ip_id: int = 0) -> Frame:
     """An IP packet in Ethernet."""
     if version == 4:
-        head = struct.pack(
-            "!BBHHHBBH", 0x45, packet.tos, 20 + len(body), ip_id % 65536, fragment, packet.ttl, protocol, 0
-        )
-        head += addresses(4, packet.side)
-        head = head[:10] + struct.pack("!H", checksum(head)) + head[12:]
+        ends, marks = addresses(4, packet.side), (packet.tos, packet.ttl)
+        head = ipv4_header(len(body), protocol, ends, ip_id, fragment, *marks)
     else:
         head = struct.pack("!IHBB", 6 << 28 | packet.tos << 20, len(body), protocol, packet.ttl) + addresses(
             6, packet.side
@@ -199,10 +205,7 @@ def inside(frame: Frame, where: str) -> Frame:
     words = where.split()
     if words[0] == "gre":
         body = struct.pack("!HH", 0, ETHERTYPES[frame.version]) + packet
-        head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(body), 1, 0, 64, 47, 0) + outer_addresses(
-            "192.0.2.8", "192.0.2.9"
-        )
-        packet = head[:10] + struct.pack("!H", checksum(head)) + head[12:] + body
+        packet = ipv4_header(len(body), 47, bytes([192, 0, 2, 8, 192, 0, 2, 9])) + body
         ethertype = b"\x08\0"
     elif words[0] == "mpls":
         labels = words[1:]
@@ -218,17 +221,11 @@ def inside(frame: Frame, where: str) -> Frame:
     return replace(frame, data=link + ethertype + packet)
 
 
-def outer_addresses(source: str, target: str) -> bytes:
-    """Both addresses of an outer IPv4 header."""
-    return ip_address(source).packed + ip_address(target).packed
-
-
 def in_vxlan(frame: Frame) -> Frame:
     """The frame inside VLAN 12 and VXLAN 7, so that only the innermost packet is the conversation's."""
     length = frame.length or len(frame.data)
     body = struct.pack("!HHHH", 50000, 4789, 16 + length, 0) + struct.pack("!II", 8 << 24, 7 << 8)
-    head = struct.pack("!BBHHHBBH", 0x45, 0, 36 + length, 1, 0, 64, UDP, 0) + outer_addresses("192.0.2.1", "192.0.2.2")
-    head = head[:10] + struct.pack("!H", checksum(head)) + head[12:]
+    head = ipv4_header(16 + length, UDP, bytes([192, 0, 2, 1, 192, 0, 2, 2]))
     link = mac("02:00:00:00:01:02") + mac("02:00:00:00:01:01") + bytes.fromhex("8100000c0800")
     outer = link + head + body
     return replace(frame, data=outer + frame.data, length=frame.length and len(outer) + frame.length)
@@ -255,22 +252,9 @@ def write_pcap(frames: Sequence[Frame], path: Path) -> Path:
 
 def write_pcapng(frames: Sequence[Frame], path: Path) -> Path:
     """A pcapng file with one interface."""
-    blocks = [
-        block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)),
-        block(1, struct.pack("<HHI", 1, 0, 262144)),
-    ]
-    for frame in frames:
-        us = round(frame.ns / 1000)
-        head = struct.pack("<IIIII", 0, us >> 32, us & 0xFFFFFFFF, len(frame.data), frame.length or len(frame.data))
-        blocks.append(block(6, head + frame.data + b"\0" * (-len(frame.data) % 4)))
-    path.write_bytes(b"".join(blocks))
+    packets = (enhanced(round(frame.ns / 1000), frame.data, length=frame.length) for frame in frames)
+    path.write_bytes(section() + interface() + b"".join(packets))
     return path
-
-
-def block(kind: int, body: bytes) -> bytes:
-    """A pcapng block."""
-    length = struct.pack("<I", 12 + len(body))
-    return struct.pack("<I", kind) + length + body + length
 
 
 def file_length(frames: Sequence[Frame]) -> int:

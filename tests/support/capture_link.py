@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import needs
+from dropping_path import NamespacePath
+from processes import output, wait_until
 from wiretale.traffic.program import find_program
 
 PROGRAM = Path(find_program("wiretale-capture"))
 PACKET = 64  # bytes of each that is sent
+ORDINARY = 65534  # a user and a group, named or not
 COUNTS = ("received", "written", "queued", "dropped_kernel", "dropped_interface", "dropped_queue", "dropped_disk")
 SENDER = """
 import socket, struct, sys, time
@@ -42,13 +45,6 @@ def missing() -> str | None:
     return needs.first(needs.programs("ip", "capinfos", "tshark", "tcpdump"), needs.network_namespaces())
 
 
-def output(*command: str) -> str:
-    """Of a command that has to work."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
-    assert not done.returncode, f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}"
-    return done.stdout
-
-
 class Daemon:
     """A running wiretale-capture."""
 
@@ -67,27 +63,40 @@ class Daemon:
         wait_until(is_said, f"{text!r}", seconds)
         assert text in self.said(), self.said()
 
+    def counts(self) -> dict[str, int]:
+        """The counts of the last line, which must add up."""
+        counts = total(self.said())
+        check_sum(counts)
+        return counts
+
     def stop(self, how: int = signal.SIGTERM, seconds: float = 120) -> int:
         self.process.send_signal(how)
         return self.process.wait(timeout=seconds)
 
 
-class CaptureLink:
-    """The names of the namespaces; the interfaces are `out` at the sender's end and `in0` at the daemon's."""
+class CaptureLink(NamespacePath):
+    """Two namespaces with the interfaces `out0` at the sender's end and `in0` at the daemon's."""
 
-    def __init__(self, number: int = 0) -> None:
-        self.sender, self.tracer = (f"wtcap{os.getpid()}{number}{end}" for end in "st")
+    home: Path  # of the test that runs: the captures and the status socket are in it
+
+    def __init__(self) -> None:
+        super().__init__("st", "tt")
+        self.sender, self.tracer = self.names
+
+    @property
+    def folder(self) -> Path:
+        return self.home / "captures"
+
+    @property
+    def status(self) -> Path:
+        return self.home / "status"
 
     def make(self) -> None:
-        for name in (self.sender, self.tracer):
-            output("ip", "netns", "add", name)
-            for which in ("all", "default"):  # nothing speaks that was not asked to
-                output("ip", "netns", "exec", name, "sysctl", "-qw", f"net.ipv6.conf.{which}.disable_ipv6=1")
-            output("ip", "-n", name, "link", "set", "lo", "up")
-        self.connect("in0")
+        super().make()
+        self.add_interface("in0")
 
-    def connect(self, interface: str, there: str | None = None) -> None:
-        there = there or interface.replace("in", "out")
+    def add_interface(self, interface: str) -> None:
+        there = interface.replace("in", "out")
         link = ("ip", "-n", self.sender, "link")
         output(*link, "add", there, "type", "veth", "peer", "name", interface, "netns", self.tracer)
         output(*link, "set", there, "up")
@@ -105,24 +114,35 @@ class CaptureLink:
     def disconnect(self, interface: str) -> None:
         output("ip", "-n", self.tracer, "link", "del", interface)
 
-    def remove(self) -> None:
-        for name in (self.sender, self.tracer):
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=180)
-
     def sending(
         self, count: int, rate: float = 0, interface: str = "out0", size: int = PACKET
     ) -> subprocess.Popen[bytes]:
-        inside = ["ip", "netns", "exec", self.sender, sys.executable, "-S", "-c", SENDER]
-        return subprocess.Popen([*inside, interface, str(count), str(rate), str(size)])
+        command = (sys.executable, "-S", "-c", SENDER, interface, str(count), str(rate), str(size))
+        return subprocess.Popen(self.inside(self.sender, *command))
 
     def send(self, count: int, rate: float = 0, interface: str = "out0", size: int = PACKET) -> None:
         assert not self.sending(count, rate, interface, size).wait(timeout=180)
 
+    def deliver(self, packets: int) -> None:
+        """Sends packets until the capture has written them all."""
+        before = self.wait_counted()["written"]
+        self.send(packets)
+        self.wait_counted(written=before + packets)
+
     @contextlib.contextmanager
-    def daemon(self, folder: Path, *options: str, ready: str | None = "capturing\n", **pipes: Any) -> Iterator[Daemon]:
-        """With `ready` said; it is gone afterwards, whatever happened. Its log is in `folder`."""
-        inside = ["ip", "netns", "exec", self.tracer, str(PROGRAM)]
-        daemon = Daemon([*inside, *options], folder, **pipes)
+    def daemon(
+        self,
+        *options: str,
+        interface: str = "in0",
+        into: Path | str | None = None,
+        watched: bool = False,
+        ready: str | None = "capturing\n",
+        **pipes: Any,
+    ) -> Iterator[Daemon]:
+        """A capture into a file or folder, the test's own by default, that has said `ready`; `watched` through the status
+        socket. It is gone afterwards, whatever happened."""
+        where = ("-i", interface, "-w", str(into or self.folder), *(("--status", str(self.status)) if watched else ()))
+        daemon = Daemon(self.inside(self.tracer, str(PROGRAM), *where, *options), self.home, **pipes)
         try:
             if ready:
                 daemon.wait_said(ready)
@@ -131,23 +151,57 @@ class CaptureLink:
             daemon.process.kill()
             daemon.process.wait(timeout=180)
 
+    def records(self, packets: int, *options: str, ends: bool = False, **more: Any) -> Daemon:
+        """A capture of so many packets, which is stopped then, or ends by itself."""
+        with self.daemon(*options, **more) as daemon:
+            if packets:
+                self.send(packets)
+            assert not (daemon.process.wait(timeout=120) if ends else daemon.stop())
+        return daemon
 
-def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 120) -> None:
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
+    def refused(self, code: int, *options: str, **more: Any) -> str:
+        """Messages of a capture that ends with this code before it has begun."""
+        with self.daemon(*options, ready=None, **more) as daemon:
+            assert daemon.process.wait(timeout=60) == code
+        return daemon.said()
+
+    def killed(self, packets: int, *options: str, into: Path | None = None) -> Path:
+        """The temporary file of a capture that was killed when it held so many packets."""
+        self.status.unlink(missing_ok=True)
+        with self.daemon(*options, into=into, watched=True) as daemon:
+            self.deliver(packets)
+            assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+        self.status.unlink(missing_ok=True)
+        (left,) = (into.parent if into else self.folder).glob(".*.part")
+        return left
+
+    def files(self, suffix: str = ".pcapng") -> list[Path]:
+        return finished(self.folder, suffix)
+
+    def make_folder(self) -> Path:
+        """The folder of the captures, of a user without privileges."""
+        self.folder.mkdir()
+        os.chown(self.folder, ORDINARY, ORDINARY)
+        return self.folder
+
+    def wait_counted(self, **least: int) -> dict[str, Any]:
+        """The first status in which each of these has come so far, and nothing waits in the queue."""
+        until = time.monotonic() + 120
+        while True:
+            client = StatusClient(self.status)  # a new client gets a message at once
+            line = client.line()
+            client.close()
+            if not line["queued"] and all(line[name] >= count for name, count in least.items()):
+                return line
+            assert time.monotonic() < until, f"not within 120 s: {least}; the last was {line}"
+            time.sleep(0.1)  # the daemon forgets those who left once a second
 
 
-@contextlib.contextmanager
-def capture_link() -> Iterator[CaptureLink]:
-    """Made, and removed whatever happens."""
-    link = CaptureLink()
-    try:
-        link.make()
-        yield link
-    finally:
-        link.remove()
+def refused(code: int, *options: str | Path) -> str:
+    """The one line with which the program ends on this host."""
+    done = subprocess.run([PROGRAM, *options], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code and done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
 
 
 class StatusClient:
@@ -174,19 +228,6 @@ class StatusClient:
     def close(self) -> None:
         self.file.close()
         self.socket.close()
-
-
-def wait_counted(status: Path, **least: int) -> dict[str, Any]:
-    """The first line of --status in which each of these has come so far, and nothing waits in the queue."""
-    until = time.monotonic() + 120
-    while True:
-        client = StatusClient(status)  # a new client gets a message at once
-        line = client.line()
-        client.close()
-        if not line["queued"] and all(line[name] >= count for name, count in least.items()):
-            return line
-        assert time.monotonic() < until, f"not within 120 s: {least}; the last was {line}"
-        time.sleep(0.1)  # the daemon forgets those who left once a second
 
 
 def finished(folder: Path, suffix: str = ".pcapng") -> list[Path]:

@@ -7,16 +7,21 @@ import json
 import random
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from scapy.all import IP, TCP, UDP, IPv6, Packet, Raw, fragment
 
+from capture_files import write_pcap
+from wiretale.analyzer.compare.comparison import Comparison, compare_captures
+from wiretale.analyzer.compare.loss_location import Ledger
+
 START_NS = 1_750_000_000 * 10**9
 MS = 10**6
 ROLES = ("sender", "tracer", "receiver")
-HEAD = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, 101)  # ns, raw IP
+RAW_IP = 101  # link type
 Rewrite = Callable[[Packet], Iterable[Packet]]
 
 
@@ -33,16 +38,6 @@ class Clock:
         """The time stamp at a true time."""
         step = self.step_ns if self.step_at_ns is not None and true_ns >= self.step_at_ns else 0
         return true_ns + self.offset_ns + step + round((true_ns - START_NS) * self.skew_ppm * 1e-6)
-
-
-def write_raw(path: Path, packets: Iterable[tuple[int, bytes]], snaplen: int = 262_144) -> Path:
-    """A pcap file of IP packets, in the order of their times."""
-    with path.open("wb") as file:
-        file.write(HEAD)
-        for time_ns, data in sorted(packets, key=lambda one: one[0]):
-            kept = data[:snaplen]
-            file.write(struct.pack("<IIII", time_ns // 10**9, time_ns % 10**9, len(kept), len(data)) + kept)
-    return path
 
 
 @dataclass
@@ -65,9 +60,25 @@ class Points:
             for number, piece in enumerate(pieces):
                 self.held.setdefault(role, []).append((shown + number, bytes(piece)))
 
+    def pass_by(self, packet: Packet | bytes, ms: float, delays: Sequence[float | None]) -> None:
+        """A packet sent at `ms`, with its delay in ms to each point."""
+        self.put(packet, [None if delay is None else START_NS + round((ms + delay) * MS) for delay in delays])
+
     def write(self, folder: Path, snaplen: int = 262_144) -> list[Path]:
         """The captures, in the order of the way."""
-        return [write_raw(folder / f"{role}.pcap", self.held.get(role, []), snaplen) for role in self.roles]
+        held = {role: sorted(self.held.get(role, []), key=lambda one: one[0]) for role in self.roles}
+        return [write_pcap(folder / f"{role}.pcap", held[role], snaplen, RAW_IP) for role in self.roles]
+
+
+def compared(points: Points, folder: Path, **more: Any) -> AbstractContextManager[Comparison]:
+    return compare_captures(*map(str, points.write(folder)), **more)
+
+
+def ledger_of(comparison: Comparison, unit: str, heading: str = "sender → ") -> Ledger:
+    """The one ledger of a unit, which must balance."""
+    (found,) = [one for one in comparison.ledgers if one.unit == unit and heading in one.title]
+    assert found.balanced
+    return found
 
 
 def block(run: int, stream: int, sequence: int, length: int = 200) -> bytes:

@@ -9,11 +9,12 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import needs
+from processes import output, wait_until
 
 SENDER, RECEIVER = "10.213.1.1", "10.213.2.1"
 PORT = "41235"  # not registered
@@ -32,13 +33,6 @@ qdisc add dev right root handle 1: {QUEUE}
 class add dev right parent 1: classid 1:10 htb rate 40mbit burst 2k cburst 2k
 class add dev right parent 1: classid 1:20 htb rate 2mbit burst 100 cburst 100
 """
-
-
-def output(*command: str) -> str:
-    """Of a command that has to work."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert not done.returncode, f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}"
-    return done.stdout
 
 
 def missing() -> str | None:
@@ -215,13 +209,6 @@ def has_caught_up(tcpdump: subprocess.Popen[bytes], log: Path) -> bool:
     return bool(told) and told[-1][0] == told[-1][1]
 
 
-def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
-
-
 @contextlib.contextmanager
 def made(path: Kind) -> Iterator[Kind]:
     """The path, which is removed in the end."""
@@ -230,8 +217,3 @@ def made(path: Kind) -> Iterator[Kind]:
         yield path
     finally:
         path.remove()
-
-
-def dropping_path() -> contextlib.AbstractContextManager[DroppingPath]:
-    """A path of three namespaces."""
-    return made(DroppingPath())

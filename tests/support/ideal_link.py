@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+from capture_files import write_pcap
 from wiretale.traffic.lab.flow import FlowMeasures, measure_flow
 
 START_NS = 1_700_000_000_000_000_000
@@ -25,30 +26,30 @@ def block_frame(number: int, ip_bytes: int, sent_ns: int) -> bytes:
 
 def write_capture(folder: Path, name: str, packets: list[tuple[int, int]], ip_bytes: int) -> Path:
     """A capture of (time, number of the block), its first 256 bytes."""
-    path = folder / f"{name}.pcap"
-    with path.open("wb") as out:
-        out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 256, 1))
-        for time_ns, number in packets:
-            frame = block_frame(number, ip_bytes, time_ns)
-            out.write(
-                struct.pack("<IIII", time_ns // 10**9, time_ns % 10**9, len(frame[:256]), len(frame)) + frame[:256]
-            )
-    return path
+    frames = ((time_ns, block_frame(number, ip_bytes, time_ns)) for time_ns, number in packets)
+    return write_pcap(folder / f"{name}.pcap", frames, snaplen=256)
+
+
+def departures(times: list[int], tx_ns: int, delay_ns: int, limit: int) -> list[tuple[int | None, int]]:
+    """Of packets that come to a queue with room for `limit`, the one being sent among them: when each arrives at the other
+    end (None: dropped), and how many it found."""
+    ends: list[int] = []
+    found: list[tuple[int | None, int]] = []
+    for came in times:
+        waiting = sum(end > came for end in ends[-limit:])
+        if waiting < limit:
+            ends.append(max(came, ends[-1] if ends else came) + tx_ns)
+        found.append((ends[-1] + delay_ns if waiting < limit else None, waiting))
+    return found
 
 
 def ideal_link(
     count: int, interval_ns: float, tx_ns: int, delay_ns: int, limit: int
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Packets before and after a link with a rate, a delay, and room for `limit` packets, the one being sent among them."""
-    before, after, ends = [], [], []
-    for number in range(count):
-        came = START_NS + round(number * interval_ns)
-        before.append((came, number))
-        ends = [end for end in ends if end > came]
-        if len(ends) < limit:
-            ends.append(max(came, ends[-1] if ends else came) + tx_ns)
-            after.append((ends[-1] + delay_ns, number))
-    return before, after
+    """Times and numbers of packets before and after a link with a rate, a delay, and room for `limit` packets."""
+    times = [START_NS + round(number * interval_ns) for number in range(count)]
+    after = [(due, number) for number, (due, _) in enumerate(departures(times, tx_ns, delay_ns, limit)) if due]
+    return list(zip(times, range(count), strict=True)), after
 
 
 def measured(folder: Path, *link: float, ip_bytes: int = 1000) -> FlowMeasures:

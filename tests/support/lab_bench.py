@@ -14,6 +14,7 @@ from wiretale.traffic.lab.capture import captures
 from wiretale.traffic.lab.lifecycle import lab_for_run
 from wiretale.traffic.lab.link import link_summary, write_truth
 from wiretale.traffic.lab.profile import make_profile
+from wiretale.traffic.lab.state import HOSTS, Lab
 
 # Sends blocks of `size` bytes, `count` of them, one each `gap` seconds, to the receiver.
 SENDER = """
@@ -28,9 +29,18 @@ for k in range(count):
 """
 
 
-def missing() -> str | None:
-    """Why there can be no lab here; None when there can."""
-    return needs.first(needs.programs("ip", "ethtool", "tcpdump"), needs.network_namespaces())
+COMMAND = (sys.executable, "-m", "wiretale", "lab")
+NEEDED = needs.marked(needs.programs("ip", "ethtool", "tcpdump"), needs.network_namespaces())
+
+
+def wiretale_lab(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command, as a user runs it."""
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=120)
+
+
+def hosts_of(name: str) -> list[str]:
+    """Hosts of a lab that exist."""
+    return [host for host in HOSTS if Path("/run/netns", Lab(name, "").namespace(host)).exists()]
 
 
 def truth_rows(path: Path, where: str = "direction = 0") -> list[dict[str, Any]]:

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from socket import inet_aton
 
+import numbered_payloads
+from capture_files import write_pcap
+
 START_NS = 1_700_000_000 * 10**9
 MSS = 1460
 FIN, SYN, RST, PSH, ACK, ECE = 1, 2, 4, 8, 16, 64
@@ -45,15 +48,11 @@ class Wire:
 
     def write(self, path: Path) -> Path:
         """A pcap file with nanoseconds."""
-        head = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)
-        records = [head]
-        for number, (ms, frame) in enumerate(sorted(self.packets, key=lambda packet: packet[0])):
-            if self.by_time:
-                frame = frame[:18] + struct.pack("!H", number % 65536) + frame[20:]
-            at = START_NS + round(ms * 1e6)
-            records.append(struct.pack("<IIII", at // 10**9, at % 10**9, len(frame), len(frame)) + frame)
-        path.write_bytes(b"".join(records))
-        return path
+        packets = sorted(self.packets, key=lambda packet: packet[0])
+        if self.by_time:
+            numbers = (struct.pack("!H", number % 65536) for number in range(len(packets)))
+            packets = [(ms, frame[:18] + next(numbers) + frame[20:]) for ms, frame in packets]
+        return write_pcap(path, ((START_NS + round(ms * 1e6), frame) for ms, frame in packets))
 
 
 @dataclass
@@ -117,18 +116,6 @@ def sack(*blocks: tuple[int, int]) -> bytes:
     return bytes([1, 1, 5, 2 + len(body)]) + body
 
 
-def mixed(z: int) -> int:
-    """SplitMix64's output function, as common/block.h has it."""
-    mask = 2**64 - 1
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & mask
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & mask
-    return z ^ (z >> 31)
-
-
-def block(sequence: int, size: int = 200, sent_ms: float = 0.0, run: int = 7) -> bytes:
-    """A block of common/block.h; `size` is a multiple of 8."""
-    sent = START_NS + round(sent_ms * 1e6)
-    seed = mixed((mixed(run * 65536) + sequence) % 2**64)
-    words = [mixed((seed + i * 0x9E3779B97F4A7C15) % 2**64) for i in range(4, size // 8)]
-    head = struct.pack("!IIHHIQQ", 0x57544231, run, 0, 0, size, sequence, sent)
-    return head + struct.pack(f"!{len(words)}Q", *words)
+def block(sequence: int, size: int = 200, sent_ms: float = 0.0) -> bytes:
+    """A block of wiretale-traffic, of stream 0."""
+    return numbered_payloads.block(sequence, size, stream=0, sent_ns=START_NS + round(sent_ms * 1e6))

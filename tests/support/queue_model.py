@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from math import sqrt
 
 from checkout import ROOT
+from numbered_payloads import MASK, STEP, mix
 
 HEADER = ROOT / "traffic" / "link" / "test" / "queue_model.h"
-MASK = (1 << 64) - 1
 MS = 1_000_000
 
 
@@ -28,17 +28,10 @@ class Packet:
     size: int
 
 
-def mix(z: int) -> int:
-    """SplitMix64's finalizer (Steele, Lea, Flood 2014)."""
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
-    return z ^ (z >> 31)
-
-
 def chance(seed: int, purpose: int, number: int) -> float:
     """Returns a draw as traffic/link/path/link_packet.h defines it."""
     direction = mix(mix(seed) + 1 & MASK)
-    drawn = mix(mix(direction + purpose * 0x9E3779B97F4A7C15 & MASK) + number & MASK)
+    drawn = mix(mix(direction + purpose * STEP & MASK) + number & MASK)
     return (drawn >> 11) / (1 << 53)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import wiretale
-from capture_points import MS, START_NS, Points, block, udp
+from capture_points import MS, Points, block, udp
 from checkout import SAMPLES
 from experiment_results import built_in, stored
 from ideal_link import INTERVAL_NS, measured
@@ -39,12 +39,9 @@ def compare_report(folder: Path) -> Path:
 
     points = Points()
     for n in range(600):
-        sent = START_NS + n * MS
         before, after = n % 7 == 5, n % 100 == 50
-        points.put(
-            udp(block(31, 0, n), n),
-            [sent, None if before else sent + 2 * MS, None if before or after else sent + 5 * MS + n % 13 * 10_000],
-        )
+        delays = (0, None if before else 2, None if before or after else 5 + n % 13 / 100)
+        points.pass_by(udp(block(31, 0, n), n), n, delays)
     with compare_captures(*points.write(folder)) as comparison:
         return write_report(comparison, folder / "compare.html")
 

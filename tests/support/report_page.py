@@ -67,6 +67,12 @@ class Page:
         self.until("document.body.dataset.ready")
         return self
 
+    def visit(self, other: Page) -> Page:
+        """The report that another tab shows."""
+        self.page.goto(other.page.url)
+        self.until("document.body.dataset.ready")
+        return self
+
     def until(self, expression: str, seconds: float = 90) -> Any:
         """The value of an expression as soon as it is true; polled, since the page's policy forbids more."""
         until = time.monotonic() + seconds

@@ -8,9 +8,10 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from processes import wait_until
 
 SECONDS = 60
 SYSTEM = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
@@ -75,10 +76,8 @@ def serving(folder: Path, port: int, path: str) -> Iterator[list[str]]:
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        deadline = time.monotonic() + SECONDS
-        while not answers(port):
-            assert server.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
-            time.sleep(0.05)
+        wait_until(lambda: server.poll() is not None or answers(port), (folder / "log").read_text)
+        assert server.poll() is None, (folder / "log").read_text()
         options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"]
         yield ["-p", str(port), "-i", str(folder / "user"), *(word for one in options for word in ("-o", one))]
     finally:

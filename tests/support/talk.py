@@ -28,6 +28,7 @@ class Talk:
     sack: bool = True
     version: int = 4
     isn: tuple[int, int] = (1000, 500_000)
+    ends: tuple[tuple[str, int], tuple[str, int]] = ENDS
     packets: list[Packet] = field(default_factory=list)
     next_id: list[int] = field(default_factory=lambda: [1000, 7000])
     echo: list[int] = field(default_factory=lambda: [0, 0])
@@ -39,7 +40,7 @@ class Talk:
 
     def network(self, side: int, ip_id: int | None, ttl: int) -> Packet:
         """The IP header."""
-        source, target = ENDS[side][0], ENDS[1 - side][0]
+        source, target = self.ends[side][0], self.ends[1 - side][0]
         if self.version == 6:
             return IPv6(src=f"fd00::{source[-1]}", dst=f"fd00::{target[-1]}", hlim=ttl)
         if ip_id is None:
@@ -84,8 +85,8 @@ class Talk:
     ) -> Talk:
         """One segment."""
         segment = TCP(
-            sport=ENDS[side][1],
-            dport=ENDS[1 - side][1],
+            sport=self.ends[side][1],
+            dport=self.ends[1 - side][1],
             flags=flags,
             seq=(self.isn[side] + 1 + at) % 2**32,
             ack=0 if ack is None else (self.isn[1 - side] + 1 + ack) % 2**32,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from processes import wait_until
 from wiretale.traffic.program import find_program
 
 Report = dict[str, Any]
@@ -73,11 +74,8 @@ class Receiver:
         return [line for line in lines if line["schema"] == "wiretale.receive/1"]
 
     def wait_reports(self, count: int) -> list[Report]:
-        until = time.monotonic() + SECONDS
-        while len(found := self.reports()) < count:
-            assert time.monotonic() < until, f"{len(found)} reports of {count}: {self.errors.read_text()}"
-            time.sleep(0.02)
-        return found
+        wait_until(lambda: len(self.reports()) >= count, self.errors.read_text)
+        return self.reports()
 
     def end(self, which: int = signal.SIGTERM) -> int:
         if self.process.poll() is None:
@@ -95,10 +93,8 @@ def receiving(folder: Path, *options: str, inside: tuple[str, ...] = (), port: i
         process = subprocess.Popen(command, stdout=out_file, stderr=error_file, text=True)
     receiver = Receiver(process, port, out, errors)
     try:
-        until = time.monotonic() + SECONDS
-        while "listening on port" not in errors.read_text():
-            assert process.poll() is None and time.monotonic() < until, errors.read_text()
-            time.sleep(0.01)
+        wait_until(lambda: "listening on port" in errors.read_text() or process.poll() is not None, errors.read_text)
+        assert process.poll() is None, errors.read_text()
         yield receiver
     finally:
         if process.poll() is None:
@@ -146,10 +142,13 @@ class Sender:
 
     def wait_blocks(self, count: int) -> None:
         """Until so many were sent, or have come if it sends in reverse."""
-        until = time.monotonic() + SECONDS
-        while sum(line.get("blocks_sent", 0) + line.get("blocks_received", 0) for line in self.said()) < count:
-            assert self.process.poll() is None and time.monotonic() < until, self.out.read_text()
-            time.sleep(0.02)
+
+        def has_them() -> bool:
+            lines = self.said()
+            assert self.process.poll() is None, lines
+            return sum(line.get("blocks_sent", 0) + line.get("blocks_received", 0) for line in lines) >= count
+
+        wait_until(has_them, self.out.read_text)
 
     def end(self, which: signal.Signals) -> int:
         self.process.send_signal(which)

@@ -39,7 +39,6 @@ class Sent:
     ip_id: int
     tsval: int
     tsecr: int
-    ack: int
     copy: bool = False
 
 
@@ -93,14 +92,14 @@ class Transfer:
         attempt = self.attempts.get(segment, -1) + 1
         self.attempts[segment] = attempt
         fate = self.fate(segment, attempt)
-        sent = Sent(0, segment, attempt, self.next_id, 10_000 + self.now // 1000, self.echo, 0)
+        sent = Sent(0, segment, attempt, self.next_id, 10_000 + self.now // 1000, self.echo)
         self.next_id += 1
         self.arm()
         if fate.lost == "upstream":
             return
         arrival = self.now + self.to_capture + fate.late
         for copy in (False, True)[: 1 + fate.copied]:
-            passed = Sent(arrival + 30 * copy, segment, attempt, sent.ip_id, sent.tsval, sent.tsecr, sent.ack, copy)
+            passed = Sent(arrival + 30 * copy, segment, attempt, sent.ip_id, sent.tsval, sent.tsecr, copy)
             self.stored.append(passed)
             if fate.lost != "downstream":
                 self.at(passed.time + self.to_receiver, lambda sent=passed: self.receive(sent))

@@ -15,23 +15,19 @@ from capture_points import (
     Clock,
     Points,
     block,
+    compared,
     dice,
     in_fragments,
+    ledger_of,
     log,
     tcp,
     translated,
     udp,
 )
-from wiretale.analyzer.compare.comparison import Comparison, compare_captures
+from wiretale.analyzer.compare.comparison import compare_captures
 from wiretale.analyzer.compare.loss_location import Ledger
 
 RUN = 77
-
-
-def ledger_of(comparison: Comparison, unit: str, heading: str = "sender → ") -> Ledger:
-    (found,) = [one for one in comparison.ledgers if one.unit == unit and heading in one.title]
-    assert found.balanced
-    return found
 
 
 def stages(ledger: Ledger) -> dict[str, int]:
@@ -53,11 +49,8 @@ def blocks_with_fates(points: Points, count: int, lost: dict[str, set[int]], len
         sent = START_NS + n * MS
         at_tracer = None if n in lost.get("before", ()) else sent + 2 * MS
         at_receiver = None if at_tracer is None or n in lost.get("after", ()) else sent + 5 * MS
-        seen = [
-            sent,
-            None if n in lost.get("tracer", ()) else at_tracer,
-            None if n in lost.get("capture", ()) else at_receiver,
-        ]
+        missed = n in lost.get("tracer", ()), n in lost.get("capture", ())
+        seen = [sent, None if missed[0] else at_tracer, None if missed[1] else at_receiver]
         points.put(udp(block(RUN, 0, n, length), 30000 + n, **more), seen)
 
 
@@ -66,7 +59,7 @@ def test_blocks_are_lost_before_and_after_the_tracer(tmp_path: Path) -> None:
     before, after = set(chance.sample(range(1000), 20)), set(chance.sample(range(1000), 30))
     blocks_with_fates(points, 1000, {"before": before, "after": after})
     answer_now_and_then(points, 1)
-    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+    with compared(points, tmp_path) as comparison:
         found = ledger_of(comparison, "blocks")
         assert stages(found) == {"sender": 1000, "tracer": 980, "receiver": 1000 - len(before | after)}
         assert found.lost == {"before_tracer": 20, "after_tracer": len(after - before)}
@@ -78,7 +71,7 @@ def test_blocks_are_lost_before_and_after_the_tracer(tmp_path: Path) -> None:
 def test_a_packet_that_a_capture_missed_is_no_loss(tmp_path: Path) -> None:
     points = Points()
     blocks_with_fates(points, 300, {"before": {5}, "tracer": {10, 11, 12}, "after": {20}})
-    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+    with compared(points, tmp_path) as comparison:
         found = ledger_of(comparison, "blocks")
         assert found.lost == {"before_tracer": 1, "after_tracer": 1}
         assert {stage.role: stage.missed for stage in found.stages} == {"sender": 0, "tracer": 3, "receiver": 0}
@@ -90,19 +83,11 @@ def test_logs_add_losses_that_captures_cannot_show(tmp_path: Path) -> None:
     lost = {"before": set(range(100, 110)), "after": set(range(200, 225)), "capture": set(range(300, 304))}
     blocks_with_fates(points, 997, lost)
     arrived = 997 - 10 - 25
-    sender = log(
-        tmp_path / "s.json",
-        test={"run": RUN, "protocol": "udp", "count": 1000},
-        sender={"blocks_sent": 997, "send_errors": {"ENOBUFS": 3}},
-    )
-    receiver = log(
-        tmp_path / "r.json",
-        test={"run": RUN, "protocol": "udp", "count": 1000},
-        receiver={"blocks_received": arrived - 8, "host_dropped": 6, "host_dropped_source": "SO_RXQ_OVFL"},
-    )
-    with compare_captures(
-        *map(str, points.write(tmp_path)), sender_log=str(sender), receiver_log=str(receiver)
-    ) as comparison:
+    test = {"run": RUN, "protocol": "udp", "count": 1000}
+    sender = log(tmp_path / "s.json", test=test, sender={"blocks_sent": 997, "send_errors": {"ENOBUFS": 3}})
+    came = {"blocks_received": arrived - 8, "host_dropped": 6, "host_dropped_source": "SO_RXQ_OVFL"}
+    receiver = log(tmp_path / "r.json", test=test, receiver=came)
+    with compared(points, tmp_path, sender_log=str(sender), receiver_log=str(receiver)) as comparison:
         found = ledger_of(comparison, "blocks")
         # The receiver's capture has 958 of 962; its log proves 960 of them: two more may be lost after the tracer.
         assert found.lost == {"never_sent": 3, "before_tracer": 10, "after_tracer": 27, "receiver_kernel": 6}
@@ -113,7 +98,7 @@ def test_kernel_and_application_are_kept_apart(tmp_path: Path) -> None:
     points = Points()
     blocks_with_fates(points, 500, {"after": {7}})
     receiver = log(tmp_path / "r.json", test={"run": RUN}, receiver={"blocks_received": 480, "host_dropped": 15})
-    with compare_captures(*map(str, points.write(tmp_path)), receiver_log=str(receiver)) as comparison:
+    with compared(points, tmp_path, receiver_log=str(receiver)) as comparison:
         assert ledger_of(comparison, "blocks").lost == {"after_tracer": 1, "receiver_kernel": 15, "application": 4}
 
 
@@ -127,13 +112,9 @@ def test_the_tracer_alone_answers_whether_it_saw_it_all(
     for n in range(1000):
         if n % 200 != 7:
             points.put(udp(block(RUN, 0, n), n), [START_NS + n * MS])
-    receiver = log(
-        tmp_path / "r.json",
-        test={"run": RUN},
-        sender={"blocks_sent": 1000},
-        receiver={"blocks_received": received, "host_dropped": dropped},
-    )
-    with compare_captures(*map(str, points.write(tmp_path)), receiver_log=str(receiver)) as comparison:
+    came = {"blocks_received": received, "host_dropped": dropped}
+    receiver = log(tmp_path / "r.json", test={"run": RUN}, sender={"blocks_sent": 1000}, receiver=came)
+    with compared(points, tmp_path, receiver_log=str(receiver)) as comparison:
         found = ledger_of(comparison, "blocks", "run")
         assert saw_all(found) is saw
         assert found.lost.get("before_tracer", 0) == 1000 - max(995, received + dropped)
@@ -144,7 +125,7 @@ def test_clocks_that_differ_are_compared_within_the_error(tmp_path: Path) -> Non
     points = Points(clocks={"tracer": Clock(-1_500_000_000, -20.0), "receiver": Clock(3_200_000_000, 50.0)})
     blocks_with_fates(points, 5_000, {"before": {4}})
     answer_now_and_then(points, 5)
-    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+    with compared(points, tmp_path) as comparison:
         clocks = {(clock.earlier, clock.later): clock for clock in comparison.clocks}
         for pair, offset, skew in (((0, 1), -1_500_000_000, -20.0), ((0, 2), 3_200_000_000, 50.0)):
             clock = clocks[pair]
@@ -166,7 +147,7 @@ def test_a_clock_that_is_set_is_found(tmp_path: Path) -> None:
     for n in range(10_000):
         points.put(udp(block(RUN, 0, n), n), [START_NS + n * MS, START_NS + (n + 5) * MS])
     answer_now_and_then(points, 10)
-    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+    with compared(points, tmp_path) as comparison:
         (clock,) = comparison.clocks
         ((time, change),) = clock.steps
         assert abs(time - (START_NS + 4_000 * MS)) < 10 * MS
@@ -178,7 +159,7 @@ def test_one_direction_gives_no_offset(tmp_path: Path) -> None:
     points = Points(("sender", "receiver"), {"receiver": Clock(3_200_000_000)})
     for n in range(1000):
         points.put(udp(block(RUN, 0, n), n), [START_NS + n * MS, START_NS + (n + 5) * MS + n % 3 * MS])
-    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+    with compared(points, tmp_path) as comparison:
         (clock,) = comparison.clocks
         assert (clock.evidence, clock.offset_ns, clock.error_ns) == ("forward", None, None)
         (delay,) = comparison.delays
@@ -187,15 +168,10 @@ def test_one_direction_gives_no_offset(tmp_path: Path) -> None:
 
 
 def handshake(points: Points, **more: Any) -> None:
-    for n, (packet, times) in enumerate(
-        (
-            (tcp(-1, flags="S", ip_id=1, **more), (0, 2, 5)),
-            (tcp(-1, back=True, flags="SA", ip_id=1, **more), (10, 8, 5)),
-            (tcp(0, ip_id=2, **more), (10, 12, 15)),
-        )
-    ):
-        times = times if len(points.roles) == 3 else (times[0], times[-1])
-        points.put(packet, [START_NS + time * MS + n for time in times])
+    part = 1 if len(points.roles) == 3 else 2  # of the points, one more is between the ends or none
+    points.pass_by(tcp(-1, flags="S", ip_id=1, **more), 0, (0, 2, 5)[::part])
+    points.pass_by(tcp(-1, back=True, flags="SA", ip_id=1, **more), 0, (10, 8, 5)[::part])
+    points.pass_by(tcp(0, ip_id=2, **more), 0.001, (10, 12, 15)[::part])
 
 
 @pytest.mark.parametrize("version", [4, 6], ids=["ids", "no-ids"])
@@ -205,17 +181,13 @@ def test_a_retransmission_is_distinguished_from_its_original(tmp_path: Path, ver
     fates = []
     chance = dice(3)
     for n in range(400):
-        sent = START_NS + (20 + n) * MS
         fate = chance.choices(("arrives", "before", "after"), (90, 5, 5))[0]
         fates.append(fate)
         times = {"arrives": (0, 2, 5), "before": (0, None, None), "after": (0, 2, None)}[fate]
-        points.put(
-            tcp(n * 1000, 1000, ip_id=10 + n, version=version), [None if t is None else sent + t * MS for t in times]
-        )
+        points.pass_by(tcp(n * 1000, 1000, ip_id=10 + n, version=version), 20 + n, times)
         if fate != "arrives":  # again, 60 ms later, the same bytes
-            again = [sent + (60 + t) * MS for t in (0, 2, 5)]
-            points.put(tcp(n * 1000, 1000, ip_id=5000 + n, version=version), again)
-    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+            points.pass_by(tcp(n * 1000, 1000, ip_id=5000 + n, version=version), 80 + n, (0, 2, 5))
+    with compared(points, tmp_path) as comparison:
         found = ledger_of(comparison, "packets")
         counts = Counter(fates)
         assert found.lost == {"before_tracer": counts["before"], "after_tracer": counts["after"]}
@@ -229,17 +201,14 @@ def test_translated_addresses_are_the_same_flow(tmp_path: Path) -> None:
     handshake(points)
     for n in range(100):
         times = (0, 2, None) if n == 50 else (0, 2, 5)
-        points.put(
-            tcp(n * 500, 500, ip_id=10 + n), [None if t is None else START_NS + (20 + n + t) * MS for t in times]
-        )
+        points.pass_by(tcp(n * 500, 500, ip_id=10 + n), 20 + n, times)
     for n in range(200):
-        points.put(udp(b"voice %d" % n, 7000 + n, ("10.0.0.1", 5004)), [START_NS + (n + t) * MS for t in (0, 2, 5)])
-    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+        points.pass_by(udp(b"voice %d" % n, 7000 + n, ("10.0.0.1", 5004)), n, (0, 2, 5))
+    with compared(points, tmp_path) as comparison:
         found = ledger_of(comparison, "packets")
         assert (found.sent, found.lost) == (2 + 100 + 200, {"after_tracer": 1})
-        assert {row["evidence"] for row in comparison.rows("SELECT evidence FROM members WHERE point = 1")} == {
-            "carried"
-        }
+        rows = comparison.rows("SELECT evidence FROM members WHERE point = 1")
+        assert {row["evidence"] for row in rows} == {"carried"}
         assert not [note for note in comparison.notes if "only the" in note]
 
 
@@ -254,7 +223,7 @@ def test_super_segments_are_split_as_on_the_wire(tmp_path: Path) -> None:
             fate = lost.get(10 * n + k)
             times = [None, None if fate == "before" else start + 2 * MS + k, None if fate else start + 5 * MS + k]
             points.put(tcp(n * 10_000 + k * 1000, 1000, ip_id=100 + 10 * n + k), times)
-    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+    with compared(points, tmp_path) as comparison:
         found = ledger_of(comparison, "packets")
         assert found.sent == 102
         assert found.lost == {"before_tracer": 2, "after_tracer": 1}
@@ -262,18 +231,14 @@ def test_super_segments_are_split_as_on_the_wire(tmp_path: Path) -> None:
             "SELECT key1::BIGINT - 1099511627776 AS start, place FROM outcomes WHERE place IS NOT NULL ORDER BY start"
         )
         assert [(row["start"] // 1000, row["place"]) for row in places] == [
-            (3, "before_tracer"),
-            (17, "after_tracer"),
-            (44, "before_tracer"),
+            (place, f"{fate}_tracer") for place, fate in lost.items()
         ]
 
 
 def test_a_datagram_is_lost_when_a_fragment_is(tmp_path: Path) -> None:
     points = Points(rewrites={"tracer": in_fragments(), "receiver": in_fragments()})
     for n in range(50):
-        points.put(
-            udp(block(RUN, 0, n, 4000), 500 + n), [START_NS + n * MS, START_NS + (n + 2) * MS, START_NS + (n + 5) * MS]
-        )
+        points.pass_by(udp(block(RUN, 0, n, 4000), 500 + n), n, (0, 2, 5))
     captures = points.write(tmp_path)
     held = points.held["receiver"]
     for n in (10, 20):  # a middle fragment, a last one
@@ -294,7 +259,7 @@ def test_ids_that_wrap_still_distinguish_equal_payloads(tmp_path: Path, step: in
         template[4:6] = ((n * step + 11) % 65536).to_bytes(2, "big")
         sent = START_NS + n * 20_000
         points.put(bytes(template), [sent, None if n in lost else sent + 5 * MS])
-    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+    with compared(points, tmp_path) as comparison:
         rows = comparison.rows("SELECT f0 - 1 AS n FROM outcomes WHERE place IS NOT NULL")
         assert {row["n"] for row in rows} == lost
         assert len(rows) == len(lost)
@@ -306,10 +271,10 @@ def test_copies_made_by_the_network_are_no_packets_of_their_own(tmp_path: Path) 
     points = Points()
     for n in range(200):
         packet = udp(block(RUN, 0, n), n)
-        points.put(packet, [START_NS + n * MS, START_NS + (n + 2) * MS, START_NS + (n + 5) * MS])
+        points.pass_by(packet, n, (0, 2, 5))
         if n % 50 == 0:
-            points.put(packet, [None, None, START_NS + (n + 6) * MS])
-    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+            points.pass_by(packet, n, (None, None, 6))
+    with compared(points, tmp_path) as comparison:
         found = ledger_of(comparison, "packets")
         assert (found.sent, found.arrived, found.copies, found.lost) == (200, 200, 4, {})
 
@@ -324,7 +289,7 @@ def test_ports_used_again_are_another_connection(tmp_path: Path) -> None:
         for n in range(20):
             sent = base + (20 + n) * MS
             points.put(tcp(n * 100, 100, ip_id=n + 1, isn=isn), [sent, None if (turn, n) == (1, 4) else sent + 5 * MS])
-    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+    with compared(points, tmp_path) as comparison:
         found = ledger_of(comparison, "packets")
         assert (found.sent, found.lost) == (63, {"network": 1})
         assert len({row["flow"] for row in comparison.flows}) == 3
@@ -334,10 +299,9 @@ def test_an_acknowledgment_proves_that_the_last_capture_missed_data(tmp_path: Pa
     points = Points(("sender", "receiver"))
     handshake(points)
     for n in range(50):
-        sent = START_NS + (20 + n) * MS
-        points.put(tcp(n * 100, 100, ip_id=10 + n), [sent, None if n == 25 else sent + 5 * MS])
-        points.put(tcp(0, back=True, ack=100 * n + 100, ip_id=10 + n), [sent + 10 * MS, sent + 5 * MS + 1])
-    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+        points.pass_by(tcp(n * 100, 100, ip_id=10 + n), 20 + n, (0, None if n == 25 else 5))
+        points.pass_by(tcp(0, back=True, ack=100 * n + 100, ip_id=10 + n), 20 + n, (10, 5.000001))
+    with compared(points, tmp_path) as comparison:
         found = ledger_of(comparison, "packets")
         assert found.lost == {}
         assert {stage.role: stage.missed for stage in found.stages} == {"sender": 0, "receiver": 1}

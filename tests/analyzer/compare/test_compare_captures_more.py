@@ -7,29 +7,20 @@ import json
 import struct
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scapy.all import IP
 
-from capture_points import MS, START_NS, Clock, Points, block, dice, log, tcp, udp
-from wiretale.analyzer.compare.comparison import Comparison, compare_captures
+from capture_files import block as chunk
+from capture_files import enhanced, interface, option, section
+from capture_points import MS, START_NS, Clock, Points, block, compared, dice, ledger_of, log, tcp, udp
+from wiretale.analyzer.compare.comparison import compare_captures
 from wiretale.analyzer.compare.endpoint_log import merge_reports
 from wiretale.analyzer.compare.loss_location import Ledger, settle, stages_of
 
 RUN = 9
-
-
-def ledger_of(comparison: Comparison, unit: str, heading: str = "sender → ") -> Ledger:
-    (found,) = [one for one in comparison.ledgers if one.unit == unit and heading in one.title]
-    assert found.balanced
-    return found
-
-
-def compared(points: Points, folder: Path, **more: Any) -> Any:
-    return compare_captures(*map(str, points.write(folder)), **more)
 
 
 @pytest.mark.parametrize("snaplen", [68, 96])
@@ -37,8 +28,7 @@ def test_short_captures_are_matched_by_the_bytes_left(tmp_path: Path, snaplen: i
     points = Points(("sender", "receiver"))
     for n in range(200):
         payload = struct.pack(">Q", n * 7919).ljust(800, b"x")
-        sent = START_NS + n * MS
-        points.put(udp(payload, n), [sent, None if n == 60 else sent + 5 * MS])
+        points.pass_by(udp(payload, n), n, (0, None if n == 60 else 5))
     captures = points.write(tmp_path)
     short = points.write(tmp_path, snaplen)[1].rename(tmp_path / "short.pcap")
     points.write(tmp_path)
@@ -61,8 +51,8 @@ def test_blocks_that_hardware_segments_are_counted_singly(tmp_path: Path) -> Non
 
 def test_segments_cut_anew_on_the_way_are_found(tmp_path: Path) -> None:
     points = Points(("sender", "receiver"))
-    points.put(tcp(-1, flags="S", ip_id=1), [START_NS, START_NS + 5 * MS])
-    points.put(tcp(-1, back=True, flags="SA", ip_id=1), [START_NS + 10 * MS, START_NS + 5 * MS])
+    points.pass_by(tcp(-1, flags="S", ip_id=1), 0, (0, 5))
+    points.pass_by(tcp(-1, back=True, flags="SA", ip_id=1), 0, (10, 5))
     for n in range(30):  # 1400 bytes leave, a proxy sends 600 and 800
         sent = START_NS + (20 + n) * MS
         points.put(tcp(n * 1400, 1400, ip_id=10 + n), [sent, None])
@@ -85,8 +75,7 @@ def test_sequence_numbers_that_wrap_are_one_stream(tmp_path: Path, handshake: bo
         points.put(tcp(-1, back=True, flags="SA", isn=isn), [START_NS + 10 * MS, START_NS + 5 * MS])
     lost = {0, 51, 70} if not handshake else {51, 70}
     for n in range(100):
-        sent = START_NS + (20 + n) * MS
-        points.put(tcp(n * 1000, 1000, ip_id=n + 1, isn=isn), [sent, None if n in lost else sent + 5 * MS])
+        points.pass_by(tcp(n * 1000, 1000, ip_id=n + 1, isn=isn), 20 + n, (0, None if n in lost else 5))
     with compared(points, tmp_path) as comparison:
         places = [row["f0"] for row in comparison.rows("SELECT f0 FROM outcomes WHERE place IS NOT NULL")]
         first = 3 if handshake else 1
@@ -98,8 +87,7 @@ def test_a_tracer_with_two_interfaces_sees_each_packet_once(tmp_path: Path) -> N
 
     points = Points()
     for n in range(100):
-        sent = START_NS + n * MS
-        points.put(udp(block(RUN, 0, n), n), [sent, sent + 2 * MS, None if n == 30 else sent + 5 * MS])
+        points.pass_by(udp(block(RUN, 0, n), n), n, (0, 2, None if n == 30 else 5))
     captures = points.write(tmp_path)
     writer = PcapNgWriter(str(tmp_path / "both.pcapng"))
     for time, data in points.held["tracer"]:
@@ -124,12 +112,8 @@ def test_the_tracer_and_a_log_describe_a_stream(tmp_path: Path) -> None:
         packet["Raw"].load = stream[n * 1000 : n * 1000 + 1000]
         if n not in (4, 5):
             points.put(packet, [START_NS + n * MS])
-    receiver = log(
-        tmp_path / "r.json",
-        test={"run": RUN, "protocol": "tcp"},
-        sender={"bytes_sent": 30_000},
-        receiver={"bytes_received": 30_000},
-    )
+    both = {"sender": {"bytes_sent": 30_000}, "receiver": {"bytes_received": 30_000}}
+    receiver = log(tmp_path / "r.json", test={"run": RUN, "protocol": "tcp"}, **both)
     with compared(points, tmp_path, receiver_log=str(receiver)) as comparison:
         found = ledger_of(comparison, "bytes", "run")
         assert found.lost == {}
@@ -185,11 +169,7 @@ def test_sent_packets_arrived_or_were_lost_at_a_place(tmp_path: Path, fates: lis
         found = ledger_of(comparison, "packets")
         assert found.sent == len(fates)
         assert found.sent == found.arrived + sum(found.lost.values())
-        assert found.lost == {
-            place: count
-            for place, count in (("before_tracer", counts["before"]), ("after_tracer", counts["after"]))
-            if count
-        }
+        assert found.lost == {f"{fate}_tracer": counts[fate] for fate in ("before", "after") if counts[fate]}
         assert found.copies == counts["twice"]
         assert [stage.missed for stage in found.stages] == [0, counts["unseen"], 0]
 
@@ -230,18 +210,9 @@ def test_tests_of_a_log_that_no_capture_has_are_left_out(tmp_path: Path) -> None
 
 def pcapng(path: Path, packets: list[tuple[int, bytes]], dropped: int) -> Path:
     """Raw IP packets, and statistics with drops (isb_osdrop)."""
-
-    def chunk(kind: int, body: bytes) -> bytes:
-        size = 12 + len(body)
-        return struct.pack("<II", kind, size) + body + struct.pack("<I", size)
-
-    held = chunk(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
-    held += chunk(1, struct.pack("<HHI", 101, 0, 0) + struct.pack("<HHB3xHH", 9, 1, 9, 0, 0))
-    for time, data in packets:
-        body = struct.pack("<IIIII", 0, time >> 32, time & 0xFFFFFFFF, len(data), len(data)) + data
-        held += chunk(6, body + bytes(-len(data) % 4))
-    held += chunk(5, struct.pack("<III", 0, 0, 0) + struct.pack("<HHQHH", 7, 8, dropped, 0, 0))
-    path.write_bytes(held)
+    held = section() + interface(option(9, b"\x09"), link_type=101)
+    held += b"".join(enhanced(time, data) for time, data in packets)
+    path.write_bytes(held + chunk(5, struct.pack("<III", 0, 0, 0) + option(7, struct.pack("<Q", dropped))))
     return path
 
 

@@ -24,16 +24,11 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("points")
     points = Points(clocks={"receiver": Clock(250 * MS)})
     for n in range(600):
-        sent = START_NS + n * MS
-        before, after = n % 120 == 7, n % 100 in (50,) or n == 333
-        points.put(
-            udp(block(RUN, 0, n), n),
-            [sent, None if before else sent + 2 * MS, None if before or after else sent + 5 * MS],
-        )
+        before, after = n % 120 == 7, n % 100 == 50 or n == 333
+        points.pass_by(udp(block(RUN, 0, n), n), n, (0, None if before else 2, None if before or after else 5))
     for n in range(60):
-        sent = START_NS + n * 10 * MS
         answer = udp(b"answer %d" % n, n, ("10.0.1.1", 6000), ("10.0.0.1", 5000))
-        points.put(answer, [sent + 5 * MS, sent + 3 * MS, sent])
+        points.pass_by(answer, 10 * n, (5, 3, 0))
     log(folder / "send.json", test={"run": RUN, "count": 600}, sender={"blocks_sent": 600, "send_errors": {}})
     log(folder / "receive.json", test={"run": RUN}, receiver={"blocks_received": 580, "host_dropped": 8})
     return points.write(folder)
@@ -73,19 +68,17 @@ def test_captures_of_other_traffic_at_the_same_time_are_not_several_places(
         if n % 20 == 0:
             points.put(packet, [START_NS + n * MS + 1000])
     other = points.write(tmp_path)[0]
-    codes = {
-        row["code"] for row in json.loads(wiretale_run("explain", captures[0], other, "--json").stdout)["findings"]
-    }
+    told = json.loads(wiretale_run("explain", captures[0], other, "--json").stdout)
+    codes = {row["code"] for row in told["findings"]}
     assert "blocks-duplicate" in codes and "several-points" not in codes
 
 
 def test_reports_to_link_local_groups_are_no_clock_samples(wiretale_run: Runner, tmp_path: Path) -> None:
     points = Points(roles=("sender", "receiver"))
     for n in range(100):
-        sent = START_NS + n * 10 * MS
-        points.put(udp(b"question %d" % n, n), [sent, sent + 20 * MS])
+        points.pass_by(udp(b"question %d" % n, n), 10 * n, (0, 20))
         answer = udp(b"answer %d" % n, n, ("10.0.1.1", 6000), ("10.0.0.1", 5000))
-        points.put(answer, [sent + 41 * MS, sent + 21 * MS])
+        points.pass_by(answer, 10 * n, (41, 21))
     at_once = START_NS + 105 * MS
     points.put(udp(b"report", 7, target=("224.0.0.22", 6000)), [at_once, at_once + 1000])
     told = json.loads(wiretale_run("compare", *points.write(tmp_path), "--json").stdout)
@@ -113,10 +106,8 @@ def test_json_is_one_object(captures: list[Path], wiretale_run: Runner) -> None:
     assert abs(clock["offset_ns"] - 250 * MS) <= clock["error_ns"] == 5 * MS
     lost = told["lost_packets"]
     assert len(lost) == told["lost_packets_total"] == 12
-    assert {(row["lost"], row["last_seen"]) for row in lost} == {
-        ("before_tracer", "sender"),
-        ("after_tracer", "tracer"),
-    }
+    places = {(row["lost"], row["last_seen"]) for row in lost}
+    assert places == {("before_tracer", "sender"), ("after_tracer", "tracer")}
     assert all(row["sequence"] is not None and row["sender_frame"] for row in lost)
 
 
@@ -125,11 +116,8 @@ def test_every_packet_is_written_as_parquet(captures: list[Path], wiretale_run: 
 
     done = wiretale_run("compare", *captures, "-o", tmp_path / "out", "-q")
     assert (done.returncode, done.stdout) == (0, "")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "lost.parquet",
-        "packets.parquet",
-        "report.html",
-    ]
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {"lost.parquet", "packets.parquet", "report.html"}
     rows = duckdb.sql(
         f"SELECT count(*), count(lost), round(median(sender_receiver_ns) / 1e6), round(median(sender_tracer_ns) / 1e6) "
         f"FROM '{tmp_path}/out/packets.parquet' WHERE kind = 'block'"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,10 +14,13 @@ from pathlib import Path
 
 import pytest
 
+import needs
+from capture_points import ledger_of
 from checkout import ROOT
-from dropping_path import NamespacePath, made, missing, wait_until
-from wiretale.analyzer.compare.comparison import Comparison, compare_captures
-from wiretale.analyzer.compare.loss_location import Ledger
+from dropping_path import NamespacePath, made, missing
+from processes import wait_until
+from wiretale.analyzer.compare.comparison import compare_captures
+from wiretale.traffic.program import program_path
 
 pytestmark = pytest.mark.xdist_group("live")
 
@@ -57,17 +59,9 @@ class TracedPath(NamespacePath):
 
 @pytest.fixture(scope="module")
 def path() -> Iterator[TracedPath]:
-    why_not = missing()
-    if why_not:
-        pytest.skip(why_not)
+    needs.skip_without(missing())
     with made(TracedPath()) as path:
         yield path
-
-
-def ledger_of(comparison: Comparison, unit: str) -> Ledger:
-    (found,) = [one for one in comparison.ledgers if one.unit == unit and "sender → " in one.title]
-    assert found.balanced
-    return found
 
 
 def talk(path: TracedPath, server: list[str], client: list[str], ready: str) -> tuple[str, str]:
@@ -135,14 +129,8 @@ def test_retransmitted_segments_are_lost_where_the_counters_say(path: TracedPath
         assert not [stage for stage in found.stages if stage.missed]
 
 
-def traffic_program() -> str | None:
-    """wiretale-traffic, where it is installed."""
-    beside = Path(sys.executable).with_name("wiretale-traffic")
-    return os.environ.get("WIRETALE_TRAFFIC") or (str(beside) if beside.exists() else shutil.which("wiretale-traffic"))
-
-
 def test_the_generators_own_logs_agree_with_the_captures(path: TracedPath, tmp_path: Path) -> None:
-    program = traffic_program()
+    program = program_path("wiretale-traffic")
     if not program:
         pytest.skip("needs wiretale-traffic")
     what = "meta l4proto udp meta length > 1000"
@@ -150,14 +138,8 @@ def test_the_generators_own_logs_agree_with_the_captures(path: TracedPath, tmp_p
     path.drop(path.tracer, what, 30)
     with path.capturing(tmp_path) as files:
         server = [program, "receive", "--port", str(PORT), "--json", "--once"]
-        client = [
-            program,
-            "send",
-            RECEIVER,
-            "--port",
-            str(PORT),
-            *["--udp", "--size", "1200", "--count", "3000", "--rate", "40M", "--json"],
-        ]
+        client = [program, "send", RECEIVER, "--port", str(PORT), "--json", "--udp", "--size", "1200"]
+        client += ["--count", "3000", "--rate", "40M"]
         said, heard = talk(path, server, client, f":{PORT:04X} ")
     logs = [tmp_path / "send.json", tmp_path / "receive.json"]
     logs[0].write_text(said)

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scapy.all import IP, UDP, Ether, IPv6, Raw, wrpcap
+from scapy.all import IP, UDP, IPv6, Raw, wrpcap
 
 import wiretale
+from crafted import START, ether, write_timed
 from numbered_payloads import LENGTH, TILED, block, iperf2, iperf3, rtp, stream
 from talk import RTT, Talk
 
-MACS = "02:00:00:00:00:01", "02:00:00:00:00:02"  # else Scapy asks the network for them
-START = 1_700_000_000
 COUNTS = ("blocks", "blocks_lost", "blocks_out_of_order", "blocks_duplicate", "blocks_corrupt", "block_restarts")
 
 
@@ -25,14 +24,9 @@ def capture(
     payloads: Iterable[tuple[float, bytes]], path: Path, snaplen: int = 65535, version: int = 4
 ) -> wiretale.Trace:
     """One UDP flow; times in ms."""
-    packets = []
-    for ms, payload in payloads:
-        ip = IP(src="10.0.0.1", dst="10.0.0.2") if version == 4 else IPv6(src="fd00::1", dst="fd00::2")
-        packet = Ether(src=MACS[0], dst=MACS[1]) / ip / UDP(sport=4000, dport=4001) / Raw(payload)
-        packet.time = START + ms / 1000
-        packets.append(packet)
-    wrpcap(str(path), packets, snaplen=snaplen)
-    return wiretale.analyze(path)
+    ip = IP(src="10.0.0.1", dst="10.0.0.2") if version == 4 else IPv6(src="fd00::1", dst="fd00::2")
+    timed = ((ms / 1000, ether(ip / UDP(sport=4000, dport=4001) / Raw(payload))) for ms, payload in payloads)
+    return wiretale.analyze(write_timed(path, timed, snaplen=snaplen))
 
 
 def counts(trace: wiretale.Trace) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from scapy.all import IP, UDP, Ether, Raw, raw
 
 import needs
 import wiretale
+from capture_files import block, enhanced, interface, option, section
 
 START = 1_700_000_000_123_456_789
 Stamped = tuple[int, bytes]
@@ -43,29 +44,6 @@ def pcap(
         extra = struct.pack(order + "IHBx", 1, 8, 0) if magic == 0xA1B2CD34 else b""
         parts += [head, extra, data]
     return b"".join(parts)
-
-
-def block(kind: int, body: bytes, order: str = "<") -> bytes:
-    body += b"\0" * (-len(body) % 4)
-    size = struct.pack(order + "I", len(body) + 12)
-    return struct.pack(order + "I", kind) + size + body + size
-
-
-def option(code: int, value: bytes, order: str = "<") -> bytes:
-    return struct.pack(order + "HH", code, len(value)) + value + b"\0" * (-len(value) % 4)
-
-
-def section(order: str = "<") -> bytes:
-    return block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1), order)
-
-
-def interface(options: bytes = b"", order: str = "<", link: int = 1) -> bytes:
-    return block(1, struct.pack(order + "HHI", link, 0, 0) + options, order)
-
-
-def enhanced(ticks: int, data: bytes, number: int = 0, order: str = "<") -> bytes:
-    head = struct.pack(order + "IIIII", number, ticks >> 32, ticks & 0xFFFFFFFF, len(data), len(data))
-    return block(6, head + data + b"\0" * (-len(data) % 4), order)
 
 
 def analyzed(tmp_path: Path, content: bytes, name: str = "file.bin") -> wiretale.Trace:
@@ -121,7 +99,7 @@ def test_sections_interfaces_link_types_statistics_and_comments(tmp_path: Path) 
     content = (
         section()
         + interface(option(2, b"eth0") + option(11, b"\0tcp port 80") + option(12, b"Linux"))
-        + interface(option(2, b"tun0"), link=101)
+        + interface(option(2, b"tun0"), link_type=101)
         + enhanced(1, PACKETS[0][1])
         + enhanced(2, ip_only, 1)
         + block(0x0BAD, b"a block that nobody knows")

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from capture_files import write_pcap
+
 PACKETS = 20_000
 RATIO_MOST = 3  # it was 6 when the table of encapsulations had no seed, and grew with the packets
 VXLAN, PRIME, MASK = 5, 0x100000001B3, 2**64 - 1  # kind of the encapsulation (analyzer/core/decode/headers.h); FNV-1a
@@ -38,12 +40,8 @@ INNER = ETHERNET + ipv4(17, udp(7, b"x"))
 
 
 def write_capture(path: Path, ids: Iterable[int]) -> Path:
-    with path.open("wb") as file:
-        file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1))
-        for second, number in enumerate(ids):
-            packet = ETHERNET + ipv4(17, udp(4789, struct.pack("!II", 0x08000000, number << 8) + INNER))
-            file.write(struct.pack("<IIII", 1_768_478_400 + second // 1000, 0, len(packet), len(packet)) + packet)
-    return path
+    packets = (ETHERNET + ipv4(17, udp(4789, struct.pack("!II", 0x08000000, number << 8) + INNER)) for number in ids)
+    return write_pcap(path, (((1_768_478_400 + at // 1000) * 10**9, packet) for at, packet in enumerate(packets)))
 
 
 def cpu_seconds(path: Path) -> float:

@@ -10,49 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scapy.all import (
-    IP,
-    TCP,
-    UDP,
-    Ether,
-    IPv6,
-    IPv6ExtHdrFragment,
-    Packet,
-    Raw,
-    fragment,
-    fragment6,
-    raw,
-    wrpcap,
-)
+from scapy.all import IP, TCP, UDP, IPv6, IPv6ExtHdrFragment, Packet, Raw, fragment, fragment6, raw
 
 import wiretale
+from crafted import analyze_timed, ether
 from plain_wire import Wire
 
 ETHERNET, ENDS = bytes(6) + b"\2" + bytes(5) + b"\x08\0", bytes([10, 0, 0, 1, 10, 0, 0, 2])
-START = 1_700_000_000
 Analyze = Callable[[Sequence[tuple[float, Packet]]], wiretale.Trace]
 
 
 @pytest.fixture
 def analyze(tmp_path: Path) -> Analyze:
-    def run(timed: Sequence[tuple[float, Packet]]) -> wiretale.Trace:
-        path = tmp_path / "crafted.pcap"
-        packets = []
-        for seconds, ip in timed:
-            packet = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / ip
-            packet.time = START + seconds
-            packets.append(packet)
-        wrpcap(str(path), packets)
-        return wiretale.analyze(path)
-
-    return run
+    return lambda timed: analyze_timed(tmp_path, [(seconds, ether(ip)) for seconds, ip in timed])
 
 
-def datagram(size: int, number: int = 1, **udp: int) -> list[Packet]:
+def datagram(size: int, number: int = 1) -> list[Packet]:
     """A UDP datagram of `size` payload bytes in IPv4 fragments of 1480."""
-    return fragment(
-        IP(src="10.0.0.1", dst="10.0.0.2", id=number) / UDP(sport=5000, dport=6000) / Raw(b"x" * size), 1480
-    )
+    ip = IP(src="10.0.0.1", dst="10.0.0.2", id=number)
+    return fragment(ip / UDP(sport=5000, dport=6000) / Raw(b"x" * size), 1480)
 
 
 def datagram6(size: int, number: int = 1) -> list[Packet]:
@@ -104,23 +80,13 @@ def test_a_missing_middle_and_a_missing_end(analyze: Analyze) -> None:
     middle = only(analyze(spread(pieces[:2] + pieces[3:])))
     assert (middle["state"], middle["missing"], middle["missing_bytes"]) == ("incomplete", "2960-4439", 1480)
     end = only(analyze(spread(pieces[:-1])))
-    assert (end["state"], end["missing"], end["missing_bytes"], end["bytes"]) == (
-        "incomplete",
-        "7400-",
-        None,
-        None,
-    )
+    assert end | {"state": "incomplete", "missing": "7400-", "missing_bytes": None, "bytes": None} == end
 
 
 def test_a_missing_first_fragment_leaves_the_ports_unknown(analyze: Analyze) -> None:
     trace = analyze(spread(datagram(8000)[1:]))
     (flow,) = trace.flows.rows()
-    assert (flow["protocol"], flow["source_port"], flow["destination_port"], flow["packets"]) == (
-        "udp",
-        None,
-        None,
-        5,
-    )
+    assert flow | {"protocol": "udp", "source_port": None, "destination_port": None, "packets": 5} == flow
     assert only(trace)["missing"] == "0-1479"
     out = trace.directions.rows()[0]
     assert (out["incomplete_datagrams"], out["goodput_bps"]) == (1, 0)

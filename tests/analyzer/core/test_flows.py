@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,13 +29,10 @@ from scapy.all import (
 )
 
 import wiretale
+from capture_files import block, interface, section
+from crafted import START, analyze_timed, ether
 
-START = 1_700_000_000
 Analyze = Callable[..., wiretale.Trace]
-
-
-def ether(packet: Packet) -> Packet:
-    return Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / packet
 
 
 def udp(size: int = 100, sport: int = 1000, dport: int = 2000, back: bool = False) -> Packet:
@@ -44,17 +43,7 @@ def udp(size: int = 100, sport: int = 1000, dport: int = 2000, back: bool = Fals
 
 @pytest.fixture
 def analyze(tmp_path: Path) -> Analyze:
-    def run(timed: Sequence[tuple[float, Packet]], **options: object) -> wiretale.Trace:
-        path = tmp_path / "crafted.pcap"
-        packets = []
-        for seconds, original in timed:
-            packet = original.copy()
-            packet.time = START + seconds
-            packets.append(packet)
-        wrpcap(str(path), packets)
-        return wiretale.analyze(path, **options)
-
-    return run
+    return partial(analyze_timed, tmp_path)
 
 
 def test_both_directions_are_one_flow_and_the_first_sender_its_source(analyze: Analyze) -> None:
@@ -181,13 +170,8 @@ def test_series_hold_every_byte_and_stay_within_their_bound(analyze: Analyze) ->
 
 def test_packets_without_times_are_counted_and_not_timed(tmp_path: Path) -> None:
     path = tmp_path / "simple.pcapng"
-    data = raw(udp(58))
-    section = bytes.fromhex("0a0d0d0a1c0000004d3c2b1a01000000ffffffffffffffff1c000000")
-    interface = bytes.fromhex("0100000014000000010000000000000014000000")
-    length = (16 + len(data) + 3) // 4 * 4
-    simple = b"".join(n.to_bytes(4, "little") for n in (3, length, len(data)))
-    simple += data.ljust(length - 16, b"\0") + length.to_bytes(4, "little")
-    path.write_bytes(section + interface + simple * 3)
+    simple = block(3, struct.pack("<I", 100) + raw(udp(58)))
+    path.write_bytes(section() + interface() + simple * 3)
     trace = wiretale.analyze(path)
     (flow,) = trace.flows.rows()
     assert (flow["packets"], flow["first_ns"], flow["last_ns"]) == (3, None, None)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import wiretale
+from processes import refusal
 
 SAMPLE = "tcp_losses.pcap"
 TSHARK = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
@@ -24,11 +25,7 @@ TSHARK = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is no
 
 def failure(wiretale_run: Any, *words: str | Path, code: int, **options: Any) -> str:
     """The one line of an error."""
-    done = wiretale_run(*words, **options)
-    assert done.returncode == code and not done.stdout, done
-    assert done.stderr.startswith("wiretale: ") and done.stderr.count("\n") == 1
-    text: str = done.stderr.removeprefix("wiretale: ").rstrip("\n")
-    return text
+    return refusal(wiretale_run(*words, **options), code)
 
 
 def erf_record(seconds: int, payload: bytes) -> bytes:

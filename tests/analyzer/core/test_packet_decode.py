@@ -131,15 +131,8 @@ def test_padding_is_no_payload(tmp_path: Path) -> None:
 # --- against tshark ------------------------------------------------------------------------------------------
 
 FIELDS = [
-    "frame.number",
-    "ip.src",
-    "ip.dst",
-    "ipv6.src",
-    "ipv6.dst",
-    "tcp.srcport",
-    "udp.srcport",
-    "tcp.len",
-    "frame.protocols",
+    *("frame.number", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst"),
+    *("tcp.srcport", "udp.srcport", "tcp.len", "frame.protocols"),
 ]
 OPTIONS = ("ip.defragment:FALSE", "ipv6.defragment:FALSE", "tcp.desegment_tcp_streams:FALSE", "ip.tso_support:TRUE")
 # Link types that wiretale does not read.

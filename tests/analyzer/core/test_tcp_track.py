@@ -3,59 +3,32 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scapy.all import IP, TCP, Ether, IPv6, Packet, Raw, wrpcap
 
 import wiretale
+from capture_files import write_pcap
 from checkout import SAMPLES
 from plain_wire import MSS, START_NS, Connection, Wire
+from talk import Talk
 
-START = 1_700_000_000
 SECOND = 1_000_000_000
-CLIENT, SERVER = ("10.0.0.1", 40000), ("10.0.0.2", 80)
 
 
-class Conversation:
+class Conversation(Talk):
     """Segments by stream position; 0 is the first byte after the SYN."""
 
     def __init__(self, version: int = 4, isn: tuple[int, int] = (1000, 5000)) -> None:
-        self.packets: list[Packet] = []
-        self.version = version
-        self.isn = isn
-        self.options: list[Any] = []
+        super().__init__(ids=False, timestamps=False, version=version, isn=isn)
 
-    def send(
-        self,
-        ms: float,
-        side: int,
-        flags: str,
-        position: int = 0,
-        ack: int | None = None,
-        size: int = 0,
-        **tcp: Any,
+    def send(  # type: ignore[override]
+        self, ms: float, side: int, flags: str, at: int = 0, ack: int | None = None, size: int = 0, **more: Any
     ) -> Conversation:
         """One segment of `side` (0 client, 1 server) at `ms`; SYN is at position -1."""
-        (source, sport), (destination, dport) = (CLIENT, SERVER) if side == 0 else (SERVER, CLIENT)
-        ip = IP(src=source, dst=destination)
-        if self.version == 6:
-            ip = IPv6(src=f"fd00::{source[-1]}", dst=f"fd00::{destination[-1]}")
-        segment = TCP(
-            sport=sport,
-            dport=dport,
-            flags=flags,
-            seq=(self.isn[side] + 1 + position) % 2**32,
-            ack=0 if ack is None else (self.isn[1 - side] + 1 + ack) % 2**32,
-            window=tcp.pop("window", 8192),
-            options=tcp.pop("options", self.options),
-        )
-        packet = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / ip / segment / Raw(b"x" * size)
-        packet.time = START + ms / 1000
-        self.packets.append(packet)
+        super().send(ms, side, at, size, ack, flags, **more)
         return self
 
     def handshake(self) -> Conversation:
@@ -71,16 +44,7 @@ Analyze = Callable[[Conversation], wiretale.Trace]
 
 @pytest.fixture
 def analyze(tmp_path: Path) -> Analyze:
-    def run(conversation: Conversation) -> wiretale.Trace:
-        path = tmp_path / "crafted.pcap"
-        wrpcap(str(path), sorted(conversation.packets, key=lambda packet: packet.time))
-        return wiretale.analyze(path)
-
-    return run
-
-
-def directions(trace: wiretale.Trace) -> list[dict[str, Any]]:
-    return trace.directions.rows()
+    return lambda conversation: wiretale.analyze(conversation.write(tmp_path))
 
 
 def kinds(trace: wiretale.Trace) -> list[tuple[str, int, int | None, int | None]]:
@@ -99,13 +63,8 @@ def test_a_clean_transfer_has_no_trouble(analyze: Analyze, version: int, isn: tu
     assert (flow["state"], flow["initiator_evidence"], flow["initiator_known"]) == ("closed", "syn", True)
     assert flow["handshake_rtt_ns"] == 12_000_000
     assert (flow["source_port"], flow["destination_port"], flow["ip_version"]) == (40000, 80, version)
-    out, back = directions(trace)
-    assert (out["packets"], out["payload_bytes"], out["unique_bytes"], out["data_packets"]) == (
-        7,
-        1500,
-        1500,
-        3,
-    )
+    out, back = trace.directions.rows()
+    assert out | {"packets": 7, "payload_bytes": 1500, "unique_bytes": 1500, "data_packets": 3} == out
     assert (out["retransmitted_bytes"], out["gaps"], out["unseen_bytes"], out["gap_bytes"]) == (0, 0, 0, 0)
     assert out["rtt_samples"] == 5  # SYN, three segments, FIN
     assert (out["rtt_ns_min"], out["rtt_ns_max"]) == (10_000_000, 20_000_000)
@@ -122,7 +81,7 @@ def test_bytes_sent_twice_are_retransmitted_and_give_no_round_trip(analyze: Anal
     talk = Conversation().handshake()
     talk.send(20, 0, "PA", 0, 0, 500).send(220, 0, "PA", 0, 0, 500).send(221, 1, "A", 0, 500)
     trace = analyze(talk)
-    out, _ = directions(trace)
+    out, _ = trace.directions.rows()
     assert (out["unique_bytes"], out["retransmitted_bytes"], out["retransmissions"]) == (500, 500, 1)
     assert out["payload_bytes"] == out["unique_bytes"] + out["retransmitted_bytes"]
     assert (out["rtt_samples"], out["rtt_ns_max"]) == (1, 10_000_000)  # of the SYN alone: Karn's rule
@@ -133,7 +92,7 @@ def test_a_gap_that_is_filled_is_not_a_retransmission(analyze: Analyze) -> None:
     talk = Conversation().handshake()
     talk.send(20, 0, "PA", 500, 0, 500).send(21, 0, "PA", 0, 0, 500).send(40, 1, "A", 0, 1000)
     trace = analyze(talk)
-    out, _ = directions(trace)
+    out, _ = trace.directions.rows()
     assert (out["unique_bytes"], out["retransmitted_bytes"]) == (1000, 0)
     assert (out["gaps"], out["gaps_filled"], out["gap_bytes"]) == (1, 1, 0)
     assert kinds(trace) == [("gap", 4, 500, None), ("out_of_order", 5, 500, 4)]
@@ -142,7 +101,7 @@ def test_a_gap_that_is_filled_is_not_a_retransmission(analyze: Analyze) -> None:
 def test_partly_new_bytes_are_split(analyze: Analyze) -> None:
     talk = Conversation().handshake()
     talk.send(20, 0, "PA", 0, 0, 500).send(30, 0, "PA", 300, 0, 500)
-    out, _ = directions(analyze(talk))
+    out, _ = analyze(talk).directions.rows()
     assert (out["unique_bytes"], out["retransmitted_bytes"], out["payload_bytes"]) == (800, 200, 1000)
 
 
@@ -150,7 +109,7 @@ def test_bytes_acknowledged_and_never_seen_are_unseen(analyze: Analyze) -> None:
     talk = Conversation().handshake()
     talk.send(20, 0, "PA", 500, 0, 500).send(40, 1, "A", 0, 1000).send(50, 0, "PA", 1000, 0, 100)
     trace = analyze(talk)
-    out, _ = directions(trace)
+    out, _ = trace.directions.rows()
     assert (out["unseen_bytes"], out["gap_bytes"], out["unique_bytes"]) == (500, 0, 600)
     assert ("acked_unseen_segment", 5, 500, None) in kinds(trace)
 
@@ -158,14 +117,14 @@ def test_bytes_acknowledged_and_never_seen_are_unseen(analyze: Analyze) -> None:
 def test_an_acknowledgment_of_part_of_a_gap_makes_that_part_unseen(analyze: Analyze) -> None:
     talk = Conversation().handshake()
     talk.send(20, 0, "PA", 900, 0, 100).send(40, 1, "A", 0, 300)
-    out, _ = directions(analyze(talk))
+    out, _ = analyze(talk).directions.rows()
     assert (out["unseen_bytes"], out["gap_bytes"]) == (300, 600)
 
 
 def test_a_segment_stored_after_its_acknowledgment_is_no_retransmission(analyze: Analyze) -> None:
     talk = Conversation().handshake()
     talk.send(20, 1, "A", 0, 500).send(20.001, 0, "PA", 0, 0, 500)
-    out, _ = directions(analyze(talk))
+    out, _ = analyze(talk).directions.rows()
     assert (out["unseen_bytes"], out["unique_bytes"], out["retransmitted_bytes"]) == (0, 500, 0)
 
 
@@ -175,7 +134,7 @@ def test_duplicate_acknowledgments_need_data_outstanding(analyze: Analyze) -> No
     for i in range(4):
         talk.send(20 + i, 0, "PA", 500 * (i + 1), 0, 500)  # 0..500 is lost before the capture point
         talk.send(30 + i, 1, "A", 0, 0)
-    out, back = directions(analyze(talk))
+    out, back = analyze(talk).directions.rows()
     assert (out["duplicate_acks"], back["duplicate_acks"]) == (0, 4)
 
 
@@ -183,7 +142,7 @@ def test_a_keep_alive_is_not_a_retransmission(analyze: Analyze) -> None:
     talk = Conversation().handshake()
     talk.send(20, 0, "PA", 0, 0, 500).send(30, 1, "A", 0, 500)
     talk.send(60_000, 0, "A", 499, 0, 1).send(60_010, 1, "A", 0, 500)
-    out, _ = directions(analyze(talk))
+    out, _ = analyze(talk).directions.rows()
     assert (out["retransmitted_bytes"], out["retransmissions"], out["unique_bytes"]) == (0, 0, 500)
 
 
@@ -191,7 +150,7 @@ def test_zero_windows_are_counted_and_drawn(analyze: Analyze) -> None:
     talk = Conversation().handshake()
     talk.send(20, 0, "PA", 0, 0, 500).send(30, 1, "A", 0, 500, window=0).send(90, 1, "A", 0, 500, window=100)
     trace = analyze(talk)
-    _, back = directions(trace)
+    _, back = trace.directions.rows()
     assert (back["zero_windows"], back["window_min"]) == (1, 0)
     assert kinds(trace) == [("zero_window", 5, None, None)]
     assert 0 in [row["window_bytes"] for row in trace.series.rows() if row["direction"] == 0]
@@ -208,7 +167,7 @@ def test_a_midstream_start_takes_the_first_segment_as_base(analyze: Analyze) -> 
         "first_packet",
         False,
     )
-    client = next(d for d in directions(trace) if d["source_port"] == 40000)
+    client = next(d for d in trace.directions.rows() if d["source_port"] == 40000)
     assert (client["unique_bytes"], client["retransmitted_bytes"]) == (100, 200)
     assert client["window_max"] is None  # its scale was never seen
     assert client["rtt_ns_min"] == 10_000_000
@@ -221,7 +180,7 @@ def test_one_direction_alone_leaves_two_way_columns_null(analyze: Analyze) -> No
     talk.send(30, 0, "PA", 500, 0, 100)
     trace = analyze(talk)
     (flow,) = trace.flows.rows()
-    out, back = directions(trace)
+    out, back = trace.directions.rows()
     assert flow["one_way"] is True
     assert (out["unique_bytes"], out["retransmitted_bytes"]) == (2000, 100)
     assert out["unseen_bytes"] is None and out["flight_max"] is None and out["rtt_ns_min"] is None
@@ -253,7 +212,7 @@ def test_a_syn_ack_after_the_handshake_waited_no_longer_than_that(analyze: Analy
     """The answer to a SYN sent twice: the server has sent nothing else whose time is known."""
     talk = Conversation().send(0, 0, "S", -1).send(1000, 0, "S", -1).send(1010, 1, "SA", -1, 0).send(1011, 0, "A", 0, 0)
     talk.send(2011, 1, "SA", -1, 0).send(2012, 0, "A", 0, 0).send(2020, 0, "PA", 0, 0, 100).send(2030, 1, "A", 0, 100)
-    out, back = directions(analyze(talk))
+    out, back = analyze(talk).directions.rows()
     assert (out["limit_timeout_ns"], back["limit_timeout_ns"]) == (1_000_000_000, 1_000_000_000)
 
 
@@ -281,7 +240,7 @@ def test_a_reset_ends_a_conversation_and_the_ports_can_be_used_again(analyze: An
     first, second = trace.flows.rows()
     assert (first["state"], first["end"]) == ("reset", "ports_reused")
     assert (second["state"], second["end"]) == ("established", "end_of_capture")
-    assert [d["unique_bytes"] for d in directions(trace)] == [100, 0, 50, 0]
+    assert [d["unique_bytes"] for d in trace.directions.rows()] == [100, 0, 50, 0]
 
 
 @pytest.mark.parametrize(("flags", "payload", "kind"), [("RA", 100, "reset"), ("PA", 125, None)])
@@ -290,7 +249,7 @@ def test_the_text_of_a_reset_is_no_part_of_the_stream(
 ) -> None:
     talk = Conversation().handshake().send(20, 0, "PA", 0, 0, 100).send(30, 1, "A", 0, 100)
     trace = analyze(talk.send(40, 0, flags, 100, 0, 25))
-    out, _ = directions(trace)
+    out, _ = trace.directions.rows()
     assert (out["payload_bytes"], out["unique_bytes"], out["data_packets"]) == (payload, payload, 1 + (kind is None))
     assert kinds(trace) == ([(kind, 6, 25, None)] if kind else [])
     assert [row["payload_bytes"] for row in trace.packets([0]).rows()] == [0, 0, 0, 100, 0, 25]
@@ -302,7 +261,7 @@ def test_a_repeated_syn_is_not_a_new_conversation(analyze: Analyze) -> None:
     trace = analyze(talk)
     (flow,) = trace.flows.rows()
     assert flow["state"] == "established"
-    assert directions(trace)[0]["rtt_samples"] == 0  # which of the SYNs was answered cannot be known
+    assert trace.directions.rows()[0]["rtt_samples"] == 0  # which of the SYNs was answered cannot be known
 
 
 def test_a_simultaneous_open_is_one_conversation(analyze: Analyze) -> None:
@@ -310,13 +269,13 @@ def test_a_simultaneous_open_is_one_conversation(analyze: Analyze) -> None:
     talk.send(20, 0, "SA", -1, 0).send(21, 1, "SA", -1, 0).send(30, 0, "PA", 0, 0, 10)
     trace = analyze(talk)
     assert len(trace.flows) == 1
-    assert directions(trace)[0]["unique_bytes"] == 10
+    assert trace.directions.rows()[0]["unique_bytes"] == 10
 
 
 def test_a_wild_acknowledgment_changes_nothing(analyze: Analyze) -> None:
     talk = Conversation().handshake().send(20, 0, "PA", 0, 0, 100)
     talk.send(25, 1, "A", 0, 900_000_000).send(30, 1, "A", 0, 100)
-    out, back = directions(analyze(talk))
+    out, back = analyze(talk).directions.rows()
     assert (back["acks_out_of_range"], out["unseen_bytes"], out["rtt_ns_max"]) == (1, 0, 10_000_000)
 
 
@@ -325,7 +284,7 @@ def test_a_delayed_acknowledgment_is_no_round_trip_of_the_path(analyze: Analyze)
     for i in range(4):
         talk.send(100 * i + 100, 0, "PA", 100 * i, 0, 100)
         talk.send(100 * i + (110 if i < 3 else 150), 1, "A", 0, 100 * i + 100)
-    out, _ = directions(analyze(talk))
+    out, _ = analyze(talk).directions.rows()
     assert (out["rtt_samples"], out["rtt_ns_max"]) == (4, 10_000_000)  # SYN and three; 50 ms was the timer
 
 
@@ -344,12 +303,7 @@ def test_closed_windows_of_a_clock_that_steps_by_decades_add_up_to_no_less(tmp_p
     talk = Connection(wire).open(years, rtt=10).data(years + 12, 0)
     for number in range(1, 7):
         talk.ack(100 + number, MSS, window=0).ack(years + 20 + number, MSS)
-    records = [struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)]
-    for ms, frame in wire.packets:  # as they were sent, whatever their times
-        at = START_NS + round(ms * 1e6)
-        records.append(struct.pack("<IIII", at // 10**9, at % 10**9, len(frame), len(frame)) + frame)
-    path = tmp_path / "decades.pcap"
-    path.write_bytes(b"".join(records))
-    receiver = wiretale.analyze(path).directions.rows()[1]
+    stored = ((START_NS + round(ms * 1e6), frame) for ms, frame in wire.packets)  # as sent, whatever their times
+    receiver = wiretale.analyze(write_pcap(tmp_path / "decades.pcap", stored)).directions.rows()[1]
     assert receiver["zero_windows"] == 6
     assert receiver["zero_window_ns"] == 2**63 - 1  # 480 years do not fit

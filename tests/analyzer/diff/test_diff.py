@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scapy.all import IP, TCP, Ether, wrpcap
+from scapy.all import wrpcap
 
 from checkout import Run as Runner
-from talk import Talk
+from talk import ENDS, Talk
 from wiretale.analyzer.diff.difference import diff_runs
 from wiretale.analyzer.diff.fail_condition import parse_condition
 from wiretale.analyzer.diff.run import load_run
@@ -22,9 +21,16 @@ from wiretale.analyzer.errors import InputError, UsageError
 Write = Callable[..., Path]
 
 
-def transfer(count: int = 40, lost: frozenset[int] = frozenset(), rtt: float = 20.0, gap: float = 2.0) -> Talk:
+def transfer(
+    count: int = 40,
+    lost: frozenset[int] = frozenset(),
+    rtt: float = 20.0,
+    gap: float = 2.0,
+    client: int = 40000,
+    address: str = "10.0.0.1",
+) -> Talk:
     """Segments and their acknowledgments at the sender; those lost are retransmitted after three duplicate ACKs."""
-    talk = Talk().open(rtt)
+    talk = Talk(ends=((address, client), ENDS[1])).open(rtt)
     for n in range(count):
         talk.data(30 + n * gap, n * 1000)
     missing = min(lost, default=None)
@@ -39,23 +45,6 @@ def transfer(count: int = 40, lost: frozenset[int] = frozenset(), rtt: float = 2
         talk.data(end + 1, n * 1000)
     if lost:
         talk.ack(end + 1 + rtt, count * 1000)
-    return talk
-
-
-def with_ports(talk: Talk, client: int, address: str = "10.0.0.1") -> Talk:
-    """The same conversation between other ends."""
-    moved = []
-    for packet in talk.packets:
-        time, copy = packet.time, packet.copy()
-        for name, port in (("src", "sport"), ("dst", "dport")):
-            if getattr(copy[IP], name) == "10.0.0.1":
-                setattr(copy[IP], name, address)
-                setattr(copy[TCP], port, client)
-        del copy[IP].chksum, copy[TCP].chksum
-        copy = Ether(bytes(copy))
-        copy.time = time
-        moved.append(copy)
-    talk.packets = moved
     return talk
 
 
@@ -105,9 +94,17 @@ def test_goodput_is_payload_over_time(write: Write) -> None:
 
 def test_flows_find_their_partners_by_ends_then_by_rank(write: Write) -> None:
     before = write(
-        "a.pcap", with_ports(transfer(20), 1111), with_ports(transfer(60), 2222), with_ports(transfer(30), 5)
+        "a.pcap",
+        transfer(20, client=1111),
+        transfer(60, client=2222),
+        transfer(30, client=5),
     )
-    after = write("b.pcap", with_ports(transfer(25), 3333), with_ports(transfer(70), 4444), with_ports(transfer(10), 5))
+    after = write(
+        "b.pcap",
+        transfer(25, client=3333),
+        transfer(70, client=4444),
+        transfer(10, client=5),
+    )
     pairs = diff_runs(load_run(str(before)), load_run(str(after))).flows
     found = {(p.before.label.split()[1], p.after.label.split()[1], p.evidence) for p in pairs if p.before and p.after}
     assert found == {
@@ -118,7 +115,7 @@ def test_flows_find_their_partners_by_ends_then_by_rank(write: Write) -> None:
 
 
 def test_a_flow_without_partner_is_reported(write: Write) -> None:
-    one, two = write("a.pcap", transfer()), write("b.pcap", transfer(), with_ports(transfer(5), 77, "10.0.0.9"))
+    one, two = write("a.pcap", transfer()), write("b.pcap", transfer(), transfer(5, client=77, address="10.0.0.9"))
     pairs = diff_runs(load_run(str(one)), load_run(str(two))).flows
     assert [(p.before is None, p.after.label.split()[1]) for p in pairs if not p.evidence and p.after] == [
         (True, "10.0.0.9:77")
@@ -126,10 +123,8 @@ def test_a_flow_without_partner_is_reported(write: Write) -> None:
 
 
 def test_findings_come_and_go(write: Write) -> None:
-    before, after = (
-        load_run(str(write("a.pcap", transfer()))),
-        load_run(str(write("b.pcap", transfer(lost=frozenset({10}))))),
-    )
+    before = load_run(str(write("a.pcap", transfer())))
+    after = load_run(str(write("b.pcap", transfer(lost=frozenset({10})))))
     found = diff_runs(before, after)
     assert found.appeared and not found.gone
     turned = diff_runs(after, before)
@@ -147,19 +142,14 @@ def test_tables_of_an_analysis_measure_the_same(write: Write, tmp_path: Path) ->
 
 
 def report(path: Path, received: int, mbit: float, **more: Any) -> Path:
-    path.write_text(
-        json.dumps(
-            {
-                "schema": "wiretale.send/1",
-                "test": {"run": 1, "protocol": "udp", "direction": "forward", "sizes": [1000], "port": 5001},
-                "sender": {"blocks_sent": 1000, "rate_mbit_s": 10.0, "elapsed_s": 2.0},
-                "receiver": {
-                    **{"blocks_received": received, "blocks_lost": 1000 - received, "bytes_received": 1000 * received},
-                    **{"rate_mbit_s": mbit, "elapsed_s": 2.0, "jitter_ns": 20_000, **more},
-                },
-            }
-        )
-    )
+    came = {"blocks_received": received, "blocks_lost": 1000 - received, "bytes_received": 1000 * received}
+    told = {
+        "schema": "wiretale.send/1",
+        "test": {"run": 1, "protocol": "udp", "direction": "forward", "sizes": [1000], "port": 5001},
+        "sender": {"blocks_sent": 1000, "rate_mbit_s": 10.0, "elapsed_s": 2.0},
+        "receiver": {**came, "rate_mbit_s": mbit, "elapsed_s": 2.0, "jitter_ns": 20_000, **more},
+    }
+    path.write_text(json.dumps(told))
     return path
 
 
@@ -240,28 +230,24 @@ def test_wrong_thresholds_are_refused(text: str) -> None:
         parse_condition(text)
 
 
-def run_diff(run: Runner, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return run("diff", *arguments)
-
-
 def test_exit_codes_serve_scripts(write: Write, wiretale_run: Runner, tmp_path: Path) -> None:
     a, b = write("a.pcap", transfer()), write("b.pcap", transfer(lost=frozenset({10})))
-    assert run_diff(wiretale_run, a, b).returncode == 0
-    failed = run_diff(wiretale_run, a, b, "--fail-if", "goodput<-90%", "--fail-if", "retransmissions>1")
+    assert wiretale_run("diff", a, b).returncode == 0
+    failed = wiretale_run("diff", a, b, "--fail-if", "goodput<-90%", "--fail-if", "retransmissions>1")
     assert failed.returncode == 1 and "FAILED" in failed.stdout
-    wrong = run_diff(wiretale_run, a, b, "--fail-if", "speed<1")
+    wrong = wiretale_run("diff", a, b, "--fail-if", "speed<1")
     assert wrong.returncode == 2 and "goodput, throughput" in wrong.stderr and wrong.stderr.count("\n") == 1
-    assert run_diff(wiretale_run, a, tmp_path / "none.pcap").returncode == 4
+    assert wiretale_run("diff", a, tmp_path / "none.pcap").returncode == 4
     (tmp_path / "text.json").write_text("{not json")
-    assert run_diff(wiretale_run, a, tmp_path / "text.json").returncode == 4
+    assert wiretale_run("diff", a, tmp_path / "text.json").returncode == 4
     whole = a.read_bytes()
     (tmp_path / "cut.pcap").write_bytes(whole[:-7])
-    assert run_diff(wiretale_run, a, tmp_path / "cut.pcap").returncode == 3
+    assert wiretale_run("diff", a, tmp_path / "cut.pcap").returncode == 3
 
 
 def test_json_is_one_object_with_the_same_exit_code(write: Write, wiretale_run: Runner) -> None:
     a, b = write("a.pcap", transfer()), write("b.pcap", transfer(lost=frozenset({10})))
-    done = run_diff(wiretale_run, a, b, "--json", "--fail-if", "retransmissions>1")
+    done = wiretale_run("diff", a, b, "--json", "--fail-if", "retransmissions>1")
     told = json.loads(done.stdout)
     assert (done.returncode, told["schema"], told["failed"]) == (1, "wiretale.diff/1", True)
     measures = {row["measure"]: row for row in told["measures"]}

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import wiretale
-from dropping_path import PORT, RECEIVER, DroppingPath, dropping_path, missing
+from dropping_path import PORT, RECEIVER, DroppingPath
 from traffic_ends import undisturbed
 from wiretale.analyzer.findings.explain import Explained, explain
 
@@ -22,16 +21,11 @@ SHORT, DEEP = 30, 300  # packets of queue
 
 
 @pytest.fixture(scope="module")
-def path() -> Iterator[DroppingPath]:
-    why_not = missing()
-    if why_not:
-        pytest.skip(why_not)
-    with dropping_path() as made:
-        made.run(
-            made.router,
-            *["tc", "qdisc", "add", "dev", "right", "parent", "1:10", "handle", "10:", "pfifo", "limit", "30"],
-        )
-        yield made
+def path(path: DroppingPath) -> DroppingPath:
+    path.run(
+        path.router, *["tc", "qdisc", "add", "dev", "right", "parent", "1:10", "handle", "10:", "pfifo", "limit", "30"]
+    )
+    return path
 
 
 class Told:

@@ -10,13 +10,10 @@ import pytest
 from scapy.all import ICMP, IP, TCP, UDP, Ether, IPv6, Packet, Raw, fragment, raw, wrpcap
 
 import wiretale
+from crafted import ether, write_timed
 
 A, B = IP(src="10.0.0.1", dst="10.0.0.2"), IP(src="10.0.0.2", dst="10.0.0.1")
 Codes = Callable[..., dict[str, str]]
-
-
-def ether(packet: Packet) -> Packet:
-    return Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / packet
 
 
 def out(flags: str, seq: int, ack: int = 0, size: int = 0, **tcp: int) -> Packet:
@@ -33,10 +30,8 @@ HANDSHAKE = [out("S", 99), back("SA", 499, 100), out("A", 100, 500)]
 @pytest.fixture
 def codes(tmp_path: Path) -> Codes:
     def run(packets: Sequence[Packet], times: Sequence[float] | None = None, **options: int) -> dict[str, str]:
-        path = tmp_path / "crafted.pcap"
-        for number, packet in enumerate(packets):
-            packet.time = 1_700_000_000 + (times[number] if times else number / 1000)
-        wrpcap(str(path), packets, **options)
+        at = times or [number / 1000 for number in range(len(packets))]
+        path = write_timed(tmp_path / "crafted.pcap", zip(at, packets, strict=True), **options)
         return {row["code"]: row["severity"] for row in wiretale.analyze(path).findings.rows()}
 
     return run
@@ -143,9 +138,7 @@ def test_findings_beyond_the_limit_are_summed_up(tmp_path: Path) -> None:
         for flow in range(8)
         for i in range(2 * (flow + 1))
     ]
-    for second, packet in enumerate(twice):
-        packet.time = second
-    wrpcap(str(path), twice)
+    write_timed(path, enumerate(twice))
     found = [row for row in wiretale.analyze(path).findings.rows() if row["code"] == "retransmission-unlocated"]
     assert [row["cost"] for row in found] == [8, 7, 6, 5, 4, 3 + 2 + 1]
     assert found[0]["evidence"] == "frames 58, 60, 62, 64, 66 and 3 more"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import needs
+from capture_files import write_pcap
 from checkout import ROOT, SAMPLES
 
 BENCHMARKS = ROOT / "benchmarks"
@@ -24,7 +25,7 @@ from score.page import shortened  # noqa: E402
 from score.scenarios import SCENARIOS  # noqa: E402
 from score.testbed import missing, new_testbed  # noqa: E402
 
-pytestmark = pytest.mark.xdist_group("live")
+pytestmark = pytest.mark.xdist_group("accuracy")
 
 TURNS = 3
 SAMPLE = SAMPLES / "tcp_losses.pcap"
@@ -106,16 +107,11 @@ def test_long_lists_of_spans_are_shortened_on_the_page() -> None:
 
 def nanosecond_copy(folder: Path) -> Path:
     """A small capture as tcpdump writes them for the score."""
-    from scapy.utils import RawPcapReader, RawPcapWriter
+    from scapy.utils import RawPcapReader
 
-    path = folder / "whole.pcap"
     with RawPcapReader(str(SAMPLE)) as reader:
-        writer = RawPcapWriter(str(path), linktype=1, nano=True, endianness="<")
-        writer.write_header(None)
-        for data, meta in reader:
-            writer.write_packet(data, sec=meta.sec, usec=meta.usec * 1000, caplen=len(data), wirelen=meta.wirelen)
-        writer.close()
-    return path
+        packets = [((meta.sec * 10**6 + meta.usec) * 1000, data) for data, meta in reader]
+    return write_pcap(folder / "whole.pcap", packets)
 
 
 def test_a_capture_that_missed_frames_keeps_the_others(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import os
 import shutil
 import struct
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ import pytest
 from scapy.utils import RawPcapReader
 
 import wiretale
-from dropping_path import PORT, RECEIVER, DroppingPath, dropping_path, missing
+from dropping_path import PORT, RECEIVER, DroppingPath
 
 pytestmark = pytest.mark.xdist_group("live")
 
@@ -30,15 +30,6 @@ UDP_HEADERS, UDP_PROTOCOL = 14 + 20 + 8, 14 + 9
 # delays packets by ms, of which 10 % are more.
 JITTER_PART, JITTER_NS = 0.1, 20_000
 TURNS = 12
-
-
-@pytest.fixture(scope="module")
-def path() -> Iterator[DroppingPath]:
-    why_not = missing()
-    if why_not:
-        pytest.skip(why_not)
-    with dropping_path() as made:
-        yield made
 
 
 def keep(folder: Path, *said: str) -> None:

@@ -14,7 +14,6 @@ import signal
 import struct
 import subprocess
 import time
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,8 +21,10 @@ from typing import Any, NamedTuple
 import pytest
 from scapy.utils import RawPcapReader
 
+import needs
 import wiretale
-from dropping_path import ON_ONE, PORT, RECEIVER, DroppingPath, dropping_path, missing, wait_until
+from dropping_path import ON_ONE, PORT, RECEIVER, DroppingPath
+from processes import wait_until
 
 pytestmark = pytest.mark.xdist_group("live")
 
@@ -139,15 +140,13 @@ def why_no_stream() -> str | None:
     for element in ("rtppcmupay", "mulawenc", "rtpjpegpay", "jpegenc", "videotestsrc", "audiotestsrc", "udpsink"):
         if subprocess.run(["gst-inspect-1.0", "--exists", element], capture_output=True, timeout=60).returncode:
             return f"needs gstreamer1.0-plugins-good: no element {element}"
-    return missing()
+    return None
 
 
 @pytest.fixture(scope="module")
-def path() -> Iterator[DroppingPath]:
-    if why_not := why_no_stream():
-        pytest.skip(why_not)
-    with dropping_path() as made:
-        yield made
+def path(path: DroppingPath) -> DroppingPath:
+    needs.skip_without(why_no_stream())
+    return path
 
 
 def run_stream(path: DroppingPath, stream: Stream) -> None:

@@ -17,16 +17,8 @@ TRUTHS = sorted(SAMPLES.glob("*.truth.json"))
 TOLD_OTHERWISE = {("lost_tail", "timeout_retransmission"): "suspected_timeout"}
 FRAME_VERDICTS = {
     *("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission", "out_of_order"),
-    *(
-        "network_duplicate",
-        "mirror_duplicate",
-        "keep_alive",
-        "window_probe",
-        "zero_window",
-        "window_full",
-        "acked_unseen_segment",
-    ),
-    *("duplicate_ack", "keep_alive_ack"),
+    *("network_duplicate", "mirror_duplicate", "keep_alive", "window_probe", "zero_window", "window_full"),
+    *("acked_unseen_segment", "duplicate_ack", "keep_alive_ack"),
 }
 
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from experiment_results import NOW, built_in, stored
+from report_page import Page
 from wiretale.analyzer.errors import InputError
 from wiretale.reports.html.experiment import write_page
 from wiretale.reports.html.experiment_data import alone, mix_points, points
@@ -182,64 +182,42 @@ def test_nothing_of_a_plan_or_a_program_becomes_markup(tmp_path: Path) -> None:
     assert evil not in page and "&lt;img src=x" in page
 
 
-def opened(browser: Any, path: Path) -> tuple[Any, list[str], list[str]]:
-    """The drawn page, the browser's errors, and its requests."""
-    page = browser.new_page(viewport={"width": 1200, "height": 900})
-    page.set_default_timeout(90_000)
-    complaints: list[str] = []
-    requests: list[str] = []
-    page.on("console", lambda m: complaints.append(m.text) if m.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: requests.append(request.url))
-    page.goto(path.as_uri())
-    deadline = time.monotonic() + 90
-    while not page.evaluate("document.body.dataset.ready"):
-        assert time.monotonic() < deadline, complaints
-        time.sleep(0.05)
-    return page, complaints, requests
-
-
 PLANS = ("quick", "s2-controller-sweep", "s3-file-transfer", "s4-block-benchmark", "s5-rate-sweep", "s5-parallel-tcp")
 
 
 @pytest.mark.parametrize("name", [*PLANS, "s5-tcp-udp-mix", "s5-durations"])
-def test_the_page_of_every_built_in_plan_draws_offline(browser: Any, tmp_path: Path, name: str) -> None:
+def test_the_page_of_every_built_in_plan_draws_offline(page: Page, tmp_path: Path, name: str) -> None:
     folder = stored(built_in(name), tmp_path / "out")
     path = write_page(read_outcome(folder), tmp_path / "page.html")
-    page, complaints, requests = opened(browser, path)
-    assert complaints == [] and requests == [path.as_uri()]
-    drawn = page.evaluate(
+    page.open(path)
+    assert page.complaints == [] and page.requests == [path.as_uri()]
+    drawn = page.page.evaluate(
         "[...document.querySelectorAll('.plot')].map(p => p.querySelectorAll('.point, .js-line').length)"
     )
     assert len(drawn) == len(figures(folder)) and all(drawn)
-    ticks = page.evaluate(
+    ticks = page.page.evaluate(
         "[...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => ['x', 'y']"
         ".filter(side => plot._fullLayout[`${side}axis`].type === 'log')"
         ".map(side => [plot.id, side, [...plot.querySelectorAll(`.${side}tick text`)].map(one => one.textContent)]))"
     )
     assert all(len(labels) >= 2 for *_, labels in ticks), ticks
-    buttons = page.evaluate("[...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title)")
+    buttons = page.page.evaluate("[...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title)")
     assert buttons and not [title for title in buttons if "hare" in title or "Plotly" in title]
-    page.close()
 
 
-def test_the_buttons_show_each_trial_as_a_line(browser: Any, tmp_path: Path) -> None:
+def test_the_buttons_show_each_trial_as_a_line(page: Page, tmp_path: Path) -> None:
     folder = stored(built_in("s2-controller-sweep", 2), tmp_path / "out")
-    page, complaints, _ = opened(browser, write_page(read_outcome(folder), tmp_path / "page.html"))
+    page.open(write_page(read_outcome(folder), tmp_path / "page.html"))
     lines = "document.querySelectorAll('#figure-1 .scatterlayer .js-line').length"
-    assert page.evaluate(lines) == 3
-    page.locator(".choices button", has_text="per trial").first.click()
-    deadline = time.monotonic() + 90
-    while page.evaluate(lines) != 6 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert page.evaluate(lines) == 6 and complaints == []
-    page.close()
+    assert page.page.evaluate(lines) == 3
+    page.page.locator(".choices button", has_text="per trial").first.click()
+    page.until(f"{lines} === 6")
+    assert page.complaints == []
 
 
-def test_the_page_has_failures_and_missing_trials(browser: Any, tmp_path: Path) -> None:
+def test_the_page_has_failures_and_missing_trials(page: Page, tmp_path: Path) -> None:
     folder = stored(built_in("quick"), tmp_path / "out", error="no route to host")
     next((folder / "raw").glob("udp-512*")).unlink()
-    page, complaints, _ = opened(browser, write_page(read_outcome(folder), tmp_path / "page.html"))
-    text = page.inner_text("main")
-    assert "no route to host" in text and "still to run" in text and "1 test" in text and complaints == []
-    page.close()
+    page.open(write_page(read_outcome(folder), tmp_path / "page.html"))
+    text = page.page.inner_text("main")
+    assert "no route to host" in text and "still to run" in text and "1 test" in text and page.complaints == []

@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,10 +23,12 @@ import ssh_server
 import traffic_ends
 import wiretale
 from checkout import ROOT, Run
+from dropping_path import NamespacePath, made
+from processes import command_lines, wait_until
 from wiretale.traffic.experiment.results import COLUMNS
 from wiretale.traffic.program import find_program
 
-pytestmark = pytest.mark.xdist_group("live")
+pytestmark = pytest.mark.xdist_group("experiment")
 
 Row = dict[str, Any]
 CAPTURES_HERE = os.geteuid() == 0 and bool(shutil.which("tcpdump"))
@@ -70,10 +71,27 @@ def raw(folder: Path) -> dict[str, Row]:
     return {path.stem: json.loads(path.read_text()) for path in sorted((folder / "raw").glob("*.json"))}
 
 
-def plan_file(folder: Path, text: str) -> Path:
-    path = folder / "plan.toml"
-    path.write_text(text)
-    return path
+class Experiment:
+    """A plan, the folder of its results and a port of its own."""
+
+    def __init__(self, folder: Path, text: str = PLAN) -> None:
+        self.plan, self.out, self.port = folder / "plan.toml", folder / "out", free_port()
+        self.plan.write_text(text)
+
+    def words(self, *options: str | Path) -> list[str]:
+        given = ["experiment", "run", self.plan, "-o", self.out, "--port", self.port, *options]
+        return [str(word) for word in given]
+
+    def begin(self) -> subprocess.Popen[str]:
+        """The run, in a process of its own."""
+        return subprocess.Popen([sys.executable, "-m", "wiretale", *self.words()], stdout=-1, stderr=-1, text=True)
+
+    def wait_done(self, count: int) -> None:
+        wait_until(lambda: len(list((self.out / "raw").glob("*.json"))) >= count, f"{count} tests are done")
+
+    def changed(self) -> dict[Path, int]:
+        """When each result was written."""
+        return {path: path.stat().st_mtime_ns for path in (self.out / "raw").iterdir()}
 
 
 def same(cell: str, value: float | None) -> bool:
@@ -119,9 +137,8 @@ def test_the_table_of_quick_equals_reports_and_captures(wiretale_run: Run, tmp_p
     done = wiretale_run("experiment", "run", "quick", "-o", out, "--port", free_port())
     assert done.returncode == 0, done.stderr
     rows = table(out)
-    assert (
-        sum(float(row["elapsed_s"]) for row in rows) < 10
-    )  # and the starts of the programs, which depend on the machine
+    # The rest are the starts of the programs, which depend on the machine.
+    assert sum(float(row["elapsed_s"]) for row in rows) < 10
     assert len(rows) == 10 and len(raw(out)) == 9
     assert_columns(out)
     head = (out / "results.csv").read_text().splitlines()[0]
@@ -147,102 +164,77 @@ def test_every_column_is_documented() -> None:
 
 
 def test_a_second_run_does_nothing_again(wiretale_run: Run, tmp_path: Path) -> None:
-    plan, out, port = plan_file(tmp_path, PLAN), tmp_path / "out", free_port()
-    assert wiretale_run("experiment", "run", plan, "-o", out, "--port", port).returncode == 0
-    before = {path: path.stat().st_mtime_ns for path in (out / "raw").iterdir()}
-    table_before = (out / "results.csv").read_text()
-    done = wiretale_run("experiment", "run", plan, "-o", out, "--port", port)
-    assert done.returncode == 0 and {path: path.stat().st_mtime_ns for path in (out / "raw").iterdir()} == before
-    assert (out / "results.csv").read_text() == table_before and len(before) == 5
+    one = Experiment(tmp_path)
+    assert wiretale_run(*one.words()).returncode == 0
+    before, table_before = one.changed(), (one.out / "results.csv").read_text()
+    assert wiretale_run(*one.words()).returncode == 0 and one.changed() == before and len(before) == 5
+    assert (one.out / "results.csv").read_text() == table_before
 
 
 def test_a_plan_that_changed_since_is_an_error_that_names_the_change(wiretale_run: Run, tmp_path: Path) -> None:
-    plan, out, port = plan_file(tmp_path, PLAN), tmp_path / "out", free_port()
-    assert wiretale_run("experiment", "run", plan, "-o", out, "--port", port).returncode == 0
-    plan.write_text(PLAN.replace("count = 200", "count = 300"))
-    done = wiretale_run("experiment", "run", plan, "-o", out, "--port", port)
+    one = Experiment(tmp_path)
+    assert wiretale_run(*one.words()).returncode == 0
+    one.plan.write_text(PLAN.replace("count = 200", "count = 300"))
+    done = wiretale_run(*one.words())
     assert done.returncode == 2 and "another plan (udp-64-20mbit-t1, udp-1472-20mbit-t1, udp-64-" in done.stderr
-    plan.write_text(PLAN)
-    done = wiretale_run("experiment", "run", plan, "-o", out, "--port", port, "--trials", "3")
+    one.plan.write_text(PLAN)
+    done = wiretale_run(*one.words("--trials", "3"))
     assert done.returncode == 2 and "is new" in done.stderr
 
 
 # --- broken off
 
 
-def begin(plan: Path, out: Path, port: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "wiretale", "experiment", "run", str(plan), "-o", str(out), "--port", port]
-    return subprocess.Popen(command, stdout=-1, stderr=-1, text=True)
-
-
-def until_done(out: Path, count: int) -> None:
-    deadline = time.monotonic() + 120
-    while len(list((out / "raw").glob("*.json"))) < count:
-        assert time.monotonic() < deadline, "no test was done within 120 s"
-        time.sleep(0.02)
-
-
 def running_with(port: str) -> list[str]:
     """Processes of ours that have the port among their arguments."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().decode().split("\0")
-        except OSError:
-            continue
-        if port in words and "wiretale-traffic" in words[0]:
-            found.append(" ".join(words))
-    return found
+    return [" ".join(words) for _, words in command_lines() if port in words and "wiretale-traffic" in words[0]]
 
 
 def wait_gone(port: str) -> None:
-    deadline = time.monotonic() + 60
-    while running_with(port):
-        assert time.monotonic() < deadline, running_with(port)
-        time.sleep(0.05)
+    wait_until(lambda: not running_with(port), lambda: running_with(port))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda n: n.name)
 def test_a_run_that_was_broken_off_goes_on_where_it_was(wiretale_run: Run, tmp_path: Path, number: int) -> None:
-    plan, out, port = plan_file(tmp_path, SLOW), tmp_path / "out", free_port()
-    process = begin(plan, out, port)
-    until_done(out, 2)
+    one = Experiment(tmp_path, SLOW)
+    process = one.begin()
+    one.wait_done(2)
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == (128 + number if number != signal.SIGKILL else -signal.SIGKILL), err
-    wait_gone(port)  # no receiver or sender is left behind
-    before = {path: path.stat().st_mtime_ns for path in (out / "raw").iterdir()}
+    wait_gone(one.port)  # no receiver or sender is left behind
+    before = one.changed()
     assert 2 <= len(before) < 4 and "Traceback" not in err
     if number != signal.SIGKILL:
-        assert len(table(out)) == len(before)
-    done = wiretale_run("experiment", "run", plan, "-o", out, "--port", port)
+        assert len(table(one.out)) == len(before)
+    done = wiretale_run(*one.words())
     assert done.returncode == 0, done.stderr
-    assert len(table(out)) == 4
-    assert {path: path.stat().st_mtime_ns for path in before} == before  # not run again
-    assert not list(out.glob("**/.*partial*"))
+    assert len(table(one.out)) == 4
+    assert one.changed().items() >= before.items()  # not run again
+    assert not list(one.out.glob("**/.*partial*"))
 
 
 def test_sigterm_ends_a_run_that_a_script_has_in_the_background(tmp_path: Path) -> None:
     """A shell without job control starts `command &` with SIGINT ignored."""
-    plan, out, port = plan_file(tmp_path, SLOW), tmp_path / "out", free_port()
+    one = Experiment(tmp_path, SLOW)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        process = begin(plan, out, port)
+        process = one.begin()
     finally:
         signal.signal(signal.SIGINT, before)
-    until_done(out, 1)
+    one.wait_done(1)
     process.terminate()
     _, err = process.communicate(timeout=60)
     assert process.returncode == 143 and "Traceback" not in err, err
-    wait_gone(port)
+    wait_gone(one.port)
 
 
 def test_two_runs_do_not_share_a_folder(wiretale_run: Run, tmp_path: Path) -> None:
-    plan, out, port = plan_file(tmp_path, SLOW), tmp_path / "out", free_port()
-    process = begin(plan, out, port)
+    one = Experiment(tmp_path, SLOW)
+    process = one.begin()
     try:
-        until_done(out, 1)
-        done = wiretale_run("experiment", "run", plan, "-o", out, "--port", port)
+        one.wait_done(1)
+        done = wiretale_run(*one.words())
         assert done.returncode == 2 and "in use by another run" in done.stderr
     finally:
         process.send_signal(signal.SIGINT)
@@ -253,51 +245,46 @@ def test_two_runs_do_not_share_a_folder(wiretale_run: Run, tmp_path: Path) -> No
 
 
 def test_a_receiver_that_does_not_come_up_is_one_clear_line(wiretale_run: Run, tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("", 0))
-        taken.listen(1)
-        port = str(taken.getsockname()[1])
-        done = wiretale_run("experiment", "run", plan_file(tmp_path, PLAN), "-o", tmp_path / "out", "--port", port)
+    one = Experiment(tmp_path)
+    with socket.create_server(("", int(one.port))):
+        done = wiretale_run(*one.words())
     assert done.returncode == 4 and done.stdout == ""
     (line,) = [line for line in done.stderr.splitlines() if "wrote" not in line]
-    assert line.startswith(f"wiretale: the receiver (here, port {port}) did not start: ") and "in use" in line
+    assert line.startswith(f"wiretale: the receiver (here, port {one.port}) did not start: ") and "in use" in line
 
 
 def test_a_test_that_fails_is_recorded_and_the_others_go_on(wiretale_run: Run, tmp_path: Path) -> None:
     text = PLAN + f'[[test]]\nname = "gone"\nprotocol = "tcp"\nsizes = [1000]\nfile = "{tmp_path}/none"\ntrials = 1\n'
-    plan, out, port = plan_file(tmp_path, text), tmp_path / "out", free_port()
-    done = wiretale_run("experiment", "run", plan, "-o", out, "--port", port)
+    one = Experiment(tmp_path, text)
+    done = wiretale_run(*one.words())
     assert done.returncode == 3 and "gone-1000-t1 failed:" in done.stderr and "1 of 6 tests failed" in done.stderr
-    failed = [row for row in table(out) if row["error"]]
+    failed = [row for row in table(one.out) if row["error"]]
     assert [row["test"] for row in failed] == ["gone-1000-t1"] and "none" in failed[0]["error"]
-    assert len(table(out)) == 6
+    assert len(table(one.out)) == 6
     (tmp_path / "none").write_bytes(b"x" * 5000)
-    assert wiretale_run("experiment", "run", plan, "-o", out, "--port", port).returncode == 0  # it alone is run again
-    assert [row["bytes_received"] for row in table(out) if row["test"] == "gone-1000-t1"] != [""]
+    assert wiretale_run(*one.words()).returncode == 0  # it alone is run again
+    assert [row["bytes_received"] for row in table(one.out) if row["test"] == "gone-1000-t1"] != [""]
 
 
 def test_no_program_to_capture_with_is_exit_code_5(wiretale_run: Run, tmp_path: Path) -> None:
     beside = [path for name in ("wiretale-capture",) if (path := Path(sys.executable).parent / name).exists()]
     if beside:
         pytest.skip("wiretale-capture is beside the interpreter: it is always found")
-    command = ("experiment", "run", plan_file(tmp_path, PLAN), "-o", tmp_path / "out", "--interface", "lo")
-    done = wiretale_run(*command, "--port", free_port(), env={"PATH": str(tmp_path)})
+    done = wiretale_run(*Experiment(tmp_path).words("--interface", "lo"), env={"PATH": str(tmp_path)})
     assert done.returncode == 5 and "neither wiretale-capture nor tcpdump" in done.stderr
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.skipif(not CAPTURES_HERE, reason="captures need root and tcpdump")
 def test_a_tracer_that_does_not_come_up_fails_the_test_with_its_reason(wiretale_run: Run, tmp_path: Path) -> None:
-    out = tmp_path / "out"
     text = PLAN + '[tracer]\ninterface = "lo"\nfilter = "no such filter"\n'
-    done = wiretale_run("experiment", "run", plan_file(tmp_path, text), "-o", out, "--port", free_port())
+    done = wiretale_run(*Experiment(tmp_path, text).words())
     assert done.returncode == 3 and "the tracer (" in done.stderr and "did not start" in done.stderr
 
 
 @pytest.mark.skipif(not CAPTURES_HERE, reason="captures need root and tcpdump")
 def test_a_missing_interface_is_reported_before_anything_runs(wiretale_run: Run, tmp_path: Path) -> None:
-    command = ("experiment", "run", plan_file(tmp_path, PLAN), "-o", tmp_path / "out", "--interface", "nosuch0")
-    done = wiretale_run(*command, "--port", free_port())
+    done = wiretale_run(*Experiment(tmp_path).words("--interface", "nosuch0"))
     assert done.returncode == 2 and done.stderr.startswith(
         "wiretale: there is no interface nosuch0 (here): expected one of "
     )
@@ -306,11 +293,10 @@ def test_a_missing_interface_is_reported_before_anything_runs(wiretale_run: Run,
 
 def test_a_file_is_sent_in_place_of_blocks(wiretale_run: Run, tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(bytes(range(256)) * 300)
-    out = tmp_path / "out"
-    command = ("experiment", "run", plan_file(tmp_path, PLAN), "-o", out, "--file", tmp_path / "data")
-    done = wiretale_run(*command, "--port", free_port(), "--trials", "1")
+    one = Experiment(tmp_path)
+    done = wiretale_run(*one.words("--file", tmp_path / "data", "--trials", "1"))
     assert done.returncode == 0, done.stderr
-    assert all(one["sessions"][0]["report"]["file"]["same"] for one in raw(out).values())
+    assert all(told["sessions"][0]["report"]["file"]["same"] for told in raw(one.out).values())
 
 
 # --- elsewhere
@@ -318,42 +304,24 @@ def test_a_file_is_sent_in_place_of_blocks(wiretale_run: Run, tmp_path: Path) ->
 
 @pytest.fixture
 def two_namespaces() -> Iterator[tuple[str, str]]:
-    needs.skip_without(needs.network_namespaces())
-    names = f"wtexp{os.getpid()}a", f"wtexp{os.getpid()}b"
-    try:
-        for name in names:
-            subprocess.run(["ip", "netns", "add", name], check=True)
-        link = "ip -n {} link add path type veth peer name path netns {}".format(*names)
-        subprocess.run(link.split(), check=True)
-        for name, address in zip(names, ("10.214.1.1/24", "10.214.1.2/24"), strict=True):
-            subprocess.run(f"ip -n {name} address add {address} dev path".split(), check=True)
-            subprocess.run(f"ip -n {name} link set path up".split(), check=True)
-        yield names
-    finally:
-        for name in names:
-            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+    needs.skip_without(needs.network_namespaces(), needs.programs("ethtool"))
+    with made(NamespacePath("ea", "eb")) as path:
+        sender, receiver = path.names
+        path.connect((sender, "path", "10.214.1.1"), (receiver, "path", "10.214.1.2"))
+        yield sender, receiver
 
 
 @pytest.mark.skipif(not CAPTURES_HERE, reason="captures need root and tcpdump")
 def test_an_experiment_between_namespaces_is_captured_at_the_receiver(
     wiretale_run: Run, tmp_path: Path, two_namespaces: tuple[str, str]
 ) -> None:
-    out, (sender, receiver) = tmp_path / "out", two_namespaces
-    where = (
-        "--sender",
-        f"netns:{sender}",
-        "--receiver",
-        f"netns:{receiver}",
-        "--host",
-        "10.214.1.2",
-        "--interface",
-        "path",
-    )
-    done = wiretale_run("experiment", "run", plan_file(tmp_path, PLAN), "-o", out, *where)
+    one, (sender, receiver) = Experiment(tmp_path), two_namespaces
+    where = f"--sender netns:{sender} --receiver netns:{receiver} --host 10.214.1.2 --interface path".split()
+    done = wiretale_run(*one.words(*where))
     assert done.returncode == 0, done.stderr
-    assert_columns(out)
-    for row in table(out):
-        (found,) = [d for d in wiretale.analyze(out / row["capture"]).directions.rows() if d["blocks"] is not None]
+    assert_columns(one.out)
+    for row in table(one.out):
+        (found,) = [d for d in wiretale.analyze(one.out / row["capture"]).directions.rows() if d["blocks"] is not None]
         assert (found["blocks"], found["blocks_lost"]) == (int(row["blocks_received"]), int(row["packets_lost"]))
 
 
@@ -372,18 +340,16 @@ def ssh_here(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_both_ends_and_the_tracer_run_through_ssh(wiretale_run: Run, tmp_path: Path, ssh_here: Path) -> None:
-    out, port = tmp_path / "out", free_port()
-    where = ["--sender", "ssh:root@127.0.0.1", "--receiver", "ssh:root@127.0.0.1", "--port", port]
+    one = Experiment(tmp_path, PLAN.replace("[64, 1472]", "[1472]").partition('[[test]]\nname = "tcp"')[0])
+    where = ["--sender", "ssh:root@127.0.0.1", "--receiver", "ssh:root@127.0.0.1", "--trials", "1"]
     if CAPTURES_HERE:
         where += ["--interface", "lo"]
-    path = {"PATH": f"{ssh_here}:{os.environ['PATH']}"}
-    plan = plan_file(tmp_path, PLAN.replace("[64, 1472]", "[1472]").partition('[[test]]\nname = "tcp"')[0])
-    done = wiretale_run("experiment", "run", plan, "-o", out, *where, "--trials", "1", env=path)
+    done = wiretale_run(*one.words(*where), env={"PATH": f"{ssh_here}:{os.environ['PATH']}"})
     assert done.returncode == 0, done.stderr
-    assert_columns(out)
-    wait_gone(port)  # nothing is left running over there
-    for row in table(out) if CAPTURES_HERE else []:
-        found = [d["blocks"] for d in wiretale.analyze(out / row["capture"]).directions.rows()]
+    assert_columns(one.out)
+    wait_gone(one.port)  # nothing is left running over there
+    for row in table(one.out) if CAPTURES_HERE else []:
+        found = [d["blocks"] for d in wiretale.analyze(one.out / row["capture"]).directions.rows()]
         assert int(row["blocks_received"]) in found
 
 
@@ -391,16 +357,7 @@ def test_an_ssh_host_that_cannot_be_reached_is_one_clear_line(
     wiretale_run: Run, tmp_path: Path, ssh_here: Path
 ) -> None:
     (ssh_here / "ssh").write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F none -p 1 "$@"\n')
-    path = {"PATH": f"{ssh_here}:{os.environ['PATH']}"}
-    command = (
-        "experiment",
-        "run",
-        plan_file(tmp_path, PLAN),
-        "-o",
-        tmp_path / "out",
-        "--receiver",
-        "ssh:root@127.0.0.1",
-    )
-    done = wiretale_run(*command, env=path)
-    assert done.returncode == 4 and "the receiver (ssh:root@127.0.0.1, port 5010) did not start" in done.stderr
+    one, path = Experiment(tmp_path), {"PATH": f"{ssh_here}:{os.environ['PATH']}"}
+    done = wiretale_run(*one.words("--receiver", "ssh:root@127.0.0.1"), env=path)
+    assert done.returncode == 4 and f"the receiver (ssh:root@127.0.0.1, port {one.port}) did not start" in done.stderr
     assert "Connection refused" in done.stderr

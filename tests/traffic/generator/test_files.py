@@ -13,7 +13,7 @@ import pytest
 
 from traffic_ends import receiving, send, send_raw, sending_early
 
-pytestmark = pytest.mark.xdist_group("live")
+pytestmark = pytest.mark.xdist_group("traffic-ends")
 
 PRIVATE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
 SLOW = ("--size", "1000", "--rate", "1M")
@@ -35,10 +35,15 @@ def big_file(folder: Path, name: str = "big.bin", size: int = 3_000_000) -> Path
     return path
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of the receiver's files."""
+    (tmp_path / "in").mkdir()
+    return tmp_path / "in"
+
+
 @pytest.mark.parametrize("protocol", [("--tcp",), ("--udp", "--rate", "200M")])
-def test_a_full_disk_is_the_senders_error_too(tmp_path: Path, protocol: tuple[str, ...]) -> None:
-    folder = tmp_path / "in"
-    folder.mkdir()
+def test_a_full_disk_is_the_senders_error_too(tmp_path: Path, folder: Path, protocol: tuple[str, ...]) -> None:
     source = big_file(tmp_path)
     inside = mounted(folder, "size=1m")
     with receiving(tmp_path, "--output-dir", str(folder), inside=inside) as one:
@@ -54,17 +59,13 @@ def test_a_full_disk_is_the_senders_error_too(tmp_path: Path, protocol: tuple[st
     assert (there["file"]["written"], there["file"]["error"]) == (False, "No space left on device")
 
 
-def test_a_receiver_with_a_full_disk_ends_with_3(tmp_path: Path) -> None:
-    folder = tmp_path / "in"
-    folder.mkdir()
+def test_a_receiver_with_a_full_disk_ends_with_3(tmp_path: Path, folder: Path) -> None:
     with receiving(tmp_path, "--once", "--output-dir", str(folder), inside=mounted(folder, "size=1m")) as one:
         assert send_raw(one.port, "--file", str(big_file(tmp_path))).returncode == 3
         assert one.process.wait(timeout=30) == 3
 
 
-def test_an_existing_file_is_refused_before_data_is_sent(tmp_path: Path) -> None:
-    folder = tmp_path / "in"
-    folder.mkdir()
+def test_an_existing_file_is_refused_before_data_is_sent(tmp_path: Path, folder: Path) -> None:
     source = big_file(tmp_path)
     (folder / "big.bin").write_text("old")
     with receiving(tmp_path, "--output-dir", str(folder)) as one:
@@ -74,9 +75,8 @@ def test_an_existing_file_is_refused_before_data_is_sent(tmp_path: Path) -> None
         assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("big.bin", "old")]
 
 
-def test_overwrite_replaces_a_regular_file_and_nothing_else(tmp_path: Path) -> None:
-    folder, elsewhere = tmp_path / "in", tmp_path / "elsewhere.txt"
-    folder.mkdir()
+def test_overwrite_replaces_a_regular_file_and_nothing_else(tmp_path: Path, folder: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.txt"
     source, linked = big_file(tmp_path), big_file(tmp_path, "linked.bin")
     (folder / "big.bin").write_text("old")
     elsewhere.write_text("mine")
@@ -89,10 +89,8 @@ def test_overwrite_replaces_a_regular_file_and_nothing_else(tmp_path: Path) -> N
     assert (elsewhere.read_text(), (folder / "linked.bin").is_symlink()) == ("mine", True)
 
 
-def test_a_file_that_appears_meanwhile_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_appears_meanwhile_is_left_alone(tmp_path: Path, folder: Path) -> None:
     """The name is taken when the test begins, and again when the file is whole."""
-    folder = tmp_path / "in"
-    folder.mkdir()
     source = big_file(tmp_path, size=100_000)
     with receiving(tmp_path, "--output-dir", str(folder)) as one:
         with sending_early(tmp_path, one.port, "--file", str(source), *SLOW) as sender:
@@ -104,10 +102,8 @@ def test_a_file_that_appears_meanwhile_is_left_alone(tmp_path: Path) -> None:
     assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("big.bin", "mine")]
 
 
-def test_an_interrupted_sender_leaves_no_part_of_a_file(tmp_path: Path) -> None:
+def test_an_interrupted_sender_leaves_no_part_of_a_file(tmp_path: Path, folder: Path) -> None:
     """Its part arrives whole, with the checksum of the part: it is no file for all that."""
-    folder = tmp_path / "in"
-    folder.mkdir()
     source = big_file(tmp_path)
     with receiving(tmp_path, "--output-dir", str(folder)) as one:
         with sending_early(tmp_path, one.port, "--file", str(source), *SLOW) as sender:
@@ -117,10 +113,8 @@ def test_an_interrupted_sender_leaves_no_part_of_a_file(tmp_path: Path) -> None:
     assert not list(folder.iterdir())
 
 
-def test_files_of_a_killed_receiver_are_removed_at_the_next_start(tmp_path: Path) -> None:
+def test_files_of_a_killed_receiver_are_removed_at_the_next_start(tmp_path: Path, folder: Path) -> None:
     """But for files that are being written, and those that are not of a receiver."""
-    folder = tmp_path / "in"
-    folder.mkdir()
     other = (folder / ".wiretale-notes.part", folder / ".wiretale-0123456789.part", folder / ".wiretale-00000001.part")
     for path in other[:2]:
         path.write_text("mine")
@@ -161,10 +155,8 @@ def test_any_name_of_a_file_survives_json(tmp_path: Path, name: bytes) -> None:
     assert os.fsencode(json.loads(done.stdout)["file"]["name"]) == name == os.fsencode(there["file"]["name"])
 
 
-def test_two_senders_with_one_number_do_not_remove_each_others_file(tmp_path: Path) -> None:
+def test_two_senders_with_one_number_do_not_remove_each_others_file(tmp_path: Path, folder: Path) -> None:
     """A part of a file is named after the test's number, which a sender chooses."""
-    folder = tmp_path / "in"
-    folder.mkdir()
     source, other = big_file(tmp_path, size=100_000), big_file(tmp_path, "other.bin", 1000)
     number = ("--run", "77", "--bind")
     slowly = ("--file", str(source), *SLOW, *number, "127.0.0.1")

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import wiretale
-from dropping_path import ON_ONE, RECEIVER, DroppingPath, dropping_path, missing
+from dropping_path import ON_ONE, RECEIVER, DroppingPath
 from traffic_ends import Report, program, receiving, send, send_raw
 
 pytestmark = pytest.mark.xdist_group("live")
@@ -24,15 +23,6 @@ TWICE = (
     "add table ip twice; add chain ip twice pre { type filter hook prerouting priority 0; }; "
     "add rule ip twice pre iifname left udp dport > 0 numgen random mod 1000 < 60 dup to 10.213.2.1 device right"
 )
-
-
-@pytest.fixture(scope="module")
-def path() -> Iterator[DroppingPath]:
-    why_not = missing()
-    if why_not:
-        pytest.skip(why_not)
-    with dropping_path() as made:
-        yield made
 
 
 def run(path: DroppingPath, folder: Path, *options: str) -> tuple[Report, Path]:
@@ -70,7 +60,7 @@ def test_udp_without_loss_is_counted_alike(path: DroppingPath, tmp_path: Path, s
 @pytest.mark.parametrize("streams", [1, 8])
 def test_losses_equal_the_drops_of_the_path(path: DroppingPath, tmp_path: Path, streams: int) -> None:
     path.disturb(f"{TO_RECEIVER} udp dport > 0", dropped=100)
-    options = ["--udp", "--size", "200", "--count", str(1600 // streams), "--rate", "1M", "--streams", str(streams)]
+    options = ["--udp", "--size", "200", "--count", str(1600 // streams), "--rate", "3M", "--streams", str(streams)]
     report, file = run(path, tmp_path, *options)
     rows = block_rows(file)
     assert report["blocks_sent"] == 1600
@@ -96,7 +86,7 @@ def before_the_first(file: Path) -> int:
 
 def test_reordering_is_counted_alike(path: DroppingPath, tmp_path: Path) -> None:
     path.disturb(f"{TO_RECEIVER} udp dport > 0", dropped=20, slow=50)
-    report, file = run(path, tmp_path, "--udp", "--size", "500", "--count", "4000", "--rate", "8M")
+    report, file = run(path, tmp_path, "--udp", "--size", "500", "--count", "2500", "--rate", "8M")
     rows = block_rows(file)
     assert report["blocks_out_of_order"] == total(rows, "blocks_out_of_order") > 0
     assert report["blocks_lost"] == path.dropped() > 5

@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from lab_bench import missing
+from lab_bench import NEEDED, wiretale_lab
 from traffic_ends import Report, program, receiving, send, undisturbed
 from wiretale.traffic.experiment.results import throughput
 from wiretale.traffic.lab.lifecycle import lab_for_run
@@ -24,8 +22,6 @@ pytestmark = pytest.mark.xdist_group("live")
 BPS = 20_000_000
 PROFILE = '[both]\nrate = "20Mbit"\ndelay = "1ms"\nqueue = 1000'
 PORT = 5011
-REASON = missing()
-live = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +39,7 @@ def at(lab: Lab, host: str) -> tuple[str, ...]:
     return (*lab.inside(host, "env"), f"WIRETALE_LINK_RATE={lab.link_bps}")
 
 
-@live
+@NEEDED
 @pytest.mark.parametrize(
     ("size", "count"), [(20000, 1), (20000, 2), (20000, 3), (20000, 5), (20000, 25), (4096, 3), (1472, 2), (1472, 100)]
 )
@@ -102,7 +98,7 @@ def test_the_rate_of_an_emulated_link_is_its_profiles() -> None:
     assert link_bps(make_profile("x", '[forward]\nrate = "2Mbit"', "x")) is None  # back it has no bound
 
 
-@live
+@NEEDED
 def test_a_plan_over_a_lab_has_no_rate_above_the_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands of study S3 over 1 Gb/s gave 29,257 Mbit/s: of datagrams taken in one batch."""
     monkeypatch.setenv("WIRETALE_STATE", str(tmp_path / "labs"))
@@ -112,10 +108,7 @@ def test_a_plan_over_a_lab_has_no_rate_above_the_links(tmp_path: Path, monkeypat
         'name = "udp"\nprotocol = "udp"\nsizes = [20000, 1472]\ncount = 4\n'
     )
     profile.write_text(PROFILE)
-    command = [sys.executable, "-m", "wiretale", "lab", "run", str(plan)]
-    environment = {**os.environ, "COLUMNS": "140"}
-    options = ["--profile", str(profile), "-o", str(out), "--json"]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=120, env=environment)
+    done = wiretale_lab("run", str(plan), "--profile", str(profile), "-o", str(out), "--json")
     assert done.returncode == 0 and json.loads(done.stdout)["complete"], done.stderr
     lines = [line.split(",") for line in (out / "experiment" / "results.csv").read_text().splitlines()]
     rows = [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from numbered_payloads import TILED, block
 from traffic_ends import free_port, program, receiving, send, send_raw, sending_early
 
-pytestmark = pytest.mark.xdist_group("live")
+pytestmark = pytest.mark.xdist_group("traffic-ends")
 
 NONCE = "ab" * 32
 LONG = ("--time", "600", "--rate", "500pps", "--size", "100")
@@ -50,6 +51,14 @@ def talk(port: int, *lines: str) -> list[str]:
             while piece := one.recv(65536):
                 answer += piece
     return answer.decode().splitlines()
+
+
+def until_ready(control: socket.socket) -> bytes:
+    """The receiver's answers to the plan of a test."""
+    said = b""
+    while b"ready" not in said:
+        said += control.recv(4096)
+    return said
 
 
 def test_garbage_is_turned_away_and_forgotten(tmp_path: Path) -> None:
@@ -364,14 +373,11 @@ def test_a_data_connection_without_a_session_is_closed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tiled", [False, True])
 def test_damaged_blocks_are_counted_and_the_next_ones_found(tmp_path: Path, tiled: bool) -> None:
     """By hand, over TCP: of 10 blocks one with a wrong byte, one with a broken header."""
-    subprocess.run([program(), "--version"], check=True, capture_output=True)
     with receiving(tmp_path) as one, connect(one.port) as control:
         control.sendall(f"wiretale/1 nonce={NONCE}\n{TEST.replace('1000 ', '40 ')}\n".encode())
-        said = b""
-        while b"ready" not in said:
-            said += control.recv(4096)
+        until_ready(control)
         control.sendall(b"start\n")
-        blocks = [bytearray(block(7, 0, number, 40, tiled)) for number in range(10)]
+        blocks = [bytearray(block(number, 40, stream=0, flags=TILED * tiled)) for number in range(10)]
         blocks[3][39] ^= 1
         blocks[6][0] ^= 1
         with connect(one.port) as data:
@@ -381,46 +387,28 @@ def test_damaged_blocks_are_counted_and_the_next_ones_found(tmp_path: Path, tile
     assert (report["blocks_received"], report["blocks_corrupt"], report["blocks_lost"]) == (10, 2, 0)
 
 
-MASK = (1 << 64) - 1
-STEP = 0x9E3779B97F4A7C15
-
-
-def mix(z: int) -> int:
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
-    return z ^ (z >> 31)
-
-
-def block(run: int, stream: int, sequence: int, size: int, tiled: bool = False) -> bytes:
-    """A block of at most 512 bytes, as traffic/README.md defines it."""
-    flags = 4 if tiled else 0
-    head = b"WTB1" + run.to_bytes(4, "big") + stream.to_bytes(2, "big") + flags.to_bytes(2, "big")
-    head += size.to_bytes(4, "big") + sequence.to_bytes(8, "big") + bytes(8)
-    seed = mix((mix(run << 16 | stream) + sequence) & MASK)
-    words = (
-        mix((i + 1) * STEP & MASK) ^ mix(seed) if tiled else mix((seed + i * STEP) & MASK)
-        for i in range(4, (size + 7) // 8)
-    )
-    return (head + b"".join(word.to_bytes(8, "big") for word in words))[:size]
-
-
 def test_udp_counts_duplicate_late_and_foreign_blocks(tmp_path: Path) -> None:
     with receiving(tmp_path) as one, connect(one.port) as control:
         plan = TEST.replace("tcp", "udp").replace("1000 ", "40 ").replace("idle_ns=1000000000", "idle_ns=300000000")
         control.sendall(f"wiretale/1 nonce={NONCE}\n{plan}\n".encode())
-        said = b""
-        while b"ready" not in said:
-            said += control.recv(4096)
+        said = until_ready(control)
         port = int(said.split(b"port=")[1].split()[0])
         control.sendall(b"start\n")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as data:
             data.connect(("127.0.0.1", port))
             for number in (0, 1, 4, 2, 4, 5, 5, 7):
-                data.send(block(7, 0, number, 40))
-            broken = bytearray(block(7, 0, 8, 40))
+                data.send(block(number, 40, stream=0))
+            broken = bytearray(block(8, 40, stream=0))
             broken[35] ^= 0x80
             data.send(broken)
-            for stranger in (block(8, 0, 3, 40), block(7, 1, 3, 40), b"", b"WTB1", block(7, 0, 99, 40), bytes(3000)):
+            for stranger in (
+                block(3, 40, run=8, stream=0),
+                block(3, 40),
+                b"",
+                b"WTB1",
+                block(99, 40, stream=0),
+                bytes(3000),
+            ):
                 data.send(stranger)
             time.sleep(0.2)
         control.sendall(b"sent way=forward stream=0 blocks_sent=10 bytes_sent=400\nend way=forward\n")

@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 
 import traffic_ends
+from processes import wait_until
 from wiretale.traffic.program import find_program
 
-pytestmark = pytest.mark.xdist_group("live")
+pytestmark = pytest.mark.xdist_group("traffic-ends")
 
 HOST = "127.0.0.1"
 MARK = bytes(4)
@@ -59,23 +60,17 @@ def catches(process: Process, which: int) -> bool:
     return bool(caught and int(caught[1], 16) >> (which - 1) & 1)
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < until, "not within 60 s"
-        time.sleep(0.01)
-
-
 @contextmanager
-def running(*arguments: str, port: str, udp: bool = False, **options: Any) -> Iterator[Process]:
-    """A receiver, when it listens."""
+def running(*arguments: str, **options: Any) -> Iterator[tuple[Process, str]]:
+    """A receiver, when it listens, and its port."""
+    port, udp = free_port(), "-u" in arguments
     process = subprocess.Popen(ttcp("-r", "-p", port, *arguments), stdout=-1, stderr=-1, **options)
     watch = threading.Timer(90, process.kill)  # so that no reading of its lines lasts for ever
     watch.start()
     try:
         wait_until(lambda: listens(port, udp) or process.poll() is not None)
         assert process.poll() is None, process.communicate()
-        yield process
+        yield process, port
     finally:
         watch.cancel()
         process.kill()
@@ -152,8 +147,7 @@ def send_as_classic(port: str, datagrams: list[bytes], start: int = 1, marks: in
 
 
 def test_a_transfer_over_tcp_gives_the_classic_lines() -> None:
-    port = free_port()
-    with running("-s", port=port) as receiver:
+    with running("-s") as (receiver, port):
         said = sent("-s", "-p", port, HOST).stdout.decode()
         heard = receiver.communicate(timeout=90)[0].decode()
     for role, lines in (("-t", said), ("-r", heard)):
@@ -175,24 +169,19 @@ def test_a_classic_receiver_gets_every_byte_over_tcp() -> None:
 @pytest.mark.parametrize(
     "length, size",
     [
-        ("100bytes", 100),
-        ("100 byte", 100),
-        ("1k", 1024),
-        ("1 kB", 1024),
-        ("1KiB", 1024),
-        ("1e2", 100),
-        ("1Mbytes", 2**20),
+        *(("100bytes", 100), ("100 byte", 100), ("1e2", 100), ("1000B", 1000), ("1.5k", 1536), ("1Mbytes", 2**20)),
+        *((text, 1024) for text in ("1k", "1K", "1 kB", "1kB", "1KiB")),
     ],
 )
 def test_a_length_may_have_a_unit_and_its_prefix_is_binary(length: str, size: int) -> None:
+    """Spelled as everywhere, but k is 1024, as in ttcp."""
     peer = ClassicReceiver(udp=False)
-    done = sent("-s", "-n", "1", "-l", length, "--json", "-p", peer.port, HOST)
-    assert json.loads(done.stdout)["length"] == len(peer.finish().data) == size
+    done = sent("-s", "-n", "2", "-l", length, "--json", "-p", peer.port, HOST)
+    assert json.loads(done.stdout)["length"] == size and len(peer.finish().data) == 2 * size
 
 
 def test_a_classic_transmitter_is_received_over_tcp() -> None:
-    port = free_port()
-    with running("-s", "-T", "--json", port=port) as receiver:
+    with running("-s", "-T", "--json") as (receiver, port):
         with socket.create_connection((HOST, int(port))) as sender:
             sender.sendall(b"x" * 123_456)
         found = report(receiver)
@@ -202,8 +191,7 @@ def test_a_classic_transmitter_is_received_over_tcp() -> None:
 
 def test_standard_input_arrives_at_standard_output_over_tcp(tmp_path: Path) -> None:
     data = bytes(range(256)) * 5000 + b"end"
-    port = free_port()
-    with running("--json", port=port) as receiver:
+    with running("--json") as (receiver, port):
         assert sent("-p", port, HOST, input=data).returncode == 0
         out, err = receiver.communicate(timeout=90)
     assert out == data
@@ -212,8 +200,7 @@ def test_standard_input_arrives_at_standard_output_over_tcp(tmp_path: Path) -> N
 
 def test_full_blocks_are_written_to_standard_output() -> None:
     """Pieces come as the network likes; tar wants blocks."""
-    port = free_port()
-    with running("-B", "-l", "4096", port=port, bufsize=0) as receiver:
+    with running("-B", "-l", "4096", bufsize=0) as (receiver, port):
         with socket.create_connection((HOST, int(port))) as sender:
             for _ in range(30):
                 sender.sendall(b"p" * 300)
@@ -225,8 +212,7 @@ def test_full_blocks_are_written_to_standard_output() -> None:
 
 
 def test_a_peer_that_resets_the_connection_leaves_a_report_of_the_part() -> None:
-    port = free_port()
-    with running("-s", "--json", port=port) as receiver:
+    with running("-s", "--json") as (receiver, port):
         sender = socket.create_connection((HOST, int(port)))
         sender.sendall(b"x" * 5000)
         wait_until(lambda: has_read(port, udp=False))
@@ -257,8 +243,7 @@ def test_a_closed_port_is_one_clear_line() -> None:
 
 
 def test_ipv6_is_spoken_to_the_same_receiver() -> None:
-    port = free_port()
-    with running("-s", "-c", "--json", port=port) as receiver:
+    with running("-s", "-c", "--json") as (receiver, port):
         assert sent("-s", "-n", "3", "-p", port, "::1").returncode == 0
         assert sent("-s", "-n", "4", "-p", port, HOST).returncode == 0
         lines = [json.loads(receiver.stdout.readline()) for _ in range(2)]  # type: ignore[union-attr]
@@ -268,8 +253,7 @@ def test_ipv6_is_spoken_to_the_same_receiver() -> None:
 
 
 def test_a_concurrent_receiver_serves_several_at_the_same_time() -> None:
-    port = free_port()
-    with running("-s", "-R", "--json", port=port) as receiver:
+    with running("-s", "-R", "--json") as (receiver, port):
         senders = [socket.create_connection((HOST, int(port))) for _ in range(5)]
         for number, sender in enumerate(senders):  # all are open before the first ends
             sender.sendall(b"x" * 1000 * (number + 1))
@@ -280,8 +264,7 @@ def test_a_concurrent_receiver_serves_several_at_the_same_time() -> None:
 
 
 def test_one_transfer_at_a_time_without_the_concurrent_switch() -> None:
-    port = free_port()
-    with running("-s", "-c", "--json", port=port) as receiver:
+    with running("-s", "-c", "--json") as (receiver, port):
         first, second = (socket.create_connection((HOST, int(port))) for _ in range(2))
         second.sendall(b"s" * 10)
         second.close()
@@ -293,9 +276,10 @@ def test_one_transfer_at_a_time_without_the_concurrent_switch() -> None:
 
 @pytest.mark.parametrize("idle", ["1", "1s", "500ms"])
 def test_silence_ends_a_tcp_transfer_only_when_asked_for(idle: str) -> None:
-    port = free_port()
-    listening = running("-s", "--json", "--idle", idle, port=port)
-    with listening as receiver, socket.create_connection((HOST, int(port))) as sender:
+    with (
+        running("-s", "--json", "--idle", idle) as (receiver, port),
+        socket.create_connection((HOST, int(port))) as sender,
+    ):
         sender.sendall(b"x" * 100)
         found = report(receiver, 3)
     assert (found["bytes"], found["ended_by"]) == (100, "idle")
@@ -333,16 +317,14 @@ def test_a_classic_receiver_ends_although_end_marks_are_lost(lost: int) -> None:
 
 
 def test_a_classic_transmitter_is_received_over_udp() -> None:
-    port = free_port()
-    with running("-s", "-u", "--json", port=port, udp=True) as receiver:
+    with running("-s", "-u", "--json") as (receiver, port):
         send_as_classic(port, [b"d" * 1000] * 50)
         found = report(receiver)
     assert (found["bytes"], found["io_calls"], found["ended_by"], found["complete"]) == (50_000, 50, "end mark", True)
 
 
 def test_losing_every_end_mark_does_not_hang_the_receiver() -> None:
-    port = free_port()
-    with running("-s", "-u", "--json", "--idle", "1.2", port=port, udp=True) as receiver:
+    with running("-s", "-u", "--json", "--idle", "1.2") as (receiver, port):
         send_as_classic(port, [b"d" * 1000] * 5, marks=0)
         found = report(receiver, 3)
     assert (found["bytes"], found["ended_by"], found["complete"]) == (5000, "idle", False)
@@ -350,15 +332,13 @@ def test_losing_every_end_mark_does_not_hang_the_receiver() -> None:
 
 
 def test_a_lost_start_mark_costs_nothing() -> None:
-    port = free_port()
-    with running("-s", "-u", "--json", port=port, udp=True) as receiver:
+    with running("-s", "-u", "--json") as (receiver, port):
         send_as_classic(port, [b"d" * 1000] * 5, start=0)
         assert report(receiver)["bytes"] == 5000
 
 
 def test_marks_left_of_one_transfer_do_not_begin_the_next() -> None:
-    port = free_port()
-    with running("-s", "-u", "-c", "--json", port=port, udp=True) as receiver:
+    with running("-s", "-u", "-c", "--json") as (receiver, port):
         for count in (3, 7):
             send_as_classic(port, [b"d" * 100] * count, marks=6)
             assert json.loads(receiver.stdout.readline())["bytes"] == 100 * count  # type: ignore[union-attr]
@@ -366,8 +346,7 @@ def test_marks_left_of_one_transfer_do_not_begin_the_next() -> None:
 
 
 def test_concurrent_senders_over_udp_are_kept_apart() -> None:
-    port = free_port()
-    with running("-s", "-u", "-R", "--json", port=port, udp=True) as receiver:
+    with running("-s", "-u", "-R", "--json") as (receiver, port):
         senders = [
             threading.Thread(target=send_as_classic, args=(port, [b"d" * 100] * count)) for count in (11, 22, 33)
         ]
@@ -378,9 +357,7 @@ def test_concurrent_senders_over_udp_are_kept_apart() -> None:
 
 
 def test_a_stranger_does_not_count_in_another_ones_transfer() -> None:
-    port = free_port()
-    listening = running("-s", "-u", "--json", port=port, udp=True)
-    with listening as receiver, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as first:
+    with running("-s", "-u", "--json") as (receiver, port), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as first:
         first.connect((HOST, int(port)))
         first.send(MARK)
         first.send(b"d" * 500)
@@ -393,16 +370,14 @@ def test_a_stranger_does_not_count_in_another_ones_transfer() -> None:
 @pytest.mark.parametrize("rest", [0, 1, 4, 5, 999])
 def test_the_end_of_standard_input_is_never_taken_for_a_mark(rest: int) -> None:
     data = bytes(i * 7 % 251 for i in range(3000 + rest))
-    port = free_port()
-    with running("-u", port=port, udp=True) as receiver:
+    with running("-u") as (receiver, port):
         assert sent("-u", "-l", "1000", "-p", port, HOST, input=data).returncode == 0
         out, err = receiver.communicate(timeout=90)
     assert out == data, err
 
 
 def test_datagrams_longer_than_the_buffer_are_said_to_be_cut() -> None:
-    port = free_port()
-    with running("-s", "-u", "-l", "512", "--json", port=port, udp=True) as receiver:
+    with running("-s", "-u", "-l", "512", "--json") as (receiver, port):
         send_as_classic(port, [b"d" * 600] * 3)
         out, err = receiver.communicate(timeout=90)
     assert json.loads(out)["cut_datagrams"] == 3 and json.loads(out)["bytes"] == 3 * 512
@@ -421,9 +396,7 @@ def test_a_closed_udp_port_is_reported() -> None:
 @pytest.mark.parametrize("switches", [[], ["-u"]], ids=["tcp", "udp"])
 def test_a_stopped_receiver_reports_its_part(switches: list[str]) -> None:
     kind = socket.SOCK_DGRAM if switches else socket.SOCK_STREAM
-    port = free_port()
-    listening = running("-s", "--json", *switches, port=port, udp=bool(switches))
-    with listening as receiver, socket.socket(socket.AF_INET, kind) as sender:
+    with running("-s", "--json", *switches) as (receiver, port), socket.socket(socket.AF_INET, kind) as sender:
         sender.connect((HOST, int(port)))
         sender.send(b"x" * 1000)
         wait_until(lambda: has_read(port, udp=bool(switches)))
@@ -433,8 +406,7 @@ def test_a_stopped_receiver_reports_its_part(switches: list[str]) -> None:
 
 
 def test_a_stopped_transmitter_reports_its_part_and_ends_the_receiver() -> None:
-    port = free_port()
-    with running("-s", "-u", "--json", port=port, udp=True) as receiver:
+    with running("-s", "-u", "--json") as (receiver, port):
         command = ttcp("-t", "-s", "-u", "-c", "--pause", "1", "-p", port, "--json", HOST)  # the receiver reads it all
         process = subprocess.Popen(command, stdout=-1, stderr=-1)
         wait_until(lambda: catches(process, signal.SIGINT))
@@ -493,16 +465,6 @@ def test_wrong_usage_is_said_in_one_place(arguments: list[str], says: str) -> No
     done = subprocess.run(ttcp(*arguments), capture_output=True, timeout=60)
     assert done.returncode == 2 and done.stdout == b"" and says in done.stderr.decode()
     assert done.stderr.count(b"\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("length", "bytes_"), [("1k", 1024), ("1K", 1024), ("1kB", 1024), ("1KiB", 1024), ("1.5k", 1536), ("1000B", 1000)]
-)
-def test_sizes_and_times_are_spelled_as_everywhere(length: str, bytes_: int) -> None:
-    """But k is 1024, as in ttcp."""
-    peer = ClassicReceiver(udp=False)
-    sent("-s", "-n", "2", "-l", length, "-p", peer.port, HOST)
-    assert len(peer.finish().data) == 2 * bytes_
 
 
 def test_a_port_in_use_is_one_clear_line() -> None:

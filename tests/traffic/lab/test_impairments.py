@@ -6,15 +6,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab_bench import Sent, frames, missing, send_through, truth_rows
+from lab_bench import NEEDED, Sent, frames, send_through, truth_rows
+from processes import small_disk
 from wiretale.analyzer.errors import OutputError
 from wiretale.traffic.lab.capture import captures
 from wiretale.traffic.lab.hosts import ADDRESSES
@@ -23,25 +23,10 @@ from wiretale.traffic.lab.link import write_truth
 from wiretale.traffic.lab.profile import make_profile
 from wiretale.traffic.lab.state import known_labs
 
-REASON = missing()
-pytestmark = [pytest.mark.xdist_group("live"), pytest.mark.skipif(REASON is not None, reason=str(REASON))]
+pytestmark = [pytest.mark.xdist_group("live"), NEEDED]
 HEADERS = 28
 ETHERNET = 14
 Send = Callable[..., Sent]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Labs are written down where no other test looks."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WIRETALE_STATE", str(tmp_path_factory.mktemp("labs")))
-        yield
-
-
-@pytest.fixture
-def send(tmp_path: Path) -> Send:
-    """Sends blocks through a link with those settings."""
-    return partial(send_through, tmp_path)
 
 
 def lost_as(sent: Sent, fate: str) -> set[int]:
@@ -197,6 +182,7 @@ def test_tcp_finds_the_mtu_of_the_path_by_the_links_answer(tmp_path: Path, famil
 def test_tcp_escapes_a_black_hole_by_probing(tmp_path: Path) -> None:
     settings = (
         '[both]\ndelay = "2ms"\n[forward]\nmtu = 1300\nblack-hole = true\n[sysctl]\n"net.ipv4.tcp_mtu_probing" = 1\n'
+        '"net.ipv4.tcp_retries1" = 1\n'  # timeouts before it probes
     )
     rows = transfer(tmp_path, settings, ADDRESSES["receiver"][0])
     assert not [row for row in rows if row["fate"] == "made"]
@@ -239,10 +225,7 @@ def test_each_packet_of_the_truth_is_a_frame_of_the_captures_and_the_other_way_r
 
 
 def test_a_full_disk_is_named_and_leaves_no_host(tmp_path: Path) -> None:
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)], check=True)
-    try:
+    with small_disk(tmp_path, "size=64k"):
         with pytest.raises(OutputError, match=r"truth\.bin: not all of it could be written: No space left"):
             send_through(tmp_path, "delay=1ms", count=2000, gap=0)
         assert known_labs() == []
-    finally:
-        subprocess.run(["umount", "-l", str(tmp_path)], check=True)

@@ -4,44 +4,27 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import pytest
 
-from lab_bench import Sent, last_json, missing, send_through, truth_rows
+from ideal_link import departures
+from lab_bench import COMMAND, NEEDED, Sent, hosts_of, last_json, truth_rows, wiretale_lab
 from wiretale.analyzer.errors import UsageError, WiretaleError
 from wiretale.traffic.lab.lifecycle import lab_for_run
 from wiretale.traffic.lab.link import link_summary
 from wiretale.traffic.lab.profile import load_profile, make_profile, profile_names
-from wiretale.traffic.lab.state import Lab
+from wiretale.traffic.program import find_program, program_path
 
-REASON = missing()
-pytestmark = [pytest.mark.xdist_group("live"), pytest.mark.skipif(REASON is not None, reason=str(REASON))]
+pytestmark = [pytest.mark.xdist_group("live"), NEEDED]
+NEEDS_TRAFFIC = pytest.mark.skipif(not program_path("wiretale-traffic"), reason="wiretale-traffic is not installed")
 HEADERS = 28
 SENDER_HARDWARE = bytes.fromhex("020000009901")
 Send = Callable[..., Sent]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Labs are written down where no other test looks."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WIRETALE_STATE", str(tmp_path_factory.mktemp("labs")))
-        yield
-
-
-@pytest.fixture
-def send(tmp_path: Path) -> Send:
-    """Sends blocks through a link with those settings."""
-    return partial(send_through, tmp_path)
 
 
 def test_exactly_the_listed_packets_are_lost(send: Send) -> None:
@@ -91,21 +74,9 @@ def test_corrupted_packets_differ_in_as_many_bits_as_the_truth_says(send: Send) 
         assert flipped == row["corrupted_bits"]
 
 
-def ideal_queue(truth: list[dict[str, Any]], tx_ns: int, delay_ns: int, limit: int) -> list[tuple[int | None, int]]:
-    """When each packet of the truth should leave (None: dropped), and how many it found, by when it came."""
-    ends: list[int] = []
-    left = []
-    for row in truth:
-        waiting = [end for end in ends if end > row["in_ns"]]
-        if len(waiting) < limit:
-            ends.append(max(row["in_ns"], ends[-1] if ends else 0) + tx_ns)
-        left.append((ends[-1] + delay_ns if len(waiting) < limit else None, len(waiting)))
-    return left
-
-
 def test_a_rate_and_a_delay_are_kept(send: Send) -> None:
     sent = send("rate=1Mbit delay=50ms queue=1000", size=1000 - HEADERS, count=60, gap=0)
-    ideal = ideal_queue(sent.truth, 8_000_000, 50_000_000, 1000)
+    ideal = departures([row["in_ns"] for row in sent.truth], 8_000_000, 50_000_000, 1000)
     for row, (due_ns, _) in zip(sent.truth, ideal, strict=True):
         assert row["due_ns"] == pytest.approx(due_ns, abs=20_000)  # two clocks are read one after the other
         assert row["out_ns"] > row["due_ns"] - 20_000
@@ -115,7 +86,7 @@ def test_a_rate_and_a_delay_are_kept(send: Send) -> None:
 
 def test_a_full_queue_drops_its_tail(send: Send) -> None:
     sent = send("rate=400kbit queue=20", size=1000 - HEADERS, count=60, gap=0)
-    ideal = ideal_queue(sent.truth, 20_000_000, 0, 20)
+    ideal = departures([row["in_ns"] for row in sent.truth], 20_000_000, 0, 20)
     assert [row["fate"] for row in sent.truth] == ["queue" if due is None else "delivered" for due, _ in ideal]
     assert [row["queue_packets"] for row in sent.truth] == [found for _, found in ideal]
     assert sum(due is None for due, _ in ideal) > 10
@@ -168,7 +139,7 @@ def test_the_truth_has_the_packets_of_the_captures(send: Send) -> None:
 
 
 def test_every_profile_is_understood_by_the_link() -> None:
-    program = shutil.which("wiretale-link") or str(Path(sys.executable).parent / "wiretale-link")
+    program = find_program("wiretale-link")
     for name in profile_names():
         profile = load_profile(name)
         command = [program, "no-such-one", "nor-this", "--forward", profile.forward, "--reverse", profile.reverse]
@@ -181,89 +152,76 @@ def test_a_setting_that_the_link_refuses_is_a_usage_error_and_leaves_nothing(tmp
     profile = make_profile("bad", '[both]\nrate = "fast"', "bad.toml")
     with pytest.raises(UsageError, match="rate=fast: expected bits a second"), lab_for_run(profile, tmp_path):
         pass
-    assert namespaces(f"run-{os.getpid()}") == []
-
-
-def namespaces(name: str) -> list[str]:
-    """Of a lab, that are there."""
-    said = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
-    wanted = {Lab(name, "").namespace(host) for host in ("sender", "tracer", "receiver")}
-    return sorted(wanted & {line.split()[0] for line in said.splitlines()})
-
-
-def wiretale(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command, as a user runs it."""
-    command = [sys.executable, "-m", "wiretale", "lab", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert hosts_of(f"run-{os.getpid()}") == []
 
 
 def test_a_lab_comes_up_has_a_shell_and_goes_down(tmp_path: Path) -> None:
     name = f"t{os.getpid()}"
     (tmp_path / "slow.toml").write_text('description = "slow"\n[both]\ndelay = "20ms"\n')
-    up = wiretale("up", str(tmp_path / "slow.toml"), "--name", name, "-o", str(tmp_path / "out"))
+    up = wiretale_lab("up", str(tmp_path / "slow.toml"), "--name", name, "-o", str(tmp_path / "out"))
     ready = time.monotonic()
     try:
         assert up.returncode == 0, up.stderr
-        assert len(namespaces(name)) == 3
-        assert name in wiretale("list").stdout
-        shell = wiretale("shell", "--name", name, "receiver", "--", "ip", "-4", "address")
+        assert len(hosts_of(name)) == 3
+        assert name in wiretale_lab("list").stdout
+        shell = wiretale_lab("shell", "--name", name, "receiver", "--", "ip", "-4", "address")
         assert "10.99.0.2/24" in shell.stdout, shell.stderr
-        behind = wiretale("shell", "receiver", "--name", name, "ip", "-4", "address")  # as `lab up` prints it
+        behind = wiretale_lab("shell", "receiver", "--name", name, "ip", "-4", "address")  # as `lab up` prints it
         assert "10.99.0.2/24" in behind.stdout, behind.stderr
-        wrong = wiretale("shell", "receiver", "--nam", name)
+        wrong = wiretale_lab("shell", "receiver", "--nam", name)
         assert wrong.returncode == 2 and "--name NAME" in wrong.stderr
-        again = wiretale("up", "wan", "--name", name)
+        again = wiretale_lab("up", "wan", "--name", name)
         assert again.returncode == 2 and "is up already" in again.stderr
         time.sleep(max(ready + 1.2 - time.monotonic(), 0))  # reports would be said again within a second
     finally:
-        down = wiretale("down", name)
+        down = wiretale_lab("down", name)
     assert down.returncode == 0, down.stderr
     # Reports of groups come by the dozen; one lone packet may be a neighbour's.
     assert max(way["passed"] for way in link_summary(tmp_path / "out")["directions"]) <= 1
-    assert namespaces(name) == []
-    assert wiretale("down", name).returncode == 2
+    assert hosts_of(name) == []
+    assert wiretale_lab("down", name).returncode == 2
 
 
 def test_a_lab_of_another_place_keeps_its_name_and_its_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"o{os.getpid()}"
-    assert wiretale("up", "same-host", "--name", name).returncode == 0
+    assert wiretale_lab("up", "same-host", "--name", name).returncode == 0
     theirs = os.environ["WIRETALE_STATE"]
     try:
         monkeypatch.setenv("WIRETALE_STATE", str(tmp_path))
-        again = wiretale("up", "wan", "--name", name)
+        again = wiretale_lab("up", "wan", "--name", name)
         assert again.returncode == 2 and "is up already" in again.stderr
-        assert len(namespaces(name)) == 3 and list(tmp_path.iterdir()) == []
+        assert len(hosts_of(name)) == 3 and list(tmp_path.iterdir()) == []
     finally:
         monkeypatch.setenv("WIRETALE_STATE", theirs)
-        assert wiretale("down", name).returncode == 0
+        assert wiretale_lab("down", name).returncode == 0
 
 
 def test_of_two_that_want_one_name_at_once_one_has_it() -> None:
     name = f"b{os.getpid()}"
-    command = [sys.executable, "-m", "wiretale", "lab", "up", "same-host", "--name", name]
+    command = [*COMMAND, "up", "same-host", "--name", name]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in "ab"]
     try:
         said = [process.communicate(timeout=60)[1] for process in both]
         assert sorted(process.returncode for process in both) == [0, 2], said
-        assert len(namespaces(name)) == 3
-        assert f"{name} " in wiretale("list").stdout
+        assert len(hosts_of(name)) == 3
+        assert f"{name} " in wiretale_lab("list").stdout
     finally:
-        assert wiretale("down", name).returncode == 0
-    assert namespaces(name) == []
+        assert wiretale_lab("down", name).returncode == 0
+    assert hosts_of(name) == []
 
 
 def test_a_setting_that_the_kernel_lacks_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     name = f"s{os.getpid()}"
     (tmp_path / "odd.toml").write_text('[sysctl]\n"net.ipv4.no_such_setting" = 1\n')
-    up = wiretale("up", str(tmp_path / "odd.toml"), "--name", name)
+    up = wiretale_lab("up", str(tmp_path / "odd.toml"), "--name", name)
     assert (up.returncode, up.stderr.count("\n")) == (2, 1), up.stderr
-    assert "sysctl net.ipv4.no_such_setting = 1" in up.stderr and namespaces(name) == []
+    assert "sysctl net.ipv4.no_such_setting = 1" in up.stderr and hosts_of(name) == []
 
 
+@NEEDS_TRAFFIC
+@pytest.mark.xdist_group("narrow-link")
 def test_the_narrow_link_of_the_study_is_as_published(tmp_path: Path) -> None:
-    if not shutil.which("wiretale-traffic") and not (Path(sys.executable).parent / "wiretale-traffic").exists():
-        pytest.skip("needs wiretale-traffic, which is not installed")
-    done = wiretale("run", "s6-narrow-link", "-o", str(tmp_path), "--json")
+    done = wiretale_lab("run", "s6-narrow-link", "-o", str(tmp_path), "--json")
     assert done.returncode == 0, done.stderr
     row = last_json(done.stdout)
     assert row["packets_sent"] == 2352
@@ -278,9 +236,8 @@ def test_the_narrow_link_of_the_study_is_as_published(tmp_path: Path) -> None:
     assert "https://" not in (tmp_path / "report.html").read_text().split('id="plotly"')[0]
 
 
+@NEEDS_TRAFFIC
 def test_the_check_measures_the_link_s_own_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not shutil.which("wiretale-traffic") and not (Path(sys.executable).parent / "wiretale-traffic").exists():
-        pytest.skip("needs wiretale-traffic, which is not installed")
     from wiretale.traffic.lab import check
 
     monkeypatch.setattr(check, "TRIALS", (check.Trial(5e6, True),))

@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lab_bench import missing
+from lab_bench import NEEDED
 from wiretale.traffic.program import find_program
 
-REASON = missing()
-netns = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 PCAP = ("a1b2c3d4", "a1b23c4d", "a1b2cd34", "a1b234cd")
 CAPTURES = {
     **{
@@ -65,7 +63,7 @@ def test_an_input_is_never_replaced(tmp_path: Path, option: str) -> None:
     assert trace.read_text() == "1\n2\n"
 
 
-@netns
+@NEEDED
 def test_an_older_truth_is_replaced_whole_and_a_pipe_is_written(tmp_path: Path) -> None:
     space = f"wt-truth-{os.getpid()}"
     pipe, file, alias = tmp_path / "pipe", tmp_path / "run.truth", tmp_path / "alias"

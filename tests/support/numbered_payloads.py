@@ -29,9 +29,9 @@ def word(seed: int, number: int, tiled: bool) -> int:
 def block(sequence: int, length: int = 200, run: int = 7, stream: int = 1, sent_ns: int = 0, flags: int = 0) -> bytes:
     """A block of wiretale-traffic."""
     seed = mix((mix((run << 16) + stream) + sequence) & MASK)
-    words = (word(seed, i, bool(flags & TILED)) for i in range(4, (length + 7) // 8))
+    words = [word(seed, i, bool(flags & TILED)) for i in range(4, (length + 7) // 8)]
     header = struct.pack(">IIHHIQQ", 0x57544231, run, stream, flags, length, sequence, sent_ns)
-    return (header + b"".join(struct.pack(">Q", word) for word in words))[:length]
+    return (header + struct.pack(f">{len(words)}Q", *words))[:length]
 
 
 def iperf3(number: int, ms: float, wide: bool = False) -> bytes:

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Capture files, written byte by byte."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def write_pcap(path: Path, packets: Iterable[tuple[int, bytes]], snaplen: int = 262_144, link_type: int = 1) -> Path:
+    """A pcap file with nanoseconds, in the order of the packets; the snap length cuts them."""
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, snaplen, link_type))
+        for ns, data in packets:
+            kept = data[:snaplen]
+            file.write(struct.pack("<IIII", ns // 10**9, ns % 10**9, len(kept), len(data)) + kept)
+    return path
+
+
+# --- pcapng; `order` is that of the bytes in a number
+
+
+def padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)
+
+
+def block(kind: int, body: bytes, order: str = "<") -> bytes:
+    size = struct.pack(order + "I", len(padded(body)) + 12)
+    return struct.pack(order + "I", kind) + size + padded(body) + size
+
+
+def option(code: int, value: bytes, order: str = "<") -> bytes:
+    return struct.pack(order + "HH", code, len(value)) + padded(value)
+
+
+def section(order: str = "<", options: bytes = b"") -> bytes:
+    return block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1) + options, order)
+
+
+def interface(options: bytes = b"", order: str = "<", link_type: int = 1) -> bytes:
+    return block(1, struct.pack(order + "HHI", link_type, 0, 0) + options, order)
+
+
+def enhanced(ticks: int, data: bytes, number: int = 0, order: str = "<", length: int = 0) -> bytes:
+    """A packet of the interface with that number; `length` is that on the wire if it was cut."""
+    head = struct.pack(order + "IIIII", number, ticks >> 32, ticks & 0xFFFFFFFF, len(data), length or len(data))
+    return block(6, head + data, order)

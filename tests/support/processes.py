@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that a test runs, and conditions that it waits for."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+SECONDS = 120  # that anything may take on a machine that is busy with others
+
+
+def output(*command: str) -> str:
+    """The output of a command, which must succeed."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    assert not done.returncode, f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}"
+    return done.stdout
+
+
+def refusal(done: subprocess.CompletedProcess[str], code: int = 2) -> str:
+    """The one line with which wiretale ended: its message without the name of the program."""
+    assert done.returncode == code and not done.stdout, done
+    assert done.stderr.startswith("wiretale: ") and done.stderr.count("\n") == 1, done.stderr
+    return done.stderr.removeprefix("wiretale: ").rstrip("\n")
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, options: str) -> Iterator[Path]:
+    """A file system of its own at the folder, with little room."""
+    folder.mkdir(exist_ok=True)
+    output("mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder))
+    try:
+        yield folder
+    finally:
+        output("umount", "-l", str(folder))
+
+
+def wait_until(
+    is_so: Callable[[], object], what: str | Callable[[], object] = "the condition holds", seconds: float = SECONDS
+) -> None:
+    """Fails if the condition does not hold in time; a callable gives the state at that moment."""
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until, f"not within {seconds} s: {what() if callable(what) else what}"
+        time.sleep(0.02)
+
+
+def command_lines() -> Iterator[tuple[int, list[str]]]:
+    """Number and words of every process but zombies, which have no words."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if words := path.read_bytes().decode("utf-8", "replace").split("\0")[:-1]:
+                yield int(path.parent.name), words
