@@ -6,13 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-PORT_FIELDS = {
-    "tcp": "tcp.port",
-    "udp": "udp.port",
-    "udplite": "udplite.port",
-    "sctp": "sctp.port",
-    "dccp": "dccp.port",
-}
+PORT_FIELDS = {protocol: f"{protocol}.port" for protocol in ("tcp", "udp", "udplite", "sctp", "dccp")}
 FRAMES_MAX = 50
 
 

@@ -9,28 +9,15 @@ from collections.abc import Callable
 TOKEN = re.compile(r'\s*("[^"]*"|&&|\|\||==|!=|<=|>=|\.\.|[()!{},<>~=]|(?:[\w:/-]|\.(?!\.))+|\S)')
 FIELD = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)+")
 WORDS = {
-    "&&": "and",
-    "||": "or",
-    "!": "not",
-    "==": "=",
-    "eq": "=",
-    "ne": "!=",
-    "gt": ">",
-    "lt": "<",
-    "ge": ">=",
-    "le": "<=",
+    **{"&&": "and", "||": "or", "!": "not"},
+    **{"==": "=", "eq": "=", "ne": "!=", "gt": ">", "lt": "<", "ge": ">=", "le": "<="},
 }
 OPERATORS = ("=", "!=", ">", "<", ">=", "<=")
 PORT_MOST = 65_535
 ADDRESSES = {
-    f"{family}.{field}": primitive
-    for family, hosts in (("ip", "{}host"), ("ipv6", "{}host"), ("eth", "ether {}host"))
-    for field, primitive in (
-        ("addr", hosts.format("")),
-        ("host", hosts.format("")),
-        ("src", hosts.format("src ")),
-        ("dst", hosts.format("dst ")),
-    )
+    f"{family}.{field}": f"{layer}{direction}host"
+    for family, layer in (("ip", ""), ("ipv6", ""), ("eth", "ether "))
+    for field, direction in (("addr", ""), ("host", ""), ("src", "src "), ("dst", "dst "))
 }
 PORTS = {
     f"{protocol}.{field}": f"{protocol} {direction}port"
@@ -40,12 +27,8 @@ PORTS = {
 NUMBERS = {
     **{"frame.len": "len", "ip.len": "ip[2:2]", "ip.ttl": "ip[8]", "ip.proto": "ip[9]", "ip.id": "ip[4:2]"},
     **{"ip.dsfield": "ip[1]", "ip.tos": "ip[1]", "ipv6.nxt": "ip6[6]", "ipv6.hlim": "ip6[7]", "ipv6.plen": "ip6[4:2]"},
-    **{
-        "tcp.flags": "tcp[13]",
-        "tcp.window_size_value": "tcp[14:2]",
-        "tcp.seq_raw": "tcp[4:4]",
-        "tcp.ack_raw": "tcp[8:4]",
-    },
+    **{"tcp.flags": "tcp[13]", "tcp.window_size_value": "tcp[14:2]"},
+    **{"tcp.seq_raw": "tcp[4:4]", "tcp.ack_raw": "tcp[8:4]"},
     **{"udp.length": "udp[4:2]", "icmp.type": "icmp[0]", "icmp.code": "icmp[1]"},
 }
 NAMED = {"vlan.id": "vlan", "mpls.label": "mpls", "eth.type": "ether proto"}
@@ -60,21 +43,10 @@ PROTOCOLS = {
     **{"ipv6": "ip6", "icmpv6": "icmp6", "ospf": "ip proto 89", "gre": "ip proto 47", "esp": "ip proto 50"},
     **{"http": "tcp port 80", "http2": "tcp port 443", "tls": "tcp port 443", "ssl": "tcp port 443"},
     **{"quic": "udp port 443", "dns": "port 53", "mdns": "udp port 5353", "ssh": "tcp port 22", "ftp": "tcp port 21"},
-    **{
-        "smtp": "tcp port 25",
-        "telnet": "tcp port 23",
-        "imap": "tcp port 143",
-        "pop": "tcp port 110",
-        "ntp": "udp port 123",
-    },
-    **{"snmp": "udp port 161", "sip": "port 5060", "ldap": "port 389", "smb": "tcp port 445", "smb2": "tcp port 445"},
-    **{
-        "nfs": "port 2049",
-        "bgp": "tcp port 179",
-        "isakmp": "udp port 500",
-        "vxlan": "udp port 4789",
-        "tftp": "udp port 69",
-    },
+    **{"smtp": "tcp port 25", "telnet": "tcp port 23", "imap": "tcp port 143", "pop": "tcp port 110"},
+    **{"ntp": "udp port 123", "snmp": "udp port 161", "sip": "port 5060", "ldap": "port 389", "nfs": "port 2049"},
+    **{"smb": "tcp port 445", "smb2": "tcp port 445", "bgp": "tcp port 179", "tftp": "udp port 69"},
+    **{"isakmp": "udp port 500", "vxlan": "udp port 4789"},
     **{"syslog": "udp port 514", "mqtt": "tcp port 1883", "mysql": "tcp port 3306", "pgsql": "tcp port 5432"},
     **{"rtsp": "tcp port 554", "kerberos": "port 88", "dhcp": "udp portrange 67-68", "bootp": "udp portrange 67-68"},
     **{"dhcpv6": "udp portrange 546-547", "rtcp": "", "rtp": ""},

@@ -29,8 +29,6 @@ class EndpointLog:
     send_errors: dict[str, int] = field(default_factory=dict)
     received: int | None = None
     received_bytes: int | None = None
-    duplicate: int | None = None
-    corrupt: int | None = None
     #: drops of the receiver's kernel, by its counters
     host_dropped: int | None = None
     host_dropped_source: str | None = None
@@ -108,8 +106,6 @@ def merge_reports(sent: dict[str, Any], got: dict[str, Any], reverse: bool = Fal
         send_errors={str(k): v for k, v in errors.items() if whole_number(v)} if isinstance(errors, dict) else {},
         received=first_count([*receivers, top], "blocks_received"),
         received_bytes=first_count([*receivers, top], "bytes_received"),
-        duplicate=first_count(receivers, "blocks_duplicate"),
-        corrupt=first_count(receivers, "blocks_corrupt"),
         host_dropped=first_count(receivers, "host_dropped"),
         host_dropped_source=next((source for source in sources if source is not None), None),
         complete=complete if isinstance(complete, bool) else None,

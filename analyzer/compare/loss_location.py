@@ -59,8 +59,6 @@ class Ledger:
     lost: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     run: int | None = None
-    flow: int | None = None
-    direction: int | None = None
     #: copies that the network made, and datagrams of which some fragments arrived
     copies: int = 0
     incomplete: int = 0

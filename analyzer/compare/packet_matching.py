@@ -9,6 +9,7 @@ and an arrival is matched with the latest transmission that is possible.
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -177,11 +178,11 @@ GROUPED = """
 CREATE TABLE grouped AS
 SELECT {key}, max(bytes) AS bytes, {each} FROM units GROUP BY {key}
 """
-EACH_GROUP = """
-count(*) FILTER (point = {p}) AS n{p}, any_value(packet) FILTER (point = {p}) AS p{p},
-any_value(frame) FILTER (point = {p}) AS f{p}, any_value(time_ns) FILTER (point = {p}) AS t{p},
-any_value(ip_id) FILTER (point = {p}) AS i{p}, coalesce(bool_or(whole) FILTER (point = {p}), false) AS w{p}
+EACH_ID = """
+any_value(packet) FILTER (point = {p}) AS p{p}, any_value(frame) FILTER (point = {p}) AS f{p},
+any_value(time_ns) FILTER (point = {p}) AS t{p}, coalesce(bool_or(whole) FILTER (point = {p}), false) AS w{p}
 """
+EACH_GROUP = f"count(*) FILTER (point = {{p}}) AS n{{p}}, any_value(ip_id) FILTER (point = {{p}}) AS i{{p}}, {EACH_ID}"
 # Directions that sent everything several times: IDs are usable if the first point has those of later points too.
 IDS_OF_REPEATED = """
 INSERT INTO ids
@@ -201,10 +202,10 @@ def group(connection: duckdb.DuckDBPyConnection, points: int) -> None:
     """Fills `grouped` and `ids`."""
     connection.execute(GROUPED.format(key=KEY, each=columns(points, EACH_GROUP)))
     once = columns(points, "n{p} <= 1", " AND ")
+    places = list(combinations(range(points), 2))
     pairs = [
         f"SELECT flow, direction, i{a} AS a, i{b} AS b FROM grouped WHERE n{a} = 1 AND n{b} = 1 AND {once}"
-        for a in range(points)
-        for b in range(a + 1, points)
+        for a, b in places
     ]
     together = " UNION ALL ".join(pairs) or "SELECT 0 AS flow, 0 AS direction, 0 AS a, 0 AS b WHERE false"
     connection.execute(
@@ -212,11 +213,7 @@ def group(connection: duckdb.DuckDBPyConnection, points: int) -> None:
         f"FROM ({together}) WHERE a != 0 AND b != 0 GROUP BY flow, direction"
     )
     connection.execute(IDS_OF_REPEATED.format(key=KEY, alike=IDS_ALIKE))
-    differ = " OR ".join(
-        f"(n{a} = 1 AND n{b} = 1 AND i{a} != i{b} AND i{a} != 0 AND i{b} != 0)"
-        for a in range(points)
-        for b in range(a + 1, points)
-    )
+    differ = " OR ".join(f"(n{a} = 1 AND n{b} = 1 AND i{a} != i{b} AND i{a} != 0 AND i{b} != 0)" for a, b in places)
     several = columns(points, "n{p} > 1", " OR ")
     connection.execute(
         f"CREATE TABLE repeated AS SELECT {KEY}, coalesce(usable, false) AS usable FROM grouped LEFT JOIN ids USING "
@@ -261,10 +258,6 @@ FROM (SELECT once.* EXCLUDE (nth), coalesce(turned, ip_id) AS turned,
         row_number() OVER (PARTITION BY point, {key}, coalesce(turned, ip_id) ORDER BY packet, part) AS nth
     FROM once LEFT JOIN turned USING (point, packet, part) WHERE usable)
 GROUP BY {key}, turned, nth
-"""
-EACH_ID = """
-any_value(packet) FILTER (point = {p}) AS p{p}, any_value(frame) FILTER (point = {p}) AS f{p},
-any_value(time_ns) FILTER (point = {p}) AS t{p}, coalesce(bool_or(whole) FILTER (point = {p}), false) AS w{p}
 """
 
 
@@ -312,13 +305,19 @@ def path_order(points: int, heading: int) -> list[int]:
 def match_by_time(connection: duckdb.DuckDBPyConnection, points: int, floors: Floors) -> None:
     """Matches repeated transmissions by time."""
     for heading in (1, -1):
-        order = path_order(points, heading)
         connection.execute(
             "CREATE OR REPLACE TABLE pool AS SELECT once.* FROM once JOIN headings USING (flow, direction) "
             f"WHERE NOT usable AND heading = {heading}"
         )
+        order = path_order(points, heading)
         for place, origin in enumerate(order):
             match_from(connection, points, origin, order[place + 1 :], floors)
+
+
+def crossing(point: int, row: str = "") -> str:
+    """Returns SQL: the columns of a point from a row of a packet, which must end with a dot."""
+    columns_of = f"{row}packet AS p{point}, {row}frame AS f{point}, {row}time_ns AS t{point}"
+    return f"{columns_of}, coalesce({row}whole, false) AS w{point}"
 
 
 def match_from(
@@ -329,10 +328,8 @@ def match_from(
         f"CREATE OR REPLACE TABLE sendings AS SELECT *, row_number() OVER (PARTITION BY {KEY} ORDER BY time_ns, packet, part) AS "
         f"origin FROM pool WHERE point = {origin}"
     )
-    joins, values = (
-        [],
-        {origin: f"s.packet AS p{origin}, s.frame AS f{origin}, s.time_ns AS t{origin}, s.whole AS w{origin}"},
-    )
+    empty = {p: f"NULL AS p{p}, NULL AS f{p}, NULL AS t{p}, false AS w{p}" for p in range(points)}
+    joins, values = "", {**empty, origin: crossing(origin, "s.")}
     for point in later:
         sent, got = floors[origin, point]
         connection.execute(
@@ -350,22 +347,12 @@ def match_from(
             f"CREATE OR REPLACE TABLE got{point} AS SELECT received.origin, pool.* FROM received JOIN pool USING ({KEY}, "
             f"packet, part) WHERE pool.point = {point}"
         )
-        joins.append(f"LEFT JOIN got{point} AS g{point} USING ({KEY}, origin)")
-        g = f"g{point}"
-        values[point] = (
-            f"{g}.packet AS p{point}, {g}.frame AS f{point}, {g}.time_ns AS t{point}, "
-            f"coalesce({g}.whole, false) AS w{point}"
-        )
-    empty = "NULL AS p{p}, NULL AS f{p}, NULL AS t{p}, false AS w{p}"
-    each = ", ".join(values.get(point, empty.format(p=point)) for point in range(points))
-    connection.execute(
-        f"INSERT INTO crossings SELECT {KEY}, s.bytes, {each}, false FROM sendings AS s {' '.join(joins)}"
-    )
+        joins += f" LEFT JOIN got{point} AS g{point} USING ({KEY}, origin)"
+        values[point] = crossing(point, f"g{point}.")
+    each = ", ".join(values.values())
+    connection.execute(f"INSERT INTO crossings SELECT {KEY}, s.bytes, {each}, false FROM sendings AS s{joins}")
     for point in later:  # arrivals without a transmission are copies
-        each = ", ".join(
-            f"packet AS p{p}, frame AS f{p}, time_ns AS t{p}, whole AS w{p}" if p == point else empty.format(p=p)
-            for p in range(points)
-        )
+        each = ", ".join({**empty, point: crossing(point)}.values())
         connection.execute(f"INSERT INTO crossings SELECT {KEY}, bytes, {each}, true FROM got{point} WHERE origin < 1")
     connection.execute(f"DELETE FROM pool WHERE ({KEY}) IN (SELECT ({KEY}) FROM sendings)")
 

@@ -64,7 +64,6 @@ def interrupted(transfers: Transfers) -> Matches:
 @capture_finding(
     code="capture-dropped",
     title="Packets dropped by the capture",
-    severity="warning",
     unit="packets",
     computed="Drop counters of kernel, interface and capturing program in the interface statistics (pcapng), compared "
     "with the packets in the file.",
@@ -95,7 +94,6 @@ def capture_dropped(transfers: Transfers) -> Matches:
 @capture_finding(
     code="capture-missed",
     title="Acknowledged data not captured",
-    severity="warning",
     unit="bytes",
     computed="A receiver acknowledged bytes of the stream that did not pass the capture point "
     "(directions.unseen_bytes). They arrived, so another path carried them or the capture was too slow.",
@@ -141,7 +139,6 @@ def overlapping(transfers: Transfers) -> list[Row]:
 @capture_finding(
     code="several-points",
     title="Several capture points read as one",
-    severity="warning",
     unit="packets",
     computed="Two files or interfaces must overlap for half of the shorter one's time, and 10 packets or more, a "
     "fifth of those with data, must occur again as copies (directions.network_duplicates, blocks_duplicate).",
@@ -203,7 +200,6 @@ def time_backward(transfers: Transfers) -> Matches:
 @capture_finding(
     code="time-unknown",
     title="Packets without timestamps",
-    severity="warning",
     computed="pcapng simple packet blocks have no timestamp.",
     unknown="All rates and delays of those packets.",
     weakens="Rates, RTTs and RTOs: they are null.",
@@ -218,7 +214,6 @@ def time_unknown(transfers: Transfers) -> Matches:
 @capture_finding(
     code="offload",
     title="Packets longer than the link MTU",
-    severity="warning",
     computed="IP packets are longer than any frame of the path: captured before the adapter segmented them (TSO, GSO) "
     "or after it merged them (GRO, LRO).",
     unknown="The packets on the wire: their number, spacing and headers.",
@@ -243,7 +238,6 @@ def offload(transfers: Transfers) -> Matches:
 @capture_finding(
     code="headers-cut",
     title="Headers truncated by the snap length",
-    severity="warning",
     unit="packets",
     computed="The IP, transport or tunnel header of these packets exceeds the snap length.",
     unknown="The content of those packets: payload lengths, flags and options, and so the verdicts of their flows.",
@@ -260,7 +254,6 @@ def headers_cut(transfers: Transfers) -> Matches:
 @capture_finding(
     code="malformed",
     title="Malformed packets",
-    severity="warning",
     computed="Lengths or versions in the headers contradict each other; by reason (interfaces.reasons).",
     unknown="Checksum errors: checksums are not verified, because offloading leaves them wrong in most captures.",
     weakens="The flows to which those packets would belong.",
@@ -300,7 +293,6 @@ def not_understood(transfers: Transfers) -> Matches:
 @capture_finding(
     code="filter-refused",
     title="Filter does not fit the link type",
-    severity="warning",
     computed="libpcap could not compile the filter for the link type of some interface.",
     unknown="Whether the filter would have matched those packets.",
     weakens="Totals.",
@@ -314,7 +306,6 @@ def filter_refused(transfers: Transfers) -> Matches:
 @capture_finding(
     code="flows-evicted",
     title="Flows evicted",
-    severity="warning",
     computed="More flows were open at a time than --max-flows; wiretale evicted the longest idle.",
     unknown="Which rows belong to the same flow.",
     weakens="Flow counts, handshakes and states of those flows.",
@@ -328,7 +319,6 @@ def flows_evicted(transfers: Transfers) -> Matches:
 @capture_finding(
     code="datagrams-evicted",
     title="Datagrams evicted",
-    severity="warning",
     computed="More than 65,536 incomplete datagrams were open.",
     unknown="Whether they would have become complete.",
     weakens="Incomplete datagrams.",
@@ -374,7 +364,6 @@ def blocks_dropped(transfers: Transfers) -> Matches:
 @capture_finding(
     code="one-way",
     title="One direction captured",
-    severity="warning",
     computed="All packets of these TCP flows come from one end, though the state shows that the other end answered.",
     unknown="RTTs, flight, windows, causes of retransmissions, unseen bytes.",
     weakens="Everything that needs ACKs is null; losses are derived from gaps and repeats only.",

@@ -47,7 +47,6 @@ def flows_in(transfers: Transfers, state: str) -> list[int]:
 @finding(
     code="syn-unanswered",
     title="Connection attempts without an answer",
-    severity="warning",
     unit="connections",
     computed="Flows in the state syn_sent: they hold nothing but SYNs.",
     unknown="Whether an answer took another path, or the capture ended too early.",
@@ -63,7 +62,6 @@ def syn_unanswered(transfers: Transfers) -> Matches:
 @finding(
     code="connection-refused",
     title="Connection attempts refused",
-    severity="warning",
     computed="A RST answered the SYN.",
     unknown="Whether the host or a firewall sent the RST: compare TTLs.",
     sentence="{count:connection attempt was|connection attempts were} refused by a RST.",
@@ -76,7 +74,6 @@ def connection_refused(transfers: Transfers) -> Matches:
 @finding(
     code="syn-lost",
     title="Handshakes with retransmitted SYNs",
-    severity="warning",
     unit="seconds",
     computed="Connections were established after a SYN or SYN-ACK was retransmitted in an RTO. The cost is the stall "
     "before those (directions.limit_timeout_ns).",
@@ -133,7 +130,6 @@ def idle_before_reset(transfers: Transfers, flow: int) -> int:
 @finding(
     code="idle-reset",
     title="Connections reset after an idle period",
-    severity="warning",
     unit="connections",
     computed="Flows in the state reset. Both directions must have been idle for 30 s or more until one end resumed, "
     "and the RST must follow within 5 s. An end that sends a RST out of its own idle period does not count.",
@@ -174,7 +170,6 @@ def stuck_bytes(transfers: Transfers, row: Row) -> int:
 @finding(
     code="path-mtu-black-hole",
     title="Path MTU black hole",
-    severity="warning",
     unit="seconds",
     computed="Segments of 1,200 bytes or more must be retransmitted three times or more, in two RTOs or more, none of "
     "that size may be acknowledged, and the other end must answer small packets. Outstanding bytes are those of the "
@@ -208,7 +203,6 @@ def path_mtu_black_hole(transfers: Transfers) -> Matches:
 @finding(
     code="icmp-errors",
     title="ICMP errors about flows",
-    severity="warning",
     unit="packets",
     computed="ICMP and ICMPv6 errors that quote the header of a flow in the capture, with their types.",
     unknown="Errors that took another path or were filtered.",
@@ -255,7 +249,6 @@ def path_mtu(transfers: Transfers) -> Matches:
 @finding(
     code="ecn-ignored",
     title="Congestion marks not echoed",
-    severity="warning",
     unit="packets",
     computed="A TCP direction has packets marked Congestion Experienced, and the other end sent no ECE.",
     unknown="Whether ECN was negotiated if the SYNs were not captured. AccECN echoes differently.",
@@ -283,7 +276,6 @@ def ecn_ignored(transfers: Transfers) -> Matches:
 @finding(
     code="keep-alive-unanswered",
     title="Keep-alives without an answer",
-    severity="warning",
     unit="seconds",
     computed="Three keep-alives or more must follow the other end's last packet.",
     unknown="Whether the other end is down or the path dropped the connection.",

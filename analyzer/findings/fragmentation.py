@@ -58,7 +58,6 @@ def cut_at_end(datagrams: Table) -> int:
 @datagram_finding(
     code="loss-amplified",
     title="Fragment loss amplified",
-    severity="warning",
     unit="percent",
     computed="With three incomplete datagrams or more: p is the share of missing fragments (by the usual number of "
     "fragments of complete datagrams), compared with the share of lost datagrams and with 1-(1-p)^n of independent "
@@ -113,7 +112,6 @@ def loss_amplified(transfers: Transfers) -> Matches:
 @datagram_finding(
     code="datagram-incomplete",
     title="Fragmented datagrams incomplete",
-    severity="warning",
     unit="bytes",
     computed="Datagrams of which a byte range was still missing when the reassembly time (30 s; IPv6 60 s) or the "
     "capture ended. The cost is the received bytes of these datagrams.",

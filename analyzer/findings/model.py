@@ -104,11 +104,11 @@ class Rule(NamedTuple):
     matches: Callable[[Transfers], Matches]
     code: str
     title: str
-    severity: str  # a severity, or how it is chosen
     computed: str  # with thresholds
     unknown: str  # limits of the computation
     sentence: str
     advice: str
+    severity: str = "warning"  # a severity, or how it is chosen
     scope: str = "flow"
     unit: str | None = None  # of the cost
     weakens: str | None = None  # results that the capture's own findings make doubtful

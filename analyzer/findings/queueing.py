@@ -128,7 +128,6 @@ def overload_of(transfers: Transfers, one: Transfer) -> Overload | None:
 @finding(
     code="udp-above-path",
     title="More offered than the path carries",
-    severity="warning",
     unit="percent",
     computed="2% of the numbered packets or more must be missing, half of the time bins or more must have losses, and "
     "the received rate must be level: it varies by less than 25% and (below 25% of loss) by less than half of the "

@@ -32,16 +32,9 @@ Page = Rule | CountRule
 #: Findings of equal rank are in the order of their rules, except that these come last: they explain less.
 LAST = (
     *("retransmission-cost", "icmp-errors", "path-mtu", "loss-amplified", "datagram-incomplete", "fragmentation"),
-    *(
-        "ecn-ignored",
-        "keep-alive-unanswered",
-        "mss-clamped",
-        "small-packets",
-        "jitter",
-        "bursty-sender",
-        "unfair-share",
-    ),
-    *("wire-full", "loss-limited-window", "path-limited", "window-scaling-off", "slow-start", "sender-idle"),
+    *("ecn-ignored", "keep-alive-unanswered", "mss-clamped", "small-packets", "jitter", "bursty-sender"),
+    *("unfair-share", "wire-full", "loss-limited-window", "path-limited", "window-scaling-off", "slow-start"),
+    "sender-idle",
 )
 CHAPTERS: dict[str, tuple[Page, ...]] = {
     module.CHAPTER: tuple(rule for rule in vars(module).values() if isinstance(rule, (Rule, CountRule)))

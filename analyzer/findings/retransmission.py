@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
@@ -28,10 +29,6 @@ BY_SEGMENTS = "warning from 1% of segments, else info"
 BY_BLOCKS = "warning from 1% of blocks, else info"
 
 
-def no_words(row: Row, count: int) -> Row:
-    return {}
-
-
 class CountRule(NamedTuple):
     """A rule about one column. The directions with the greatest counts are reported one by one, the others in sum."""
 
@@ -52,7 +49,7 @@ class CountRule(NamedTuple):
     unit: str = "segments"
     severity: str = BY_SEGMENTS
     denominator: str = "data_packets"
-    words: Callable[[Row, int], Row] = no_words  # further words of the sentence
+    words: Callable[[Row, int], Row] = lambda row, count: {}  # further words of the sentence
     weakens: str | None = None
 
     def counts(self, transfers: Transfers) -> Counts:
@@ -357,6 +354,9 @@ congestion_marks = CountRule(
 )
 
 
+BlockRule = partial(CountRule, unit="blocks", severity=BY_BLOCKS, denominator="blocks")
+
+
 def of_blocks(count: int, blocks: int) -> str:
     return f"{count:,} of {plural(blocks, 'numbered packet')} ({show_share(count, blocks)})"
 
@@ -370,15 +370,12 @@ def loss_words(row: Row, count: int) -> Row:
     return {"share": of_blocks(count, row["blocks"] + row["blocks_lost"]), "runs": "" if count == 1 else spread}
 
 
-blocks_lost = CountRule(
+blocks_lost = BlockRule(
     code="blocks-lost",
     title="Numbered packets lost",
     column="blocks_lost",
     events=("block_lost",),
     event_count="block_loss_runs",
-    unit="blocks",
-    severity=BY_BLOCKS,
-    denominator="blocks",
     computed="Numbers between the first and the highest of wiretale's blocks, iperf or RTP that did not pass the "
     "capture point, and their runs.",
     unknown="Losses before the first and after the last packet: compare with the sender's count.",
@@ -404,14 +401,11 @@ blocks_corrupt = CountRule(
     "the checksum.",
 )
 
-blocks_reordered = CountRule(
+blocks_reordered = BlockRule(
     code="blocks-reordered",
     title="Numbered packets reordered",
     column="blocks_out_of_order",
     events=("block_out_of_order",),
-    unit="blocks",
-    severity=BY_BLOCKS,
-    denominator="blocks",
     computed="Numbers below one seen before (RFC 4737).",
     unknown="Where the reordering happened.",
     sentence="{name}: {share} came after a later one.",
@@ -420,14 +414,11 @@ blocks_reordered = CountRule(
     words=lambda row, count: {"share": of_blocks(count, row["blocks"])},
 )
 
-blocks_duplicate = CountRule(
+blocks_duplicate = BlockRule(
     code="blocks-duplicate",
     title="Numbered packets duplicated",
     column="blocks_duplicate",
     events=("block_duplicate",),
-    unit="blocks",
-    severity=BY_BLOCKS,
-    denominator="blocks",
     computed="A number that was seen before.",
     unknown="Whether the sender or the network made the duplicate.",
     sentence="{name}: {count:numbered packet} came twice.",
@@ -435,13 +426,10 @@ blocks_duplicate = CountRule(
     advice="Check for a loop, a flooding bridge, or a mirror that stores packets twice.",
 )
 
-head_of_line = CountRule(
+head_of_line = BlockRule(
     code="head-of-line",
     title="Head-of-line blocking",
     column="blocks_head_of_line",
-    unit="blocks",
-    severity=BY_BLOCKS,
-    denominator="blocks",
     computed="Blocks of a TCP stream that were complete at the capture point before all earlier bytes were.",
     unknown="Waits caused after the capture point.",
     sentence="{name}: {count} of {blocks:block} had arrived but waited for lost earlier bytes, up to {waited} "

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -39,6 +40,8 @@ ETHERNET_MSS = 1460
 RETRANSMITTED_MIN = 10_000  # bytes
 LOSS_LIMITS = ("limit_network_ns", "limit_recovery_ns", "limit_timeout_ns")  # times that losses take
 RECOVERED_MIN = 50_000  # bytes of a transfer that losses delay
+
+limit_finding = partial(finding, unit="seconds")
 
 ACCOUNTING = (
     "Transfer time runs from the 8th packet to the last data. Each interval is attributed to the factor that limited the "
@@ -80,11 +83,10 @@ def severity_of(share: float) -> str:
     return "warning" if share >= SHARE_WARNING else "info"
 
 
-@finding(
+@limit_finding(
     code="timeout-stalls",
     title="Stalled in retransmission timeouts",
     severity="warning if stalled for 1 s or 25% of transfer time, else info",
-    unit="seconds",
     computed="Sums the idle time before each RTO (directions.limit_timeout_ns, RFC 6298), since the latest of: last "
     "transmission of the segment, last ACK that advanced, reopening of a zero window; for a suspected RTO, since the "
     "previous data. Transfer time runs from the 8th packet to the last data. The evidence is the frames before and "
@@ -147,11 +149,10 @@ def window_reason(transfers: Transfers, one: Transfer) -> tuple[str, str]:
     )
 
 
-@finding(
+@limit_finding(
     code="receive-window-limited",
     title="Receive window limited",
     severity="warning from 25% of transfer time, else info",
-    unit="seconds",
     computed=ACCOUNTING
     + "Reported from 10% of transfer time, with the cause: zero window, no scaling, or a small window.",
     unknown=NEAR_RECEIVER + "The window scale is known only if both SYNs were captured.",
@@ -166,11 +167,9 @@ def receive_window_limited(transfers: Transfers) -> Matches:
         yield limited(one, "limit_window_ns", severity=severity, reason=reason, rtt=rtt, advice=advice)
 
 
-@finding(
+@limit_finding(
     code="window-per-round-trip",
     title="Receive window limited (1 window per RTT)",
-    severity="warning",
-    unit="seconds",
     computed="Goodput times the RTT of the path (from the handshake) must be within 20% of the median receive window, "
     "without loss, and the capture point must be nearer to the receiver.",
     unknown="Whether a congestion window of the same size was the limit.",
@@ -189,15 +188,14 @@ def window_per_round_trip(transfers: Transfers) -> Matches:
         )
         window = usual_window(transfers, one) if near_receiver and steady else None
         if window and 0.8 <= rate / 8 * rtt / SECOND / window <= 1.2:
-            words = {"rate": show_rate(rate), "window": show_bytes(window), "rtt": show_duration(rtt)}
+            words: dict[str, Any] = {"rate": show_rate(rate), "window": show_bytes(window), "rtt": show_duration(rtt)}
             yield limited(one, "limit_network_ns", **words)
 
 
-@finding(
+@limit_finding(
     code="delayed-ack",
     title="Small writes, Nagle and delayed ACKs",
     severity="warning from 25% of transfer time, else info; info for a control connection",
-    unit="seconds",
     computed="Sums waits of 30 ms or more for the ACK of a short segment, directly followed by the next data "
     "(directions.limit_delayed_ack_ns), because Nagle's algorithm holds data back until then. Reported from 120 ms "
     "and 10% of transfer time.",
@@ -213,11 +211,10 @@ def delayed_ack(transfers: Transfers) -> Matches:
             yield limited(one, "limit_delayed_ack_ns", severity=severity)
 
 
-@finding(
+@limit_finding(
     code="recovery-limited",
     title="Limited by loss recovery",
     severity="warning from 25% of transfer time, else info",
-    unit="seconds",
     computed=ACCOUNTING + "Reported from 10% of transfer time.",
     unknown="The rate without the losses.",
     sentence="{name} spent {time} ({share} of transfer time) in loss recovery, each time with a reduced congestion "
@@ -283,11 +280,9 @@ def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, float | None]]:
             yield one, loss if loss and one.share(*LOSS_LIMITS) >= 0.5 else None
 
 
-@finding(
+@limit_finding(
     code="loss-limited-window",
     title="Congestion window limited by loss",
-    severity="warning",
-    unit="seconds",
     computed="Data must be in flight most of the time, segments must be lost, RTTs must not grow, and the goodput "
     "must be within a factor of 3 of 1.22 MSS / (RTT sqrt(p)), the rate of Reno with that loss (Mathis et al. 1997).",
     unknown="The rate of CUBIC and BBR, which reach more on long paths. The cause of each loss.",
@@ -316,11 +311,10 @@ def path_reason(one: Transfer) -> str:
     return f"the path's rate was the limit, because a queue grows after the capture point (median RTT {usual}, least {least})"
 
 
-@finding(
+@limit_finding(
     code="path-limited",
     title="Limited by the path's rate",
     severity="info",
-    unit="seconds",
     computed="Data must be in flight for 70% of transfer time or more, in a transfer of 1 MB and 1 s or more, and "
     "loss must not explain the rate. A healthy bulk transfer has this finding. The series throughput_bps and "
     "flight_bytes show it.",
@@ -336,11 +330,10 @@ def path_limited(transfers: Transfers) -> Matches:
             yield limited(one, "limit_network_ns", weight=PATH_WEIGHT, rate=rate, reason=path_reason(one))
 
 
-@finding(
+@limit_finding(
     code="window-scaling-off",
     title="Window scaling off",
     severity="info",
-    unit="seconds",
     computed="Both SYNs were captured, one of them without a window scale option (RFC 7323), and the transfer had "
     "half of 64 KiB in flight or more.",
     unknown="Which end or middlebox removed the option.",
@@ -357,11 +350,10 @@ def window_scaling_off(transfers: Transfers) -> Matches:
             yield limited(one, "limit_window_ns", most=most, rtt=show_duration(rtt))
 
 
-@finding(
+@limit_finding(
     code="slow-start",
     title="Limited by slow start",
     severity="info",
-    unit="seconds",
     computed=ACCOUNTING + "Reported from 30% of transfer time.",
     unknown=NEAR_RECEIVER.rstrip(),
     sentence="{name} was in slow start for {time} ({share} of transfer time): with {size} and an RTT of {rtt} it ends "
@@ -375,11 +367,10 @@ def slow_start(transfers: Transfers) -> Matches:
             yield limited(one, "limit_slow_start_ns", size=size, rtt=rtt)
 
 
-@finding(
+@limit_finding(
     code="sender-idle",
     title="Limited by the sending application",
     severity="info",
-    unit="seconds",
     computed=ACCOUNTING + "Reported from 50% of transfer time, for 1 MB or more.",
     unknown="The reason: disk, CPU, pacing, or an answer that the application awaited. A small send buffer "
     "(SO_SNDBUF) looks like the network.",

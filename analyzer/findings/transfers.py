@@ -50,15 +50,6 @@ COUNTED = (
 RETRANSMISSIONS = ("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission")
 #: packing codes of event columns; times and frames are doubles
 EVENT_CODES = {"flow": "I", "direction": "B", "kind": "B", "place": "B", "spurious": "B"}
-SERIES_COLUMNS = (
-    ("direction", "B", 0, 1),
-    ("start_ns", "d", 0, 1),
-    ("width_ns", "d", 0, 1),
-    ("wire_bytes", "d", 0, 1),
-    ("payload_bytes", "d", 0, 1),
-    ("rtt_ns", "d", 0, 1),
-    ("window_bytes", "d", 0, 1),
-)
 
 
 class Bins(NamedTuple):
@@ -75,6 +66,9 @@ class Bins(NamedTuple):
         """Returns the wire bytes of the bins that are wholly within a span."""
         bins = zip(self.start_ns, self.wire_bytes, strict=True)
         return [size for at, size in bins if at >= start_ns and at + self.width_ns <= end_ns]
+
+
+SERIES_COLUMNS = [("direction", "B", 0, 1), *((name, "d", 0, 1) for name in Bins._fields)]
 
 
 class Loss(NamedTuple):
@@ -301,11 +295,11 @@ class Transfers:
         packed = self.trace.series.packed_columns(SERIES_COLUMNS, [flow])
         columns = {name: array(code, data) for (name, code, *_), data in zip(SERIES_COLUMNS, packed, strict=True)}
         found = {}
-        for direction in set(columns["direction"]):
-            chosen = [i for i, value in enumerate(columns["direction"]) if value == direction]
-            of = {name: [float(column[i]) for i in chosen] for name, column in columns.items()}
-            width, wire = of["width_ns"][0], of["wire_bytes"]
-            found[direction] = Bins(of["start_ns"], width, wire, of["payload_bytes"], of["rtt_ns"], of["window_bytes"])
+        directions = columns.pop("direction")
+        for direction in set(directions):
+            chosen = [i for i, value in enumerate(directions) if value == direction]
+            of: dict[str, Any] = {name: [column[i] for i in chosen] for name, column in columns.items()}
+            found[direction] = Bins(**{**of, "width_ns": of["width_ns"][0]})
         return found
 
 

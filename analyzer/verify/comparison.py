@@ -25,27 +25,18 @@ from wiretale.analyzer.verify.reasons import (
 from wiretale.analyzer.verify.tshark import End, Flagged
 
 KINDS = (
-    "fast_retransmission",
-    "timeout_retransmission",
-    "probe_retransmission",
-    "retransmission",
-    SPURIOUS,
-    "out_of_order",
-    "ambiguous",
-    "network_duplicate",
-    "mirror_duplicate",
-    "unknown_duplicate",
-    "duplicate_ack",
-    "gap",
-    "acked_unseen_segment",
-    "captured_out_of_order",
-    "keep_alive",
-    "keep_alive_ack",
-    "zero_window",
-    "window_probe",
-    "window_full",
-    "reset",
-    "icmp_error",
+    *("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission", SPURIOUS),
+    *(
+        "out_of_order",
+        "ambiguous",
+        "network_duplicate",
+        "mirror_duplicate",
+        "unknown_duplicate",
+        "duplicate_ack",
+        "gap",
+    ),
+    *("acked_unseen_segment", "captured_out_of_order", "keep_alive", "keep_alive_ack", "zero_window", "window_probe"),
+    *("window_full", "reset", "icmp_error"),
 )
 COMPARED = frozenset(KINDS)
 # Verdicts of wiretale that equal one of Wireshark's, which has no other kind than fast, and none for a spurious one.

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 from score.claims import AGAIN
@@ -17,18 +18,6 @@ from wiretale.cli.verify import compare_file
 
 SIMPLE = {"out_of_order": "reordered", "network_duplicate": "duplicate", "mirror_duplicate": "mirror"}
 OUTCOMES = ("wiretale", "Wireshark", "both", "neither", "left open", "not settled")
-
-
-class Replay:
-    """A dissector that returns flags of an earlier run of tshark."""
-
-    problem = None
-
-    def __init__(self, flags: Mapping[int, Flagged]) -> None:
-        self.flags = flags
-
-    def frames(self, _: str) -> Iterator[tuple[int, Flagged]]:
-        yield from self.flags.items()
 
 
 def is_right_retransmission(cause: str | None, spurious: bool, label: Label) -> bool:
@@ -69,7 +58,10 @@ class Settled:
     left_out: Counter[str] = field(default_factory=Counter)  # verdicts on frames without a label
 
     def take(self, trace: Trace, path: Path, flags: Mapping[int, Flagged], labels: Mapping[int, Label]) -> None:
-        comparison = compare_file(trace, str(path), cast(Dissector, cast(Any, Replay(flags))), None)
+        replayed: Any = SimpleNamespace(
+            problem=None, frames=lambda path: iter(flags.items())
+        )  # of an earlier run of tshark
+        comparison = compare_file(trace, str(path), cast(Dissector, replayed), None)
         for difference in comparison.differences:
             label = labels.get(difference.frame)
             ours, theirs = difference.wiretale, difference.wireshark

@@ -6,6 +6,8 @@ These floors are lower than the goal of docs/accuracy.md, because packets differ
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 from score.tally import DATAGRAMS_LOST, PLACES, Score, Tally
 
 CASES_LEAST = 20  # if there are fewer, one case has too much weight
@@ -30,9 +32,5 @@ def over_all_places(tally: Tally, kind: str, tool: str = "wiretale") -> Score:
     """Returns the score of a kind, summed over the capture points."""
     total = Score()
     for place in PLACES:
-        score = tally.scores.get((kind, place, tool), Score())
-        total.claimed += score.claimed
-        total.right += score.right
-        total.there += score.there
-        total.found += score.found
+        total.add(*astuple(tally.scores.get((kind, place, tool), Score())))
     return total

@@ -6,12 +6,12 @@ The trace must be complete, because causes are matched to packets by their order
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,41 +33,34 @@ class Resend(NamedTuple):
     expiry: bool  # the segment that the RTO timer itself sent
 
 
-class KernelTrace:
-    """Context that records the events to a file. If the kernel offers no tracefs, it writes no file."""
+def start(stack: ExitStack) -> Path:
+    """Starts the trace and returns its folder. Raises OSError or CalledProcessError if the kernel offers none."""
+    root = Path("/sys/kernel/tracing")
+    if not (root / "instances").is_dir():
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wtacc")))
+        subprocess.run(["mount", "-t", "tracefs", "none", root], check=True, capture_output=True)
+        stack.callback(lambda: subprocess.run(["umount", root], capture_output=True))
+    instance = root / "instances" / f"wtacc{os.getpid()}"
+    instance.mkdir()
+    stack.callback(instance.rmdir)
+    (instance / "buffer_size_kb").write_text("16384")
+    (instance / "options" / "stacktrace").write_text("1")
+    for event in EVENTS:
+        (instance / "events" / "tcp" / event / "enable").write_text("1")
+    return instance
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self.mounted: tempfile.TemporaryDirectory[str] | None = None
-        self.instance: Path | None = None
 
-    def __enter__(self) -> KernelTrace:
-        with contextlib.suppress(OSError, subprocess.CalledProcessError):
-            self.start()
-        return self
-
-    def start(self) -> None:
-        root = Path("/sys/kernel/tracing")
-        if not (root / "instances").is_dir():
-            self.mounted = tempfile.TemporaryDirectory(prefix="wtacc")
-            root = Path(self.mounted.name)
-            subprocess.run(["mount", "-t", "tracefs", "none", str(root)], check=True, capture_output=True)
-        instance = root / "instances" / f"wtacc{os.getpid()}"
-        instance.mkdir()
-        self.instance = instance
-        (instance / "buffer_size_kb").write_text("16384")
-        (instance / "options" / "stacktrace").write_text("1")
-        for event in EVENTS:
-            (instance / "events" / "tcp" / event / "enable").write_text("1")
-
-    def __exit__(self, *_: object) -> None:
-        if self.instance:
-            (self.instance / "tracing_on").write_text("0")
-            self.file.write_text((self.instance / "trace").read_text())
-            self.instance.rmdir()
-        if self.mounted:
-            subprocess.run(["umount", self.mounted.name], capture_output=True)
-            self.mounted.cleanup()
+@contextmanager
+def kernel_trace(file: Path) -> Iterator[None]:
+    """Records the events to a file. If the kernel offers no tracefs, it writes no file."""
+    with ExitStack() as stack:
+        instance = None
+        with suppress(OSError, subprocess.CalledProcessError):
+            instance = start(stack)
+        yield
+        if instance:
+            (instance / "tracing_on").write_text("0")
+            file.write_text((instance / "trace").read_text())
 
 
 def read_events(text: str) -> Iterator[tuple[str, dict[str, str], list[str]]]:

@@ -24,6 +24,12 @@ class Score:
     there: int = 0  # true, and the capture can show it
     found: int = 0
 
+    def add(self, claimed: int, right: int, there: int, found: int) -> None:
+        self.claimed += claimed
+        self.right += right
+        self.there += there
+        self.found += found
+
     @property
     def precision(self) -> float | None:
         return self.right / self.claimed if self.claimed else None
@@ -155,16 +161,11 @@ class Tally:
         true, claimed = kind.true(label), kind.claimed(claim)
         if true is None:
             return []
-        score = self.scores[kind.name, point, tool]
-        score.claimed += claimed
-        score.right += claimed and true
-        if true and not kind.decidable(label) and tool == "wiretale":
+        shown = true and kind.decidable(label)
+        self.scores[kind.name, point, tool].add(claimed, claimed and true, shown, shown and claimed)
+        if true and not shown and tool == "wiretale":
             self.undecidable[kind.name, point][said_of(kind, claim, claimed)] += 1
-        if true and kind.decidable(label):
-            score.there += 1
-            score.found += claimed
-        wrong = claimed and not true
-        silent = true and kind.decidable(label) and not claimed
+        wrong, silent = claimed and not true, shown and not claimed
         return [Miss(kind.name, label.frame, wrong, label, claim)] if wrong or silent else []
 
     def take_counts(self, point: str, labels: Iterable[Label], counts: Mapping[str, int]) -> None:
@@ -173,18 +174,11 @@ class Tally:
         true = Counter(label.what for label in labels)
         there = Counter(label.what for label in labels if label.decidable)
         for what, name in COUNTED.items():
-            score = self.scores[name, point, "tcptrace"]
-            score.claimed += counts[what]
-            score.right += min(counts[what], true[what])
-            score.there += there[what]
-            score.found += min(counts[what], there[what])
+            said, shown = counts[what], there[what]
+            self.scores[name, point, "tcptrace"].add(said, min(said, true[what]), shown, min(said, shown))
 
     def take_lost_datagrams(self, point: str, lost: int, said: int) -> None:
-        score = self.scores[DATAGRAMS_LOST, point, "wiretale"]
-        score.claimed += said
-        score.right += min(said, lost)
-        score.there += lost
-        score.found += min(said, lost)
+        self.scores[DATAGRAMS_LOST, point, "wiretale"].add(said, min(said, lost), lost, min(said, lost))
 
 
 def said_of(kind: Kind, claim: Claim, claimed: bool) -> str:

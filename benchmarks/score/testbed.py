@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,10 +18,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from score.host_talk import PORT
-from score.kernel_trace import KernelTrace
+from score.kernel_trace import kernel_trace
 from score.scenarios import Scenario
 from shared import namespaces
 from shared.namespaces import PathError, inside, listens, run, tcp_sockets, wait_until
+from wiretale.traffic.program import find_program, program_path
 
 SENDER, RECEIVER = "10.214.1.1", "10.214.1.2"
 MACS = {"sender": "02:00:0a:d6:01:01", "receiver": "02:00:0a:d6:01:02"}
@@ -36,17 +36,9 @@ COUNTERS = {
 }
 
 
-def find_link() -> str | None:
-    """Returns the wiretale-link beside the interpreter, else that of build/bin, else that in PATH."""
-    places = (Path(sys.executable).parent, Path(__file__).parents[2] / "build" / "bin")
-    return next((str(place / "wiretale-link") for place in places if (place / "wiretale-link").is_file()), None) or (
-        shutil.which("wiretale-link")
-    )
-
-
 def missing() -> str | None:
     """Returns why there can be no such path, None if there can."""
-    if not find_link():
+    if not program_path("wiretale-link"):
         return "needs wiretale-link: make -C traffic/link"
     return namespaces.missing("test", "ip", "ethtool", "sysctl", "tcpdump", "iperf3")
 
@@ -65,10 +57,7 @@ class Testbed:
 
     def __init__(self, names: dict[str, str]) -> None:
         self.names = names
-        link = find_link()
-        if not link:
-            raise PathError("needs wiretale-link: make -C traffic/link")
-        self.link = link
+        self.link = find_program("wiretale-link")
         self.links: list[subprocess.Popen[bytes]] = []
 
     def inside(self, end: str, *command: str) -> list[str]:
@@ -191,7 +180,7 @@ class Testbed:
             stack.enter_context(self.linked(scenario, folder))
             for point in POINTS:
                 stack.enter_context(self.captured(point, folder))
-            stack.enter_context(KernelTrace(folder / "kernel.txt"))
+            stack.enter_context(kernel_trace(folder / "kernel.txt"))
             self.talk(scenario)
         after = self.counters()
         counted = {name: after[name] - before[name] for name in after}

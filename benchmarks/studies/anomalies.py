@@ -35,8 +35,8 @@ class Anomaly:
     published: str
     tests: tuple[Test, ...]  # run at the same time
     causes: tuple[str, ...]  # codes of findings; each explains it
-    profile: str = ""
-    link: str = ""  # TOML of a profile, if `profile` is empty
+    profile: str = "same-switch"
+    link: str = ""  # TOML of another profile
     point: str = "after"  # capture to explain: after the link, near the receiver, as in the studies
     lost_by: tuple[str, ...] = ()  # fates of most losses on the link; if empty, at most 0.1% may be lost
     receiver: tuple[str, ...] = ()  # options of the receiving program
@@ -86,21 +86,18 @@ ANOMALIES = (
         "S5: a wire of 100 Mb/s carries 95.9 of 100 Mb/s offered",
         ((*IPERF, "--rate", "100M", "--time", 3),),
         ("wire-full",),
-        profile="same-switch",
     ),
     Anomaly(
         "wire-tcp",
         "S5: TCP reaches at most 94.4 Mb/s on a wire of 100 Mb/s",
         (("--time", 4),),
         ("wire-full",),
-        profile="same-switch",
     ),
     Anomaly(
         "small",
         "S2: UDP is slower with smaller blocks (64 bytes)",
         (("--udp", "--size", 64, "--time", 2),),
         ("small-packets",),
-        profile="same-switch",
     ),
     Anomaly(
         "wlan-large",
@@ -132,7 +129,6 @@ ANOMALIES = (
         "S4: UDP blocks are lost on a switch that is not congested",
         (("--udp", "--size", 1000, "--count", 20000),),
         ("receiver_kernel",),
-        profile="same-switch",
         receiver=("--json", "--buffer", "8000"),
         compared=True,
     ),
@@ -148,14 +144,12 @@ ANOMALIES = (
         "S5: TCP falls from 94 to 65.5 Mb/s as five UDP flows of 10 Mb/s are added",
         (("--time", 4), *(((*IPERF, "--rate", "10M", "--time", 4),) * 5)),
         ("unfair-share", "wire-full"),
-        profile="same-switch",
     ),
     Anomaly(
         "three",
         "S5: three TCP sessions with staggered starts do not share evenly",
         (("--streams", 3, "--time", 4, "--stagger", 1),),
         ("unfair-share",),
-        profile="same-switch",
     ),
     Anomaly(
         "wan-tcp",
@@ -238,7 +232,7 @@ def link_fates(lab: StudyLab, one: Anomaly) -> tuple[str, bool]:
 
 def commands_of(one: Anomaly) -> str:
     """Returns the profile and the commands that reproduce an anomaly."""
-    where = f"`{one.profile}`" if one.profile else one.link.split('"')[1]
+    where = one.link.split('"')[1] if one.link else f"`{one.profile}`"
     commands = [" ".join(map(str, test)) for test in one.tests]
     kinds = {command: commands.count(command) for command in commands}
     sent = " and ".join(f"{count} × `{command}`" if count > 1 else f"`{command}`" for command, count in kinds.items())

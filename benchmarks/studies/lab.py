@@ -17,7 +17,7 @@ from wiretale.analyzer.errors import WiretaleError
 from wiretale.traffic.lab.capture import captures
 from wiretale.traffic.lab.hosts import ADDRESSES, part_tcp
 from wiretale.traffic.lab.lifecycle import lab_for_run
-from wiretale.traffic.lab.link import link_summary, write_truth
+from wiretale.traffic.lab.link import write_truth
 from wiretale.traffic.lab.process import real_time
 from wiretale.traffic.lab.profile import load_profile
 from wiretale.traffic.lab.scenario import PORT, SENDER_PRIORITY, wait_for_port
@@ -93,10 +93,6 @@ class StudyLab:
             for run, count, span in rows
             if run in sizes
         }
-
-    def overruns(self) -> int:
-        """Returns the packets that the emulator itself failed to carry; if there are any, the run should be repeated."""
-        return sum(direction["overruns"] for direction in link_summary(self.folder)["directions"])
 
 
 @contextmanager

@@ -7,9 +7,6 @@ rate, it is taken from the log of the link, because a receiver that is scheduled
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,54 +18,23 @@ SECONDS = 2
 MIX_SECONDS = 4
 STAGGER_SECONDS = 2.5
 
-# Published figures, unchanged.
-SWEEP = """\
-medium,profile,offered,published
-wire 100 Mb/s,same-switch,10,10
-wire 100 Mb/s,same-switch,50,50
-wire 100 Mb/s,same-switch,80,80
-wire 100 Mb/s,same-switch,90,90
-wire 100 Mb/s,same-switch,100,95.9
-802.11b,wlan-b,1,1
-802.11b,wlan-b,5,5
-802.11b,wlan-b,10,6.53
-802.11b,wlan-b,25,6.19
-802.11b,wlan-b,54,6.45
-802.11g,wlan-g,10,10
-802.11g,wlan-g,20,20
-802.11g,wlan-g,25,23.03
-802.11g,wlan-g,35,23.26
-802.11g,wlan-g,54,24.67
-"""
-MIX = """\
-tcp,udp,measured,published
-1,0,tcp,94.1
-1,1,tcp,88.3
-1,2,tcp,82.5
-1,3,tcp,77.5
-1,4,tcp,71.5
-1,5,tcp,65.5
-0,1,udp,9.72
-1,1,udp,6.01
-2,1,udp,5.53
-3,1,udp,5.28
-4,1,udp,4.98
-5,1,udp,4.98
-"""
-TRANSFERS = """\
-network,profile,protocol,size,published_mb_s,published_percent
-LAN,same-switch,tcp,60000,15.50,100
-LAN,same-switch,tcp,4096,6.40,100
-LAN,same-switch,udp,60000,27.52,95
-LAN,same-switch,udp,4096,3.79,100
-WLAN,wlan-g,tcp,60000,5.40,100
-WLAN,wlan-g,tcp,4096,6.11,100
-WLAN,wlan-g,udp,60000,4.11,20
-WLAN,wlan-g,udp,4096,2.47,
-WAN,wan,tcp,60000,0.56,100
-WAN,wan,tcp,4096,0.18,100
-WAN,wan,udp,20000,0.39,6
-"""
+# Published figures, unchanged. Medium, offered and received Mbit/s.
+SWEEP = {
+    "same-switch": ("wire 100 Mb/s", ((10, 10), (50, 50), (80, 80), (90, 90), (100, 95.9))),
+    "wlan-b": ("802.11b", ((1, 1), (5, 5), (10, 6.53), (25, 6.19), (54, 6.45))),
+    "wlan-g": ("802.11g", ((10, 10), (20, 20), (25, 23.03), (35, 23.26), (54, 24.67))),
+}
+# Mbit/s of one session beside 0 to 5 sessions of the other protocol.
+MIX = {"tcp": (94.1, 88.3, 82.5, 77.5, 71.5, 65.5), "udp": (9.72, 6.01, 5.53, 5.28, 4.98, 4.98)}
+# Block size, MB/s and percent received.
+TRANSFERS = {
+    ("LAN", "same-switch", "tcp"): ((60000, 15.50, 100), (4096, 6.40, 100)),
+    ("LAN", "same-switch", "udp"): ((60000, 27.52, 95), (4096, 3.79, 100)),
+    ("WLAN", "wlan-g", "tcp"): ((60000, 5.40, 100), (4096, 6.11, 100)),
+    ("WLAN", "wlan-g", "udp"): ((60000, 4.11, 20), (4096, 2.47, None)),
+    ("WAN", "wan", "tcp"): ((60000, 0.56, 100), (4096, 0.18, 100)),
+    ("WAN", "wan", "udp"): ((20000, 0.39, 6),),
+}
 SIZES = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 # Profile, bytes of each TCP and of each UDP test. The study sent 8 MiB.
 CONNECTIONS = {
@@ -81,21 +47,15 @@ BLOCKS = (1000, 2000, 5000, 10000)
 BLOCKS_BYTES = 40_000_000  # of each size
 
 
-def table(text: str) -> Iterator[dict[str, str]]:
-    return csv.DictReader(io.StringIO(text))
-
-
 def rate_sweep(folder: Path) -> list[Row]:
     """S5: medium, offered, measured and published Mbit/s, percent received."""
     rows: list[Row] = []
-    for profile in ("same-switch", "wlan-b", "wlan-g"):
-        chosen = [row for row in table(SWEEP) if row["profile"] == profile]
+    for profile, (medium, figures) in SWEEP.items():
         with study_lab(profile, folder / f"sweep-{profile}", apart=True) as lab:
-            for row in chosen:
-                rate = f"{row['offered']}M"
-                report = lab.send("--udp", "--size", IPERF_UDP, "--rate", rate, "--time", SECONDS)
-                figures = (float(row["offered"]), rate_mbit(report), float(row["published"]), percent_received(report))
-                rows.append((row["medium"], *figures))
+            for offered, published in figures:
+                report = lab.send("--udp", "--size", IPERF_UDP, "--rate", f"{offered}M", "--time", SECONDS)
+                measured = (rate_mbit(report), float(published), percent_received(report))
+                rows.append((medium, float(offered), *measured))
     return rows
 
 
@@ -105,12 +65,12 @@ def tcp_udp_mix(folder: Path) -> list[Row]:
     tcp_test = ("--time", MIX_SECONDS)
     udp_test = ("--udp", "--size", IPERF_UDP, "--rate", "10M", "--time", MIX_SECONDS)
     with study_lab("same-switch", folder / "mix") as lab:
-        for row in table(MIX):
-            tcp, udp = int(row["tcp"]), int(row["udp"])
-            reports = lab.send_together([*[tcp_test] * tcp, *[udp_test] * udp])
-            which = reports[:tcp] if row["measured"] == "tcp" else reports[tcp:]
-            rates = [rate_mbit(report) or 0.0 for report in which]
-            rows.append((tcp, udp, row["measured"], sum(rates) / len(rates), float(row["published"])))
+        for protocol, figures in MIX.items():
+            for others, published in enumerate(figures):
+                tcp, udp = (1, others) if protocol == "tcp" else (others, 1)
+                reports = lab.send_together([*[tcp_test] * tcp, *[udp_test] * udp])
+                measured = reports[0] if protocol == "tcp" else reports[-1]
+                rows.append((tcp, udp, protocol, rate_mbit(measured) or 0.0, published))
     return rows
 
 
@@ -142,29 +102,17 @@ def parallel_tcp(folder: Path) -> list[Row]:
 def file_transfers(folder: Path) -> list[Row]:
     """S3: 100 blocks: network, protocol, size, measured and published MB/s, ms, measured and published percent received."""
     rows: list[Row] = []
-    for profile in ("same-switch", "wlan-g", "wan"):
-        for protocol in ("tcp", "udp"):
-            chosen = [r for r in table(TRANSFERS) if (r["profile"], r["protocol"]) == (profile, protocol)]
-            place = folder / f"transfer-{profile}-{protocol}"
-            with study_lab(profile, place, apart=protocol == "udp") as lab:
-                reports = [lab.send(f"--{protocol}", "--size", row["size"], "--count", 100) for row in chosen]
-            wire = lab.wire_rates()
-            rows += [transfer_row(row, report, wire) for row, report in zip(chosen, reports, strict=True)]
+    for (network, profile, protocol), figures in TRANSFERS.items():
+        with study_lab(profile, folder / f"transfer-{profile}-{protocol}", apart=protocol == "udp") as lab:
+            reports = [lab.send(f"--{protocol}", "--size", size, "--count", 100) for size, *_ in figures]
+        wire = lab.wire_rates()
+        for (size, published, percent), report in zip(figures, reports, strict=True):
+            rate, elapsed = rate_mbit(report, wire), received(report).get("elapsed_s")
+            measured = None if rate is None else rate / 8
+            milliseconds = None if elapsed is None else 1000 * elapsed
+            got = (percent_received(report), percent and float(percent))
+            rows.append((network, protocol.upper(), size, measured, published, milliseconds, *got))
     return rows
-
-
-def transfer_row(row: dict[str, str], report: Report, wire: dict[int, float | None]) -> Row:
-    rate, elapsed = rate_mbit(report, wire), received(report).get("elapsed_s")
-    return (
-        row["network"],
-        row["protocol"].upper(),
-        int(row["size"]),
-        None if rate is None else rate / 8,
-        float(row["published_mb_s"]),
-        None if elapsed is None else 1000 * elapsed,
-        percent_received(report),
-        float(row["published_percent"]) if row["published_percent"] else None,
-    )
 
 
 def controller_sweep(folder: Path) -> dict[str, list[Row]]:
