@@ -28,15 +28,15 @@ struct packet_info {
     uint32_t wire_bytes;
     uint32_t ip_bytes;
     uint32_t payload_bytes; /* bytes of transport payload in this packet */
-    uint32_t
-        reset_bytes; /* bytes of text in a RST: not part of the stream (RFC 9293 section 3.5.3) */
+    /* Bytes of text in a RST: not part of the stream (RFC 9293 section 3.5.3). */
+    uint32_t reset_bytes;
     uint32_t fragment_offset;
     bool fragment : 1, more_fragments : 1;
     bool time_known;
     bool payload_known; /* payload_bytes is valid: the headers before it were read */
     uint8_t ttl;
-    uint8_t
-        port; /* 6 bits of the link addresses and the interface: distinguishes ports of a mirror */
+    /* 6 bits of the link addresses and the interface: distinguishes ports of a mirror. */
+    uint8_t port;
     uint8_t traffic_class;
     uint16_t ip_id; /* IPv4 identification; 0 proves nothing */
 };

@@ -25,8 +25,8 @@
 #define EACH_BY_MALLOC true
 #endif
 #ifndef EACH_BY_MALLOC
-#define EACH_BY_MALLOC                                                                             \
-    false /* because a sanitizer detects steps beyond a block only if malloc allocated it */
+/* A sanitizer detects steps beyond a block only if malloc allocated it. */
+#define EACH_BY_MALLOC false
 #endif
 
 /* Returns the number of a size class and sets the bytes of its blocks: 32, 40, 48, 56, 64, 80,

@@ -21,10 +21,9 @@ enum decode_answer {
 
 /* Reasons: symbol, answer, public name. */
 #define DECODE_REASONS(X)                                                                          \
-    X(NONE, OK, "ok")                         /* decoded to the transport header */                \
-    X(LINK_TYPE, NOT_UNDERSTOOD, "link-type") /* link type not understood */                       \
-    X(NOT_IP, NOT_UNDERSTOOD,                                                                      \
-      "not-ip") /* link-layer protocol other than IP (ARP, LLDP, STP, ...) */                      \
+    X(NONE, OK, "ok")                                   /* decoded to the transport header */      \
+    X(LINK_TYPE, NOT_UNDERSTOOD, "link-type")           /* link type not understood */             \
+    X(NOT_IP, NOT_UNDERSTOOD, "not-ip")                 /* ARP, LLDP, STP, ... */                  \
     X(WLAN_NOT_DATA, NOT_UNDERSTOOD, "wlan-not-data")   /* 802.11 management or control frame */   \
     X(WLAN_PROTECTED, NOT_UNDERSTOOD, "wlan-protected") /* encrypted 802.11 data */                \
     X(WLAN_NO_DATA, NOT_UNDERSTOOD, "wlan-no-data")     /* 802.11 data frame without a payload */  \
@@ -42,17 +41,12 @@ enum decode_answer {
     X(TUNNEL_BAD, MALFORMED, "tunnel-bad")     /* encapsulation header with an impossible field */ \
     X(IP_SHORT, MALFORMED, "ip-short")         /* packet shorter than an IP header */              \
     X(IP_VERSION, MALFORMED, "ip-version")     /* IP version neither 4 nor 6 */                    \
-    X(IP_HEADER_LENGTH, MALFORMED,                                                                 \
-      "ip-header-length")                /* IPv4 header length under 20 or over the packet */      \
-    X(IP_LENGTH, MALFORMED, "ip-length") /* IP length under its header or over the frame */        \
-    X(IP_EXTENSION, MALFORMED,                                                                     \
-      "ip-extension") /* IPv6 extension header over the packet or repeated without end */          \
-    X(IP_FRAGMENT, MALFORMED,                                                                      \
-      "ip-fragment") /* IP fragment past 65,535 bytes, or not a multiple of 8 */                   \
-    X(TRANSPORT_SHORT, MALFORMED,                                                                  \
-      "transport-short") /* packet shorter than its transport header */                            \
-    X(TRANSPORT_BAD, MALFORMED,                                                                    \
-      "transport-bad") /* DCCP data offset or UDP-Lite coverage impossible */                      \
+    X(IP_HEADER_LENGTH, MALFORMED, "ip-header-length") /* under 20 or over the packet */           \
+    X(IP_LENGTH, MALFORMED, "ip-length")       /* IP length under its header or over the frame */  \
+    X(IP_EXTENSION, MALFORMED, "ip-extension") /* over the packet, or repeated without end */      \
+    X(IP_FRAGMENT, MALFORMED, "ip-fragment")   /* past 65,535 bytes, or not a multiple of 8 */     \
+    X(TRANSPORT_SHORT, MALFORMED, "transport-short") /* packet shorter than it */                  \
+    X(TRANSPORT_BAD, MALFORMED, "transport-bad")     /* of DCCP or UDP-Lite: offset, coverage */   \
     X(TCP_OFFSET, MALFORMED, "tcp-data-offset") /* TCP data offset under 5 or over the packet */   \
     X(TCP_OPTIONS, MALFORMED, "tcp-options")    /* TCP option length of 0, 1 or over the header */ \
     X(UDP_LENGTH, MALFORMED, "udp-length")      /* UDP length under 8 or over the packet */
@@ -194,10 +188,9 @@ struct headers {
     bool atomic_fragment;
     bool length_from_frame; /* the IP length was 0 (segmentation offload, jumbogram), so the frame's
                                length counts */
-    uint32_t fragment_offset; /* bytes */
-    uint32_t
-        fragment_length; /* bytes of the datagram at that offset that this fragment holds, else 0 */
-    uint32_t identification; /* IPv4: 16 bits; IPv6: of the fragment header, else 0 */
+    uint32_t fragment_offset; /* bytes of the datagram before this fragment */
+    uint32_t fragment_length; /* bytes of it that this fragment holds, else 0 */
+    uint32_t identification;  /* IPv4: 16 bits; IPv6: of the fragment header, else 0 */
     uint32_t ip_length; /* header, extension headers and payload of this IP packet on the wire */
     uint32_t ip_header_length; /* with extension headers up to the transport or fragment payload */
     uint32_t outer_length;     /* bytes before the innermost IP header: link and encapsulations */

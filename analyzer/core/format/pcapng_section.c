@@ -22,9 +22,8 @@
 #define VERSION_MAJOR 1
 #define MICROSECONDS  6 /* the default of if_tsresol */
 #define FCS_BITS_MIN  8
-#define OPTIONS_ROOM                                                                               \
-    (128u << 10) /* bytes; libpcap's limit for the options of a greatest packet                    \
-                  */
+/* Bytes; libpcap's limit for the options of a greatest packet. */
+#define OPTIONS_ROOM (128u << 10)
 
 enum section_option { SHB_HARDWARE = 2, SHB_OS = 3, SHB_APPLICATION = 4 };
 

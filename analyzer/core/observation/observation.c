@@ -56,22 +56,17 @@ static void forget_datagram(void *context, struct datagram *datagram) {
 
 struct observation_reader *observation_reader_open(const char *const *paths, size_t count,
                                                    struct error *error) {
-    struct merged_input *captures = merged_input_open(paths, count, error);
-    if (!captures)
-        return NULL;
     struct observation_reader *reader = calloc(1, sizeof *reader);
     if (reader) {
-        reader->captures = captures;
         reader->pool.most = FRAGMENT_BYTES;
         reader->paths = encapsulation_table_open();
         reader->datagrams = reassembly_open(forget_datagram, NULL, &reader->pool);
-    } else {
-        merged_input_close(captures);
     }
-    if (reader && reader->paths && reader->datagrams)
+    if (!reader || !reader->paths || !reader->datagrams)
+        error_set(error, ERROR_MEMORY, "out of memory");
+    else if ((reader->captures = merged_input_open(paths, count, error)))
         return reader;
     observation_reader_close(reader);
-    error_set(error, ERROR_MEMORY, "out of memory");
     return NULL;
 }
 

@@ -98,23 +98,10 @@ struct reading {
     size_t path_count;
     struct observation_listener listener;
     struct observation_reader *reader;
-    struct observation *rows;
     bool ended;
     struct error error;
+    struct observation rows[BATCH_ROWS]; /* of the batch that is made */
 };
-
-/* Opens the files at the first batch, not at the export: a consumer that only needs the schema
- * must not wait for a pipe. Returns false with `error` set. */
-static bool begin_reading(struct reading *reading) {
-    if (reading->reader)
-        return true;
-    if (!reading->rows) /* else an earlier attempt to open the files failed */
-        reading->rows = malloc(BATCH_ROWS * sizeof *reading->rows);
-    if (!reading->rows)
-        return error_set(&reading->error, ERROR_MEMORY, "out of memory");
-    reading->reader = observation_reader_open(reading->paths, reading->path_count, &reading->error);
-    return reading->reader;
-}
 
 static bool fill_batch(struct ArrowArray *out, const struct observation *rows, size_t count) {
     if (!arrow_struct_begin(out, COUNT, count))
@@ -125,26 +112,24 @@ static bool fill_batch(struct ArrowArray *out, const struct observation *rows, s
     return fill_ends(out->children[ENDS], rows, count);
 }
 
-static void end_reading(struct reading *reading) {
-    if (reading->ended)
-        return;
-    reading->ended = true;
-    reading->listener.ended(reading->listener.owner, reading->reader);
-    reading->reader = NULL;
-}
-
 /* get_next: writes a batch, or an array without `release` at the end of the stream, as the
- * interface demands. May block while a pipe has no data. */
+ * interface demands. May block while a pipe has no data. The files are opened here, not at the
+ * export, because a consumer that only needs the schema must not wait for a pipe. */
 static int next_batch(struct ArrowArrayStream *stream, struct ArrowArray *out) {
     struct reading *reading = stream->private_data;
     *out = (struct ArrowArray){0};
     if (reading->ended)
         return 0;
-    if (!begin_reading(reading))
+    if (!reading->reader)
+        reading->reader =
+            observation_reader_open(reading->paths, reading->path_count, &reading->error);
+    if (!reading->reader)
         return EIO;
     size_t count = observation_read(reading->reader, reading->rows, BATCH_ROWS);
     if (!count) {
-        end_reading(reading);
+        reading->ended = true;
+        reading->listener.ended(reading->listener.owner, reading->reader);
+        reading->reader = NULL;
         return 0;
     }
     if (fill_batch(out, reading->rows, count))
@@ -169,7 +154,6 @@ static void release_stream(struct ArrowArrayStream *stream) {
     struct reading *reading = stream->private_data;
     observation_reader_close(reading->reader);
     reading->listener.disown(reading->listener.owner);
-    free(reading->rows);
     free(reading);
     stream->release = NULL;
 }
@@ -180,7 +164,9 @@ int observation_stream_export(const char *const *paths, size_t count,
     struct reading *reading = calloc(1, sizeof *reading);
     if (!reading)
         return ENOMEM;
-    *reading = (struct reading){.paths = paths, .path_count = count, .listener = *listener};
+    reading->paths = paths;
+    reading->path_count = count;
+    reading->listener = *listener;
     *out = (struct ArrowArrayStream){.get_schema = stream_schema,
                                      .get_next = next_batch,
                                      .get_last_error = stream_error,

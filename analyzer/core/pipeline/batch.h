@@ -39,8 +39,8 @@ struct batch {
     struct headers headers[BATCH_HEADERS]; /* of packets that keep theirs, in order */
     struct batch_entry in_order[BATCH];    /* packets in file order */
     struct batch_entry by_flow[BATCH];     /* packets sorted by flow, and thereby by shard */
-    uint32_t
-        parts[FLOW_PARTS + 1]; /* where each shard begins in by_flow, and where the last one ends */
+    /* Where each shard begins in by_flow, and where the last one ends. */
+    uint32_t parts[FLOW_PARTS + 1];
     struct mark marks[BATCH / MARK_PACKETS + 1];
     struct packet_extras *next_extras; /* the next unused */
     struct headers *next_headers;      /* the next unused */

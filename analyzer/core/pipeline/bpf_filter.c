@@ -15,13 +15,13 @@
 
 struct bpf_filter {
     char *expression;
-    struct bpf_program
-        *programs[LINK_TYPES]; /* by link type; NULL until the first packet of that type */
+    /* By link type; NULL until the first packet of that type. */
+    struct bpf_program *programs[LINK_TYPES];
     uint64_t refused;
 };
 
-static struct bpf_program
-    refused_program; /* stands for a link type for which the expression cannot be compiled */
+/* Stands for a link type for which the expression cannot be compiled. */
+static struct bpf_program refused_program;
 
 /* Returns NULL with ERROR_USAGE if the expression is invalid for the link type, or with
  * ERROR_MEMORY. The netmask is unknown in a file, so `ip broadcast` cannot be compiled. */

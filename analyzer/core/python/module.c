@@ -288,16 +288,13 @@ static PyType_Spec analysis_spec = {"wiretale.analyzer._core.Analysis",
                                     analysis_slots};
 
 /* schemas(): [(table, meaning, [(column, type, unit, meaning), ...]), ...], in the order of
- * TABLES. PyList_SetItem() takes over the reference, also if it fails. */
+ * TABLES. */
 static PyObject *module_schemas(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
-    PyObject *list = PyList_New(TABLE_COUNT);
-    for (unsigned i = 0; list && i < TABLE_COUNT; i++) {
-        PyObject *columns = table_columns_of(&schemas[i]);
-        PyObject *entry =
-            columns ? Py_BuildValue("(ssN)", schemas[i].name, schemas[i].meaning, columns) : NULL;
-        if (!entry || PyList_SetItem(list, i, entry))
+    PyObject *list = PyList_New(0);
+    for (unsigned i = 0; list && i < TABLE_COUNT; i++)
+        if (!binding_append(list, Py_BuildValue("(ssN)", schemas[i].name, schemas[i].meaning,
+                                                table_columns_of(&schemas[i]))))
             Py_CLEAR(list);
-    }
     return list;
 }
 
@@ -323,12 +320,10 @@ static PyObject *module_foreign_format(PyObject *Py_UNUSED(module), PyObject *ar
 
 /* vocabulary(): index i is the word of number i. */
 static PyObject *module_vocabulary(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
-    PyObject *list = PyList_New(WORD_COUNT);
-    for (unsigned i = 0; list && i < WORD_COUNT; i++) {
-        PyObject *word = PyUnicode_InternFromString(word_text((enum word)i));
-        if (!word || PyList_SetItem(list, i, word))
+    PyObject *list = PyList_New(0);
+    for (unsigned i = 0; list && i < WORD_COUNT; i++)
+        if (!binding_append(list, PyUnicode_InternFromString(word_text((enum word)i))))
             Py_CLEAR(list);
-    }
     return list;
 }
 

@@ -66,12 +66,11 @@ static PyObject *table_meaning(PyObject *self, void *Py_UNUSED(unused)) {
 }
 
 PyObject *table_columns_of(const struct schema *schema) {
-    PyObject *list = PyList_New((Py_ssize_t)schema->column_count);
+    PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < schema->column_count; i++) {
         const struct column *column = &schema->columns[i];
-        PyObject *entry = Py_BuildValue("(ssss)", column->name, type_words[column->type],
-                                        column->unit, column->meaning);
-        if (!entry || PyList_SetItem(list, (Py_ssize_t)i, entry))
+        if (!binding_append(list, Py_BuildValue("(ssss)", column->name, type_words[column->type],
+                                                column->unit, column->meaning)))
             Py_CLEAR(list);
     }
     return list;

@@ -57,8 +57,8 @@ struct row_sink {
 /* A worker's way to the rows. */
 struct row_writer {
     struct row_sink *sink;
-    uint32_t
-        batch_index;  /* of the packet at hand in its batch; of a flow that is over, its number */
+    /* Of the packet at hand in its batch; of a flow that is over, its number. */
+    uint32_t batch_index;
     struct pool pool; /* memory of the flows that the worker processes */
 };
 

@@ -43,8 +43,8 @@ void string_table_free(struct string_table *store);
  * undefined until it is packed, and 0 after it is unpacked. */
 struct row {
     uint64_t known[(COLUMNS_MAX + 63) / 64]; /* bit i: value[i] is not null */
-    int64_t
-        value[COLUMNS_MAX]; /* a REAL as its bits, a WORD or TEXT as its number, a BOOL as 0 or 1 */
+    /* A REAL as its bits, a WORD or TEXT as its number, a BOOL as 0 or 1. */
+    int64_t value[COLUMNS_MAX];
 };
 
 /* A later change of a value of a row that was already added. */
