@@ -337,9 +337,12 @@ static const struct row encapsulation_rows[] = {
 #define IN_IP_8    IN_IP("00b4") IN_IP("00a0") IN_IP("008c") IN_IP("0078") IN_IP_4
 #define IN_IP_4    IN_IP("0064") IN_IP("0050") IN_IP("003c") IN_IP("0028")
 #define GRE(len)   V4(len, "2f")
-#define PPTP(len)  "3001 880b " len " 0009 00000000 " /* payload length, call */
-#define VXLAN_7    "08000000 00000700"
-#define GENEVE_7   "0000 6558 00000700"
+#define LEAST_GRE(what, len, below, bytes, last, decoded, layer, payload, kept)                    \
+    LEAST_IN(what, GRE(len), GRE(below), bytes, last, decoded,                                     \
+             layer "-cut " GRE_OUTER(payload) " payload " kept, layer "-short " GRE_OUTER(kept))
+#define PPTP(len) "3001 880b " len " 0009 00000000 " /* payload length, call */
+#define VXLAN_7   "08000000 00000700"
+#define GENEVE_7  "0000 6558 00000700"
 
 /* Tunnels over IP: what of them is IP again counts, else the outer packet does. */
 static const struct row tunnel_rows[] = {
@@ -352,17 +355,15 @@ static const struct row tunnel_rows[] = {
     {"IP in IP, cut", RAW, IN_IP("0028") "45 +19", "ip-cut ipv4@0 20+20 p4 payload 1"},
     {"fragment of IP in IP", RAW, V4_FRAGMENT("0034", "2000", "04") V4("0020", "3b") ZERO_8 ZERO_4,
      "ipv4@0 20+32 p4 fragment 0+32 more"},
-    LEAST_IN("GRE", GRE("0018"), GRE("0017"), "0000 08", "06", GRE_OUTER("4"),
-             "tunnel-cut ipv4@0 20+4 p47 payload 3", "tunnel-short " GRE_OUTER("3")),
-    LEAST_IN("GRE checksum", GRE("001c"), GRE("001b"), "8000 0806 000000", "00", GRE_OUTER("8"),
-             "tunnel-cut ipv4@0 20+8 p47 payload 7", "tunnel-short " GRE_OUTER("7")),
-    LEAST_IN("GRE key", GRE("001c"), GRE("001b"), "2000 0806 000000", "00", GRE_OUTER("8"),
-             "tunnel-cut ipv4@0 20+8 p47 payload 7", "tunnel-short " GRE_OUTER("7")),
-    LEAST_IN("GRE sequence", GRE("001c"), GRE("001b"), "1000 0806 000000", "00", GRE_OUTER("8"),
-             "tunnel-cut ipv4@0 20+8 p47 payload 7", "tunnel-short " GRE_OUTER("7")),
-    LEAST_IN("GRE with all", GRE("0024"), GRE("0023"), "b000 0806" ZERO_8 "000000", "00",
-             GRE_OUTER("16"), "tunnel-cut ipv4@0 20+16 p47 payload 15",
-             "tunnel-short " GRE_OUTER("15")),
+    LEAST_GRE("GRE", "0018", "0017", "0000 08", "06", GRE_OUTER("4"), "tunnel", "4", "3"),
+    LEAST_GRE("GRE checksum", "001c", "001b", "8000 0806 000000", "00", GRE_OUTER("8"), "tunnel",
+              "8", "7"),
+    LEAST_GRE("GRE key", "001c", "001b", "2000 0806 000000", "00", GRE_OUTER("8"), "tunnel", "8",
+              "7"),
+    LEAST_GRE("GRE sequence", "001c", "001b", "1000 0806 000000", "00", GRE_OUTER("8"), "tunnel",
+              "8", "7"),
+    LEAST_GRE("GRE with all", "0024", "0023", "b000 0806" ZERO_8 "000000", "00", GRE_OUTER("16"),
+              "tunnel", "16", "15"),
     {"GRE plain", RAW, GRE("002c") "0000 0800" EMPTY, "gre 0, " EMPTY_AT("24")},
     {"GRE key after checksum", RAW, GRE("0034") "a000 0800 11111111 00000007" EMPTY,
      "gre 7, " EMPTY_AT("32")},
@@ -375,12 +376,10 @@ static const struct row tunnel_rows[] = {
      VLANS_7_THEN "gre 0, " EMPTY_AT("66")},
     {"GRE, 9th", ETHER, VLANS_8("0800") GRE("002c") "0000 0800" EMPTY,
      "too-deep " VLANS_8_THEN "ipv4@46 20+24 p47"},
-    LEAST_IN("PPTP", GRE("0020"), GRE("001f"), "3001 880b 0001 0009 000000", "00",
-             "tunnel-bad " GRE_OUTER("12"), "tunnel-cut ipv4@0 20+12 p47 payload 11",
-             "tunnel-short " GRE_OUTER("11")),
-    LEAST_IN("PPTP acknowledgment", GRE("0024"), GRE("0023"), "3081 880b 0001 0009" ZERO_7, "00",
-             "tunnel-bad " GRE_OUTER("16"), "tunnel-cut ipv4@0 20+16 p47 payload 15",
-             "tunnel-short " GRE_OUTER("15")),
+    LEAST_GRE("PPTP", "0020", "001f", "3001 880b 0001 0009 000000", "00",
+              "tunnel-bad " GRE_OUTER("12"), "tunnel", "12", "11"),
+    LEAST_GRE("PPTP acknowledgment", "0024", "0023", "3081 880b 0001 0009" ZERO_7, "00",
+              "tunnel-bad " GRE_OUTER("16"), "tunnel", "16", "15"),
     {"PPTP length is all", RAW, GRE("0022") PPTP("0002") "c021", GRE_OUTER("14")},
     {"PPTP length over the packet", RAW, GRE("0022") PPTP("0003") "c021",
      "tunnel-bad " GRE_OUTER("14")},
@@ -394,26 +393,22 @@ static const struct row tunnel_rows[] = {
      VLANS_7_THEN "gre 9, " EMPTY_AT("76")},
     {"PPTP, 9th", ETHER, VLANS_8("0800") GRE("0036") PPTP("0016") "0021" EMPTY,
      "too-deep " VLANS_8_THEN "ipv4@46 20+34 p47"},
-    LEAST_IN("Ethernet in GRE", GRE("0026"), GRE("0025"), "0000 6558" ETHER_CUT, "06",
-             GRE_OUTER("18"), "link-cut ipv4@0 20+18 p47 payload 17",
-             "link-short " GRE_OUTER("17")),
+    LEAST_GRE("Ethernet in GRE", "0026", "0025", "0000 6558" ETHER_CUT, "06", GRE_OUTER("18"),
+              "link", "18", "17"),
     {"ERSPAN I", RAW, GRE("003a") "0000 88be" INNER, "gre 0, " EMPTY_AT("38")},
-    LEAST_IN("ERSPAN II", GRE("0024"), GRE("0023"), "1000 88be 00000000" ZERO_7, "00",
-             "link-short " GRE_OUTER("16"), "tunnel-cut ipv4@0 20+16 p47 payload 15",
-             "tunnel-short " GRE_OUTER("15")),
+    LEAST_GRE("ERSPAN II", "0024", "0023", "1000 88be 00000000" ZERO_7, "00",
+              "link-short " GRE_OUTER("16"), "tunnel", "16", "15"),
     {"ERSPAN II", RAW, GRE("0046") "1000 88be 00000000" ZERO_8 INNER, "gre 0, " EMPTY_AT("50")},
-    LEAST_IN("ERSPAN III", GRE("0028"), GRE("0027"), "1000 22eb 00000000" ZERO_8 "000000", "00",
-             "link-short " GRE_OUTER("20"), "tunnel-cut ipv4@0 20+20 p47 payload 19",
-             "tunnel-short " GRE_OUTER("19")),
+    LEAST_GRE("ERSPAN III", "0028", "0027", "1000 22eb 00000000" ZERO_8 "000000", "00",
+              "link-short " GRE_OUTER("20"), "tunnel", "20", "19"),
     {"ERSPAN III", RAW, GRE("004a") "1000 22eb 00000000" ZERO_8 "00008000" INNER,
      "gre 0, " EMPTY_AT("54")},
     {"ERSPAN III, frame type 1", RAW, GRE("004a") "1000 22eb 00000000" ZERO_8 "00000400" INNER,
      GRE_OUTER("54")},
     {"ERSPAN III, frame type 16", RAW, GRE("004a") "1000 22eb 00000000" ZERO_8 "00004000" INNER,
      GRE_OUTER("54")},
-    LEAST_IN("ERSPAN III with more", GRE("0030"), GRE("002f"),
-             "1000 22eb 00000000" ZERO_8 "00000001" ZERO_7, "00", "link-short " GRE_OUTER("28"),
-             "tunnel-cut ipv4@0 20+28 p47 payload 27", "tunnel-short " GRE_OUTER("27")),
+    LEAST_GRE("ERSPAN III with more", "0030", "002f", "1000 22eb 00000000" ZERO_8 "00000001" ZERO_7,
+              "00", "link-short " GRE_OUTER("28"), "tunnel", "28", "27"),
     {"ERSPAN III with more", RAW, GRE("0052") "1000 22eb 00000000" ZERO_8 "00000001" ZERO_8 INNER,
      "gre 0, " EMPTY_AT("62")},
     {"MPLS in IP, 8th", ETHER, VLANS_7("0800") V4("002c", "89") MPLS EMPTY,
@@ -588,7 +583,11 @@ static const struct row ipv6_rows[] = {
     {"jumbo last", RAW, V6("0000", "00") "3b01 0106 ffffffffffff c204 00000010", "ipv6@0 56+0 p59"},
 };
 
-#define UDP_TO_80(n)    "ipv4@0 20+" n " p17 1024>80 t8"
+#define UDP_TO_80(n) "ipv4@0 20+" n " p17 1024>80 t8"
+#define TO_80(n, p)  "ipv4@0 20+" n " p" p " 1024>80"
+#define LEAST_PORTS(what, protocol, p, len, below, bytes, last, n, kept)                           \
+    LEAST_IN(what, V4(len, protocol), V4(below, protocol), bytes, last, TO_80(n, p) " t" n,        \
+             "transport-cut " TO_80(n, p) " payload " kept, "transport-short " TO_80(kept, p))
 #define DCCP(offset, x) "0400 0050 " offset " 00 0000 " x " 000000 "
 
 static const struct row transport_rows[] = {
@@ -608,9 +607,7 @@ static const struct row transport_rows[] = {
      "tcp-data-offset ipv4@0 20+23 p6 1024>80"},
     {"data offset 15", RAW, V4_TCP TCP("f") TIMES_8("01010101") TWICE("01010101"),
      NO_OPTIONS("60")},
-    LEAST_IN("UDP", V4("001c", "11"), V4("001b", "11"), "0400 0050 0008 00", "00", UDP_TO_80("8"),
-             "transport-cut ipv4@0 20+8 p17 1024>80 payload 7",
-             "transport-short ipv4@0 20+7 p17 1024>80"),
+    LEAST_PORTS("UDP", "11", "17", "001c", "001b", "0400 0050 0008 00", "00", "8", "7"),
     {"UDP length 7", RAW, V4("001c", "11") UDP("0050", "0007"), "udp-length " UDP_TO_80("8")},
     {"UDP length 0", RAW, V4("001c", "11") UDP("0050", "0000"), "udp-length " UDP_TO_80("8")},
     {"UDP length over the packet", RAW, V4("001c", "11") UDP("0050", "0009"),
@@ -630,9 +627,7 @@ static const struct row transport_rows[] = {
      "udp-length " UDP_TO_80("16") " fragment 0+16 more"},
     {"UDP in later fragment", RAW, V4_FRAGMENT("001c", "0001", "11") UDP("0050", "0007"),
      "ipv4@0 20+8 p17 fragment 8+8"},
-    LEAST_IN("UDP-Lite", V4("001c", "88"), V4("001b", "88"), "0400 0050 0000 00", "00",
-             "ipv4@0 20+8 p136 1024>80 t8", "transport-cut ipv4@0 20+8 p136 1024>80 payload 7",
-             "transport-short ipv4@0 20+7 p136 1024>80"),
+    LEAST_PORTS("UDP-Lite", "88", "136", "001c", "001b", "0400 0050 0000 00", "00", "8", "7"),
     {"coverage 1", RAW, V4("001c", "88") UDP("0050", "0001"),
      "transport-bad ipv4@0 20+8 p136 1024>80 t8"},
     {"coverage 7", RAW, V4("001c", "88") UDP("0050", "0007"),
@@ -644,15 +639,11 @@ static const struct row transport_rows[] = {
      "ipv4@0 20+9 p136 1024>80 t8 payload 0"},
     {"coverage over a fragment", RAW, V4_FRAGMENT("001c", "2000", "88") UDP("0050", "0009"),
      "ipv4@0 20+8 p136 1024>80 t8 fragment 0+8 more"},
-    LEAST_IN("SCTP", V4("0020", "84"), V4("001f", "84"), "0400 0050" ZERO_7, "00",
-             "ipv4@0 20+12 p132 1024>80 t12", "transport-cut ipv4@0 20+12 p132 1024>80 payload 11",
-             "transport-short ipv4@0 20+11 p132 1024>80"),
-    LEAST_IN("DCCP", V4("0020", "21"), V4("001f", "21"), "0400 0050 03 00 0000 04 0000", "00",
-             "ipv4@0 20+12 p33 1024>80 t12", "transport-cut ipv4@0 20+12 p33 1024>80 payload 11",
-             "transport-short ipv4@0 20+11 p33 1024>80"),
-    LEAST_IN("DCCP extended", V4("0024", "21"), V4("0023", "21"), DCCP("04", "05") "000000", "00",
-             "ipv4@0 20+16 p33 1024>80 t16", "transport-cut ipv4@0 20+16 p33 1024>80 payload 15",
-             "transport-short ipv4@0 20+15 p33 1024>80"),
+    LEAST_PORTS("SCTP", "84", "132", "0020", "001f", "0400 0050" ZERO_7, "00", "12", "11"),
+    LEAST_PORTS("DCCP", "21", "33", "0020", "001f", "0400 0050 03 00 0000 04 0000", "00", "12",
+                "11"),
+    LEAST_PORTS("DCCP extended", "21", "33", "0024", "0023", DCCP("04", "05") "000000", "00", "16",
+                "15"),
     {"DCCP offset 2, absent", RAW, V4("001f", "21") "0400 0050 02 00 0000 04 0000",
      "transport-short ipv4@0 20+11 p33 1024>80"},
     {"DCCP offset 2", RAW, V4("0020", "21") DCCP("02", "04"),

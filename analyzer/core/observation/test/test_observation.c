@@ -14,34 +14,19 @@
 static char path[] = "/tmp/wiretale-observation-XXXXXX";
 static FILE *file;
 
-static void put32(uint32_t value) {
-    CHECK(fwrite(&value, sizeof value, 1, file) == 1);
-}
-
 static void begin_file(void) {
     int descriptor = mkstemp(path);
     CHECK(descriptor >= 0);
     file = fdopen(descriptor, "wb");
     CHECK(file);
-    put32(0xA1B23C4D);
-    put32(2 | 4u << 16);
-    put32(0);
-    put32(0);
-    put32(65535);
-    put32(RAW_IP);
+    static const uint32_t header[] = {0xA1B23C4D, 2 | 4u << 16, 0, 0, 65535, RAW_IP};
+    CHECK(fwrite(header, sizeof header, 1, file) == 1);
 }
 
 static void put_packet(uint32_t ns, const uint8_t *bytes, uint32_t captured, uint32_t length) {
-    put32(1750000000);
-    put32(ns);
-    put32(captured);
-    put32(length);
+    const uint32_t header[] = {1750000000, ns, captured, length};
+    CHECK(fwrite(header, sizeof header, 1, file) == 1);
     CHECK(fwrite(bytes, 1, captured, file) == captured);
-}
-
-static void store16(uint8_t *bytes, unsigned value) {
-    bytes[0] = (uint8_t)(value >> 8);
-    bytes[1] = (uint8_t)value;
 }
 
 /* An IPv4 header; `fragment` in bytes, with more fragments to come unless `last`. */
@@ -49,19 +34,19 @@ static void put_ip(uint8_t *bytes, unsigned protocol, unsigned length, unsigned 
                    unsigned fragment, bool last) {
     memset(bytes, 0, 20);
     bytes[0] = 0x45;
-    store16(bytes + 2, 20 + length);
-    store16(bytes + 4, id);
-    store16(bytes + 6, fragment / 8 | (last ? 0 : 0x2000));
+    block_store(bytes + 2, 20 + length, 2);
+    block_store(bytes + 4, id, 2);
+    block_store(bytes + 6, fragment / 8 | (last ? 0 : 0x2000), 2);
     bytes[8] = 64;
     bytes[9] = (uint8_t)protocol;
     memcpy(bytes + 12, "\x0a\x00\x00\x01\x0a\x00\x00\x02", 8);
 }
 
 static void put_udp(uint8_t *bytes, unsigned length) {
-    store16(bytes, 5000);
-    store16(bytes + 2, 6000);
-    store16(bytes + 4, 8 + length);
-    store16(bytes + 6, 0);
+    block_store(bytes, 5000, 2);
+    block_store(bytes + 2, 6000, 2);
+    block_store(bytes + 4, 8 + length, 2);
+    block_store(bytes + 6, 0, 2);
 }
 
 static void put_block(uint8_t *bytes, uint64_t sequence, uint32_t length) {
@@ -71,8 +56,9 @@ static void put_block(uint8_t *bytes, uint64_t sequence, uint32_t length) {
 }
 
 static struct observation rows[ROWS];
+static struct observation_counts counts;
 
-static size_t read_file(struct observation_counts *counts) {
+static size_t read_file(void) {
     const char *paths[] = {path};
     struct error error = {0};
     CHECK(!fclose(file));
@@ -80,7 +66,7 @@ static size_t read_file(struct observation_counts *counts) {
     CHECK(reader);
     size_t count = observation_read(reader, rows, ROWS);
     CHECK_INT(observation_read(reader, rows + count, 1), 0);
-    *counts = observation_reader_counts(reader);
+    counts = observation_reader_counts(reader);
     observation_reader_close(reader);
     return count;
 }
@@ -92,7 +78,6 @@ static void end_file(void) {
 
 static void check_datagrams(void) {
     uint8_t packet[2000] = {0};
-    struct observation_counts counts;
     begin_file();
     put_ip(packet, 17, 8 + 100, 77, 0, true);
     put_udp(packet + 20, 100);
@@ -100,11 +85,11 @@ static void check_datagrams(void) {
     put_packet(1, packet, 128, 128);
     put_packet(2, packet, 60, 128); /* cut after the header of the block */
     memcpy(packet + 12, "\x0a\x00\x00\x02\x0a\x00\x00\x01", 8);
-    store16(packet + 20, 6000);
-    store16(packet + 22, 5000);
+    block_store(packet + 20, 6000, 2);
+    block_store(packet + 22, 5000, 2);
     put_packet(3, packet, 128, 128); /* the way back */
     put_packet(4, packet, 12, 128);  /* cut in the IP header */
-    CHECK_INT(read_file(&counts), 3);
+    CHECK_INT(read_file(), 3);
     CHECK_INT(counts.packets, 4);
     CHECK(counts.unread + counts.not_ip == 1);
     CHECK_INT(rows[0].run, 9);
@@ -125,7 +110,6 @@ static void check_datagrams(void) {
 
 static void check_fragments(void) {
     uint8_t packet[2000] = {0};
-    struct observation_counts counts;
     begin_file();
     for (unsigned id = 1; id <= 2; id++) {
         put_ip(packet, 17, 80, id, 0, false);
@@ -137,7 +121,7 @@ static void check_fragments(void) {
         put_packet(10 * id + 1, packet, 100, 100);
         put_packet(10 * id + 2, packet, 100, 100); /* a copy */
     }
-    CHECK_INT(read_file(&counts), 4);
+    CHECK_INT(read_file(), 4);
     CHECK(rows[0].datagram == rows[1].datagram && rows[0].datagram != rows[3].datagram);
     CHECK_INT(rows[0].payload, 152);
     CHECK_INT(rows[0].completes, 0);
@@ -151,7 +135,6 @@ static void check_fragments(void) {
 
 static void check_blocks_of_one_datagram(void) {
     static uint8_t packet[20 + 8 + 3 * 200 + 50];
-    struct observation_counts counts;
     begin_file();
     put_ip(packet, 17, sizeof packet - 20, 1, 0, true);
     put_udp(packet + 20, sizeof packet - 28);
@@ -160,7 +143,7 @@ static void check_blocks_of_one_datagram(void) {
     put_block(packet + 28 + 600, 43, 50);
     put_packet(1, packet, sizeof packet, sizeof packet);
     put_packet(2, packet, 300, sizeof packet);
-    CHECK_INT(read_file(&counts), 6);
+    CHECK_INT(read_file(), 6);
     for (unsigned n = 0; n < 4; n++) {
         CHECK_INT(rows[n].number, 40 + n);
         CHECK_INT(rows[n].part, n);
@@ -174,18 +157,17 @@ static void check_blocks_of_one_datagram(void) {
 
 static void check_segments(void) {
     uint8_t packet[200] = {0};
-    struct observation_counts counts;
     begin_file();
     put_ip(packet, 6, 20 + 50, 1, 0, true);
-    store16(packet + 20, 80);
-    store16(packet + 22, 4000);
+    block_store(packet + 20, 80, 2);
+    block_store(packet + 22, 4000, 2);
     memcpy(packet + 24, "\x00\x00\x10\x00\x00\x00\x20\x00\x50\x10\x01\x00", 12);
     put_packet(1, packet, 90, 90);
     put_ip(packet, 6, 20, 2, 0, true);
     put_packet(2, packet, 40, 40);
     packet[34] = 2; /* another window */
     put_packet(3, packet, 40, 40);
-    CHECK_INT(read_file(&counts), 3);
+    CHECK_INT(read_file(), 3);
     CHECK_INT(rows[0].sequence, 0x1000);
     CHECK_INT(rows[0].acknowledgment, 0x2000);
     CHECK_INT(rows[0].payload, 50);

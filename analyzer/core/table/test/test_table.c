@@ -20,18 +20,23 @@ static bool is_known(uint64_t i, unsigned column) {
     return (i + column) % 3 != 0;
 }
 
-static void check_rows(void) {
-    struct string_table texts = {0};
-    struct table table;
-    struct table_cursor cursor = {0};
-    struct row row;
+static struct string_table texts;
+static struct table table; /* of the check at hand */
+static struct row row;
+
+static void fill_directions(uint64_t rows) {
     table_init(&table, TABLE_directions, &texts, false);
-    for (uint64_t i = 0; i < ROWS; i++) {
+    for (uint64_t i = 0; i < rows; i++) {
         row_clear(&row);
         for (unsigned c = 0; c < directions_column_count; c++)
             row_set_if(&row, c, is_known(i, c), value_of(i, c));
         CHECK(table_add(&table, &row));
     }
+}
+
+static void check_rows(void) {
+    struct table_cursor cursor = {0};
+    fill_directions(ROWS);
     for (uint64_t i = 0; i < ROWS; i++) {
         CHECK(table_next(&table, &cursor, &row));
         for (unsigned c = 0; c < directions_column_count; c++) {
@@ -45,17 +50,8 @@ static void check_rows(void) {
 
 /* A reader of some columns comes to the same rows. */
 static void check_first_columns(void) {
-    struct string_table texts = {0};
-    struct table table;
     struct table_cursor cursor = {0};
-    struct row row;
-    table_init(&table, TABLE_directions, &texts, false);
-    for (uint64_t i = 0; i < ROWS / 10; i++) {
-        row_clear(&row);
-        for (unsigned c = 0; c < directions_column_count; c++)
-            row_set_if(&row, c, is_known(i, c), value_of(i, c));
-        CHECK(table_add(&table, &row));
-    }
+    fill_directions(ROWS / 10);
     for (uint64_t i = 0; i < ROWS / 10; i++) {
         size_t columns = i % (directions_column_count + 1);
         CHECK(table_next_of(&table, &cursor, columns, &row));
@@ -69,10 +65,7 @@ static void check_first_columns(void) {
 /* Flows end in any order and are read back by number; some have no rows. */
 static void check_groups(void) {
     static const uint32_t order[] = {5, 0, 9, 3, 4};
-    struct string_table texts = {0};
-    struct table table;
     struct table_cursor cursor = {0};
-    struct row row;
     int64_t last = -1;
     table_init(&table, TABLE_series, &texts, true);
     for (unsigned g = 0; g < 5; g++) {
@@ -94,11 +87,11 @@ static void check_groups(void) {
     table_free(&table);
 }
 
-static void pack(const struct table *table, struct column_pack pack, void *out) {
+static void pack(struct column_pack pack, void *out) {
     static const struct flow_choice all = {0};
     pack.column = events_time_ns;
-    CHECK_INT((int64_t)column_pack_rows(table, &all), (int64_t)table->row_count);
-    column_pack(table, &pack, 1, &all, (uint8_t *[]){out});
+    CHECK_INT((int64_t)column_pack_rows(&table, &all), (int64_t)table.row_count);
+    column_pack(&table, &pack, 1, &all, (uint8_t *[]){out});
 }
 
 /* Several columns of some flows, of a table in the order of time and of one in that of flows. */
@@ -107,9 +100,6 @@ static void check_chosen(bool grouped) {
     static const struct flow_choice some = {flows, 3};
     static const struct column_pack packs[] = {{series_start_ns, 'd', false, 0, 1},
                                                {series_flow, 'B', false, 0, 1}};
-    struct string_table texts = {0};
-    struct table table;
-    struct row row;
     double starts[4];
     uint8_t numbers[4];
     table_init(&table, TABLE_series, &texts, grouped);
@@ -131,9 +121,6 @@ static void check_chosen(bool grouped) {
 
 static void check_packed(void) {
     static const int64_t values[] = {1000, 1500, INT64_MIN, INT64_MAX, 0};
-    struct string_table texts = {0};
-    struct table table;
-    struct row row;
     int32_t narrow[5];
     uint32_t delta[5];
     double real[5];
@@ -143,26 +130,22 @@ static void check_packed(void) {
         row_set_if(&row, events_time_ns, i < 4, values[i]);
         CHECK(table_add(&table, &row));
     }
-    pack(&table, (struct column_pack){.code = 'i', .delta = false, .offset = 1000, .divisor = 100},
-         narrow);
+    pack((struct column_pack){.code = 'i', .delta = false, .offset = 1000, .divisor = 100}, narrow);
     CHECK_INT(narrow[1], 5);
     CHECK_INT(narrow[2], INT32_MIN);
     CHECK_INT(narrow[3], INT32_MAX);
     CHECK_INT(narrow[4], INT32_MAX);
-    pack(&table, (struct column_pack){.code = 'I', .delta = true, .offset = 1000, .divisor = 1},
-         delta);
+    pack((struct column_pack){.code = 'I', .delta = true, .offset = 1000, .divisor = 1}, delta);
     CHECK_INT(delta[0], 0);
     CHECK_INT(delta[1], 500);
     CHECK_INT(delta[2], (uint32_t)-500);
-    pack(&table, (struct column_pack){.code = 'd', .delta = false, .offset = 500, .divisor = 1000},
-         real);
+    pack((struct column_pack){.code = 'd', .delta = false, .offset = 500, .divisor = 1000}, real);
     CHECK(real[1] == 1.0 && isnan(real[4]));
     table_free(&table);
 }
 
 static void check_texts(void) {
     static const uint8_t loopback[16] = {[15] = 1};
-    struct string_table texts = {0};
     char address[ADDRESS_TEXT_MAX];
     size_t size;
     int64_t plain = string_table_add(&texts, "eth0");
