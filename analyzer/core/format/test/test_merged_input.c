@@ -72,17 +72,6 @@ static bool is_capture_name(const char *name) {
     return strstr(name, ".pcap") || strstr(name, ".cap");
 }
 
-static bool is_compressed(const char *path) {
-    uint8_t first[4] = {0};
-    FILE *file = fopen(path, "rb");
-    size_t there = file ? fread(first, 1, sizeof first, file) : 0;
-    if (file)
-        fclose(file);
-    return there >= 2 &&
-           ((first[0] == 0x1F && first[1] == 0x8B) || !memcmp(first, "\x28\xB5\x2F\xFD", 4) ||
-            !memcmp(first, "\x04\x22\x4D\x18", 4));
-}
-
 static void compare_folder(const char *folder) {
     char path[4096];
     DIR *directory = opendir(folder);
@@ -92,7 +81,7 @@ static void compare_folder(const char *folder) {
     }
     for (struct dirent *entry; (entry = readdir(directory));) {
         int size = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (size < (int)sizeof path && is_capture_name(entry->d_name) && !is_compressed(path))
+        if (size < (int)sizeof path && is_capture_name(entry->d_name))
             compare_file(path);
     }
     closedir(directory);
