@@ -190,7 +190,7 @@ static bool read_description(struct capture_file *file, const struct pcapng_bloc
         if (fresh)
             read_description_text(file, told, option);
     }
-    if (options.lied)
+    if (options.overlong)
         return capture_file_set_damage(
             file,
             "option %u of an interface description claims %u bytes, more "

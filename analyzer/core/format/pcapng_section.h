@@ -79,7 +79,7 @@ struct pcapng_options {
     const uint8_t *cursor;
     size_t left;
     bool big_endian;
-    bool lied; /* an option claimed more than the block holds; `left` bytes remained there */
+    bool overlong; /* an option claimed more than the block holds; `left` bytes remained there */
     struct pcapng_option current;
 };
 
@@ -102,8 +102,8 @@ static inline bool pcapng_options_next(struct pcapng_options *options) {
     option->value = p + OPTION_HEADER;
     if (option->code == OPTION_END)
         return false;
-    options->lied = option->length > options->left - OPTION_HEADER;
-    if (options->lied)
+    options->overlong = option->length > options->left - OPTION_HEADER;
+    if (options->overlong)
         return false;
     size_t padded = OPTION_HEADER + (((size_t)option->length + 3) & ~(size_t)3);
     size_t step = padded < options->left ? padded : options->left;

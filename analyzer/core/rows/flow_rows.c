@@ -7,7 +7,7 @@
  * their numbers are provisional (row_sink.h). The functions only read the flow, except that
  * quantiles may sort samples. The lock of the sink must be held if another worker runs. */
 #include "rows/rows.h"
-#include "tracker/receive_window.h"
+#include "tracker/steps.h"
 #include "verdict/recent_verdicts.h"
 
 /* Quantiles in thousandths. */

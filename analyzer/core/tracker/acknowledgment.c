@@ -4,9 +4,8 @@
  * the last ACK may be a duplicate ACK (RFC 5681 section 2), which is a loss signal. The segment's
  * sender is the receiver of the data that it acknowledges; `receiver` is the half-connection of
  * that data. */
-#include "tracker/acknowledgment.h"
+#include "tracker/steps.h"
 
-#include "tracker/receive_window.h"
 #include "verdict/retransmit_cause.h"
 #include "verdict/sack.h"
 

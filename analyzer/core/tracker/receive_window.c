@@ -6,7 +6,7 @@
  * snd_una or snd_nxt. They bring no data, so they change neither the gaps nor the RTT; but the
  * receiver may accept the byte of a window probe, which becomes data when the stream goes on above
  * it. */
-#include "tracker/receive_window.h"
+#include "tracker/steps.h"
 
 #define MAX_WINDOW_SHIFT  14         /* RFC 7323 section 2.3 */
 #define MIN_KEEP_ALIVE_NS 1000000000 /* the least interval that systems can be set to */

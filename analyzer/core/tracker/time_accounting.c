@@ -11,9 +11,7 @@
  *   (RFC 5681 section 3.1).
  *
  * A full segment is the largest seen, or the MSS if that is less. */
-#include "tracker/time_accounting.h"
-
-#include <string.h>
+#include "tracker/steps.h"
 
 #define SLACK_NS          1000000  /* a sender's response to an ACK */
 #define MIN_ACK_DELAY_NS  30000000 /* the shortest delayed-ACK timer, Linux's, is 40 ms */
@@ -74,18 +72,15 @@ static inline uint64_t rtos_of(const struct tcp_stream *sender) {
 
 /* --- intervals ------------------------------------------------------------------------------- */
 
-/* Returns the time that an ACK takes to the sender, and the data that it releases takes back. */
-static inline int64_t reaction_ns(const struct segment_context *seg) {
-    int64_t rtt = sender_rtt(seg->connection, seg->sender);
-    return (rtt < 0 ? max64(path_rtt(seg->connection), 0) : rtt) + SLACK_NS;
-}
-
 /* Divides a pause of `span` ns that new data ended. If the peer sent data in it, it was the turn of
  * this endpoint's application. */
 static inline void account_pause(const struct segment_context *seg,
                                  struct time_accounting *accounting, int64_t span) {
     int64_t since = max64(accounting->accounted_until_ns, seg->sender->una_advanced_ns);
-    int64_t idle = seg->packet->time_ns - since - reaction_ns(seg);
+    /* An ACK takes so long to the sender, and the data that it releases back. */
+    int64_t rtt = sender_rtt(seg->connection, seg->sender);
+    int64_t reaction = (rtt < 0 ? max64(path_rtt(seg->connection), 0) : rtt) + SLACK_NS;
+    int64_t idle = seg->packet->time_ns - since - reaction;
     bool released = idle <= 0 && !accounting->peer_replied;
     if (accounting->peer_replied || (accounting->state == STATE_SHORT && !released))
         idle = span;
@@ -143,68 +138,54 @@ static inline void note_data(const struct segment_context *seg, const struct hal
     accounting->ack_held_ns = 0;
 }
 
-static NOINLINE void begin_accounting(const struct segment_context *seg) {
-    struct half_connection half = {seg->sender, seg->receiver};
+static NOINLINE struct time_accounting *begin_accounting(const struct segment_context *seg) {
     if (seg->sender->packets < ACCOUNTING_MIN_PACKETS)
-        return;
+        return NULL;
     struct time_accounting *accounting = pool_alloc(seg->pool, sizeof *accounting);
-    if (!accounting)
-        return;
-    memset(accounting, 0, sizeof *accounting);
-    accounting->accounted_until_ns = accounting->doubled_ns = seg->packet->time_ns;
-    accounting->rto_count = rtos_of(seg->sender);
-    accounting->doubled_bytes = max64(seg->sender->flight_max, MIN_DOUBLED_BYTES);
-    seg->sender->accounting = accounting;
-    note_data(seg, &half, accounting);
-    accounting->state = (uint8_t)state_of(&half, accounting, stream_flight(seg->sender));
+    if (accounting)
+        *accounting = (struct time_accounting){
+            .accounted_until_ns = seg->packet->time_ns,
+            .doubled_ns = seg->packet->time_ns,
+            .rto_count = rtos_of(seg->sender),
+            .doubled_bytes = max64(seg->sender->flight_max, MIN_DOUBLED_BYTES)};
+    return seg->sender->accounting = accounting;
 }
 
-static inline void set_state(const struct segment_context *seg, const struct half_connection *half,
-                             struct time_accounting *accounting, int64_t flight) {
+/* Accounts the time until the segment, which brings data of this half-connection or an ACK of it,
+ * and sets the state that the segment leaves. */
+static inline void account(const struct segment_context *seg, const struct half_connection *half,
+                           int64_t flight, bool data) {
+    struct time_accounting *accounting = half->sender->accounting;
+    if (seg->packet->time_ns >= accounting->accounted_until_ns)
+        account_interval(seg, half->sender, accounting, data);
+    if (data)
+        note_data(seg, half, accounting);
     if (!accounting->slow_start_over)
         note_growth(seg, half->sender, accounting, flight);
     accounting->state = (uint8_t)state_of(half, accounting, flight);
 }
 
-static inline void account_data(const struct segment_context *seg, int64_t flight) {
-    struct half_connection half = {seg->sender, seg->receiver};
-    struct time_accounting *accounting = seg->sender->accounting;
-    if (!accounting) {
-        begin_accounting(seg);
-        return;
-    }
-    if (seg->packet->time_ns >= accounting->accounted_until_ns)
-        account_interval(seg, half.sender, accounting, true);
-    note_data(seg, &half, accounting);
-    set_state(seg, &half, accounting, flight);
-}
-
-/* Returns how long the receiver delayed its ACK of a short segment, 0 if less than a delayed-ACK
- * timer. */
-static int64_t ack_delay_ns(const struct segment_context *seg, const struct tcp_stream *sender) {
-    int64_t delay = seg->packet->time_ns - sender->last_data_ns;
-    delay -= sender->rtt.count ? sender->rtt.least : 0;
-    return delay >= MIN_ACK_DELAY_NS ? delay : 0;
-}
-
-/* The segment as an ACK of the other direction's data. */
+/* The segment as an ACK of the other direction's data. If the receiver delayed its ACK of a short
+ * segment by a delayed-ACK timer or more, that time is remembered. */
 static void account_ack(const struct segment_context *seg, struct time_accounting *accounting,
                         bool data) {
     struct half_connection half = {seg->receiver, seg->sender};
     accounting->peer_replied |= data;
-    if (half.sender->una_advanced_ns == seg->packet->time_ns)
-        accounting->ack_held_ns = accounting->last_short ? ack_delay_ns(seg, half.sender) : 0;
-    if (seg->packet->time_ns >= accounting->accounted_until_ns)
-        account_interval(seg, half.sender, accounting, false);
-    set_state(seg, &half, accounting, stream_flight(half.sender));
+    if (half.sender->una_advanced_ns == seg->packet->time_ns) {
+        int64_t delay = seg->packet->time_ns - half.sender->last_data_ns;
+        delay -= half.sender->rtt.count ? half.sender->rtt.least : 0;
+        accounting->ack_held_ns = accounting->last_short && delay >= MIN_ACK_DELAY_NS ? delay : 0;
+    }
+    account(seg, &half, stream_flight(half.sender), false);
 }
 
 void account_segment(const struct segment_context *seg, int64_t flight) {
     bool data = seg->packet->payload_bytes && !seg->effect.probe;
+    struct half_connection half = {seg->sender, seg->receiver};
     if (!seg->packet->time_known || flight < 0)
         return;
-    if (data)
-        account_data(seg, flight);
+    if (data && (seg->sender->accounting || begin_accounting(seg)))
+        account(seg, &half, flight, true);
     if (seg->receiver->accounting && seg->effect.acknowledges)
         account_ack(seg, seg->receiver->accounting, data);
 }

@@ -17,9 +17,7 @@
  * functions that are never inlined. */
 #include "tracker/tracker.h"
 
-#include "tracker/acknowledgment.h"
-#include "tracker/receive_window.h"
-#include "tracker/time_accounting.h"
+#include "tracker/steps.h"
 #include "verdict/duplicate.h"
 #include "verdict/retransmission.h"
 

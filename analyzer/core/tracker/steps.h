@@ -1,10 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Receive windows that are full or zero, the probes of a zero window, and keep-alives, which look
- * alike: rules V10 of docs/verdicts.md. */
-#ifndef WIRETALE_RECEIVE_WINDOW_H
-#define WIRETALE_RECEIVE_WINDOW_H
+/* The steps of track_segment(), which is in tracker.c. */
+#ifndef WIRETALE_STEPS_H
+#define WIRETALE_STEPS_H
 
 #include "tcp/segment.h"
+
+#define ACCOUNTING_MIN_PACKETS 8u /* a shorter direction has no shares, and costs no memory */
+
+/* acknowledgment.c: rules V9 and V11 of docs/verdicts.md. */
+
+/* Processes the acknowledgment number and SACK blocks of a segment with the ACK flag. Returns false
+ * if a later ACK overtook it: then its window is outdated, too. `sender` and `receiver` must be
+ * those of the context. */
+bool process_ack(struct segment_context *seg, struct tcp_stream *sender,
+                 struct tcp_stream *receiver, const struct tcp_header *tcp);
+
+/* time_accounting.c: columns limit_*_ns of `directions`. */
+
+/* Must be called for each segment once its verdicts are known. Accounts the time since the last
+ * segment, in both directions, after the segment was processed and left `flight` bytes of its
+ * direction in flight (-1 if unknown: it is not accounted). */
+void account_segment(const struct segment_context *seg, int64_t flight);
+
+/* receive_window.c: receive windows that are full or zero, the probes of a zero window, and
+ * keep-alives, which look alike: rules V10. */
 
 /* Takes the window that the segment announces. */
 void update_window(struct segment_context *seg, struct tcp_stream *sender,
