@@ -57,8 +57,8 @@ static void unmirror(const struct segment_context *seg, uint32_t interface) {
  */
 static const struct event_sink sink = {log_event, amend_row, unmirror};
 
-static void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
-    if (!direction->timed)
+static inline void note_time(struct flow *flow, struct direction *direction, int64_t now) {
+    if (!LIKELY(direction->timed))
         direction->first_ns = direction->last_ns = now;
     if (now - direction->last_ns > direction->idle_ns_max)
         direction->idle_ns_max = now - direction->last_ns;
@@ -66,40 +66,18 @@ static void note_any_time(struct flow *flow, struct direction *direction, int64_
         direction->first_ns = now;
     if (now > direction->last_ns)
         direction->last_ns = now;
-    if (!flow->timed || now < flow->first_ns)
+    if (!LIKELY(flow->timed) || now < flow->first_ns)
         flow->first_ns = now;
-    if (!flow->timed || now > flow->last_ns)
+    if (!LIKELY(flow->timed) || now > flow->last_ns)
         flow->last_ns = now;
     flow->timed = direction->timed = true;
 }
 
-/* The first packet of its direction, or one that was captured out of order or without a time. */
-static NOINLINE void note_any(struct flow *flow, struct direction *direction,
-                              const struct packet_info *info) {
+static void note_hops(struct direction *direction, const struct packet_info *info) {
     if (!direction->packets) {
         direction->ttl_min = direction->ttl_max = info->ttl;
         direction->dscp = info->traffic_class >> 2;
     }
-    if (info->time_known)
-        note_any_time(flow, direction, info->time_ns);
-}
-
-static inline void note_time(struct flow *flow, struct direction *direction,
-                             const struct packet_info *info) {
-    int64_t now = info->time_ns;
-    if (!info->time_known || !direction->timed || now < direction->last_ns) {
-        note_any(flow, direction, info);
-        return;
-    }
-    int64_t idle = now - direction->last_ns;
-    if (idle > direction->idle_ns_max)
-        direction->idle_ns_max = idle;
-    direction->last_ns = now;
-    if (now > flow->last_ns)
-        flow->last_ns = now;
-}
-
-static void note_hops(struct direction *direction, const struct packet_info *info) {
     if (info->ttl < direction->ttl_min)
         direction->ttl_min = info->ttl;
     if (info->ttl > direction->ttl_max)
@@ -110,9 +88,10 @@ static void note_hops(struct direction *direction, const struct packet_info *inf
  * is slower here. */
 static ALWAYS_INLINE void count_packet(struct flow *flow, struct direction *direction,
                                        const struct packet_info *info) {
-    note_time(flow, direction, info);
-    direction->packets++;
+    if (LIKELY(info->time_known))
+        note_time(flow, direction, info->time_ns);
     note_hops(direction, info);
+    direction->packets++;
     direction->wire_bytes += info->wire_bytes;
     if (!info->payload_known)
         direction->payload_unknown = true;
