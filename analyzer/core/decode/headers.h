@@ -151,7 +151,7 @@ struct tcp_header {
     uint16_t options; /* enum tcp_option_seen */
     uint8_t window_scale;
     uint8_t sack_count;
-    uint32_t signature; /* not from the wire: see verdict/duplicate.h */
+    uint32_t signature; /* not from the wire: see verdict/duplicate.c */
     uint32_t timestamp_value;
     uint32_t timestamp_echo;
     uint16_t mss; /* fields that few packets set come last */

@@ -16,23 +16,16 @@ static inline uint64_t hash_fold(uint64_t a, uint64_t b) {
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Replaces the kernel's random numbers if it has none yet (early at boot) by the clock and the
- * layout of the address space. */
-static inline void hash_seed_without_kernel(uint64_t *seed, size_t count) {
-    struct timespec now = {0};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t state = (uint64_t)now.tv_nsec ^ (uintptr_t)seed;
-    for (size_t i = 0; i < count; i++) {
-        state += UINT64_C(0xA0761D6478BD642F);
-        seed[i] = hash_fold(state, UINT64_C(0xE7037ED1A0B428DB));
-    }
-}
-
-/* Fills `seed` with `count` unpredictable numbers. */
+/* Fills `seed` with `count` unpredictable numbers. If the kernel has none yet, early at boot, they
+ * come from the clock and the layout of the address space. */
 static inline void hash_seed_fill(uint64_t *seed, size_t count) {
+    struct timespec now = {0};
     ssize_t size = (ssize_t)(count * sizeof *seed);
-    if (getrandom(seed, (size_t)size, GRND_NONBLOCK) != size)
-        hash_seed_without_kernel(seed, count);
+    if (getrandom(seed, (size_t)size, GRND_NONBLOCK) == size)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    for (size_t i = 0; i < count; i++)
+        seed[i] = hash_fold((uint64_t)now.tv_nsec + i, (uintptr_t)seed ^ 0xA0761D6478BD642F);
 }
 
 #endif

@@ -7,7 +7,7 @@
 #include "tracker/steps.h"
 
 #include "verdict/retransmit_cause.h"
-#include "verdict/sack.h"
+#include "verdict/verdict.h"
 
 /* Rule V11.2: an ACK of one segment with nothing behind it, this much later than the least RTT,
  * waited for the delayed-ACK timer (40 ms and more on Linux, up to 500 ms by RFC 9293

@@ -18,8 +18,7 @@
 #include "tracker/tracker.h"
 
 #include "tracker/steps.h"
-#include "verdict/duplicate.h"
-#include "verdict/retransmission.h"
+#include "verdict/verdict.h"
 
 #define MAX_SACK_AHEAD                                                                             \
     (16 << 20)            /* bytes; SACK blocks further ahead are of a renumbered stream           \
@@ -192,14 +191,6 @@ static ALWAYS_INLINE void take_data(struct segment_context *seg, struct tcp_stre
 
 /* --- handshake ------------------------------------------------------------------------------- */
 
-static void take_syn_options(struct tcp_stream *sender, const struct tcp_header *tcp) {
-    sender->mss = tcp->options & TCP_OPTION_MSS ? tcp->mss : 0;
-    sender->sack_permitted = tcp->options & TCP_OPTION_SACK_PERMITTED;
-    sender->scale_offered = tcp->options & TCP_OPTION_WINDOW_SCALE;
-    sender->window_scale = tcp->window_scale;
-    sender->syn_truncated = tcp->options & TCP_OPTION_CUT;
-}
-
 /* Both endpoints may open at once; each then answers with a SYN-ACK (RFC 9293 section 3.5). */
 static void take_syn(struct segment_context *seg, const struct tcp_header *tcp) {
     struct tcp_stream *sender = seg->sender;
@@ -221,7 +212,11 @@ static void take_syn(struct segment_context *seg, const struct tcp_header *tcp) 
         classify_repeated(seg, -1, 0, "SYN");
         unacked_exclude(&sender->unacked, -1, 0);
     } else if (first) {
-        take_syn_options(sender, tcp);
+        sender->mss = tcp->options & TCP_OPTION_MSS ? tcp->mss : 0;
+        sender->sack_permitted = tcp->options & TCP_OPTION_SACK_PERMITTED;
+        sender->scale_offered = tcp->options & TCP_OPTION_WINDOW_SCALE;
+        sender->window_scale = tcp->window_scale;
+        sender->syn_truncated = tcp->options & TCP_OPTION_CUT;
         track_unacked(seg, sender, tcp, 0, 1);
     }
     sender->syn_ack_seen |= answer;
@@ -258,22 +253,17 @@ static void take_reset(struct segment_context *seg) {
 
 /* --- headers --------------------------------------------------------------------------------- */
 
-/* SACKs show that data above the first segment of a direction was received before the capture
- * began, so that segment is a retransmission. */
-static bool is_sacked_above(const struct tcp_stream *stream, int64_t position) {
-    const struct tcp_recovery_state *recovery = recovery_of(stream);
-    int64_t above = recovery->sacked_max - position;
-    return recovery->sack_count && stream->snd_una_known && position >= stream->snd_una &&
-           above > 0 && above <= MAX_SACK_AHEAD;
-}
-
-/* The first segment of a direction: data below it was sent before the capture began. */
+/* The first segment of a direction: data below it was sent before the capture began. SACKs may show
+ * that data above it was received before, too; then the segment is a retransmission. */
 static void begin_stream(struct tcp_stream *stream, uint32_t sequence) {
     if (!stream->isn_known)
         set_isn(stream, sequence - 1);
     int64_t position = stream_position(stream, sequence);
-    if (is_sacked_above(stream, position))
-        position = stream->recovery->sacked_max;
+    const struct tcp_recovery_state *recovery = recovery_of(stream);
+    int64_t above = recovery->sacked_max - position;
+    if (recovery->sack_count && stream->snd_una_known && position >= stream->snd_una && above > 0 &&
+        above <= MAX_SACK_AHEAD)
+        position = recovery->sacked_max;
     stream->base_known = true;
     stream->flight_known = stream->snd_una_known;
     stream->first_seq = position;

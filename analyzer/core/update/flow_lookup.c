@@ -68,17 +68,6 @@ inline struct flow_key flow_key_of(const struct headers *headers, uint32_t path,
     return key;
 }
 
-/* Fragments of one datagram must all find the same flow, although only the first has the ports. */
-struct flow_key flow_key_of_datagram(const struct datagram *datagram, bool *swapped) {
-    struct headers ends = {.protocol = datagram->key.protocol,
-                           .ip_version = datagram->key.ip_version,
-                           .source_port = datagram->source_port,
-                           .destination_port = datagram->destination_port};
-    memcpy(ends.source, datagram->key.source, sizeof ends.source);
-    memcpy(ends.destination, datagram->key.destination, sizeof ends.destination);
-    return flow_key_of(&ends, datagram->key.path, swapped);
-}
-
 /* Reads the state of TCP: a connection that was reset or has a FIN of both ends is over soon; one
  * of which a single direction was captured, without a SYN, cannot be known to be open. */
 int64_t flow_due_ns(const struct flow *flow) {

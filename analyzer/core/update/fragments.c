@@ -7,18 +7,20 @@
  * several shards. Payload is not reassembled: each fragment is counted as a packet, and a TCP
  * segment is tracked piece by piece. flow/reassembly.h has the bounds: 65,536 datagrams, 256
  * waiting fragments each. If one more would have to wait, it goes to the flow without ports. */
+#include <string.h>
+
 #include "update/update.h"
 
-/* Counts a datagram once, with its first fragment that has a flow. */
-static void count_datagram(struct datagram *datagram, const struct flow *flow, unsigned number,
-                           struct direction *direction) {
-    if (!datagram->counted) {
-        direction->fragmented_datagrams++;
-        direction->data_packets++;
-    }
-    datagram->counted = true;
-    datagram->flow = flow->number;
-    datagram->direction = number;
+/* Fragments of one datagram must all find the same flow, although only the first has the
+ * ports, which are 0 before it came. */
+static struct flow_key key_of_datagram(const struct datagram *datagram, bool *swapped) {
+    struct headers ends = {.protocol = datagram->key.protocol,
+                           .ip_version = datagram->key.ip_version,
+                           .source_port = datagram->source_port,
+                           .destination_port = datagram->destination_port};
+    memcpy(ends.source, datagram->key.source, sizeof ends.source);
+    memcpy(ends.destination, datagram->key.destination, sizeof ends.destination);
+    return flow_key_of(&ends, datagram->key.path, swapped);
 }
 
 /* Adds a fragment to its flow. Only the first has a TCP header; the position of later ones follows
@@ -32,7 +34,11 @@ static void account_fragment(struct worker *worker, struct datagram *datagram, s
     uint32_t sequence = datagram->tcp_sequence + info->fragment_offset - datagram->transport_header;
     struct direction *direction = &flow->directions[number];
     direction->fragments++;
-    count_datagram(datagram, flow, number, direction);
+    direction->fragmented_datagrams += !datagram->counted; /* with its first fragment */
+    direction->data_packets += !datagram->counted;
+    datagram->counted = true;
+    datagram->flow = flow->number;
+    datagram->direction = number;
     if (!first && info->wire_bytes > info->payload_bytes) {
         direction->fragment_overhead_bytes += info->wire_bytes - info->payload_bytes;
         datagram->overhead_bytes += info->wire_bytes - info->payload_bytes;
@@ -61,7 +67,7 @@ static struct flow *flow_of_datagram(struct worker *worker, const struct datagra
                                      const struct tcp_header *tcp, const struct packet_info *info,
                                      unsigned *number) {
     bool swapped;
-    struct flow_key key = flow_key_of_datagram(datagram, &swapped);
+    struct flow_key key = key_of_datagram(datagram, &swapped);
     return flow_lookup(worker, flow_key_hash(worker->updater->flows, &key), &key, swapped, tcp,
                        info, number);
 }
@@ -114,7 +120,7 @@ void fragment_update(struct worker *worker, const struct decoded_packet *decoded
 /* Counts payload that arrived but cannot be used. */
 static void count_incomplete(struct updater *updater, const struct datagram *datagram) {
     bool swapped;
-    struct flow_key key = flow_key_of_datagram(datagram, &swapped);
+    struct flow_key key = key_of_datagram(datagram, &swapped);
     struct flow *flow = flow_table_find(updater->flows, flow_key_hash(updater->flows, &key), &key);
     /* The flow may be over, or another may have its key by now. */
     if (!flow || flow->number != datagram->flow)

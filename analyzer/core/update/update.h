@@ -98,8 +98,6 @@ void packet_dispatch(struct worker *worker, const struct decoded_packet *decoded
 /* flow_lookup.c */
 /* `*swapped`: the sender is the key's second end. */
 struct flow_key flow_key_of(const struct headers *headers, uint32_t path, bool *swapped);
-/* The same by the ports of the datagram's first fragment, 0 before it came. */
-struct flow_key flow_key_of_datagram(const struct datagram *datagram, bool *swapped);
 /* Finds the packet's flow or begins it; ends one that is over. Returns NULL without memory. */
 struct flow *flow_lookup(struct worker *worker, uint32_t hash, const struct flow_key *key,
                          bool swapped, const struct tcp_header *tcp,

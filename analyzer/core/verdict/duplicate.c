@@ -8,7 +8,7 @@
  * directions of one port, or two ports, stores each packet twice within microseconds. Single
  * duplicates within 1 ms may be the network's: recent_verdicts.c settles those when the receiver's
  * DSACK (RFC 2883) or its absence is known. */
-#include "verdict/duplicate.h"
+#include "verdict/verdict.h"
 
 #include <string.h>
 

@@ -9,10 +9,8 @@
  *
  * A loss just before the capture point can also leave no gap, if nothing followed it: then only a
  * missing IP ID and the idle time of an RTO indicate it (rules V1). */
-#include "verdict/retransmission.h"
-
-#include "verdict/duplicate.h"
 #include "verdict/retransmit_cause.h"
+#include "verdict/verdict.h"
 
 #define MAX_INITIAL_RTO_NS INT64_C(3000000000) /* before RFC 6298 */
 #define CAPTURE_REORDER_NS                                                                         \

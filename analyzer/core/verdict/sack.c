@@ -6,7 +6,7 @@
  * retransmission is preferred, because the network seldom duplicates. An ACK that advances snd_una
  * settles all records that it covers: its TSecr (Eifel, RFC 3522) or its delay can show that it
  * answers an earlier transmission. */
-#include "verdict/sack.h"
+#include "verdict/verdict.h"
 
 #define MANY_SAMPLES 16 /* RTT samples after which their minimum is near that of the empty path */
 

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules that the tracker applies to a segment; retransmit_cause.h has those of its cause. */
+#ifndef WIRETALE_VERDICT_H
+#define WIRETALE_VERDICT_H
+
+#include "verdict/recent_verdicts.h"
+
+/* retransmission.c: verdicts on data that is not next in sequence, rules V3 and V4 of
+ * docs/verdicts.md, and on data that follows an idle RTO, rules V1. All ranges are stream positions
+ * of seg->sender. */
+
+/* Rules V3: [start, end) fills a gap; `fill` must be the result of range_set_fill() for it. Returns
+ * true if it is counted as a retransmission, false if it was reordered, captured late, or is
+ * ambiguous. */
+bool classify_gap_fill(struct segment_context *seg, int64_t start, int64_t end,
+                       const struct gap_fill *fill);
+
+/* Rules V4: [start, end), or a SYN or FIN, was seen before. Returns false for a duplicate packet,
+ * true otherwise. `detail` is the event's, or NULL. */
+bool classify_repeated(struct segment_context *seg, int64_t start, int64_t end, const char *detail);
+
+/* Rule V4.6: [start, end) is below the first segment of the capture. */
+void classify_before_capture(struct segment_context *seg, int64_t start, int64_t end);
+
+/* Rules V1.2 and V1.3: `length` new bytes, or a FIN, in order, follow `idle_ns`, MIN_RTO_NS at
+ * least, in which the sender sent no data. */
+void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, int64_t length, bool fin);
+
+/* duplicate.c: duplicates of packets, made by a mirror port or by the network, rules V8. */
+
+/* Returns true if the segment duplicates one of the sender's last packets (rules V8.1, V8.2); then
+ * it is counted, and the caller must ignore it. Else its fingerprint is stored. `old` must be set
+ * if its sequence numbers bring nothing new: no other segment can be a duplicate. */
+bool take_duplicate(struct segment_context *seg, bool old);
+
+/* The same for data [start, end) that was seen before, if its fingerprint is gone or unlike (rule
+ * V8.3). `first` is the first transmission, NULL if unknown. */
+bool take_late_duplicate(struct segment_context *seg, const struct unacked_segment *first,
+                         int64_t start, int64_t end);
+
+/* sack.c: the receiver's reports on data that it received: SACK (RFC 2018), DSACK (RFC 2883),
+ * echoed timestamps (RFC 7323), and repeated ACKs if there is no SACK. The segment's own sender is
+ * the receiver of the data that it reports on. */
+
+/* Processes the SACK blocks of an ACK for `position`; there must be one at least. */
+void process_sack(struct segment_context *seg, int64_t position);
+
+/* Processes an ACK that repeats the last one: rule V6.6. */
+void process_repeated_ack(struct segment_context *seg);
+
+/* Settles the records below `position`, which the segment acknowledges for the first time: rules
+ * V6.4, V6.5 and V7.4. seg->receiver->has_unsettled must be set. */
+void settle_retransmissions(struct segment_context *seg, int64_t position);
+
+#endif
