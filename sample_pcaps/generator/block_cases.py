@@ -14,7 +14,7 @@ from simulation import BESIDE_RECEIVER, Fate
 from tcp_connection import Connection, Script
 from tcp_sender import SenderRules
 from write_captures import MICROSECOND, MILLISECOND, START_NS, ethernet, record
-from write_truth import BLOCK_COLUMNS, Sighting, Truth, Verdict, zeros
+from write_truth import BLOCK_COLUMNS, Sighting, Truth, Verdict
 
 HEADER = 32
 FIRST, LAST = 1, 2  # flags
@@ -87,7 +87,7 @@ def make_udp_blocks(path: Path) -> None:
         in_time_order(seen),
     )
     for stream, count in ((0, odd - len(LOST)), (1, clean)):
-        truth.sums[stream, 0] = zeros(*BLOCK_COLUMNS) | {"blocks": count}
+        truth.sums[stream, 0] = dict.fromkeys(BLOCK_COLUMNS, 0) | {"blocks": count}
     save(path, truth)
 
 
@@ -138,6 +138,6 @@ def make_tcp_blocks(path: Path) -> None:
         "upstream, and the blocks behind it wait for its repair (head_of_line_ns).",
         [connection],
     )
-    truth.sums[0, 0] |= zeros(*BLOCK_COLUMNS) | {"blocks": BLOCKS}
+    truth.sums[0, 0] |= dict.fromkeys(BLOCK_COLUMNS, 0) | {"blocks": BLOCKS}
     truth.tables["blocks"] = head_of_line(connection.point.times)
-    save(path, truth, snaplen=HEADERS_AND_BLOCK_HEADER, tick_ns=1)
+    save(path, truth, pcapng=True, snaplen=HEADERS_AND_BLOCK_HEADER, tick_ns=1)

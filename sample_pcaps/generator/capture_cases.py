@@ -17,7 +17,7 @@ from sample_files import in_time_order, save, truth_of
 from simulation import MIDWAY, Fate
 from tcp_connection import Connection, Script
 from tcp_sender import SenderRules
-from write_captures import MICROSECOND, ethernet
+from write_captures import MICROSECOND, ethernet, record
 from write_truth import Sighting, Verdict
 
 MSS = 1448
@@ -27,12 +27,10 @@ ROUTER = (0xA1, 0xA2)  # host numbers of the router's ports towards client and s
 
 def copied(seen: list[Sighting], delay_ns: int) -> list[Sighting]:
     """Returns each packet once more, `delay_ns` later."""
-    copies = []
-    for s in seen:
-        time_ns, data, length = s.record
-        again = (time_ns + delay_ns, data, length)
-        copies.append(Sighting(again, s.flow, s.direction, Verdict("mirror_duplicate", s.payload), s.payload))
-    return copies
+    return [
+        replace(s, record=(s.record[0] + delay_ns, *s.record[1:]), verdict=Verdict("mirror_duplicate", s.payload))
+        for s in seen
+    ]
 
 
 def mirrored_connection() -> Connection:
@@ -59,7 +57,7 @@ def with_hosts(s: Sighting, source: int, target: int, hops: int) -> Sighting:
     ip[10:12] = bytes(2)
     ip[10:12] = struct.pack("!H", checksum(bytes(ip)))
     frame = bytes(ethernet(source, target))[:12] + data[12:14] + bytes(ip) + data[34:]
-    return Sighting((time_ns, frame, length), s.flow, s.direction, s.verdict, s.payload)
+    return replace(s, record=(time_ns, frame, length))
 
 
 def make_mirror_router(path: Path) -> None:
@@ -87,7 +85,7 @@ def make_capture_drops(path: Path) -> None:
         "A capture that dropped seven packets, by its own statistics: four segments are acknowledged and never stored, "
         "three acknowledgments are missing; fast retransmission recovers the only segment that the network lost."
     )
-    save(path, truth_of(about, [connection]), dropped=connection.point.dropped)
+    save(path, truth_of(about, [connection]), pcapng=True, dropped=connection.point.dropped)
 
 
 def make_super_segments(path: Path) -> None:
@@ -109,8 +107,7 @@ def in_tunnel(seen: list[Sighting], vni: int, vlan: int) -> list[Sighting]:
         outer = ethernet(0xB1 + s.direction, 0xB2 - s.direction) / Dot1Q(vlan=vlan)
         outer = outer / IP(src=source, dst=target, id=0x4000 + number, ttl=64) / udp / VXLAN(vni=vni, flags=8)
         time_ns, data, _ = s.record
-        frame = bytes(outer / Raw(data))
-        inside.append(Sighting((time_ns, frame, len(frame)), s.flow, s.direction, s.verdict, s.payload))
+        inside.append(replace(s, record=record(time_ns, outer / Raw(data))))
     return inside
 
 

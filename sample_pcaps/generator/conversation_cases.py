@@ -36,7 +36,7 @@ from write_captures import (
     section_block,
     statistics_block,
 )
-from write_truth import TCP_COLUMNS, Sighting, Truth, zeros
+from write_truth import TCP_COLUMNS, Sighting, Truth
 
 REQUEST = 180  # bytes from the client of a conversation
 
@@ -44,7 +44,7 @@ REQUEST = 180  # bytes from the client of a conversation
 def count_conversation(truth: Truth, flow: int, reply: int) -> None:
     """Adds the sums of a TCP conversation without an anomaly."""
     for direction, length in enumerate((REQUEST, reply)):
-        truth.sums[flow, direction] = zeros(*TCP_COLUMNS) | {"unique_bytes": length}
+        truth.sums[flow, direction] = dict.fromkeys(TCP_COLUMNS, 0) | {"unique_bytes": length}
 
 
 def converse(ports: tuple[int, int], request: bytes, reply: bytes) -> Iterator[tuple[int, TCP, bytes]]:
@@ -164,7 +164,7 @@ def make_two_interfaces(path: Path) -> None:
     end = START_NS + SECOND
     blocks.append(statistics_block(0, end // MICROSECOND, len(lan) + 3, 0, 3))
     blocks.append(statistics_block(1, end, len(tunnel) + 5, 5, 0))
-    path.write_bytes(b"".join(blocks))
+    path.with_suffix(".pcapng").write_bytes(b"".join(blocks))
     seen = [Sighting(record(time_ns, frame), interface, 0) for time_ns, interface, frame in timed]
     truth = Truth("Two interfaces of one host with other link types and resolutions; nothing is amiss but drops.", seen)
     count_conversation(truth, 0, 1000)

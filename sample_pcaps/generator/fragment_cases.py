@@ -11,7 +11,7 @@ from scapy.packet import Packet, Raw
 
 from sample_files import WHOLE, save
 from write_captures import MICROSECOND, MILLISECOND, SECOND, START_NS, ethernet, pattern, record
-from write_truth import DATAGRAM_COLUMNS, Sighting, Truth, Verdict, zeros
+from write_truth import DATAGRAM_COLUMNS, Sighting, Truth, Verdict
 
 FRAGMENT = 1480  # bytes of payload for an MTU of 1,500; must be a multiple of 8
 FRAGMENT_V6 = 1448  # with the fragment header
@@ -60,7 +60,7 @@ def add_datagram(truth: Truth, time_ns: int, flow: int, frames: list[Packet], mi
     for k, frame in enumerate(frames):
         taken = record(START_NS + time_ns + k * 13 * MICROSECOND, frame)
         truth.seen.append(Sighting(taken, flow, 0, None if k else verdict))
-    sums = truth.sums.setdefault((flow, 0), zeros(*DATAGRAM_COLUMNS))
+    sums = truth.sums.setdefault((flow, 0), dict.fromkeys(DATAGRAM_COLUMNS, 0))
     sums["fragments"] += len(frames)
     sums["fragmented_datagrams"] += 1
     row: dict[str, object] = {"first_frame": first, "flow": flow, "direction": 0, "fragments": len(frames)}

@@ -19,7 +19,7 @@ from write_captures import (
     statistics_block,
     write_pcap,
 )
-from write_truth import TCP_COLUMNS, Sighting, Truth, zeros
+from write_truth import TCP_COLUMNS, Sighting, Truth
 
 WHOLE = 262_144  # snap length that truncates nothing
 HEADERS = 128  # bytes that include all headers of TCP over IP
@@ -39,7 +39,7 @@ def truth_of(about: str, connections: list[Connection]) -> Truth:
         truth.seen += connection.point.seen
         data = connection.point.data_direction
         for direction in (0, 1):
-            truth.sums[flow, direction] = zeros(*TCP_COLUMNS)
+            truth.sums[flow, direction] = dict.fromkeys(TCP_COLUMNS, 0)
         truth.sums[flow, data]["unique_bytes"] = connection.point.stored.total()
         truth.sums[flow, 1 - data]["unique_bytes"] = REQUEST if data else 0
     truth.seen = in_time_order(truth.seen)
@@ -50,6 +50,7 @@ def save(
     path: Path,
     truth: Truth,
     *,
+    pcapng: bool = False,
     snaplen: int = HEADERS,
     order: str = LITTLE,
     tick_ns: int = MICROSECOND,
@@ -59,8 +60,8 @@ def save(
     """Writes the capture and its truth. pcapng has one interface; its statistics have the number of `dropped` packets."""
     records = [cut(s.record, snaplen) for s in truth.seen]
     truth.write(path)
-    if path.suffix == ".pcap":
-        write_pcap(path, records, snaplen=snaplen, tail=tail, order=order, tick_ns=tick_ns)
+    if not pcapng:
+        write_pcap(path.with_suffix(".pcap"), records, snaplen=snaplen, tail=tail, order=order, tick_ns=tick_ns)
         return
     options = [option(2, b"eth0", order), option(9, bytes([9 if tick_ns == 1 else 6]), order)]
     blocks = [section_block(order=order), interface_block(LINK_ETHERNET, snaplen, *options, order=order)]
@@ -69,4 +70,4 @@ def save(
     if dropped is not None:
         end = (truth.seen[-1].record[0] + SECOND) // tick_ns
         blocks.append(statistics_block(0, end, len(truth.seen) + dropped, 0, dropped, order=order))
-    path.write_bytes(b"".join(blocks))
+    path.with_suffix(".pcapng").write_bytes(b"".join(blocks))

@@ -114,7 +114,7 @@ def make_tail_loss_probes(path: Path) -> None:
         "Tail-loss probes after two round trips: in flow 0 only the last acknowledgment was lost and DSACK answers "
         "the probe; in flow 1 the last segment was lost and the probe repairs it."
     )
-    save(path, truth_of(about, talks(ack_lost, data_lost)), order=BIG)
+    save(path, truth_of(about, talks(ack_lost, data_lost)), pcapng=True, order=BIG)
 
 
 def make_reordering(path: Path) -> None:
@@ -184,4 +184,4 @@ def make_keep_alives(path: Path) -> None:
         "Four idle connections with keep-alives every 3 s: of no byte and of one byte of garbage (answered with "
         "DSACK), by who sent the data (flows 0, 1) and by who received it (flows 2, 3); then 700 bytes more."
     )
-    save(path, truth_of(about, connections), order=BIG)
+    save(path, truth_of(about, connections), pcapng=True, order=BIG)

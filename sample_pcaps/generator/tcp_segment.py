@@ -36,11 +36,6 @@ class Segment:
         self.end = max(self.start, self.end)
 
 
-def pattern_between(start: int, end: int) -> bytes:
-    """Returns a stream that consists of the pattern."""
-    return pattern(end - start, start)
-
-
 @dataclass
 class Host:
     """One end of a connection: its address, and the fields that count its packets."""
@@ -63,20 +58,14 @@ class Endpoint:
     scale: int = 7
     mss: int = 1460  # announced
     echo: int = 0  # TSecr of the next packet
-    stream: Callable[[int, int], bytes] = pattern_between  # content of its stream
+    stream: Callable[[int, int], bytes] = lambda start, end: pattern(end - start, start)  # content of its stream
 
     def stamp(self) -> int:
         """Returns TSval."""
         return self.host.clock_ms + self.clock.now // MILLISECOND
 
-    def take_ip_id(self, packets: int) -> int:
-        """Returns the next IP ID; a super-segment takes one for each of its packets."""
-        taken = self.host.ip_id
-        self.host.ip_id = (taken + packets) & 0xFFFF
-        return taken
-
     def make(self, segment: Segment, peer: Endpoint, packets: int = 1) -> None:
-        """Builds the segment's packet at the time of transmission."""
+        """Builds the segment's packet at the time of transmission; a super-segment takes an IP ID for each of its packets."""
         segment.stamp = self.stamp()
         syn = "S" in segment.flags
         stamp = ("Timestamp", (segment.stamp, self.echo))
@@ -96,7 +85,7 @@ class Endpoint:
             window=segment.window if syn else segment.window >> self.scale,
             options=options,
         )
-        ip_id = self.take_ip_id(packets)
-        ip = IP(src=self.host.address, dst=peer.host.address, id=ip_id, flags="DF", ttl=self.host.ttl)
+        ip = IP(src=self.host.address, dst=peer.host.address, id=self.host.ip_id, flags="DF", ttl=self.host.ttl)
+        self.host.ip_id = (self.host.ip_id + packets) & 0xFFFF
         data = self.stream(segment.start, segment.end) if segment.payload is None else segment.payload
         segment.packet = ethernet(self.host.number, peer.host.number) / ip / tcp / Raw(data)

@@ -38,16 +38,10 @@ TCP_COLUMNS = (
 DATAGRAM_COLUMNS = ("fragments", "fragmented_datagrams", "incomplete_datagrams")
 BLOCK_COLUMNS = ("blocks", "blocks_lost", "blocks_out_of_order", "blocks_duplicate")
 
-# The column that counts a verdict; retransmissions count in several columns.
+# Columns that count a verdict and are not its plural; retransmissions count in several columns.
 COLUMN_OF = {
     "out_of_order": "out_of_order",
-    "network_duplicate": "network_duplicates",
-    "mirror_duplicate": "mirror_duplicates",
-    "duplicate_ack": "duplicate_acks",
-    "zero_window": "zero_windows",
     "window_full": "window_full",
-    "window_probe": "window_probes",
-    "keep_alive": "keep_alives",
     "datagram_incomplete": "incomplete_datagrams",
     "block_out_of_order": "blocks_out_of_order",
     "block_duplicate": "blocks_duplicate",
@@ -78,7 +72,8 @@ class Verdict:
         if self.word == "block_lost":
             return [("blocks_lost", self.blocks)]
         if self.word not in RETRANSMISSIONS:
-            return [(COLUMN_OF[self.word], 1)] if self.word in COLUMN_OF else []
+            column = COLUMN_OF.get(self.word, f"{self.word}s")
+            return [(column, 1)] if column in (*TCP_COLUMNS, *COLUMN_OF.values()) else []
         counted = ["retransmissions"]
         counted += [] if self.word == "retransmission" else [self.word + "s"]
         counted += ["spurious_retransmissions"] if self.spurious else [f"lost_{self.place}"]
@@ -143,7 +138,3 @@ def enclosed(brackets: str, lines: Iterable[str], end: str = "  ") -> str:
     """Joins lines with commas between brackets."""
     inside = ",\n".join(lines)
     return f"{brackets[0]}\n{inside}\n{end}{brackets[1]}" if inside else brackets
-
-
-def zeros(*columns: str) -> dict[str, int]:
-    return dict.fromkeys(columns, 0)
