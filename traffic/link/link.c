@@ -262,12 +262,6 @@ static void start_worker(struct link_worker *worker, uint64_t priority, bool *re
         *real_time = false;
 }
 
-static void wait_for_end(const sigset_t *signals) {
-    int number;
-    while (sigwait(signals, &number))
-        ;
-}
-
 /* Returns the exit code. Exits at once if the link cannot be set up. Signals are blocked before the
  * first thread starts, because threads inherit the mask. The log is closed last, because workers
  * flush into it when they end. */
@@ -299,7 +293,8 @@ static int run(const struct link_options *options) {
         start_worker(&workers[i], options->priority, &real_time);
     }
     fprintf(stderr, "linking %s and %s\n", ports[0].name, ports[1].name);
-    wait_for_end(&signals);
+    for (int number; sigwait(&signals, &number);)
+        ;
     atomic_store(&ending, true);
     for (unsigned i = 0; i < 2; i++)
         pthread_join(workers[i].thread, NULL);

@@ -95,20 +95,23 @@ static void corrupt(struct link_direction *direction, struct link_packet *packet
 }
 
 /* The packet that is being sent still occupies the buffer. */
-static void enqueue(struct link_direction *direction, struct link_packet *packet) {
+static uint32_t busy_bytes(const struct link_direction *direction,
+                           const struct link_packet *packet) {
     const struct link_server *server = &direction->server;
-    bool busy = server->free_ns > packet->arrival_ns;
-    enum fate fate = packet_queue_put(&direction->queue, packet, busy ? server->bytes : 0);
+    return server->free_ns > packet->arrival_ns ? server->bytes : 0;
+}
+
+static void enqueue(struct link_direction *direction, struct link_packet *packet) {
+    enum fate fate = packet_queue_put(&direction->queue, packet, busy_bytes(direction, packet));
     if (fate != FATE_DELIVERED)
         finish(direction, packet, fate);
 }
 
 /* Records the queue as the packet finds it, without the packet itself. */
 static void note_queue(const struct link_direction *direction, struct link_packet *packet) {
-    const struct link_server *server = &direction->server;
-    bool busy = server->free_ns > packet->arrival_ns;
-    packet->truth.queue_packets = (uint32_t)(direction->queue.packets + busy);
-    packet->truth.queue_bytes = (uint32_t)(direction->queue.bytes + (busy ? server->bytes : 0));
+    uint32_t busy = busy_bytes(direction, packet);
+    packet->truth.queue_packets = (uint32_t)(direction->queue.packets + (busy > 0));
+    packet->truth.queue_bytes = (uint32_t)(direction->queue.bytes + busy);
 }
 
 /* The packet passed the losses: into the queue, together with its copy if there is one. */
@@ -152,9 +155,11 @@ static bool span_loses(const struct link_direction *direction, const struct span
     return span && is_drawn(direction->seed, DRAW_SPAN, index, span->share);
 }
 
-/* Returns FATE_DELIVERED if no setting loses the packet. */
-static enum fate find_loss(struct link_direction *direction, uint64_t index, int64_t since_ns) {
+/* Returns FATE_DELIVERED if neither a setting nor the link's own memory loses the packet. */
+static enum fate judge(struct link_direction *direction, const struct link_packet *packet,
+                       int64_t since_ns) {
     const struct link_spec *spec = direction->spec;
+    uint64_t index = packet->truth.index;
     bool gilbert = gilbert_loses(direction, index); /* its state changes in any case */
     if (is_listed(direction, index))
         return FATE_LISTED;
@@ -166,19 +171,11 @@ static enum fate find_loss(struct link_direction *direction, uint64_t index, int
         return FATE_PERIODIC;
     if (gilbert)
         return FATE_GILBERT;
-    return is_drawn(direction->seed, DRAW_LOSS, index, spec->loss) ? FATE_RANDOM : FATE_DELIVERED;
-}
-
-/* Adds to the losses those by the MTU and by the link's own memory. */
-static enum fate judge(struct link_direction *direction, const struct link_packet *packet,
-                       int64_t since_ns) {
-    const struct link_spec *spec = direction->spec;
-    enum fate fate = find_loss(direction, packet->truth.index, since_ns);
-    if (fate == FATE_DELIVERED && spec->mtu && packet->truth.ip_bytes > spec->mtu)
-        fate = FATE_MTU;
-    if (fate == FATE_DELIVERED && direction->held_bytes > MAX_HELD_BYTES)
-        fate = FATE_MEMORY;
-    return fate;
+    if (is_drawn(direction->seed, DRAW_LOSS, index, spec->loss))
+        return FATE_RANDOM;
+    if (spec->mtu && packet->truth.ip_bytes > spec->mtu)
+        return FATE_MTU;
+    return direction->held_bytes > MAX_HELD_BYTES ? FATE_MEMORY : FATE_DELIVERED;
 }
 
 /* A negative overhead may exceed a small packet, which then counts as 1 byte. */
