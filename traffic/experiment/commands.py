@@ -18,7 +18,6 @@ class CaptureProgram:
     """A program that captures: its options, and the words of its log once it captures."""
 
     name: str
-    suffix: str
     ready: str
     options: tuple[str, ...]
     logs_counts: bool = False  # on SIGUSR1
@@ -30,13 +29,10 @@ class CaptureProgram:
 
 
 CAPTURE_PROGRAMS = (
-    CaptureProgram(
-        "wiretale-capture", ".pcapng", "capturing", ("-i", "{interface}", "-s", "{snaplen}", "-w", "{where}")
-    ),
+    CaptureProgram("wiretale-capture", "capturing", ("-i", "{interface}", "-s", "{snaplen}", "-w", "{where}")),
     # Without --immediate-mode, libpcap would drop its buffered packets when it is stopped.
     CaptureProgram(
         "tcpdump",
-        ".pcap",
         "listening on",
         (
             *("-i", "{interface}", "-n", "-p", "-U", "--immediate-mode", "--time-stamp-precision=nano"),

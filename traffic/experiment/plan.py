@@ -41,12 +41,12 @@ AMOUNTS = ("count", "counts", "bytes", "seconds", "file")
 class Tracer:
     """The capture of a test."""
 
-    interface: str
     endpoint: Endpoint
-    filter: str | None = None
-    snaplen: int = 128
+    interface: str = read.key(read.text)
+    filter: str | None = read.key(read.text, None)
+    snaplen: int = read.key(read.whole(68, 262_144), 128)
     margin_s: float = 0.5
-    optional: bool = False
+    optional: bool = read.key(read.switch, False)
 
 
 @dataclass(frozen=True)
@@ -138,16 +138,8 @@ def read_tracer(table: PlanTable, sender: Endpoint, receiver: Endpoint) -> Trace
     if not table.data:
         return None
     where = table.take("endpoint", named_endpoint, "receiver")
-    tracer = Tracer(
-        interface=table.need("interface", read.text),
-        endpoint=where if isinstance(where, Endpoint) else {"sender": sender, "receiver": receiver}[where],
-        filter=table.take("filter", read.text, None),
-        snaplen=table.take("snaplen", read.whole(68, 262_144), 128),
-        margin_s=table.take("margin", read.duration, 0.5),
-        optional=table.take("optional", read.switch, False),
-    )
-    table.end()
-    return tracer
+    chosen = where if isinstance(where, Endpoint) else {"sender": sender, "receiver": receiver}[where]
+    return table.fill(Tracer, endpoint=chosen, margin_s=table.take("margin", read.duration, 0.5))
 
 
 def check_size(table: PlanTable, key: str, protocol: str, size: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import MISSING, field, fields
 from typing import Any, TypeVar
 
 from wiretale.analyzer.errors import UsageError
@@ -108,6 +109,11 @@ def several(parse: Callable[[object], Value]) -> Callable[[object], tuple[Value,
     return parse_all
 
 
+def key(parse: Callable[[object], Any], default: Any = MISSING) -> Any:
+    """Returns a field of a dataclass that PlanTable.fill() reads; without a default, the key is required."""
+    return field(default=default, metadata={"parse": parse})
+
+
 class PlanTable:
     """A table of the file. Each key is removed once it is read: keys that are left at the end are unknown."""
 
@@ -137,6 +143,15 @@ class PlanTable:
             return parse(value)
         except ValueError as error:
             raise self.error(key, f"{value!r}: {error}") from None
+
+    def fill(self, kind: Callable[..., Value], **given: Any) -> Value:
+        """Returns a dataclass: `given`, and the fields that key() made from the keys of their names. No key must be left."""
+        for one in fields(kind):  # type: ignore[arg-type]
+            if parse := one.metadata.get("parse"):
+                required = one.default is MISSING
+                given[one.name] = self.need(one.name, parse) if required else self.take(one.name, parse, one.default)
+        self.end()
+        return kind(**given)
 
     def tables(self, key: str) -> list[PlanTable]:
         """Returns the tables of an array of tables."""

@@ -40,6 +40,11 @@ QUIET = (
 END_SECONDS = 5
 
 
+def run_ip(lab: Lab, host: str, *words: str) -> None:
+    """Runs ip(8) in the network namespace of a host."""
+    run_program([find_program("ip"), "-n", lab.namespace(host), *words])
+
+
 def namespace_exists(lab: Lab, host: str) -> bool:
     """Returns whether a host exists."""
     return Path("/run/netns", lab.namespace(host)).exists()
@@ -62,32 +67,29 @@ def check_free(lab: Lab) -> None:
 
 def make_namespace(lab: Lab, host: str) -> None:
     """Makes a host, with only a loopback interface."""
-    ip = find_program("ip")
     try:
-        run_program([ip, "netns", "add", lab.namespace(host)])
+        run_program([find_program("ip"), "netns", "add", lab.namespace(host)])
     except WiretaleError as error:
         raise MissingToolError(f"network namespaces cannot be made: {error}") from None
     if Path("/proc/sys/net/ipv6").exists():
         run_program(lab.inside(host, "sh", "-c", f"({quiet_script()}) 2>/dev/null"))
-    run_program([ip, "-n", lab.namespace(host), "link", "set", "lo", "up"])
+    run_ip(lab, host, "link", "set", "lo", "up")
 
 
 def connect_host(lab: Lab, host: str, mtu: int) -> None:
     """Connects a host with the tracer."""
-    ip, side = find_program("ip"), SIDES[host]
-    tracer, own = lab.namespace("tracer"), lab.namespace(host)
-    end = ["peer", "name", INTERFACE, "netns", own, "address", HARDWARE[host]]
-    run_program([ip, "-n", tracer, "link", "add", side, "type", "veth", *end])
-    for namespace, where, interface in ((tracer, "tracer", side), (own, host, INTERFACE)):
+    side = SIDES[host]
+    end = ["peer", "name", INTERFACE, "netns", lab.namespace(host), "address", HARDWARE[host]]
+    run_ip(lab, "tracer", "link", "add", side, "type", "veth", *end)
+    for where, interface in (("tracer", side), (host, INTERFACE)):
         run_program(lab.inside(where, find_program("ethtool"), "-K", interface, *OFFLOADS.split()))
-        run_program([ip, "-n", namespace, "link", "set", interface, "mtu", str(mtu), "up"])
+        run_ip(lab, where, "link", "set", interface, "mtu", str(mtu), "up")
     setting = f"/proc/sys/net/ipv6/conf/{side}/disable_ipv6"  # missing if the MTU is small, or without IPv6
     run_program(lab.inside("tracer", "sh", "-c", f"[ ! -e {setting} ] || echo 1 > {setting}"))
 
 
 def address_host(lab: Lab, host: str, mtu: int) -> None:
     """Gives a host its addresses, a route to the other host, and the neighbour entry of that host."""
-    ip, own = find_program("ip"), lab.namespace(host)
     other = next(name for name in ADDRESSES if name != host)
     families = [("-4", 0, "24")]
     if mtu >= IPV6_LEAST and Path("/proc/sys/net/ipv6").exists():
@@ -95,10 +97,10 @@ def address_host(lab: Lab, host: str, mtu: int) -> None:
     for family, which, prefix in families:
         nodad = ["nodad"] if which else []
         address = f"{ADDRESSES[host][which]}/{prefix}"
-        run_program([ip, family, "-n", own, "address", "add", address, "dev", INTERFACE, *nodad])
-        run_program([ip, family, "-n", own, "route", "add", "default", "dev", INTERFACE])
+        run_ip(lab, host, family, "address", "add", address, "dev", INTERFACE, *nodad)
+        run_ip(lab, host, family, "route", "add", "default", "dev", INTERFACE)
         there = [ADDRESSES[other][which], "lladdr", HARDWARE[other], "dev", INTERFACE, "nud", "permanent"]
-        run_program([ip, family, "-n", own, "neigh", "replace", *there])
+        run_ip(lab, host, family, "neigh", "replace", *there)
 
 
 def set_kernel(lab: Lab, host: str, settings: dict[str, str]) -> None:
@@ -142,18 +144,15 @@ def make_hosts(lab: Lab, profile: Profile) -> None:
 
 def part_tcp(lab: Lab) -> None:
     """Connects sender and receiver directly for TCP: the control connection of a UDP test must not use the link."""
-    ip = find_program("ip")
-    sender, receiver = lab.namespace("sender"), lab.namespace("receiver")
-    end = ["peer", "name", CONTROL, "netns", receiver, "address", HARDWARE["receiver"]]
-    run_program([ip, "-n", sender, "link", "add", CONTROL, "address", HARDWARE["sender"], "type", "veth", *end])
+    end = ["peer", "name", CONTROL, "netns", lab.namespace("receiver"), "address", HARDWARE["receiver"]]
+    run_ip(lab, "sender", "link", "add", CONTROL, "address", HARDWARE["sender"], "type", "veth", *end)
     for host in ADDRESSES:
-        own, other = lab.namespace(host), next(name for name in ADDRESSES if name != host)
+        other = next(name for name in ADDRESSES if name != host)
         there = ADDRESSES[other][0]
-        run_program([ip, "-n", own, "link", "set", CONTROL, "up"])
-        run_program([ip, "-n", own, "neigh", "replace", there, "lladdr", HARDWARE[other], "dev", CONTROL])
-        route = [there, "dev", CONTROL, "src", ADDRESSES[host][0], "table", TABLE]
-        run_program([ip, "-n", own, "route", "add", *route])
-        run_program([ip, "-n", own, "rule", "add", "ipproto", IPPROTO_TCP, "lookup", TABLE])
+        run_ip(lab, host, "link", "set", CONTROL, "up")
+        run_ip(lab, host, "neigh", "replace", there, "lladdr", HARDWARE[other], "dev", CONTROL)
+        run_ip(lab, host, "route", "add", there, "dev", CONTROL, "src", ADDRESSES[host][0], "table", TABLE)
+        run_ip(lab, host, "rule", "add", "ipproto", IPPROTO_TCP, "lookup", TABLE)
 
 
 def processes_in(lab: Lab) -> list[int]:

@@ -31,18 +31,28 @@ SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_. \t-]*")
 MTU_LEAST, MTU_MOST = 68, 65535
 
 
+def card_speed(value: object) -> str:
+    """Returns the speed of the network cards of the hosts."""
+    if value == "":
+        return ""
+    rate = parse_bit_rate(value) if isinstance(value, str) else None
+    if not rate or not CARD_LEAST <= rate <= CARD_MOST:
+        raise ValueError("expected a speed, such as 100Mbit")
+    return f"{int(rate)}bit"
+
+
 @dataclass(frozen=True)
 class Scenario:
     """One flow over the link, as in a study."""
 
-    study: str
-    row: int  # in the table of the study
-    case: str
-    protocol: str
-    packet_bytes: int
-    rate_bps: float
-    seconds: float
-    count: int | None = None
+    study: str = read.key(read.text)
+    row: int = read.key(read.plain(0, 10**9))  # in the table of the study
+    case: str = read.key(read.text)
+    protocol: str = read.key(read.word("udp", "tcp"))
+    packet_bytes: int = read.key(read.plain(84, 65_535))
+    rate_bps: float = read.key(read.real(1, 1e11))
+    seconds: float = read.key(read.real(1e-9, 3600))
+    count: int | None = read.key(read.plain(1, 10**9), None)
 
 
 @dataclass(frozen=True)
@@ -50,10 +60,10 @@ class Profile:
     """A link and the hosts at its ends."""
 
     name: str
-    description: str = ""
-    mtu: int = 1500
-    card: str = ""
-    seed: int = 1
+    description: str = read.key(str, "")
+    mtu: int = read.key(read.plain(MTU_LEAST, MTU_MOST), 1500)
+    card: str = read.key(card_speed, "")
+    seed: int = read.key(read.plain(0, 2**63 - 1), 1)
     forward: str = ""
     reverse: str = ""
     sysctl: dict[str, str] = field(default_factory=dict)
@@ -105,16 +115,6 @@ def settings(table: PlanTable, both: dict[str, Any], folder: Path | None) -> str
     return " ".join(parts)
 
 
-def card_speed(value: object) -> str:
-    """Returns the speed of the network cards of the hosts."""
-    if value == "":
-        return ""
-    rate = parse_bit_rate(value) if isinstance(value, str) else None
-    if not rate or not CARD_LEAST <= rate <= CARD_MOST:
-        raise ValueError("expected a speed, such as 100Mbit")
-    return f"{int(rate)}bit"
-
-
 def kernel_value(value: object) -> str:
     """Returns a kernel setting of both hosts."""
     if not SYSCTL_VALUE.fullmatch(str(value)):
@@ -130,45 +130,22 @@ def read_sysctl(table: PlanTable) -> dict[str, str]:
     return {name: table.need(name, kernel_value) for name in list(table.data)}
 
 
-def read_scenario(table: PlanTable) -> Scenario | None:
-    """Returns the scenario, or None if the profile has none."""
-    if not table.data:
-        return None
-    scenario = Scenario(
-        study=table.need("study", read.text),
-        row=table.need("row", read.plain(0, 10**9)),
-        case=table.need("case", read.text),
-        protocol=table.need("protocol", read.word("udp", "tcp")),
-        packet_bytes=table.need("packet_bytes", read.plain(84, 65_535)),
-        rate_bps=table.need("rate_bps", read.real(1, 1e11)),
-        seconds=table.need("seconds", read.real(1e-9, 3600)),
-        count=table.take("count", read.plain(1, 10**9), None),
-    )
-    table.end()
-    return scenario
-
-
 def make_profile(name: str, text: str, where: str, folder: Path | None = None) -> Profile:
     """Returns the profile in a text. UsageError, with the file, if it is invalid."""
     try:
         top = PlanTable(where, "top", tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{where}: expected TOML: {error}") from None
-    both, published = top.table("both").data, top.table("published")
-    profile = Profile(
+    both, published, scenario = top.table("both").data, top.table("published"), top.table("scenario")
+    return top.fill(
+        Profile,
         name=name,
-        description=top.take("description", str, ""),
-        mtu=top.take("mtu", read.plain(MTU_LEAST, MTU_MOST), 1500),
-        card=top.take("card", card_speed, ""),
-        seed=top.take("seed", read.plain(0, 2**63 - 1), 1),
         forward=settings(top.table("forward"), both, folder),
         reverse=settings(top.table("reverse"), both, folder),
         sysctl=read_sysctl(top.table("sysctl")),
-        scenario=read_scenario(top.table("scenario")),
+        scenario=scenario.fill(Scenario) if scenario.data else None,
         published={name: published.need(name, read.real(-1e18, 1e18)) for name in list(published.data)},
     )
-    top.end()
-    return profile
 
 
 def load_profile(name: str) -> Profile:

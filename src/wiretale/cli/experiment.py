@@ -160,7 +160,7 @@ def chosen_tracer(plan: Plan, arguments: argparse.Namespace) -> Tracer | None:
         if not arguments.interface.isprintable() or arguments.interface.startswith("-"):
             raise UsageError(f"--interface {arguments.interface!r}: expected the name of an interface")
         host = arguments.tracer or (tracer.endpoint if tracer else plan.receiver)
-        old = tracer or Tracer(arguments.interface, host)
+        old = tracer or Tracer(host, arguments.interface)
         return replace(old, interface=arguments.interface, endpoint=host, optional=False)
     if arguments.tracer and not tracer:
         raise UsageError("--tracer needs --interface, because the plan has no interface to capture on")
