@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "output/writer.h"
+#include "output/file.h"
 #include "status/status_socket.h"
 
 struct control {

@@ -23,7 +23,6 @@
 #include "common/log.h"
 #include "confine/confine.h"
 #include "control.h"
-#include "finish/keeper.h"
 #include "finish/recover.h"
 
 #define READER_NICE    (-10)

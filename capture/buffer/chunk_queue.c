@@ -6,7 +6,6 @@
  * empty. */
 #include "buffer/chunk_queue.h"
 
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "common/clock.h"
@@ -23,11 +22,12 @@ bool chunk_queue_open(struct chunk_queue *queue, size_t bytes, uint32_t devices)
     *queue = (struct chunk_queue){.devices = devices, .chunks = bytes / CHUNK_BYTES};
     if (queue->chunks < least)
         queue->chunks = least;
-    uint8_t *memory = mmap(NULL, queue->chunks * CHUNK_BYTES, PROT_READ | PROT_WRITE,
+    size_t each = CHUNK_BYTES + sizeof(struct chunk);
+    uint8_t *memory = mmap(NULL, queue->chunks * each, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    struct chunk *all = calloc(queue->chunks, sizeof *all);
-    if (memory == MAP_FAILED || !all)
+    if (memory == MAP_FAILED)
         return false;
+    struct chunk *all = (struct chunk *)(memory + queue->chunks * CHUNK_BYTES);
     pthread_mutex_init(&queue->lock, NULL);
     pthread_cond_init(&queue->filled, NULL);
     for (size_t i = queue->chunks; i--;) {

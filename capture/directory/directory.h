@@ -32,7 +32,7 @@ struct directory {
     bool compressed;
     bool named; /* -w names a file in the directory */
     bool
-        sealed; /* the process has the one file, but no access to the directory (finish/keeper.h) */
+        sealed; /* the process has the one file, but no access to the directory (finish/keeper.c) */
     int sealed_fd; /* that file until it is begun; then -1 */
     char sealed_name[NAME_SIZE];
     bool confined; /* Landlock forbids any other directory, even if it replaces this one */

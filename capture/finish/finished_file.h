@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file whose last packet is written, and the two things that are done to it: compression
- * (compress.c) and publishing, which is a rename from its temporary name to its final one. */
+ * (compress.c) and publishing, which is a rename from its temporary name to its final one, by this
+ * process or by another (keeper.c). */
 #ifndef WIRETALE_CAPTURE_FINISHED_FILE_H
 #define WIRETALE_CAPTURE_FINISHED_FILE_H
 
@@ -8,6 +9,7 @@
 #include <stdint.h>
 
 #include "buffer/interfaces.h"
+#include "confine/confine.h"
 #include "directory/directory.h"
 
 /* Made by the writing thread or by recovery, then owned by the finisher. If it was removed before
@@ -45,5 +47,22 @@ bool compress_file(struct finished_file *file);
 /* Returns whether the compressed file holds the bytes of the plain one: all of them if `whole`,
  * else a beginning, which may be empty. */
 bool is_compressed_copy(int compressed_fd, int plain_fd, bool whole);
+
+/* -w FILE in a directory that the capture's user must not write to, such as root's. The file is
+ * made before privileges are dropped, and the capture gets its descriptor but no access to the
+ * directory. A second process, of the directory's owner, renames the file when the capture sends it
+ * one byte. It can do nothing else, and it reads no byte of a packet. */
+struct keeper {
+    int fd; /* socket to the process */
+};
+
+/* Makes the file for `identity`, starts the process and seals the directory. Exits with one line if
+ * it cannot. */
+void keeper_start(struct keeper *keeper, struct directory *directory,
+                  const struct identity *identity, bool overwrite);
+
+/* Has the file published, whose name is then in `file`. Returns false with errno; EPIPE if the
+ * process has ended. */
+bool keeper_publish(const struct keeper *keeper, struct finished_file *file);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "finish/command.h"
-#include "finish/keeper.h"
+#include "finish/finished_file.h"
 #include "finish/recover.h"
 #include "finish/ring.h"
 

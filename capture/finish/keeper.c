@@ -3,7 +3,7 @@
  * of the directory instead of the capture's user, and confines itself to that directory. Its only
  * input is one byte, so that a captured packet that subverts the capture cannot make it do more
  * than to rename one file. It ends if the socket is closed. */
-#include "finish/keeper.h"
+#include "finish/finished_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

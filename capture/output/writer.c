@@ -9,7 +9,7 @@
  * packets or time: the first part goes into that file, the rest into the next. Boundaries of time
  * are compared with the time stamps of packets, not with the clock, so that each packet lies in the
  * file of its time even if writing is delayed. */
-#include "output/writer.h"
+#include "output/file.h"
 
 #include <errno.h>
 #include <sys/param.h>
@@ -20,7 +20,6 @@
 #include "buffer/record.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "output/file.h"
 
 #define CHECK_NS (500 * NS_PER_MS)
 /* Packets from before the boundary may still come. If none follows it, the file ends after this

@@ -11,7 +11,7 @@
 #include "common/test/check.h"
 #include "finish/recover.h"
 #include "finish/test/made_file.h"
-#include "output/writer.h"
+#include "output/file.h"
 
 #define BEGIN_NS INT64_C(1795270500000000000) /* a multiple of 60 s */
 
