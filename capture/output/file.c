@@ -195,21 +195,22 @@ void output_name(struct output *output, char name[NAME_SIZE]) {
     pthread_mutex_unlock(&output->name_lock);
 }
 
-/* A reader that leaves is the normal end of a stream, as with head(1). */
-void output_end_stream(struct output *output) {
-    output->closed_pipe = errno == EPIPE;
-    output->stream_failed = !output->closed_pipe;
-    if (!output->closed_pipe && !output->gave_up)
-        log_warning("cannot write to the stream: %s", strerror(errno));
-    atomic_store(&output->capture->stopping, true);
-    output->gave_up = true;
-}
-
-/* Reports only the first of consecutive failures, because each packet would fail. */
-void output_note_failure(struct output *output, const char *what) {
+/* A reader that leaves is the normal end of a stream, as with head(1); after any other error it
+ * takes no more bytes either. Of consecutive failures of files only the first is reported, because
+ * each packet would fail. */
+void output_note_failure(struct output *output) {
+    if (output->directory->is_stream) {
+        output->closed_pipe = errno == EPIPE;
+        output->stream_failed = !output->closed_pipe;
+        if (!output->closed_pipe && !output->gave_up)
+            log_warning("cannot write to the stream: %s", strerror(errno));
+        atomic_store(&output->capture->stopping, true);
+        output->gave_up = true;
+        return;
+    }
     if (!output->failing)
-        log_warning("%s: %s; packets are dropped and counted until writes succeed", what,
-                    strerror(errno));
+        log_warning("%s: %s; packets are dropped and counted until writes succeed",
+                    output->directory->path, strerror(errno));
     output->failing = true;
 }
 
@@ -234,33 +235,23 @@ bool output_store_blocks(struct output *output, struct pcapng_buffer *buffer) {
     return done;
 }
 
-/* A classic file begins with its header when the first description is known. */
-static bool store_pcap_header(struct output *output) {
-    const struct capture *capture = output->capture;
-    if (output->described || !capture->descriptions.count)
-        return true;
-    struct pcapng_buffer buffer = {0};
-    pcapng_classic_header(&buffer, capture->settings->snaplen,
-                          capture->descriptions.items[0].link_type);
-    if (!output_store_blocks(output, &buffer))
-        return false;
-    output->described = 1;
-    return true;
-}
-
 /* A description must precede the first packet of its interface. Interfaces that appear later are
- * described when they do. */
+ * described when they do. A classic file has only its header, which the first one determines. */
 bool output_store_descriptions(struct output *output) {
     const struct capture *capture = output->capture;
+    bool classic = capture->settings->format == RECORD_PCAP;
     uint32_t count = atomic_load(&capture->descriptions.count);
-    if (capture->settings->format == RECORD_PCAP)
-        return store_pcap_header(output);
+    struct pcapng_buffer buffer = {0};
+    if (classic && count > 1)
+        count = 1;
     if (output->described == count)
         return true;
-    struct pcapng_buffer buffer = {0};
-    if (!output->bytes)
+    if (classic)
+        pcapng_classic_header(&buffer, capture->settings->snaplen,
+                              capture->descriptions.items[0].link_type);
+    else if (!output->bytes)
         pcapng_section(&buffer);
-    for (uint32_t i = output->described; i < count; i++)
+    for (uint32_t i = output->described; !classic && i < count; i++)
         pcapng_interface(&buffer, &capture->descriptions.items[i]);
     if (!output_store_blocks(output, &buffer))
         return false;
@@ -344,10 +335,7 @@ bool output_begin(struct output *output, int64_t time_ns) {
         return false;
     if (!try_begin(output, time_ns) && !try_again(output, time_ns)) {
         output->reason = errno;
-        if (output->directory->is_stream)
-            output_end_stream(output);
-        else
-            output_note_failure(output, output->directory->path);
+        output_note_failure(output);
         output->retry_ns = now + RETRY_NS;
         end_without_directory(output);
         return false;

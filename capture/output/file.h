@@ -82,11 +82,9 @@ bool output_store_blocks(struct output *output, struct pcapng_buffer *buffer);
 /* Appends descriptions of interfaces that the file does not have yet. */
 bool output_store_descriptions(struct output *output);
 
-/* Ends the capture, because the stream takes no more bytes (errno). */
-void output_end_stream(struct output *output);
-
-/* Warn once that writes of `what` fail (errno), and once that they succeed again. */
-void output_note_failure(struct output *output, const char *what);
+/* Warn once that writes fail (errno), and once that they succeed again. A stream does not: its
+ * failure ends the capture. */
+void output_note_failure(struct output *output);
 void output_note_success(struct output *output);
 
 /* Counts packets of one interface, which were written before, as dropped by the disk. */

@@ -96,10 +96,7 @@ static void store_packets(struct output *output, const struct span *span) {
     size_t done = output_store(output, span->data, span->size);
     struct span whole = *span;
     if (done < span->size) {
-        if (output->directory->is_stream)
-            output_end_stream(output);
-        else
-            output_note_failure(output, output->directory->path);
+        output_note_failure(output);
         whole = part_of(output, span, (struct room){done, UINT64_MAX, INT64_MAX});
         struct span rest = rest_of(output, span, &whole);
         drop(output, &rest);
@@ -140,14 +137,15 @@ static void record_clock_step(struct output *output) {
         return;
     if (output->capture->settings->file_ns)
         output->boundary_ns = output_next_boundary(output->capture->settings, realtime_ns());
-    if (output->fd < 0 || !output->described || output->capture->settings->format == RECORD_PCAP)
+    if (output->fd < 0 || output->gave_up || !output->described ||
+        output->capture->settings->format == RECORD_PCAP)
         return;
     char comment[128];
     snprintf(comment, sizeof comment, "the clock was set by %+.9f s", (double)step / NS_PER_S);
     struct pcapng_buffer buffer = {0};
     pcapng_statistics(&buffer, &(struct pcapng_statistics){.end_ns = realtime_ns()}, comment);
     if (!output_store_blocks(output, &buffer))
-        output_note_failure(output, output->directory->path);
+        output_note_failure(output);
 }
 
 /* The counts of lost files are moved into the statistics of the open file, so that the sums over
