@@ -4,29 +4,11 @@
 #include "common/json.h"
 #include "report/report.h"
 
-/* Sums the counters of all streams. Missing blocks are those below the highest number, as far as
- * this end can see. */
-static struct live_sums sum_of(struct direction *direction) {
-    struct live_sums sum = {0};
-    for (uint32_t i = 0; i < direction->count; i++) {
-        struct stream_live *live = &direction->streams[i].live;
-        uint64_t blocks = live->blocks, next = live->next;
-        sum.blocks += blocks;
-        sum.bytes += live->bytes;
-        sum.missing += next > blocks ? next - blocks : 0;
-        sum.out_of_order += live->out_of_order;
-        sum.duplicate += live->duplicate;
-        sum.corrupt += live->corrupt;
-    }
-    return sum;
-}
-
 struct line {
     uint64_t run;
     const char *direction, *end;
     double from_s, to_s, rate; /* bytes per second */
-    struct live_sums change;
-    int64_t missing;
+    int64_t change[LIVE_COUNTERS];
 };
 
 static void put_json(const struct line *line, bool sender, const struct report_style *style) {
@@ -39,15 +21,15 @@ static void put_json(const struct line *line, bool sender, const struct report_s
     json_text(&json, "end", line->end);
     json_decimal(&json, "from_s", line->from_s, true);
     json_decimal(&json, "to_s", line->to_s, true);
-    json_count(&json, sender ? "blocks_sent" : "blocks_received", (int64_t)line->change.blocks);
-    json_count(&json, sender ? "bytes_sent" : "bytes_received", (int64_t)line->change.bytes);
+    json_count(&json, sender ? "blocks_sent" : "blocks_received", line->change[LIVE_BLOCKS]);
+    json_count(&json, sender ? "bytes_sent" : "bytes_received", line->change[LIVE_BYTES]);
     json_decimal(&json, "rate_kb_s", line->rate / 1e3, true);
     json_decimal(&json, "rate_mbit_s", line->rate * 8 / 1e6, true);
     if (!sender) {
-        json_decimal(&json, "blocks_missing", (double)line->missing, true);
-        json_count(&json, "blocks_out_of_order", (int64_t)line->change.out_of_order);
-        json_count(&json, "blocks_duplicate", (int64_t)line->change.duplicate);
-        json_count(&json, "blocks_corrupt", (int64_t)line->change.corrupt);
+        json_decimal(&json, "blocks_missing", (double)line->change[LIVE_MISSING], true);
+        json_count(&json, "blocks_out_of_order", line->change[LIVE_OUT_OF_ORDER]);
+        json_count(&json, "blocks_duplicate", line->change[LIVE_DUPLICATE]);
+        json_count(&json, "blocks_corrupt", line->change[LIVE_CORRUPT]);
     }
     json_close(&json, '}');
     fputc('\n', style->out);
@@ -56,15 +38,16 @@ static void put_json(const struct line *line, bool sender, const struct report_s
 static void put_text(const struct line *line, bool sender, const struct report_style *style) {
     const struct rate_unit *unit = rate_unit_of(style->format);
     fprintf(style->out, "  %7.2f-%.2f s %s %s %llu blocks, %.2f %s", line->from_s, line->to_s,
-            line->direction, line->end, (unsigned long long)line->change.blocks,
+            line->direction, line->end, (unsigned long long)line->change[LIVE_BLOCKS],
             unit ? line->rate / unit->bytes : line->rate * 8 / 1e6, unit ? unit->name : "Mbit/s");
     if (!sender)
-        fprintf(style->out, ", %lld missing", (long long)line->missing);
+        fprintf(style->out, ", %lld missing", (long long)line->change[LIVE_MISSING]);
     fputc('\n', style->out);
 }
 
 /* Times are ns since the start; `to_ns` must be later. Updates `shown`, so that each change appears
- * once. `missing` may be negative, because late blocks fill gaps. */
+ * once. Missing blocks are those below the highest number, as far
+ * as this end can see; the change may be negative, because late blocks fill gaps. */
 void report_interval(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns,
                      const struct report_style *style) {
     flockfile(style->out);
@@ -72,20 +55,21 @@ void report_interval(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns
         struct direction *direction = &transfer->directions[name];
         if (!direction->is_active)
             continue;
-        struct live_sums now = sum_of(direction), *was = &transfer->shown[name];
         struct line line = {
             .run = transfer->plan.run,
             .direction = direction_names[name],
             .end = direction->is_sending ? "sender" : "receiver",
             .from_s = (double)from_ns / 1e9,
             .to_s = (double)to_ns / 1e9,
-            .rate = (double)(now.bytes - was->bytes) * 1e9 / (double)(to_ns - from_ns),
-            .change = {now.blocks - was->blocks, now.bytes - was->bytes, 0,
-                       now.out_of_order - was->out_of_order, now.duplicate - was->duplicate,
-                       now.corrupt - was->corrupt},
-            .missing = (int64_t)(now.missing - was->missing),
         };
-        *was = now;
+        for (unsigned i = 0; i < LIVE_COUNTERS; i++) {
+            uint64_t now = 0;
+            for (uint32_t k = 0; k < direction->count; k++)
+                now += direction->streams[k].live[i];
+            line.change[i] = (int64_t)(now - transfer->shown[name][i]);
+            transfer->shown[name][i] = now;
+        }
+        line.rate = (double)line.change[LIVE_BYTES] * 1e9 / (double)(to_ns - from_ns);
         (style->json ? put_json : put_text)(&line, direction->is_sending, style);
     }
     fflush(style->out);

@@ -179,7 +179,7 @@ static void note_received_blocks(struct exchange *exchange) {
     for (unsigned name = 0; name < DIRECTIONS; name++)
         for (uint32_t i = 0;
              !transfer->directions[name].is_sending && i < transfer->directions[name].count; i++)
-            bytes += transfer->directions[name].streams[i].live.bytes;
+            bytes += transfer->directions[name].streams[i].live[LIVE_BYTES];
     if (bytes != exchange->last_bytes)
         exchange->last_heard_ns = monotonic_ns();
     exchange->last_bytes = bytes;

@@ -20,30 +20,28 @@
 struct tcp_receiver {
     struct stream *stream;
     const struct transfer_plan *plan;
-    struct stream_times times;
     uint64_t last_ns;
     struct block_header header; /* expected, of the current block */
     uint8_t partial[BLOCK_HEADER_BYTES];
     uint32_t offset; /* in the block */
     bool is_wrong;
-    uint64_t blocks, bytes, corrupt;
 };
 
 /* Replaces the received header by the expected one. Returns whether they agree. Only the last block
  * of a file may be shorter. */
 static bool expect(struct tcp_receiver *receiver, uint32_t magic, struct block_header *header) {
     const struct transfer_plan *plan = receiver->plan;
-    uint32_t length = transfer_plan_size(plan, receiver->blocks);
+    uint32_t length = transfer_plan_size(plan, receiver->stream->own.blocks_received);
     bool right = magic == (plan->content ? CONTENT_MAGIC : BLOCK_MAGIC) &&
                  header->run == (uint32_t)plan->run && header->stream == receiver->stream->number &&
-                 header->sequence == receiver->blocks;
+                 header->sequence == receiver->stream->own.blocks_received;
     bool shorter = plan->content && header->length > BLOCK_HEADER_BYTES && header->length < length;
     if (right && shorter)
         return true; /* the last of a file */
     right = right && header->length == length;
     header->run = (uint32_t)plan->run;
     header->stream = receiver->stream->number;
-    header->sequence = receiver->blocks;
+    header->sequence = receiver->stream->own.blocks_received;
     header->length = length;
     return right;
 }
@@ -73,7 +71,9 @@ static size_t take_body(struct tcp_receiver *receiver, const uint8_t *bytes, siz
     if (plan->content) {
         uint64_t body = plan->sizes[0] - BLOCK_HEADER_BYTES;
         content_take(&receiver->stream->direction->transfer->content,
-                     receiver->blocks * body + receiver->offset - BLOCK_HEADER_BYTES, bytes, piece);
+                     receiver->stream->own.blocks_received * body + receiver->offset -
+                         BLOCK_HEADER_BYTES,
+                     bytes, piece);
     } else if (!plan->unchecked && !receiver->is_wrong) {
         receiver->is_wrong = !block_is_right(bytes, &receiver->header, receiver->offset, piece);
     }
@@ -82,6 +82,7 @@ static size_t take_body(struct tcp_receiver *receiver, const uint8_t *bytes, siz
 
 /* Divides bytes into headers and bodies, and counts each complete block. */
 static void take_bytes(struct tcp_receiver *receiver, const uint8_t *bytes, size_t count) {
+    struct stream_report *own = &receiver->stream->own;
     while (count) {
         bool in_head = receiver->offset < BLOCK_HEADER_BYTES;
         size_t piece = (in_head ? take_head : take_body)(receiver, bytes, count);
@@ -90,21 +91,18 @@ static void take_bytes(struct tcp_receiver *receiver, const uint8_t *bytes, size
         receiver->offset += (uint32_t)piece;
         if (receiver->offset < BLOCK_HEADER_BYTES || receiver->offset < receiver->header.length)
             continue;
-        receiver->blocks++;
-        receiver->bytes += receiver->header.length;
-        receiver->corrupt += receiver->is_wrong;
+        own->blocks_received++;
+        own->bytes_received += receiver->header.length;
+        own->corrupt += receiver->is_wrong;
         receiver->offset = 0;
     }
 }
 
 static void take_all(struct tcp_receiver *receiver, const uint8_t *bytes, size_t count) {
-    struct stream_live *live = &receiver->stream->live;
     take_bytes(receiver, bytes, count);
     receiver->last_ns = monotonic_ns();
-    stream_times_note(&receiver->times, receiver->last_ns);
-    stream_publish(receiver->stream, receiver->blocks, receiver->bytes);
-    atomic_store_explicit(&live->next, receiver->blocks, memory_order_relaxed);
-    atomic_store_explicit(&live->corrupt, receiver->corrupt, memory_order_relaxed);
+    stream_times_note(&receiver->stream->times, receiver->last_ns);
+    stream_publish(receiver->stream);
 }
 
 /* Half of the cost of receiving is waking up, so the thread is woken for WAKE_BYTES or after
@@ -126,7 +124,7 @@ static void receive_all(struct tcp_receiver *receiver, uint8_t *buffer) {
     struct stream *stream = receiver->stream;
     for (;;) {
         /* Of the first block only the header, so that the time of the first byte is exact. */
-        bool is_first = !receiver->times.first_ns;
+        bool is_first = !stream->times.first_ns;
         ssize_t got = recv(stream->fd, buffer, is_first ? BLOCK_HEADER_BYTES : BUFFER_BYTES, 0);
         if (got > 0)
             take_all(receiver, buffer, (size_t)got);
@@ -134,7 +132,8 @@ static void receive_all(struct tcp_receiver *receiver, uint8_t *buffer) {
             return;
         if (is_first && got > 0)
             wake_seldom(receiver);
-        if (got < 0 && stream_is_over(stream, receiver->last_ns, receiver->blocks))
+        if (got < 0 &&
+            stream_is_over(stream, receiver->last_ns, receiver->stream->own.blocks_received))
             return;
     }
 }
@@ -153,9 +152,5 @@ void stream_receive_tcp(struct stream *stream) {
         wake_seldom(&receiver);
     }
     receive_all(&receiver, buffer);
-    stream->own.blocks_received = receiver.blocks;
-    stream->own.bytes_received = receiver.bytes;
-    stream->own.corrupt = receiver.corrupt;
-    stream_times_report(&receiver.times, &stream->own);
     free(buffer);
 }

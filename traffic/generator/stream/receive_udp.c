@@ -38,11 +38,9 @@ struct udp_receiver {
     struct sequence_window window;
     uint64_t map[SEQUENCE_WINDOW_WORDS(WINDOW)];
     uint64_t arrivals[ARRIVAL_LATE + 1]; /* blocks of each kind */
-    struct stream_times times;
-    uint64_t last_ns; /* monotonic: of the latest block of this transfer */
-    uint64_t bytes, corrupt, foreign;
-    bool has_timestamps; /* SO_TIMESTAMPNS is on */
-    int64_t transit_ns;  /* of the previous block */
+    uint64_t last_ns;                    /* monotonic: of the latest block of this transfer */
+    bool has_timestamps;                 /* SO_TIMESTAMPNS is on */
+    int64_t transit_ns;                  /* of the previous block */
     double jitter_ns;
     bool has_transit;
     uint8_t *bytes_room;
@@ -92,7 +90,7 @@ static bool take_block(struct udp_receiver *receiver, const uint8_t *bytes, size
     struct block_header header;
     if (count < BLOCK_HEADER_BYTES ||
         !is_ours(receiver, block_get_header(bytes, &header), &header, count)) {
-        receiver->foreign++;
+        receiver->stream->own.foreign++;
         return false;
     }
     enum sequence_arrival arrival =
@@ -100,11 +98,11 @@ static bool take_block(struct udp_receiver *receiver, const uint8_t *bytes, size
     bool is_new = arrival < ARRIVAL_DUPLICATE;
     receiver->arrivals[arrival]++;
     if (is_new)
-        receiver->bytes += count;
+        receiver->stream->own.bytes_received += count;
     if (receiver->plan->content && is_new)
         take_content(receiver, &header, bytes);
     else if (!receiver->plan->content && !receiver->plan->unchecked)
-        receiver->corrupt += !block_is_right(bytes, &header, 0, count);
+        receiver->stream->own.corrupt += !block_is_right(bytes, &header, 0, count);
     update_jitter(receiver, &header, received_ns);
     return true;
 }
@@ -141,7 +139,7 @@ static struct message_facts read_facts(struct msghdr *message, int64_t now_ns) {
  * datagram can wait, means that the realtime clock was set: the time of the read is used then. */
 static void note_received(struct udp_receiver *receiver, int64_t received_ns,
                           const struct instant *now) {
-    struct stream_times *times = &receiver->times;
+    struct stream_times *times = &receiver->stream->times;
     int64_t waited = (int64_t)now->realtime_ns - received_ns;
     if (waited < 0 || waited > MAX_QUEUED_NS)
         waited = 0;
@@ -164,7 +162,7 @@ static bool take_message(struct udp_receiver *receiver, unsigned number,
     size_t left = message->msg_len;
     bool ours = false;
     if (message->msg_hdr.msg_flags & MSG_TRUNC) {
-        receiver->foreign++;
+        receiver->stream->own.foreign++;
         return false;
     }
     struct message_facts facts = read_facts(&message->msg_hdr, (int64_t)now->realtime_ns);
@@ -179,16 +177,17 @@ static bool take_message(struct udp_receiver *receiver, unsigned number,
     return ours;
 }
 
-/* Stores are relaxed, because interval lines need no order between counters. */
-static void publish(struct udp_receiver *receiver) {
-    struct stream_live *live = &receiver->stream->live;
-    const uint64_t *arrivals = receiver->arrivals;
-    stream_publish(receiver->stream, receiver->window.unique, receiver->bytes);
-    atomic_store_explicit(&live->next, sequence_window_expected(&receiver->window),
-                          memory_order_relaxed);
-    atomic_store_explicit(&live->out_of_order, arrivals[ARRIVAL_BEHIND], memory_order_relaxed);
-    atomic_store_explicit(&live->duplicate, arrivals[ARRIVAL_DUPLICATE], memory_order_relaxed);
-    atomic_store_explicit(&live->corrupt, receiver->corrupt, memory_order_relaxed);
+/* `missing` counts gaps below the highest number; blocks lost at the end show only in the sender's
+ * count. */
+static void count_blocks(struct udp_receiver *receiver) {
+    const struct sequence_window *window = &receiver->window;
+    struct stream_report *own = &receiver->stream->own;
+    own->blocks_received = window->unique;
+    own->out_of_order = receiver->arrivals[ARRIVAL_BEHIND];
+    own->duplicate = receiver->arrivals[ARRIVAL_DUPLICATE];
+    own->late = receiver->arrivals[ARRIVAL_LATE];
+    own->missing = sequence_window_expected(window) - window->unique;
+    stream_publish(receiver->stream);
 }
 
 /* Returns whether a block of this transfer was among the messages. */
@@ -200,7 +199,7 @@ static bool take_batch(struct udp_receiver *receiver, unsigned count) {
     if (!ours)
         return false;
     receiver->last_ns = now.monotonic_ns;
-    publish(receiver);
+    count_blocks(receiver);
     return true;
 }
 
@@ -254,27 +253,6 @@ static bool begin(struct udp_receiver *receiver, struct stream *stream) {
     return receiver->bytes_room != NULL;
 }
 
-/* `missing` counts gaps below the highest number; blocks lost at the end show only in the sender's
- * count. */
-static void report(const struct udp_receiver *receiver) {
-    const struct sequence_window *window = &receiver->window;
-    struct stream_report *own = &receiver->stream->own;
-    own->blocks_received = window->unique;
-    own->bytes_received = receiver->bytes;
-    own->out_of_order = receiver->arrivals[ARRIVAL_BEHIND];
-    own->duplicate = receiver->arrivals[ARRIVAL_DUPLICATE];
-    own->late = receiver->arrivals[ARRIVAL_LATE];
-    own->corrupt = receiver->corrupt;
-    own->missing = sequence_window_expected(window) - window->unique;
-    own->foreign = receiver->foreign;
-    own->dropped_plus_1 = dropped_plus_1(receiver->stream->fd);
-    /* Without pacing it would be the jitter of batches. */
-    bool has_jitter =
-        receiver->has_timestamps && receiver->has_transit && receiver->plan->pacing != PACING_NONE;
-    own->jitter_ns_plus_1 = has_jitter ? (uint64_t)receiver->jitter_ns + 1 : 0;
-    stream_times_report(&receiver->times, own);
-}
-
 /* The state is on the heap, because its map alone would fill half of the thread's stack. The drain
  * at the end is bounded, so that a sender which never stops cannot prolong it. */
 void stream_receive_udp(struct stream *stream) {
@@ -296,7 +274,10 @@ void stream_receive_udp(struct stream *stream) {
     for (unsigned i = 0; i < MAX_DRAIN_BATCHES && (got = receive_batch(receiver, MSG_DONTWAIT)) > 0;
          i++)
         take_batch(receiver, (unsigned)got);
-    report(receiver);
+    stream->own.dropped_plus_1 = dropped_plus_1(stream->fd);
+    /* Without pacing it would be the jitter of batches. */
+    if (receiver->has_timestamps && receiver->has_transit && receiver->plan->pacing != PACING_NONE)
+        stream->own.jitter_ns_plus_1 = (uint64_t)receiver->jitter_ns + 1;
     free(receiver->bytes_room);
     free(receiver);
 }

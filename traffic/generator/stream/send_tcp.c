@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sends blocks as a stream of bytes. All blocks that are due are written into one buffer and sent
  * with one call, because the cost of a call exceeds that of a block. A block may be longer than the
- * buffer; it then continues at the start of the next one. `whole_blocks` counts blocks of which the
- * kernel took all bytes: after an error, those are the blocks that were sent. */
+ * buffer; it then continues at the start of the next one. A block counts as sent once the kernel
+ * took all of its bytes: after an error, those are the blocks that were sent. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -16,14 +16,11 @@ _Static_assert(BUFFER_BYTES >= MAX_CONTENT_SIZE, "the largest block of a file mu
 struct tcp_sender {
     struct stream *stream;
     struct block_source source;
-    struct send_errors errors;
-    struct stream_times times;
     uint8_t *bytes;
     size_t have, at;            /* bytes in the buffer; of these, sent */
     struct block_header header; /* of the current block */
     size_t offset;              /* in it, of the next byte; 0: no current block */
     uint64_t written;
-    uint64_t whole_blocks, whole_bytes; /* sent completely */
     uint64_t stopped_ns;
 };
 
@@ -54,7 +51,7 @@ static bool has_room(const struct tcp_sender *sender) {
 /* Fills the buffer with the blocks that are due now, stamped with one reading of the clock. */
 static void gather(struct tcp_sender *sender) {
     uint64_t now = monotonic_ns(), sent_ns = realtime_ns();
-    sender->errors.progress_ns = now;
+    sender->stream->progress_ns = now;
     sender->have = sender->at = 0;
     while (sender->have < BUFFER_BYTES) {
         if (!sender->offset) {
@@ -71,18 +68,17 @@ static void gather(struct tcp_sender *sender) {
 
 /* Advances over `bytes` that the kernel took, and counts the blocks that they complete. */
 static void note_sent(struct tcp_sender *sender, size_t bytes) {
+    struct stream_report *own = &sender->stream->own;
     sender->at += bytes;
     sender->written += bytes;
-    while (sender->whole_blocks < sender->source.sequence) {
-        uint32_t length = block_source_length(&sender->source, sender->whole_blocks);
-        if (sender->whole_bytes + length > sender->written)
+    while (own->blocks_sent < sender->source.sequence) {
+        uint32_t length = block_source_length(&sender->source, own->blocks_sent);
+        if (own->bytes_sent + length > sender->written)
             break;
-        sender->whole_bytes += length;
-        sender->whole_blocks++;
+        own->bytes_sent += length;
+        own->blocks_sent++;
     }
-    sender->errors.progress_ns = monotonic_ns();
-    stream_times_note(&sender->times, sender->errors.progress_ns);
-    stream_publish(sender->stream, sender->whole_blocks, sender->whole_bytes);
+    stream_note_sent(sender->stream);
 }
 
 /* After a stop, the current block may be completed for STOP_GRACE_NS, so that the receiver sees no
@@ -98,14 +94,14 @@ static bool grace_is_over(struct tcp_sender *sender) {
 
 /* Sends the buffer. Returns false if the stream cannot go on. */
 static bool write_out(struct tcp_sender *sender) {
-    if (!sender->times.first_ns && sender->have)
-        stream_times_note(&sender->times, monotonic_ns());
+    if (!sender->stream->times.first_ns && sender->have)
+        stream_times_note(&sender->stream->times, monotonic_ns());
     while (sender->at < sender->have) {
         ssize_t sent = send(sender->stream->fd, sender->bytes + sender->at,
                             sender->have - sender->at, MSG_NOSIGNAL);
         if (sent > 0)
             note_sent(sender, (size_t)sent);
-        else if (!send_errors_handle(&sender->errors, sender->stream, errno))
+        else if (!stream_handle_error(sender->stream, errno))
             return false;
         if (grace_is_over(sender))
             return false;
@@ -142,12 +138,8 @@ void stream_send_tcp(struct stream *stream, uint64_t start_ns) {
     block_source_begin(&sender.source, &transfer->plan,
                        transfer->plan.content ? &transfer->content : NULL, stream->number,
                        start_ns);
-    sender.errors.progress_ns = monotonic_ns();
+    stream->progress_ns = monotonic_ns();
     send_all(&sender);
     shutdown(stream->fd, SHUT_WR);
-    stream->own.blocks_sent = sender.whole_blocks;
-    stream->own.bytes_sent = sender.whole_bytes;
-    stream_times_report(&sender.times, &stream->own);
-    error_counts_write(&sender.errors.counts, stream->own.errors);
     free(sender.bytes);
 }

@@ -19,13 +19,10 @@
 struct udp_sender {
     struct stream *stream;
     struct block_source source;
-    struct send_errors errors;
-    struct stream_times times;
     uint8_t *bytes; /* blocks, `stride` apart */
     uint32_t stride, room, count;
     uint32_t segments; /* blocks in a message; 1: no offload */
     uint32_t lengths[BATCH];
-    uint64_t blocks_sent, bytes_sent;
     struct mmsghdr messages[BATCH];
     struct iovec parts[BATCH];
     uint64_t control[CMSG_SPACE(sizeof(uint16_t)) / sizeof(uint64_t)];
@@ -36,7 +33,7 @@ struct udp_sender {
 static void gather(struct udp_sender *sender) {
     struct block_source *source = &sender->source;
     uint64_t now = monotonic_ns(), sent_ns = realtime_ns();
-    sender->errors.progress_ns = now;
+    sender->stream->progress_ns = now;
     struct block_header header;
     for (sender->count = 0; sender->count < sender->room; sender->count++) {
         uint8_t *bytes = sender->bytes + (size_t)sender->count * sender->stride;
@@ -78,12 +75,10 @@ static void note_sent(struct udp_sender *sender, uint32_t *at, uint32_t messages
     uint32_t end = *at + messages * sender->segments;
     end = end < sender->count ? end : sender->count;
     for (; *at < end; (*at)++) {
-        sender->blocks_sent++;
-        sender->bytes_sent += sender->lengths[*at];
+        sender->stream->own.blocks_sent++;
+        sender->stream->own.bytes_sent += sender->lengths[*at];
     }
-    sender->errors.progress_ns = monotonic_ns();
-    stream_times_note(&sender->times, sender->errors.progress_ns);
-    stream_publish(sender->stream, sender->blocks_sent, sender->bytes_sent);
+    stream_note_sent(sender->stream);
 }
 
 /* Switches to single datagrams if that is why the send failed. If it returns true, the same blocks
@@ -96,19 +91,18 @@ static bool give_up_offload(struct udp_sender *sender, int number) {
     return true;
 }
 
-/* Sends the batch, retrying where send_errors_handle() allows it. Returns false if the stream
+/* Sends the batch, retrying where stream_handle_error() allows it. Returns false if the stream
  * cannot go on. */
 static bool send_batch(struct udp_sender *sender) {
     uint32_t at = 0;
-    if (!sender->times.first_ns)
-        stream_times_note(&sender->times, monotonic_ns());
+    if (!sender->stream->times.first_ns)
+        stream_times_note(&sender->stream->times, monotonic_ns());
     while (at < sender->count) {
         uint32_t messages = make_messages(sender, at);
         int sent = sendmmsg(sender->stream->fd, sender->messages, messages, 0);
         if (sent > 0)
             note_sent(sender, &at, (uint32_t)sent);
-        else if (!give_up_offload(sender, errno) &&
-                 !send_errors_handle(&sender->errors, sender->stream, errno))
+        else if (!give_up_offload(sender, errno) && !stream_handle_error(sender->stream, errno))
             return false;
         else if (sender->stream->direction->stop)
             return false;
@@ -149,7 +143,7 @@ static bool begin(struct udp_sender *sender, struct stream *stream, uint64_t sta
     sender->room = BATCH_BYTES / sender->stride;
     sender->room = !sender->room ? 1 : sender->room < BATCH ? sender->room : BATCH;
     sender->bytes = malloc((size_t)sender->room * sender->stride);
-    sender->errors.progress_ns = monotonic_ns();
+    stream->progress_ns = monotonic_ns();
     set_offload(sender);
     return sender->bytes != NULL;
 }
@@ -173,10 +167,6 @@ void stream_send_udp(struct stream *stream, uint64_t start_ns) {
             !pacer_wait(block_source_due_ns(&sender->source), &stream->direction->stop))
             break;
     }
-    stream->own.blocks_sent = sender->blocks_sent;
-    stream->own.bytes_sent = sender->bytes_sent;
-    stream_times_report(&sender->times, &stream->own);
-    error_counts_write(&sender->errors.counts, stream->own.errors);
     free(sender->bytes);
     free(sender);
 }

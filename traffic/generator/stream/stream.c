@@ -76,16 +76,27 @@ bool stream_is_over(struct stream *stream, uint64_t last_ns, uint64_t distinct) 
 }
 
 /* One thread writes `live` of a stream, so the difference to the old value is its progress. The
- * stream that exceeds the sum of all stops the transfer. */
-void stream_publish(struct stream *stream, uint64_t blocks, uint64_t bytes) {
+ * stream that exceeds the sum of all stops the transfer. Stores are relaxed, because interval lines
+ * need no order between counters. */
+void stream_publish(struct stream *stream) {
     struct transfer *transfer = stream->direction->transfer;
-    uint64_t before = atomic_load_explicit(&stream->live.bytes, memory_order_relaxed);
-    atomic_store_explicit(&stream->live.blocks, blocks, memory_order_relaxed);
-    atomic_store_explicit(&stream->live.bytes, bytes, memory_order_relaxed);
+    const struct stream_report *own = &stream->own;
+    bool sends = stream->direction->is_sending;
+    uint64_t before = atomic_load_explicit(&stream->live[LIVE_BYTES], memory_order_relaxed);
+    const uint64_t counts[LIVE_COUNTERS] = {
+        [LIVE_BLOCKS] = sends ? own->blocks_sent : own->blocks_received,
+        [LIVE_BYTES] = sends ? own->bytes_sent : own->bytes_received,
+        [LIVE_MISSING] = own->missing,
+        [LIVE_OUT_OF_ORDER] = own->out_of_order,
+        [LIVE_DUPLICATE] = own->duplicate,
+        [LIVE_CORRUPT] = own->corrupt,
+    };
+    for (unsigned i = 0; i < LIVE_COUNTERS; i++)
+        atomic_store_explicit(&stream->live[i], counts[i], memory_order_relaxed);
     if (!transfer->max_bytes)
         return;
-    uint64_t others = atomic_fetch_add(&transfer->bytes_moved, bytes - before);
-    if (others + bytes - before > transfer->max_bytes) {
+    uint64_t more = counts[LIVE_BYTES] - before;
+    if (atomic_fetch_add(&transfer->bytes_moved, more) + more > transfer->max_bytes) {
         transfer_stop(transfer, "limit", true);
         stream->direction->stop = true;
     }
@@ -123,20 +134,33 @@ static bool may_pass(int number, bool udp) {
     return false;
 }
 
+void stream_note_sent(struct stream *stream) {
+    stream->progress_ns = monotonic_ns();
+    stream_times_note(&stream->times, stream->progress_ns);
+    stream_publish(stream);
+}
+
+static void count_error(struct stream *stream, int number) {
+    struct error_counts counts = {0};
+    const char *name = strerrorname_np(number);
+    error_counts_add(&counts, stream->own.errors);
+    error_counts_add_one(&counts, name ? name : "EUNKNOWN", 1);
+    error_counts_write(&counts, stream->own.errors);
+}
+
 /* ECONNREFUSED needs no pause, because it belongs to an earlier datagram. All waits end early at a
  * stop. */
-bool send_errors_handle(struct send_errors *errors, struct stream *stream, int number) {
+bool stream_handle_error(struct stream *stream, int number) {
     struct transfer *transfer = stream->direction->transfer;
-    const char *name = strerrorname_np(number);
     uint64_t now = monotonic_ns();
     if (!is_timeout(number))
-        error_counts_add_one(&errors->counts, name ? name : "EUNKNOWN", 1);
+        count_error(stream, number);
     if (!is_timeout(number) && !may_pass(number, transfer_is_udp(transfer))) {
         transfer_fail(transfer, "stream %u: send: %s%s", stream->number, strerror(number),
                       number == EMSGSIZE ? " (a block must fit the path's MTU with --df do)" : "");
         return false;
     }
-    if (now - errors->progress_ns > STALL_LIMIT_NS) {
+    if (now - stream->progress_ns > STALL_LIMIT_NS) {
         transfer_fail(transfer, "stream %u: nothing could be sent for 10 s: %s", stream->number,
                       strerror(number));
         return false;

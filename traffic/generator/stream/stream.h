@@ -44,22 +44,17 @@ uint64_t stream_start_ns(const struct stream *stream);
  * since `last_ns` for as long as the plan allows. `distinct` blocks arrived so far. */
 bool stream_is_over(struct stream *stream, uint64_t last_ns, uint64_t distinct);
 
-/* Publishes progress for interval lines. If the transfer exceeds its limit of bytes, stops it. */
-void stream_publish(struct stream *stream, uint64_t blocks, uint64_t bytes);
+/* Publishes the counts of stream->own for interval lines. If the transfer exceeds its limit of
+ * bytes, stops it. */
+void stream_publish(struct stream *stream);
 
-/* First and last block of a stream: monotonic, and the first also since the epoch. */
-struct stream_times {
-    uint64_t first_ns, last_ns, first_realtime_ns;
-};
 void stream_times_note(struct stream_times *times, uint64_t now_ns);
 void stream_times_report(const struct stream_times *times, struct stream_report *report);
 
-struct send_errors {
-    struct error_counts counts;
-    uint64_t progress_ns; /* monotonic time of the last successful send */
-};
+/* After a successful send: notes the time and publishes the counts. */
+void stream_note_sent(struct stream *stream);
 /* Counts the errno of a failed send, and waits if a later attempt may succeed. Returns false, after
  * transfer_fail(), if the stream cannot go on. */
-bool send_errors_handle(struct send_errors *errors, struct stream *stream, int number);
+bool stream_handle_error(struct stream *stream, int number);
 
 #endif

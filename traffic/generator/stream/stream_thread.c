@@ -135,6 +135,7 @@ static void *stream_main(void *context) {
     pacer_set_timer_slack();
     if (open_stream(stream))
         move_blocks(stream);
+    stream_times_report(&stream->times, &stream->own);
     if (!getrusage(RUSAGE_THREAD, &usage)) {
         stream->own.cpu_user_ns = timeval_ns(usage.ru_utime);
         stream->own.cpu_system_ns = timeval_ns(usage.ru_stime);

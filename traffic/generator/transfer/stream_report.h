@@ -28,6 +28,11 @@ struct stream_report {
     char errors[ERROR_COUNTS_SIZE]; /* as error_counts_write() formats them */
 };
 
+/* First and last block of a stream: monotonic, and the first also since the epoch. */
+struct stream_times {
+    uint64_t first_ns, last_ns, first_realtime_ns;
+};
+
 /* Adds without wrapping: a sum above INT64_MAX is INT64_MAX. */
 static inline uint64_t bounded_add(uint64_t one, uint64_t other) {
     uint64_t sum;

@@ -19,14 +19,15 @@
 #include "transfer/stream_report.h"
 #include "transfer/transfer_plan.h"
 
-/* Progress, written by the stream's thread and read by others while it runs. */
-struct stream_live {
-    _Atomic uint64_t blocks, bytes, next, out_of_order, duplicate, corrupt;
-};
-
-/* Sums over the streams of a direction at the previous interval line. */
-struct live_sums {
-    uint64_t blocks, bytes, missing, out_of_order, duplicate, corrupt;
+/* Progress of a stream. */
+enum live_counter {
+    LIVE_BLOCKS,
+    LIVE_BYTES,
+    LIVE_MISSING, /* below the highest sequence number received */
+    LIVE_OUT_OF_ORDER,
+    LIVE_DUPLICATE,
+    LIVE_CORRUPT,
+    LIVE_COUNTERS
 };
 
 struct stream {
@@ -38,7 +39,9 @@ struct stream {
     bool is_running;  /* the thread was created and not joined */
     uint8_t head[32]; /* first bytes of an accepted connection, read by the listener */
     size_t head_have;
-    struct stream_live live;
+    _Atomic uint64_t live[LIVE_COUNTERS]; /* written by its thread, read by others while it runs */
+    struct stream_times times;
+    uint64_t progress_ns;           /* monotonic: the last successful send */
     struct stream_report own, peer; /* `peer` is valid once it was received */
 };
 
@@ -77,9 +80,9 @@ struct transfer {
     atomic_bool has_reported; /* the peer may ask for its next transfer */
     struct content content;
     struct tcp_samples samples;
-    struct live_sums shown[DIRECTIONS];     /* at the previous interval line */
-    int64_t udp_drops_begin, udp_drops_end; /* of this host; -1: unknown */
-    uint64_t link_bps;                      /* of this host's link; 0: unknown */
+    uint64_t shown[DIRECTIONS][LIVE_COUNTERS]; /* sums at the previous interval line */
+    int64_t udp_drops_begin, udp_drops_end;    /* of this host; -1: unknown */
+    uint64_t link_bps;                         /* of this host's link; 0: unknown */
 };
 
 /* `plan` must be complete, and `is_initiator` set. Returns false if memory or descriptors ran out;
