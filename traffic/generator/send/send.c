@@ -40,9 +40,6 @@ struct send_options {
     bool is_poisson;
 };
 
-static const char *const direction_words[] = {"forward", "reverse", "both", NULL};
-static const char *const path_mtu_words[] = {"system", "do", "dont", "want", "probe", NULL};
-
 /* A rate is in bits or in blocks per second; the last one that is given counts. Bounds keep the
  * gaps representable: from 1 bit/s or a block in 1,000 s to below 10 Tbit/s or 10^10 blocks/s. */
 static bool take_rate(void *into, const char *value, const char **expected) {
@@ -120,7 +117,7 @@ static const struct option_row rows[] = {
              "number of parallel streams, one thread each [1]"),
     SET("reverse", 'R', plan.direction, DIRECTION_REVERSE, "the receiver sends"),
     SET("both", 0, plan.direction, DIRECTION_BOTH, "both ends send at the same time"),
-    WORD_OF("direction", 0, plan.direction, "forward|reverse|both", direction_words,
+    WORD_OF("direction", 0, plan.direction, "forward|reverse|both", direction_names,
             "same as --reverse or --both, spelled out"),
     TIME_OF("start-offset", 0, plan.start_offset_ns, "TIME", 0, LONG,
             "wait this long before the first block"),
@@ -141,7 +138,7 @@ static const struct option_row rows[] = {
              "local UDP ports that receive with --reverse or --both"),
     TAKEN("dscp", 0, "N", take_dscp, "differentiated services: 0 to 63, or ef, af41, cs1"),
     COUNT_OF("ttl", 0, plan.socket.ttl, "N", 1, 255, "time to live, hop limit"),
-    WORD_OF("df", 0, plan.socket.path_mtu, "do|dont|want|probe", path_mtu_words,
+    WORD_OF("df", 0, plan.socket.path_mtu, "do|dont|want|probe", path_mtu_names,
             "don't fragment and path MTU discovery (IP_MTU_DISCOVER)"),
     SIZE_OF("buffer", 'w', plan.socket.buffer, "BYTES", 1, 1 << 30, "socket buffers at both ends"),
     SET("no-delay", 'N', plan.socket.no_delay, 1, "TCP_NODELAY"),

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "session/host_info.h"
 #include "stream/stream.h"
 
 #define TICK_NS     (100 * NS_PER_MS) /* longest wait of the loop */
@@ -28,37 +27,25 @@
 _Atomic int exchange_interrupted;
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler writes it");
 
-struct exchange {
-    struct transfer *transfer;
-    const struct exchange_options *options;
-    uint64_t last_heard_ns, last_sent_ns; /* monotonic: signs of life */
-    uint64_t stopped_ns;                  /* monotonic; 0: not stopped */
-    uint64_t last_bytes;                  /* of blocks, at the previous look */
-    uint64_t sampled_ns;                  /* monotonic: the previous TCP_INFO samples */
-    uint64_t shown_ns;                    /* since the start: the previous interval line */
-    bool peer_gone, stop_sent;
-};
-
 /* A sender also waits for the peer's report. Without a peer, only the threads matter. */
-static bool direction_is_over(const struct exchange *exchange, const struct direction *direction) {
+static bool direction_is_over(const struct transfer *transfer, const struct direction *direction) {
     if (!direction->is_active)
         return true;
-    if (exchange->peer_gone)
+    if (transfer->exchange.peer_gone)
         return direction->has_joined;
     return direction->report_sent && (!direction->is_sending || direction->peer_done);
 }
 
-static bool is_over(const struct exchange *exchange) {
-    struct direction *directions = exchange->transfer->directions;
-    return direction_is_over(exchange, &directions[DIRECTION_FORWARD]) &&
-           direction_is_over(exchange, &directions[DIRECTION_REVERSE]);
+static bool is_over(const struct transfer *transfer) {
+    const struct direction *directions = transfer->directions;
+    return direction_is_over(transfer, &directions[DIRECTION_FORWARD]) &&
+           direction_is_over(transfer, &directions[DIRECTION_REVERSE]);
 }
 
 /* The control connection is lost: no report will arrive, so all threads must stop. The broadcast
  * wakes threads that wait for a data connection. */
-static void drop_peer(struct exchange *exchange) {
-    struct transfer *transfer = exchange->transfer;
-    exchange->peer_gone = true;
+static void drop_peer(struct transfer *transfer) {
+    transfer->exchange.peer_gone = true;
     transfer_stop(transfer, "peer gone", false);
     for (unsigned name = 0; name < DIRECTIONS; name++)
         transfer->directions[name].stop = true;
@@ -68,39 +55,36 @@ static void drop_peer(struct exchange *exchange) {
 }
 
 /* Stops reading once all is over, because the peer may then close the connection. */
-static void read_lines(struct exchange *exchange) {
-    struct transfer *transfer = exchange->transfer;
+static void read_lines(struct transfer *transfer) {
     char line[LINE_SIZE];
     enum control_result answer;
-    while (!exchange->peer_gone && !is_over(exchange) &&
+    while (!transfer->exchange.peer_gone && !is_over(transfer) &&
            (answer = control_read(&transfer->control, line)) != CONTROL_INCOMPLETE) {
         const char *error = answer == CONTROL_LINE ? exchange_take_line(transfer, line) : NULL;
-        exchange->last_heard_ns = monotonic_ns();
+        transfer->exchange.last_heard_ns = monotonic_ns();
         if (error)
             transfer_fail(transfer, "the peer sent a wrong line: %s", error);
         if (answer != CONTROL_LINE || error)
-            drop_peer(exchange);
+            drop_peer(transfer);
     }
 }
 
 /* Waits for a line, the end of a thread, or the next tick. */
-static void wait_for_lines(struct exchange *exchange) {
-    struct transfer *transfer = exchange->transfer;
+static void wait_for_lines(struct transfer *transfer) {
     struct pollfd two[] = {
         {.fd = transfer->wake, .events = POLLIN},
-        {.fd = exchange->peer_gone ? -1 : transfer->control.fd, .events = POLLIN}};
+        {.fd = transfer->exchange.peer_gone ? -1 : transfer->control.fd, .events = POLLIN}};
     uint64_t count;
-    uint64_t interval = exchange->options->interval_ns;
+    uint64_t interval = transfer->exchange.options->interval_ns;
     poll(two, 2, (int)((interval && interval < TICK_NS ? interval : TICK_NS) / NS_PER_MS));
     if (read(transfer->wake, &count, sizeof count) < 0)
         count = 0; /* no thread has ended */
-    read_lines(exchange);
+    read_lines(transfer);
 }
 
 /* An error of the file must stop the transfer before the report is sent, so that the peer learns
  * the reason first. */
-static void check_content(struct exchange *exchange) {
-    struct transfer *transfer = exchange->transfer;
+static void check_content(struct transfer *transfer) {
     int error = transfer->content.is_used ? transfer->content.error : 0;
     if (error && !transfer->stopped_by)
         transfer_fail(transfer, "%.100s: %s", transfer->content.name, strerror(error));
@@ -108,27 +92,27 @@ static void check_content(struct exchange *exchange) {
 
 /* Sends "stop" once. Senders stop by themselves; receivers stop when "end" arrives or after
  * SETTLE_NS. */
-static void handle_stop(struct exchange *exchange) {
-    struct transfer *transfer = exchange->transfer;
+static void handle_stop(struct transfer *transfer) {
     if (exchange_interrupted)
         transfer_stop(transfer, "signal", true);
     if (!transfer->stopped_by)
         return;
-    if (!exchange->stop_sent && !exchange->peer_gone) {
-        exchange->stopped_ns = monotonic_ns();
-        exchange->stop_sent = true;
+    if (!transfer->exchange.stop_sent && !transfer->exchange.peer_gone) {
+        transfer->exchange.stopped_ns = monotonic_ns();
+        transfer->exchange.stop_sent = true;
         if (!exchange_send_stop(transfer, transfer->stopped_by))
-            drop_peer(exchange);
+            drop_peer(transfer);
     }
-    if (monotonic_ns() - exchange->stopped_ns > SETTLE_NS)
+    if (monotonic_ns() - transfer->exchange.stopped_ns > SETTLE_NS)
         for (unsigned name = 0; name < DIRECTIONS; name++)
             transfer->directions[name].stop = true;
 }
 
 /* A receiver may report once it knows how many blocks were sent, or never will. */
-static bool may_report(const struct exchange *exchange, const struct direction *direction) {
-    bool gives_up = exchange->stopped_ns && monotonic_ns() - exchange->stopped_ns > SETTLE_NS;
-    if (direction->report_sent || exchange->peer_gone)
+static bool may_report(const struct transfer *transfer, const struct direction *direction) {
+    bool gives_up =
+        transfer->exchange.stopped_ns && monotonic_ns() - transfer->exchange.stopped_ns > SETTLE_NS;
+    if (direction->report_sent || transfer->exchange.peer_gone)
         return false;
     return direction->is_sending || direction->ended || gives_up;
 }
@@ -142,30 +126,28 @@ static bool all_reports_sent(const struct transfer *transfer) {
 
 /* Joins the threads of a direction that have ended, and sends its report when it is final.
  * `report_sent` is set first, because a report that failed half-way must not be repeated. */
-static void finish_direction(struct exchange *exchange, struct direction *direction) {
-    struct transfer *transfer = exchange->transfer;
+static void finish_direction(struct transfer *transfer, struct direction *direction) {
     if (!direction->is_active || direction->running)
         return;
     if (!direction->has_joined)
         direction_join(direction);
-    if (!may_report(exchange, direction))
+    if (!may_report(transfer, direction))
         return;
-    check_content(exchange);
-    handle_stop(exchange);
+    check_content(transfer);
+    handle_stop(transfer);
     direction->report_sent = true;
     transfer->has_reported = all_reports_sent(transfer);
-    if (!exchange->peer_gone && !exchange_send_reports(transfer, direction))
-        drop_peer(exchange);
+    if (!transfer->exchange.peer_gone && !exchange_send_reports(transfer, direction))
+        drop_peer(transfer);
 }
 
 /* A receiver enforces --max-time even if the sender does not stop. The limit is on the plan's own
  * duration, so the waits that the plan asks for are added. */
-static void check_time_limit(struct exchange *exchange) {
-    struct transfer *transfer = exchange->transfer;
+static void check_time_limit(struct transfer *transfer) {
     const struct transfer_plan *plan = &transfer->plan;
-    uint64_t most_ns = exchange->options->max_ns + plan->start_offset_ns +
+    uint64_t most_ns = transfer->exchange.options->max_ns + plan->start_offset_ns +
                        plan->stagger_ns * plan->streams + SETTLE_NS;
-    if (!exchange->options->max_ns || monotonic_ns() - transfer->start_ns <= most_ns)
+    if (!transfer->exchange.options->max_ns || monotonic_ns() - transfer->start_ns <= most_ns)
         return;
     transfer_stop(transfer, "limit", true);
     for (unsigned name = 0; name < DIRECTIONS; name++)
@@ -173,42 +155,40 @@ static void check_time_limit(struct exchange *exchange) {
 }
 
 /* Lines may be stuck behind blocks in a full queue, so blocks are signs of life too. */
-static void note_received_blocks(struct exchange *exchange) {
-    struct transfer *transfer = exchange->transfer;
+static void note_received_blocks(struct transfer *transfer) {
     uint64_t bytes = 0;
     for (unsigned name = 0; name < DIRECTIONS; name++)
         for (uint32_t i = 0;
              !transfer->directions[name].is_sending && i < transfer->directions[name].count; i++)
             bytes += transfer->directions[name].streams[i].live[LIVE_BYTES];
-    if (bytes != exchange->last_bytes)
-        exchange->last_heard_ns = monotonic_ns();
-    exchange->last_bytes = bytes;
+    if (bytes != transfer->exchange.last_bytes)
+        transfer->exchange.last_heard_ns = monotonic_ns();
+    transfer->exchange.last_bytes = bytes;
 }
 
 /* A peer that sends neither lines nor blocks for CONTROL_SILENCE_NS is gone, even if its host keeps
  * the connection. */
-static void keep_control_alive(struct exchange *exchange) {
-    if (exchange->peer_gone)
+static void keep_control_alive(struct transfer *transfer) {
+    if (transfer->exchange.peer_gone)
         return;
-    note_received_blocks(exchange);
+    note_received_blocks(transfer);
     uint64_t now = monotonic_ns();
-    if (now - exchange->last_heard_ns > CONTROL_SILENCE_NS) {
-        drop_peer(exchange);
-    } else if (now - exchange->last_sent_ns > PROGRESS_NS) {
-        exchange->last_sent_ns = now;
-        if (!control_send(&exchange->transfer->control, "progress"))
-            drop_peer(exchange);
+    if (now - transfer->exchange.last_heard_ns > CONTROL_SILENCE_NS) {
+        drop_peer(transfer);
+    } else if (now - transfer->exchange.last_sent_ns > PROGRESS_NS) {
+        transfer->exchange.last_sent_ns = now;
+        if (!control_send(&transfer->control, "progress"))
+            drop_peer(transfer);
     }
 }
 
 /* Samples TCP_INFO of all sending sockets, at each interval and at the end. */
-static void sample(struct exchange *exchange, bool last) {
-    struct transfer *transfer = exchange->transfer;
+static void sample(struct transfer *transfer, bool last) {
     uint64_t now = monotonic_ns(),
              every = transfer->plan.interval_ns ? transfer->plan.interval_ns : NS_PER_S;
-    if (transfer_is_udp(transfer) || (!last && now - exchange->sampled_ns < every))
+    if (transfer_is_udp(transfer) || (!last && now - transfer->exchange.sampled_ns < every))
         return;
-    exchange->sampled_ns = now;
+    transfer->exchange.sampled_ns = now;
     transfer->samples.rounds++;
     for (unsigned name = 0; name < DIRECTIONS; name++)
         for (uint32_t i = 0;
@@ -220,57 +200,57 @@ static void sample(struct exchange *exchange, bool last) {
 
 /* Prints one line for each interval that has passed. If this thread was held up, one line covers
  * several intervals. */
-static void show(struct exchange *exchange, bool last) {
-    const struct exchange_options *options = exchange->options;
-    uint64_t since = monotonic_ns() - exchange->transfer->start_ns;
+static void show(struct transfer *transfer, bool last) {
+    const struct exchange_options *options = transfer->exchange.options;
+    uint64_t since = monotonic_ns() - transfer->start_ns;
     if (!options->interval_ns)
         return;
-    while (since - exchange->shown_ns >= options->interval_ns) {
-        uint64_t to = exchange->shown_ns + options->interval_ns;
+    while (since - transfer->exchange.shown_ns >= options->interval_ns) {
+        uint64_t to = transfer->exchange.shown_ns + options->interval_ns;
         if (since - to >= options->interval_ns)
             to = since - since % options->interval_ns; /* held up: one line for all */
-        report_interval(exchange->transfer, exchange->shown_ns, to, &options->style);
-        exchange->shown_ns = to;
+        report_interval(transfer, transfer->exchange.shown_ns, to, &options->style);
+        transfer->exchange.shown_ns = to;
     }
-    if (last && since > exchange->shown_ns)
-        report_interval(exchange->transfer, exchange->shown_ns, since, &options->style);
+    if (last && since > transfer->exchange.shown_ns)
+        report_interval(transfer, transfer->exchange.shown_ns, since, &options->style);
 }
 
 /* After the last line; all stream threads have ended. */
-static void finish(struct exchange *exchange) {
-    struct transfer *transfer = exchange->transfer;
+static void finish(struct transfer *transfer) {
     pthread_mutex_lock(&transfer->lock);
     transfer->is_over = true;
     pthread_mutex_unlock(&transfer->lock);
-    sample(exchange, true);
-    show(exchange, true);
+    sample(transfer, true);
+    show(transfer, true);
     transfer->udp_drops_end = transfer_is_udp(transfer) ? host_udp_drops() : -1;
 }
 
 /* Errors, stops and limits are handled before reports, because a report is final. */
 void exchange_run(struct transfer *transfer, const struct exchange_options *options) {
-    struct exchange exchange = {.transfer = transfer, .options = options};
+    struct exchange *exchange = &transfer->exchange;
     transfer->udp_drops_begin = transfer_is_udp(transfer) ? host_udp_drops() : -1;
     transfer->link_bps = host_link_bps(&transfer->own);
     transfer->max_bytes = options->max_bytes;
     transfer->start_realtime_ns = realtime_ns();
     transfer->start_ns = monotonic_ns();
-    exchange.last_heard_ns = exchange.last_sent_ns = exchange.sampled_ns = transfer->start_ns;
+    exchange->last_heard_ns = exchange->last_sent_ns = exchange->sampled_ns = transfer->start_ns;
+    exchange->options = options;
     for (unsigned name = 0; name < DIRECTIONS; name++)
         if (transfer->directions[name].is_active && !direction_start(&transfer->directions[name]))
-            drop_peer(&exchange);
-    while (!is_over(&exchange)) {
-        wait_for_lines(&exchange);
-        check_content(&exchange);
-        handle_stop(&exchange);
-        check_time_limit(&exchange);
-        sample(&exchange, false);
+            drop_peer(transfer);
+    while (!is_over(transfer)) {
+        wait_for_lines(transfer);
+        check_content(transfer);
+        handle_stop(transfer);
+        check_time_limit(transfer);
+        sample(transfer, false);
         for (unsigned name = 0; name < DIRECTIONS; name++)
-            finish_direction(&exchange, &transfer->directions[name]);
-        keep_control_alive(&exchange);
-        show(&exchange, false);
+            finish_direction(transfer, &transfer->directions[name]);
+        keep_control_alive(transfer);
+        show(transfer, false);
     }
-    finish(&exchange);
+    finish(transfer);
 }
 
 static _Atomic uint64_t first_signal_ns;

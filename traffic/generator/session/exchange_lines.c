@@ -210,17 +210,22 @@ bool exchange_send_stop(struct transfer *transfer, const char *reason) {
     return send_message(transfer, "stop", FIELDS(stop_fields), &message);
 }
 
-/* Sockets stay in their streams, so transfer_end() closes them even if a later one fails. */
+/* Sockets stay in their streams, so transfer_end() closes them even if a later one fails. The port
+ * is read back, because the system may have chosen it. */
 bool exchange_bind_udp(struct transfer *transfer, enum direction_name name,
                        char error[ERROR_SIZE]) {
     struct direction *direction = &transfer->directions[name];
     struct message message = {.direction = name};
     for (uint32_t i = 0; transfer_is_udp(transfer) && i < direction->count; i++) {
-        int port = stream_bind_udp(&direction->streams[i], error);
-        if (port < 0)
+        union endpoint own = transfer->own;
+        socklen_t size = sizeof own;
+        int fd = endpoint_bind_udp(&own, &transfer->local, &transfer->plan.socket, error);
+        direction->streams[i].fd = fd;
+        if (fd < 0)
             return false;
+        getsockname(fd, &own.address, &size);
         message.stream = i;
-        message.port = (uint64_t)port;
+        message.port = endpoint_port(&own);
         if (!send_message(transfer, "port", FIELDS(port_fields), &message))
             return false;
     }
@@ -230,8 +235,13 @@ bool exchange_bind_udp(struct transfer *transfer, enum direction_name name,
 bool exchange_connect_udp(struct transfer *transfer, enum direction_name name,
                           char error[ERROR_SIZE]) {
     struct direction *direction = &transfer->directions[name];
-    for (uint32_t i = 0; transfer_is_udp(transfer) && i < direction->count; i++)
-        if (stream_connect_udp(&direction->streams[i], error))
+    for (uint32_t i = 0; transfer_is_udp(transfer) && i < direction->count; i++) {
+        struct stream *stream = &direction->streams[i];
+        union endpoint to = transfer->peer;
+        endpoint_set_port(&to, stream->port);
+        stream->fd = endpoint_connect_udp(&to, &transfer->local, &transfer->plan.socket, error);
+        if (stream->fd < 0)
             return false;
+    }
     return true;
 }

@@ -6,19 +6,17 @@
  * block. */
 #include "stream/block_source.h"
 
-void block_source_begin(struct block_source *source, const struct transfer_plan *plan,
-                        struct content *content, uint16_t stream, uint64_t start_ns) {
+void block_source_begin(struct block_source *source, const struct stream *stream,
+                        uint64_t start_ns) {
+    struct transfer *transfer = stream->direction->transfer;
+    const struct transfer_plan *plan = &transfer->plan;
     *source = (struct block_source){
         .plan = plan,
-        .content = content,
-        .stream = stream,
+        .content = plan->content ? &transfer->content : NULL,
+        .stream = stream->number,
         .end_ns = plan->time_ns ? start_ns + plan->time_ns : UINT64_MAX,
     };
-    pacer_begin(&source->pacer, plan, stream, start_ns);
-}
-
-uint64_t block_source_due_ns(const struct block_source *source) {
-    return pacer_due_ns(&source->pacer);
+    pacer_begin(&source->pacer, plan, stream->number, start_ns);
 }
 
 /* With a rate, a block that is due at or after the end is never sent, and neither is one that was

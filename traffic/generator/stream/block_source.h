@@ -7,8 +7,7 @@
 
 #include "stream/block_fast.h"
 #include "stream/pacer.h"
-#include "transfer/content.h"
-#include "transfer/transfer_plan.h"
+#include "transfer/transfer.h"
 
 struct block_source {
     const struct transfer_plan *plan;
@@ -23,13 +22,12 @@ struct block_source {
 };
 
 /* `start_ns` is monotonic; pacing and the time limit count from it. */
-void block_source_begin(struct block_source *source, const struct transfer_plan *plan,
-                        struct content *content, uint16_t stream, uint64_t start_ns);
+void block_source_begin(struct block_source *source, const struct stream *stream,
+                        uint64_t start_ns);
 
 /* Returns whether a block is due at `now_ns`. If not, the source is done or the next block is due
- * at block_source_due_ns(). */
+ * at pacer_due_ns(). */
 bool block_source_is_due(struct block_source *source, uint64_t now_ns);
-uint64_t block_source_due_ns(const struct block_source *source);
 
 /* Fills the header of the next block, except for `sent_ns`. If there is content, also reads the
  * body into `body`, which must have room for it. Returns false at the end of the file. */

@@ -7,7 +7,6 @@
 #include "stream/pacer.h"
 
 #include <math.h>
-#include <sys/prctl.h>
 
 #include "common/block.h"
 #include "common/clock.h"
@@ -69,8 +68,4 @@ bool pacer_wait(uint64_t until_ns, const atomic_bool *stop) {
         struct timespec wake = to_timespec(now + (sleep < PIECE_NS ? sleep : PIECE_NS));
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, 0);
     }
-}
-
-void pacer_set_timer_slack(void) {
-    prctl(PR_SET_TIMERSLACK, 1);
 }

@@ -38,7 +38,4 @@ static inline uint64_t pacer_due_ns(const struct pacer *pacer) {
  * in a loop, because a sleep ends late. Returns false early if `*stop` becomes true. */
 bool pacer_wait(uint64_t until_ns, const atomic_bool *stop);
 
-/* Lets sleeps of this thread end on time: the default timer slack is 50 us. */
-void pacer_set_timer_slack(void);
-
 #endif

@@ -122,7 +122,7 @@ static void send_all(struct tcp_sender *sender) {
         if (source->is_done || sender->stream->direction->stop)
             return;
         if (source->plan->pacing != PACING_NONE)
-            pacer_wait(block_source_due_ns(source), &sender->stream->direction->stop);
+            pacer_wait(pacer_due_ns(&source->pacer), &sender->stream->direction->stop);
     }
 }
 
@@ -135,9 +135,7 @@ void stream_send_tcp(struct stream *stream, uint64_t start_ns) {
         transfer_fail(transfer, "out of memory");
         return;
     }
-    block_source_begin(&sender.source, &transfer->plan,
-                       transfer->plan.content ? &transfer->content : NULL, stream->number,
-                       start_ns);
+    block_source_begin(&sender.source, stream, start_ns);
     stream->progress_ns = monotonic_ns();
     send_all(&sender);
     shutdown(stream->fd, SHUT_WR);

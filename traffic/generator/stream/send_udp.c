@@ -136,9 +136,7 @@ static void set_offload(struct udp_sender *sender) {
 static bool begin(struct udp_sender *sender, struct stream *stream, uint64_t start_ns) {
     struct transfer *transfer = stream->direction->transfer;
     sender->stream = stream;
-    block_source_begin(&sender->source, &transfer->plan,
-                       transfer->plan.content ? &transfer->content : NULL, stream->number,
-                       start_ns);
+    block_source_begin(&sender->source, stream, start_ns);
     sender->stride = transfer->plan.max_size;
     sender->room = BATCH_BYTES / sender->stride;
     sender->room = !sender->room ? 1 : sender->room < BATCH ? sender->room : BATCH;
@@ -164,7 +162,7 @@ void stream_send_udp(struct stream *stream, uint64_t start_ns) {
         if (sender->source.is_done)
             break;
         if (!sender->count &&
-            !pacer_wait(block_source_due_ns(&sender->source), &stream->direction->stop))
+            !pacer_wait(pacer_due_ns(&sender->source.pacer), &stream->direction->stop))
             break;
     }
     free(sender->bytes);

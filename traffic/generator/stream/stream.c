@@ -8,27 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The port is read back, because the system may have chosen it. */
-int stream_bind_udp(struct stream *stream, char error[ERROR_SIZE]) {
-    struct transfer *transfer = stream->direction->transfer;
-    union endpoint own;
-    socklen_t size = sizeof own;
-    int fd = endpoint_bind_udp(&transfer->own, &transfer->local, &transfer->plan.socket, error);
-    if (fd < 0)
-        return -1;
-    stream->fd = fd;
-    getsockname(fd, &own.address, &size);
-    return endpoint_port(&own);
-}
-
-int stream_connect_udp(struct stream *stream, char error[ERROR_SIZE]) {
-    struct transfer *transfer = stream->direction->transfer;
-    union endpoint to = transfer->peer;
-    endpoint_set_port(&to, stream->port);
-    stream->fd = endpoint_connect_udp(&to, &transfer->local, &transfer->plan.socket, error);
-    return stream->fd < 0 ? -1 : 0;
-}
-
 /* The lock orders the hand-over against the end of the exchange, which sets is_over: a connection
  * that comes later is refused, and the caller closes it. */
 bool stream_accept(struct stream *stream, const struct control *control) {

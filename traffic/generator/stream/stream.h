@@ -29,10 +29,6 @@ void stream_send_tcp(struct stream *stream, uint64_t start_ns);
 void stream_receive_udp(struct stream *stream);
 void stream_receive_tcp(struct stream *stream);
 
-/* Binds a receiving UDP socket and returns its port; -1 with `error` set if that fails. */
-int stream_bind_udp(struct stream *stream, char error[ERROR_SIZE]);
-/* Connects a sending UDP socket to stream->port of the peer. Returns 0, or -1 with `error` set. */
-int stream_connect_udp(struct stream *stream, char error[ERROR_SIZE]);
 /* Gives the stream a data connection, of which the bytes in `control` were read. Returns false if
  * it is not expected: the caller then keeps the connection. */
 bool stream_accept(struct stream *stream, const struct control *control);

@@ -25,9 +25,12 @@
 #define PART_END     ".part"
 #define PART_DIGITS  8u
 
-static bool begin(struct content *content) {
+static bool begin(struct content *content, char *error, size_t room) {
     *content = (struct content){.is_used = true, .fd = -1, .folder = -1, .in_order = true};
-    return sodium_init() >= 0 && !crypto_generichash_init(&content->digest, NULL, 0, DIGEST_BYTES);
+    if (sodium_init() >= 0 && !crypto_generichash_init(&content->digest, NULL, 0, DIGEST_BYTES))
+        return true;
+    snprintf(error, room, "libsodium does not work");
+    return false;
 }
 
 /* Standard input is duplicated, because content_end() closes the descriptor. The size of a regular
@@ -36,10 +39,8 @@ static bool begin(struct content *content) {
 bool content_open(struct content *content, const char *path, char *error, size_t room) {
     struct stat status;
     bool is_stdin = !strcmp(path, "-");
-    if (!begin(content)) {
-        snprintf(error, room, "libsodium does not work");
+    if (!begin(content, error, room))
         return false;
-    }
     content->fd = is_stdin ? fcntl(0, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
     if (content->fd < 0 || fstat(content->fd, &status)) {
         snprintf(error, room, "%s: %s", path, strerror(errno));
@@ -130,10 +131,8 @@ static bool open_temporary(struct content *content, const char *folder, char *er
 
 bool content_receive(struct content *content, const struct content_target *target, const char *name,
                      uint32_t run, char *error, size_t room) {
-    if (!begin(content)) {
-        snprintf(error, room, "libsodium does not work");
+    if (!begin(content, error, room))
         return false;
-    }
     content->to_stdout = target->to_stdout;
     content->overwrite = target->overwrite;
     if (!is_plain_name(name)) {
@@ -256,8 +255,9 @@ static bool keep(struct content *content) {
            errno == EINVAL; /* some file systems cannot flush a directory */
 }
 
+/* If the file was not opened, one with the temporary name belongs to another transfer. */
 void content_settle(struct content *content, bool complete) {
-    if (content->folder < 0 || content->has_settled)
+    if (content->folder < 0 || content->fd < 0 || content->has_settled)
         return;
     content->has_settled = true;
     bool is_whole =
@@ -271,9 +271,7 @@ void content_settle(struct content *content, bool complete) {
 void content_end(struct content *content) {
     if (!content->is_used)
         return;
-    /* If it was not opened, a file with the temporary name belongs to another transfer. */
-    if (content->folder >= 0 && content->fd >= 0 && !content->kept && !content->has_settled)
-        unlinkat(content->folder, content->temporary, 0);
+    content_settle(content, false);
     if (content->fd >= 0)
         close(content->fd);
     if (content->folder >= 0)

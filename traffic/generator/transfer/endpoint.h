@@ -61,6 +61,19 @@ int endpoint_connect_udp(const union endpoint *to, const struct local_plan *loca
 int endpoint_apply(int fd, int family, bool udp, const struct socket_plan *plan,
                    char error[ERROR_SIZE]);
 
+/* Environment variable with the rate of an emulated link (10M, 1Gbit), because the interface of a
+ * lab's host reports none. */
+#define LINK_RATE_VARIABLE "WIRETALE_LINK_RATE"
+
+/* Figures of this host (host_info.c). */
+
+/* Returns bit/s: LINK_RATE_VARIABLE, else the rate of the interface with address `own`; 0 if
+ * unknown. A measured rate above it is not a rate of the wire. */
+uint64_t host_link_bps(const union endpoint *own);
+/* Returns the datagrams that all UDP sockets of this host dropped so far because their buffers were
+ * full (RcvbufErrors of IPv4 and IPv6); -1 if unknown. */
+int64_t host_udp_drops(void);
+
 /* Bounds the time that a send or receive waits: it then fails with EAGAIN. */
 void endpoint_limit_waits(int fd, uint64_t ns);
 

@@ -13,17 +13,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static bool direction_is_active(const struct transfer_plan *plan, enum direction_name name) {
-    return plan->direction == DIRECTION_BOTH ||
-           (plan->direction == DIRECTION_REVERSE) == (name == DIRECTION_REVERSE);
-}
-
 /* Allocates the streams of a direction if it is active. */
 static bool begin_direction(struct transfer *transfer, enum direction_name name) {
     struct direction *direction = &transfer->directions[name];
     direction->transfer = transfer;
     direction->name = name;
-    direction->is_active = direction_is_active(&transfer->plan, name);
+    direction->is_active =
+        transfer->plan.direction == DIRECTION_BOTH || transfer->plan.direction == name;
     direction->is_sending = (name == DIRECTION_FORWARD) == transfer->is_initiator;
     if (!direction->is_active)
         return true;

@@ -60,6 +60,17 @@ struct direction {
     bool peer_done;            /* the peer sent "done": it has received all that it will */
 };
 
+/* State of the loop that exchanges lines with the peer (session/exchange.c). */
+struct exchange {
+    const struct exchange_options *options;
+    uint64_t last_heard_ns, last_sent_ns; /* monotonic: signs of life */
+    uint64_t stopped_ns;                  /* monotonic; 0: not stopped */
+    uint64_t last_bytes;                  /* of blocks, at the previous look */
+    uint64_t sampled_ns;                  /* monotonic: the previous TCP_INFO samples */
+    uint64_t shown_ns;                    /* since the start: the previous interval line */
+    bool peer_gone, stop_sent;
+};
+
 struct transfer {
     struct transfer_plan plan;
     struct control control;
@@ -76,6 +87,7 @@ struct transfer {
     const char *stopped_by;               /* static text; NULL: not stopped */
     const char *stopped_at;               /* "sender" (the initiator) or "receiver" */
     char error_text[ERROR_SIZE];
+    struct exchange exchange;
     bool is_over;             /* accepts no further data connections */
     atomic_bool has_reported; /* the peer may ask for its next transfer */
     struct content content;

@@ -14,9 +14,9 @@
 #include "control/control.h"
 
 const char *const protocol_names[] = {"tcp", "udp"};
-const char *const direction_names[] = {"forward", "reverse", "both"};
+const char *const direction_names[] = {"forward", "reverse", "both", NULL};
 const char *const pacing_names[] = {"none", "constant", "poisson", "burst"};
-const char *const path_mtu_names[] = {"system", "do", "dont", "want", "probe"};
+const char *const path_mtu_names[] = {"system", "do", "dont", "want", "probe", NULL};
 
 /* A field has the name of its member, which is thereby part of the protocol. */
 #define NUMBER(name, max)                                                                          \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of this host that bound or explain a transfer: the rate of the link, from ethtool's
  * ioctl, and datagrams that UDP dropped for want of buffer, from /proc/net. */
-#include "session/host_info.h"
+#include "transfer/endpoint.h"
 
 #include <ifaddrs.h>
 #include <linux/ethtool.h>
