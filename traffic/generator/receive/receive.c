@@ -51,10 +51,11 @@ static const struct option_row rows[] = {
             "silence that ends a test [as the sender asks, 1 s]"),
     TEXT_OF("key", 0, key, "FILE", "accept only senders with the same key file"),
     HEADING("files"),
-    TEXT_OF("output-dir", 'o', output_dir, "DIR",
+    TEXT_OF("output-dir", 'o', target.folder, "DIR",
             "write received files here [only compare their checksums]"),
-    FLAG("overwrite", 0, overwrite, "replace files that exist in DIR [refuse them]"),
-    FLAG("stdout", 0, to_stdout, "write files to standard output, and reports to standard error"),
+    FLAG("overwrite", 0, target.overwrite, "replace files that exist in DIR [refuse them]"),
+    FLAG("stdout", 0, target.to_stdout,
+         "write files to standard output, and reports to standard error"),
     HEADING("output"),
     FLAG("json", 'J', exchange.style.json, "print one JSON object per test, on one line"),
     TIME_OF("interval", 'i', exchange.interval_ns, "TIME", 10 * NS_PER_MS, LONG,
@@ -105,12 +106,12 @@ static void read_options(struct receive_options *options, int argc, char **argv)
                                                      .max_ns = 3600 * NS_PER_S,
                                                      .style = {.role = "receive"}}};
     options_read(&command, options, argc, argv, NULL, 0);
-    options->exchange.style.out = options->to_stdout ? stderr : stdout;
-    if (options->output_dir)
-        check_output_dir(options->output_dir);
-    if (options->to_stdout && options->parallel > 1)
+    options->exchange.style.out = options->target.to_stdout ? stderr : stdout;
+    if (options->target.folder)
+        check_output_dir(options->target.folder);
+    if (options->target.to_stdout && options->parallel > 1)
         fail(EXIT_USAGE, "--stdout: expected no --parallel, because bytes would mix");
-    if (options->overwrite && !options->output_dir)
+    if (options->target.overwrite && !options->target.folder)
         fail(EXIT_USAGE, "--overwrite: expected --output-dir as well");
 }
 
@@ -156,8 +157,8 @@ int receive_main(int argc, char **argv) {
     exchange_watch_signals();
     if (!session_set_begin(&sessions, &options) || !listener_open(&listener, &options, error))
         fail(EXIT_MISSING, "port %llu: %s", port, error);
-    if (options.output_dir)
-        content_sweep(options.output_dir);
+    if (options.target.folder)
+        content_sweep(options.target.folder);
     if (!options.key)
         log_warning("no --key: anyone who reaches port %llu may run tests", port);
     log_plain("listening on port %llu", port);

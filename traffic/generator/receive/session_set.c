@@ -42,10 +42,9 @@ void session_set_end(struct session_set *set) {
  * gets `error` as a refusal instead of "ready". */
 static bool prepare(struct session *session, char error[ERROR_SIZE]) {
     struct transfer *transfer = &session->transfer;
-    const struct receive_options *options = session->set->options;
-    struct content_target target = {options->output_dir, options->to_stdout, options->overwrite};
+    const struct content_target *target = &session->set->options->target;
     if (transfer->plan.content &&
-        !content_receive(&transfer->content, &target, transfer->plan.file_name,
+        !content_receive(&transfer->content, target, transfer->plan.file_name,
                          (uint32_t)transfer->plan.run, error, ERROR_SIZE))
         return false;
     return exchange_bind_udp(transfer, DIRECTION_FORWARD, error);

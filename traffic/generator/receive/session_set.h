@@ -7,7 +7,8 @@
 
 /* The command line of `receive`. */
 struct receive_options {
-    const char *key, *output_dir; /* NULL: not given */
+    const char *key; /* NULL: not given */
+    struct content_target target;
     uint64_t port;
     uint64_t family;      /* AF_UNSPEC, AF_INET, AF_INET6 */
     uint64_t tests;       /* transfers to run; 0: until stopped */
@@ -17,7 +18,6 @@ struct receive_options {
     uint64_t buffer;      /* bytes; 0: as the sender asks */
     struct local_plan local;
     struct exchange_options exchange; /* with the other limits of a transfer */
-    bool to_stdout, overwrite;
 };
 
 struct session {

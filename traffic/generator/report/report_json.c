@@ -136,15 +136,6 @@ static void put_samples(struct json *json, const struct tcp_samples *samples) {
     json_close(json, ']');
 }
 
-/* The counter is that of the whole host, so other programs' sockets count too. If it is below its
- * value at the start, it is unknown. */
-static void put_udp_drops(struct json *json, const struct transfer *transfer) {
-    bool known =
-        transfer->udp_drops_begin >= 0 && transfer->udp_drops_end >= transfer->udp_drops_begin;
-    json_count(json, "host_udp_buffer_errors",
-               known ? transfer->udp_drops_end - transfer->udp_drops_begin : -1);
-}
-
 /* The two ends of a direction: `sender` and `receiver` are the names of the members. An end whose
  * report is missing is null. */
 static void put_direction(struct json *json, const struct direction *direction, const char *sender,
@@ -166,7 +157,7 @@ static void put_direction(struct json *json, const struct direction *direction, 
         json_text(json, "host_dropped_source",
                   totals.receiver.dropped_plus_1 ? "SO_MEMINFO" : NULL);
         if (!direction->is_sending)
-            put_udp_drops(json, direction->transfer);
+            json_count(json, "host_udp_buffer_errors", direction->transfer->udp_drops);
         put_streams(json, direction, false);
         json_close(json, '}');
     } else {

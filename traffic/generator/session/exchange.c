@@ -216,20 +216,22 @@ static void show(struct transfer *transfer, bool last) {
         report_interval(transfer, transfer->exchange.shown_ns, since, &options->style);
 }
 
-/* After the last line; all stream threads have ended. */
+/* After the last line; all stream threads have ended. UDP drops are counted for the whole host, so
+ * other programs' sockets count too; a number below that at the start is unknown. */
 static void finish(struct transfer *transfer) {
     pthread_mutex_lock(&transfer->lock);
     transfer->is_over = true;
     pthread_mutex_unlock(&transfer->lock);
     sample(transfer, true);
     show(transfer, true);
-    transfer->udp_drops_end = transfer_is_udp(transfer) ? host_udp_drops() : -1;
+    int64_t before = transfer->udp_drops, after = host_udp_drops();
+    transfer->udp_drops = before < 0 || after < before ? -1 : after - before;
 }
 
 /* Errors, stops and limits are handled before reports, because a report is final. */
 void exchange_run(struct transfer *transfer, const struct exchange_options *options) {
     struct exchange *exchange = &transfer->exchange;
-    transfer->udp_drops_begin = transfer_is_udp(transfer) ? host_udp_drops() : -1;
+    transfer->udp_drops = transfer_is_udp(transfer) ? host_udp_drops() : -1;
     transfer->link_bps = host_link_bps(&transfer->own);
     transfer->max_bytes = options->max_bytes;
     transfer->start_realtime_ns = realtime_ns();

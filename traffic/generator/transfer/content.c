@@ -96,11 +96,12 @@ static bool is_free(const struct content *content, char *error, size_t room) {
     struct stat status;
     if (fstatat(content->folder, content->name, &status, AT_SYMLINK_NOFOLLOW))
         return true;
-    if (content->overwrite && S_ISREG(status.st_mode))
+    if (content->target->overwrite && S_ISREG(status.st_mode))
         return true;
     snprintf(error, room,
-             content->overwrite ? "%.100s exists at the receiver and is not a regular file"
-                                : "%.100s exists at the receiver, which runs without --overwrite",
+             content->target->overwrite
+                 ? "%.100s exists at the receiver and is not a regular file"
+                 : "%.100s exists at the receiver, which runs without --overwrite",
              content->name);
     return false;
 }
@@ -133,8 +134,7 @@ bool content_receive(struct content *content, const struct content_target *targe
                      uint32_t run, char *error, size_t room) {
     if (!begin(content, error, room))
         return false;
-    content->to_stdout = target->to_stdout;
-    content->overwrite = target->overwrite;
+    content->target = target;
     if (!is_plain_name(name)) {
         snprintf(error, room,
                  "a file's name must have no folder, control character or dot before it");
@@ -181,8 +181,9 @@ void content_sweep(const char *folder) {
 static void write_all(struct content *content, uint64_t offset, const uint8_t *bytes,
                       size_t count) {
     while (count && !content->error) {
-        ssize_t done = content->to_stdout ? write(1, bytes, count)
-                                          : pwrite(content->fd, bytes, count, (off_t)offset);
+        ssize_t done = content->target->to_stdout
+                           ? write(1, bytes, count)
+                           : pwrite(content->fd, bytes, count, (off_t)offset);
         if (done <= 0) {
             content->error = done ? errno : EIO;
             return;
@@ -202,7 +203,7 @@ void content_take(struct content *content, uint64_t offset, const uint8_t *bytes
     content->bytes += count;
     if (content->in_order)
         crypto_generichash_update(&content->digest, bytes, count);
-    if (content->to_stdout || content->fd >= 0)
+    if (content->target->to_stdout || content->fd >= 0)
         write_all(content, offset, bytes, count);
 }
 
@@ -233,7 +234,7 @@ void content_finish_sum(struct content *content) {
  * systems do not support it; link() is as safe. */
 static bool give_name(const struct content *content) {
     int at = content->folder;
-    if (content->overwrite)
+    if (content->target->overwrite)
         return !renameat(at, content->temporary, at, content->name);
     if (!renameat2(at, content->temporary, at, content->name, RENAME_NOREPLACE))
         return true;

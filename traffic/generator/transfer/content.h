@@ -20,13 +20,14 @@ struct content_target {
 };
 
 struct content {
-    bool is_used, to_stdout, overwrite;
-    int fd;            /* of the file; -1: none */
-    int folder;        /* directory that receives the file; -1: none */
-    uint64_t left;     /* bytes of a regular file that are not read yet */
-    bool left_known;   /* false for pipes */
-    uint64_t bytes;    /* read or received so far */
-    uint64_t next;     /* offset that continues the order */
+    bool is_used;
+    const struct content_target *target; /* of a receiver; must outlive this */
+    int fd;                              /* of the file; -1: none */
+    int folder;                          /* directory that receives the file; -1: none */
+    uint64_t left;                       /* bytes of a regular file that are not read yet */
+    bool left_known;                     /* false for pipes */
+    uint64_t bytes;                      /* read or received so far */
+    uint64_t next;                       /* offset that continues the order */
     bool in_order;     /* so far, so `digest` is valid without reading the file again */
     _Atomic int error; /* errno of the first failed read or write; 0: none */
     char name[241], temporary[260];

@@ -93,8 +93,8 @@ struct transfer {
     struct content content;
     struct tcp_samples samples;
     uint64_t shown[DIRECTIONS][LIVE_COUNTERS]; /* sums at the previous interval line */
-    int64_t udp_drops_begin, udp_drops_end;    /* of this host; -1: unknown */
-    uint64_t link_bps;                         /* of this host's link; 0: unknown */
+    int64_t udp_drops; /* of this host: at the start, after the end since then; -1: unknown */
+    uint64_t link_bps; /* of this host's link; 0: unknown */
 };
 
 /* `plan` must be complete, and `is_initiator` set. Returns false if memory or descriptors ran out;
