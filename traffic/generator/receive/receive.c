@@ -14,14 +14,9 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "common/clock.h"
 #include "common/log.h"
 #include "common/options.h"
-#include "receive/listener.h"
-#include "receive/session_set.h"
-#include "report/report.h"
-#include "session/exchange.h"
-#include "transfer/content.h"
+#include "receive/receive.h"
 
 #define POLL_MS 200 /* between two looks at exchange_interrupted */
 

@@ -9,7 +9,7 @@
  * from FINISHED to FREE after the join; a session's thread changes its own from RUNNING to FINISHED
  * and nothing else. Bounds against senders are --parallel, --tests, --max-streams, --max-bytes,
  * --max-time and START_NS; a plan is checked before a thread is started for it. */
-#include "receive/session_set.h"
+#include "receive/receive.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +18,6 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "control/handshake.h"
-#include "report/report.h"
-#include "session/exchange.h"
 #include "stream/stream.h"
 
 #define START_NS (5 * NS_PER_S) /* from "ready" to the sender's "start" */

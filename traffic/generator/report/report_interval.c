@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines while a transfer runs. The counters belong to stream threads and are read without a lock:
  * each is exact, but they may be of slightly different times. */
-#include "common/json.h"
 #include "report/report.h"
 
 struct line {

@@ -6,9 +6,7 @@
  * Members that are stored plus 1 become -1 if unknown, which json_count() writes as null. */
 #include <string.h>
 
-#include "common/json.h"
 #include "report/report.h"
-#include "transfer/stream_report.h"
 
 static double seconds(uint64_t ns) {
     return (double)ns / 1e9;

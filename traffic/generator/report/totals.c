@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "transfer/stream_report.h"
-
 const struct stream_report *stream_report_of(const struct stream *stream, bool sender) {
     const struct direction *direction = stream->direction;
     if (direction->is_sending == sender)

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "stream/stream.h"
 
 #define TICK_NS     (100 * NS_PER_MS) /* longest wait of the loop */

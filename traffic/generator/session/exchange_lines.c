@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/clock.h"
 #include "stream/stream.h"
 
 /* Reasons for an early end; both ends print them. */

@@ -5,7 +5,6 @@
 #include "stream/stream.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 /* The lock orders the hand-over against the end of the exchange, which sets is_over: a connection

@@ -11,7 +11,6 @@
 #include "common/block.h"
 #include "common/clock.h"
 #include "common/units.h"
-#include "control/control.h"
 
 const char *const protocol_names[] = {"tcp", "udp"};
 const char *const direction_names[] = {"forward", "reverse", "both", NULL};

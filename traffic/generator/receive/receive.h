@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transfers of a receiver: a slot and a thread for each. One thread must call all functions. */
-#ifndef WIRETALE_SESSION_SET_H
-#define WIRETALE_SESSION_SET_H
+/* The parts of a receiver. One thread must call all functions.
+ *
+ * The session set holds the transfers: a slot and a thread for each. The listener accepts
+ * connections and finds their purpose: a pending connection holds no session, only a place in a
+ * bounded list, for at most MAX_PENDING_NS; if the list is full, its oldest connection is closed.
+ * The listener owns a connection until a session accepts it. */
+#ifndef WIRETALE_RECEIVE_H
+#define WIRETALE_RECEIVE_H
 
+#include "common/clock.h"
+#include "control/handshake.h"
 #include "session/exchange.h"
 
 /* The command line of `receive`. */
@@ -61,5 +68,29 @@ const char *session_set_start(struct session_set *set, const struct connection *
  * and host. Returns false if no session expects it: the caller then keeps the connection. */
 bool session_set_accept(struct session_set *set, enum direction_name name, uint64_t run,
                         uint64_t stream, const struct connection *connection);
+
+/* listener.c */
+
+#define MAX_PENDING    4096u
+#define MAX_PENDING_NS (5 * NS_PER_S)
+#define LISTEN_SOCKETS 2 /* IPv4 and IPv6 */
+
+struct pending_connection;
+
+struct listener {
+    struct session_set *sessions;
+    const struct key *key;               /* NULL: any sender may start a transfer */
+    int sockets[LISTEN_SOCKETS];         /* -1: unused */
+    struct pending_connection **pending; /* oldest first */
+    size_t count, capacity;              /* of `pending` */
+    struct pollfd *polled;               /* room for all sockets */
+};
+
+/* Opens the sockets that `options` ask for. If that fails, returns false with `error` set. */
+bool listener_open(struct listener *listener, const struct receive_options *options,
+                   char error[ERROR_SIZE]);
+/* Waits at most `limit_ms` for connections, their data or the end of a session, and handles all. */
+void listener_poll(struct listener *listener, int limit_ms);
+void listener_close(struct listener *listener);
 
 #endif
