@@ -47,9 +47,8 @@ def sql_text(text: str) -> str:
 def csv_sql(column: str) -> str:
     """Returns csv_cell() of a text column as an SQL expression of DuckDB."""
     escaped = column
-    for character in sorted(
-        ESCAPES, key=lambda one: one != "\\"
-    ):  # the backslash first, because the others insert some
+    # The backslash first, because the others insert some.
+    for character in sorted(ESCAPES, key=lambda one: one != "\\"):
         if character != "\0":  # text has no NUL
             escaped = f"replace({escaped}, chr({ord(character)}), {sql_text(ESCAPES[character])})"
     pattern = sql_text("[" + "".join(f"\\x{{{ord(one):x}}}" for one in ESCAPES) + "]")

@@ -13,19 +13,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 SCHEMA = "wiretale.explain/1"
-FIELDS = (
-    "code",
-    "severity",
-    "scope",
-    "flow",
-    "sentence",
-    "cost",
-    "cost_unit",
-    "impact",
-    "evidence",
-    "advice",
-    "filter",
-)
+FIELDS = ["code", "severity", "scope", "flow", "sentence", "cost", "cost_unit", "impact", "evidence", "advice", "filter"]
 Row = dict[str, Any]
 
 

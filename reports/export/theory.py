@@ -37,10 +37,7 @@ def theory_object(link: theory.Link, protocols: Sequence[str], block: int | None
         "schema": SCHEMA,
         "wiretale": version,
         "link_bps": link.bps,
-        "mtu": link.mtu,
-        "framing": link.framing,
-        "ip": link.ip,
-        "tcp_options": link.tcp_options,
+        **{name: getattr(link, name) for name in ("mtu", "framing", "ip", "tcp_options")},
         "block_bytes": block,
         **{protocol: protocol_object(link, protocol, block) for protocol in protocols},
     }

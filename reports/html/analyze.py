@@ -40,25 +40,21 @@ def fields(text: str) -> list[tuple[str, str, int]]:
     return [(name, code, 1_000_000 if unit else 1) for name, code, *unit in words]
 
 
-# Columns of each table in the page, whose times are relative to its base, and the largest number of rows.
+# The largest number of rows of each table in the page, and its columns; times are relative to the base of the page.
 TABLES = {
     "series": (
-        fields(
-            "flow:I direction:B start_ns:d:ms width_ns:d:ms throughput_bps:f cumulative_throughput_bps:f goodput_bps:f "
-            "rtt_ns:f:ms flight_bytes:f window_bytes:f"
-        ),
         60_000,
+        "flow:I direction:B start_ns:d:ms width_ns:d:ms throughput_bps:f cumulative_throughput_bps:f goodput_bps:f "
+        "rtt_ns:f:ms flight_bytes:f window_bytes:f",
     ),
-    "datagrams": (fields("flow:I capture:H first_ns:d:ms first_frame:d fragments:I missing_bytes:d"), 100_000),
+    "datagrams": (100_000, "flow:I capture:H first_ns:d:ms first_frame:d fragments:I missing_bytes:d"),
     "events": (
-        fields(
-            "flow:I capture:H direction:B time_ns:d:ms frame:d related_frame:d bytes:d kind:B place:B evidence:B spurious:B"
-        ),
         200_000,
+        "flow:I capture:H direction:B time_ns:d:ms frame:d related_frame:d bytes:d kind:B place:B evidence:B spurious:B",
     ),
     "blocks": (
-        fields("flow:I capture:H stream:H sequence:d complete_ns:d:ms last_frame:d latency_ns:d head_of_line_ns:d"),
         200_000,
+        "flow:I capture:H stream:H sequence:d complete_ns:d:ms last_frame:d latency_ns:d head_of_line_ns:d",
     ),
 }
 EVENT_WORDS = ("kind", "place", "evidence")  # words, packed as numbers
@@ -118,10 +114,10 @@ def page_data(trace: Trace) -> dict[str, Any]:
     sizes = trace.flows.column("packets")
     ranked += further_flows(trace, set(ranked), sizes)
     fitting, packed = {}, {}
-    for name, (columns, most) in TABLES.items():
+    for name, (most, columns) in TABLES.items():
         table = trace.table(name)
         fitting[name] = fitting_flows(ranked, table.rows_by_flow(len(sizes)), most)
-        packed[name] = packed_table(table, columns, fitting[name], base_ns)
+        packed[name] = packed_table(table, fields(columns), fitting[name], base_ns)
     # Plotly is slow to import, and the core releases the GIL while it reads the packets.
     with ThreadPoolExecutor(1) as beside:
         figure = beside.submit(flow_figure)

@@ -12,12 +12,8 @@ if TYPE_CHECKING:
 
     from wiretale.analyzer.table import Table
 
-TIMES = (
-    "start_ns",
-    "first_ns",
-    "time_ns",
-    "complete_ns",
-)  # relative to the base of the page; other columns are durations
+# Relative to the base of the page; other columns are durations.
+TIMES = ("start_ns", "first_ns", "time_ns", "complete_ns")
 
 
 def encoded(data: bytes) -> str:

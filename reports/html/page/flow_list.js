@@ -2,9 +2,7 @@
 const ROWS_SHOWN = 200;
 
 async function loadFlows({ columns, addresses, paths, words, problems }) {
-  const names = Object.keys(columns);
-  const arrays = await Promise.all(names.map((name) => unplaned(columns[name])));
-  const flows = { ...Object.fromEntries(names.map((name, i) => [name, arrays[i]])), paths, words };
+  const flows = { ...(await changed(columns, unplaned)), paths, words };
   flows.addresses = new TextDecoder().decode(await inflate(addresses)).split("\n");
   flows.rowOf = (number) => {
     const row = firstAtOrAfter(flows.number, number);

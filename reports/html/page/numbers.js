@@ -2,11 +2,13 @@
 const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32, fragment: 64, sack: 128 };
 const ARRAYS = { B: Uint8Array, H: Uint16Array, i: Int32Array, I: Uint32Array, f: Float32Array, d: Float64Array };
 
-async function loadTable(columns) {
-  const names = Object.keys(columns);
-  const buffers = await Promise.all(names.map((name) => inflate(columns[name][1])));
-  return Object.fromEntries(names.map((name, i) => [name, new ARRAYS[columns[name][0]](buffers[i])]));
+// Returns an object with the same keys, whose values are those that `change` resolves to.
+async function changed(object, change) {
+  const entries = Object.entries(object).map(async ([key, value]) => [key, await change(value)]);
+  return Object.fromEntries(await Promise.all(entries));
 }
+
+const loadTable = (columns) => changed(columns, async ([code, text]) => new ARRAYS[code](await inflate(text)));
 
 // Returns a reader of zigzag varints. Values over 2^32 become doubles, which are exact up to 2^53.
 function reader(bytes) {
@@ -31,9 +33,7 @@ function reader(bytes) {
 }
 
 async function loadPackets({ count, flows, streams }) {
-  const names = Object.keys(streams);
-  const buffers = await Promise.all(names.map((name) => inflate(streams[name][1])));
-  const next = Object.fromEntries(names.map((name, i) => [name, reader(new Uint8Array(buffers[i]))]));
+  const next = await changed(streams, async ([, text]) => reader(new Uint8Array(await inflate(text))));
   const p = {
     who: new Uint32Array(count), time: new Float64Array(count), frame: new Float64Array(count), capture: new Uint16Array(count),
     known: new Uint8Array(count), size: new Float64Array(count), sequence: new Float64Array(count), ack: new Float64Array(count),

@@ -11,23 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from wiretale.cli.options import (
-    FILE_HELP,
-    LINK_HELP,
-    STDOUT,
-    add_json,
-    add_overwrite,
-    block_size,
-    check_outputs,
-    deliver,
-    folder,
-    note,
-    option,
-    page,
-    print_page,
-    report_paths,
-    whole_number,
-)
+from wiretale.cli import options
+from wiretale.cli.options import add_json, add_overwrite, note, option
 from wiretale.cli.process import interrupted_code
 from wiretale.version import __version__
 
@@ -72,26 +57,26 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     option(group, "--start", "TIME", "skip packets before TIME: ISO 8601 (UTC) or epoch seconds")
     option(group, "--end", "TIME", "skip packets at or after TIME")
     text = "maximum number of open flows, about 1 kB each; the longest-idle flow is closed first (default 1000000)"
-    option(group, "--max-flows", "N", text, type=whole_number(1), default=1_000_000)
+    option(group, "--max-flows", "N", text, type=options.whole_number(1), default=1_000_000)
     text = "bytes of each block (8192, 64KiB) in TCP streams whose block headers were not captured"
-    option(group, "--block-size", "SIZE", text, type=block_size)
+    option(group, "--block-size", "SIZE", text, type=options.block_size)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    option(parser, "files", "FILE", FILE_HELP, nargs="+")
+    option(parser, "files", "FILE", options.FILE_HELP, nargs="+")
     add_reading(parser)
     output = parser.add_argument_group("output")
     text = "number of flows listed, largest first (default 10)"
-    option(output, "--flows", "N", text, type=whole_number(1), default=10)
+    option(output, "--flows", "N", text, type=options.whole_number(1), default=10)
     add_json(output, " instead of the summary")
     option(output, "--csv", None, "print one table as CSV (flows); with -o, also write its tables as CSV")
     text = "tables for --json, or the table for --csv (docs/tables.md); packets is added to -o DIR"
     option(output, "--tables", "A,B", text, type=table_names, default=[])
     text = "write every table but packets (add --tables packets) as Parquet, and report.html"
-    option(output, "-o --output", "DIR", text, type=folder)
-    option(output, "--report", "FILE", "write the interactive report; - for standard output", type=page)
+    option(output, "-o --output", "DIR", text, type=options.folder)
+    option(output, "--report", "FILE", "write the interactive report; - for standard output", type=options.page)
     add_overwrite(output)
-    option(output, "--link", "RATE", LINK_HELP)
+    option(output, "--link", "RATE", options.LINK_HELP)
     option(output, "-q --quiet", None, "print nothing but errors")
 
 
@@ -129,10 +114,10 @@ def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
         from wiretale.reports.export.csv_text import write_csv
 
         write_csv(trace.table((*arguments.tables, "flows")[0]), sys.stdout)
-    elif arguments.report == STDOUT:
+    elif arguments.report == options.STDOUT:
         from wiretale.reports.html.analyze import render
 
-        print_page(render(trace, link_bps(arguments)))
+        options.print_page(render(trace, link_bps(arguments)))
     elif not arguments.quiet:
         from wiretale.reports.terminal.analyze import print_summary
 
@@ -145,7 +130,7 @@ def write_files(trace: Trace, arguments: argparse.Namespace) -> Iterator[Path]:
         from wiretale.reports.export.parquet import write_tables
 
         yield write_tables(trace, arguments.output, table_formats(arguments), "packets" in arguments.tables)
-    for path in report_paths(arguments):
+    for path in options.report_paths(arguments):
         yield trace.report(path, link_bps(arguments), overwrite=arguments.overwrite)
 
 
@@ -164,7 +149,7 @@ def check_arguments(arguments: argparse.Namespace) -> None:
         raise UsageError("--tables needs --json, --csv or -o DIR")
     if arguments.tables and not arguments.json and not csv_alone and "packets" not in arguments.tables:
         raise UsageError("--tables: -o DIR has every table but packets; only packets can be added")
-    if sum(map(bool, (arguments.json, csv_alone, arguments.report == STDOUT))) > 1:
+    if sum(map(bool, (arguments.json, csv_alone, arguments.report == options.STDOUT))) > 1:
         raise UsageError("--json, --csv and --report - write to stdout: use only one")
     if csv_alone and len(arguments.tables) > 1:
         raise UsageError("--csv writes one table to stdout: use one name in --tables, or -o DIR")
@@ -206,15 +191,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     check_arguments(arguments)
     packets = "packets" in arguments.tables
-    if report_paths(arguments):
+    if options.report_paths(arguments):
         from wiretale.analyzer.capture_paths import expand_paths
         from wiretale.reports.export.parquet import table_files
 
         arguments.files = expand_paths(arguments.files)
-        check_outputs(arguments, arguments.files, table_files(table_formats(arguments), packets))
+        options.check_outputs(arguments, arguments.files, table_files(table_formats(arguments), packets))
     drawn = bool(arguments.output or arguments.report)  # a report shows packets, and stdin cannot be read twice
     trace = read(arguments, packets or (drawn and not can_reread(arguments.files)))
-    deliver(arguments, lambda: write_stdout(trace, arguments), write_files(trace, arguments))
+    options.deliver(arguments, lambda: write_stdout(trace, arguments), write_files(trace, arguments))
     dropped = trace.totals["packets_rows_dropped"]
     if dropped and packets:
         note(f"the packets table is full: {dropped:,} packets are not in it (use --filter)")

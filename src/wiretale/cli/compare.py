@@ -12,19 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiretale.cli.options import (
-    STDOUT,
-    add_json,
-    add_overwrite,
-    check_outputs,
-    deliver,
-    folder,
-    note,
-    option,
-    page,
-    print_page,
-    report_paths,
-)
+from wiretale.cli import options
+from wiretale.cli.options import add_json, add_overwrite, note, option
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
@@ -53,8 +42,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(reading, "--same-clock", None, "assume that all captures share one clock")
     output = parser.add_argument_group("output")
     add_json(output, " instead of the summary")
-    option(output, "--report", "FILE", "write an interactive page; - for standard output", type=page)
-    option(output, "-o --output", "DIR", "write every packet as Parquet, and report.html", type=folder)
+    option(output, "--report", "FILE", "write an interactive page; - for standard output", type=options.page)
+    option(output, "-o --output", "DIR", "write every packet as Parquet, and report.html", type=options.folder)
     add_overwrite(output)
     option(output, "-q --quiet", None, "print nothing but errors")
 
@@ -65,10 +54,10 @@ def write_stdout(comparison: Comparison, arguments: argparse.Namespace) -> None:
         from wiretale.reports.export.compare import write_json
 
         write_json(comparison, __version__, sys.stdout)
-    elif arguments.report == STDOUT:
+    elif arguments.report == options.STDOUT:
         from wiretale.reports.html.compare import render
 
-        print_page(render(comparison))
+        options.print_page(render(comparison))
     elif not arguments.quiet:
         from wiretale.reports.terminal.compare import print_comparison
 
@@ -81,7 +70,7 @@ def write_files(comparison: Comparison, arguments: argparse.Namespace) -> Iterat
         from wiretale.reports.export.compare import write_tables
 
         yield write_tables(comparison, arguments.output)
-    for path in report_paths(arguments):
+    for path in options.report_paths(arguments):
         from wiretale.reports.html.compare import write_report
 
         yield write_report(comparison, path)
@@ -91,18 +80,18 @@ def run(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.compare.comparison import compare_captures
     from wiretale.analyzer.errors import UsageError
 
-    if arguments.json and arguments.report == STDOUT:
+    if arguments.json and arguments.report == options.STDOUT:
         raise UsageError("--json and --report - write to stdout: use only one")
     logs = {"sender_log": arguments.sender_log, "receiver_log": arguments.receiver_log}
-    if report_paths(arguments):
+    if options.report_paths(arguments):
         from wiretale.analyzer.capture_paths import expand_paths
         from wiretale.reports.export.compare import TABLES
 
         inputs = [path for given in arguments.captures for path in expand_paths([given])]
         inputs += [log for log in logs.values() if log]
-        check_outputs(arguments, inputs, [f"{name}.parquet" for name in TABLES])
+        options.check_outputs(arguments, inputs, [f"{name}.parquet" for name in TABLES])
     with compare_captures(*arguments.captures, **logs, same_clock=arguments.same_clock) as comparison:
-        deliver(arguments, lambda: write_stdout(comparison, arguments), write_files(comparison, arguments))
+        options.deliver(arguments, lambda: write_stdout(comparison, arguments), write_files(comparison, arguments))
         for point in comparison.points:
             for text in point.damage:
                 note(text)

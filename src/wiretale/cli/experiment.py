@@ -13,19 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiretale.cli.options import (
-    STDOUT,
-    add_json,
-    add_overwrite,
-    folder,
-    note,
-    option,
-    page,
-    port_number,
-    print_json,
-    print_page,
-    whole_number,
-)
+from wiretale.cli import options
+from wiretale.cli.options import add_json, add_overwrite, note, option
 
 if TYPE_CHECKING:
     from wiretale.cli.parser import Commands, Parser
@@ -104,7 +93,14 @@ def add_options(parser: Parser) -> None:
     reporting = actions.add_parser("report", help="write one page of figures", usage=usage, description=text)
     reporting.describe(REPORT_EXAMPLE, (0, 2, 4))
     option(reporting, "folder", "DIR", "the output of `wiretale experiment run`", type=Path)
-    option(reporting, "-o --output", "FILE", "the HTML page to write; - for standard output", type=page, required=True)
+    option(
+        reporting,
+        "-o --output",
+        "FILE",
+        "the HTML page to write; - for standard output",
+        type=options.page,
+        required=True,
+    )
     add_overwrite(reporting)
     reporting.set_defaults(command=report)
 
@@ -116,10 +112,10 @@ def add_run(actions: Commands) -> None:
     option(parser, "plan", "PLAN", "name of a built-in plan, or a TOML file")
     group = parser.add_argument_group("run")
     text = "directory of the results: results.csv, raw/ (JSON), captures/"
-    option(group, "-o --output", "DIR", text, type=folder)
+    option(group, "-o --output", "DIR", text, type=options.folder)
     add_overwrite(group)
     option(group, "--dry-run", None, "print every command, run none")
-    option(group, "--trials", "N", "trials of each test (overrides the plan's)", type=whole_number(1, 1000))
+    option(group, "--trials", "N", "trials of each test (overrides the plan's)", type=options.whole_number(1, 1000))
     option(group, "--scale", "X", "factor for counts, times and offsets (default 1)", type=scale, default=1.0)
     option(group, "--file", "FILE", "send this file instead of the plan's payload")
     group = parser.add_argument_group("endpoints")
@@ -127,7 +123,7 @@ def add_run(actions: Commands) -> None:
     option(group, "--sender", "ENDPOINT", text, type=endpoint)
     option(group, "--receiver", "ENDPOINT", "endpoint that receives", type=endpoint)
     option(group, "--host", "ADDRESS", "address of the receiver as the sender reaches it")
-    option(group, "--port", "PORT", "port of the receiver, 1 to 65535", type=port_number)
+    option(group, "--port", "PORT", "port of the receiver, 1 to 65535", type=options.port_number)
     option(group, "--tracer", "ENDPOINT", "endpoint that captures (the receiver)", type=endpoint)
     option(group, "--interface", "IF", "capture on this interface")
     option(group, "--no-capture", None, "capture nothing")
@@ -141,7 +137,7 @@ def list_plans(arguments: argparse.Namespace) -> int:
     plans = [read_plan(*plan_text(name)) for name in BUILT_IN]
     if arguments.json:
         listed = [{"name": plan.name, "title": plan.title, "tests": len(plan.tests)} for plan in plans]
-        print_json({"schema": "wiretale.experiment-list/1", "plans": listed})
+        options.print_json({"schema": "wiretale.experiment-list/1", "plans": listed})
         return 0
     for plan in plans:
         print(f"{plan.name:20}  {len(plan.tests):4} tests  {plan.title}")
@@ -260,11 +256,11 @@ def report(arguments: argparse.Namespace) -> int:
     from wiretale.traffic.experiment.results import read_outcome
     from wiretale.traffic.experiment.store import Store
 
-    if arguments.output != STDOUT:
+    if arguments.output != options.STDOUT:
         check_outputs([arguments.output], Store(arguments.folder).files(), arguments.overwrite, page=True)
     outcome = read_outcome(arguments.folder)
-    if arguments.output == STDOUT:
-        print_page(render(outcome))
+    if arguments.output == options.STDOUT:
+        options.print_page(render(outcome))
     else:
         note(f"wrote {write_page(outcome, arguments.output)}")
     return 0
