@@ -224,14 +224,9 @@ def check_outputs(paths: Iterable[Path], inputs: Inputs, overwrite: bool = False
 
 def check_folder(folder: Path, files: Iterable[str], inputs: Inputs, overwrite: bool = False) -> None:
     """Checks files in a directory, which need not exist; see check_outputs()."""
-    if os.path.isdir(folder):
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise OutputError(f"{folder}: cannot write into it: {os.strerror(errno.EACCES)}")
-        check_outputs((folder / name for name in files), inputs, overwrite)
-        return
-    if os.path.lexists(folder):
-        raise OutputError(f"{folder}: cannot write into it: {os.strerror(errno.ENOTDIR)}")
-    nearest = next(path for path in folder.absolute().parents if os.path.lexists(path))
+    nearest = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
     if not os.path.isdir(nearest) or not os.access(nearest, os.W_OK | os.X_OK):
         reason = errno.EACCES if os.path.isdir(nearest) else errno.ENOTDIR
         raise OutputError(f"{folder}: cannot write into it: {os.strerror(reason)}")
+    if nearest == folder:
+        check_outputs((folder / name for name in files), inputs, overwrite)

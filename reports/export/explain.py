@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 SCHEMA = "wiretale.explain/1"
-FIELDS = ["code", "severity", "scope", "flow", "sentence", "cost", "cost_unit", "impact", "evidence", "advice", "filter"]
+FIELDS = "code severity scope flow sentence cost cost_unit impact evidence advice filter"
 Row = dict[str, Any]
 
 
@@ -67,5 +67,7 @@ def explain_object(trace: Trace, transfers: Sequence[Explained], found: Sequence
         "inputs": trace.inputs,
         "transfers": [transfer_object(one) for one in transfers],
         "transfers_left_out": left_out(trace),
-        "findings": [{"rank": i, **{name: row[name] for name in FIELDS}} for i, row in enumerate(found, start=1)],
+        "findings": [
+            {"rank": i, **{name: row[name] for name in FIELDS.split()}} for i, row in enumerate(found, start=1)
+        ],
     }

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,23 +56,19 @@ def line_trace(name: str, x: list[Any], y: list[Any], panel: int, hover: str, **
     return scatter(name, x, y, hover, mode="lines", line={"width": 1.5, **line}, yaxis=axis_key(panel + 1))
 
 
-def published_lines(published: dict[str, Any], last: float) -> Iterator[dict[str, Any]]:
-    """Yields published figures as horizontal lines; only the first is in the legend."""
-    for panel, figure, factor in PUBLISHED:
-        if published.get(figure) is not None:
-            level, hover = [published[figure] * factor] * 2, "published %{y:.4s}"
-            yield line_trace("published", [0, last], level, panel, hover, color=GREY, dash="dot")
-
-
 def lab_figure(bins: Bins, published: dict[str, Any]) -> dict[str, Any]:
-    """Returns the panels of a flow."""
+    """Returns the panels of a flow, with published figures as horizontal lines; only the first is in the legend."""
     seconds = bins["seconds"]
     traces = [
         line_trace(one.name, seconds, bins[one.column], one.panel, one.hover, color=one.color, dash=one.dash)
         for one in LINES
     ]
-    for number, trace in enumerate(published_lines(published, seconds[-1] if seconds else 0)):
-        traces.append({**trace, "name": trace["name"] + " " * bool(number), "showlegend": number == 0})
+    whole = [0, seconds[-1] if seconds else 0]
+    levels = [(panel, published[name] * factor) for panel, name, factor in PUBLISHED if published.get(name) is not None]
+    for number, (panel, level) in enumerate(levels):
+        name, look = "published" + " " * bool(number), {"color": GREY, "dash": "dot"}
+        line = line_trace(name, whole, [level, level], panel, "published %{y:.4s}", **look)
+        traces.append({**line, "showlegend": number == 0})
     height = 1 / len(PANELS)
     axes: dict[int, dict[str, Any]] = {}
     for panel, heading in enumerate(PANELS):

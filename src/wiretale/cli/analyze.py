@@ -95,15 +95,6 @@ def progress_bar(wanted: bool) -> Iterator[Progress | None]:
         yield lambda done, whole, packets: bar.update(task, completed=done, total=whole or None, packets=packets)
 
 
-def link_bps(arguments: argparse.Namespace) -> int | None:
-    """Returns the rate of --link. UsageError if it cannot be parsed."""
-    if arguments.link is None:
-        return None
-    from wiretale.analyzer.units import parse_rate
-
-    return parse_rate(arguments.link)
-
-
 def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
     """Writes the summary, or the output of --json, --csv or --report - instead."""
     if arguments.json:
@@ -117,11 +108,11 @@ def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
     elif arguments.report == options.STDOUT:
         from wiretale.reports.html.analyze import render
 
-        options.print_page(render(trace, link_bps(arguments)))
+        options.print_page(render(trace, arguments.link))
     elif not arguments.quiet:
         from wiretale.reports.terminal.analyze import print_summary
 
-        print_summary(trace, sys.stdout, arguments.flows, link_bps(arguments))
+        print_summary(trace, sys.stdout, arguments.flows, arguments.link)
 
 
 def write_files(trace: Trace, arguments: argparse.Namespace) -> Iterator[Path]:
@@ -131,7 +122,7 @@ def write_files(trace: Trace, arguments: argparse.Namespace) -> Iterator[Path]:
 
         yield write_tables(trace, arguments.output, table_formats(arguments), "packets" in arguments.tables)
     for path in options.report_paths(arguments):
-        yield trace.report(path, link_bps(arguments), overwrite=arguments.overwrite)
+        yield trace.report(path, arguments.link, overwrite=arguments.overwrite)
 
 
 def table_formats(arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -140,10 +131,11 @@ def table_formats(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
-    """Raises UsageError if options contradict each other."""
+    """Parses the rate of --link. UsageError if it is wrong, or if options contradict each other."""
+    from wiretale.analyzer.arguments import link_rate
     from wiretale.analyzer.errors import UsageError
 
-    link_bps(arguments)
+    arguments.link = link_rate(arguments.link)
     csv_alone = arguments.csv and not arguments.output
     if arguments.tables and not (arguments.json or csv_alone or arguments.output):
         raise UsageError("--tables needs --json, --csv or -o DIR")

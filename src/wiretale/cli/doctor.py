@@ -122,10 +122,7 @@ def check_tools() -> Iterator[Check]:
     """Checks optional programs of other projects."""
     for name, fix, why in TOOLS:
         path = shutil.which(name)
-        if not path:
-            yield Check("note", name, f"not found; {why}", fix)
-            continue
-        version, problem, other_fix = version_of(path)
+        version, problem, other_fix = version_of(path) if path else ("", f"not found; {why}", fix)
         if version:
             yield Check("ok", name, f"{version} ({path})")
         else:
@@ -138,12 +135,9 @@ def check_programs() -> Iterator[Check]:
 
     for name in sorted({words[0] for words in PROGRAM_OF_COMMAND.values()}):
         path = program_path(name)
-        if not path:
-            yield Check("missing", name, "not found", repair())
-            continue
-        version, problem, fix = version_of(path)
+        version, problem, fix = version_of(path) if path else ("", "not found", "")
         if not version:
-            yield Check("missing", name, f"{problem} ({path})", fix or repair())
+            yield Check("missing", name, f"{problem} ({path})" if path else problem, fix or repair())
         elif version != __version__:
             yield Check("warning", name, f"{version} ({path}), expected {__version__}", repair())
         else:
@@ -167,17 +161,14 @@ def check_capture() -> Iterator[Check]:
     except OSError:
         yield Check("note", "capturing", "unknown on this system")
         return
-    dumpcap = shutil.which("dumpcap")  # finds only programs that this user may run
     own = program_path("wiretale-capture")
-    own = own if own and version_of(own)[0] else None
-    if allowed:
-        yield Check("ok", "capturing", "this user may")
-    elif own and has_capabilities(own):
-        yield Check("ok", "capturing", "this user may, through wiretale-capture")
-    elif dumpcap and has_capabilities(dumpcap):
-        yield Check("ok", "capturing", "this user may, through dumpcap")
-    elif own:
-        yield Check("note", "capturing", "this user may not", f"sudo setcap cap_net_raw,cap_net_admin+ep {own}")
+    programs = {"wiretale-capture": own if own and version_of(own)[0] else None}
+    programs["dumpcap"] = shutil.which("dumpcap")  # finds only programs that this user may run
+    able = [name for name, path in programs.items() if path and has_capabilities(path)]
+    if allowed or able:
+        yield Check("ok", "capturing", "this user may" + ("" if allowed else f", through {able[0]}"))
+    elif path := programs["wiretale-capture"]:
+        yield Check("note", "capturing", "this user may not", f"sudo setcap cap_net_raw,cap_net_admin+ep {path}")
     elif Path("/usr/bin/dumpcap").exists():
         yield Check("note", "capturing", "this user may not", DUMPCAP_FIX)
     else:

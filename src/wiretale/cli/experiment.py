@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,14 +93,8 @@ def add_options(parser: Parser) -> None:
     reporting = actions.add_parser("report", help="write one page of figures", usage=usage, description=text)
     reporting.describe(REPORT_EXAMPLE, (0, 2, 4))
     option(reporting, "folder", "DIR", "the output of `wiretale experiment run`", type=Path)
-    option(
-        reporting,
-        "-o --output",
-        "FILE",
-        "the HTML page to write; - for standard output",
-        type=options.page,
-        required=True,
-    )
+    text = "the HTML page to write; - for standard output"
+    option(reporting, "-o --output", "FILE", text, type=options.page, required=True)
     add_overwrite(reporting)
     reporting.set_defaults(command=report)
 
@@ -190,25 +184,19 @@ def chosen_plan(arguments: argparse.Namespace) -> Plan:
 @contextmanager
 def progress(plan: Plan) -> Iterator[Done]:
     """Reports tests that fail; shows the progress if stderr is a terminal."""
-
-    def report_failure(test: Test, error: str | None) -> None:
-        if error is not None:
-            note(f"{test.name} failed: {error}")
-
-    if not sys.stderr.isatty():
-        yield report_failure
-        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[last]}", markup=False))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=len(plan.tests), last="")
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task("", total=len(plan.tests), last="")
 
-        def show(test: Test, error: str | None) -> None:
-            bar.update(task, advance=1, last=test.name)
-            report_failure(test, error)
+    def show(test: Test, error: str | None) -> None:
+        bar.update(task, advance=1, last=test.name)
+        if error is not None:
+            note(f"{test.name} failed: {error}")
 
+    with bar if sys.stderr.isatty() else nullcontext():
         yield show
 
 

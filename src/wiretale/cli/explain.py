@@ -9,7 +9,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from wiretale.cli.analyze import add_reading, exit_code, link_bps, read
+from wiretale.cli.analyze import add_reading, exit_code, read
 from wiretale.cli.options import FILE_HELP, LINK_HELP, add_json, option, print_json, whole_number
 from wiretale.version import __version__
 
@@ -92,7 +92,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.files:
         show_pages(arguments.code, arguments.json)
         return 0
-    link = link_bps(arguments)
+    from wiretale.analyzer.arguments import link_rate
+
+    link = link_rate(arguments.link)
     trace = read(arguments, keep_packets=False)
     show_trace(trace, arguments, link)
     sys.stdout.flush()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wiretale.analyzer.errors import UsageError
 from wiretale.cli.options import add_json, add_overwrite, folder, note, option, print_json
@@ -123,26 +123,17 @@ def run(arguments: argparse.Namespace) -> int:
     return code
 
 
-def chosen_profile(name: str, seed: int | None) -> Any:
-    """Returns a profile; `seed` replaces its own."""
-    from dataclasses import replace
-
-    from wiretale.traffic.lab.profile import load_profile
-
-    profile = load_profile(name)
-    return profile if seed is None else replace(profile, seed=seed)
-
-
 def up_action(arguments: argparse.Namespace) -> int:
     """wiretale lab up."""
     from wiretale.traffic.lab.hosts import ADDRESSES
     from wiretale.traffic.lab.lifecycle import lab_up
+    from wiretale.traffic.lab.profile import load_profile
     from wiretale.traffic.lab.rights import end_holder
-    from wiretale.traffic.lab.run import check_lab_folder
+    from wiretale.traffic.lab.run import check_lab_folder, with_seed
     from wiretale.traffic.lab.state import known_labs
 
     try:
-        profile = chosen_profile(arguments.profile, arguments.seed)
+        profile = with_seed(load_profile(arguments.profile), arguments.seed)
         if arguments.output:
             check_lab_folder(arguments.output, [arguments.profile], arguments.overwrite)
         lab = lab_up(profile, arguments.name or profile.name, arguments.output)

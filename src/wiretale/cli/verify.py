@@ -108,28 +108,22 @@ def show(path: str, found: Comparison, wireshark: str, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def verify_file(path: str, dissector: Dissector, wireshark: str, arguments: argparse.Namespace) -> int:
-    """Reads, compares and shows one file; returns the exit code."""
-    from wiretale.analyzer.trace import analyze
-
-    with progress_bar(True) as progress:
-        trace = analyze(path, progress=progress)
-    if trace.interrupted:
-        raise KeyboardInterrupt
-    most = LISTED if arguments.differences is None and not arguments.json else arguments.differences
-    show(path, compare_file(trace, path, dissector, most), wireshark, arguments.json)
-    return exit_code(trace)
-
-
 def run(arguments: argparse.Namespace) -> int:
+    from wiretale.analyzer.trace import analyze
     from wiretale.analyzer.verify.tshark import Dissector
 
     paths = lasting_paths(arguments.files)
     dissector = Dissector()
     wireshark = dissector.version()
+    most = LISTED if arguments.differences is None and not arguments.json else arguments.differences
     code = 0
     for number, path in enumerate(paths):
         if number and not arguments.json:
             print()
-        code = max(code, verify_file(path, dissector, wireshark, arguments))
+        with progress_bar(True) as progress:
+            trace = analyze(path, progress=progress)
+        if trace.interrupted:
+            raise KeyboardInterrupt
+        show(path, compare_file(trace, path, dissector, most), wireshark, arguments.json)
+        code = max(code, exit_code(trace))
     return code
