@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from math import isinf
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wiretale.analyzer.diff.difference import Change, Difference, FlowPair
@@ -60,13 +59,13 @@ def condition_entry(condition: Condition, difference: Difference) -> dict[str, A
     }
 
 
-def write_json(difference: Difference, conditions: Sequence[Condition], flows: int, version: str, out: IO[str]) -> None:
-    """Writes one object, in one line, with at most `flows` flows."""
+def diff_object(difference: Difference, conditions: Sequence[Condition], flows: int, version: str) -> dict[str, Any]:
+    """Returns the object that `wiretale diff --json` prints, with at most `flows` flows."""
     names = ("code", "severity", "sentence")
     appeared, gone = (
         [dict(zip(names, one, strict=True)) for one in found] for found in (difference.appeared, difference.gone)
     )
-    whole = {
+    return {
         "schema": SCHEMA,
         "wiretale": version,
         "a": run_entry(difference.before),
@@ -80,4 +79,3 @@ def write_json(difference: Difference, conditions: Sequence[Condition], flows: i
         "conditions": [condition_entry(condition, difference) for condition in conditions],
         "failed": any(condition.holds(difference) for condition in conditions),
     }
-    out.write(json.dumps(whole, allow_nan=False) + "\n")

@@ -10,25 +10,18 @@ async function changed(object, change) {
 
 const loadTable = (columns) => changed(columns, async ([code, text]) => new ARRAYS[code](await inflate(text)));
 
-// Returns a reader of zigzag varints. Values over 2^32 become doubles, which are exact up to 2^53.
+// Returns a reader of zigzag varints; doubles hold them exactly up to 2^53.
 function reader(bytes) {
   let at = 0;
   return () => {
-    let low = 0, shift = 0, byte;
+    let value = 0, scale = 1, byte;
     do {
       byte = bytes[at++];
-      low |= (byte & 0x7f) << shift;
-      shift += 7;
-    } while (byte & 0x80 && shift < 28);
-    if (!(byte & 0x80)) return (low >>> 1) ^ -(low & 1);
-    let high = 0, scale = 1;
-    do {
-      byte = bytes[at++];
-      high += (byte & 0x7f) * scale;
+      value += (byte & 0x7f) * scale;
       scale *= 128;
     } while (byte & 0x80);
-    const value = high * 2 ** 28 + low;
-    return value % 2 ? -(value + 1) / 2 : value / 2;
+    const half = Math.floor(value / 2);
+    return value === 2 * half ? half : -half - 1;
   };
 }
 

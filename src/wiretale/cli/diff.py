@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from wiretale.cli.options import add_json, note, option, whole_number
+from wiretale.cli.options import add_json, note, option, print_json, whole_number
 from wiretale.version import __version__
 
 USAGE = "wiretale diff A B [options]"
@@ -52,9 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     conditions = [parse_condition(text) for text in arguments.fail_if]  # UsageError before the runs are read
     difference = diff_runs(load_run(arguments.before), load_run(arguments.after))
     if arguments.json:
-        from wiretale.reports.export.diff import write_json
+        from wiretale.reports.export.diff import diff_object
 
-        write_json(difference, conditions, arguments.flows, __version__, sys.stdout)
+        print_json(diff_object(difference, conditions, arguments.flows, __version__))
     else:
         from wiretale.reports.terminal.diff import print_difference
 

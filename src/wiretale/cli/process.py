@@ -16,7 +16,6 @@ TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
     from typing import NoReturn
 
-GC_THRESHOLD = 100_000
 ENCODING_ERRORS = "wiretale.plain"
 ARROWS = {"→": "->", "←": "<-"}
 PLAIN = {
@@ -90,11 +89,6 @@ def prepare_streams() -> None:
 def close_output() -> None:
     """The reader of stdout is gone: discards buffered output, also at interpreter exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def raise_gc_threshold() -> None:
-    """Commands make few reference cycles, so the collector runs every 100,000 new objects instead of every 700."""
-    gc.set_threshold(GC_THRESHOLD)
 
 
 def freeze_gc_at_exit() -> None:
