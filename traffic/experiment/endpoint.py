@@ -20,8 +20,8 @@ WATCHED = (
     "wait $p; s=$?; kill $w 2>/dev/null; exit $s"
 )
 SSH_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5")
-SSH_NAME = re.compile(r"[A-Za-z0-9_.@:%\[\]-]+")
-NETNS_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+SSH_NAME = re.compile(r"(?!-)[A-Za-z0-9_.@:%\[\]-]+")
+NETNS_NAME = re.compile(r"(?!-)[A-Za-z0-9_.-]+")
 
 
 def watched(arguments: Sequence[str]) -> str:
@@ -39,9 +39,9 @@ class Endpoint:
     def __post_init__(self) -> None:
         if self.ssh is not None and self.netns is not None:
             raise ValueError("expected either ssh or netns")
-        if self.ssh is not None and (not SSH_NAME.fullmatch(self.ssh) or self.ssh.startswith("-")):
+        if self.ssh is not None and not SSH_NAME.fullmatch(self.ssh):
             raise ValueError(f"ssh: {self.ssh!r}: expected user@host")
-        if self.netns is not None and (not NETNS_NAME.fullmatch(self.netns) or self.netns.startswith("-")):
+        if self.netns is not None and not NETNS_NAME.fullmatch(self.netns):
             raise ValueError(f"netns: {self.netns!r}: expected the name of a network namespace")
 
     def __str__(self) -> str:

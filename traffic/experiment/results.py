@@ -26,6 +26,8 @@ blocks_received out_of_order duplicate corrupt host_dropped start_ns end_ns dela
 start_offset_s planned_s streams complete throughput_exceeds_link sending_exceeds_link capture error
 """
 COLUMNS = tuple(NAMES.split())
+# Columns with the name that they have in the plan of a session.
+PLANNED = ("protocol", "header_bytes", "block_bytes", "streams")
 # Column, end whose report has it ("" for the report itself), member.
 REPORTED = (
     ("blocks_sent", "", "blocks_sent"),
@@ -99,9 +101,7 @@ def session_row(data: Row, number: int) -> Row:
     rate = planned["rate_bps"]
     return {
         **measures(done["report"] or {}),
-        "protocol": planned["protocol"],
-        "header_bytes": planned["header_bytes"],
-        "block_bytes": planned["block_bytes"],
+        **{name: planned[name] for name in PLANNED},
         "trial": data["test"]["trial"],
         "test": data["test"]["name"],
         "group": data["test"]["group"],
@@ -109,7 +109,6 @@ def session_row(data: Row, number: int) -> Row:
         "offered_mbit_s": rate and rate / 1e6,
         "start_offset_s": planned["start_s"],
         "planned_s": planned["seconds"],
-        "streams": planned["streams"],
         "capture": " ".join((data["tracer"] or {}).get("files", [])) or None,
         "error": done["error"] or data["error"],
     }

@@ -55,12 +55,16 @@ WITH begun AS (
 SELECT in_ns, came - coalesce(begun, 0) AS waiting
 FROM came ASOF LEFT JOIN begun ON came.in_ns > begun.begin_ns
 """
+# Rates are from the first to the last arrival, without the bits of the first packet.
 TOTALS = """
 SELECT count(*) AS packets_sent, count(out_ns) AS packets_received, count(*) - count(out_ns) AS packets_lost,
     avg(latency_ns) / 1e6 AS latency_ms, min(latency_ns) / 1e6 AS latency_ms_min,
     median(latency_ns) / 1e6 AS latency_ms_median, quantile_cont(latency_ns, 0.99) / 1e6 AS latency_ms_p99,
     max(latency_ns) / 1e6 AS latency_ms_max, min(in_ns) AS first_in_ns, max(in_ns) AS last_in_ns,
-    min(out_ns) AS first_out_ns, max(out_ns) AS last_out_ns
+    min(out_ns) AS first_out_ns, max(out_ns) AS last_out_ns,
+    (count(out_ns) - 1) * 8 * $packet * 1e9 / nullif(max(out_ns) - min(out_ns), 0) AS throughput_bps,
+    (count(*) - 1) * 8 * $packet * 1e9 / nullif(max(in_ns) - min(in_ns), 0) AS offered_bps,
+    count(out_ns) * $packet AS bytes_received
 FROM joined
 """
 # The largest delay of the sender: arrival of a packet at the link, minus its planned time.
@@ -150,7 +154,7 @@ def measure_flow(before: Path, after: Path, packet_bytes: int, interval_ns: floa
         load_blocks(connection, "after_blocks", after)
         for query in (JOINED, JITTERS, QUEUE):
             connection.execute(query)
-        totals = first_row(connection, TOTALS)
+        totals = first_row(connection, TOTALS, {"packet": packet_bytes})
         if not totals["packets_received"]:
             raise WiretaleError(f"{before}, {after}: no block is in both captures: nothing to measure")
         extra = first_row(connection, WAITS) | {"sender_late_ms": None}
@@ -158,17 +162,4 @@ def measure_flow(before: Path, after: Path, packet_bytes: int, interval_ns: floa
             extra |= first_row(connection, LATENESS, {"interval_ns": interval_ns})
         values = {"width": round(BIN_SECONDS * 1e9), "packet": packet_bytes}
         bins = rows_of(connection, BINS, values)
-    return FlowMeasures({**totals, **extra, **rates(totals, packet_bytes)}, bins)
-
-
-def rates(totals: dict[str, Any], packet_bytes: int) -> dict[str, Any]:
-    """Returns rates from the first to the last arrival, without the bits of the first packet."""
-    elapsed_ns = totals["last_out_ns"] - totals["first_out_ns"]
-    received = totals["packets_received"]
-    sent_ns = totals["last_in_ns"] - totals["first_in_ns"]
-    bits = 8 * packet_bytes
-    return {
-        "throughput_bps": (received - 1) * bits * 1e9 / elapsed_ns if elapsed_ns else None,
-        "offered_bps": (totals["packets_sent"] - 1) * bits * 1e9 / sent_ns if sent_ns else None,
-        "bytes_received": received * packet_bytes,
-    }
+    return FlowMeasures({**totals, **extra}, bins)
