@@ -14,11 +14,11 @@ from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 from scapy.utils import RawPcapReader
 
-from checkout import ROOT, SAMPLES
+from checkout import CAPTURES, ROOT, SAMPLES
 
 pytestmark = pytest.mark.xdist_group("samples")
 
-NAMES = sorted(path.name for path in SAMPLES.glob("*.pcap*"))
+NAMES = [path.name for path in CAPTURES]
 TRUTHS = sorted(path.name for path in SAMPLES.glob("*.truth.json"))
 
 RETRANSMISSIONS = {"fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission"}
@@ -54,14 +54,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(params=NAMES)
-def capture(request: pytest.FixtureRequest) -> Path:
-    return SAMPLES / str(request.param)
-
-
 @pytest.fixture
-def truth(capture: Path) -> Any:
-    return json.loads(capture.with_suffix(".truth.json").read_text(encoding="utf-8"))
+def truth(sample: Path) -> Any:
+    return json.loads(sample.with_suffix(".truth.json").read_text(encoding="utf-8"))
 
 
 def packets_of(capture: Path) -> list[bytes]:
@@ -83,9 +78,9 @@ def test_sample_is_made_byte_for_byte(made: Path, name: str) -> None:
     assert (made / name).read_bytes() == (SAMPLES / name).read_bytes()
 
 
-def test_sample_is_small_and_described(capture: Path) -> None:
-    assert capture.stat().st_size <= 200_000
-    assert f"`{capture.name}`" in (SAMPLES / "README.md").read_text()
+def test_sample_is_small_and_described(sample: Path) -> None:
+    assert sample.stat().st_size <= 200_000
+    assert f"`{sample.name}`" in (SAMPLES / "README.md").read_text()
 
 
 def test_samples_are_small_in_all() -> None:
@@ -96,11 +91,11 @@ def test_every_sample_has_its_truth_and_every_truth_its_sample() -> None:
     assert sorted(Path(name).stem + ".truth.json" for name in NAMES) == TRUTHS
 
 
-def test_truth_is_well_formed(capture: Path, truth: Any) -> None:
+def test_truth_is_well_formed(sample: Path, truth: Any) -> None:
     assert truth.keys() >= {"about", "frames", "counts"} and truth["about"]
     directions = {(row["flow"], row["direction"]) for row in truth["counts"]}
     assert len(directions) == len(truth["counts"])
-    count = len(packets_of(capture))
+    count = len(packets_of(sample))
     for number, frame in truth["frames"].items():
         assert 1 <= int(number) <= count and number == str(int(number))
         assert frame["verdict"] in COUNTED_IN and (frame["flow"], frame["direction"]) in directions

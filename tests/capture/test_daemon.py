@@ -340,8 +340,7 @@ def test_the_service_manager_is_notified(link: CaptureLink, tmp_path: Path) -> N
 
 def test_root_is_given_up(link: CaptureLink) -> None:
     with link.daemon() as daemon:
-        status = Path(f"/proc/{daemon.process.pid}/status").read_text()
-        fields = dict(line.split(":\t", 1) for line in status.splitlines())
+        fields = daemon.fields()
         assert fields["Uid"].split()[:3] == [fields["Uid"].split()[0]] * 3 and fields["Uid"].split()[0] != "0"
         assert fields["Gid"].split()[0] != "0" and "0" not in fields["Groups"].split()
         net_raw = f"{1 << 13:016x}"

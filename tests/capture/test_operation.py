@@ -7,7 +7,6 @@ import os
 import resource
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -137,18 +136,11 @@ def test_a_file_that_is_removed_is_lost_and_counted(link: CaptureLink) -> None:
 # --- status clients
 
 
-def connected(path: Path) -> socket.socket:
-    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    client.connect(str(path))
-    client.settimeout(60)
-    return client
-
-
 def test_clients_that_do_not_read_lock_no_other_out(link: CaptureLink) -> None:
     with link.daemon(watched=True) as daemon:
         reading = StatusClient(link.status)
         reading.line()
-        silent = [connected(link.status) for _ in range(80)]
+        silent = [StatusClient(link.status) for _ in range(80)]
         late = StatusClient(link.status)
         assert reading.line()["state"] == late.line()["state"] == "capturing"
         until = time.monotonic() + 7  # they are disconnected after 5 s, and who reads is not
@@ -156,7 +148,7 @@ def test_clients_that_do_not_read_lock_no_other_out(link: CaptureLink) -> None:
             reading.line()
             late.line()
         for client in silent:
-            while client.recv(65536):  # data sent before, and then the end
+            while client.socket.recv(65536):  # data sent before, and then the end
                 pass
             client.close()
         link.send(10)

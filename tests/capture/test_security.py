@@ -65,7 +65,7 @@ def script(folder: Path, text: str) -> Path:
 
 def users_of(daemon: Daemon) -> set[str]:
     """Real, effective, saved and file-system user, and the groups."""
-    fields = dict(line.split(":\t", 1) for line in Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines())
+    fields = daemon.fields()
     return {*fields["Uid"].split(), *fields["Gid"].split(), *fields["Groups"].split()}
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import random
 import re
@@ -29,7 +28,7 @@ from capture_link import (
     finished,
     packets_in,
 )
-from processes import output, small_disk, wait_until
+from processes import full_pipe, output, small_disk, wait_until
 
 pytestmark = pytest.mark.xdist_group("capture")
 
@@ -339,18 +338,6 @@ def test_closed_standard_streams_do_not_become_devices_or_files(link: CaptureLin
         process.wait(timeout=60)
     assert streams == {"/dev/null"}
     assert packets_in(*link.files()) == 100
-
-
-def full_pipe() -> tuple[int, int]:
-    """Its two ends; a message would not fit in."""
-    reading, writing = os.pipe()
-    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
-    os.set_blocking(writing, False)
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            os.write(writing, bytes(4096))
-    os.set_blocking(writing, True)  # for who writes into it
-    return reading, writing
 
 
 def test_messages_that_are_not_read_block_nothing(link: CaptureLink) -> None:

@@ -139,8 +139,7 @@ def test_a_click_gives_a_filter_for_the_frame_or_the_bin(opened: Opened) -> None
     for panel in {point.panel for point in points}:
         own = [point for point in points if point.panel == panel]
         (point,) = loneliest(own, 1)
-        opened.page.page.wait_for_timeout(400)  # two clicks in short order are a double-click
-        opened.page.page.mouse.click(point.x, point.y)
+        opened.page.click(point)
         text = "document.getElementById('packet-filter').textContent"
         if point.trace.startswith(BINS):
             chosen = opened.page.until(f"{text}.includes('time_epoch') && {text}")
@@ -209,8 +208,7 @@ def test_a_frame_of_several_files_has_the_name_of_its_file(
     for trace_name in ("data", "ack", "rtt0", "downstream", "fast_retransmission"):
         (point,) = loneliest([point for point in points if point.trace == trace_name], 1)
         assert ("of tcp_losses.pcap" in page.hover(point)) == bool(others), trace_name
-        page.page.wait_for_timeout(400)  # two clicks in short order are a double-click
-        page.page.mouse.click(point.x, point.y)
+        page.click(point)
         page.until("document.getElementById('packet-filter').textContent.startsWith('frame.number')")
         assert page.page.inner_text("#packet-file") == ("in tcp_losses.pcap" if others else "")
     assert page.complaints == []

@@ -63,6 +63,11 @@ class Daemon:
         wait_until(is_said, f"{text!r}", seconds)
         assert text in self.said(), self.said()
 
+    def fields(self) -> dict[str, str]:
+        """The kernel's view of the process."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return dict(line.split(":\t", 1) for line in lines)
+
     def counts(self) -> dict[str, int]:
         """The counts of the last line, which must add up."""
         counts = total(self.said())

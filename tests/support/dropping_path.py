@@ -196,6 +196,13 @@ class DroppingPath(NamespacePath):
         wait_until(self.is_quiet, "the connections are closed")
         return heard, said
 
+    @contextlib.contextmanager
+    def capturing_both(self, folder: Path) -> Iterator[tuple[Path, Path]]:
+        """Captures at the sender and at the receiver."""
+        files = folder / "sender.pcap", folder / "receiver.pcap"
+        with self.capturing(self.sender, files[0]), self.capturing(self.receiver, files[1]):
+            yield files
+
     def capturing(self, name: str, file: Path) -> contextlib.AbstractContextManager[None]:
         """A capture at an end."""
         return self.capture(name, "path", file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 from capture_files import write_pcap
 from wiretale.traffic.lab.flow import FlowMeasures, measure_flow
@@ -50,6 +51,15 @@ def ideal_link(
     times = [START_NS + round(number * interval_ns) for number in range(count)]
     after = [(due, number) for number, (due, _) in enumerate(departures(times, tx_ns, delay_ns, limit)) if due]
     return list(zip(times, range(count), strict=True)), after
+
+
+def lab_row(flow: FlowMeasures, **more: Any) -> dict[str, Any]:
+    """The results of a lab run over a narrow link, with figures that a study published."""
+    return {
+        **flow.totals,
+        **{"case": "narrow", "profile": "s6", "protocol": "udp", "packet_bytes": 1000, "disturbances": [], "link": []},
+        **{"throughput_kibps": 976.5, "kb_transferred": 1227.5, "as_published": {"latency_ms": False}, **more},
+    }
 
 
 def measured(folder: Path, *link: float, ip_bytes: int = 1000) -> FlowMeasures:

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from functools import cache
+from itertools import pairwise
 
 MASK = 2**64 - 1
 STEP = 0x9E3779B97F4A7C15
@@ -56,6 +58,14 @@ def rtp(number: int, ssrc: int = 0xCAFE, kind: int = 0) -> bytes:
 def stream(count: int, sent_ns: int = 0) -> bytes:
     """Blocks one after another, as TCP carries them."""
     return b"".join(block(n, LENGTH, sent_ns=sent_ns + n) for n in range(count))
+
+
+def jitter_of(transits: Iterable[float]) -> float:
+    """RFC 3550 section 6.4.1, of times on the way in one unit."""
+    jitter = 0.0
+    for before, after in pairwise(transits):
+        jitter += (abs(after - before) - jitter) / 16
+    return jitter
 
 
 @cache

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +26,18 @@ def refusal(done: subprocess.CompletedProcess[str], code: int = 2) -> str:
     assert done.returncode == code and not done.stdout, done
     assert done.stderr.startswith("wiretale: ") and done.stderr.count("\n") == 1, done.stderr
     return done.stderr.removeprefix("wiretale: ").rstrip("\n")
+
+
+def full_pipe() -> tuple[int, int]:
+    """Its two ends; a message would not fit in."""
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, bytes(4096))
+    os.set_blocking(writing, True)  # for who writes into it
+    return reading, writing
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import wiretale
 from capture_points import MS, Points, block, udp
 from checkout import SAMPLES
 from experiment_results import built_in, stored
-from ideal_link import INTERVAL_NS, measured
+from ideal_link import INTERVAL_NS, lab_row, measured
 from plain_wire import Connection, Wire
 from wiretale.reports.html.experiment import write_page
 from wiretale.reports.html.lab import write_lab_report
@@ -55,12 +55,7 @@ def experiment_report(folder: Path, plan: str = "s2-controller-sweep") -> Path:
 def lab_report(folder: Path) -> Path:
     """A narrow link, with the published figures of one."""
     flow = measured(folder, 600, INTERVAL_NS, 8 * MS, 10 * MS, 20)
-    row = {
-        **flow.totals,
-        **{"case": "narrow", "profile": "s6", "protocol": "udp", "packet_bytes": 1000, "disturbances": []},
-        **{"throughput_kibps": 976.5, "kb_transferred": 1227.5, "published": {"latency_ms": 162, "jitter_ms": 3}},
-        **{"as_published": {"latency_ms": False}, "capture_drops": {"before": 0, "after": 0}, "link": []},
-    }
+    row = lab_row(flow, published={"latency_ms": 162, "jitter_ms": 3}, capture_drops={"before": 0, "after": 0})
     return write_lab_report("narrow", [row], [flow.bins], folder / "lab.html")
 
 

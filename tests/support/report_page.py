@@ -108,6 +108,10 @@ class Page:
         except AssertionError:
             return ""
 
+    def click(self, point: Point) -> None:
+        self.page.wait_for_timeout(400)  # two clicks in short order are a double-click
+        self.page.mouse.click(point.x, point.y)
+
     def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
         """Draws a box with the mouse, and waits until the page has taken it."""
         before = self.hash()

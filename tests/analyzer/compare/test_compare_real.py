@@ -81,6 +81,13 @@ def talk(path: TracedPath, server: list[str], client: list[str], ready: str) -> 
     return said, heard
 
 
+def logs_of(folder: Path, said: str, heard: str) -> dict[str, str]:
+    """The reports of both ends, as arguments of a comparison."""
+    (folder / "send.json").write_text(said)
+    (folder / "receive.json").write_text(heard)
+    return {"sender_log": str(folder / "send.json"), "receiver_log": str(folder / "receive.json")}
+
+
 def test_losses_are_where_the_counters_say(path: TracedPath, tmp_path: Path) -> None:
     what = f"udp dport {PORT} udp length 408"
     path.drop(path.router, what, 30)
@@ -88,12 +95,10 @@ def test_losses_are_where_the_counters_say(path: TracedPath, tmp_path: Path) -> 
     with path.capturing(tmp_path) as files:
         program = [sys.executable, str(ENDS)]
         said, heard = talk(path, [*program, "receive", str(COUNT)], [*program, "send", str(COUNT)], f":{PORT:04X} ")
-    logs = [tmp_path / "send.json", tmp_path / "receive.json"]
-    logs[0].write_text(said)
-    logs[1].write_text(heard)
+    logs = logs_of(tmp_path, said, heard)
     received = json.loads(heard)["receiver"]
     assert received["host_dropped"] > 0
-    with compare_captures(*map(str, files), sender_log=str(logs[0]), receiver_log=str(logs[1])) as comparison:
+    with compare_captures(*map(str, files), **logs) as comparison:
         found = ledger_of(comparison, "blocks")
         assert found.lost == {
             "before_tracer": path.dropped_by(path.router),
@@ -141,10 +146,8 @@ def test_the_generators_own_logs_agree_with_the_captures(path: TracedPath, tmp_p
         client = [program, "send", RECEIVER, "--port", str(PORT), "--json", "--udp", "--size", "1200"]
         client += ["--count", "3000", "--rate", "40M"]
         said, heard = talk(path, server, client, f":{PORT:04X} ")
-    logs = [tmp_path / "send.json", tmp_path / "receive.json"]
-    logs[0].write_text(said)
-    logs[1].write_text(heard)
-    with compare_captures(*map(str, files), sender_log=str(logs[0]), receiver_log=str(logs[1])) as comparison:
+    logs = logs_of(tmp_path, said, heard)
+    with compare_captures(*map(str, files), **logs) as comparison:
         found = ledger_of(comparison, "blocks")
         lost = {"before_tracer": path.dropped_by(path.router), "after_tracer": path.dropped_by(path.tracer)}
         assert {place: count for place, count in found.lost.items() if place in lost} == lost

@@ -50,9 +50,8 @@ def transfer(
     )
     path.run(path.router, *f"tc qdisc change dev right parent 1:10 handle 10: pfifo limit {queue}".split())
     path.disturb("meta length > 400", dropped=dropped)
-    ends = folder / "sender.pcap", folder / "receiver.pcap"
     client = ["iperf3", "-c", RECEIVER, "-p", PORT, "-t", SECONDS, *options]
-    with path.capturing(path.sender, ends[0]), path.capturing(path.receiver, ends[1]):
+    with path.capturing_both(folder) as ends:
         path.transfer(["iperf3", "-s", "-4", "-1", "-p", PORT], client)
     return Told(ends[0]), Told(ends[1])
 

@@ -9,7 +9,6 @@ import shutil
 import struct
 from collections import Counter
 from collections.abc import Callable, Collection
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from scapy.utils import RawPcapReader
 
 import wiretale
 from dropping_path import PORT, RECEIVER, DroppingPath
+from numbered_payloads import jitter_of
 
 pytestmark = pytest.mark.xdist_group("live")
 
@@ -74,11 +74,7 @@ def datagrams(file: Path, number: slice, sent: int) -> list[Datagram]:
 
 
 def jitter_ns(came: list[Datagram]) -> float:
-    """RFC 3550 section 6.4.1."""
-    jitter = 0.0
-    for before, after in pairwise(came):
-        jitter += (abs((after.came - before.came) - (after.sent - before.sent)) - jitter) / 16
-    return jitter * 1000
+    return 1000 * jitter_of([one.came - one.sent for one in came])
 
 
 def assert_lost(row: Row, came: list[Datagram], sent: int, dropped: int) -> None:
@@ -203,10 +199,9 @@ def resent_until(trace: wiretale.Trace, time_ns: int) -> int:
 def test_iperf3_over_tcp(path: DroppingPath, tmp_path: Path, control: str) -> None:
     if control not in Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split():
         pytest.skip(f"this kernel has no {control}")
-    files = tmp_path / "sender.pcap", tmp_path / "receiver.pcap"
     path.disturb(TCP_DATA, dropped=10)
     before = Counter({what: path.tcp_count(what) for what in ("RetransSegs", "TCPTimeouts")})
-    with path.capturing(path.sender, files[0]), path.capturing(path.receiver, files[1]):
+    with path.capturing_both(tmp_path) as files:
         heard, said = path.transfer(
             f"iperf3 -s -1 -B {RECEIVER} -p {PORT} -J".split(),
             f"iperf3 -c {RECEIVER} -p {PORT} -n 8M -w 64K -C {control} -J".split(),

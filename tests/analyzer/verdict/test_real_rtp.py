@@ -24,6 +24,7 @@ from scapy.utils import RawPcapReader
 import needs
 import wiretale
 from dropping_path import ON_ONE, PORT, RECEIVER, DroppingPath
+from numbered_payloads import jitter_of
 from processes import wait_until
 
 pytestmark = pytest.mark.xdist_group("live")
@@ -84,12 +85,11 @@ def packets_of(file: Path) -> list[Packet]:
 
 def jitter_ns(packets: list[Packet], ticks: int) -> float:
     """RFC 3550 section 6.4.1, in floating point."""
-    jitter = 0.0
+    passed, transits = 0, [0.0]
     for before, after in pairwise(packets):
-        step = (after.ticks - before.ticks + 2**31) % 2**32 - 2**31
-        late = after.came_ns - before.came_ns - step * 10**9 / ticks
-        jitter += (abs(late) - jitter) / 16
-    return jitter
+        passed += (after.ticks - before.ticks + 2**31) % 2**32 - 2**31
+        transits.append(after.came_ns - packets[0].came_ns - passed * 10**9 / ticks)
+    return jitter_of(transits)
 
 
 def truth_of(sent: list[Packet], came: list[Packet], ticks: int, dropped: int) -> dict[str, Any]:
@@ -170,9 +170,8 @@ def run_stream(path: DroppingPath, stream: Stream) -> None:
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_stream_made_here(path: DroppingPath, tmp_path: Path, name: str) -> None:
     stream = STREAMS[name]
-    files = tmp_path / "sender.pcap", tmp_path / "receiver.pcap"
     path.disturb(f"udp dport {PORT}", dropped=50, slow=stream.slow)  # fewer than 3 of 500 once in 10^8 times
-    with path.capturing(path.sender, files[0]), path.capturing(path.receiver, files[1]):
+    with path.capturing_both(tmp_path) as files:
         run_stream(path, stream)
     sent, came = map(packets_of, files)
     truth = truth_of(sent, came, stream.ticks, path.dropped())

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 import wiretale
-from checkout import SAMPLES
 
-TRUTHS = sorted(SAMPLES.glob("*.truth.json"))
 # Verdicts that one capture cannot show: docs/verdicts.md, "What cannot be determined".
 TOLD_OTHERWISE = {("lost_tail", "timeout_retransmission"): "suspected_timeout"}
 FRAME_VERDICTS = {
@@ -22,16 +20,9 @@ FRAME_VERDICTS = {
 }
 
 
-def capture_of(truth: Path) -> Path:
-    """The capture beside it."""
-    stem = truth.name.removesuffix(".truth.json")
-    return next(path for path in SAMPLES.glob(f"{stem}.*") if path.suffix in (".pcap", ".pcapng"))
-
-
-@pytest.fixture(params=TRUTHS, ids=lambda path: path.name.removesuffix(".truth.json"))
-def sample_truth(request: pytest.FixtureRequest) -> tuple[str, wiretale.Trace, dict[str, Any]]:
-    path: Path = request.param
-    return path.name.removesuffix(".truth.json"), wiretale.analyze(capture_of(path)), json.loads(path.read_text())
+@pytest.fixture
+def sample_truth(sample: Path) -> tuple[str, wiretale.Trace, dict[str, Any]]:
+    return sample.stem, wiretale.analyze(sample), json.loads(sample.with_suffix(".truth.json").read_text())
 
 
 def test_counts(sample_truth: tuple[str, wiretale.Trace, dict[str, Any]]) -> None:

@@ -28,7 +28,7 @@ from scenario_wire import write_pcap as write_frames
 from talk import Talk
 from wiretale.analyzer import trace as traces
 from wiretale.analyzer.errors import InputError
-from wiretale.analyzer.verify.comparison import KINDS, Around, Comparison, pairs
+from wiretale.analyzer.verify.comparison import KINDS, Around, Comparison, Difference, pairs
 from wiretale.analyzer.verify.frame_events import FrameEvents, around
 from wiretale.analyzer.verify.reasons import FIRST_BEFORE, RULES, UNEXPLAINED
 from wiretale.analyzer.verify.tshark import FIELDS, Dissector, Flagged, read_line
@@ -61,6 +61,14 @@ def compare(ours: Any, theirs: Any, given: Around | None = None) -> Comparison:
 def counts(found: Comparison) -> dict[str, tuple[int, int, int]]:
     every = {kind: (count.both, count.wiretale_only, count.wireshark_only) for kind, count in found.kinds.items()}
     return {kind: three for kind, three in every.items() if any(three)}
+
+
+def of_one_frame(row: dict[str, Any] | None, words: tuple[str, ...], given: Around | None = None) -> Difference:
+    """The one difference about frame 9, which must have one reason."""
+    found = compare({9: [row]} if row else {}, {9: flagged(*words)} if words else {}, given)
+    [difference] = found.differences
+    assert difference.frame == 9 and found.reasons.total() == 1
+    return difference
 
 
 # Wireshark's word and the kinds of ours that say the same.
@@ -154,13 +162,11 @@ DIFFER: list[tuple[dict[str, Any] | None, tuple[str, ...], str, str]] = [
 
 @pytest.mark.parametrize(("row", "words", "rule", "piece"), DIFFER)
 def test_a_difference_has_its_reason(row: dict[str, Any] | None, words: tuple[str, ...], rule: str, piece: str) -> None:
-    found = compare({1: [row]} if row else {}, {1: flagged(*words)} if words else {})
-    [difference] = found.differences
-    assert (difference.frame, difference.rule) == (1, rule)
+    difference = of_one_frame(row, words)
+    assert difference.rule == rule
     assert piece in difference.reason and "{" not in difference.reason
     assert difference.wiretale == (row["kind"] if row else None)
     assert difference.wireshark in (None, *words) and difference.evidence == (row or {}).get("evidence")
-    assert found.reasons.total() == 1
 
 
 def test_every_rule_has_its_case() -> None:
@@ -185,7 +191,7 @@ UNKNOWN: list[tuple[dict[str, Any] | None, tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("row", "words"), UNKNOWN)
 def test_differences_without_a_rule_are_unexplained(row: dict[str, Any] | None, words: tuple[str, ...]) -> None:
-    [difference] = compare({1: [row]} if row else {}, {1: flagged(*words)} if words else {}).differences
+    difference = of_one_frame(row, words)
     assert (difference.rule, difference.reason) == (None, UNEXPLAINED)
 
 
@@ -263,8 +269,7 @@ def test_data_acknowledged_unseen_is_no_gap_and_one_event() -> None:
 
 def test_neighbouring_events_explain_differences() -> None:
     def rule(row: dict[str, Any] | None, words: tuple[str, ...], given: Around) -> str | None:
-        [found] = compare({9: [row]} if row else {}, {9: flagged(*words)} if words else {}, given).differences
-        return found.rule
+        return of_one_frame(row, words, given).rule
 
     assert rule(None, ("retransmission",), Around(shared_ends={ENDS})) == "same-addresses"
     assert rule(event(FAST), (LATE,), Around(shared_flows={0})) == "same-addresses"

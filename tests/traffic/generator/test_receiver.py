@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from numbered_payloads import TILED, block
+from processes import full_pipe
 from traffic_ends import free_port, program, receiving, send, send_raw, sending_early
 
 pytestmark = pytest.mark.xdist_group("traffic-ends")
@@ -457,12 +458,7 @@ def test_a_peer_with_wrong_figures_is_reported(tmp_path: Path) -> None:
 
 def test_a_report_that_is_not_read_yet_holds_up_no_sender(tmp_path: Path) -> None:
     """Of tests one after the other each begins as soon as its sender was answered, even if the reports are not read."""
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            os.write(writer, bytes(4096))
-    os.set_blocking(writer, True)
+    reader, writer = full_pipe()
     port, errors = free_port(), tmp_path / "errors"
     command = [program(), "receive", "--port", str(port), "--json"]
     with errors.open("w") as log, subprocess.Popen(command, stdout=writer, stderr=log) as one:

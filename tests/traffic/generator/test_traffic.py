@@ -263,28 +263,6 @@ def test_the_table_for_people(receiver: Receiver) -> None:
     assert "0 lost" in done.stdout and "KB/s" in done.stdout and "10 blocks" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--udp", "--size", "65508"], "65507"),
-        (["--udp", "--size", "64-70000:64"], "65507"),
-        (["--size", "31"], "at least 32 bytes"),
-        (["--size", "x"], "64,512"),
-        (["--ttl", "300"], "at most 255"),
-        (["--rate", "fast"], "10k, 1.9M"),
-        (["--poisson"], "--rate"),
-        (["--count", "-5"], "expected a whole number"),
-        (["--nonsense"], "there is no option --nonsense"),
-        (["--df", "perhaps"], "do|dont|want|probe"),
-    ],
-)
-def test_wrong_usage_is_reported_before_anything_is_sent(options: list[str], says: str) -> None:
-    done = send_raw(9, *options)  # no receiver
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert says in done.stderr.decode()
-    assert done.stderr.count(b"\n") == 1
-
-
 def test_too_large_for_ipv6() -> None:
     done = send_raw(9, "--udp", "--size", "65528", host="::1")
     assert done.returncode == 2 and b"65527" in done.stderr

@@ -439,34 +439,6 @@ def test_buffers_begin_where_alignment_and_offset_say() -> None:
     assert len(peer.finish().data) == 8192
 
 
-@pytest.mark.parametrize(
-    "arguments, says",
-    [
-        (["-s"], "either -t or -r"),
-        (["-t", "-r", HOST], "either -t or -r"),
-        (["-t"], "the host to send to"),
-        (["-r", HOST], "no host"),
-        (["-r", "-R"], "expected -r -s"),
-        (["-t", "-u", "-l", "4", HOST], "more than 4 bytes"),
-        (["-t", "-u", "-l", "65508", HOST], "at most 65507"),
-        (["-t", "-l", "0", HOST], "-l '0': expected a whole number from 1"),
-        (["-t", "-n", "-1", HOST], "-n '-1'"),
-        (["-t", "-n", "1kB", HOST], "-n '1kB': expected a whole number"),
-        (["-t", "-l", "0.3k", HOST], "-l '0.3k': expected a whole number"),
-        (["-r", "--idle", "2d"], "--idle '2d': expected a time"),
-        (["-r", "-p", "65536"], "-p '65536': expected 1 to 65535"),
-        (["-r", "-f", "x"], "-f 'x': expected one of k, K"),
-        (["-r", "--idle", "x"], "--idle 'x': expected a time as in 10, 1.5s or 200ms"),
-        (["-t", HOST, "more"], "argument more"),
-        (["-r", "-Z"], "--help"),
-    ],
-)
-def test_wrong_usage_is_said_in_one_place(arguments: list[str], says: str) -> None:
-    done = subprocess.run(ttcp(*arguments), capture_output=True, timeout=60)
-    assert done.returncode == 2 and done.stdout == b"" and says in done.stderr.decode()
-    assert done.stderr.count(b"\n") == 1
-
-
 def test_a_port_in_use_is_one_clear_line() -> None:
     with socket.socket() as taken:
         taken.bind(("", 0))

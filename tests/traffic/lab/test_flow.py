@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ideal_link import INTERVAL_NS, MS, START_NS, ideal_link, measured, write_capture
+from ideal_link import INTERVAL_NS, MS, START_NS, ideal_link, lab_row, measured, write_capture
 from wiretale.analyzer.errors import WiretaleError
 from wiretale.reports.html.lab import render
 from wiretale.traffic.lab.flow import measure_flow
@@ -72,12 +72,8 @@ def test_captures_without_a_common_block_are_an_error(tmp_path: Path) -> None:
 
 def test_the_report_shows_measured_beside_published_offline(tmp_path: Path) -> None:
     flow = measured(tmp_path, 300, INTERVAL_NS, 8 * MS, 10 * MS, 20)
-    row = {
-        **flow.totals,
-        **{"case": "</script><b>narrow", "profile": "p", "protocol": "udp", "packet_bytes": 1000},
-        **{"throughput_kibps": 976.5, "kb_transferred": 1227.5, "published": {"latency_ms": 162, "packets_sent": 2352}},
-        **{"as_published": {"latency_ms": False}, "capture_drops": {"before": 3, "after": 0}, "link": []},
-    }
+    published, drops = {"latency_ms": 162, "packets_sent": 2352}, {"before": 3, "after": 0}
+    row = lab_row(flow, case="</script><b>narrow", published=published, capture_drops=drops)
     row["disturbances"] = disturbances(row)
     page = render("a title", [row], [flow.bins])
     head = page.split('id="plotly"')[0]

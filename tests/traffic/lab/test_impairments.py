@@ -15,6 +15,7 @@ import pytest
 
 from lab_bench import NEEDED, Sent, frames, send_through, truth_rows
 from processes import small_disk
+from scenario_wire import checksum
 from wiretale.analyzer.errors import OutputError
 from wiretale.traffic.lab.capture import captures
 from wiretale.traffic.lab.hosts import ADDRESSES
@@ -98,14 +99,6 @@ def test_red_drops_early_and_codel_drops_old_packets(send: Send) -> None:
     dropped = lost_as(codel, "codel")
     assert 3 < len(dropped) < 60
     assert min(dropped) > 20  # nothing in the first interval
-
-
-def checksum(data: bytes) -> int:
-    """RFC 1071; 0 where it is right."""
-    total = sum(int.from_bytes(data[at : at + 2].ljust(2, b"\0"), "big") for at in range(0, len(data), 2))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total ^ 0xFFFF
 
 
 def has_right_checksums(frame: bytes) -> bool:
