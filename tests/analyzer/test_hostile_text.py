@@ -18,6 +18,7 @@ import pytest
 import needs
 import wiretale
 from capture_files import enhanced, interface, option, section
+from capture_points import udp
 from wiretale.traffic.program import program_path
 
 WIRETALE = program_path("wiretale") or "wiretale"
@@ -36,9 +37,7 @@ def run(*words: str | bytes | Path, **options: object) -> subprocess.CompletedPr
 def texts_capture(path: Path, name: str, comment: str, program: str) -> Path:
     """A capture of one packet, before 1970, whose texts are these."""
     texts = option(1, comment.encode()) + option(4, program.encode()) + option(0, b"")
-    ports = struct.pack("!HHHH", 5, 6, 12, 0)
-    address = bytes([10, 0, 0, 1, 10, 0, 0, 2])
-    packet = bytes(12) + b"\x08\0" + struct.pack("!BBHHHBBH", 0x45, 0, 32, 1, 0, 64, 17, 0) + address + ports + b"text"
+    packet = bytes(12) + b"\x08\0" + udp(b"text")
     texts_of_it = option(2, name.encode()) + option(14, struct.pack("<q", EARLIER // 10**9)) + option(0, b"")
     path.write_bytes(section(options=texts) + interface(texts_of_it) + enhanced(0, packet))
     return path

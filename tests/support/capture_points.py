@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import random
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -107,11 +106,9 @@ def tcp(
     ip_id: int = 0,
     isn: tuple[int, int] = (1000, 900_000),
     version: int = 4,
-    ports: tuple[int, int] = (40000, 80),
-    ts: int = 0,
 ) -> Packet:
     """A segment by its place in the stream: 0 is the first byte, -1 the SYN."""
-    ends = (("10.0.0.1", ports[0]), ("10.0.1.1", ports[1]))
+    ends = (("10.0.0.1", 40000), ("10.0.1.1", 80))
     (source, sport), (target, dport) = reversed(ends) if back else ends
     own, other = (isn[1], isn[0]) if back else isn
     network = IP(src=source, dst=target, id=ip_id % 65536)
@@ -124,7 +121,7 @@ def tcp(
         seq=(own + 1 + at) % 2**32,
         ack=(other + 1 + ack) % 2**32,
         window=1000,
-        options=[("MSS", 1460)] if "S" in flags else [("Timestamp", (ts, 0))] if ts else [],
+        options=[("MSS", 1460)] if "S" in flags else [],
     )
     return network / segment / Raw(bytes((at + i) % 251 for i in range(size)))
 
@@ -151,8 +148,3 @@ def log(path: Path, **members: Any) -> Path:
     """The report of wiretale-traffic --json."""
     path.write_text(json.dumps({"schema": "wiretale.send/1", **members}) + "\n")
     return path
-
-
-def dice(seed: int) -> random.Random:
-    """Chance that is the same each time."""
-    return random.Random(seed)

@@ -3,31 +3,22 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 from typing import Any
 
 from capture_files import write_pcap
+from capture_points import block, udp
 from wiretale.traffic.lab.flow import FlowMeasures, measure_flow
 
 START_NS = 1_700_000_000_000_000_000
 MS = 1_000_000
+ETHERNET = bytes(12) + b"\x08\0"
 INTERVAL_NS = 8000e9 / 1.9e6  # packets of 1000 bytes at 1.9 Mb/s
-
-
-def block_frame(number: int, ip_bytes: int, sent_ns: int) -> bytes:
-    """A UDP datagram that is a block; its checksum is not given."""
-    block = struct.pack("!IIHHIQQ", 0x57544231, 9, 0, 0, ip_bytes - 28, number, sent_ns) + bytes(ip_bytes - 60)
-    udp = struct.pack("!HHHH", 5000, 5001, ip_bytes - 20, 0) + block
-    ip = struct.pack(
-        "!BBHHHBBH4s4s", 0x45, 0, ip_bytes, number & 0xFFFF, 0, 64, 17, 0, b"\x0a\x63\0\1", b"\x0a\x63\0\2"
-    )
-    return bytes(12) + b"\x08\0" + ip + udp
 
 
 def write_capture(folder: Path, name: str, packets: list[tuple[int, int]], ip_bytes: int) -> Path:
     """A capture of (time, number of the block), its first 256 bytes."""
-    frames = ((time_ns, block_frame(number, ip_bytes, time_ns)) for time_ns, number in packets)
+    frames = ((time_ns, ETHERNET + udp(block(9, 0, number, ip_bytes - 28), number)) for time_ns, number in packets)
     return write_pcap(folder / f"{name}.pcap", frames, snaplen=256)
 
 

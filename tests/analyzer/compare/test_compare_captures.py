@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -16,7 +17,6 @@ from capture_points import (
     Points,
     block,
     compared,
-    dice,
     in_fragments,
     ledger_of,
     log,
@@ -55,7 +55,7 @@ def blocks_with_fates(points: Points, count: int, lost: dict[str, set[int]], len
 
 
 def test_blocks_are_lost_before_and_after_the_tracer(tmp_path: Path) -> None:
-    points, chance = Points(), dice(1)
+    points, chance = Points(), Random(1)
     before, after = set(chance.sample(range(1000), 20)), set(chance.sample(range(1000), 30))
     blocks_with_fates(points, 1000, {"before": before, "after": after})
     answer_now_and_then(points, 1)
@@ -179,7 +179,7 @@ def test_a_retransmission_is_distinguished_from_its_original(tmp_path: Path, ver
     points = Points()
     handshake(points, version=version)
     fates = []
-    chance = dice(3)
+    chance = Random(3)
     for n in range(400):
         fate = chance.choices(("arrives", "before", "after"), (90, 5, 5))[0]
         fates.append(fate)
@@ -253,7 +253,7 @@ def test_a_datagram_is_lost_when_a_fragment_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("step", [1, 3])
 def test_ids_that_wrap_still_distinguish_equal_payloads(tmp_path: Path, step: int) -> None:
     points, count = Points(("sender", "receiver")), 100_000
-    lost = set(dice(5).sample(range(count), 700))
+    lost = set(Random(5).sample(range(count), 700))
     template = bytearray(udp(b"\0" * 64))
     for n in range(count):
         template[4:6] = ((n * step + 11) % 65536).to_bytes(2, "big")

@@ -7,6 +7,7 @@ import json
 import struct
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +16,7 @@ from scapy.all import IP
 
 from capture_files import block as chunk
 from capture_files import enhanced, interface, option, section
-from capture_points import MS, START_NS, Clock, Points, block, compared, dice, ledger_of, log, tcp, udp
+from capture_points import MS, START_NS, Clock, Points, block, compared, ledger_of, log, tcp, udp
 from wiretale.analyzer.compare.comparison import compare_captures
 from wiretale.analyzer.compare.endpoint_log import merge_reports
 from wiretale.analyzer.compare.loss_location import Ledger, settle, stages_of
@@ -154,7 +155,7 @@ Fate = st.sampled_from(["arrives", "before", "after", "unseen", "twice"])
 )
 @given(fates=st.lists(Fate, min_size=1, max_size=30), seed=st.integers(0, 2**16), equal=st.booleans())
 def test_sent_packets_arrived_or_were_lost_at_a_place(tmp_path: Path, fates: list[str], seed: int, equal: bool) -> None:
-    points, chance = Points(), dice(seed)
+    points, chance = Points(), Random(seed)
     for n, fate in enumerate(fates):
         sent = START_NS + n * 10 * MS + chance.randrange(MS)
         payload = b"the same for all" if equal else block(RUN, 0, n)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from capture_files import write_pcap
+from capture_points import udp
 
 PACKETS = 20_000
 RATIO_MOST = 3  # it was 6 when the table of encapsulations had no seed, and grew with the packets
@@ -26,21 +27,12 @@ def crafted_ids() -> Iterator[int]:
             yield number
 
 
-def ipv4(protocol: int, payload: bytes) -> bytes:
-    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), 0, 0, 64, protocol, 0)
-    return head + bytes((10, 0, 0, 1, 10, 0, 0, 2)) + payload
-
-
-def udp(port: int, payload: bytes) -> bytes:
-    return struct.pack("!HHHH", 40_000, port, 8 + len(payload), 0) + payload
-
-
-ETHERNET = bytes(12) + b"\x08\x00"
-INNER = ETHERNET + ipv4(17, udp(7, b"x"))
+ETHERNET, VTEP = bytes(12) + b"\x08\x00", ("10.0.0.2", 4789)
+INNER = ETHERNET + udp(b"x")
 
 
 def write_capture(path: Path, ids: Iterable[int]) -> Path:
-    packets = (ETHERNET + ipv4(17, udp(4789, struct.pack("!II", 0x08000000, number << 8) + INNER)) for number in ids)
+    packets = (ETHERNET + udp(struct.pack("!II", 0x08000000, number << 8) + INNER, target=VTEP) for number in ids)
     return write_pcap(path, (((1_768_478_400 + at // 1000) * 10**9, packet) for at, packet in enumerate(packets)))
 
 

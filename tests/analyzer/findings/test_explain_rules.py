@@ -183,15 +183,14 @@ def test_flows_that_waited_and_are_left_out_are_counted(
     assert "1 smaller flow with waiting times" in capsys.readouterr().out
 
 
-def test_a_window_without_scaling_says_so(found: Found) -> None:
-    wire = flights(connection(scale=None, window=20480), 20, 14, window=20480)
-    assert "scaling is off" in found(wire)["receive-window-limited"]["sentence"]
-
-
 def test_a_closed_window_says_so(samples: Path) -> None:
     rows = wiretale.analyze(samples / "zero_window.pcap").findings.rows()
     assert all("it was zero for" in row["sentence"] for row in rows if row["code"] == "receive-window-limited")
     assert "receive-window-limited" in {row["code"] for row in rows}
+
+
+def unscaled(window: int, count: int, each: int, trip: float = RTT) -> Wire:
+    return flights(connection(rtt=trip, scale=None, window=window), count, each, trip=trip, window=window)
 
 
 def near_receiver(gap: float) -> Wire:
@@ -200,16 +199,6 @@ def near_receiver(gap: float) -> Wire:
     for i in range(600):
         one.data(110 + i * gap, i * MSS).ack(110.1 + i * gap, (i + 1) * MSS, window=160)
     return one.wire
-
-
-def test_one_window_per_rtt_is_found_near_the_receiver(found: Found) -> None:
-    rows = found(near_receiver(100 / 14))
-    assert "20.5 kB" in rows["window-per-round-trip"]["sentence"]
-
-
-def test_no_scaling_matters_where_much_is_under_way(found: Found) -> None:
-    wire = flights(connection(rtt=100.0, scale=None, window=65535), 25, 30, trip=100.0, window=65535)
-    assert "at most 5.24 Mbit/s" in found(wire)["window-scaling-off"]["sentence"]
 
 
 def small_writes(held: float, wire: Wire | None = None) -> Wire:
@@ -358,23 +347,15 @@ def test_an_offer_above_the_path_s_rate_is_found(found: Found) -> None:
     assert row["severity"] == "warning" and row["cost"] == pytest.approx(20, abs=2) and row["cost_unit"] == "percent"
 
 
-def test_an_overfull_queue_is_found_with_its_delay(found: Found) -> None:
-    assert "wait up to 49.5 ms in the full queue" in found(through_a_queue(4000))["udp-above-path"]["sentence"]
-
-
 def test_a_policer_delays_no_packet(found: Found) -> None:
     row = found(numbered(4000, lambda i: i % 5 != 2))["udp-above-path"]
     assert "queue" not in row["sentence"]
 
 
-def test_as_many_losses_by_chance_are_no_offer_above_the_rate(found: Found) -> None:
-    dice = random.Random(1)
-    rows = found(numbered(4000, lambda i: i in (0, 3999) or dice.random() > 0.2))
-    assert "udp-above-path" not in rows and "is random" in pattern(rows)
-
-
-def test_the_losses_of_an_overfull_queue_are_its_tail(found: Found) -> None:
-    assert "is tail drop: the delay had grown by 4" in pattern(found(through_a_queue(4000)))
+def lost_at_random(count: int, share: float, seed: int) -> Wire:
+    """Neither the first nor the last."""
+    dice = random.Random(seed)
+    return numbered(count, lambda i: i in (0, count - 1) or dice.random() > share)
 
 
 def test_jitter_is_a_finding_from_5_ms_on(found: Found) -> None:
@@ -384,11 +365,6 @@ def test_jitter_is_a_finding_from_5_ms_on(found: Found) -> None:
 
 def one_in_a_hundred_lost(gap: Callable[[int], float]) -> Wire:
     return numbered(4000, lambda i: i % 100 != 60 or i > 3900, gap)
-
-
-def test_bursts_that_lose_are_found(found: Found) -> None:
-    bursty = found(one_in_a_hundred_lost(lambda i: 100.0 if i % 100 == 0 else 0.01))
-    assert "times" in bursty["bursty-sender"]["sentence"]
 
 
 def side_by_side(first: int, second: int) -> Wire:
@@ -435,32 +411,16 @@ def pattern(rows: dict[str, Row]) -> str:
     return str(rows["loss-pattern"]["sentence"].partition("pattern of its ")[2])
 
 
-def test_random_losses(found: Found) -> None:
-    dice = random.Random(2)
-    assert "is random" in pattern(found(numbered(3000, lambda i: i in (0, 2999) or dice.random() > 0.02)))
+LOST_IN_RUNS = {at + i for at in (100, 180, 500, 950, 1000, 1700, 2500, 2560) for i in range(7)}
 
 
-def test_losses_in_runs(found: Found) -> None:
-    lost = {at + i for at in (100, 180, 500, 950, 1000, 1700, 2500, 2560) for i in range(7)}
-    words = pattern(found(numbered(3000, lambda i: i not in lost)))
-    assert "is bursty" in words and "runs of 7 packets on average" in words
-
-
-def test_losses_at_even_distances(found: Found) -> None:
-    words = pattern(found(numbered(3000, lambda i: i % 150 != 75)))
-    assert "is periodic" in words and "every 300 ms" in words
-
-
-def test_losses_after_pauses(found: Found) -> None:
+def lost_after_pauses() -> Wire:
     dice = random.Random(3)
     starts, now = set(), 0
     while now < 3000:
         now += dice.randint(60, 400)
         starts.add(now)
-    words = pattern(
-        found(numbered(3000, lambda i: i - 1 not in starts, lambda i: 300.0 * (1 + i % 7) if i in starts else 2.0))
-    )
-    assert "is start-of-burst" in words
+    return numbered(3000, lambda i: i - 1 not in starts, lambda i: 300.0 * (1 + i % 7) if i in starts else 2.0)
 
 
 def overflowing(count: int = 6000) -> Wire:
@@ -486,8 +446,21 @@ def overflowing(count: int = 6000) -> Wire:
     return one.wire
 
 
-def test_losses_of_a_queue_that_overflows(found: Found) -> None:
-    assert "is tail drop" in pattern(found(overflowing()))
+PATTERNS: list[tuple[tuple[str, ...], Callable[[], Wire]]] = [
+    (("is random",), lambda: lost_at_random(3000, 0.02, 2)),
+    (("is random",), lambda: lost_at_random(4000, 0.2, 1)),
+    (("is bursty", "runs of 7 packets on average"), lambda: numbered(3000, lambda i: i not in LOST_IN_RUNS)),
+    (("is periodic", "every 300 ms"), lambda: numbered(3000, lambda i: i % 150 != 75)),
+    (("is start-of-burst",), lost_after_pauses),
+    (("is tail drop",), overflowing),
+    (("is tail drop: the delay had grown by 4",), lambda: through_a_queue(4000)),
+]
+
+
+@pytest.mark.parametrize(("pieces", "make"), PATTERNS)
+def test_losses_have_a_pattern(found: Found, pieces: tuple[str, ...], make: Callable[[], Wire]) -> None:
+    words = pattern(found(make()))
+    assert all(piece in words for piece in pieces), words
 
 
 # --- order, fragments
@@ -725,6 +698,13 @@ SHOWN = [
     ("ecn-ignored", "warning", lambda: marked(False)),
     ("slow-start", "info", lambda: growing_flights()),
 ]
+SAID = [
+    ("receive-window-limited", "scaling is off", lambda: unscaled(20480, 20, 14)),
+    ("window-per-round-trip", "20.5 kB", lambda: near_receiver(100 / 14)),
+    ("window-scaling-off", "at most 5.24 Mbit/s", lambda: unscaled(65535, 25, 30, 100.0)),
+    ("udp-above-path", "wait up to 49.5 ms in the full queue", lambda: through_a_queue(4000)),
+    ("bursty-sender", "times", lambda: one_in_a_hundred_lost(lambda i: 100.0 if i % 100 == 0 else 0.01)),
+]
 NEARLY: list[tuple[str, Callable[[], Wire]]] = [
     ("receive-window-limited", lambda: flights(connection(window=512), 20, 14)),  # never reached
     ("window-per-round-trip", lambda: near_receiver(100 / 7)),  # half a window
@@ -735,6 +715,7 @@ NEARLY: list[tuple[str, Callable[[], Wire]]] = [
     ("slow-start", lambda: flights(connection(rtt=100.0), 6, 14, trip=100.0)),  # flights of one size
     ("bufferbloat", lambda: steady(connection(rtt=120.0), 800, 2.0, lambda ms: 120.0)),  # a long path
     ("udp-above-path", lambda: numbered(4000, lambda i: not 2000 <= i < 2600)),  # one outage
+    ("udp-above-path", lambda: lost_at_random(4000, 0.2, 1)),
     ("jitter", lambda: numbered(1000, lambda i: True, lambda i: 60.0, late=8.0)),
     ("bursty-sender", lambda: one_in_a_hundred_lost(lambda i: 1.01)),
     ("wire-full", lambda: paced(LINE_MS / 0.97)),
@@ -751,6 +732,11 @@ NEARLY: list[tuple[str, Callable[[], Wire]]] = [
 @pytest.mark.parametrize(("code", "severity", "make"), SHOWN)
 def test_a_capture_that_shows_it(found: Found, code: str, severity: str, make: Callable[[], Wire]) -> None:
     assert found(make())[code]["severity"] == severity
+
+
+@pytest.mark.parametrize(("code", "piece", "make"), SAID)
+def test_a_finding_says_it(found: Found, code: str, piece: str, make: Callable[[], Wire]) -> None:
+    assert piece in found(make())[code]["sentence"]
 
 
 @pytest.mark.parametrize(("code", "make"), NEARLY)
