@@ -13,11 +13,13 @@
 static char place[] = "/tmp/wiretale-test-XXXXXX";
 
 static struct directory made_directory(void) {
-    struct directory directory;
+    struct directory made;
     struct settings settings = {.output = place};
-    directory_open(&directory, &settings, "eth0");
-    return directory;
+    directory_open(&made, &settings, "eth0");
+    return made;
 }
+
+static struct directory directory; /* of most tests */
 
 static void check_shown(const char *text, const char *expected) {
     if (strcmp(text, expected))
@@ -26,7 +28,6 @@ static void check_shown(const char *text, const char *expected) {
 }
 
 static void test_names_tell_the_time_in_utc_and_a_number(void) {
-    struct directory directory = made_directory();
     char name[NAME_SIZE], final[NAME_SIZE];
     directory_next_name(&directory, INT64_C(1795270500123456789), name);
     check_shown(name, "eth0_20261121T141500.123456789Z_00001.pcapng");
@@ -38,7 +39,6 @@ static void test_names_tell_the_time_in_utc_and_a_number(void) {
 }
 
 static void test_files_of_others_are_not_own(void) {
-    struct directory directory = made_directory();
     static const char *const others[] = {"eth0.pcapng",
                                          "eth1_20261121T141500.123456789Z_00001.pcapng",
                                          "eth0_20261121T141500.123456789Z_00001.pcapng.gz",
@@ -63,7 +63,6 @@ static void check_other_name(const char *name, const char *expected) {
 }
 
 static void test_a_name_that_was_taken_is_own_by_another(void) {
-    struct directory directory = made_directory();
     char other[NAME_SIZE];
     check_other_name("a.pcap.b_1.pcapng", "a.pcap.b_1-7.pcapng");
     check_other_name("x.pcapng.zst", "x-7.pcapng.zst");
@@ -85,7 +84,6 @@ static void test_a_directory_and_prefix_have_one_holder(void) {
 }
 
 static void test_a_link_in_the_place_of_a_file_is_not_followed(void) {
-    struct directory directory = made_directory();
     char temporary[NAME_SIZE];
     struct stat info;
     CHECK(!symlinkat("/tmp/wiretale-test-victim", directory.fd, ".x.pcapng.part"));
@@ -103,6 +101,7 @@ static void test_a_link_in_the_place_of_a_file_is_not_followed(void) {
 int main(void) {
     umask(0);
     CHECK(mkdtemp(place));
+    directory = made_directory();
     test_names_tell_the_time_in_utc_and_a_number();
     test_files_of_others_are_not_own();
     test_a_name_that_was_taken_is_own_by_another();

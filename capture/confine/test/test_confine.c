@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The confined program can still write its files, and an intruder in it cannot escape. Each try is
+/* A user exists if a line of the map has the number.
+ *
+ * The confined program can still write its files, and an intruder in it cannot escape. Each try is
  * a process of its own, first without the part of the confinement that is to stop it, where it must
  * succeed, and then with it, by the program's own functions, where it must not. As root the process
  * also becomes the user of the output directory, as the program does. */
@@ -259,10 +261,6 @@ static void start_neighbour(void) {
     close(ready[0]);
 }
 
-static void stop_neighbour(void) {
-    CHECK(!kill(neighbour, SIGKILL) && waitpid(neighbour, NULL, 0) == neighbour);
-}
-
 /* The user is dropped in any case, unless that itself is what is to stop the try. */
 static void confine(enum part part, bool confined) {
     if (confined || part != USER)
@@ -353,7 +351,34 @@ static bool try_to_escape(size_t number) {
     return works;
 }
 
+static bool map_has(const char *map, unsigned number) {
+    char path[] = "/tmp/wiretale-user-map-XXXXXX";
+    int fd = mkstemp(path);
+    CHECK(fd >= 0);
+    FILE *file = fdopen(fd, "w");
+    CHECK(file);
+    fputs(map, file);
+    fclose(file);
+    bool found = user_map_has(path, number);
+    unlink(path);
+    return found;
+}
+
+static void test_a_user_map_has_the_users_of_its_lines(void) {
+    static const char all[] = "         0          0 4294967295\n";
+    static const char one[] = "         0       1000          1\n";
+    static const char two[] = "0 1000 1\n1 100000 65536\n";
+    CHECK(map_has(all, 0) && map_has(all, 65534) && map_has(all, 4294967294u));
+    CHECK(map_has(one, 0) && !map_has(one, 1) && !map_has(one, 1000) && !map_has(one, 65534));
+    CHECK(map_has(two, 0) && map_has(two, 1) && map_has(two, 65534) && map_has(two, 65536) &&
+          !map_has(two, 65537));
+    CHECK(!map_has("", 0) && !map_has("nonsense\n", 0));
+    CHECK(user_map_has("/nowhere/uid_map", 5)); /* a kernel without user namespaces */
+    CHECK(user_map_has("/proc/self/uid_map", getuid()));
+}
+
 int main(void) {
+    test_a_user_map_has_the_users_of_its_lines();
     make_place();
     open_sockets();
     start_neighbour();
@@ -362,7 +387,7 @@ int main(void) {
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++)
         tried += try_to_escape(i);
     CHECK(tried >= TRIED_LEAST);
-    stop_neighbour();
+    CHECK(!kill(neighbour, SIGKILL) && waitpid(neighbour, NULL, 0) == neighbour);
     static const char *const left[] = {"captures/code", "secret"};
     for (size_t i = 0; i < sizeof left / sizeof *left; i++)
         unlinkat(place_fd, left[i], 0);
