@@ -7,7 +7,7 @@ import os
 import re
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from wiretale.analyzer.errors import InputError, SkippedFileWarning, UsageError
@@ -142,6 +142,8 @@ def check_path(given: str | bytes | os.PathLike[str]) -> str:
 
 def identity(path: str) -> tuple[int, int] | str:
     """Returns device and inode, the same for every name of a file; the real path if the file does not exist."""
+    if path == "-":
+        return path
     try:
         status = os.stat(path)
     except OSError:
@@ -149,19 +151,7 @@ def identity(path: str) -> tuple[int, int] | str:
     return status.st_dev, status.st_ino
 
 
-def check_once(paths: Iterable[str]) -> None:
-    """Raises UsageError if a file occurs twice, because all its packets would count as duplicates."""
-    seen: dict[tuple[int, int] | str, str] = {}
-    for path in paths:
-        same = "-" if path == "-" else identity(path)
-        if same in seen:
-            raise UsageError(
-                f"{path}: expected each capture once; given twice{f' (also as {seen[same]})' if seen[same] != path else ''}"
-            )
-        seen[same] = path
-
-
-def check_apart(points: Sequence[Sequence[str]]) -> None:
+def check_apart(points: Iterable[Iterable[str]], expected: str = "different captures") -> None:
     """Raises UsageError if a file belongs to two capture points."""
     seen: dict[tuple[int, int] | str, tuple[int, str]] = {}
     for number, paths in enumerate(points):
@@ -169,7 +159,7 @@ def check_apart(points: Sequence[Sequence[str]]) -> None:
             before, name = seen.setdefault(identity(path), (number, path))
             if before != number:
                 other = f" (also as {name})" if name != path else ""
-                raise UsageError(f"{path}: expected different captures; given twice{other}")
+                raise UsageError(f"{path}: expected {expected}; given twice{other}")
 
 
 def expand_paths(paths: Iterable[str | bytes | os.PathLike[str]]) -> list[str]:
@@ -183,5 +173,5 @@ def expand_paths(paths: Iterable[str | bytes | os.PathLike[str]]) -> list[str]:
                 yield path
 
     found = list(expand())
-    check_once(found)
+    check_apart(([path] for path in found), "each capture once")  # else all its packets would count as duplicates
     return found

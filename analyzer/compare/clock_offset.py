@@ -28,9 +28,8 @@ STEPS_MAX = 16
 STEP_MIN_NS = 20_000
 BINS_BESIDE = 8  # on each side of a step
 BINS_MIN = 3
-RTT_CHANGE_MAX = (
-    0.5  # of a step: a route that changes in one direction changes the round trip twice as much as the offset
-)
+# Of a step: a route that changes in one direction changes the round trip twice as much as the offset.
+RTT_CHANGE_MAX = 0.5
 
 LEAST = """
 SELECT arg_min(moment, d), min(d) FROM (SELECT t{a} AS moment, {sign} * (t{b} - t{a}) AS d FROM crossings

@@ -2,8 +2,8 @@
 """Compares the captures of one to three capture points: matches packets, estimates clocks, locates losses.
 
 All packets are rows of DuckDB tables, which spill to temporary files beyond the memory bound. The steps and their tables:
-load_point (loaded), pair_flows (members), lay_out (units), find_headings (headings), match_* (crossings), find_fates
-(fates), place_losses (outcomes). A point's number is its place on the way from sender to receiver; heading is 1 for
+load_point (loaded), pair_flows (members), lay_out (units), find_headings (headings), match_* (crossings), place_losses
+(fates, outcomes). A point's number is its place on the way from sender to receiver; heading is 1 for
 packets in that direction and -1 for the other.
 """
 
@@ -154,11 +154,6 @@ def match(connection: duckdb.DuckDBPyConnection, count: int, same_clock: bool) -
     return clocks
 
 
-def find_fates(connection: duckdb.DuckDBPyConnection, count: int) -> None:
-    """Fills `fates`: the crossings with heading, and whether an ACK proves that they arrived."""
-    connection.execute(FATES.format(last=count - 1, place=PLACE))
-
-
 def had(order: Sequence[int], place: int) -> str:
     """Returns SQL: a packet was at a point, because that or a later one captured it; at the first if any did."""
     if not place:
@@ -176,7 +171,8 @@ def where_lost(count: int, heading: int) -> str:
 
 
 def place_losses(connection: duckdb.DuckDBPyConnection, count: int) -> None:
-    """Fills `outcomes`: the fates with the place of each loss."""
+    """Fills `outcomes`: the crossings with heading, whether an ACK proves that they arrived, and the place of each loss."""
+    connection.execute(FATES.format(last=count - 1, place=PLACE))
     connection.execute(
         f"CREATE TABLE outcomes AS SELECT *, CASE WHEN copy THEN NULL WHEN heading > 0 THEN {where_lost(count, 1)} "
         f"ELSE {where_lost(count, -1)} END AS place FROM fates"
@@ -207,11 +203,8 @@ def roles_on_the_way(comparison: Comparison, heading: int) -> list[str]:
 
 def last_dropped(comparison: Comparison, heading: int) -> int | None:
     """Returns the drop count of the last capture on the way."""
-    return (
-        comparison.points[path_order(len(comparison.points), heading)[-1]].dropped
-        if len(comparison.points) > 1
-        else None
-    )
+    points = comparison.points
+    return points[path_order(len(points), heading)[-1]].dropped if len(points) > 1 else None
 
 
 def packet_ledger(comparison: Comparison, heading: int) -> Ledger | None:
@@ -391,7 +384,6 @@ def compare_captures(
         comparison = Comparison(connection, points, logs)
         clocks = match(connection, len(points), same_clock)
         comparison.clocks = [clocks[pair] for pair in sorted(clocks)]
-        find_fates(connection, len(points))
         place_losses(connection, len(points))
         ledgers = (packet_ledger(comparison, heading) for heading in HEADINGS)
         comparison.ledgers = [*run_ledgers(comparison), *(one for one in ledgers if one)]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from wiretale.analyzer.display_filter import frame_filter
-from wiretale.analyzer.findings.model import Match, Matches, Row, column_sum, finding, flows_match
+from wiretale.analyzer.findings.model import Match, Matches, Row, finding, flows_match
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
@@ -108,7 +108,7 @@ def capture_missed(transfers: Transfers) -> Matches:
     if not unseen:
         return
     trace = transfers.trace
-    missed, payload = sum(size for _, size in unseen), column_sum(trace.directions, "payload_bytes")
+    missed, payload = sum(size for _, size in unseen), trace.directions.total("payload_bytes")
     flows = list(dict.fromkeys(number // 2 for number, _ in unseen))
     complete = trace.flows.column("initiator_known")
     yield from flows_match(
@@ -156,7 +156,7 @@ def several_points(transfers: Transfers) -> Matches:
     directions = transfers.trace.directions
     columns = [directions.column(name) for name in ("network_duplicates", "blocks_duplicate")]
     again = sum(max(network or 0, blocks or 0) for network, blocks in zip(*columns, strict=True))
-    whole = column_sum(directions, "data_packets")
+    whole = directions.total("data_packets")
     if again >= max(COPIES_MIN, COPIES_SHARE * whole):
         yield Match(
             again=again,
@@ -208,7 +208,7 @@ def time_backward(transfers: Transfers) -> Matches:
     advice="Use a capture tool that writes enhanced packet blocks.",
 )
 def time_unknown(transfers: Transfers) -> Matches:
-    return count_match(column_sum(transfers.trace.interfaces, "time_unknown"))
+    return count_match(transfers.trace.interfaces.total("time_unknown"))
 
 
 @capture_finding(
@@ -247,7 +247,7 @@ def offload(transfers: Transfers) -> Matches:
     advice="Capture at least 128 bytes per packet (-s 128), more inside tunnels.",
 )
 def headers_cut(transfers: Transfers) -> Matches:
-    count = column_sum(transfers.trace.interfaces, "cut_headers")
+    count = transfers.trace.interfaces.total("cut_headers")
     return count_match(count, cost=float(count))
 
 

@@ -12,7 +12,6 @@ from wiretale.analyzer.findings.model import (
     Match,
     Matches,
     Row,
-    column_sum,
     finding,
     flows_match,
     frame_range,
@@ -35,6 +34,12 @@ FRAGMENT_UNIT, UDP_HEADER = 8, 8  # bytes
 ROWS_MAX = 1000  # directions with fragments
 FILTER = "ip.flags.mf == 1 || ip.frag_offset > 0 || ipv6.fraghdr"
 
+OVERFLOW = (
+    " {cut:,} of {incomplete:,} incomplete datagrams lack only their end: a queue overflows while the fragments of a "
+    "datagram arrive."
+)
+CONGESTION = "Offer less than the path carries, or smaller bursts: this is congestion, not a bad link. "
+
 datagram_finding = partial(finding, scope="datagrams")
 
 
@@ -46,7 +51,7 @@ def incomplete_bytes(transfers: Transfers, states: Sequence[str]) -> tuple[int, 
     """Returns the received bytes of incomplete datagrams, and their share of all wire bytes."""
     sizes = transfers.trace.datagrams.column("received_bytes")
     wasted = sum(compress(sizes, (state == "incomplete" for state in states)))
-    return wasted, wasted / (column_sum(transfers.trace.directions, "wire_bytes") or 1)
+    return wasted, wasted / (transfers.trace.directions.total("wire_bytes") or 1)
 
 
 def cut_at_end(datagrams: Table) -> int:
@@ -93,13 +98,8 @@ def loss_amplified(transfers: Transfers) -> Matches:
         expected=show_share(expected, 1),
         comparison="losses are not independent" if queue else comparison,
         wasted=show_bytes(wasted),
-        queue=f" {cut:,} of {incomplete:,} incomplete datagrams lack only their end: a queue overflows while the fragments "
-        "of a datagram arrive."
-        if queue
-        else "",
-        congestion="Offer less than the path carries, or smaller bursts: this is congestion, not a bad link. "
-        if queue
-        else "",
+        queue=OVERFLOW.format(cut=cut, incomplete=incomplete) if queue else "",
+        congestion=CONGESTION if queue else "",
         factor=f"{share / p:.1f}",
         flow=only_flow(datagrams),
         cost=percent(share - p),
@@ -182,8 +182,8 @@ def fragmentation(transfers: Transfers) -> Matches:
     numbers = nonzero_rows(trace.directions, "fragments")
     rows = [row_at(trace.directions, number) for number in numbers[:ROWS_MAX]]
     flows = list(dict.fromkeys(number // 2 for number in numbers))
-    wire, largest = column_sum(trace.directions, "wire_bytes"), largest_unfragmented(rows)
-    fragments, datagrams = (column_sum(trace.directions, name) for name in ("fragments", "fragmented_datagrams"))
+    wire, largest = trace.directions.total("wire_bytes"), largest_unfragmented(rows)
+    fragments, datagrams = (trace.directions.total(name) for name in ("fragments", "fragmented_datagrams"))
     now = sum(row["payload_bytes"] or 0 for row in rows) / sum(row["wire_bytes"] for row in rows)
     fitting = unfragmented_efficiency(transfers, rows[0], largest)
     gains = fitting - now >= GAIN_MIN

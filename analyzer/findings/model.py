@@ -145,11 +145,6 @@ def percent(part: float, whole: float = 1, digits: int = 3) -> float:
     return round(100 * part / whole, digits)
 
 
-def column_sum(table: Table, column: str) -> int:
-    """Returns the sum of a column; nulls count as 0."""
-    return table.total(column)
-
-
 def nonzero_rows(table: Table, column: str) -> list[int]:
     """Returns the rows in which a column is neither null, 0 nor false."""
     return [number for number, _ in table.nonzero([column])[column]]

@@ -52,16 +52,14 @@ WORDS = {
 def wiretale_claims(trace: Trace) -> dict[int, Claim]:
     claims: dict[int, Claim] = defaultdict(Claim)
     for row in trace.events.rows():
-        claim = claims[row["frame"]] if row["kind"] in WORDS or row["kind"] in AGAIN else None
-        if claim is None:
-            continue
         if row["kind"] in AGAIN:
+            claim = claims[row["frame"]]
             claim.verdicts.add("retransmission")
             claim.cause = AGAIN[row["kind"]]
             claim.place = None if row["spurious"] else row["place"]
             claim.spurious = bool(row["spurious"])
-        else:
-            claim.verdicts.add(WORDS[row["kind"]])
+        elif row["kind"] in WORDS:
+            claims[row["frame"]].verdicts.add(WORDS[row["kind"]])
     return dict(claims)
 
 

@@ -25,7 +25,7 @@ from shared.namespaces import PathError, inside, listens, run, tcp_sockets, wait
 from wiretale.traffic.program import find_program, program_path
 
 SENDER, RECEIVER = "10.214.1.1", "10.214.1.2"
-MACS = {"sender": "02:00:0a:d6:01:01", "receiver": "02:00:0a:d6:01:02"}
+MACS = {SENDER: "02:00:0a:d6:01:01", RECEIVER: "02:00:0a:d6:01:02"}
 POINTS = ("sender", "tracer", "receiver")  # of capture
 SNAPLEN = 128
 UDP_PORT = 41_901
@@ -67,20 +67,17 @@ class Testbed:
         """Connects the hosts. No packet passes until the links start."""
         tracer = self.names["tracer"]
         run(*f"ip -n {tracer} link add before type veth peer name behind".split())
-        for end, wire in (("sender", "left"), ("receiver", "right")):
+        ends = (("sender", "left", SENDER, RECEIVER), ("receiver", "right", RECEIVER, SENDER))
+        for end, wire, own, other in ends:
             run(*f"ip -n {self.names[end]} link add path type veth peer {wire} netns {tracer}".split())
             # One segment per packet, because the kernel would join retransmissions otherwise.
-            run(*f"ip -n {self.names[end]} link set path address {MACS[end]} gso_max_segs 1".split())
+            run(*f"ip -n {self.names[end]} link set path address {MACS[own]} gso_max_segs 1".split())
             self.bring_up(end, "path")
+            run(*f"ip -n {self.names[end]} address add {own}/24 dev path".split())
+            run(*f"ip -n {self.names[end]} neigh add {other} lladdr {MACS[other]} dev path nud permanent".split())
+            run(*self.inside(end, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1"))
         for wire in ("left", "before", "behind", "right"):
             self.bring_up("tracer", wire)
-        for end, own, other, peer in (
-            ("sender", SENDER, RECEIVER, MACS["receiver"]),
-            ("receiver", RECEIVER, SENDER, MACS["sender"]),
-        ):
-            run(*f"ip -n {self.names[end]} address add {own}/24 dev path".split())
-            run(*f"ip -n {self.names[end]} neigh add {other} lladdr {peer} dev path nud permanent".split())
-            run(*self.inside(end, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1"))
 
     def bring_up(self, end: str, wire: str) -> None:
         run(*self.inside(end, *f"ethtool -K {wire} tso off gso off gro off tx off rx off".split()))

@@ -55,14 +55,8 @@ def markdown(headings: str, rows: Sequence[Sequence[Any]]) -> str:
 
 def s6_section(folder: Path) -> tuple[str, list[dict[str, Any]]]:
     results = run_study("s6", folder, None, lambda text: print(f"    {text}", file=sys.stderr))
-    pairs = (
-        ("packets_sent", "packets_sent"),
-        ("packets_received", "packets_received"),
-        ("throughput_kibps", "throughput_kibps"),
-        ("latency_ms", "latency_ms"),
-        ("jitter_ms", "jitter_ms"),
-        ("queue_packets", "queue_length_packets"),
-    )
+    names = ("packets_sent", "packets_received", "throughput_kibps", "latency_ms", "jitter_ms")
+    pairs = (*((name, name) for name in names), ("queue_packets", "queue_length_packets"))
     rows = [
         [
             row["case"],
