@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from wiretale.analyzer.display_filter import frame_filter
@@ -17,6 +18,11 @@ QUEUES_APART_NS = 100_000  # between timestamps of packets that several capture 
 CAPTURES_MAX, NAMES_SHOWN = 64, 3
 
 capture_finding = partial(finding, scope="capture")
+
+
+def interfaces_with(transfers: Transfers, column: str) -> Iterator[Row]:
+    """Returns the rows of interfaces in which a count is neither null nor 0."""
+    return (row for row in transfers.trace.interfaces.rows() if row[column])
 
 
 def count_match(count: int, cost: float | None = None) -> Matches:
@@ -181,20 +187,19 @@ def several_points(transfers: Transfers) -> Matches:
     advice="Sort with `reordercap`, slew the clock (chrony) and capture with one queue.",
 )
 def time_backward(transfers: Transfers) -> Matches:
-    for row in transfers.trace.interfaces.rows():
-        if row["backward_steps"]:
-            small = row["backward_ns_max"] < QUEUES_APART_NS
-            packets = "packets of several queues"
-            yield Match(
-                "info" if small else "warning",
-                steps=row["backward_steps"],
-                furthest=show_duration(row["backward_ns_max"]),
-                cause=packets if small else f"the clock was set back, or {packets}",
-                doubtful="Smaller time differences" if small else "Times and orders near them",
-                evidence=f"first at frame {row['backward_frame']}",
-                filter=frame_filter([row["backward_frame"]]),
-                impact=0.0 if small else None,
-            )
+    for row in interfaces_with(transfers, "backward_steps"):
+        small = row["backward_ns_max"] < QUEUES_APART_NS
+        packets = "packets of several queues"
+        yield Match(
+            "info" if small else "warning",
+            steps=row["backward_steps"],
+            furthest=show_duration(row["backward_ns_max"]),
+            cause=packets if small else f"the clock was set back, or {packets}",
+            doubtful="Smaller time differences" if small else "Times and orders near them",
+            evidence=f"first at frame {row['backward_frame']}",
+            filter=frame_filter([row["backward_frame"]]),
+            impact=0.0 if small else None,
+        )
 
 
 @capture_finding(
@@ -225,14 +230,13 @@ def time_unknown(transfers: Transfers) -> Matches:
     advice="Capture on a separate machine, or first run: ethtool -K {device} tso off gso off gro off lro off.",
 )
 def offload(transfers: Transfers) -> Matches:
-    for row in transfers.trace.interfaces.rows():
-        if row["super_segments"]:
-            yield Match(
-                count=row["super_segments"],
-                device=row["name"] or "DEVICE",
-                evidence=f"first at frame {row['super_segment_frame']}",
-                filter="ip.len > 9216 || ip.len == 0",
-            )
+    for row in interfaces_with(transfers, "super_segments"):
+        yield Match(
+            count=row["super_segments"],
+            device=row["name"] or "DEVICE",
+            evidence=f"first at frame {row['super_segment_frame']}",
+            filter="ip.len > 9216 || ip.len == 0",
+        )
 
 
 @capture_finding(
@@ -261,15 +265,14 @@ def headers_cut(transfers: Transfers) -> Matches:
     advice="Inspect them for corruption on the path, a broken sender or an attack.",
 )
 def malformed(transfers: Transfers) -> Matches:
-    for row in transfers.trace.interfaces.rows():
-        if row["malformed"]:
-            frame = row["malformed_frame"]
-            yield Match(
-                count=row["malformed"],
-                reasons=row["reasons"],
-                evidence=f"first at frame {frame}",
-                filter=frame_filter([frame]),
-            )
+    for row in interfaces_with(transfers, "malformed"):
+        frame = row["malformed_frame"]
+        yield Match(
+            count=row["malformed"],
+            reasons=row["reasons"],
+            evidence=f"first at frame {frame}",
+            filter=frame_filter([frame]),
+        )
 
 
 @capture_finding(
@@ -283,11 +286,10 @@ def malformed(transfers: Transfers) -> Matches:
     advice="Open them in Wireshark; wiretale counts them, but does not analyze them.",
 )
 def not_understood(transfers: Transfers) -> Matches:
-    for row in transfers.trace.interfaces.rows():
+    for row in interfaces_with(transfers, "not_understood"):
         count, packets = row["not_understood"], row["packets"]
-        if count:
-            severity = "warning" if packets and count / packets > 0.5 else "info"
-            yield Match(severity, count=count, share=show_share(count, packets), reasons=row["reasons"])
+        severity = "warning" if packets and count / packets > 0.5 else "info"
+        yield Match(severity, count=count, share=show_share(count, packets), reasons=row["reasons"])
 
 
 @capture_finding(

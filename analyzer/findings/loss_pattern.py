@@ -300,16 +300,16 @@ def reordering_extent(transfers: Transfers) -> Matches:
             continue
         spurious = (one.row["spurious_retransmissions"] or 0) if far else 0
         answers, shown = one.back["duplicate_acks"] or 0, [frame for frame, _ in late[:SHOWN]]
-        share = len(late) / one.data_packets
+        share, consequence = len(late) / one.data_packets, "No retransmission followed."
+        if spurious:
+            consequence = f"The sender sent {plural(spurious, 'spurious retransmission')}."
         yield one.match(
             "warning" if spurious else "info",
             extent=max(extent for _, extent in late),
             far=far or "none",
             late=len(late),
             answers=plural(answers, "duplicate ACK") if answers else "no duplicate ACKs",
-            consequence=f"The sender sent {plural(spurious, 'spurious retransmission')}."
-            if spurious
-            else "No retransmission followed.",
+            consequence=consequence,
             cost=percent(len(late), one.data_packets),
             evidence=frame_list(shown, len(late)),
             filter=f"{flow_filter(one.flow)} && {frame_filter(shown)}",

@@ -130,10 +130,8 @@ def cause_words(row: Row, count: int) -> Row:
     )
     parts = [f"{number:,} {word}" for number, word in counts if number]
     whole = sum(number or 0 for number, _ in counts)
-    known = (
-        "retransmitted" if whole == count else f"{'of all' if whole > count else 'known of'} {whole:,} retransmitted"
-    )
-    return {"causes": f" ({known}: {', '.join(parts)})" if parts else ""}
+    known = "" if whole == count else f"of all {whole:,} " if whole > count else f"known of {whole:,} "
+    return {"causes": f" ({known}retransmitted: {', '.join(parts)})" if parts else ""}
 
 
 lost_downstream = CountRule(

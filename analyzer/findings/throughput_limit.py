@@ -183,10 +183,9 @@ def window_per_round_trip(transfers: Transfers) -> Matches:
         if not rtt or not rate or one.lost or one.share("limit_window_ns") >= SHARE_INFO:
             continue
         near_receiver = (one.row["rtt_ns_min"] or 0) < rtt / 2
-        steady = (
-            one.share("limit_network_ns", "limit_slow_start_ns") >= 0.5 and one.duration_ns >= ROUND_TRIPS_MIN * rtt
-        )
-        window = usual_window(transfers, one) if near_receiver and steady else None
+        steady = one.share("limit_network_ns", "limit_slow_start_ns") >= 0.5
+        lasts = one.duration_ns >= ROUND_TRIPS_MIN * rtt
+        window = usual_window(transfers, one) if near_receiver and steady and lasts else None
         if window and 0.8 <= rate / 8 * rtt / SECOND / window <= 1.2:
             words: dict[str, Any] = {"rate": show_rate(rate), "window": show_bytes(window), "rtt": show_duration(rtt)}
             yield limited(one, "limit_network_ns", **words)

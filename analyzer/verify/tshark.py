@@ -27,20 +27,16 @@ MESSAGE_MAX = 300  # characters
 CACHED_LINES = 65_536  # different texts after the frame number
 
 # Wireshark's verdicts in wiretale's words. window_probe_ack, ports_reused, sack and dsack only explain differences.
+SAME_NAME = (
+    *("retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order", "duplicate_ack"),
+    *("keep_alive", "keep_alive_ack", "zero_window", "window_full"),
+)
 VERDICTS = (
-    ("retransmission", "tcp.analysis.retransmission"),
-    ("fast_retransmission", "tcp.analysis.fast_retransmission"),
-    ("spurious_retransmission", "tcp.analysis.spurious_retransmission"),
-    ("out_of_order", "tcp.analysis.out_of_order"),
-    ("duplicate_ack", "tcp.analysis.duplicate_ack"),
+    *((word, f"tcp.analysis.{word}") for word in SAME_NAME),
     ("gap", "tcp.analysis.lost_segment"),
     ("acked_unseen_segment", "tcp.analysis.ack_lost_segment"),
-    ("keep_alive", "tcp.analysis.keep_alive"),
-    ("keep_alive_ack", "tcp.analysis.keep_alive_ack"),
-    ("zero_window", "tcp.analysis.zero_window"),
     ("window_probe", "tcp.analysis.zero_window_probe"),
     ("window_probe_ack", "tcp.analysis.zero_window_probe_ack"),
-    ("window_full", "tcp.analysis.window_full"),
     ("ports_reused", "tcp.analysis.reused_ports"),
     ("reset", "tcp.flags.reset"),
 )

@@ -49,9 +49,8 @@ class Label:
 
     frame: int
     flow: int
-    what: (
-        str  # new, retransmission, reordered, duplicate, mirror, ack; datagram, datagram reordered, datagram duplicate
-    )
+    #: new, retransmission, reordered, duplicate, mirror, ack; datagram, datagram reordered, datagram duplicate
+    what: str
     length: int = 0
     place: str | None = None  # of the loss that a retransmission repairs: upstream or downstream
     spurious: bool | None = None
@@ -187,10 +186,8 @@ class Observer:
     def lost_datagrams(self) -> int:
         """Returns the number of datagrams between the lowest and the highest in this capture that it does not contain."""
         sent = {frame.datagram for frame in self.run.frames["sender"] if frame.datagram is not None}
-        inside = (
-            {number for number in sent if min(self.numbers) < number < max(self.numbers)} if self.numbers else set()
-        )
-        return len(inside - self.numbers)
+        first, last = min(self.numbers, default=0), max(self.numbers, default=0)
+        return sum(first < number < last for number in sent - self.numbers)
 
     def sending_of(self, frame: Frame) -> Sending:
         same = self.run.of_key[frame.key]
@@ -264,9 +261,8 @@ class Observer:
 
     def is_ack_lost(self, sending: Sending, time_ns: int) -> bool:
         """Returns whether the receiver sent ACKs of it, none of which passed before its retransmission."""
-        return not self.passed[sending.flow].acknowledged(sending.end, time_ns) and self.given[
-            sending.flow
-        ].acknowledged(sending.end, sending.time_ns)
+        passed, given = self.passed[sending.flow], self.given[sending.flow]
+        return not passed.acknowledged(sending.end, time_ns) and given.acknowledged(sending.end, sending.time_ns)
 
 
 def is_spurious(sending: Sending) -> bool | None:

@@ -12,6 +12,7 @@ from score.labels import Label
 
 PLACES = ("sender", "tracer", "receiver", "mirrored")
 TOOLS = ("wiretale", "Wireshark", "tcptrace")
+BOTH = TOOLS[:2]
 NOTHING = Claim()
 
 
@@ -47,10 +48,6 @@ class Score:
         return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-def is_decidable(label: Label) -> bool:
-    return label.decidable
-
-
 @dataclass(frozen=True)
 class Kind:
     """A verdict: if a claim makes it, if it is true (None: not counted), and if the capture can show it."""
@@ -58,7 +55,7 @@ class Kind:
     name: str
     claimed: Callable[[Claim], bool]
     true: Callable[[Label], bool | None]
-    decidable: Callable[[Label], bool] = is_decidable
+    decidable: Callable[[Label], bool] = lambda label: label.decidable
     tools: tuple[str, ...] = ("wiretale",)
     of_acks: bool = False  # a verdict on ACKs, not on data
 
@@ -71,7 +68,7 @@ def simple(name: str, word: str, tools: tuple[str, ...] = ("wiretale",)) -> Kind
     return Kind(name, lambda claim: word in claim.verdicts, lambda label: label.what == word, tools=tools)
 
 
-def of_cause(name: str, cause: str, tools: tuple[str, ...] = ("wiretale", "Wireshark")) -> Kind:
+def of_cause(name: str, cause: str, tools: tuple[str, ...] = BOTH) -> Kind:
     def is_cause(label: Label) -> bool | None:
         if label.what != "retransmission":
             return False
@@ -93,12 +90,12 @@ def of_place(place: str, unclear: Callable[[Label], bool]) -> Kind:
         lambda claim: "retransmission" in claim.verdicts and claim.place == place,
         is_lost,
         lambda label: label.place_decidable,
-        ("wiretale", "Wireshark"),
+        BOTH,
     )
 
 
 KINDS = (
-    simple("retransmitted", "retransmission", ("wiretale", "Wireshark")),
+    simple("retransmitted", "retransmission", BOTH),
     of_place("upstream", lambda label: False),
     of_place("downstream", lambda label: label.ack_lost or label.spurious is None),
     Kind(
@@ -106,12 +103,12 @@ KINDS = (
         lambda claim: claim.spurious,
         lambda label: label.spurious if label.what == "retransmission" else False,
         lambda label: label.spurious_decidable,
-        ("wiretale", "Wireshark"),
+        BOTH,
     ),
     of_cause("fast", "fast"),
     of_cause("timeout", "timeout"),
     of_cause("tail-loss probe", "probe", ("wiretale",)),
-    simple("reordered", "reordered", ("wiretale", "Wireshark")),
+    simple("reordered", "reordered", BOTH),
     simple("duplicated by the network", "duplicate"),
     simple("duplicated by the mirror", "mirror"),
     simple("datagrams reordered", "datagram reordered"),
@@ -120,7 +117,7 @@ KINDS = (
         "missed by the capture",
         lambda claim: "unseen" in claim.verdicts,
         lambda label: label.unseen > 0,
-        tools=("wiretale", "Wireshark"),
+        tools=BOTH,
         of_acks=True,
     ),
 )
@@ -189,9 +186,6 @@ def said_of(kind: Kind, claim: Claim, claimed: bool) -> str:
         return "wrong" if claim.place else "unknown"
     if kind.name in ("fast", "timeout", "tail-loss probe"):
         return "wrong" if claim.cause else "unknown"
-    compatible = {"duplicated by the mirror": {"duplicate", "mirror"}, "spurious": {"retransmission"}}.get(
-        kind.name, set()
-    )
-    return (
-        "wrong" if claim.verdicts & {"retransmission", "reordered", "duplicate", "mirror"} - compatible else "unknown"
-    )
+    compatible = {"duplicated by the mirror": {"duplicate", "mirror"}, "spurious": {"retransmission"}}
+    others = {"retransmission", "reordered", "duplicate", "mirror"} - compatible.get(kind.name, set())
+    return "wrong" if claim.verdicts & others else "unknown"
