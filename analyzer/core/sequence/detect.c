@@ -125,7 +125,7 @@ static void add_agreeing(struct agreement *found, const struct sequence_layout *
 static struct agreement agreement_on(const struct sequence_layout *layout,
                                      const struct sequence_trial *trial, uint64_t *key) {
     struct agreement found = {0};
-    struct sequence_item items[SEQUENCE_KEPT_MOST], *newest = &items[trial->count - 1];
+    struct sequence_item items[SEQUENCE_KEPT_MOST] = {0}, *newest = &items[trial->count - 1];
     struct sequence_item *to = newest;
     if (!sequence_read(layout, newest, &trial->kept[trial->count - 1]) || newest->is_end)
         return found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever the times, no packet is lost from the bins, bins stay in order and within their bound.
+/* At any times no packet is lost from the bins, and bins stay in order and within their bound.
  */
 #include "flow/time_bins.h"
 
@@ -19,7 +19,7 @@ static void add(struct time_bins *series, int64_t time_ns, uint64_t packets, str
     bin->retransmitted_bytes += 7;
 }
 
-/* Whatever was counted of a packet is in the bin that it was counted in. */
+/* All counts of a packet are in one bin. */
 static void check_counts(const struct time_bin *bin) {
     CHECK_INT(bin->lost, bin->packets * 2u);
     CHECK_INT(bin->wire_bytes, bin->packets * 3u);

@@ -44,6 +44,7 @@ struct probe {
     uint32_t captured; /* most bytes of a payload that the capture has */
     uint32_t length;   /* of a payload */
     uint32_t key;      /* run or SSRC */
+    int64_t pause_ns;  /* before the numbers that are sent next */
     uint64_t frame;
     uint64_t counts[WORD_COUNT]; /* packets by kind of event */
     struct sequence_event newest[WORD_COUNT];
@@ -144,7 +145,8 @@ static inline void send_at(struct probe *probe, uint64_t sequence, int64_t sent_
 
 /* A packet each 20 ms, sent in the order of the numbers. */
 static inline void send_next(struct probe *probe, uint64_t sequence) {
-    send_at(probe, sequence, START + (int64_t)(uint32_t)sequence * 20 * MILLISECOND);
+    send_at(probe, sequence,
+            START + probe->pause_ns + (int64_t)(uint32_t)sequence * 20 * MILLISECOND);
 }
 
 /* Sends the numbers of a list such as "1-9 11 12 10". */
@@ -174,7 +176,8 @@ static inline void check_newest(const struct probe *probe, const struct sequence
 }
 
 static inline void check_counts(struct probe *probe, uint64_t received, uint64_t unique,
-                                uint64_t lost, uint64_t out_of_order, uint64_t duplicates) {
+                                uint64_t lost, uint64_t out_of_order, uint64_t duplicates,
+                                uint64_t restarts) {
     struct sequence_summary summary = summary_of(probe);
     CHECK_INT(summary.application, application_of[probe->form]);
     CHECK_INT(summary.received, received);
@@ -185,7 +188,8 @@ static inline void check_counts(struct probe *probe, uint64_t received, uint64_t
     CHECK_INT(summary.duplicates, duplicates);
     CHECK_INT(probe->counts[WORD_BLOCK_OUT_OF_ORDER], out_of_order);
     CHECK_INT(probe->counts[WORD_BLOCK_DUPLICATE], duplicates);
-    CHECK_INT(summary.restarts, probe->counts[WORD_BLOCK_RESTART]);
+    CHECK_INT(summary.restarts, restarts);
+    CHECK_INT(probe->counts[WORD_BLOCK_RESTART], restarts);
     CHECK_INT(summary.corrupt, probe->counts[WORD_BLOCK_CORRUPT]);
     CHECK_INT(summary.late, probe->counts[WORD_BLOCK_LATE]);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Payloads that are taken for a stream, whatever stands beside it, and those that must not be. */
+/* Payloads that are taken for a stream, also beside others, and those that must not be. */
 #include "sequence/test/sequence_flow.h"
 
 /* --- streams ---------------------------------------------------------------------------------- */
@@ -20,7 +20,7 @@ static void check_call(void) {
         memcpy(payload, "\x80\xc8\x00\x06", 4);
         take(&probe, payload, 28, START + (int64_t)i * 20 * MILLISECOND);
     }
-    check_counts(&probe, 50, 50, 0, 0, 0);
+    check_counts(&probe, 50, 50, 0, 0, 0, 0);
     CHECK_INT(summary_of(&probe).other_packets, 90);
     end(&probe);
 }
@@ -31,7 +31,7 @@ static void check_iperf3_greeting(void) {
     begin(&probe, IPERF3_32);
     take(&probe, (const uint8_t *)"6789", 4, START);
     send_list(&probe, "1-50");
-    check_counts(&probe, 50, 50, 0, 0, 0);
+    check_counts(&probe, 50, 50, 0, 0, 0, 0);
     CHECK_INT(summary_of(&probe).other_packets, 1);
     end(&probe);
 }
@@ -67,7 +67,7 @@ static void check_clock_that_is_set_back(void) {
         put(&probe, payload, (uint64_t)i, i < 500 ? time_ns : time_ns - 3600 * SECOND);
         take(&probe, payload, 64, time_ns);
     }
-    check_counts(&probe, 2000, 2000, 0, 0, 0);
+    check_counts(&probe, 2000, 2000, 0, 0, 0, 0);
     end(&probe);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What flows hold when they are over goes to those who took it, and none ends while another worker
- * may be at it. */
+/* Memory of flows that are over returns to the pool that it came from, and no flow ends while
+ * another worker may use it. */
 #include <stdlib.h>
 #include <string.h>
 
