@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale-capture gives nothing away: to its commands, by its death, in folders of root's. (test_confine.c tries from inside.)"""
+"""wiretale-capture gives nothing away: to its commands, by its death, in folders of root's. (test_confine.c: from inside.)"""
 
 from __future__ import annotations
 
