@@ -74,17 +74,10 @@ def comment_lines(path: Path) -> tuple[int, int]:
 def files_of(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if (
-                file.suffix in SUFFIXES
-                and file.name not in MADE
-                and file.is_file()
-                and is_counted(file.relative_to(ROOT))
-            ):
+            folders = file.relative_to(ROOT).parts[:-1]
+            skipped = any(part in SKIPPED or (part[0] == "." and part != ".ci") for part in folders)
+            if file.suffix in SUFFIXES and file.name not in MADE and not skipped and file.is_file():
                 yield file
-
-
-def is_counted(file: Path) -> bool:
-    return not any(part in SKIPPED or (part[0] == "." and part != ".ci") for part in file.parts[:-1])
 
 
 class Rates(NamedTuple):

@@ -36,9 +36,9 @@ def blocks_summary(trace: Trace) -> list[dict[str, object]]:
     ]
 
 
-def head(trace: Trace, version: str) -> dict[str, object]:
-    """Returns the members before the tables."""
-    return {
+def write_json(trace: Trace, version: str, out: IO[bytes], tables: Sequence[str] = TABLES) -> None:
+    """Writes one object: members about the analysis, and an array of rows for each table."""
+    head = {
         "schema": SCHEMA,
         "wiretale": version,
         "inputs": trace.inputs,
@@ -46,11 +46,7 @@ def head(trace: Trace, version: str) -> dict[str, object]:
         "totals": trace.totals,
         "blocks_summary": blocks_summary(trace),
     }
-
-
-def write_json(trace: Trace, version: str, out: IO[bytes], tables: Sequence[str] = TABLES) -> None:
-    """Writes one object: the members of head(), and an array of rows for each table."""
-    out.write(json.dumps(head(trace, version)).encode()[:-1])
+    out.write(json.dumps(head).encode()[:-1])
     for name in tables:
         out.write(f',\n"{name}":'.encode())
         for piece in trace.table(name).json():

@@ -144,20 +144,13 @@ def check_programs() -> Iterator[Check]:
             yield Check("ok", name, f"{version} ({path})")
 
 
-def effective_capabilities() -> int:
-    """Returns the effective capabilities of this process as bits."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("CapEff:"):
-            return int(line.split()[1], 16)
-    return 0
-
-
 def check_capture() -> Iterator[Check]:
     """Checks whether this user may capture, directly or through wiretale-capture or dumpcap."""
     from wiretale.traffic.program import program_path
 
     try:
-        allowed = effective_capabilities() >> CAP_NET_RAW & 1
+        effective = re.search(r"^CapEff:\s*(\w+)", Path("/proc/self/status").read_text(), re.M)
+        allowed = effective and int(effective[1], 16) >> CAP_NET_RAW & 1
     except OSError:
         yield Check("note", "capturing", "unknown on this system")
         return

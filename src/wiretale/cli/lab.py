@@ -177,7 +177,7 @@ def shell_words(name: str | None, words: list[str]) -> tuple[str | None, str, li
         words = words[1:]
     elif words and words[0].startswith("-"):
         raise UsageError(f"{words[0]}: expected --name NAME, -- or a command; see `wiretale lab shell --help`")
-    if first and name and first != name:
+    if len({first, name} - {None, ""}) > 1:
         raise UsageError(f"{first} and {name}: expected the name of one lab")
     return first or name, host, words
 
