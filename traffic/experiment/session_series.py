@@ -87,16 +87,12 @@ def first_start(data: Row) -> int:
 
 def captured_pieces(data: Row, folder: Path, start_ns: int) -> list[list[Piece]] | None:
     """Returns the bytes of each session in the capture; None if a file or a session is missing."""
-    files = [folder / name for name in (data["tracer"] or {}).get("files", [])]
-    complete = files and all(path.exists() for path in files)
-    return from_capture(files, data, start_ns) if complete else None
-
-
-def from_capture(files: Sequence[Path], data: Row, start_ns: int) -> list[list[Piece]] | None:
-    """Returns the bytes of each session in capture files; None if a session is missing."""
     from wiretale.analyzer.errors import WiretaleError
     from wiretale.analyzer.trace import analyze
 
+    files = [folder / name for name in (data["tracer"] or {}).get("files", [])]
+    if not files or not all(path.exists() for path in files):
+        return None
     planned = data["test"]["sessions"]
     senders = [((one["report"] or {}).get("sender") or {}) for one in data["sessions"]]
     sessions = [(p["protocol"], s.get("first_ns"), p["streams"]) for p, s in zip(planned, senders, strict=True)]

@@ -132,18 +132,6 @@ def start_command(tracer: Tracer, capture: CaptureProgram, folder: str) -> list[
     return tracer.endpoint.shell(f"mkdir -m 700 {folder} || exit 1; {watched(arguments)}")
 
 
-def start_tracer(tracer: Tracer, capture: CaptureProgram, folder: str) -> Child:
-    """Starts the tracer and waits until it captures. ProgramError if it does not."""
-    child = Child(start_command(tracer, capture, folder), tracer.endpoint.is_remote)
-    try:
-        what = f"the tracer ({capture.name} on {tracer.interface}, {tracer.endpoint})"
-        child.wait_until(lambda said: capture.ready in said, READY_S, what)
-    except BaseException:
-        child.__exit__(None, None, None)
-        raise
-    return child
-
-
 def drain(child: Child) -> None:
     """Waits until tcpdump has read the packets in the kernel, because it would drop them silently when stopped.
 
@@ -166,7 +154,9 @@ def tracing(tracer: Tracer, capture: CaptureProgram, test: str, experiment: Path
     into = experiment / CAPTURES
     folder = make_folder(tracer.endpoint, into)
     try:
-        with start_tracer(tracer, capture, folder) as child:
+        with Child(start_command(tracer, capture, folder), tracer.endpoint.is_remote) as child:
+            what = f"the tracer ({capture.name} on {tracer.interface}, {tracer.endpoint})"
+            child.wait_until(lambda said: capture.ready in said, READY_S, what)
             yield recording
             time.sleep(tracer.margin_s)  # for packets in flight
             if capture.logs_counts and not tracer.endpoint.is_remote:

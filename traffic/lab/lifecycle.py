@@ -108,28 +108,11 @@ def start_watcher(lab: Lab) -> subprocess.Popen[bytes]:
     )
 
 
-def end_watcher(watcher: subprocess.Popen[bytes]) -> None:
-    """Ends the watcher, because the lab is down."""
-    assert watcher.stdin
-    watcher.stdin.close()
-    watcher.wait()
-
-
 def check_whole(lab: Lab) -> None:
     """Raises LabRemovedError if another process removed the lab or some of its hosts."""
     written = [known for known in known_labs() if known.name == lab.name and not known.is_ending]
     if not written or not all(namespace_exists(lab, host) for host in HOSTS):
         raise LabRemovedError(lab.name)
-
-
-@contextmanager
-def running_link(lab: Lab, profile: Profile, folder: Path) -> Iterator[None]:
-    """Runs the link as long as the body."""
-    link = start_link(lab, profile, folder)
-    try:
-        yield
-    finally:
-        end_program(link)
 
 
 @contextmanager
@@ -145,8 +128,11 @@ def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
     try:
         make_hosts(lab, profile)
         try:
-            with running_link(lab, profile, folder):
+            link = start_link(lab, profile, folder)
+            try:
                 yield lab
+            finally:
+                end_program(link)
         except WiretaleError:
             check_whole(lab)  # the removal of the lab may have caused the error
             raise
@@ -154,7 +140,7 @@ def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
         check_ended_well(folder)
     finally:
         lab_down(lab)
-        end_watcher(watcher)
+        watcher.communicate()  # closes its standard input: the lab is down
 
 
 def lab_status(lab: Lab) -> str:

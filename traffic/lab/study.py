@@ -87,20 +87,14 @@ def disturbances(row: dict[str, Any]) -> list[str]:
     return found
 
 
-def try_row(profile: Profile, folder: Path) -> tuple[dict[str, Any], FlowMeasures]:
-    """Runs the scenario of a profile and measures its captures."""
-    scenario = profile.scenario
-    assert scenario
-    run = run_scenario(profile, scenario, folder)
-    places = Path(run["before"]), Path(run["after"])
-    measures = measure_flow(*places, scenario.packet_bytes, interval_ns(scenario))
-    return study_row(profile, measures, run), measures
-
-
 def run_row(profile: Profile, folder: Path, note: Callable[[str], None]) -> tuple[dict[str, Any], FlowMeasures]:
     """Runs a scenario, again if this machine disturbed it; result.json has the last attempt."""
+    scenario = profile.scenario
+    assert scenario
     for attempt in range(1, ATTEMPTS + 1):
-        row, measures = try_row(profile, folder)
+        run = run_scenario(profile, scenario, folder)
+        measures = measure_flow(Path(run["before"]), Path(run["after"]), scenario.packet_bytes, interval_ns(scenario))
+        row = study_row(profile, measures, run)
         found = disturbances(row)
         row.update(attempts=attempt, disturbances=found)
         if not found or attempt == ATTEMPTS:
