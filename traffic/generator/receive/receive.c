@@ -110,17 +110,12 @@ static void read_options(struct receive_options *options, int argc, char **argv)
         fail(EXIT_USAGE, "--overwrite: expected --output-dir as well");
 }
 
-/* With --tests, refused transfers do not count. */
-static bool has_run_all(const struct session_set *sessions) {
-    uint64_t tests = sessions->options->tests;
-    return tests && sessions->begun >= tests && !sessions->running;
-}
-
-/* Returns the exit code. A signal ends running transfers through exchange_interrupted; they are
- * still reported. */
+/* Returns the exit code. With --tests, refused transfers do not count. A signal ends running
+ * transfers through exchange_interrupted; they are still reported. */
 static int serve(struct listener *listener) {
     struct session_set *sessions = listener->sessions;
-    while (!exchange_interrupted && !has_run_all(sessions))
+    uint64_t tests = sessions->options->tests;
+    while (!exchange_interrupted && !(tests && sessions->begun >= tests && !sessions->running))
         listener_poll(listener, POLL_MS);
     bool was_running = sessions->running > 0;
     while (sessions->running)

@@ -38,24 +38,23 @@ static bool connect_data(struct stream *stream) {
 
 /* Returns the time until which a data connection may arrive. After "end" it is `idle_ns`, because
  * the connection is then under way or lost. */
-static struct timespec arrival_deadline(const struct stream *stream) {
+static uint64_t arrival_deadline_ns(const struct stream *stream) {
     const struct direction *direction = stream->direction;
     uint64_t idle_ns = direction->transfer->plan.idle_ns;
     uint64_t limit = stream_start_ns(stream) + CONNECT_LIMIT_NS + idle_ns;
     uint64_t after_end = direction->ended_ns + idle_ns;
-    return to_timespec((int64_t)(direction->ended && after_end < limit ? after_end : limit));
+    return direction->ended && after_end < limit ? after_end : limit;
 }
 
 /* The deadline moves if "end" arrives during the wait, so it is computed again. */
 static void wait_for_connection(struct stream *stream) {
-    struct direction *direction = stream->direction;
-    struct transfer *transfer = direction->transfer;
-    bool in_time = true, knew_end = false;
+    struct transfer *transfer = stream->direction->transfer;
+    uint64_t deadline;
     pthread_mutex_lock(&transfer->lock);
-    while (stream->fd < 0 && !direction->stop && (in_time || knew_end != direction->ended)) {
-        knew_end = direction->ended;
-        struct timespec deadline = arrival_deadline(stream);
-        in_time = !pthread_cond_timedwait(&transfer->arrived, &transfer->lock, &deadline);
+    while (stream->fd < 0 && !stream->direction->stop &&
+           (uint64_t)monotonic_ns() < (deadline = arrival_deadline_ns(stream))) {
+        struct timespec until = to_timespec((int64_t)deadline);
+        pthread_cond_timedwait(&transfer->arrived, &transfer->lock, &until);
     }
     pthread_mutex_unlock(&transfer->lock);
 }

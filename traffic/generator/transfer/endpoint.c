@@ -246,6 +246,12 @@ static int value_or_unset(uint64_t value) {
     return value ? (int)value : -1;
 }
 
+/* Options of TCP alone are skipped over UDP. */
+static bool set_option(int fd, bool udp, const struct socket_option *of) {
+    return of->value < 0 || (udp && of->level == IPPROTO_TCP) ||
+           !setsockopt(fd, of->level, of->option, &of->value, sizeof of->value);
+}
+
 /* SO_*BUFFORCE lets root exceed net.core.rmem_max and wmem_max. */
 static void set_buffers(int fd, int bytes) {
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes))
@@ -254,9 +260,9 @@ static void set_buffers(int fd, int bytes) {
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
-/* Options of TCP alone are skipped over UDP. A UDP socket without --buffer gets UDP_BUFFER_DEFAULT,
- * because the system's 200 kB overflow while the thread waits for a CPU. The congestion control
- * comes last, because its error needs a hint of its own. */
+/* A UDP socket without --buffer gets UDP_BUFFER_DEFAULT, because the system's 200 kB overflow while
+ * the thread waits for a CPU. The congestion control comes last, because its error needs a hint of
+ * its own. */
 int endpoint_apply(int fd, int family, bool udp, const struct socket_plan *plan,
                    char error[ERROR_SIZE]) {
     static const int path_mtu_values[] = {
@@ -277,14 +283,11 @@ int endpoint_apply(int fd, int family, bool udp, const struct socket_plan *plan,
         {"no-delay", IPPROTO_TCP, TCP_NODELAY, value_or_unset(plan->no_delay)},
         {"mss", IPPROTO_TCP, TCP_MAXSEG, value_or_unset(plan->mss)},
     };
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        const struct socket_option *of = &options[i];
-        if (of->value >= 0 && !(udp && of->level == IPPROTO_TCP) &&
-            setsockopt(fd, of->level, of->option, &of->value, sizeof of->value)) {
-            snprintf(error, ERROR_SIZE, "--%s: %s", of->name, strerror(errno));
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (!set_option(fd, udp, &options[i])) {
+            snprintf(error, ERROR_SIZE, "--%s: %s", options[i].name, strerror(errno));
             return -1;
         }
-    }
     if (plan->buffer || udp)
         set_buffers(fd, plan->buffer ? (int)plan->buffer : UDP_BUFFER_DEFAULT);
     const char *congestion = plan->congestion;

@@ -96,9 +96,20 @@ static const struct command_line command = {
                   "  130  interrupted (143 by SIGTERM)\n",
 };
 
+/* Returns NULL, or the reason why datagrams of this size cannot be used. */
+static const char *check_datagrams(const struct ttcp_options *options) {
+    if (options->length <= MARK_BYTES)
+        return "-u -l: expected more than 4 bytes, because shorter datagrams mark start and end";
+    if (options->transmit && !options->pattern && options->length < MIN_INPUT)
+        return "-u -l: expected at least 9 bytes, because the end of stdin could be taken for a "
+               "mark";
+    if (options->transmit && options->length > MAX_DATAGRAM)
+        return "-u -l: expected at most 65507 bytes, the largest datagram";
+    return NULL;
+}
+
 /* Returns NULL, or the reason why these options cannot be used together. */
 static const char *find_contradiction(const struct ttcp_options *options) {
-    bool sends_datagrams = options->udp && options->transmit;
     if (options->transmit == options->receive)
         return "expected either -t or -r";
     if (options->transmit && !options->host)
@@ -107,14 +118,7 @@ static const char *find_contradiction(const struct ttcp_options *options) {
         return "-r: expected no host";
     if (options->concurrent && !(options->receive && options->pattern))
         return "-R: expected -r -s as well, because several transfers cannot share stdout";
-    if (options->udp && options->length <= MARK_BYTES)
-        return "-u -l: expected more than 4 bytes, because shorter datagrams mark start and end";
-    if (sends_datagrams && !options->pattern && options->length < MIN_INPUT)
-        return "-u -l: expected at least 9 bytes, because the end of stdin could be taken for a "
-               "mark";
-    if (sends_datagrams && options->length > MAX_DATAGRAM)
-        return "-u -l: expected at most 65507 bytes, the largest datagram";
-    return NULL;
+    return options->udp ? check_datagrams(options) : NULL;
 }
 
 /* Two operands are read, because a second one needs a message of its own. */
