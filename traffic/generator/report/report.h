@@ -34,8 +34,8 @@ struct direction_totals {
     int64_t lost; /* blocks that were sent and never received; -1 if unknown */
 };
 struct direction_totals direction_totals_of(const struct direction *direction);
-/* Adds the counts of all directions. */
-struct direction_totals transfer_totals_of(const struct transfer *transfer);
+/* Adds the counts of all directions; `sum` must be known and 0. */
+void transfer_add_totals(const struct transfer *transfer, struct direction_totals *sum);
 
 /* Returns the report of a stream's sender, else of its receiver; NULL if it has not arrived. */
 const struct stream_report *stream_report_of(const struct stream *stream, bool sender);

@@ -163,19 +163,24 @@ static void put_direction(struct json *json, const struct direction *direction, 
     }
 }
 
+static int64_t count_or_null(bool is_known, uint64_t count) {
+    return is_known ? (int64_t)count : -1;
+}
+
 /* Sums of both directions. If one of them is unknown, the sum is null. */
 static void put_totals(struct json *json, const struct transfer *transfer) {
-    struct direction_totals sum = transfer_totals_of(transfer);
-    const struct stream_report *sent = sum.sender_known ? &sum.sender : NULL;
-    const struct stream_report *got = sum.receiver_known ? &sum.receiver : NULL;
-    json_count(json, "blocks_sent", sent ? (int64_t)sent->blocks_sent : -1);
-    json_count(json, "blocks_received", got ? (int64_t)got->blocks_received : -1);
+    struct direction_totals sum = {.sender_known = true, .receiver_known = true};
+    transfer_add_totals(transfer, &sum);
+    const struct stream_report *sent = &sum.sender, *got = &sum.receiver;
+    bool has_sent = sum.sender_known, has_got = sum.receiver_known;
+    json_count(json, "blocks_sent", count_or_null(has_sent, sent->blocks_sent));
+    json_count(json, "blocks_received", count_or_null(has_got, got->blocks_received));
     json_count(json, "blocks_lost", sum.lost);
-    json_count(json, "blocks_out_of_order", got ? (int64_t)got->out_of_order : -1);
-    json_count(json, "blocks_duplicate", got ? (int64_t)got->duplicate : -1);
-    json_count(json, "blocks_corrupt", got ? (int64_t)got->corrupt : -1);
-    json_count(json, "bytes_sent", sent ? (int64_t)sent->bytes_sent : -1);
-    json_count(json, "bytes_received", got ? (int64_t)got->bytes_received : -1);
+    json_count(json, "blocks_out_of_order", count_or_null(has_got, got->out_of_order));
+    json_count(json, "blocks_duplicate", count_or_null(has_got, got->duplicate));
+    json_count(json, "blocks_corrupt", count_or_null(has_got, got->corrupt));
+    json_count(json, "bytes_sent", count_or_null(has_sent, sent->bytes_sent));
+    json_count(json, "bytes_received", count_or_null(has_got, got->bytes_received));
 }
 
 /* An option that was not given is null: the system's value applied. */

@@ -86,21 +86,19 @@ struct direction_totals direction_totals_of(const struct direction *direction) {
     return totals;
 }
 
-struct direction_totals transfer_totals_of(const struct transfer *transfer) {
-    struct direction_totals sum = {.sender_known = true, .receiver_known = true};
+void transfer_add_totals(const struct transfer *transfer, struct direction_totals *sum) {
     for (unsigned name = 0; name < DIRECTIONS; name++) {
         if (!transfer->directions[name].is_active)
             continue;
         struct direction_totals totals = direction_totals_of(&transfer->directions[name]);
-        sum.sender_known &= totals.sender_known;
-        sum.receiver_known &= totals.receiver_known;
-        sum.lost = sum.lost < 0 || totals.lost < 0
-                       ? -1
-                       : (int64_t)bounded_add((uint64_t)sum.lost, (uint64_t)totals.lost);
-        stream_report_add(&sum.sender, &totals.sender);
-        stream_report_add(&sum.receiver, &totals.receiver);
+        sum->sender_known &= totals.sender_known;
+        sum->receiver_known &= totals.receiver_known;
+        sum->lost = sum->lost < 0 || totals.lost < 0
+                        ? -1
+                        : (int64_t)bounded_add((uint64_t)sum->lost, (uint64_t)totals.lost);
+        stream_report_add(&sum->sender, &totals.sender);
+        stream_report_add(&sum->receiver, &totals.receiver);
     }
-    return sum;
 }
 
 /* A file must also have both checksums, and they must agree. */
