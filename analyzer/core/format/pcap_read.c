@@ -117,7 +117,7 @@ static bool begin_pcap(struct capture_file *file, struct error *error) {
     if (!reader)
         return error_set(error, ERROR_MEMORY, "%s: out of memory", file->name);
     const struct pcap_variant *variant = find_variant(p, &reader->big_endian);
-    if (!set_order(file, reader, error))
+    if (!variant || !set_order(file, reader, error)) /* match_pcap() has found it before */
         return false;
     uint32_t snaplen = load_u32(p + 16, reader->big_endian);
     uint32_t network = load_u32(p + 20, reader->big_endian);
