@@ -19,6 +19,7 @@ import needs
 import wiretale
 from capture_files import enhanced, interface, option, section
 from capture_points import udp
+from wiretale.reports.export import csv_text
 from wiretale.traffic.program import program_path
 
 WIRETALE = program_path("wiretale") or "wiretale"
@@ -169,3 +170,17 @@ def test_a_file_name_that_is_not_utf8_is_readable_text_elsewhere(samples: Path, 
     assert trace.interfaces.column("file") == trace.inputs == [os.fsdecode(path)]
     ((name,),) = trace.query("select file from interfaces").fetchall()
     assert name.endswith("caf\ufffd.pcap") and trace._repr_html_().encode()
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 3, 4096])
+def test_csv_on_a_stream_has_the_rows_of_the_table(
+    sample: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
+) -> None:
+    monkeypatch.setattr(csv_text, "ROWS_AT_ONCE", rows_at_once)
+    trace = wiretale.analyze(sample)
+    for name in ("interfaces", "flows", "directions", "findings"):
+        out = io.StringIO()
+        csv_text.write_csv(trace.table(name), out)
+        found = list(csv.DictReader(io.StringIO(out.getvalue())))
+        rows = trace.table(name).rows()
+        assert found == [{k: "" if v is None else str(v) for k, v in row.items()} for row in rows]

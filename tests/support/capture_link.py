@@ -57,10 +57,7 @@ class Daemon:
         return self.log.read_text()
 
     def wait_said(self, text: str, seconds: float = 120) -> None:
-        def is_said() -> bool:
-            return text in self.said() or self.process.poll() is not None
-
-        wait_until(is_said, f"{text!r}", seconds)
+        wait_until(lambda: text in self.said() or self.process.poll() is not None, f"{text!r}", seconds)
         assert text in self.said(), self.said()
 
     def fields(self) -> dict[str, str]:

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scapy.all import ICMP, IP, TCP, UDP, Ether, IPv6, Packet, Raw, fragment, raw, wrpcap
@@ -145,3 +149,52 @@ def test_findings_beyond_the_limit_are_summed_up(tmp_path: Path) -> None:
     assert found[3]["evidence"] == "frames 22, 24, 26, 28, 30"
     assert found[5]["sentence"] == "3 more directions retransmitted segments (6 segments in total)."
     assert found[5]["flow"] is None
+
+
+# --- display filters, run by Wireshark
+
+NEEDS_TSHARK = pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is not installed")
+
+
+def selected(capture: Path, display_filter: str) -> list[int]:
+    """Numbers of the frames that Wireshark selects; its warnings about a damaged file are ignored."""
+    command = ["tshark", "-n", "-r", str(capture), "-Y", display_filter, "-T", "fields", "-e", "frame.number"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0 or "malformed" in run.stderr or "damaged" in run.stderr or "cut short" in run.stderr, run
+    return [int(line) for line in run.stdout.split()]
+
+
+def filtered(capture: Path) -> list[dict[str, Any]]:
+    return [row for row in wiretale.analyze(capture).findings.rows() if row["filter"]]
+
+
+@NEEDS_TSHARK
+def test_each_filter_selects_frames(sample: Path) -> None:
+    for row in filtered(sample):
+        assert selected(sample, row["filter"]), (row["code"], row["filter"])
+
+
+@NEEDS_TSHARK
+@pytest.mark.parametrize(
+    ("name", "stalls"),
+    [
+        ("tcp_losses.pcap", [[337, 338]]),
+        ("go_back_n.pcap", [[54, 59]]),
+        ("lost_tail.pcap", [[37, 39]]),
+        ("timeouts.pcap", [[208, 247], [127, 129], [61, 62]]),
+    ],
+)
+def test_a_stall_is_its_first_and_last_frame(samples: Path, name: str, stalls: list[list[int]]) -> None:
+    rows = [row for row in filtered(samples / name) if row["code"] == "timeout-stalls"]
+    assert [[int(number) for number in re.findall(r"\d+", row["evidence"])] for row in rows] == stalls
+    assert [selected(samples / name, row["filter"]) for row in rows] == stalls
+
+
+@NEEDS_TSHARK
+def test_a_stall_lasts_from_the_one_frame_to_the_other(samples: Path) -> None:
+    for name in ("tcp_losses.pcap", "go_back_n.pcap", "lost_tail.pcap", "timeouts.pcap"):
+        trace = wiretale.analyze(samples / name)
+        times = {row["frame"]: row["time_ns"] for row in trace.packets(range(len(trace.flows))).rows()}
+        for row in trace.directions.rows():
+            stalls = [tuple(map(int, pair.split("-"))) for pair in (row["stall_frames"] or "").split(", ") if pair]
+            assert sum(times[last] - times[first] for first, last in stalls) == (row["limit_timeout_ns"] or 0)
