@@ -67,14 +67,6 @@ class Link:
         """Returns the framing."""
         return FRAMINGS[self.framing]
 
-    def wire_bytes_per_s(self) -> float:
-        """Returns the capacity in bytes, all framing included."""
-        return self.bps / 8
-
-    def full_frame(self) -> int:
-        """Returns the wire bytes of a packet as long as the MTU."""
-        return self.frame().wire_bytes(self.mtu)
-
     def headers(self, protocol: str) -> int:
         """Returns the IP and transport header bytes of an unfragmented packet."""
         return IP_HEADER[self.ip] + (TCP_HEADER + self.tcp_options if protocol == "tcp" else UDP_HEADER)
@@ -135,7 +127,7 @@ class Stream:
 
 def maximum(link: Link, protocol: str) -> Maximum:
     """Returns the rates of full frames. MB/s counts the whole frames that fit into a second, as in published studies."""
-    headers, wire = link.headers(protocol), link.full_frame()
+    headers, wire = link.headers(protocol), link.frame().wire_bytes(link.mtu)
     payload = link.mtu - headers
     frames = int(link.bps // (8 * wire))
     return Maximum(
@@ -195,7 +187,7 @@ def block_maximum(link: Link, protocol: str, block: int) -> BlockMaximum:
     packets = fragment_sizes(link, block + UDP_HEADER) if udp else segment_sizes(link, block)
     frames = sum(count for _, count in packets)
     wire = sum(link.frame().wire_bytes(size) * count for size, count in packets)
-    blocks = link.wire_bytes_per_s() / wire
+    blocks = link.bps / 8 / wire
     return BlockMaximum(
         block_bytes=block,
         frames_per_block=frames,
@@ -213,4 +205,4 @@ def stream(link: Link, block: int) -> Stream:
     full = maximum(link, "tcp")
     frames = block / full.payload_per_frame
     wire = frames * full.wire_bytes_per_frame
-    return Stream(frames, wire, link.wire_bytes_per_s() / wire)
+    return Stream(frames, wire, link.bps / 8 / wire)

@@ -197,9 +197,8 @@ def detrended(bins: Sequence[Bin]) -> list[float]:
     """Returns the offset in each bin without the skew."""
     offsets = [(f - b) / 2 for _, f, b in bins]
     times = [t for t, _, _ in bins]
-    slopes = [
-        (o2 - o1) / max(t2 - t1, 1) for (t1, t2), (o1, o2) in zip(pairwise(times), pairwise(offsets), strict=True)
-    ]
+    steps = zip(pairwise(times), pairwise(offsets), strict=True)
+    slopes = [(o2 - o1) / max(t2 - t1, 1) for (t1, t2), (o1, o2) in steps]
     slope = max(-SKEW_MAX, min(SKEW_MAX, median(slopes))) if slopes else 0.0
     return [o - slope * (t - times[0]) for o, t in zip(offsets, times, strict=True)]
 

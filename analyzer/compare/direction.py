@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer.compare.packet_matching import path_order
-
 if TYPE_CHECKING:
     import duckdb
 
@@ -50,10 +48,5 @@ WHERE point = {point}
 
 def find_headings(connection: duckdb.DuckDBPyConnection, points: int) -> None:
     """Fills `headings`: flow, direction, heading, evidence, and whether the destination is link-local multicast."""
-    order = path_order(points, 1)
-    connection.execute(
-        HEADINGS.format(
-            ends=" UNION ALL ".join(ENDS.format(point=point) for point in order),
-            last=points - 1,
-        )
-    )
+    ends = " UNION ALL ".join(ENDS.format(point=point) for point in range(points))
+    connection.execute(HEADINGS.format(ends=ends, last=points - 1))

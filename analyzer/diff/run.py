@@ -183,8 +183,7 @@ def test_values(report: dict[str, Any], way: str = "") -> Values:
         for name, value in source.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     }
-    sent, got = numbers.get("blocks_sent"), numbers.get("blocks_received")
-    lost = numbers.get("blocks_lost")
+    sent, got, lost = (numbers.get(f"blocks_{name}") for name in ("sent", "received", "lost"))
     seconds = receiver.get("elapsed_s") or sender.get("elapsed_s")
     return {
         "goodput": mbit(receiver),
@@ -228,10 +227,8 @@ def run_of_tests(path: str, kind: str, tests: Iterable[tuple[dict[str, Any], str
         parts.append(test_part(report, label))
         if part(report, "reverse_sender") or part(report, "reverse_receiver"):
             parts.append(test_part(report, label, "reverse_"))
-    total = {
-        name: sum_of(parts, name)
-        for name in ("blocks_lost", "out_of_order", "host_dropped", "duration", "packets", "bytes")
-    }
+    summed = ("blocks_lost", "out_of_order", "host_dropped", "duration", "packets", "bytes")
+    total = {name: sum_of(parts, name) for name in summed}
     for name in ("goodput", "throughput", "jitter", "block_loss"):
         total[name] = mean_of(parts, name, "duration" if name in ("goodput", "throughput") else "packets")
     return Run(path, kind, {**total, "flows": float(len(parts))}, parts)
@@ -245,9 +242,8 @@ def sum_of(parts: Sequence[Part], name: str) -> float | None:
 
 def mean_of(parts: Sequence[Part], name: str, weight: str) -> float | None:
     """Returns the weighted mean over parts with both measures."""
-    known = [
-        (v, w) for one in parts if (v := one.values.get(name)) is not None and (w := one.values.get(weight)) is not None
-    ]
+    pairs = ((one.values.get(name), one.values.get(weight)) for one in parts)
+    known = [(v, w) for v, w in pairs if v is not None and w is not None]
     whole = sum(w for _, w in known)
     if not known:
         return None

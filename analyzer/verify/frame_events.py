@@ -72,10 +72,8 @@ def ends_in(trace: Trace, flows: Iterable[int]) -> frozenset[frozenset[End]]:
 
 def begun_flows(trace: Trace) -> list[int]:
     """Returns TCP flows without a captured handshake."""
-    columns = (trace.flows.column(name) for name in ("protocol", "initiator_known"))
-    return [
-        flow for flow, (protocol, known) in enumerate(zip(*columns, strict=True)) if protocol == "tcp" and not known
-    ]
+    rows = zip(*map(trace.flows.column, ("protocol", "initiator_known")), strict=True)
+    return [flow for flow, (protocol, known) in enumerate(rows) if protocol == "tcp" and not known]
 
 
 def resumed_flows(trace: Trace, begun: list[int]) -> set[int]:
@@ -88,12 +86,8 @@ def resumed_flows(trace: Trace, begun: list[int]) -> set[int]:
 
 def cut_flows(trace: Trace) -> frozenset[int]:
     """Returns TCP flows whose options the snap length truncated: their number of SACKs is null."""
-    columns = (trace.directions.column(name) for name in ("flow", "packets", "sack_acks", "syns"))
-    return frozenset(
-        flow
-        for flow, packets, sacks, syns in zip(*columns, strict=True)
-        if packets and sacks is None and syns is not None
-    )
+    rows = zip(*map(trace.directions.column, ("flow", "packets", "sack_acks", "syns")), strict=True)
+    return frozenset(flow for flow, packets, sacks, syns in rows if packets and sacks is None and syns is not None)
 
 
 def around(trace: Trace) -> Around:

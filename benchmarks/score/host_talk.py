@@ -10,8 +10,8 @@ import contextlib
 import json
 import socket
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 PORT = 41_900
@@ -37,11 +37,9 @@ def send_one(host: str, order: dict[str, Any]) -> None:
 
 def send(host: str, order: dict[str, Any]) -> None:
     for _ in range(order["connections"]):
-        threads = [threading.Thread(target=send_one, args=(host, order)) for _ in range(order["parallel"])]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(order["parallel"]) as threads:
+            for _ in range(order["parallel"]):
+                threads.submit(send_one, host, order)
 
 
 def read(connection: socket.socket, order: dict[str, Any]) -> None:
@@ -64,13 +62,10 @@ def receive(order: dict[str, Any]) -> None:
         listening.bind(("", PORT))
         listening.listen(64)
         print("listening", flush=True)
-        threads = []
-        for _ in range(order["connections"] * order["parallel"]):
-            connection, _ = listening.accept()
-            threads.append(threading.Thread(target=read, args=(connection, order)))
-            threads[-1].start()
-        for thread in threads:
-            thread.join()
+        count = order["connections"] * order["parallel"]
+        with ThreadPoolExecutor(count) as threads:
+            for _ in range(count):
+                threads.submit(read, listening.accept()[0], order)
 
 
 def main() -> None:
