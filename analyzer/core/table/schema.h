@@ -521,7 +521,8 @@ extern const struct schema schemas[TABLE_COUNT];
 #define COLUMN_OF_packets(name, type, unit, meaning)    packets_##name,
 #define COLUMN_OF_blocks(name, type, unit, meaning)     blocks_##name,
 #define COLUMN_OF_findings(name, type, unit, meaning)   findings_##name,
-#define TABLE(name, columns, meaning)                   enum { columns(COLUMN_OF_##name) name##_column_count };
+
+#define TABLE(name, columns, meaning) enum { columns(COLUMN_OF_##name) name##_column_count };
 TABLES(TABLE)
 #undef TABLE
 
