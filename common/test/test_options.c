@@ -49,11 +49,9 @@ static void test_values(void) {
     CHECK_INT(read_into(&settings, &operand, line), 1);
     CHECK(settings.is_quiet && !strcmp(operand, "one") && !*settings.text);
     CHECK_INT(settings.size, 9);
-    CHECK_INT(settings.count, 2000);
-    CHECK_INT(settings.port, 80);
+    CHECK(settings.count == 2000 && settings.port == 80);
     CHECK_INT(settings.time_ns, 1500000000);
-    CHECK_INT(settings.way, 1);
-    CHECK_INT(settings.family, 6);
+    CHECK(settings.way == 1 && settings.family == 6);
     CHECK_INT(read_into(&settings, &operand, other), 1);
     CHECK(settings.size == 7 && !strcmp(operand, "-q"));
 }
@@ -76,8 +74,6 @@ static void check_error(const char *arguments, const char *says) {
     CHECK_INT(WEXITSTATUS(status), EXIT_USAGE);
     CHECK(read(pair[0], error, sizeof error - 1) > 0);
     CHECK(strstr(error, says) && strchr(error, '\n') == error + strlen(error) - 1);
-    close(pair[0]);
-    close(pair[1]);
 }
 
 int main(void) {
