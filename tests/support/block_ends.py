@@ -13,7 +13,7 @@ import struct
 import sys
 import time
 
-ADDRESS = ("10.214.3.2", 6000)
+ADDRESS = ("10.215.3.2", 6000)
 RUN, LENGTH, END = 4242, 400, b"end of the test"
 REST_S, BUFFER = 0.25, 4608
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.xdist_group("live")
 
 ENDS = ROOT / "tests" / "support" / "block_ends.py"
 COUNT = 4000
-RECEIVER, PORT = "10.214.3.2", 6000
+RECEIVER, PORT = "10.215.3.2", 6000
 
 
 class TracedPath(NamespacePath):
@@ -39,12 +39,12 @@ class TracedPath(NamespacePath):
     def make(self) -> None:
         super().make()
         for number, (left, right) in enumerate(pairwise(self.names), start=1):
-            net = f"10.214.{number}"
+            net = f"10.215.{number}"
             self.connect((left, "right", f"{net}.1"), (right, "left", f"{net}.2"))
-        self.route(self.sender, "default", "10.214.1.2")
-        self.route(self.router, "10.214.3.0/24", "10.214.2.2")
-        self.route(self.tracer, "10.214.1.0/24", "10.214.2.1")
-        self.route(self.receiver, "default", "10.214.3.1")
+        self.route(self.sender, "default", "10.215.1.2")
+        self.route(self.router, "10.215.3.0/24", "10.215.2.2")
+        self.route(self.tracer, "10.215.1.0/24", "10.215.2.1")
+        self.route(self.receiver, "default", "10.215.3.1")
 
     @contextlib.contextmanager
     def capturing(self, folder: Path) -> Iterator[list[Path]]:

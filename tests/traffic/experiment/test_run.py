@@ -307,7 +307,7 @@ def two_namespaces() -> Iterator[tuple[str, str]]:
     needs.skip_without(needs.network_namespaces(), needs.programs("ethtool"))
     with made(NamespacePath("ea", "eb")) as path:
         sender, receiver = path.names
-        path.connect((sender, "path", "10.214.1.1"), (receiver, "path", "10.214.1.2"))
+        path.connect((sender, "path", "10.216.1.1"), (receiver, "path", "10.216.1.2"))
         yield sender, receiver
 
 
@@ -316,7 +316,7 @@ def test_an_experiment_between_namespaces_is_captured_at_the_receiver(
     wiretale_run: Run, tmp_path: Path, two_namespaces: tuple[str, str]
 ) -> None:
     one, (sender, receiver) = Experiment(tmp_path), two_namespaces
-    where = f"--sender netns:{sender} --receiver netns:{receiver} --host 10.214.1.2 --interface path".split()
+    where = f"--sender netns:{sender} --receiver netns:{receiver} --host 10.216.1.2 --interface path".split()
     done = wiretale_run(*one.words(*where))
     assert done.returncode == 0, done.stderr
     assert_columns(one.out)
