@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -143,17 +144,22 @@ def run_measured(command: list[str]) -> tuple[float, float]:
     return seconds, usage.ru_maxrss * 1024 / MEGABYTE
 
 
+def make_capture(capture: Capture) -> None:
+    """Makes a capture that is missing or older than made_capture.py."""
+    if capture.path.exists() and capture.path.stat().st_mtime >= Path(made_capture.__file__).stat().st_mtime:
+        return
+    print(f"==> making {capture.path}", file=sys.stderr, flush=True)
+    partial = capture.path.with_suffix(".partial")
+    with partial.open("wb") as file:
+        made_capture.write_capture(file, capture.packets, capture.flows, capture.snaplen, capture.ack_every)
+    partial.rename(capture.path)
+
+
 def make_captures() -> None:
-    """Makes the captures that are missing or older than made_capture.py, in about a minute."""
+    """Makes the captures in other processes, because the memory of this one counts for the programs that it starts."""
     BUILD.mkdir(parents=True, exist_ok=True)
-    for capture in CAPTURES:
-        if capture.path.exists() and capture.path.stat().st_mtime >= Path(made_capture.__file__).stat().st_mtime:
-            continue
-        print(f"==> making {capture.path}", file=sys.stderr, flush=True)
-        partial = capture.path.with_suffix(".partial")
-        with partial.open("wb") as file:
-            made_capture.write_capture(file, capture.packets, capture.flows, capture.snaplen, capture.ack_every)
-        partial.rename(capture.path)
+    with ProcessPoolExecutor() as pool:
+        list(pool.map(make_capture, CAPTURES))
 
 
 def warm_up() -> None:
