@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures that all tests share: samples, captures made by others, a browser, a link, and the program itself.
 
-Tests of an `xdist_group` run one after another in one process. The group "live" sends and captures in real time, where
-two tests would slow each other down; the other groups share a browser, a build or all samples.
+Tests of an `xdist_group` run one after another in one process. The group "live" measures rates and delays in real time,
+where two tests would slow each other down. The other groups share a browser, a build, a link or all samples; they wait for
+conditions and not for times, so that they may run beside it.
 """
 
 from __future__ import annotations
