@@ -15,7 +15,7 @@ from queue_model import CASES, HEADER, MS, Codel, Packet, c_text, drops
 def test_the_table_of_the_c_test_equals_the_models() -> None:
     if not HEADER.parent.is_dir():
         pytest.skip("needs the sources")
-    assert HEADER.read_text() == c_text(), "python tests/support/queue_model.py writes it anew"
+    assert HEADER.read_text() == c_text(), "python tests/support/models/queue_model.py writes it anew"
 
 
 def test_each_discipline_drops_enough_to_be_held_against_it() -> None:

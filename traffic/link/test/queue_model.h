@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Made by tests/support/queue_model.py: models of RED and CoDel, from their papers. */
+/* Made by tests/support/models/queue_model.py: models of RED and CoDel, from their papers. */
 #ifndef WIRETALE_LINK_TEST_QUEUE_MODEL_H
 #define WIRETALE_LINK_TEST_QUEUE_MODEL_H
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """RED and CoDel once more, written from their papers and not from the link's C: who is dropped, to the packet.
 
-`python tests/support/queue_model.py` writes traffic/link/test/queue_model.h, with which the link's C test is compared.
+`python tests/support/models/queue_model.py` writes traffic/link/test/queue_model.h, with which the link's C test is compared.
 Times are whole nanoseconds; the link takes 800 ns a byte (10 Mbit/s) or 8000 ns (1 Mbit/s), so that none is rounded.
 """
 
@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import sqrt
+from pathlib import Path
 
-from checkout import ROOT
 from numbered_payloads import MASK, STEP, mix
 
-HEADER = ROOT / "traffic" / "link" / "test" / "queue_model.h"
+HEADER = Path(__file__).parents[3] / "traffic" / "link" / "test" / "queue_model.h"
 MS = 1_000_000
 
 
@@ -226,7 +226,7 @@ def c_text() -> str:
     """The header with the drops of the models."""
     lines = [
         "/* SPDX-License-Identifier: Apache-2.0 */",
-        "/* Made by tests/support/queue_model.py: models of RED and CoDel, from their papers. */",
+        "/* Made by tests/support/models/queue_model.py: models of RED and CoDel, from their papers. */",
         "#ifndef WIRETALE_LINK_TEST_QUEUE_MODEL_H",
         "#define WIRETALE_LINK_TEST_QUEUE_MODEL_H",
         "",
