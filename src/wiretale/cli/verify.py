@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--differences", "N", text, type=whole_number(0))
 
 
+@contextmanager
+def waiting(path: str) -> Iterator[None]:
+    """Shows on stderr that Wireshark reads, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    from wiretale.analyzer.printable import printable
+
+    with Console(stderr=True).status(Text(f"Wireshark reads {printable(path)}")):
+        yield
+
+
 def lasting_paths(files: list[str]) -> list[str]:
     """Returns the captures, also those in directories. UsageError if one cannot be read twice."""
     from wiretale.analyzer.capture_paths import expand_paths
@@ -63,18 +79,13 @@ def compare_file(trace: Trace, path: str, dissector: Dissector, most: int | None
 
     InputError if Wireshark cannot read a file that wiretale could.
     """
-    from rich.console import Console
-    from rich.text import Text
-
     from wiretale.analyzer.errors import InputError
-    from wiretale.analyzer.printable import printable
     from wiretale.analyzer.verify.comparison import Comparison
     from wiretale.analyzer.verify.frame_events import FrameEvents, around
 
     events = FrameEvents(trace.events)
     found = Comparison(around(trace), most)
-    reading = Console(stderr=True).status(Text(f"Wireshark reads {printable(path)}"))
-    with reading if sys.stderr.isatty() else nullcontext():
+    with waiting(path):
         frames = iter(dissector.frames(path))
         while batch := dict(islice(frames, FRAMES_AT_ONCE)):
             found.take(events.take(max(batch)), batch)
