@@ -91,7 +91,7 @@ demo: build ## set everything up, analyze a sample capture, print the path of th
 test: $(VENV)/.stamp-test build ## run all tests: C, then Python
 	@$(MAKE) -s test-c
 	$(call say,running the Python tests)
-	@$(VENV)/bin/pytest -q -n 2 $(PYTEST_ARGS)
+	@$(VENV)/bin/pytest -q -n 3 $(PYTEST_ARGS)
 
 .PHONY: test-c
 test-c: $(C_TESTS:%=build/test/%)
