@@ -24,7 +24,7 @@ from wiretale.traffic.program import program_path
 
 pytestmark = pytest.mark.xdist_group("live")
 
-ENDS = ROOT / "tests" / "support" / "block_ends.py"
+ENDS = ROOT / "tests" / "support" / "models" / "block_ends.py"
 COUNT = 4000
 RECEIVER, PORT = "10.215.3.2", 6000
 
