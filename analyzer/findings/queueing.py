@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.model import SECOND, Match, Matches, finding, percent, seconds
+from wiretale.analyzer.findings.throughput_limit import ETHERNET_MSS
 from wiretale.analyzer.findings.transfers import Bins, Transfer, Transfers, mean, variation
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
@@ -18,6 +19,9 @@ CHAPTER = "Queues and sharing"
 SAMPLES_MIN = 30
 QUEUE_WARNING_NS, QUEUE_INFO_NS = 30_000_000, 5_000_000
 QUEUE_FACTOR = 2.0  # of the least RTT
+QUEUE_PACKETS = 2  # full ones that a standing queue holds at least
+LOADED_SHARE = 0.25  # of transfer time, in which the sender had data to send
+HEADERS = 40  # bytes of IPv4 and TCP
 LOSS_MIN = 0.02  # of the numbered packets
 BINS_MIN = 10
 LOSSY_SHARE = 0.5  # of the bins, if more is offered than the path carries
@@ -53,9 +57,11 @@ def bit_rate(size: float, ns: float) -> float:
     severity="warning from 30 ms, else info",
     unit="seconds",
     computed="With 30 RTT samples or more: the median RTT must exceed the least by 5 ms or more, and by at least the "
-    "RTT of the path. The queue in bytes is throughput times that delay.",
+    "RTT of the path. The transfer must have had data to send for 25% of transfer time or more, without the pauses of "
+    "RTOs, and the queue must hold two full packets of it or more. The queue in bytes is that delay times the rate in "
+    "that time, at most the greatest flight.",
     unknown="Queues before the capture point; a receiver that delays ACKs; a least RTT that already includes the "
-    "queue.",
+    "queue. Delays of a flow that asks and waits for answers are not examined, because they may be the other host's.",
     sentence="{name} has an RTT of {usual} under load (99th percentile {high}), {least} without: a queue after the "
     "capture point holds {queue}, about {held}, and delays every flow that shares it.",
     advice="Use a fair queue with AQM at the bottleneck (fq_codel, cake), shrink its buffer, or pace below its rate.",
@@ -66,19 +72,41 @@ def bufferbloat(transfers: Transfers) -> Matches:
         if (one.row["rtt_samples"] or 0) < SAMPLES_MIN or not one.row["goodput_bps"]:
             continue
         path, queue = one.path_rtt_ns or least, usual - least
-        if queue >= QUEUE_INFO_NS and queue >= (QUEUE_FACTOR - 1) * path:
+        if queue < QUEUE_INFO_NS or queue < (QUEUE_FACTOR - 1) * path:
+            continue
+        held = queue_bytes(one, queue)
+        if held >= QUEUE_PACKETS * full_packet(one):
             yield one.match(
                 "warning" if queue >= QUEUE_WARNING_NS else "info",
                 usual=show_duration(usual),
                 high=show_duration(high),
-                least=show_duration(least),
+                least=show_duration(least) if least else "less than a step of the clock",
                 queue=show_duration(queue),
-                held=show_bytes(one.row["throughput_bps"] / 8 * queue / SECOND),
+                held=show_bytes(held),
                 cost=seconds(queue),
                 evidence=f"{one.row['rtt_samples']:,} round trips, {one.frames}; rtt_ns in the series",
                 filter=f"{flow_filter(one.flow)} && tcp.analysis.ack_rtt > {usual / SECOND:.4f}",
                 weight=queue / usual,
             )
+
+
+def full_packet(one: Transfer) -> int:
+    """Returns the bytes of a full IP packet of the path: of the MSS, or of Ethernet if no larger segment passes."""
+    return min(one.back["mss"] or ETHERNET_MSS, max(one.row["segment_max"] or 0, ETHERNET_MSS)) + HEADERS
+
+
+def queue_bytes(one: Transfer, queue_ns: int) -> float:
+    """Returns the bytes of a transfer in a queue with this delay; 0 if it does not load the path.
+
+    Only a sender with data to send loads a path. The others wait for an answer, and that wait includes the time in which the
+    other host prepares it.
+    """
+    waiting = sum(one.limits.get(name, 0) for name in ("limit_idle_ns", "limit_delayed_ack_ns", "limit_timeout_ns"))
+    loaded_ns = one.accounted_ns - waiting
+    if loaded_ns < LOADED_SHARE * one.accounted_ns or loaded_ns <= 0:
+        return 0.0
+    held = one.row["ip_bytes"] / loaded_ns * queue_ns
+    return float(min(held, one.row["flight_max"] or 0))
 
 
 class Overload(NamedTuple):

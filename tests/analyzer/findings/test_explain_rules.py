@@ -319,6 +319,29 @@ def test_a_standing_queue_is_given_in_time_and_bytes(found: Found) -> None:
     assert 70 < float(row["sentence"].partition("about ")[2].partition(" kB")[0]) < 80  # 6 Mbit/s for 100 ms
 
 
+def test_a_standing_queue_does_not_shrink_in_a_pause(found: Found) -> None:
+    one, at = connection(), 30.0
+    for i in range(800):
+        at += 3000.0 if i == 400 else 2.0
+        one.data(at, i * MSS).ack(at + min(RTT + i / 2, 120.0), (i + 1) * MSS)
+    row = found(one.wire)["bufferbloat"]
+    assert 60 < float(row["sentence"].partition("about ")[2].partition(" kB")[0]) < 85
+
+
+def asked(size: int, think: float, rounds: int = 60) -> Wire:
+    """A request, which the other host answers after it has thought."""
+    one, now, dice = connection(rtt=1.0), 10.0, random.Random(3)
+    for i in range(rounds):
+        for part in range(0, size, MSS):
+            one.data(now + part / MSS * 0.01, i * size + part, min(MSS, size - part), PSH | ACK)
+        answered = now + 1.0 + (think * dice.random() if i % 5 else 0.0)
+        one.received[0] = i * 500
+        one.send(answered, 1, i * 500, 500, PSH | ACK, ack=(i + 1) * size)
+        one.received[0] = (i + 1) * 500
+        now = answered + 0.5
+    return one.wire
+
+
 def numbered(
     count: int, keep: Callable[[int], bool], gap: Callable[[int], float] = lambda i: 2.0, late: float = 0.0
 ) -> Wire:
@@ -714,6 +737,9 @@ NEARLY: list[tuple[str, Callable[[], Wire]]] = [
     ("sender-idle", lambda: flights(connection(), 30, 28)),  # let go by acknowledgments
     ("slow-start", lambda: flights(connection(rtt=100.0), 6, 14, trip=100.0)),  # flights of one size
     ("bufferbloat", lambda: steady(connection(rtt=120.0), 800, 2.0, lambda ms: 120.0)),  # a long path
+    ("bufferbloat", lambda: asked(200, 20.0)),
+    ("bufferbloat", lambda: asked(4000, 20.0)),
+    ("bufferbloat", lambda: steady(connection(), 800, 2.0, lambda ms: min(RTT + ms / 4, 120.0), size=20)),  # of others
     ("udp-above-path", lambda: numbered(4000, lambda i: not 2000 <= i < 2600)),  # one outage
     ("udp-above-path", lambda: lost_at_random(4000, 0.2, 1)),
     ("jitter", lambda: numbered(1000, lambda i: True, lambda i: 60.0, late=8.0)),
