@@ -16,6 +16,7 @@ from wiretale.analyzer.findings.model import (
     Matches,
     endpoint_str,
     finding,
+    frame_list,
     seconds,
     stall_list,
     stalls_of,
@@ -83,6 +84,16 @@ def severity_of(share: float) -> str:
     return "warning" if share >= SHARE_WARNING else "info"
 
 
+def stall_evidence(transfers: Transfers, one: Transfer, count: int) -> tuple[str, list[int]]:
+    """Returns the evidence of `count` RTOs and its frames: those around the stalls, else the retransmissions."""
+    stalls = stalls_of(one.row)
+    if stalls:
+        return stall_list(stalls, count), list(chain(*stalls))
+    ends = transfers.event_frames([one.row["flow"]], ("timeout_retransmission", "suspected_timeout"))
+    frames = ends.get((one.row["flow"], one.row["direction"]), [])
+    return frame_list(frames, max(count, len(frames))) or "", frames
+
+
 @limit_finding(
     code="timeout-stalls",
     title="Stalled in retransmission timeouts",
@@ -102,7 +113,8 @@ def timeout_stalls(transfers: Transfers) -> Matches:
         ns, count = one.row["limit_timeout_ns"], (one.row["timeouts"] or 0) + suspected
         if not ns or not count or not one.duration_ns:
             continue
-        share, stalls = min(ns / one.accounted_ns, 1.0), stalls_of(one.row)
+        share = min(ns / one.accounted_ns, 1.0)
+        evidence, frames = stall_evidence(transfers, one, count)
         probable = f" ({suspected:,} suspected)" if 0 < suspected < count else ""
         yield one.match(
             "warning" if ns >= STALL_WARNING_NS else severity_of(share),
@@ -110,8 +122,8 @@ def timeout_stalls(transfers: Transfers) -> Matches:
             share=show_share(ns, max(one.accounted_ns, ns)),
             timeouts=plural(count, "suspected RTO" if suspected == count else "RTO") + probable,
             cost=seconds(ns),
-            evidence=stall_list(stalls, count) if stalls else None,
-            filter=frame_filter(chain(*stalls)) if stalls else None,
+            evidence=evidence,
+            filter=frame_filter(frames) if frames else None,
             weight=share,
         )
 
