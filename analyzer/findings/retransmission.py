@@ -55,6 +55,10 @@ class CountRule(NamedTuple):
     def counts(self, transfers: Transfers) -> Counts:
         """Returns the directions to report and their counts."""
         counts = transfers.counts[self.column]
+        if self.events == RETRANSMISSIONS:
+            counts = transfers.attempts.of_connections(counts)
+        if self.spurious:
+            counts = transfers.attempts.without_deferred(counts)
         if not self.one_way:
             return counts
         answered = {number for number, _ in transfers.counts["lost_downstream"]}
@@ -69,7 +73,9 @@ class CountRule(NamedTuple):
         if not worst:
             return
         rows = [(row_at(transfers.trace.directions, number), count) for number, count in worst[:SHOWN]]
-        frames = transfers.event_frames((row["flow"] for row, _ in rows), self.events, self.place, self.spurious)
+        flows = [row["flow"] for row, _ in rows]
+        left_out = transfers.attempts.deferred_frames if self.spurious else set()
+        frames = transfers.event_frames(flows, self.events, self.place, self.spurious, left_out)
         for row, count in rows:
             shown = frames.get((row["flow"], row["direction"] ^ self.acknowledged), [])
             yield self.finding(transfers, row, count, shown)
@@ -141,7 +147,7 @@ lost_downstream = CountRule(
     events=RETRANSMISSIONS,
     place="downstream",
     computed="Segments that passed the capture point and were retransmitted, unless DSACK, timestamps or ACKs prove "
-    "the retransmission spurious (directions.lost_downstream).",
+    "the retransmission spurious (directions.lost_downstream). SYNs of attempts that never came about do not count.",
     unknown="Whether the data or its ACK was lost, unless later ACKs show it.",
     sentence="{name} lost {amount}, or {count:~its ACK|their ACKs}, between capture point and receiver{causes}.",
     summary="lost segments after the capture point",
@@ -203,7 +209,7 @@ spurious = CountRule(
     spurious=True,
     computed="Retransmissions proven spurious by DSACK (RFC 2883), by an echoed timestamp (RFC 3522) or by an ACK "
     "that had passed the capture point before.",
-    unknown="Spurious retransmissions without such proof.",
+    unknown="Spurious retransmissions without such proof. SYN-ACKs after their handshake are in accept-deferred.",
     sentence="{name} sent {count:spurious retransmission}: DSACKs, timestamps or earlier ACKs prove that the data had "
     "arrived.",
     summary="sent spurious retransmissions",

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cached_property
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.attempts import Attempts
 from wiretale.analyzer.findings.model import SHOWN, Match, Row, flow_str, frame_range, row_at
 
 if TYPE_CHECKING:
@@ -230,9 +231,15 @@ class Transfers:
         """The same of flows."""
         return self.trace.flows.nonzero(("icmp_errors", "one_way"))
 
+    @cached_property
+    def attempts(self) -> Attempts:
+        """The TCP connection attempts."""
+        return Attempts(self)
+
     def release_counts(self) -> None:
-        """Frees the counts, which are many if every flow has problems."""
+        """Frees the counts and attempts, which are many if every flow has problems."""
         self.__dict__.pop("counts", None)
+        self.__dict__.pop("attempts", None)
 
     def rows(self, column: str) -> list[Row]:
         """Returns the first directions rows in which a column of COUNTED is neither null nor 0."""
@@ -254,7 +261,12 @@ class Transfers:
         return zip(*columns, strict=True)
 
     def event_frames(
-        self, flows: Iterable[int], kinds: Iterable[str], place: str | None = None, spurious: bool = False
+        self,
+        flows: Iterable[int],
+        kinds: Iterable[str],
+        place: str | None = None,
+        spurious: bool = False,
+        left_out: Set[int] = frozenset(),
     ) -> dict[tuple[int, int], list[int]]:
         """Returns the first frames of events of these kinds (at a place; proven spurious) by flow and direction."""
         wanted, where = {self.words[kind] for kind in kinds}, place and self.words[place]
@@ -264,7 +276,7 @@ class Transfers:
             if kind not in wanted or (place and event_place != where) or (spurious and proven != 1):
                 continue
             shown = frames.setdefault((flow, direction), [])
-            if len(shown) < SHOWN:
+            if len(shown) < SHOWN and frame not in left_out:
                 shown.append(int(frame))
         return frames
 

@@ -71,7 +71,7 @@ class DrawnTable:
         numbers = [WORDS.index(value) if isinstance(value, str) else value for value in values]
         null = float("nan") if code in "fd" else 256 ** array(code).itemsize - 1
         return array(
-            code, [null if one is None else one / divisor if code in "fd" else one for one in numbers]
+            code, [null if one is None else one / divisor if code in "fd" else min(one, null) for one in numbers]
         ).tobytes()
 
 
@@ -114,7 +114,7 @@ class DrawnTrace:
         return {**row, "interface": 0, "first_ns": START_NS, "last_ns": START_NS + self.draw.choice(TIMES)}
 
     def flow(self, number: int) -> Row:
-        states = ("syn_sent", "refused", "reset", "open", "closed")
+        states = ("syn_sent", "refused", "reset", "established", "closed", "syn_received")
         protocol = self.draw.choice(("tcp", "tcp", "udp"))
         row = {**self.row("flows"), "flow": number, "protocol": protocol, "ip_version": 4, "path": None}
         row.update(application=None, state=self.draw.choice(states) if protocol == "tcp" else None)
@@ -166,6 +166,7 @@ class DrawnTrace:
             frame += self.draw.choice((1, 2, 5, 900))
             row = {**self.row("events"), "flow": one["flow"], "direction": one["direction"], "frame": frame + 9}
             row.update(kind=self.draw.choice(KINDS), related_frame=frame, detail=self.draw.choice(DETAILS))
+            row.update(bytes=self.draw.choice((None, 1460)))
             row.update(place=self.draw.choice(("upstream", "downstream", None)), time_ns=START_NS + frame * 10**6)
             found.append(row)
         return found

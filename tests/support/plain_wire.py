@@ -63,6 +63,7 @@ class Connection:
     port: int = 40000
     ends: tuple[str, str] = ("10.0.0.1", "10.0.0.2")
     received: list[int] = field(default_factory=lambda: [0, 0])  # acknowledged by each side
+    server_port: int = 80
 
     def send(
         self,
@@ -77,7 +78,7 @@ class Connection:
         ecn: int = 0,
     ) -> Connection:
         """One segment."""
-        ports = (self.port, 80)
+        ports = (self.port, self.server_port)
         position = self.received[side] if ack is None else ack
         header = struct.pack(
             "!HHIIBBHHH",

@@ -179,7 +179,8 @@
       "retransmissions")                                                                           \
     X(lost_downstream, INT, "packets",                                                             \
       "TCP: segments, or their ACKs, lost between the capture point and the receiver: "            \
-      "retransmitted, and not proven spurious; null if the other direction was not captured")      \
+      "retransmitted, and not proven spurious; a SYN only if one was acknowledged; null if the "   \
+      "other direction was not captured")                                                          \
     X(sack_gaps, INT, "",                                                                          \
       "TCP: gaps reported by the receiver's SACK if the data itself was not captured")             \
     X(unseen_bytes, INT, "bytes",                                                                  \

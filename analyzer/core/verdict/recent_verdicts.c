@@ -116,6 +116,17 @@ void settle_mirror_duplicates(const struct segment_context *seg) {
         settle_duplicate(seg, &recovery->records[i]);
 }
 
+/* --- SYNs without an answer ------------------------------------------------------------------ */
+
+void settle_unanswered_syns(const struct segment_context *seg) {
+    struct tcp_recovery_state *recovery = seg->sender->recovery;
+    for (uint32_t i = 0; recovery && i < recovery->record_count; i++) {
+        struct retransmission_record *record = &recovery->records[i];
+        if (record->start < 0 && record->lost && !record->settled)
+            leave_loss_open(seg, recovery, record);
+    }
+}
+
 /* --- the ring -------------------------------------------------------------------------------- */
 
 /* No later packet can amend the record. */
@@ -126,7 +137,9 @@ static void forget(const struct segment_context *seg, struct tcp_recovery_state 
     if (record->settled)
         return;
     recovery->unsettled--;
-    if (record->lost && !record->upstream && record->start < recovery->maybe_held_below)
+    bool unanswered = record->start < 0;                          /* V7.5 */
+    bool maybe_held = record->start < recovery->maybe_held_below; /* V7.4 */
+    if (record->lost && !record->upstream && (unanswered || maybe_held))
         leave_loss_open(seg, recovery, record);
 }
 

@@ -30,7 +30,7 @@ void remember_verdict(const struct segment_context *seg, struct retransmission_r
 void retract_loss(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                   struct retransmission_record *record, enum word evidence);
 
-/* Rule V7.4: whether they were lost cannot be determined. */
+/* Rules V7.4 and V7.5: whether they were lost cannot be determined. */
 void leave_loss_open(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                      struct retransmission_record *record);
 
@@ -45,5 +45,9 @@ bool is_mirrored_throughout(const struct tcp_stream *stream);
 /* Rule V8.6, at the end of the connection: counts mirror duplicates of seg->sender that may be the
  * network's as unknown. */
 void settle_mirror_duplicates(const struct segment_context *seg);
+
+/* Rule V7.5, at the end of the connection: whether SYNs of seg->sender that were never acknowledged
+ * were lost cannot be determined. */
+void settle_unanswered_syns(const struct segment_context *seg);
 
 #endif

@@ -8,6 +8,7 @@
  *   V5.4  SACK of over two segments above    V5.9  tail loss probe
  *   V5.5  fast recovery in progress          V5.10 RTO
  *   V5.6  dup ACK counter carried over       V5.11 unknown
+ *                                            V5.12 SYN-ACK after the handshake
  *
  * Time passes between an ACK at the capture point and the sender's answer to it. So an ACK that
  * ends a recovery counts only once it can have reached the sender, and a loss report counts for
@@ -276,6 +277,13 @@ static bool is_rto(const struct segment_context *seg, const struct retransmissio
     return lowest && rto_timer_age_ns(seg, rtx) >= rto - rto / 10;
 }
 
+/* Rule V5.12: a SYN-ACK whose ACK passed the capture point. A server that defers accept until data
+ * arrives, or has no room in its accept queue, ignores that ACK. */
+static bool is_after_handshake(const struct segment_context *seg,
+                               const struct retransmission *rtx) {
+    return rtx->start < 0 && segment_direction(seg) && seg->connection->handshake_ack_seen;
+}
+
 static struct retransmit_cause find_timer_cause(const struct segment_context *seg,
                                                 const struct retransmission *rtx) {
     struct retransmit_cause cause = {.kind = WORD_RETRANSMISSION, .frame = rtx->sent_frame};
@@ -288,6 +296,8 @@ static struct retransmit_cause find_timer_cause(const struct segment_context *se
         cause.evidence = WORD_TIME;
         cause.idle_ns = seg->packet->time_ns - since.time_ns;
         cause.idle_frame = since.frame;
+        if (is_after_handshake(seg, rtx)) /* V5.12 */
+            cause.detail = "after the handshake";
     }
     return cause;
 }

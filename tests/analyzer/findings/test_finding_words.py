@@ -18,9 +18,11 @@ from wiretale.analyzer.findings.retransmission import CountRule, blocks_lost
 
 SEEDS = 300
 SELDOM = {
+    "accept-deferred",
     "idle-reset",
     "loss-limited-window",
     "retransmission-unlocated",
+    "scan",
     "udp-above-path",
     "window-per-round-trip",
 }  # figures must fit

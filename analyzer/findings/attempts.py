@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TCP connection attempts: those that came about late, those that never did, and scans, which are many of them by one host.
+
+A retransmitted SYN of an attempt that never came about shows no loss, because a host that does not answer looks the same.
+Attempts reads columns of all flows only if enough attempts failed for a scan.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from heapq import nlargest
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.findings.transfers import Counts, Transfers
+
+End = tuple[str, int]  # address and port
+NULL, NO_WORD = 2**32 - 1, 255  # as they are packed
+ABSENT = 254  # of a state that does not occur
+FAILED = ("syn_sent", "refused")
+NEVER_OPEN = (*FAILED, "syn_received")
+PROBES = (*NEVER_OPEN, "established", "half_closed", "closed", "reset")  # of a scan, if there is no payload
+PORTS_MIN, HOSTS_MIN = 15, 25  # that failed: of one host, at one port
+PROBES_SHARE = 0.5  # of the TCP flows that the source began
+SOURCES_MAX, SCANS_MAX = 100_000, 100  # hosts whose failed attempts are counted; hosts that are examined
+PAIRS_MAX = 20_000  # attempts of a host that show whether it scans
+OPEN_MAX = 100  # attempts that were answered, whose ends are kept
+FLOWS_MAX = 5_000  # with retransmitted SYNs, whose events are read
+SYN_KINDS = ("timeout_retransmission", "retransmission")
+RTO_MIN_NS = 200_000_000
+COPIES = ("mirror_duplicates", "network_duplicates", "unknown_duplicates")
+
+
+class Scan(NamedTuple):
+    """The attempts of one host that scans others."""
+
+    source: str
+    flows: Sequence[int]
+    hosts: int
+    ports: int
+    first: End  # of a single host or port, the only one
+    refused: int
+    unanswered: int
+    open_ends: list[End]  # of the first attempts that were answered
+
+    @property
+    def extent(self) -> str:
+        """`1,000 ports of 10.0.0.2`, `port 22 of 254 hosts`."""
+        host, port = self.first
+        ports = f"port {port}" if self.ports == 1 else f"{self.ports:,} ports"
+        return f"{ports} of {host if self.hosts == 1 else f'{self.hosts:,} hosts'}"
+
+
+class Retried(NamedTuple):
+    """The handshake of a connection that came about, with its retransmitted SYNs and SYN-ACKs."""
+
+    flow: int
+    lost: list[int]  # frames that followed the loss of a SYN or of its answer
+    waited_ns: int  # until the last of them
+    deferred: list[int]  # frames of SYN-ACKs that followed the ACK of the first by an RTO or more
+    deferred_ns: int  # until the last of them
+
+
+class SynEvent(NamedTuple):
+    """A retransmitted SYN or SYN-ACK."""
+
+    direction: int
+    spurious: bool
+    frame: int
+    time_ns: float
+
+
+def handshake_of(flow: int, again: Sequence[SynEvent], first_ns: Sequence[float], rtt_ns: float) -> Retried:
+    """Returns the handshake; `first_ns` is the time of the first SYN and of the first SYN-ACK, NaN if unknown."""
+    syns = [one for one in again if not one.direction]
+    complete_ns = rtt_ns + max((one.time_ns for one in syns), default=first_ns[0])
+    needless = [one for one in again if one.direction and one.spurious]
+    deferred = [one for one in needless if one.time_ns - complete_ns >= max(rtt_ns, RTO_MIN_NS)]
+    lost = [one for one in again if one not in needless]
+    return Retried(
+        flow,
+        [one.frame for one in lost],
+        longest_ns(one.time_ns - first_ns[one.direction] for one in lost),
+        [one.frame for one in deferred],
+        longest_ns(one.time_ns - complete_ns for one in deferred),
+    )
+
+
+def longest_ns(times: Iterable[float]) -> int:
+    """Returns the longest time; 0 if none is known."""
+    return int(max((ns for ns in times if ns > 0), default=0))
+
+
+class Attempts:
+    """The connection attempts of a trace."""
+
+    def __init__(self, transfers: Transfers) -> None:
+        self.transfers = transfers
+        self.flows = transfers.trace.flows
+        self.states = self.flows.packed("state", "B")
+        numbers = {state: number for number, state in self.flows.words("state")}
+        self.numbers = {state: numbers.get(state, ABSENT) for state in PROBES}
+        self._never_open = {self.numbers[state] for state in NEVER_OPEN}
+        self._failed = {self.numbers[state] for state in FAILED}
+
+    @cached_property
+    def scans(self) -> list[Scan]:
+        """The scans, those of the most attempts first."""
+        if sum(self.states.count(number) for number in self._failed) < PORTS_MIN:
+            return []
+        by_source = self._probes_by_source()
+        if not by_source:
+            return []
+        hosts, ports = self.flows.column("destination"), array("I", self.flows.packed("destination_port", "I"))
+        found = (self._scan_of(source, flows, hosts, ports) for source, flows in by_source.items())
+        return sorted((scan for scan in found if scan), key=lambda scan: -len(scan.flows))
+
+    def _probes_by_source(self) -> dict[str, array[int]]:
+        """Returns the attempts of the hosts with the most failed ones, if most of the flows that a host began are attempts."""
+        states, sources, payload = self.states, self.flows.column("source"), self.flows.packed("payload_bytes", "B")
+        failed, probing = self._failed, set(self.numbers.values())
+        counts: Counter[str] = Counter()
+        for state, source in zip(states, sources, strict=True):
+            if state in failed and (source in counts or len(counts) < SOURCES_MAX):
+                counts[source] += 1
+        most = nlargest(SCANS_MAX, counts, key=counts.__getitem__)
+        probes = {source: array("I") for source in most if counts[source] >= PORTS_MIN}
+        began: Counter[str] = Counter()
+        for flow, source in enumerate(sources):
+            if source in probes and states[flow] != NO_WORD:
+                began[source] += 1
+                if states[flow] in probing and not payload[flow]:
+                    probes[source].append(flow)
+        return {source: flows for source, flows in probes.items() if len(flows) >= PROBES_SHARE * began[source]}
+
+    def _scan_of(self, source: str, flows: array[int], hosts: Sequence[str], ports: Sequence[int]) -> Scan | None:
+        """Returns the scan if enough ports of a host, or enough hosts at a port, did not accept."""
+        states, failed = self.states, self._failed
+        pairs = {(hosts[flow], ports[flow]) for flow in flows[:PAIRS_MAX] if states[flow] in failed}
+        ports_of_a_host = max(Counter(host for host, _ in pairs).values(), default=0)
+        hosts_of_a_port = max(Counter(port for _, port in pairs).values(), default=0)
+        if ports_of_a_host < PORTS_MIN and hosts_of_a_port < HOSTS_MIN:
+            return None
+        outcomes = Counter(states[flow] for flow in flows)
+        answering = ((hosts[flow], ports[flow]) for flow in flows if states[flow] not in failed)
+        return Scan(
+            source,
+            flows,
+            hosts=len({hosts[flow] for flow in flows}),
+            ports=len({ports[flow] for flow in flows}),
+            first=(hosts[flows[0]], ports[flows[0]]),
+            refused=outcomes[self.numbers["refused"]],
+            unanswered=outcomes[self.numbers["syn_sent"]],
+            open_ends=list(dict.fromkeys(islice(answering, OPEN_MAX))),
+        )
+
+    @cached_property
+    def _scanned(self) -> bytearray:
+        """For each flow, whether it belongs to a scan; empty if there is no scan."""
+        scanned = bytearray(len(self.flows) if self.scans else 0)
+        for scan in self.scans:
+            for flow in scan.flows:
+                scanned[flow] = 1
+        return scanned
+
+    def is_scan(self, flow: int) -> bool:
+        """Returns whether a flow belongs to a scan."""
+        return bool(self._scanned and self._scanned[flow])
+
+    def came_about(self, flow: int) -> bool:
+        """Returns whether a flow is a connection, not an attempt that failed or a probe of a scan."""
+        return self.states[flow] not in self._never_open and not self.is_scan(flow)
+
+    def of_connections(self, counts: Counts) -> Counts:
+        """Returns the counts of directions whose connection came about."""
+        return [(number, count) for number, count in counts if self.came_about(number // 2)]
+
+    def without_deferred(self, counts: Counts) -> Counts:
+        """Returns the counts of retransmissions without SYN-ACKs after their handshake."""
+        deferred = {2 * one.flow + 1: len(one.deferred) for one in self.retried} if counts else {}
+        return [
+            (number, count - deferred.get(number, 0)) for number, count in counts if count > deferred.get(number, 0)
+        ]
+
+    @cached_property
+    def retried(self) -> list[Retried]:
+        """The connections that came about, with SYNs or SYN-ACKs that were retransmitted."""
+        counts = self.transfers.counts["retransmissions"]
+        syns = array("I", self.transfers.trace.directions.packed("syns", "I") if counts else b"")
+        repeated = {number // 2 for number, _ in counts if 1 < syns[number] < NULL}
+        flows = sorted(flow for flow in repeated if self.came_about(flow))[:FLOWS_MAX]
+        return [one for one in self._handshakes(flows) if one.lost or one.deferred] if flows else []
+
+    def _handshakes(self, flows: list[int]) -> Iterator[Retried]:
+        """Yields the handshakes that were completed: the initiator sent more than SYNs and RSTs."""
+        names = ("first_ns", "packets", "syns", "resets", *COPIES)
+        fields = [(name, "d", 0, 1) for name in names]
+        sides = self.transfers.trace.directions.packed_columns(fields, flows)
+        first, packets, *without = (array("d", data) for data in sides)
+        rtts = array("d", self.flows.packed("handshake_rtt_ns", "d", flows=flows))
+        again = self._retransmitted_syns(flows)
+        for i, flow in enumerate(flows):
+            if packets[2 * i] > sum(column[2 * i] for column in without):
+                yield handshake_of(flow, again.get(flow, []), first[2 * i : 2 * i + 2], rtts[i])
+
+    def _retransmitted_syns(self, flows: list[int]) -> dict[int, list[SynEvent]]:
+        """Returns the retransmissions without bytes by flow; that of a FIN has one."""
+        kinds = {self.transfers.words[kind] for kind in SYN_KINDS}
+        names = ("flow", "direction", "kind", "spurious", "frame", "time_ns", "bytes")
+        found: dict[int, list[SynEvent]] = {}
+        for flow, direction, kind, spurious, frame, time_ns, size in self.transfers.events(flows, *names):
+            if kind in kinds and math.isnan(size):
+                found.setdefault(flow, []).append(SynEvent(direction, spurious == 1, int(frame), time_ns))
+        return found
+
+    @cached_property
+    def deferred_frames(self) -> set[int]:
+        """The frames of SYN-ACKs that were retransmitted after their handshake."""
+        return {frame for one in self.retried for frame in one.deferred}

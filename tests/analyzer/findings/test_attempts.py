@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connection attempts: scans, handshakes that came about late, and those that never did; and real captures of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wiretale
+from checkout import ROOT
+from plain_wire import ACK, FIN, PSH, RST, SYN, Connection, Wire, syn_options
+from wiretale.analyzer.findings import attempts
+
+CASES = ROOT.parent / "shared" / "labelled" / "cases"
+Row = dict[str, Any]
+Found = Callable[[Wire], dict[str, Row]]
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Found:
+    """The first finding of each code."""
+
+    def run(wire: Wire) -> dict[str, Row]:
+        return by_code(wire.write(tmp_path / "wire.pcap"))
+
+    return run
+
+
+def by_code(path: Path) -> dict[str, Row]:
+    first: dict[str, Row] = {}
+    for row in wiretale.analyze(path).findings.rows():
+        first.setdefault(row["code"], row)
+    return first
+
+
+def end(number: int) -> str:
+    """An address of the scanned network."""
+    return f"10.1.{number // 250}.{number % 250 + 1}"
+
+
+def probe(wire: Wire, number: int, host: str, port: int, outcome: str, source: str = "10.0.0.1") -> None:
+    """A SYN, and how it ends. One without an answer is retransmitted, and so is a SYN-ACK without an ACK."""
+    ms, one = number * 5.0, Connection(wire, 40000 + number, (source, host), server_port=port)
+    one.send(ms, 0, -1, flags=SYN, options=syn_options())
+    if outcome == "unanswered":
+        one.send(ms + 1000, 0, -1, flags=SYN, options=syn_options())
+    elif outcome == "refused":
+        one.send(ms + 20, 1, -1, flags=RST | ACK, ack=0)
+    else:
+        for later in (20, 1020, 3020):
+            if outcome == "half open" or later == 20:
+                one.send(ms + later, 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
+    if outcome == "reset":
+        one.send(ms + 40, 0, 0, flags=RST)
+    elif outcome == "closed":
+        one.send(ms + 40, 0, 0)
+        one.send(ms + 41, 0, 0, flags=FIN | ACK).send(ms + 61, 1, 0, flags=FIN | ACK, ack=1).send(ms + 81, 0, 1, ack=1)
+    elif outcome == "used":
+        one.send(ms + 40, 0, 0)
+        one.data(ms + 41, 0, 100, PSH | ACK).ack(ms + 61, 100)
+
+
+def port_scan(ports: int, source: str = "10.0.0.1") -> Wire:
+    wire, answers = Wire(), {3: "half open", 5: "reset", 7: "closed", 11: "refused", 13: "refused"}
+    for number in range(ports):
+        probe(wire, number, "10.0.0.2", number + 1, answers.get(number, "unanswered"), source)
+    return wire
+
+
+def host_scan(hosts: int) -> Wire:
+    wire = Wire()
+    for number in range(hosts):
+        probe(wire, number, end(number), 22, "unanswered")
+    return wire
+
+
+def test_a_port_scan_is_one_finding_with_its_extent(found: Found) -> None:
+    rows = found(port_scan(100))
+    assert set(rows) == {"scan"}
+    row = rows["scan"]
+    assert row["sentence"] == (
+        "10.0.0.1 scanned 100 ports of 10.0.0.2 in 100 connection attempts: 3 answered, 2 refused by RST, 95 unanswered."
+    )
+    assert (row["severity"], row["cost"], row["cost_unit"], row["impact"]) == ("warning", 100, "connections", 1)
+    assert row["evidence"] == "flows 0 to 99; answered: 10.0.0.2:4, 10.0.0.2:6, 10.0.0.2:8"
+    assert row["filter"] == "ip.src == 10.0.0.1 && tcp.flags.syn == 1 && tcp.flags.ack == 0"
+
+
+def test_a_host_scan_is_one_finding_with_its_extent(found: Found) -> None:
+    rows = found(host_scan(300))
+    assert set(rows) == {"scan"}
+    assert "scanned port 22 of 300 hosts in 300 connection attempts: 300 unanswered." in rows["scan"]["sentence"]
+
+
+def test_a_scan_of_ports_and_hosts_has_both(found: Found) -> None:
+    wire = Wire()
+    for number in range(60):
+        probe(wire, number, end(number % 3), number // 3 + 1, "refused")
+    assert "scanned 20 ports of 3 hosts in 60 connection attempts" in found(wire)["scan"]["sentence"]
+
+
+@pytest.mark.parametrize("wire", [port_scan(17), host_scan(24)])
+def test_a_few_attempts_are_no_scan(wire: Wire, found: Found) -> None:
+    rows = found(wire)
+    assert "scan" not in rows and "syn-unanswered" in rows
+
+
+def test_a_busy_client_with_some_dead_servers_does_not_scan(found: Found) -> None:
+    wire = Wire()
+    for number in range(100):
+        probe(wire, number, end(number), 443, "unanswered" if number % 3 == 0 else "used")
+    rows = found(wire)
+    assert "scan" not in rows and "34 connection attempts got no answer" in rows["syn-unanswered"]["sentence"]
+
+
+def test_peers_each_at_a_port_of_its_own_are_no_scan(found: Found) -> None:
+    wire = Wire()
+    for number in range(100):
+        probe(wire, number, end(number), 5000 + number, "unanswered")
+    assert set(found(wire)) == {"syn-unanswered"}
+
+
+def test_a_server_that_is_down_is_not_scanned(found: Found) -> None:
+    wire = Wire()
+    for number in range(100):
+        probe(wire, number, "10.0.0.2", 80, "refused")
+    assert set(found(wire)) == {"connection-refused"}
+
+
+def test_attempts_beside_a_scan_keep_their_findings(found: Found) -> None:
+    wire = port_scan(100)
+    for number in range(100, 103):
+        probe(wire, number, "10.0.0.2", 80, "unanswered", source="10.0.0.7")
+    rows = found(wire)
+    assert set(rows) == {"scan", "syn-unanswered"} and rows["syn-unanswered"]["cost"] == 3
+
+
+def test_many_scans_are_summed_up(found: Found, tmp_path: Path) -> None:
+    wire = Wire()
+    for source in range(8):
+        for number in range(20):
+            probe(wire, 20 * source + number, "10.0.0.2", number + 1, "refused", source=f"10.0.1.{source}")
+    wire.write(tmp_path / "wire.pcap")
+    rows = wiretale.analyze(tmp_path / "wire.pcap").findings.rows()
+    assert [row["code"] for row in rows] == ["scan"] * 6
+    assert "3 more hosts scanned ports or hosts in 60 connection attempts: 60 refused by RST." in [
+        row["sentence"] for row in rows
+    ]
+
+
+def test_the_sources_of_a_flood_are_bounded(found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "SOURCES_MAX", 1)
+    wire = port_scan(100)
+    for number in range(100, 160):
+        probe(wire, number, "10.0.0.2", number, "refused", source="10.0.0.7")
+    assert found(wire)["scan"]["cost"] == 100
+
+
+# --- handshakes
+
+
+def handshake_with_losses() -> Wire:
+    """The SYN is lost twice, and later data by an RTO."""
+    one = Connection(Wire())
+    for ms in (0, 1000):
+        one.send(ms, 0, -1, flags=SYN, options=syn_options())
+    one.open(ms=3000)
+    for ms in (3050, 3550):
+        one.data(ms, 0, 100, PSH | ACK)
+    return one.ack(3570, 100).wire
+
+
+def test_the_cost_of_a_late_handshake_is_its_own_wait(found: Found) -> None:
+    row = found(handshake_with_losses())["syn-lost"]
+    assert row["cost"] == pytest.approx(3.0, abs=1e-5) and "after 2 retransmitted SYNs or SYN-ACKs" in row["sentence"]
+    assert row["evidence"].startswith("frames 2, 3; flow 0 ") and row["filter"] == "frame.number in {2, 3}"
+
+
+def test_a_syn_ack_that_was_lost_is_one_wait(found: Found) -> None:
+    """SYN and SYN-ACK are both retransmitted in the same second."""
+    one = Connection(Wire())
+    one.send(0, 0, -1, flags=SYN, options=syn_options()).send(10, 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
+    one.open(ms=1000)
+    one.data(1050, 0, 100, PSH | ACK).ack(1070, 100)
+    assert found(one.wire)["syn-lost"]["cost"] == pytest.approx(1.01, abs=1e-5)
+
+
+@pytest.mark.parametrize("data", [True, False])
+def test_a_reset_connection_came_about_if_it_was_acknowledged(found: Found, data: bool) -> None:
+    one = Connection(Wire())
+    one.send(0, 0, -1, flags=SYN, options=syn_options())
+    if data:
+        one.open(ms=1000)
+    else:
+        one.send(1000, 0, -1, flags=SYN, options=syn_options())
+        one.send(1020, 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
+    one.send(1060, 0, 0, flags=RST)
+    assert ("syn-lost" in found(one.wire)) == data
+
+
+@pytest.mark.parametrize("again", [0, 3])
+def test_a_half_open_attempt_is_found_if_its_syn_ack_was_retransmitted(found: Found, again: int) -> None:
+    one = Connection(Wire()).send(0, 0, -1, flags=SYN, options=syn_options())
+    for i in range(again + 1):
+        one.send(20 + 1000 * (2**i - 1), 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
+    rows = found(one.wire)
+    assert set(rows) == ({"half-open"} if again else set())
+    assert not again or "1 connection attempt stayed half-open: 3 retransmitted" in rows["half-open"]["sentence"]
+
+
+def test_a_syn_ack_after_the_handshake_was_deferred(found: Found) -> None:
+    one = Connection(Wire()).open()
+    one.send(31_020, 1, -1, flags=SYN | ACK, ack=0, options=syn_options()).send(31_040, 0, 0)
+    one.data(40_000, 0, 100, PSH | ACK).ack(40_020, 100)
+    rows = found(one.wire)
+    assert set(rows) == {"accept-deferred"}
+    row = rows["accept-deferred"]
+    assert row["severity"] == "info" and "retransmitted up to 31 s after the handshake" in row["sentence"]
+    assert row["evidence"].startswith("frame 4; flow 0 ")
+
+
+# --- captures of others
+
+NEEDS_CASES = pytest.mark.skipif(not CASES.is_dir(), reason="../shared/labelled is not there")
+
+
+@NEEDS_CASES
+def test_a_real_port_scan() -> None:
+    rows = by_code(CASES / "synscan.pcapng")
+    assert "scanned 1,000 ports of 64.13.134.52" in rows["scan"]["sentence"]
+    assert not {"lost-downstream", "syn-lost", "syn-unanswered", "connection-refused", "spurious"} & set(rows)
+
+
+@NEEDS_CASES
+def test_real_unanswered_syns_are_no_retransmissions_of_unknown_place() -> None:
+    rows = by_code(CASES / "http_espn_fail.pcapng")
+    assert "9 connection attempts got no answer" in rows["syn-unanswered"]["sentence"]
+    assert "retransmission-unlocated" not in rows
+
+
+@NEEDS_CASES
+def test_a_real_deferred_accept_is_no_loss() -> None:
+    rows = by_code(CASES / "sessionhijacking.pcapng")
+    assert "2 connections have SYN-ACKs" in rows["accept-deferred"]["sentence"]
+    assert rows["accept-deferred"]["evidence"].startswith("frames 90, 91; ")
+    assert not {"lost-downstream", "syn-lost", "spurious"} & set(rows)
+
+
+@NEEDS_CASES
+def test_a_server_that_thinks_is_no_queue() -> None:
+    assert "bufferbloat" not in by_code(CASES / "dns_over_https_POST.pcap")
