@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the sections of docs/tables.md from the schemas, and of docs/findings.md from the rules.
+"""Makes the sections of docs/tables.md from the schemas, of docs/findings.md from the rules, and the reasons in docs/verdicts.md.
 
-python .ci/make_docs.py [--check]. The introduction of each page is kept.
+python .ci/make_docs.py [--check]. Text before the mark is kept, and text behind a second mark.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.findings.registry import CHAPTERS, Page
+from wiretale.analyzer.verify.reasons import RETRANSMISSIONS, RULES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 
 MADE = "<!-- made by .ci/make_docs.py -->\n"  # everything below this line
+END = "<!-- end of the made part -->\n"  # or up to this one
 
 
 Column = tuple[str, str, str, str]
@@ -44,6 +46,35 @@ def chapter_section(title: str, pages: Sequence[Page]) -> str:
     return "\n".join([f"## {title}", "", *map(finding_section, pages)])
 
 
+def verdicts_cell(verdicts: Set[str | None] | None) -> str:
+    """Returns the verdicts that a reason explains."""
+    if verdicts is None:
+        return "any"
+    all_kinds = verdicts >= RETRANSMISSIONS
+    named = sorted(kind.replace("_", " ") for kind in verdicts - (RETRANSMISSIONS if all_kinds else set()) if kind)
+    return ", ".join([*["retransmitted"][: int(all_kinds)], *named, *["–"][: int(None in verdicts)]])
+
+
+def reasons_section() -> str:
+    """Returns the table of the reasons of `wiretale verify`, in the order in which they are tried."""
+    head = ["| # | reason | wiretale | Wireshark | why |", "| ---: | --- | --- | --- | --- |"]
+    rows = (
+        (
+            f"W{number}",
+            f"`{rule.name}`",
+            *map(verdicts_cell, rule.verdicts),
+            re.sub(r"\{(\w+)\}", placeholder, rule.sentence),
+        )
+        for number, rule in enumerate(RULES, 1)
+    )
+    return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows), ""])
+
+
+def placeholder(found: re.Match[str]) -> str:
+    """Returns the name of a text that depends on the frame."""
+    return f"({found[1].replace('_', ' ')})"
+
+
 def missing_paths(page: str) -> list[str]:
     """Returns the paths that a page names between backticks and that do not exist."""
     names = re.findall(r"`([a-z\d_.*-]+/[a-z\d_.*/-]*)`", (ROOT / page).read_text("utf-8"))
@@ -60,11 +91,14 @@ def main() -> int:
     made = {
         "tables.md": [table_section(*schema) for schema in _core.schemas()],
         "findings.md": [chapter_section(*chapter) for chapter in CHAPTERS.items()],
+        "verdicts.md": [reasons_section()],
     }
     wrong = [*missing_paths("docs/ARCHITECTURE.md"), *missing_paths("CONTRIBUTING.md")]
     for name, sections in made.items():
         old = (DOCS / name).read_text("utf-8")
-        new = "\n".join([old.partition(MADE)[0] + MADE, *sections])
+        kept, _, made_before = old.partition(MADE)
+        _, end, after = made_before.partition(END)
+        new = "\n".join([kept + MADE, *sections]) + end + after
         if sys.argv[1:] != ["--check"]:
             (DOCS / name).write_text(new, "utf-8")
         elif new != old:

@@ -91,5 +91,9 @@ class Analysis:
         /,
     ) -> None: ...
 
+def decoded(paths: list[str], frames: list[int], /) -> list[tuple[str, int | None, bool, bool] | None]:
+    """Reason, IP protocol, and whether a transport header and a fragment were found, for frames of a file in rising order;
+    None if the file has no such frame."""
+
 def schemas() -> list[tuple[str, str, list[tuple[str, str, str, str]]]]: ...
 def libraries() -> dict[str, str]: ...

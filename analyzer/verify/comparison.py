@@ -161,12 +161,14 @@ class Comparison:
     not_compared: Counter[str] = field(default_factory=Counter)
     noted: dict[int, frozenset[str]] = field(default_factory=dict)  # earlier verdicts by Wireshark's stream
 
-    def take(self, ours: Mapping[int, Sequence[Row]], theirs: Mapping[int, Flagged]) -> None:
-        """Adds wiretale's events by frame, and the frames that Wireshark flags."""
+    def take(
+        self, ours: Mapping[int, Sequence[Row]], theirs: Mapping[int, Flagged], unread: Mapping[int, str] | None = None
+    ) -> None:
+        """Adds wiretale's events by frame, the frames that Wireshark flags, and why wiretale did not read some of them."""
         for frame in sorted(ours.keys() | theirs.keys()):
-            self.take_frame(frame, ours.get(frame, ()), theirs.get(frame, UNFLAGGED))
+            self.take_frame(frame, ours.get(frame, ()), theirs.get(frame, UNFLAGGED), (unread or {}).get(frame))
 
-    def take_frame(self, frame: int, rows: Sequence[Row], flagged: Flagged) -> None:
+    def take_frame(self, frame: int, rows: Sequence[Row], flagged: Flagged, unread: str | None) -> None:
         events = {row["kind"]: row for row in reversed(rows) if row["kind"] in COMPARED}
         self.not_compared.update(row["kind"] for row in rows if row["kind"] not in COMPARED)
         if flagged.stream is not None and not LASTING.isdisjoint(events):
@@ -178,7 +180,7 @@ class Comparison:
             if not pair.agree or (
                 pair.ours in RETRANSMISSIONS and bool(row.get("spurious")) != (pair.theirs == SPURIOUS)
             ):
-                self.note(frame, pair, row, flagged, events.keys())
+                self.note(frame, pair, row, flagged, events.keys(), unread)
 
     def count(self, found: Sequence[Pair], events: Mapping[str, Row]) -> None:
         """Counts each kind of one frame once."""
@@ -192,7 +194,7 @@ class Comparison:
             count.wiretale_only += kind in mine - its
             count.wireshark_only += kind in its - mine
 
-    def note(self, frame: int, pair: Pair, row: Row, flagged: Flagged, kinds: Set[str]) -> None:
+    def note(self, frame: int, pair: Pair, row: Row, flagged: Flagged, kinds: Set[str], unread: str | None) -> None:
         """Adds a difference with its reason."""
         flow = row.get("flow")
         case = Case(
@@ -201,6 +203,7 @@ class Comparison:
             row,
             flagged.words,
             kinds,
+            unread=unread,
             shared=flow in self.around.shared_flows or flagged.ends in self.around.shared_ends,
             noted=self.noted.get(-1 if flagged.stream is None else flagged.stream, frozenset()),
             dropped=self.around.misses(frame, flagged),

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from wiretale.analyzer import _core
 from wiretale.analyzer.findings.model import nonzero_rows, row_at
 from wiretale.analyzer.verify.comparison import Around
-from wiretale.analyzer.verify.reasons import FIRST_BEFORE
+from wiretale.analyzer.verify.reasons import FIRST_BEFORE, FRAGMENT
 
 if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 DETAILS_MAX = 100_000  # events whose detail is read
 EVENTS_PER_FLOW_MAX, EVENTS_MAX = 10_000, 4_000_000  # bounds of the events table
+JUDGED = (1, 6, 58)  # IP protocol numbers: ICMP, TCP, ICMPv6
 ENDS = ("source", "source_port", "destination", "destination_port")
 
 
@@ -39,6 +41,25 @@ class FrameEvents:
             found.setdefault(row["frame"], []).append(row)
             self._next += 1
         return found
+
+
+def reason_unread(decoded: tuple[str, int | None, bool, bool] | None) -> str | None:
+    """Returns why wiretale found no TCP segment or ICMP message in a frame; None if it found one."""
+    if decoded is None:
+        return "behind the damage of the file"
+    reason, protocol, transport, fragment = decoded
+    if fragment:
+        return FRAGMENT
+    if transport and protocol in JUDGED:
+        return None
+    return f"IP protocol {protocol}" if reason == "ok" else reason
+
+
+def unread_frames(path: str, frames: Iterable[int]) -> dict[int, str]:
+    """Returns the frames of a file in which wiretale found nothing to judge, each with its reason."""
+    numbers = sorted(frames)
+    reasons = map(reason_unread, _core.decoded([path], numbers))
+    return {number: reason for number, reason in zip(numbers, reasons, strict=True) if reason}
 
 
 def flow_ends(row: Iterable[Any]) -> frozenset[End]:

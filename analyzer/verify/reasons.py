@@ -21,6 +21,7 @@ REPEATED = RETRANSMISSIONS | {SPURIOUS}  # Wireshark's kinds
 SEGMENT = REPEATED | COPIES | PROBES | {"out_of_order", "ambiguous"}  # verdicts on the data of a frame
 #: verdicts of wiretale that also explain later frames of the conversation
 LASTING = RETRANSMISSIONS | {"acked_unseen_segment", "captured_out_of_order", "window_probe"}
+FRAGMENT = "fragment"  # of a segment, which Wireshark judges when it is whole
 FIRST_BEFORE = "first transmission before the capture began"  # detail of an event
 
 Row = Mapping[str, Any]
@@ -42,6 +43,7 @@ class Case(NamedTuple):
     one_way: bool = False  # one direction was captured
     begun: bool = False  # the capture began within the conversation
     resumed: bool = False  # and it holds a retransmission of earlier data
+    unread: str | None = None  # why wiretale found no TCP segment or ICMP message in the frame
 
 
 class Rule(NamedTuple):
@@ -118,6 +120,19 @@ NEAR = "Wireshark calls it out of order because it came within 3 ms (or the hand
 FAST = "Wireshark calls it fast after only two duplicate ACKs, if it came within 20 ms of the last"
 
 RULES = (
+    Rule(
+        "fragment",
+        verdicts=(None, None),
+        sentence="a fragment of a segment: wiretale judges the part that each fragment has, Wireshark the whole segment at its "
+        "last fragment",
+        when=lambda case: case.unread == FRAGMENT,
+    ),
+    Rule(
+        "not-read",
+        verdicts=(NONE, None),
+        sentence="not read: {unread}; wiretale found no TCP segment in this frame, Wireshark found one",
+        when=lambda case: case.unread,
+    ),
     Rule(
         "same-addresses",
         verdicts=(None, None),
@@ -397,5 +412,6 @@ def reason_of(case: Case) -> tuple[str | None, str]:
                 reordered=by_evidence(REORDERED, case),
                 proven=by_evidence(PROVEN, case),
                 kind_reason=kind_reason(case),
+                unread=case.unread,
             )
     return None, UNEXPLAINED

@@ -55,6 +55,8 @@ void binding_disown(void *owner);
 PyTypeObject *table_types_make(void);
 /* Creates the type of observations (new reference). */
 PyObject *observations_type_make(void);
+/* _core.decoded(paths, frames) (module_frames.c). */
+PyObject *module_decoded(PyObject *module, PyObject *args);
 /* Wraps a finished table and keeps a reference to its owner. */
 PyObject *table_wrap(PyObject *owner, const struct table *table);
 /* Returns (name, type, unit, meaning) of each column. */

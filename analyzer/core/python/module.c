@@ -334,6 +334,8 @@ static PyMethodDef module_methods[] = {
         "foreign_format", module_foreign_format, METH_O,
         "Name of a file that this reader does not read, by its first bytes, and the command that "
         "converts it; None if it is unknown."),
+    METHOD("decoded", module_decoded, METH_VARARGS,
+           "(reason, IP protocol, transport, fragment) of frames of a file, in rising order."),
     METHOD("libraries", module_libraries, METH_NOARGS, "Versions of the libraries in use."),
     {0},
 };

@@ -81,14 +81,15 @@ def compare_file(trace: Trace, path: str, dissector: Dissector, most: int | None
     """
     from wiretale.analyzer.errors import InputError
     from wiretale.analyzer.verify.comparison import Comparison
-    from wiretale.analyzer.verify.frame_events import FrameEvents, around
+    from wiretale.analyzer.verify.frame_events import FrameEvents, around, unread_frames
 
     events = FrameEvents(trace.events)
     found = Comparison(around(trace), most)
     with waiting(path):
         frames = iter(dissector.frames(path))
         while batch := dict(islice(frames, FRAMES_AT_ONCE)):
-            found.take(events.take(max(batch)), batch)
+            ours = events.take(max(batch))
+            found.take(ours, batch, unread_frames(path, batch.keys() | ours.keys()))
     found.take(events.take(float("inf")), {})
     if dissector.problem and not trace.damaged:
         raise InputError(f"tshark: {dissector.problem}")

@@ -172,7 +172,7 @@ def test_a_difference_has_its_reason(row: dict[str, Any] | None, words: tuple[st
 def test_every_rule_has_its_case() -> None:
     elsewhere = {"same-addresses", "several-stretches", "unseen-again", "gap-acknowledged"}
     elsewhere |= {"events-dropped", "tunnel", "probe-byte", "capture-reordered", "overlap"}
-    elsewhere |= {"headers-cut", "one-way", "no-data-yet", "went-before"}
+    elsewhere |= {"headers-cut", "one-way", "no-data-yet", "went-before", "fragment", "not-read"}
     assert {rule.name for rule in RULES} == {rule for _, _, rule, _ in DIFFER} | elsewhere
 
 

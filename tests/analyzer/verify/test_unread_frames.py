@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames that Wireshark judges and wiretale did not read: each has the reason why, and none is unexplained."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from scapy.all import IP, TCP, UDP, Dot1Q, Ether, Packet, Raw, fragment, wrpcap
+
+from wiretale.analyzer import _core
+from wiretale.analyzer import trace as traces
+from wiretale.analyzer.verify.frame_events import unread_frames
+from wiretale.analyzer.verify.tshark import Dissector
+from wiretale.cli.verify import compare_file
+
+needs_tshark = pytest.mark.skipif(not shutil.which("tshark"), reason="needs tshark")
+ETHERNET = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+HOSTS = IP(src="10.0.0.1", dst="10.0.0.2")
+SEGMENT = TCP(sport=4000, dport=80, seq=1000, ack=1, flags="A") / Raw(bytes(1000))
+
+
+def written(path: Path, packets: list[Packet]) -> str:
+    """A capture of these packets, 10 ms apart."""
+    for number, packet in enumerate(packets):
+        packet.time = 1_700_000_000 + number / 100
+    wrpcap(str(path), packets)
+    return str(path)
+
+
+def in_tags(packet: Packet, count: int) -> Packet:
+    """In more VLAN tags than the decoder follows."""
+    whole = ETHERNET
+    for _ in range(count):
+        whole = whole / Dot1Q(vlan=1)
+    return whole / packet
+
+
+def test_reasons_of_single_frames(tmp_path: Path) -> None:
+    parts = fragment(HOSTS / SEGMENT, fragsize=400)
+    packets = [ETHERNET / HOSTS / SEGMENT, ETHERNET / HOSTS / UDP(), in_tags(HOSTS / SEGMENT, 10)]
+    path = written(tmp_path / "a.pcap", [*packets, ETHERNET / parts[0], ETHERNET / parts[1]])
+    assert unread_frames(path, range(1, 7)) == {
+        2: "IP protocol 17",
+        3: "too-deep",
+        4: "fragment",
+        5: "fragment",
+        6: "behind the damage of the file",
+    }
+    assert unread_frames(path, [5, 1]) == {5: "fragment"} and unread_frames(path, []) == {}
+    assert _core.decoded([path], [1]) == [("ok", 6, True, False)]
+
+
+def test_a_wrong_call_is_an_exception(samples: Path) -> None:
+    path = str(samples / "tcp_losses.pcap")
+    for numbers, error in (([-1], OverflowError), (["1"], TypeError), ((1,), TypeError), ([2**64], OverflowError)):
+        with pytest.raises(error):
+            _core.decoded([path], numbers)  # type: ignore[arg-type]
+    assert _core.decoded([path], [3, 2, 2**64 - 1])[1:] == [None, None]  # not in rising order; above the last
+    assert _core.decoded([f"{path}.none"], [1]) == [None]
+
+
+@needs_tshark
+@pytest.mark.parametrize(("tags", "reason"), [(10, "not read: too-deep"), (1, None)])
+def test_frames_that_were_not_read_have_their_reason(tmp_path: Path, tags: int, reason: str | None) -> None:
+    path = written(tmp_path / "a.pcap", [in_tags(HOSTS / SEGMENT, tags) for _ in range(3)])
+    found = compare_file(traces.analyze(path), path, Dissector(), None)
+    assert {one.frame for one in found.differences if one.rule == "not-read"} == ({2, 3} if reason else set())
+    assert not [one for one in found.differences if one.rule is None]
+    assert all(one.reason.startswith(reason or "") for one in found.differences)
+
+
+@needs_tshark
+def test_a_fragmented_segment_is_judged_once(tmp_path: Path) -> None:
+    parts = [ETHERNET / part for part in fragment(HOSTS / SEGMENT, fragsize=400)]
+    again = HOSTS.copy()
+    again.id = 2
+    path = written(
+        tmp_path / "a.pcap", [*parts, *(ETHERNET / part for part in fragment(again / SEGMENT, fragsize=400))]
+    )
+    found = compare_file(traces.analyze(path), path, Dissector(), None)
+    assert found.differences and {one.rule for one in found.differences} == {"fragment"}
