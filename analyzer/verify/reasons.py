@@ -89,7 +89,7 @@ KIND_REASONS = {
     "go-back-N": "wiretale found an RTO before it, after which all that was outstanding is retransmitted (rule V5.2)",
     "fast_retransmission": "wiretale found three duplicate ACKs, or SACKs of over two segments above it (RFC 5681, "
     "RFC 6675, rules V5.3, V5.4)",
-    "timeout_retransmission": "wiretale found no ACK during a whole RTO before it (RFC 6298, rule V5.10)",
+    "timeout_retransmission": "wiretale found no ACK of new data during a whole RTO before it (RFC 6298, rule V5.10)",
     "probe_retransmission": "wiretale found the last segment, repeated once about two RTTs later without an ACK "
     "between (RFC 8985, rule V5.9)",
     "retransmission": "wiretale found neither three duplicate ACKs nor an RTO before it, so its kind is left open (rule V5.11)",

@@ -32,9 +32,10 @@ struct packet_info {
     uint32_t reset_bytes;
     uint32_t fragment_offset;
     bool fragment : 1, more_fragments : 1;
-    bool time_known;
-    bool payload_known; /* payload_bytes is valid: the headers before it were read */
+    bool time_known : 1;
+    bool payload_known : 1; /* payload_bytes is valid: the headers before it were read */
     uint8_t ttl;
+    uint16_t clock_step_us; /* one tick of the clock that stamped it, 0 if that is fine */
     /* 6 bits of the link addresses and the interface: distinguishes ports of a mirror. */
     uint8_t port;
     uint8_t traffic_class;

@@ -13,7 +13,9 @@
 #include "base/bytes.h"
 #include "pipeline/interface_counts.h"
 
-#define JUMBO_BYTES 9216 /* bytes; the largest frame that switches commonly carry */
+#define JUMBO_BYTES  9216 /* bytes; the largest frame that switches commonly carry */
+#define TICKS_ENOUGH 8u   /* packets with the same time, and packets one tick apart */
+#define TICK_MOST_NS 20000000 /* a coarser clock would be older than pcap */
 
 static NOINLINE struct interface_count *grow_counts(struct interface_counts *list,
                                                     uint32_t interface) {
@@ -23,13 +25,31 @@ static NOINLINE struct interface_count *grow_counts(struct interface_counts *lis
     /* last_ns begins as the greatest time, so that the first packet takes the slow path, which sets
      * first_ns. */
     for (size_t i = before; i < list->room; i++)
-        list->counts[i] = (struct interface_count){.last_ns = INT64_MAX};
+        list->counts[i] = (struct interface_count){
+            .last_ns = INT64_MAX, .tick_ns = TICK_MOST_NS, .tick_most_ns = TICK_MOST_NS};
     return &list->counts[interface];
 }
 
 inline struct interface_count *interface_count_of(struct interface_counts *list,
                                                   uint32_t interface) {
     return LIKELY(interface < list->room) ? &list->counts[interface] : grow_counts(list, interface);
+}
+
+/* A coarse clock stamps many packets with the same time and others one tick apart, never less. A
+ * clock as fine as its file has such packets as well, a microsecond apart. */
+static NOINLINE void note_tick(struct interface_count *count, int64_t step_ns) {
+    if (!step_ns) {
+        count->no_ticks++;
+    } else {
+        if (step_ns < count->tick_ns - count->tick_ns / 4)
+            count->ticks = 0;
+        if (step_ns < count->tick_ns)
+            count->tick_ns = step_ns;
+        count->tick_most_ns = count->tick_ns + count->tick_ns / 4;
+        count->ticks++;
+    }
+    bool known = count->ticks >= TICKS_ENOUGH && count->no_ticks >= TICKS_ENOUGH;
+    count->clock_step_us = known ? (uint16_t)(count->tick_ns / 1000) : 0;
 }
 
 static NOINLINE void note_step_back(struct interface_count *count, const struct packet *packet,
@@ -69,6 +89,8 @@ int64_t interface_count_packet(struct interface_count *count, const struct packe
     count->truncated += packet->captured < packet->length;
     if (!LIKELY(time_ns >= count->last_ns) || !LIKELY(packet->time_ns == time_ns))
         return note_other_time(count, packet, time_ns);
+    if (time_ns - count->last_ns <= count->tick_most_ns)
+        note_tick(count, time_ns - count->last_ns);
     count->last_ns = count->previous_ns = time_ns;
     return 0;
 }

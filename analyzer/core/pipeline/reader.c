@@ -134,6 +134,7 @@ static bool prepare(struct reader *reader, struct batch *batch, const struct pac
     if (!count)
         return false;
     int64_t step_back_ns = interface_count_packet(count, packet, time_ns);
+    decoded->info.clock_step_us = count->clock_step_us;
     interface_count_headers(count, packet, headers);
     if (!LIKELY(!step_back_ns)) {
         extras->step_back_ns = step_back_ns;

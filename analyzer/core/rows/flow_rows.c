@@ -83,8 +83,8 @@ static void put_state(struct row *row, const struct flow *flow, enum word end) {
     row_set(row, flows_initiator_evidence, evidence_words[flow->initiator_evidence]);
     row_set_if(row, flows_state, tcp, tcp ? connection_state(&flow->tcp) : 0);
     row_set(row, flows_end, end);
-    row_set_if(row, flows_handshake_rtt_ns, tcp && flow->tcp.handshake_rtt_ns >= 0,
-               tcp ? flow->tcp.handshake_rtt_ns : 0);
+    int64_t handshake = tcp ? handshake_rtt(&flow->tcp) : RTT_UNKNOWN;
+    row_set_if(row, flows_handshake_rtt_ns, handshake >= 0, handshake);
 }
 
 static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end,
@@ -157,14 +157,21 @@ static void put_rates(struct row *row, const struct direction *direction,
                rate_bps(useful_bytes(direction, stream), span));
 }
 
+/* Samples taken before the tick of the capture's clock was known may be shorter than it. */
+static void put_round_trip(struct row *row, unsigned column, const struct tcp_stream *stream,
+                           int64_t rtt_ns) {
+    row_set(row, column, max64(rtt_ns, stream->clock_step_ns));
+}
+
 static void put_round_trips(struct row *row, struct tcp_stream *stream, struct pool *pool) {
     row_set(row, directions_rtt_samples, stream->rtt.count);
     if (!stream->rtt.count)
         return;
-    row_set(row, directions_rtt_ns_min, stream->rtt.least);
-    row_set(row, directions_rtt_ns_median, histogram_quantile(&stream->rtt, MEDIAN, pool));
-    row_set(row, directions_rtt_ns_p99, histogram_quantile(&stream->rtt, P99, pool));
-    row_set(row, directions_rtt_ns_max, stream->rtt.greatest);
+    put_round_trip(row, directions_rtt_ns_min, stream, stream->rtt.least);
+    put_round_trip(row, directions_rtt_ns_median, stream,
+                   histogram_quantile(&stream->rtt, MEDIAN, pool));
+    put_round_trip(row, directions_rtt_ns_p99, stream, histogram_quantile(&stream->rtt, P99, pool));
+    put_round_trip(row, directions_rtt_ns_max, stream, stream->rtt.greatest);
 }
 
 /* Bytes of the stream; they would be wrong if a payload's length is unknown. */

@@ -12,21 +12,29 @@
 
 /* --- times ----------------------------------------------------------------------------------- */
 
+int64_t handshake_rtt(const struct tcp_connection *connection) {
+    const struct tcp_stream *a = &connection->streams[0], *b = &connection->streams[1];
+    if (connection->handshake_rtt_ns < 0)
+        return RTT_UNKNOWN;
+    return max64(connection->handshake_rtt_ns, max64(a->clock_step_ns, b->clock_step_ns));
+}
+
 int64_t path_rtt(const struct tcp_connection *connection) {
     int64_t a = min_rtt(&connection->streams[0]), b = min_rtt(&connection->streams[1]);
-    int64_t handshake = connection->handshake_rtt_ns, sum = max64(a, 0) + max64(b, 0);
+    int64_t handshake = handshake_rtt(connection), sum = max64(a, 0) + max64(b, 0);
     if (handshake >= 0)
         return a >= 0 && b >= 0 ? min64(handshake, sum) : handshake;
     return a >= 0 || b >= 0 ? sum : RTT_UNKNOWN;
 }
 
 int64_t sender_rtt(const struct tcp_connection *connection, const struct tcp_stream *stream) {
-    const struct histogram *down = &stream->rtt, *up = &peer_of(connection, stream)->rtt;
-    if (up->count)
-        return up->least;
-    if (connection->handshake_rtt_ns < 0)
+    const struct tcp_stream *peer = peer_of(connection, stream);
+    int64_t handshake = handshake_rtt(connection);
+    if (peer->rtt.count)
+        return least_sample(peer);
+    if (handshake < 0)
         return RTT_UNKNOWN;
-    return max64(connection->handshake_rtt_ns - (down->count ? down->least : 0), 0);
+    return max64(handshake - (stream->rtt.count ? least_sample(stream) : 0), 0);
 }
 
 int64_t rto_ns(const struct tcp_connection *connection, const struct tcp_stream *stream) {

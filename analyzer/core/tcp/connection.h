@@ -19,6 +19,10 @@ struct tcp_connection {
 
 /* In the functions below, `stream` must be one of the connection's. */
 
+/* Returns the RTT of the handshake in ns, at least a tick of the capture's clock; RTT_UNKNOWN if it
+ * was not captured. */
+int64_t handshake_rtt(const struct tcp_connection *connection);
+
 /* Returns the RTT between both endpoints in ns, or RTT_UNKNOWN. */
 int64_t path_rtt(const struct tcp_connection *connection);
 

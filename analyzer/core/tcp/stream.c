@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The RTT estimate of a half-connection (RFC 6298 section 2), and its memory. */
+/* The RTT estimate of a half-connection (RFC 6298 section 2), its timestamp clock, and its memory.
+ */
 #include "tcp/stream.h"
 
 #include <stdio.h>
 
 const struct tcp_recovery_state no_recovery;
 
+#define TICKS_LEAST 4u /* of the endpoint's clock, before its tick is known */
+
 int64_t min_rtt(const struct tcp_stream *stream) {
     int64_t sack_rtt = recovery_of(stream)->sack_rtt_ns;
     if (!stream->rtt.count)
         return sack_rtt ? sack_rtt : RTT_UNKNOWN;
-    return sack_rtt ? min64(sack_rtt, stream->rtt.least) : stream->rtt.least;
+    return sack_rtt ? min64(sack_rtt, least_sample(stream)) : least_sample(stream);
 }
 
-void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, struct pool *pool) {
+void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, int64_t step_ns, struct pool *pool) {
+    stream->clock_step_ns = (int32_t)step_ns;
+    rtt_ns = max64(rtt_ns, step_ns);
     int64_t rtt_us = rtt_ns / 1000 < INT32_MAX ? rtt_ns / 1000 : INT32_MAX;
     if (!stream->rtt.count) {
         stream->srtt_us = (uint32_t)rtt_us;
@@ -24,6 +29,21 @@ void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, struct pool *pool
         stream->srtt_us = (uint32_t)(stream->srtt_us + error / 8);
     }
     histogram_add(&stream->rtt, rtt_ns, pool);
+}
+
+/* Times at the capture point include the delay of queues, so the measured tick is replaced by the
+ * usual one near it. */
+int64_t tsval_tick_ns(const struct tcp_stream *stream) {
+    static const int64_t usual_ns[] = {1000, 1000000, 4000000, 10000000, 100000000, 500000000};
+    uint32_t ticks = stream->max_tsval - stream->first_tsval;
+    int64_t span_ns = stream->tsval_ns - stream->first_tsval_ns;
+    if (ticks < TICKS_LEAST || ticks > INT32_MAX || span_ns <= 0)
+        return 0;
+    int64_t tick_ns = span_ns / ticks;
+    for (unsigned i = 0; i < sizeof usual_ns / sizeof *usual_ns; i++)
+        if (tick_ns > usual_ns[i] * 3 / 4 && tick_ns < usual_ns[i] * 2)
+            return usual_ns[i];
+    return 0;
 }
 
 void stalls_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_TEXT_SIZE]) {

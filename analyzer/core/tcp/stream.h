@@ -75,6 +75,7 @@ struct retransmission_record {
     bool place_unknown; /* counts as lost on neither side (rule V7.4) */
     bool newer_tsval;   /* newer than the TSval of the first transmission */
     bool needed;        /* its ACK echoes this transmission */
+    bool reported_missing; /* the last SACK before it left these bytes open */
     uint8_t origin;     /* enum duplicate_origin, if a duplicate */
     uint16_t interface; /* that stored it, if a duplicate */
 };
@@ -113,6 +114,7 @@ struct tcp_recovery_state {
     } stalls[MAX_STALLS];     /* the longest of those, longest first */
     /* Reports of the receiver on this stream's data. */
     int64_t last_loss_signal_ns; /* last duplicate ACK or SACK */
+    int64_t third_dup_ack_ns;    /* the duplicate ACK that last reached DUP_ACK_THRESH */
     int64_t rack_xmit_ns;        /* RACK.xmit_ts (RFC 8985), of retransmissions only; 0 if none */
     int64_t sacked_max;          /* highest position that was SACKed */
     int64_t sack_rtt_ns;         /* least time until data was SACKed, 0 if unknown */
@@ -195,6 +197,7 @@ struct tcp_stream {
     uint16_t last_window;     /* as in the header */
     uint16_t last_ip_id;
     uint32_t max_tsval;     /* the newest */
+    uint32_t tsval_echo;    /* TSecr of the first segment with that TSval */
     uint32_t last_ack;      /* acknowledgment number that it sent last */
     uint32_t dup_ack_count; /* duplicate ACKs that it sent since its last ACK that advanced */
     uint32_t fingerprint_capacity;
@@ -204,12 +207,14 @@ struct tcp_stream {
     int64_t una_advanced_ns;         /* when snd_una last advanced */
     struct ack_point ack_history[2]; /* earlier ones, oldest first, one RTT apart */
     int64_t last_data_ns;
+    int64_t tsval_ns; /* of the first segment with the newest TSval */
     uint64_t unique_bytes;
     struct unacked_segments unacked;
     struct time_accounting *accounting; /* NULL below ACCOUNTING_MIN_PACKETS */
     struct range_set gaps;              /* data below snd_nxt that was not seen */
     struct histogram rtt;               /* from the capture point to the receiver and back, ns */
     uint32_t srtt_us, rttvar_us;        /* RFC 6298, of the same samples */
+    int32_t clock_step_ns;          /* tick of the capture's clock, 0 if it is fine */
     int32_t window;                 /* last announced, bytes; -1 if it or its scale is unknown */
     int32_t window_min, window_max; /* below 2^30 (RFC 7323 section 2.3) */
     uint32_t una_advanced_frame;
@@ -219,6 +224,8 @@ struct tcp_stream {
     struct packet_fingerprint *fingerprints; /* a ring once it is full */
     uint32_t segment_max;                    /* largest payload, bytes */
     char cold[0];                            /* rarely changed fields follow */
+    int64_t first_tsval_ns;                  /* of the first segment with timestamps */
+    uint32_t first_tsval;
     struct block_stream *blocks;             /* NULL unless recognized */
     int64_t fin_end;                         /* position after the FIN */
     uint32_t syns, fins, resets;
@@ -318,12 +325,21 @@ static inline uint32_t packet_signature(const struct tcp_header *tcp, uint16_t c
     return (uint32_t)((hash ^ hash >> 32) * UINT64_C(0xC4CEB9FE1A85EC53) >> 32);
 }
 
-/* Returns the least RTT between the capture point and the receiver of the stream's data, ns;
- * RTT_UNKNOWN without a sample. */
+/* Returns the least RTT sample between the capture point and the receiver of the stream's data, ns.
+ * A clock cannot measure less than its tick. There must be a sample. */
+static inline int64_t least_sample(const struct tcp_stream *stream) {
+    return max64(stream->rtt.least, stream->clock_step_ns);
+}
+
+/* Returns the same including times until data was SACKed; RTT_UNKNOWN without a sample. */
 int64_t min_rtt(const struct tcp_stream *stream);
 
-/* Adds an RTT sample (RFC 6298 section 2). */
-void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, struct pool *pool);
+/* Adds an RTT sample (RFC 6298 section 2). `step_ns` is the tick of the capture's clock. */
+void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, int64_t step_ns, struct pool *pool);
+
+/* Returns the tick of the endpoint's timestamp clock in ns (RFC 7323 section 5.4), 0 if it is
+ * unknown or unusual. */
+int64_t tsval_tick_ns(const struct tcp_stream *stream);
 
 /* Writes frames before and after the longest RTO stalls, longest first, such as "340-341, 90-120";
  * an empty string if there are none. */

@@ -71,9 +71,9 @@ static int64_t rtt_sample(const struct segment_context *seg, const struct ack_re
     int64_t waited = seg->packet->time_ns - acked->newest_ns;
     bool alone = acked->count == 1 && !acked->left;
     if (waited < 0 || waited > MAX_RTT_NS ||
-        (alone && rtt->count && waited > rtt->least + DELAYED_ACK_NS))
+        (alone && rtt->count && waited > least_sample(seg->receiver) + DELAYED_ACK_NS))
         return RTT_UNKNOWN;
-    return waited;
+    return max64(waited, clock_step_ns(seg)); /* V11.4 */
 }
 
 static inline void advance(struct segment_context *seg, struct tcp_stream *sender,
@@ -99,7 +99,7 @@ static inline void advance(struct segment_context *seg, struct tcp_stream *sende
     int64_t rtt_ns = rtt_sample(seg, &acked, dup_acks);
     seg->effect.rtt_ns = rtt_ns;
     if (rtt_ns >= 0)
-        add_rtt_sample(receiver, rtt_ns, seg->pool);
+        add_rtt_sample(receiver, rtt_ns, clock_step_ns(seg), seg->pool);
 }
 
 /* --- other ACKs ------------------------------------------------------------------------------ */
@@ -127,8 +127,10 @@ static NOINLINE void take_repeated_ack(struct segment_context *seg) {
     if (seg->receiver->snd_nxt <= seg->receiver->snd_una)
         return;
     recovery_state(seg, seg->sender)->duplicate_acks++;
-    recovery_state(seg, seg->receiver)->last_loss_signal_ns = seg->packet->time_ns;
-    seg->sender->dup_ack_count++;
+    struct tcp_recovery_state *recovery = recovery_state(seg, seg->receiver);
+    recovery->last_loss_signal_ns = seg->packet->time_ns;
+    if (++seg->sender->dup_ack_count == DUP_ACK_THRESH)
+        recovery->third_dup_ack_ns = seg->packet->time_ns;
     emit_kind(seg, WORD_DUPLICATE_ACK, 0);
 }
 

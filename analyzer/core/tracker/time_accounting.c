@@ -173,7 +173,7 @@ static void account_ack(const struct segment_context *seg, struct time_accountin
     accounting->peer_replied |= data;
     if (half.sender->una_advanced_ns == seg->packet->time_ns) {
         int64_t delay = seg->packet->time_ns - half.sender->last_data_ns;
-        delay -= half.sender->rtt.count ? half.sender->rtt.least : 0;
+        delay -= half.sender->rtt.count ? least_sample(half.sender) : 0;
         accounting->ack_held_ns = accounting->last_short && delay >= MIN_ACK_DELAY_NS ? delay : 0;
     }
     account(seg, &half, stream_flight(half.sender), false);

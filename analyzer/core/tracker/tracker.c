@@ -310,14 +310,25 @@ static inline void note_ip_id(struct tcp_stream *stream, uint16_t id) {
     stream->last_ip_id = id;
 }
 
+static NOINLINE void note_first_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp,
+                                          int64_t time_ns) {
+    stream->timestamps = true;
+    stream->first_tsval = tcp->timestamp_value;
+    stream->first_tsval_ns = time_ns;
+}
+
 /* Keeps the newest TSval, after the segment was compared with the ones before. */
-static inline void note_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp) {
+static inline void note_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp,
+                                  int64_t time_ns) {
     if (!(tcp->options & TCP_OPTION_TIMESTAMPS))
         return;
-    if (stream->timestamps && (int32_t)(tcp->timestamp_value - stream->max_tsval) <= 0)
+    if (!LIKELY(stream->timestamps))
+        note_first_timestamp(stream, tcp, time_ns);
+    else if ((int32_t)(tcp->timestamp_value - stream->max_tsval) <= 0)
         return;
-    stream->timestamps = true;
     stream->max_tsval = tcp->timestamp_value;
+    stream->tsval_echo = tcp->timestamp_echo;
+    stream->tsval_ns = time_ns;
 }
 
 #define RARE_FLAGS   (TCP_SYN | TCP_FIN | TCP_RST | TCP_ECE | TCP_CWR)
@@ -374,7 +385,7 @@ NOINLINE int64_t track_segment(struct segment_context *seg) {
     if (!acknowledges || process_ack(seg, sender, seg->receiver, tcp))
         update_window(seg, sender, tcp);
     note_ip_id(sender, seg->packet->ip_id);
-    note_timestamp(sender, tcp);
+    note_timestamp(sender, tcp, seg->packet->time_ns);
     int64_t flight = note_flight(sender);
     account_segment(seg, flight);
     return flight;

@@ -25,7 +25,7 @@
 static bool sender_knew(const struct segment_context *seg, int64_t time_ns) {
     int64_t delay = sender_rtt(seg->connection, seg->sender);
     return seg->packet->time_known &&
-           seg->packet->time_ns - time_ns >
+           seg->packet->time_ns - time_ns - clock_step_ns(seg) >
                (delay < 0 ? rto_ns(seg->connection, seg->sender) : delay);
 }
 
@@ -80,16 +80,17 @@ static void record_retransmission(struct segment_context *seg, const struct retr
     seg->effect.lost += lost;
     recovery->spurious_count += spurious;
     *(upstream ? &recovery->lost_upstream : &recovery->lost_downstream) += lost;
-    remember_verdict(seg,
-                     (struct retransmission_record){.start = rtx->start,
-                                                    .end = rtx->end,
-                                                    .event = emit_event(seg, &event),
-                                                    .kind = (uint16_t)cause->kind,
-                                                    .upstream = upstream,
-                                                    .lost = lost,
-                                                    .newer_tsval = has_newer_tsval(seg, rtx->start),
-                                                    .spurious = spurious,
-                                                    .settled = spurious || !lost});
+    remember_verdict(seg, (struct retransmission_record){
+                              .start = rtx->start,
+                              .end = rtx->end,
+                              .event = emit_event(seg, &event),
+                              .kind = (uint16_t)cause->kind,
+                              .upstream = upstream,
+                              .lost = lost,
+                              .newer_tsval = has_newer_tsval(seg, rtx->start),
+                              .reported_missing = lost && has_sack_above(recovery, rtx->end),
+                              .spurious = spurious,
+                              .settled = spurious || !lost});
 }
 
 static void record_not_retransmitted(struct segment_context *seg, int64_t bytes, bool reordered,
@@ -154,18 +155,20 @@ static bool may_retransmit(const struct segment_context *seg, const struct gap *
            seg->packet->time_ns - gap->opened_ns >= rto - rto / 10;
 }
 
-/* Rules V3.4 to V3.6: by time since the gap opened. */
+/* Rules V3.4 to V3.6: by time since the gap opened, which may be a tick of the capture's clock
+ * more or less. */
 static enum fill_order order_by_time(const struct segment_context *seg, const struct gap *gap,
                                      int64_t end) {
     int64_t rtt = path_rtt(seg->connection), waited = seg->packet->time_ns - gap->opened_ns;
+    int64_t step = clock_step_ns(seg);
     if (rtt < 0 || !seg->packet->time_known)
         return FILL_AMBIGUOUS;
-    if (waited >= rtt - rtt / 20) /* V3.5 */
+    if (waited - step >= rtt - rtt / 20) /* V3.5 */
         return path_rtt_is_complete(seg) && may_retransmit(seg, gap, end) ? FILL_RETRANSMITTED
                                                                           : FILL_AMBIGUOUS;
     bool reported = is_reported_lost(seg, seg->sender->snd_una, end) ||
                     seg->receiver->dup_ack_count >= DUP_ACK_THRESH;
-    return waited <= rtt / 4 && !reported ? FILL_REORDERED : FILL_AMBIGUOUS; /* V3.4, V3.6 */
+    return waited + step <= rtt / 4 && !reported ? FILL_REORDERED : FILL_AMBIGUOUS; /* V3.4, V3.6 */
 }
 
 static bool record_fill(struct segment_context *seg, int64_t start, int64_t end,

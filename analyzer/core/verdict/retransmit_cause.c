@@ -12,7 +12,12 @@
  *
  * Time passes between an ACK at the capture point and the sender's answer to it. So an ACK that
  * ends a recovery counts only once it can have reached the sender, and a loss report counts for
- * one sender RTT longer. Without captured ACKs the cause is unknown. */
+ * one sender RTT longer. Without captured ACKs the cause is unknown.
+ *
+ * A queue between the sender and the capture point delays the answer by more than the least RTT,
+ * and then a fast retransmission looks like an RTO. Timestamps show the sender's own view: its
+ * TSecr is the TSval of the newest ACK that it had received, and its TSvals show whether it paused.
+ */
 #include "verdict/retransmit_cause.h"
 
 /* The tail loss probe's timer as Linux sets it: 2 RTT, at least 2 ms, which coarse clocks extend.
@@ -23,6 +28,7 @@
     INT64_C(50000000)              /* a sender's delay after a loss signal, beyond an RTT          \
                                     */
 #define SENDER_RESPONSE_NS 1000000 /* a sender's delay after an ACK */
+#define MAX_TICK_NS        INT64_C(20000000) /* a coarser timestamp clock cannot show a pause */
 
 /* --- loss signals ---------------------------------------------------------------------------- */
 
@@ -31,6 +37,10 @@ static int64_t bytes_sacked_above(const struct tcp_recovery_state *recovery, int
     for (uint32_t i = 0; i < recovery->sack_count; i++)
         bytes += max64(recovery->sacked[i].end - max64(recovery->sacked[i].start, position), 0);
     return bytes;
+}
+
+bool has_sack_above(const struct tcp_recovery_state *recovery, int64_t end) {
+    return bytes_sacked_above(recovery, end) > 0;
 }
 
 bool is_sacked(const struct tcp_recovery_state *recovery, int64_t start, int64_t end) {
@@ -130,6 +140,66 @@ static bool is_last_data(const struct segment_context *seg, const struct retrans
     return rtx->end == seg->sender->snd_nxt || (fin && rtx->end + 1 == seg->sender->snd_nxt);
 }
 
+/* --- the sender's clock ---------------------------------------------------------------------- */
+
+/* The sender's view at this transmission, from its timestamps. */
+struct sender_clock {
+    bool known;        /* both endpoints send timestamps, and their ticks are known */
+    int64_t ack_ns;    /* when the newest ACK that it had received passed the capture point */
+    int64_t paused_ns; /* since the transmission before, less the time between the newest ACKs */
+    int64_t error_ns;  /* of both */
+};
+
+/* RFC 7323 section 4.3: TSecr is the TSval of the newest ACK. */
+static struct sender_clock read_sender_clock(const struct segment_context *seg) {
+    const struct tcp_stream *sender = seg->sender, *receiver = seg->receiver;
+    int64_t own = tsval_tick_ns(sender), peer = tsval_tick_ns(receiver);
+    if (!has_timestamps(seg) || !own || !peer || max64(own, peer) > MAX_TICK_NS)
+        return (struct sender_clock){0};
+    int64_t sent = (int32_t)(seg->tcp->timestamp_value - sender->max_tsval);
+    int64_t heard = (int32_t)(seg->tcp->timestamp_echo - sender->tsval_echo);
+    int64_t behind = (int32_t)(receiver->max_tsval - seg->tcp->timestamp_echo);
+    return (struct sender_clock){.known = sent >= 0 && heard >= 0 && behind >= 0,
+                                 .ack_ns = receiver->tsval_ns - behind * peer,
+                                 .paused_ns = sent * own - heard * peer,
+                                 .error_ns = own + peer + clock_step_ns(seg)};
+}
+
+/* The sender transmitted this as soon as an ACK arrived, as it did with the segment before. */
+static bool is_ack_clocked(const struct sender_clock *clock) {
+    int64_t most = SIGNAL_FRESH_NS + clock->error_ns;
+    return clock->known && clock->paused_ns <= most && clock->paused_ns >= -most;
+}
+
+/* The ACK that passed the capture point at `ack_ns` was the newest that the sender had received, or
+ * without timestamps can have been. */
+static bool answers_ack(const struct segment_context *seg, int64_t ack_ns) {
+    struct sender_clock clock = read_sender_clock(seg);
+    int64_t rtt = max64(path_rtt(seg->connection), 0);
+    int64_t least = sender_rtt(seg->connection, seg->sender), delay = rtt / 4 + SIGNAL_FRESH_NS;
+    if (is_ack_clocked(&clock) && clock.ack_ns + clock.error_ns >= ack_ns)
+        return clock.ack_ns - clock.error_ns - ack_ns <= delay;
+    return seg->packet->time_ns - ack_ns <= (least < 0 ? rtt : least) + delay;
+}
+
+/* Rule V5.3 for a sender without SACK: the third duplicate ACK causes one retransmission, those
+ * behind it none (RFC 5681 section 3.2). */
+static bool answers_third_dup_ack(const struct segment_context *seg,
+                                  const struct retransmission *rtx) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    return seg->receiver->dup_ack_count >= DUP_ACK_THRESH && rtx->start == seg->sender->snd_una &&
+           (!rtx->repeated || recovery->third_dup_ack_ns > rtx->sent_ns) &&
+           answers_ack(seg, recovery->third_dup_ack_ns);
+}
+
+/* RFC 6582 section 3.2: without SACK, fast recovery retransmits a segment once. */
+static bool repeats_within_recovery(const struct segment_context *seg,
+                                    const struct retransmission *rtx) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    return !may_use_rack(seg) && rtx->repeated && recovery->recovery_frame &&
+           rtx->sent_frame >= recovery->recovery_frame && rtx->start < recovery->recovery_point;
+}
+
 /* --- causes in ACKs -------------------------------------------------------------------------- */
 
 /* Go-back-N retransmits upwards: one RTT ago or earlier it retransmitted data above this. */
@@ -152,8 +222,10 @@ static bool is_lost_again(const struct segment_context *seg, const struct retran
     const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
     bool seen = rtx->repeated && rtx->sent_frame > recovery->rto_frame &&
                 seg->packet->time_ns - rtx->sent_ns >= path_rtt(seg->connection);
-    return may_use_rack(seg) && bytes_sacked_above(recovery, rtx->end) &&
-           (seen || retransmitted_beyond(seg, rtx));
+    if (!may_use_rack(seg)) /* Reno: duplicate ACKs behind an RTO count */
+        return rtx->repeated && rtx->sent_frame >= recovery->rto_frame &&
+               answers_third_dup_ack(seg, rtx);
+    return bytes_sacked_above(recovery, rtx->end) && (seen || retransmitted_beyond(seg, rtx));
 }
 
 /* Continues the last retransmission within one RTT: an ACK that passed in between was still on its
@@ -229,6 +301,8 @@ static struct retransmit_cause fast(uint32_t frame, const char *detail) {
 struct retransmit_cause find_ack_cause(const struct segment_context *seg,
                                        const struct retransmission *rtx) {
     const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    if (repeats_within_recovery(seg, rtx))
+        return (struct retransmit_cause){.kind = WORD_NONE};
     if (in_rto_recovery(seg, rtx)) /* V5.2 */
         return (struct retransmit_cause){.kind = WORD_TIMEOUT_RETRANSMISSION,
                                          .evidence = WORD_TIME,
@@ -270,11 +344,15 @@ static bool is_tail_loss_probe(const struct segment_context *seg,
     return age <= latest && (rto <= expected || age <= (rto + expected) / 2);
 }
 
-/* Rule V5.10: RFC 6298 section 5. Timers of the endpoint may be a little faster than estimated. */
+/* Rule V5.10: RFC 6298 section 5. Timers of the endpoint may be a little faster than estimated.
+ * Without SACK, only the timer can repeat a retransmission within a recovery, however soon: neither
+ * that retransmission nor duplicate ACKs restart it, and of the partial ACKs only the first may
+ * (RFC 6582 section 4). */
 static bool is_rto(const struct segment_context *seg, const struct retransmission *rtx) {
     int64_t rto = rto_ns(seg->connection, seg->sender);
     bool lowest = !seg->sender->snd_una_known || rtx->start <= seg->sender->snd_una;
-    return lowest && rto_timer_age_ns(seg, rtx) >= rto - rto / 10;
+    bool due = rto_timer_age_ns(seg, rtx) >= rto - rto / 10;
+    return lowest && (due || repeats_within_recovery(seg, rtx));
 }
 
 /* Rule V5.12: a SYN-ACK whose ACK passed the capture point. A server that defers accept until data
@@ -302,20 +380,42 @@ static struct retransmit_cause find_timer_cause(const struct segment_context *se
     return cause;
 }
 
+/* Rule V5.1 without SACK: the ACK that caused a retransmission is known, the third duplicate or, in
+ * a recovery, the last partial one. */
+static bool answers_reno_signal(const struct segment_context *seg,
+                                const struct retransmission *rtx) {
+    if (seg->receiver->dup_ack_count >= DUP_ACK_THRESH && rtx->start == seg->sender->snd_una)
+        return answers_third_dup_ack(seg, rtx);
+    return (in_fast_recovery(seg, rtx) || in_rto_recovery(seg, rtx)) &&
+           answers_ack(seg, seg->sender->una_advanced_ns);
+}
+
+/* Rule V5.1: although an RTO has elapsed, the ACKs explain the retransmission. One that is repeated
+ * follows an RTT or an RTO after the last one, whatever the ACKs in between report. RACK answers a
+ * loss signal up to RTT/4 late (RFC 8985 section 6.2). Without SACK an old loss signal explains
+ * nothing. */
+static bool acks_explain(const struct segment_context *seg, const struct retransmission *rtx) {
+    struct sender_clock clock = read_sender_clock(seg);
+    int64_t rtt = max64(path_rtt(seg->connection), 0);
+    int64_t signal_age = seg->packet->time_ns - recovery_of(seg->sender)->last_loss_signal_ns;
+    bool fresh = signal_age <= rtt + rtt / 4 + SIGNAL_FRESH_NS;
+    if (rtx->repeated)
+        return !may_use_rack(seg) && !repeats_within_recovery(seg, rtx) &&
+               answers_third_dup_ack(seg, rtx);
+    if (may_use_rack(seg))
+        return fresh || is_ack_clocked(&clock);
+    if (answers_reno_signal(seg, rtx))
+        return true;
+    return fresh && !is_ack_clocked(&clock) &&
+           rto_timer_age_ns(seg, rtx) < rto_ns(seg->connection, seg->sender) + rtt;
+}
+
 struct retransmit_cause find_cause(const struct segment_context *seg,
                                    const struct retransmission *rtx) {
     if (!seg->packet->time_known || (!seg->sender->snd_una_known && rtx->start >= 0))
         return (struct retransmit_cause){.kind = WORD_RETRANSMISSION, .frame = rtx->sent_frame};
     struct retransmit_cause cause = {.kind = WORD_NONE};
-    int64_t rtt = max64(path_rtt(seg->connection), 0);
-    int64_t signal_age = seg->packet->time_ns - recovery_of(seg->sender)->last_loss_signal_ns;
-    /* Rule V5.1. A repeated retransmission follows an RTT or an RTO after the last one, whatever
-     * the ACKs in between report. RACK answers a loss signal up to RTT/4 late (RFC 8985 section
-     * 6.2). Without SACK an old loss signal explains nothing. */
-    bool overdue = !may_use_rack(seg) &&
-                   rto_timer_age_ns(seg, rtx) >= rto_ns(seg->connection, seg->sender) + rtt;
-    bool fresh = signal_age <= rtt + rtt / 4 + SIGNAL_FRESH_NS && !rtx->repeated && !overdue;
-    if (rtx->start >= 0 && (fresh || !is_rto(seg, rtx)))
+    if (rtx->start >= 0 && (!is_rto(seg, rtx) || acks_explain(seg, rtx)))
         cause = find_ack_cause(seg, rtx);
     return cause.kind == WORD_NONE ? find_timer_cause(seg, rtx) : cause;
 }

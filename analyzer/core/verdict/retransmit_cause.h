@@ -28,6 +28,9 @@ bool is_reported_lost(const struct segment_context *seg, int64_t start, int64_t 
 /* Returns whether the last ACK SACKed all of [start, end). */
 bool is_sacked(const struct tcp_recovery_state *recovery, int64_t start, int64_t end);
 
+/* Returns whether the last ACK SACKed data above `end`. */
+bool has_sack_above(const struct tcp_recovery_state *recovery, int64_t end);
+
 /* Returns whether there is a duplicate ACK, or a SACK above `end`. */
 bool has_loss_signal(const struct segment_context *seg, int64_t end);
 

@@ -115,9 +115,9 @@ static void keep_blocks(struct segment_context *seg, struct tcp_recovery_state *
  * within less than the RTT answers an earlier transmission (step 2 of that section). */
 static void note_delivered(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                            const struct retransmission_record *record) {
-    const struct histogram *rtt = &seg->receiver->rtt;
+    int64_t waited = seg->packet->time_ns - record->time_ns;
     if (!record->duplicate && !record->spurious && seg->packet->time_known &&
-        (!rtt->count || seg->packet->time_ns - record->time_ns >= rtt->least))
+        (!seg->receiver->rtt.count || waited + clock_step_ns(seg) >= least_sample(seg->receiver)))
         recovery->rack_xmit_ns = max64(recovery->rack_xmit_ns, record->time_ns);
 }
 
@@ -132,7 +132,7 @@ static void sample_sack_rtt(const struct segment_context *seg, struct tcp_recove
     /* F-RTO (RFC 5682 section 3.1): data sent before the RTO and never retransmitted arrived, so
      * the sender takes the RTO for spurious. */
     recovery->rto_undone |= recovery->rto_frame && segment->frame < recovery->rto_frame;
-    int64_t rtt = max64(seg->packet->time_ns - segment->time_ns, 1);
+    int64_t rtt = max64(seg->packet->time_ns - segment->time_ns, max64(clock_step_ns(seg), 1));
     if (rtt <= MAX_RTT_NS && (!recovery->sack_rtt_ns || rtt < recovery->sack_rtt_ns))
         recovery->sack_rtt_ns = rtt;
 }
@@ -193,13 +193,17 @@ static bool is_dsacked(const struct segment_context *seg,
                            stream_position(seg->receiver, tcp->sack[0].end));
 }
 
-/* Rule V6.5: half the least RTT of few samples, 7/8 of many. */
+/* Rule V6.5: half the least RTT of few samples, 7/8 of many, by more than a tick of the capture's
+ * clock. If a SACK left the bytes open before they were retransmitted, the receiver lacked them:
+ * then only the receiver can say that they arrived twice. */
 static bool ack_faster_than_rtt(const struct segment_context *seg,
                                 const struct retransmission_record *record) {
     uint64_t samples = seg->receiver->rtt.count;
     int64_t least = min_rtt(seg->receiver);
     int64_t limit = samples < MANY_SAMPLES ? least / 2 : least - least / 8;
-    return samples && seg->packet->time_known && seg->packet->time_ns - record->time_ns < limit;
+    int64_t waited = seg->packet->time_ns - record->time_ns;
+    return samples && seg->packet->time_known && !record->reported_missing &&
+           waited + clock_step_ns(seg) < limit;
 }
 
 /* Neither endpoint can report data above a gap. */
@@ -264,7 +268,7 @@ static bool retransmit_may_be_spurious(const struct segment_context *seg,
     return record->kind == WORD_TIMEOUT_RETRANSMISSION && (record->lost || record->place_unknown) &&
            !record->dsacked && record->end <= data->snd_una &&
            record->start > data->recovery->previous_snd_una &&
-           seg->packet->time_ns - record->time_ns >= data->rtt.least - data->rtt.least / 8;
+           seg->packet->time_ns - record->time_ns >= least_sample(data) - least_sample(data) / 8;
 }
 
 /* Without SACK, go-back-N retransmits data that had arrived. The lowest of the segments that an ACK
