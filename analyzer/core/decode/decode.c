@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes one packet: a loop in which each decoder returns the kind of the next header.
  *
- * Depth is bounded by path_push(): every kind of header that can contain itself is an
- * encapsulation, and a packet has at most PATH_DEPTH_MAX of them. A tunnel over IP or UDP that
+ * Depth is bounded by path_push() and shim_pass(): every kind of header that can contain itself is
+ * counted there, at most PATH_DEPTH_MAX and SHIMS_MAX in a packet. A tunnel over IP or UDP that
  * comes to no IP packet is given up: the headers around it, saved in `outer`, are the result. Only
  * the innermost tunnel can come to that, because the packet around it is an IP packet. */
 #include "decode/decode.h"
@@ -57,6 +57,7 @@ static const struct kind {
     [NEXT_PPP] = LINK(decode_ppp, 2),
     [NEXT_WLAN] = LINK(decode_wlan, 2),
     [NEXT_WLAN_PADDED] = LINK(decode_wlan_padded, 2),
+    [NEXT_WLAN_SWAPPED] = LINK(decode_wlan_swapped, 2),
     [NEXT_RADIOTAP] = LINK(decode_radiotap, 8),
     [NEXT_PPI] = LINK(decode_ppi, 8),
     [NEXT_PRISM] = LINK(decode_prism, 8),
@@ -65,11 +66,27 @@ static const struct kind {
     [NEXT_MPLS] = TUNNEL(decode_mpls, 4),
     [NEXT_MPLS_PAYLOAD] = TUNNEL(decode_mpls_payload, 1),
     [NEXT_PPPOE] = TUNNEL(decode_pppoe, 6),
+    [NEXT_METADATA] = TUNNEL(decode_metadata, 2),
+    [NEXT_VN_TAG] = TUNNEL(decode_vn_tag, 4),
+    [NEXT_E_TAG] = TUNNEL(decode_e_tag, 6),
+    [NEXT_FABRIC_PATH] = TUNNEL(decode_fabric_path, 2),
+    [NEXT_PBB] = TUNNEL(decode_pbb, 4),
+    [NEXT_NSH] = TUNNEL(decode_nsh, 8),
+    [NEXT_ARISTA] = TUNNEL(decode_arista, 4),
+    [NEXT_MACSEC] = TUNNEL(decode_macsec, 6),
     [NEXT_IP_TUNNEL] = TUNNEL(decode_ip_tunnel, 0),
     [NEXT_UDP_TUNNEL] = TUNNEL(decode_udp_tunnel, 0),
     [NEXT_GRE] = TUNNEL(decode_gre, 4),
+    [NEXT_ETHER_IP] = TUNNEL(decode_ether_ip, 2),
+    [NEXT_PIM] = TUNNEL(decode_pim, 1),
     [NEXT_VXLAN] = TUNNEL(decode_vxlan, 8),
+    [NEXT_VXLAN_GPE] = TUNNEL(decode_vxlan_gpe, 8),
     [NEXT_GENEVE] = TUNNEL(decode_geneve, 8),
+    [NEXT_GTP_U] = TUNNEL(decode_gtp_u, 8),
+    [NEXT_TEREDO] = TUNNEL(decode_teredo, 6),
+    [NEXT_AYIYA] = TUNNEL(decode_ayiya, 8),
+    [NEXT_CAPWAP] = TUNNEL(decode_capwap, 8),
+    [NEXT_UDP_MPLS] = TUNNEL(decode_udp_mpls, 4),
     [NEXT_ICMP] = {decode_icmp, 8, REASON_TRANSPORT_CUT, REASON_TRANSPORT_SHORT},
 };
 
@@ -112,6 +129,7 @@ __attribute__((flatten)) void decode_packet(const struct packet *packet, struct 
     /* A record that claims fewer bytes on the wire than it holds has at least those it holds. */
     d.end = packet->length > packet->captured ? packet->length : packet->captured;
     d.headers = headers;
+    d.shims = 0;
     d.outer.kind = OUTER_NONE;
     HEADERS_CLEAR(headers, answer, ip_version);
     headers->link_hash = 0;

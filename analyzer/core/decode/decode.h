@@ -15,7 +15,8 @@
 
 #define IPV4_HEADER     20
 #define IPV6_HEADER     40
-#define EXTENSIONS_MAX  16 /* IPv6 extension headers followed in one packet */
+#define EXTENSIONS_MAX  16 /* IPv6 or GTP-U extension headers followed in one packet */
+#define SHIMS_MAX       8  /* headers without a step in the path, more is REASON_DEPTH */
 #define ETHERNET_HEADER 14
 
 enum next_header {
@@ -32,7 +33,8 @@ enum next_header {
     NEXT_CISCO_HDLC,
     NEXT_PPP,
     NEXT_WLAN,
-    NEXT_WLAN_PADDED, /* behind its header, up to a multiple of 4 bytes */
+    NEXT_WLAN_PADDED,  /* behind its header, up to a multiple of 4 bytes */
+    NEXT_WLAN_SWAPPED, /* with both bytes of frame control exchanged */
     NEXT_RADIOTAP,
     NEXT_PPI,
     NEXT_PRISM,
@@ -41,11 +43,27 @@ enum next_header {
     NEXT_MPLS,
     NEXT_MPLS_PAYLOAD,
     NEXT_PPPOE,
+    NEXT_METADATA, /* the first of those in shim.c */
+    NEXT_VN_TAG,
+    NEXT_E_TAG,
+    NEXT_FABRIC_PATH,
+    NEXT_PBB,
+    NEXT_NSH,
+    NEXT_ARISTA,
+    NEXT_MACSEC,
     NEXT_IP_TUNNEL,  /* headers->protocol names it */
     NEXT_UDP_TUNNEL, /* headers->destination_port names it */
     NEXT_GRE,
+    NEXT_ETHER_IP,
+    NEXT_PIM,
     NEXT_VXLAN,
+    NEXT_VXLAN_GPE,
     NEXT_GENEVE,
+    NEXT_GTP_U,
+    NEXT_TEREDO,
+    NEXT_AYIYA,
+    NEXT_CAPWAP,
+    NEXT_UDP_MPLS,
     NEXT_ICMP,
     NEXT_COUNT
 };
@@ -61,6 +79,7 @@ struct decoding {
     uint32_t offset;   /* of the header at hand, in bytes from data; <= captured */
     uint32_t captured; /* bytes in the file, up to `end` */
     uint32_t end;      /* where the enclosing layer ends on the wire, in bytes from data */
+    uint32_t shims;    /* headers that shim_pass() counted */
     struct headers *headers;
     struct outer_packet outer; /* the innermost; outer.headers is unset for OUTER_NONE */
 };
@@ -122,8 +141,9 @@ static inline void decoding_payload(struct decoding *d, uint32_t offset) {
     d->headers->payload_length = d->end - offset;
 }
 
-/* Adds an encapsulation. This is the one bound on the depth of a packet: whatever can contain a
- * header of its own kind passes here. Returns false with REASON_DEPTH above PATH_DEPTH_MAX. */
+/* Adds an encapsulation. This and shim_pass() are the bounds on the depth of a packet: whatever can
+ * contain a header of its own kind passes here. Returns false with REASON_DEPTH above
+ * PATH_DEPTH_MAX. */
 static inline bool path_push(struct headers *headers, enum path_kind kind, uint32_t id) {
     if (headers->path_depth == PATH_DEPTH_MAX) {
         headers->reason = REASON_DEPTH;
@@ -131,6 +151,25 @@ static inline bool path_push(struct headers *headers, enum path_kind kind, uint3
     }
     headers->path[headers->path_depth++] = (struct path_step){.kind = kind, .id = id};
     return true;
+}
+
+/* Counts a header that adds no step, because it does not distinguish flows. Returns false with
+ * REASON_DEPTH above SHIMS_MAX. */
+static inline bool shim_pass(struct decoding *d) {
+    if (d->shims == SHIMS_MAX) {
+        d->headers->reason = REASON_DEPTH;
+        return false;
+    }
+    d->shims++;
+    return true;
+}
+
+/* The packet so far is kept: decode_packet() returns to it if the tunnel holds no IP packet. `kind`
+ * is that of struct outer_packet. */
+static inline void enter_tunnel(struct decoding *d, int kind) {
+    d->outer.kind = kind;
+    memcpy(d->outer.headers, d->headers, sizeof d->outer.headers);
+    d->headers->layer = LAYER_LINK;
 }
 
 /* A hash of two addresses of 6 bytes. The odd factors are those of splitmix64 and xxHash. */
@@ -151,16 +190,33 @@ enum next_header decode_ether_type(struct decoding *d, uint16_t type);
 enum next_header ether_type_next(uint16_t type);
 
 /* ieee80211.c */
-decoder decode_wlan, decode_wlan_padded, decode_radiotap, decode_ppi, decode_prism;
+decoder decode_wlan, decode_wlan_padded, decode_wlan_swapped;
+decoder decode_radiotap, decode_ppi, decode_prism;
+
+/* shim.c */
+decoder decode_metadata, decode_vn_tag, decode_e_tag, decode_fabric_path, decode_pbb, decode_nsh;
+decoder decode_arista, decode_macsec;
+/* Returns what follows a protocol number of NSH (RFC 8300, 11.2.5) or VXLAN-GPE, NEXT_END if it is
+ * not decoded. */
+enum next_header service_next(uint8_t protocol);
 
 /* tunnel.c */
 decoder decode_vlan, decode_mpls, decode_mpls_payload, decode_pppoe, decode_gre;
-decoder decode_ip_tunnel, decode_udp_tunnel, decode_vxlan, decode_geneve;
+decoder decode_ip_tunnel, decode_ether_ip, decode_pim;
+/* Returns what follows an EtherType of GRE or Geneve, which may be Ethernet. */
+enum next_header decode_bridged_or_routed(struct decoding *d, uint16_t protocol);
+
+/* udp_tunnel.c */
+decoder decode_udp_tunnel, decode_vxlan, decode_vxlan_gpe, decode_geneve, decode_gtp_u;
+decoder decode_teredo, decode_ayiya, decode_capwap, decode_udp_mpls;
 
 /* ip.c */
 enum next_header decode_ipv4(struct decoding *d); /* checks its length */
 decoder decode_ipv6, decode_ip;
 bool extension_is_known(uint8_t protocol);
+/* Returns whether the layer holds an IP packet from `offset` to its end, by version and length. Up
+ * to `padding` bytes may follow the packet. */
+bool ip_fills(const struct decoding *d, uint32_t offset, uint32_t padding);
 /* Returns the length in bytes of an IPv6 extension header, whose first two bytes must be at
  * hand. */
 uint32_t extension_length(uint8_t protocol, const uint8_t *extension);

@@ -28,8 +28,9 @@ enum decode_answer {
     X(WLAN_PROTECTED, NOT_UNDERSTOOD, "wlan-protected") /* encrypted 802.11 data */                \
     X(WLAN_NO_DATA, NOT_UNDERSTOOD, "wlan-no-data")     /* 802.11 data frame without a payload */  \
     X(PPP_COMPRESSED, NOT_UNDERSTOOD, "ppp-protocol")   /* PPP protocol other than IP */           \
+    X(COMPRESSED, NOT_UNDERSTOOD, "compressed")         /* compressed payload (IPComp) */          \
     X(DEPTH, NOT_UNDERSTOOD, "too-deep")       /* more encapsulations than the decoder follows */  \
-    X(ENCRYPTED, NOT_UNDERSTOOD, "encrypted")  /* encrypted payload (ESP) */                       \
+    X(ENCRYPTED, NOT_UNDERSTOOD, "encrypted")  /* encrypted payload (ESP, MACsec) */               \
     X(LINK_CUT, CUT, "link-cut")               /* link header cut by the snap length */            \
     X(TUNNEL_CUT, CUT, "tunnel-cut")           /* encapsulation header cut by the snap length */   \
     X(IP_CUT, CUT, "ip-cut")                   /* IP header cut by the snap length */              \
@@ -74,6 +75,9 @@ enum ip_protocol {
     IP_AH = 51,
     IP_ICMPV6 = 58,
     IP_DESTINATION = 60,
+    IP_ETHER_IP = 97,
+    IP_PIM = 103,
+    IP_IPCOMP = 108,
     IP_MOBILITY = 135,
     IP_SCTP = 132,
     IP_UDP_LITE = 136,
@@ -84,8 +88,9 @@ enum ip_protocol {
 
 /* The last layer whose header was read. If decoding stops early, these fields are valid:
  *
- * - IP_CUT, IP_EXTENSION, IP_FRAGMENT, ENCRYPTED: LAYER_NETWORK if the fixed IP header was good.
- *   `protocol` and ip_header_length stop before the extension header that could not be read.
+ * - IP_CUT, IP_EXTENSION, IP_FRAGMENT, ENCRYPTED, COMPRESSED: LAYER_NETWORK if the fixed IP header
+ *   was good; LAYER_LINK in an encrypted frame (MACsec). `protocol` and ip_header_length stop
+ * before the extension header that could not be read.
  * - TRANSPORT_CUT, TRANSPORT_SHORT, TRANSPORT_BAD, TCP_OFFSET: LAYER_NETWORK, and the ports if
  *   ports_known.
  * - OPTIONS_CUT, TCP_OPTIONS: LAYER_TRANSPORT with TCP's fixed header, the length of the payload,
@@ -102,10 +107,19 @@ enum path_kind {
     PATH_VLAN,   /* id: VLAN id; QinQ is two steps */
     PATH_MPLS,   /* id: label, one step for each label */
     PATH_PPPOE,  /* id: session */
-    PATH_GRE,    /* id: key (PPTP: the call), or 0 without one */
+    PATH_GRE,    /* id: key (PPTP: the call, EoIP: the tunnel), or 0 without one */
     PATH_IPIP,   /* id: 0 (IPv4 or IPv6 in IP) */
     PATH_VXLAN,  /* id: VNI */
     PATH_GENEVE, /* id: VNI */
+    PATH_PBB,    /* id: service (I-SID) */
+    /* Id 0: there is none, or each direction has its own (TEID of GTP-U) and both are one flow. */
+    PATH_ETHER_IP,
+    PATH_PIM,
+    PATH_GTP_U,
+    PATH_TEREDO,
+    PATH_AYIYA,
+    PATH_CAPWAP,
+    PATH_KINDS
 };
 #define PATH_DEPTH_MAX 8 /* steps; more is REASON_DEPTH */
 

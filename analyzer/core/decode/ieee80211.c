@@ -64,8 +64,8 @@ static enum decode_reason wlan_refusal(uint16_t control) {
 }
 
 /* `padded`: the driver padded the header to a multiple of 4, as radiotap shows. */
-static enum next_header decode_frame(struct decoding *d, const uint8_t *frame, bool padded) {
-    uint16_t control = load_le16(frame);
+static enum next_header decode_frame(struct decoding *d, const uint8_t *frame, uint16_t control,
+                                     bool padded) {
     d->headers->reason = wlan_refusal(control);
     if (d->headers->reason != REASON_NONE)
         return NEXT_END;
@@ -73,7 +73,8 @@ static enum next_header decode_frame(struct decoding *d, const uint8_t *frame, b
     length = padded ? (length + 3) & ~3u : length;
     if (!link_has(d, length))
         return NEXT_END;
-    d->headers->link_hash = link_hash(frame + 4);
+    if (d->outer.kind == OUTER_NONE)
+        d->headers->link_hash = link_hash(frame + 4);
     d->headers->layer = LAYER_LINK;
     d->offset += length;
     if (wlan_is_aggregate(frame, control))
@@ -82,11 +83,16 @@ static enum next_header decode_frame(struct decoding *d, const uint8_t *frame, b
 }
 
 enum next_header decode_wlan(struct decoding *d, const uint8_t *frame) {
-    return decode_frame(d, frame, false);
+    return decode_frame(d, frame, load_le16(frame), false);
+}
+
+/* Some access points exchange both bytes in the frames of a tunnel. */
+enum next_header decode_wlan_swapped(struct decoding *d, const uint8_t *frame) {
+    return decode_frame(d, frame, load_be16(frame), false);
 }
 
 enum next_header decode_wlan_padded(struct decoding *d, const uint8_t *frame) {
-    return decode_frame(d, frame, true);
+    return decode_frame(d, frame, load_le16(frame), true);
 }
 
 /* The frame at d->offset ends with its checksum. */

@@ -41,6 +41,19 @@ uint32_t extension_length(uint8_t protocol, const uint8_t *extension) {
     return extension_sizes[protocol].uncounted + extension[1] * extension_sizes[protocol].unit;
 }
 
+/* Both versions have their length in the first 6 bytes. */
+bool ip_fills(const struct decoding *d, uint32_t offset, uint32_t padding) {
+    if ((uint64_t)offset + 6 > d->captured)
+        return false;
+    const uint8_t *ip = d->data + offset;
+    uint32_t room = d->end - offset, length = load_be16(ip + 2);
+    if (*ip >> 4 == 6)
+        length = IPV6_HEADER + load_be16(ip + 4);
+    else if (*ip >> 4 != 4 || (*ip & 15) * 4u < IPV4_HEADER)
+        return false;
+    return length <= room && room - length <= padding;
+}
+
 /* Sets the fields that do not depend on the IP version. Transport decoders add to them. */
 static inline void fill_network(struct decoding *d, uint32_t offset, uint32_t header_length) {
     struct headers *headers = d->headers;

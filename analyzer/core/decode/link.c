@@ -22,9 +22,12 @@ static const struct {
     uint16_t type;
     uint8_t next; /* enum next_header */
 } ether_types[] = {
-    {ETHER_IPV4, NEXT_IPV4}, {0x86dd, NEXT_IPV6}, {0x8100, NEXT_VLAN},
-    {0x88a8, NEXT_VLAN},     {0x9100, NEXT_VLAN}, {0x9200, NEXT_VLAN},
-    {0x8847, NEXT_MPLS},     {0x8848, NEXT_MPLS}, {0x8864, NEXT_PPPOE},
+    {ETHER_IPV4, NEXT_IPV4},    {0x86dd, NEXT_IPV6},   {0x8100, NEXT_VLAN},
+    {0x88a8, NEXT_VLAN},        {0x9100, NEXT_VLAN},   {0x9200, NEXT_VLAN},
+    {0x8847, NEXT_MPLS},        {0x8848, NEXT_MPLS},   {0x8864, NEXT_PPPOE},
+    {0x8909, NEXT_METADATA},    {0x8926, NEXT_VN_TAG}, {0x893f, NEXT_E_TAG},
+    {0x8903, NEXT_FABRIC_PATH}, {0x88e7, NEXT_PBB},    {0x894f, NEXT_NSH},
+    {0xd28b, NEXT_ARISTA},      {0x88e5, NEXT_MACSEC},
 };
 
 enum next_header ether_type_next(uint16_t type) {

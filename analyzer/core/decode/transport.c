@@ -233,6 +233,23 @@ static enum next_header decode_dccp(struct decoding *d) {
     return NEXT_END;
 }
 
+/* RFC 3173, 2.2: next header, flags, and the algorithm, 0 for none. Later fragments have only the
+ * outer protocol, so that a first one must keep it. */
+static enum next_header decode_ipcomp(struct decoding *d) {
+    struct headers *headers = d->headers;
+    const uint8_t *ipcomp = d->data + d->offset;
+    if (!decoding_has(d, d->offset, 4, REASON_TRANSPORT_CUT, REASON_TRANSPORT_SHORT))
+        return NEXT_END;
+    if (load_be16(ipcomp + 2) != 0)
+        return stop(d, REASON_COMPRESSED);
+    if (headers->fragment || !shim_pass(d))
+        return NEXT_END;
+    headers->protocol = ipcomp[0];
+    headers->ip_header_length += 4;
+    d->offset += 4;
+    return NEXT_TRANSPORT;
+}
+
 /* A fragment of a tunnel holds a piece of the inner packet: it belongs to the outer packet. */
 static NOINLINE enum next_header decode_other_transport(struct decoding *d) {
     switch (d->headers->protocol) {
@@ -242,6 +259,7 @@ static NOINLINE enum next_header decode_other_transport(struct decoding *d) {
     case IP_UDP_LITE: return decode_udp_lite(d);
     case IP_SCTP: return decode_sctp(d);
     case IP_DCCP: return decode_dccp(d);
+    case IP_IPCOMP: return decode_ipcomp(d);
     case IP_ESP: return stop(d, REASON_ENCRYPTED);
     default: return d->headers->fragment ? NEXT_END : NEXT_IP_TUNNEL;
     }

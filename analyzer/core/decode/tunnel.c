@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Encapsulations: VLAN (IEEE 802.1Q), MPLS (RFC 3032), PPPoE (RFC 2516), and over IP: IP (RFC 2003,
- * 2473, 4213), GRE (RFC 2784 and 2890, PPTP, ERSPAN), VXLAN (RFC 7348) and Geneve (RFC 8926).
+ * 2473, 4213), GRE (RFC 2784 and 2890, PPTP, ERSPAN, EoIP, WCCP, Aruba), EtherIP (RFC 3378) and PIM
+ * Register (RFC 7761).
  *
- *   GRE version 0                 VXLAN                      Geneve
+ *   GRE version 0                 PPTP                       EoIP
  *   OFFSET SIZE                   OFFSET SIZE                OFFSET SIZE
- *   0      2    flags, version    0      1    flags          0      1    version, option words
- *   2      2    protocol          1      3    reserved       1      1    flags
- *   4      4    checksum, if C    4      3    VNI            2      2    protocol
- *   ..     4    key, if K         7      1    reserved       4      3    VNI
- *   ..     4    sequence, if S                               7      1    reserved
+ *   0      2    flags, version    0      2    flags          0      2    2001
+ *   2      2    protocol          2      2    880b           2      2    6400
+ *   4      4    checksum, if C    4      2    length         4      2    length
+ *   ..     4    key, if K         6      2    call           6      2    tunnel, little-endian
+ *   ..     4    sequence, if S    8      8    sequence, acknowledgment if present
  *
  * Each layer adds a step to headers->path, so that equal addresses in two tunnels are two flows.
- * The tunnel's own IP and UDP headers are overwritten by the inner ones, unless the tunnel holds no
- * IP packet. */
+ * The tunnel's own IP header is overwritten by the inner one, unless the tunnel holds no IP
+ * packet. */
 #include "decode/decode.h"
 
-#define ETHER_BRIDGED    0x6558 /* transparent Ethernet bridging */
-#define PORT_VXLAN       4789
-#define PORT_VXLAN_LINUX 8472 /* Linux's port before RFC 7348 */
-#define PORT_GENEVE      6081
+#define ETHER_BRIDGED 0x6558 /* transparent Ethernet bridging */
+#define GRE_ERSPAN    0x88be /* types I and II */
+#define GRE_ERSPAN_3  0x22eb
+#define GRE_WCCP      0x883e
+#define GRE_PPTP      0x880b
+#define GRE_EOIP      0x6400
 
 /* IEEE 802.1Q: priority and DEI in 4 bits, VLAN id in 12, EtherType. The offset is behind the first
  * EtherType, which the decoder of the link has read. */
@@ -69,14 +72,7 @@ enum next_header decode_pppoe(struct decoding *d, const uint8_t *pppoe) {
     return NEXT_PPP;
 }
 
-/* The packet so far is kept: decode_packet() returns to it if the tunnel holds no IP packet. */
-static void enter_tunnel(struct decoding *d, int kind) {
-    d->outer.kind = kind;
-    memcpy(d->outer.headers, d->headers, sizeof d->outer.headers);
-    d->headers->layer = LAYER_LINK;
-}
-
-static enum next_header decode_bridged_or_routed(struct decoding *d, uint16_t protocol) {
+enum next_header decode_bridged_or_routed(struct decoding *d, uint16_t protocol) {
     enum next_header next = protocol == ETHER_BRIDGED ? NEXT_ETHERNET : ether_type_next(protocol);
     return next ? next : stop(d, REASON_NOT_IP);
 }
@@ -106,6 +102,20 @@ static enum next_header decode_erspan_v3(struct decoding *d) {
     return word >> 10 & 0x1f ? stop(d, REASON_NOT_IP) : erspan_ethernet(d, word & 1 ? 20 : 12);
 }
 
+/* WCCP 2 puts 4 bytes of its service before the packet, version 1 none. ip_fills() needs 6 bytes.
+ */
+static enum next_header decode_wccp(struct decoding *d) {
+    if (!tunnel_has(d, 6))
+        return NEXT_END;
+    d->offset += ip_fills(d, d->offset, 0) ? 0 : 4;
+    return NEXT_IP;
+}
+
+/* Aruba's access points send 802.11 frames; the last digits are their queue. */
+static bool gre_is_wlan(uint16_t protocol) {
+    return protocol >= 0x8200 && protocol <= 0x8370 && protocol % 16 == 0;
+}
+
 static enum next_header decode_gre_v0(struct decoding *d, const uint8_t *gre, uint16_t flags,
                                       uint16_t protocol) {
     uint32_t key = flags & GRE_CHECKSUM ? 8 : 4, length = key;
@@ -116,29 +126,45 @@ static enum next_header decode_gre_v0(struct decoding *d, const uint8_t *gre, ui
         return NEXT_END;
     d->offset += length;
     switch (protocol) {
-    case 0x88be: return erspan_ethernet(d, flags & GRE_SEQUENCE ? 8 : 0); /* type II, type I */
-    case 0x22eb: return decode_erspan_v3(d);
-    default: return decode_bridged_or_routed(d, protocol);
+    case GRE_ERSPAN: return erspan_ethernet(d, flags & GRE_SEQUENCE ? 8 : 0); /* type II, I */
+    case GRE_ERSPAN_3: return decode_erspan_v3(d);
+    case GRE_WCCP: return decode_wccp(d);
+    default: return gre_is_wlan(protocol) ? NEXT_WLAN : decode_bridged_or_routed(d, protocol);
     }
 }
 
+/* The payload of `length` bytes is behind a header of `header` bytes. */
+static bool enter_call(struct decoding *d, uint32_t header, uint32_t length, uint16_t call) {
+    if (!tunnel_has(d, header))
+        return false;
+    if (length > d->end - d->offset - header) {
+        d->headers->reason = REASON_TUNNEL_BAD;
+        return false;
+    }
+    if (!path_push(d->headers, PATH_GRE, call))
+        return false;
+    d->offset += header;
+    decoding_narrow(d, d->offset + length);
+    return true;
+}
+
 /* RFC 2637 (PPTP): the key is the length of the payload and the call; a packet without a sequence
- * number has no payload. */
+ * number has no payload. EoIP of MikroTik has such a key too, and no payload if it keeps the tunnel
+ * alive. */
 static enum next_header decode_gre_v1(struct decoding *d, const uint8_t *gre, uint16_t flags,
                                       uint16_t protocol) {
-    uint32_t length = flags & GRE_ACKNOWLEDGMENT ? 16 : 12;
-    if (protocol != 0x880b || !(flags & GRE_KEY) || !(flags & GRE_SEQUENCE))
+    bool eoip = protocol == GRE_EOIP && flags == (GRE_KEY | 1);
+    uint32_t least = eoip ? 8 : flags & GRE_ACKNOWLEDGMENT ? 16 : 12;
+    if (!eoip && (protocol != GRE_PPTP || !(flags & GRE_KEY) || !(flags & GRE_SEQUENCE)))
         return stop(d, REASON_NOT_IP);
-    if (!tunnel_has(d, length))
+    if (!tunnel_has(d, 8))
         return NEXT_END;
-    uint32_t payload_length = load_be16(gre + 4);
-    if (payload_length > d->end - d->offset - length)
-        return stop(d, REASON_TUNNEL_BAD);
-    if (!path_push(d->headers, PATH_GRE, load_be16(gre + 6)))
+    uint32_t length = load_be16(gre + 4);
+    if (eoip && !length)
+        return stop(d, REASON_NOT_IP);
+    if (!enter_call(d, least, length, eoip ? load_le16(gre + 6) : load_be16(gre + 6)))
         return NEXT_END;
-    d->offset += length;
-    decoding_narrow(d, d->offset + payload_length);
-    return NEXT_PPP;
+    return eoip ? NEXT_ETHERNET : NEXT_PPP;
 }
 
 enum next_header decode_gre(struct decoding *d, const uint8_t *gre) {
@@ -148,55 +174,39 @@ enum next_header decode_gre(struct decoding *d, const uint8_t *gre) {
     return (version ? decode_gre_v1 : decode_gre_v0)(d, gre, flags, protocol);
 }
 
+/* RFC 3378: version 3 and 12 bits of 0. */
+enum next_header decode_ether_ip(struct decoding *d, const uint8_t *header) {
+    if (load_be16(header) != 0x3000)
+        return stop(d, REASON_NOT_IP);
+    d->offset += 2;
+    return path_push(d->headers, PATH_ETHER_IP, 0) ? NEXT_ETHERNET : NEXT_END;
+}
+
+/* RFC 7761, 4.9.3: version 2, type 1. A Null-Register (N bit) has no packet, only a dummy of its
+ * header. */
+enum next_header decode_pim(struct decoding *d, const uint8_t *pim) {
+    if (pim[0] != 0x21)
+        return stop(d, REASON_NOT_IP);
+    if (!tunnel_has(d, 8))
+        return NEXT_END;
+    if (pim[4] & 0x40)
+        return stop(d, REASON_NOT_IP);
+    d->offset += 8;
+    return path_push(d->headers, PATH_PIM, 0) ? NEXT_IP : NEXT_END;
+}
+
 enum next_header decode_ip_tunnel(struct decoding *d, const uint8_t *header) {
     (void)header;
-    uint8_t protocol = d->headers->protocol;
-    if (protocol != IP_IPV4 && protocol != IP_IPV6 && protocol != IP_GRE && protocol != IP_MPLS)
-        return NEXT_END;
+    enum next_header next;
+    switch (d->headers->protocol) {
+    case IP_IPV4:
+    case IP_IPV6: next = NEXT_IP; break;
+    case IP_GRE: next = NEXT_GRE; break;
+    case IP_MPLS: next = NEXT_MPLS; break;
+    case IP_ETHER_IP: next = NEXT_ETHER_IP; break;
+    case IP_PIM: next = NEXT_PIM; break;
+    default: return NEXT_END;
+    }
     enter_tunnel(d, OUTER_IP);
-    if (protocol == IP_GRE)
-        return NEXT_GRE;
-    if (protocol == IP_MPLS)
-        return NEXT_MPLS;
-    return path_push(d->headers, PATH_IPIP, 0) ? NEXT_IP : NEXT_END;
-}
-
-/* RFC 7348: only the I flag, all reserved bits 0; or the group policy extension (G flag, and its id
- * in the second word). A port number alone is weak evidence, so that the bits a receiver ignores
- * must be 0 too. */
-static bool vxlan_is_valid(const uint8_t *vxlan) {
-    bool plain = load_be32(vxlan) == 0x08000000;
-    bool policy = (load_be32(vxlan) & 0xffb70000) == 0x88000000;
-    bool generic = load_be32(vxlan) == 0x0c000003; /* GPE: the next protocol is Ethernet */
-    return (plain || policy || generic) && vxlan[7] == 0;
-}
-
-enum next_header decode_vxlan(struct decoding *d, const uint8_t *vxlan) {
-    if (!vxlan_is_valid(vxlan))
-        return stop(d, REASON_TUNNEL_BAD);
-    d->offset += 8;
-    return path_push(d->headers, PATH_VXLAN, load_be32(vxlan + 4) >> 8) ? NEXT_ETHERNET : NEXT_END;
-}
-
-/* RFC 8926: version 0, options in words of 4 bytes, protocol, VNI, a reserved byte. */
-enum next_header decode_geneve(struct decoding *d, const uint8_t *geneve) {
-    uint32_t length = 8 + (geneve[0] & 0x3f) * 4u;
-    if (geneve[0] >> 6 != 0 || geneve[7] != 0)
-        return stop(d, REASON_TUNNEL_BAD);
-    if (!tunnel_has(d, length) || !path_push(d->headers, PATH_GENEVE, load_be32(geneve + 4) >> 8))
-        return NEXT_END;
-    d->offset += length;
-    return decode_bridged_or_routed(d, load_be16(geneve + 2));
-}
-
-/* The destination port alone is compared: source ports of tunnels are hashes of the inner flow (RFC
- * 7348 section 5, RFC 8926 section 3.3). */
-enum next_header decode_udp_tunnel(struct decoding *d, const uint8_t *header) {
-    (void)header;
-    uint16_t port = d->headers->destination_port;
-    bool vxlan = port == PORT_VXLAN || port == PORT_VXLAN_LINUX;
-    if (!vxlan && port != PORT_GENEVE)
-        return NEXT_END;
-    enter_tunnel(d, OUTER_UDP);
-    return vxlan ? NEXT_VXLAN : NEXT_GENEVE;
+    return next != NEXT_IP || path_push(d->headers, PATH_IPIP, 0) ? next : NEXT_END;
 }

@@ -31,9 +31,16 @@ struct encapsulation_table {
 };
 
 static const char *const kind_names[] = {
-    [PATH_VLAN] = "vlan", [PATH_MPLS] = "mpls",   [PATH_PPPOE] = "pppoe",   [PATH_GRE] = "gre",
-    [PATH_IPIP] = "ipip", [PATH_VXLAN] = "vxlan", [PATH_GENEVE] = "geneve",
+    [PATH_VLAN] = "vlan",     [PATH_MPLS] = "mpls",     [PATH_PPPOE] = "pppoe",
+    [PATH_GRE] = "gre",       [PATH_IPIP] = "ipip",     [PATH_VXLAN] = "vxlan",
+    [PATH_GENEVE] = "geneve", [PATH_PBB] = "pbb",       [PATH_ETHER_IP] = "etherip",
+    [PATH_PIM] = "pim",       [PATH_GTP_U] = "gtp-u",   [PATH_TEREDO] = "teredo",
+    [PATH_AYIYA] = "ayiya",   [PATH_CAPWAP] = "capwap",
 };
+
+static bool has_id(uint32_t kind) {
+    return kind != PATH_IPIP && kind <= PATH_PBB;
+}
 
 struct encapsulation_table *encapsulation_table_open(void) {
     struct encapsulation_table *table = huge_pages_map(sizeof *table, false);
@@ -96,7 +103,7 @@ void encapsulation_table_text(const struct encapsulation_table *table, uint32_t 
     for (unsigned i = 0; i < path->depth && used < PATH_TEXT_MAX; i++) {
         const struct path_step *step = &path->steps[i];
         used += (size_t)snprintf(text + used, PATH_TEXT_MAX - used,
-                                 step->kind == PATH_IPIP ? "%s%s" : "%s%s %u", i ? " / " : "",
+                                 has_id(step->kind) ? "%s%s %u" : "%s%s", i ? " / " : "",
                                  kind_names[step->kind], step->id);
     }
 }

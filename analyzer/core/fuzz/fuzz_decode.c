@@ -11,7 +11,7 @@
 static void check_path(const struct headers *h) {
     assert(h->path_depth <= PATH_DEPTH_MAX);
     for (int i = 0; i < h->path_depth; i++)
-        assert(h->path[i].kind <= PATH_GENEVE);
+        assert(h->path[i].kind < PATH_KINDS);
 }
 
 static void check_answer(const struct headers *h) {

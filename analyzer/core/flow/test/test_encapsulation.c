@@ -82,11 +82,14 @@ static void check_numbers(void) {
 static void check_chains(void) {
     struct encapsulation_table *table = encapsulation_table_open();
     struct path_step steps[] = {{PATH_VLAN, 10}, {PATH_VXLAN, 7}, {PATH_IPIP, 0}};
+    struct path_step service[] = {{PATH_PBB, 256}, {PATH_GTP_U, 0}, {PATH_CAPWAP, 0}};
     char text[PATH_TEXT_MAX];
     for (unsigned i = 0; i < 6; i++)
         CHECK_INT(encapsulation_table_number(table, steps, i % 3 + 1), i % 3 + 1);
     encapsulation_table_text(table, 3, text);
     CHECK(!strcmp(text, "vlan 10 / vxlan 7 / ipip"));
+    encapsulation_table_text(table, encapsulation_table_number(table, service, 3), text);
+    CHECK(!strcmp(text, "pbb 256 / gtp-u / capwap"));
     encapsulation_table_close(table);
 }
 
