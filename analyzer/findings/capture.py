@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from wiretale.analyzer.display_filter import frame_filter
-from wiretale.analyzer.findings.model import Match, Matches, Row, finding, flows_match
+from wiretale.analyzer.findings.model import SHOWN, Match, Matches, Row, finding, flows_match, frame_list, only
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
@@ -148,8 +148,8 @@ def overlapping(transfers: Transfers) -> list[Row]:
     unit="packets",
     computed="Two files or interfaces must overlap for half of the shorter one's time, and 10 packets or more, a "
     "fifth of those with data, must occur again as copies (directions.network_duplicates, blocks_duplicate).",
-    unknown="Whether a network does copy a fifth of all packets. If two capture points are less than 1 ms apart, the "
-    "copies are reported as mirror duplicates instead.",
+    unknown="Whether a network does copy a fifth of all packets. If two capture points are less than 1 ms apart, or a "
+    "router is between, the copies are reported as mirror-duplicates instead.",
     weakens="Duplicates, reordering, loss locations, rates and RTTs of flows that both capture points saw.",
     sentence="{again:packet} ({share} of those with data) occur in more than one of {count} captures of the same time "
     "({names}): they were probably taken at several points of one path, and are analyzed as if at one.",
@@ -171,6 +171,53 @@ def several_points(transfers: Transfers) -> Matches:
             names=", ".join(f"{row['name'] or row['file']}" for row in captures[:NAMES_SHOWN]),
             cost=float(again),
         )
+
+
+def ports_of(row: Row) -> str:
+    """Returns where an interface's packets were stored twice, as far as link addresses and TTL show it."""
+    again = row["second_port_duplicates"]
+    if not again or 2 * again < row["mirror_duplicates"] or row["second_ports"] is None:
+        return "a mirror of two ports, or of both directions of one"
+    pair = row["second_ports"].split("; ")[0]
+    first, _, second = pair.partition(" and ")
+    apart = f", up to {show_duration(row['second_port_ns_max'])} apart" if row["second_port_ns_max"] else ""
+    routed = first.partition("with TTL")[2] != second.partition("with TTL")[2]
+    return f"{'on both sides of a router' if routed else 'at two ports'}, {pair}{apart}"
+
+
+@capture_finding(
+    code="mirror-duplicates",
+    title="Packets stored more than once",
+    severity="info",
+    unit="packets",
+    computed="The same TCP packet (IPv4 ID, sequence number, timestamps, checksum) again within 1 ms, or at any time with "
+    "other link addresses and another TTL, because a router is between two capture ports "
+    "(interfaces.mirror_duplicates, second_ports).",
+    unknown="Duplicates in another VLAN or tunnel, which are other flows, and duplicates of UDP packets without numbers.",
+    weakens="Packets and wire bytes of flows and interfaces, which include the duplicates.",
+    sentence="The capture stored {count:packet} of {flows:TCP flow} more than once: {ports}. {count:~The duplicate "
+    "does|Duplicates do} not count in any other verdict or in throughput.",
+    advice="Capture or mirror one port, or one direction of each; in the file, `editcap -d` removes duplicates of one "
+    "port, and a filter by link address (`ether src`) keeps one side of a router.",
+)
+def mirror_duplicates(transfers: Transfers) -> Matches:
+    rows = list(interfaces_with(transfers, "mirror_duplicates"))
+    if not rows:
+        return
+    flows = list(dict.fromkeys(number // 2 for number, _ in transfers.counts["mirror_duplicates"]))
+    shown = transfers.event_frames(flows[:SHOWN], ["mirror_duplicate"])
+    frames = sorted(frame for some in shown.values() for frame in some)[:SHOWN]
+    count = sum(row["mirror_duplicates"] for row in rows)
+    yield Match(
+        count=count,
+        flows=len(flows),
+        flow=only(flows),
+        ports=ports_of(max(rows, key=lambda row: row["second_port_duplicates"] or 0)),
+        cost=float(count),
+        evidence=frame_list(frames, count),
+        filter=frame_filter(frames) if frames else None,
+        impact=min(count / max(sum(row["packets"] for row in rows), 1), 1.0),
+    )
 
 
 @capture_finding(

@@ -176,14 +176,14 @@ def unfragmented_efficiency(transfers: Transfers, row: Row, payload: int) -> flo
 )
 def fragmentation(transfers: Transfers) -> Matches:
     overhead = sum(size for _, size in transfers.counts["fragment_overhead_bytes"])
-    if not overhead:
-        return
     trace = transfers.trace
+    fragments, datagrams = (trace.directions.total(name) for name in ("fragments", "fragmented_datagrams"))
+    if not overhead or fragments <= datagrams:
+        return
     numbers = nonzero_rows(trace.directions, "fragments")
     rows = [row_at(trace.directions, number) for number in numbers[:ROWS_MAX]]
     flows = list(dict.fromkeys(number // 2 for number in numbers))
     wire, largest = trace.directions.total("wire_bytes"), largest_unfragmented(rows)
-    fragments, datagrams = (trace.directions.total(name) for name in ("fragments", "fragmented_datagrams"))
     now = sum(row["payload_bytes"] or 0 for row in rows) / sum(row["wire_bytes"] for row in rows)
     fitting = unfragmented_efficiency(transfers, rows[0], largest)
     gains = fitting - now >= GAIN_MIN

@@ -250,27 +250,12 @@ network_duplicates = CountRule(
     column="network_duplicates",
     events=("network_duplicate",),
     unit="packets",
-    computed="The same packet (IPv4 ID, sequence number, timestamps, checksum) again, sooner than the sender could "
-    "have detected a loss.",
+    computed="The same packet (IPv4 ID, sequence number, timestamps, checksum) again, after its ID or timestamp has "
+    "passed, or sooner than the sender could have detected a loss.",
     unknown="Duplicates of UDP packets without numbers.",
     sentence="{name}: the network duplicated {count:packet}.",
     summary="had duplicates",
     advice="Check for a loop, a flooding bridge, or a failover pair of which both forward.",
-)
-
-mirror_duplicates = CountRule(
-    code="mirror-duplicates",
-    title="Duplicates made by a mirror port",
-    column="mirror_duplicates",
-    events=("mirror_duplicate",),
-    unit="packets",
-    severity="info",
-    computed="The same packet within 1 ms, or with a TTL one less or another VLAN: the capture stored it twice.",
-    unknown="Duplicates of packets with IPv4 ID 0 and without timestamps.",
-    sentence="{name}: the capture stored {count:packet} twice (a mirror of two ports, or of both directions of one). "
-    "{count:~The duplicate does|Duplicates do} not count in any other verdict or in throughput.",
-    summary="were stored twice",
-    advice="Mirror one port, or one direction of each; editcap -d removes duplicates from the file.",
 )
 
 unknown_duplicates = CountRule(

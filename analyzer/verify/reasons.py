@@ -165,13 +165,14 @@ RULES = (
         "mirror-copy",
         verdicts=({"mirror_duplicate"}, None),
         sentence="a copy by the mirror port or by a second capture point: the same packet (IP ID or TSval, sequence number, "
-        "checksum) within 1 ms; Wireshark has no such verdict",
+        "checksum) within 1 ms, or at any time behind a router (other link addresses, another TTL); Wireshark has no such "
+        "verdict (V8.4)",
     ),
     Rule(
         "network-copy",
         verdicts=({"network_duplicate"}, None),
-        sentence="the same packet again, sooner than the sender could detect a loss: the network made the copy; Wireshark has "
-        "no such verdict",
+        sentence="the same packet again, sooner than the sender could detect a loss, or with an IP ID or TSval that has "
+        "passed: the network made the copy; Wireshark has no such verdict (V8.1 to V8.4)",
     ),
     Rule(
         "copy-of-either",

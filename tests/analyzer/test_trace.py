@@ -135,8 +135,8 @@ def test_numbers_have_units() -> None:
 
 def test_captures_only_fills_that_table_as_a_whole_analysis_does(sample: Path) -> None:
     quick, whole = wiretale.analyze(sample, interfaces_only=True), wiretale.analyze(sample)
-    copies = [{**row, "mirror_duplicates": None} for row in whole.interfaces.rows()]
-    assert quick.interfaces.rows() == copies
+    of_flows = ("mirror_duplicates", "second_port_duplicates", "second_ports", "second_port_ns_max")
+    assert quick.interfaces.rows() == [{**row, **dict.fromkeys(of_flows)} for row in whole.interfaces.rows()]
     assert len(quick.flows) == len(quick.directions) == len(quick.findings) == 0
     assert quick.totals["packets"] == whole.totals["packets"]
 

@@ -19,6 +19,15 @@ struct packet {
     uint16_t link_type;  /* LINKTYPE_* as in the file */
 };
 
+/* A port of the capture: a hash of the link addresses, and low bits of the interface, which alone
+ * show no other place, because rotated files have interfaces of their own. */
+#define PORT_BITS           12u
+#define PORT_INTERFACE_BITS 3u
+#define NO_PORT             UINT16_MAX
+static inline bool same_link(uint16_t one_port, uint16_t other_port) {
+    return one_port >> PORT_INTERFACE_BITS == other_port >> PORT_INTERFACE_BITS;
+}
+
 /* Metadata of a packet, enough to count it: a fragment that waits for the first one of its
  * datagram is kept as this alone. */
 struct packet_info {
@@ -31,15 +40,14 @@ struct packet_info {
     /* Bytes of text in a RST: not part of the stream (RFC 9293 section 3.5.3). */
     uint32_t reset_bytes;
     uint32_t fragment_offset;
+    uint16_t port : 12; /* of the capture, PORT_BITS bits */
     bool fragment : 1, more_fragments : 1;
     bool time_known : 1;
     bool payload_known : 1; /* payload_bytes is valid: the headers before it were read */
     uint8_t ttl;
-    uint16_t clock_step_us; /* one tick of the clock that stamped it, 0 if that is fine */
-    /* 6 bits of the link addresses and the interface: distinguishes ports of a mirror. */
-    uint8_t port;
     uint8_t traffic_class;
-    uint16_t ip_id; /* IPv4 identification; 0 proves nothing */
+    uint16_t clock_step_us; /* one tick of the clock that stamped it, 0 if that is fine */
+    uint16_t ip_id;         /* IPv4 identification; 0 proves nothing */
 };
 
 #endif

@@ -73,9 +73,11 @@ static bool open_state(struct analysis *analysis) {
     open_workers(updater, small);
     updater->flows = flow_table_open(analysis->options.flows_most, !small);
     updater->encapsulations = updater->sink.encapsulations = encapsulation_table_open();
+    updater->ports = capture_ports_open();
     updater->datagrams =
         reassembly_open(datagram_finish, &updater->workers[0], &updater->workers[0].rows.pool);
-    return updater->flows && updater->encapsulations && updater->datagrams && list_flows(analysis);
+    return updater->flows && updater->encapsulations && updater->ports && updater->datagrams &&
+           list_flows(analysis);
 }
 
 /* Compiles the filter first: an invalid expression must be a usage error before any file is
@@ -137,12 +139,14 @@ static void close_state(struct analysis *analysis) {
     free(input->counts.counts);
     *input = (struct reader_input){0};
     free(updater->mirrored);
+    capture_ports_close(updater->ports);
     free(updater->packet_flows);
     row_sink_free_buffers(&updater->sink);
     updater->flows = NULL;
     updater->datagrams = NULL;
     updater->encapsulations = NULL;
     updater->mirrored = NULL;
+    updater->ports = NULL;
     updater->packet_flows = NULL;
 }
 
@@ -341,7 +345,9 @@ static void finish_flows(struct analysis *analysis) {
     }
     row_sink_end_batch(&analysis->updater.sink);
     interface_rows_add(&analysis->updater.sink, analysis->input.files, &analysis->input.counts,
-                       analysis->updater.mirrored, analysis->updater.mirrored_room,
+                       &(struct interface_duplicates){analysis->updater.mirrored,
+                                                      analysis->updater.mirrored_room,
+                                                      analysis->updater.ports},
                        !analysis->options.interfaces_only);
 }
 

@@ -228,9 +228,21 @@ static void put_counts(struct row_sink *sink, struct row *row,
     put_frames(row, count);
 }
 
+static void put_duplicates(struct row_sink *sink, struct row *row, uint32_t interface,
+                           const struct interface_duplicates *duplicates) {
+    uint64_t mirrored = interface < duplicates->mirrored_room ? duplicates->mirrored[interface] : 0;
+    struct second_ports second = {0};
+    if (mirrored)
+        capture_ports_sum(duplicates->ports, interface, &second);
+    row_set(row, interfaces_mirror_duplicates, mirrored);
+    row_set(row, interfaces_second_port_duplicates, second.packets);
+    row_set_if(row, interfaces_second_port_ns_max, second.packets, second.delay_ns_max);
+    row_set_text(sink, row, interfaces_second_ports, second.text);
+}
+
 void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
-                        struct interface_counts *list, const uint64_t *mirrored,
-                        size_t mirrored_room, bool whole) {
+                        struct interface_counts *list,
+                        const struct interface_duplicates *duplicates, bool whole) {
     const struct interface_list *interfaces = merged_input_interfaces(input);
     for (size_t i = 0; i < interfaces->count; i++) {
         const struct interface *interface = interfaces->items[i];
@@ -241,8 +253,7 @@ void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
         row_clear(&row);
         row_set(&row, interfaces_capture, i);
         if (whole)
-            row_set(&row, interfaces_mirror_duplicates,
-                    i < mirrored_room ? (int64_t)mirrored[i] : 0);
+            put_duplicates(sink, &row, (uint32_t)i, duplicates);
         put_file(sink, &row, interface, merged_input_damage(input, interface->file_index));
         put_interface(sink, &row, interface);
         put_counts(sink, &row, count);

@@ -6,6 +6,7 @@
 #include "decode/headers.h"
 #include "format/merged_input.h"
 #include "rows/row_sink.h"
+#include "update/capture_ports.h"
 
 struct interface_count {
     uint64_t packets, time_unknown, bytes, filtered, captured_bytes;
@@ -44,10 +45,16 @@ void interface_count_headers(struct interface_count *count, const struct packet 
 /* Returns libpcap's DLT_ number for a LINKTYPE_ number of a file. */
 int link_type_dlt(uint16_t link_type);
 
-/* Adds a row for each interface. `mirrored` has the duplicates that the capture made, by interface;
- * they are null unless the analysis is `whole`. */
+/* The duplicates that the capture made. */
+struct interface_duplicates {
+    const uint64_t *mirrored; /* by interface */
+    size_t mirrored_room;
+    const struct capture_ports *ports;
+};
+
+/* Adds a row for each interface. Columns of duplicates are null unless the analysis is `whole`. */
 void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
-                        struct interface_counts *list, const uint64_t *mirrored,
-                        size_t mirrored_room, bool whole);
+                        struct interface_counts *list,
+                        const struct interface_duplicates *duplicates, bool whole);
 
 #endif

@@ -52,8 +52,16 @@
     X(backward_ns_max, DURATION, "ns", "the largest such step; null without one")                  \
     X(backward_frame, INT, "frame", "the first frame with such a step; null without one")          \
     X(mirror_duplicates, INT, "packets",                                                           \
-      "duplicates of TCP packets that a mirror port made; null if only the interfaces table was"   \
+      "duplicates of TCP packets that the capture made; null if only the interfaces table was"     \
       " made")                                                                                     \
+    X(second_port_duplicates, INT, "packets",                                                      \
+      "of them, those that another port stored than the original: other link addresses, or"        \
+      " another TTL because a router is between; null if only the interfaces table was made")      \
+    X(second_ports, TEXT, "",                                                                      \
+      "link addresses and TTL of such a packet at both ports, for the two most frequent pairs of"  \
+      " ports; null without one")                                                                  \
+    X(second_port_ns_max, DURATION, "ns",                                                          \
+      "the longest time between both ports; null without such a packet")                           \
     X(super_segments, INT, "packets",                                                              \
       "IP packets longer than a link can carry: captured before segmentation offload (TSO) or "    \
       "after receive offload (GRO, LRO)")                                                          \
@@ -169,8 +177,8 @@
     X(gaps_filled, INT, "", "TCP: gaps filled by a later segment")                                 \
     X(network_duplicates, INT, "packets", "TCP: duplicates of a packet made by the network")       \
     X(mirror_duplicates, INT, "packets",                                                           \
-      "TCP: duplicates of a packet made by the capture (two mirror ports, or both directions of"   \
-      " one)")                                                                                     \
+      "TCP: duplicates of a packet made by the capture (two ports, such as both sides of a"        \
+      " router, or both directions of one)")                                                       \
     X(unknown_duplicates, INT, "packets",                                                          \
       "TCP: a few duplicates within 1 ms that no DSACK reported or could report: made by the "     \
       "network or by the capture")                                                                 \

@@ -20,6 +20,7 @@ struct segment_effect {
     bool duplicate;       /* of an earlier packet: nothing else is set */
     bool probe;           /* keep-alive or window probe: no data */
     bool mirrored;        /* a duplicate that the capture made, as far as is known */
+    bool second_port;     /* by another port: the fields `first_port` to `port_delay_ns` are set */
     uint32_t lost;        /* segments whose loss it proves */
     int64_t unique_bytes, retransmitted_bytes;
     int32_t window; /* bytes, scaled; -1 if unknown */
@@ -28,6 +29,9 @@ struct segment_effect {
     int64_t sack_start, sack_end; /* first SACK block */
     int64_t sequence;             /* stream position of its first byte */
     int64_t acknowledged;         /* position in the other direction's stream */
+    int64_t port_delay_ns;        /* from the first port to this one */
+    uint16_t first_port;          /* that stored the packet, or NO_PORT if it is forgotten */
+    uint8_t first_ttl;
 };
 
 enum tcp_spurious { SPURIOUS_NOT_ASKED, SPURIOUS_NO, SPURIOUS_YES };
@@ -63,8 +67,8 @@ struct event_sink {
     /* Replaces kind, place and evidence of a row, and spurious if it is set; WORD_NONE becomes
      * null. */
     void (*amend)(const struct segment_context *seg, uint64_t row, const struct event *event);
-    /* A packet that was counted as a mirror duplicate of this interface is no longer one. */
-    void (*unmirror)(const struct segment_context *seg, uint32_t interface);
+    /* Adds mirror duplicates to the count of this interface; -1 if a packet is no longer one. */
+    void (*mirrored)(const struct segment_context *seg, uint32_t interface, int copies);
 };
 
 /* Returns 0 if the initiator sent the segment, else 1. */
@@ -115,6 +119,8 @@ static ALWAYS_INLINE void track_unacked(const struct segment_context *seg,
     segment->ip_id = seg->packet->ip_id;
     segment->time_ns = seg->packet->time_ns;
     segment->no_sample = !seg->packet->time_known;
+    segment->ttl = seg->packet->ttl;
+    segment->link = unacked_link(seg->packet->port);
 }
 
 /* Returns the recovery state of one of the connection's streams for writing, allocating it if

@@ -39,14 +39,25 @@
 
 /* Distinguishes a duplicate of a packet from a retransmission of its data. */
 struct packet_fingerprint {
-    uint32_t time;          /* fingerprint_time() */
-    uint32_t frame;         /* 0 for an empty entry */
-    uint32_t signature;     /* packet_signature() */
-    uint16_t ip_id;         /* IPv4 identification, 0 if unusable */
-    uint8_t ttl : 2;        /* low bits of the TTL: a router decrements it */
-    uint8_t port_moved : 6; /* port of the last duplicate, XOR `port` */
-    uint8_t port : 6;       /* capture port (struct packet_info) of the original */
-    uint8_t copies : 2;     /* duplicates so far, 3 for more */
+    uint32_t time;           /* fingerprint_time() */
+    uint32_t frame;          /* 0 for an empty entry */
+    uint32_t signature;      /* packet_signature() */
+    uint16_t ip_id;          /* IPv4 identification, 0 if unusable */
+    uint16_t port : 12;      /* capture port (struct packet_info) of the original */
+    uint16_t copies : 2;     /* duplicates so far, 3 for more */
+    uint16_t again : 2;      /* network duplicates that the original's port stored, 3 for more */
+    uint16_t last_port : 12; /* other port that stored a duplicate last, if last_count */
+    uint16_t last_count : 2; /* duplicates that it stored, 3 for more */
+    uint16_t mirrored : 1;   /* the original's port stored the original again at once */
+    uint8_t ttl, last_ttl;   /* of the original and of the last duplicate of another port */
+};
+_Static_assert(PORT_BITS == 12, "ports fit");
+
+/* The port that stores packets a second time, on the other side of a router. */
+struct second_side {
+    uint16_t port;
+    uint8_t ttl;
+    uint8_t count; /* duplicates that it stored, less those of other ports */
 };
 
 /* Whether a duplicate within MIRROR_GAP_NS can be the network's rather than the capture's. */
@@ -76,6 +87,8 @@ struct retransmission_record {
     bool newer_tsval;   /* newer than the TSval of the first transmission */
     bool needed;        /* its ACK echoes this transmission */
     bool reported_missing; /* the last SACK before it left these bytes open */
+    bool third;         /* a third duplicate of one port within 1 ms */
+    bool at_once;       /* stored at the time of its original */
     uint8_t origin;     /* enum duplicate_origin, if a duplicate */
     uint16_t interface; /* that stored it, if a duplicate */
 };
@@ -95,8 +108,9 @@ struct tcp_recovery_state {
     uint64_t fast_count, rto_retransmissions, tlp_count, spurious_count;
     uint64_t retransmitted_bytes, duplicate_bytes, probe_bytes, unseen_bytes, unknown_bytes;
     uint64_t out_of_order, ambiguous, network_duplicates, mirror_duplicates, mirror_ip_bytes;
-    uint64_t unknown_duplicates;
+    uint64_t unknown_duplicates, third_duplicates;
     uint64_t packets_before_duplicates; /* sent before the first duplicate */
+    struct second_side second_side;
     uint64_t lost_upstream, lost_downstream;
     uint64_t gaps_opened, gaps_filled, capture_reordered;
     uint64_t window_full, window_probes, keep_alives;

@@ -5,6 +5,7 @@
 #ifndef WIRETALE_UNACKED_SEGMENTS_H
 #define WIRETALE_UNACKED_SEGMENTS_H
 
+#include "base/packet.h"
 #include "base/pool.h"
 
 #define MAX_UNACKED         1024u
@@ -17,9 +18,16 @@ struct unacked_segment {
     uint32_t frame;
     uint32_t tsval; /* 0 without timestamps */
     uint16_t ip_id;
-    bool no_sample; /* retransmitted or held behind a gap: no RTT sample (Karn, RFC 6298 section 3)
-                     */
+    uint8_t ttl;
+    uint8_t link : 7;   /* unacked_link() */
+    bool no_sample : 1; /* retransmitted or held behind a gap: no RTT sample (Karn, RFC 6298
+                           section 3) */
 };
+
+/* Returns 7 bits of the link addresses at a port of the capture. */
+static inline uint8_t unacked_link(uint16_t port) {
+    return port >> PORT_INTERFACE_BITS & 127;
+}
 
 struct unacked_segments {
     struct unacked_segment *segments;

@@ -57,6 +57,12 @@ static NOINLINE void fill_other_length(struct packet_info *info, const struct he
     info->reset_bytes = reset ? payload : 0;
 }
 
+static inline uint16_t port_of(uint32_t link_hash, uint32_t interface) {
+    uint32_t link = link_hash >> (32 - PORT_BITS + PORT_INTERFACE_BITS);
+    return (uint16_t)(link << PORT_INTERFACE_BITS |
+                      (interface & ((1u << PORT_INTERFACE_BITS) - 1)));
+}
+
 static inline void fill_headers(struct packet_info *info, const struct headers *headers, bool tcp) {
     info->payload_bytes = headers->payload_length;
     info->reset_bytes = 0;
@@ -68,7 +74,7 @@ static inline void fill_headers(struct packet_info *info, const struct headers *
     info->fragment = headers->fragment;
     info->more_fragments = headers->more_fragments;
     info->ttl = headers->ttl;
-    info->port = (headers->link_hash >> 26 ^ info->capture * 11u) & 63;
+    info->port = port_of(headers->link_hash, info->capture);
     info->traffic_class = headers->traffic_class;
     info->ip_id = headers->ip_version == 4 ? (uint16_t)headers->identification : 0;
 }
@@ -163,6 +169,7 @@ packet_prepare(struct updater *updater, struct decoded_packet *decoded,
     decoded->key = key;
     decoded->is_tcp = tcp;
     if (tcp) {
+        capture_ports_note(updater->ports, packet, headers, &decoded->info);
         headers->tcp.signature = packet_signature(&headers->tcp, headers->transport_checksum,
                                                   decoded->info.payload_bytes);
         memcpy(decoded->tcp, &headers->tcp, sizeof decoded->tcp);

@@ -40,6 +40,16 @@ static void count_mirrored(struct updater *updater, uint32_t interface, int copi
     row_sink_unlock(&updater->sink);
 }
 
+static NOINLINE void take_mirrored(struct updater *updater, const struct packet_info *info,
+                                   const struct segment_effect *effect) {
+    count_mirrored(updater, info->capture, 1);
+    if (!effect->second_port)
+        return;
+    row_sink_lock(&updater->sink);
+    capture_ports_add_pair(updater->ports, info, effect);
+    row_sink_unlock(&updater->sink);
+}
+
 static uint64_t log_event(const struct segment_context *seg, const struct event *event) {
     return event_write(&((struct worker *)seg->context)->rows, seg->flow, segment_direction(seg),
                        seg->packet, event);
@@ -49,13 +59,13 @@ static void amend_row(const struct segment_context *seg, uint64_t row, const str
     event_amend(((struct worker *)seg->context)->rows.sink, row, event);
 }
 
-static void unmirror(const struct segment_context *seg, uint32_t interface) {
-    count_mirrored(((struct worker *)seg->context)->updater, interface, -1);
+static void amend_mirrored(const struct segment_context *seg, uint32_t interface, int copies) {
+    count_mirrored(((struct worker *)seg->context)->updater, interface, copies);
 }
 
 /* The TCP trackers know no rows or workers: they report through these, with the worker as context.
  */
-static const struct event_sink sink = {log_event, amend_row, unmirror};
+static const struct event_sink sink = {log_event, amend_row, amend_mirrored};
 
 static inline void note_time(struct flow *flow, struct direction *direction, int64_t now) {
     if (!LIKELY(direction->timed))
@@ -255,7 +265,7 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     else if (is_tcp)
         flight = stream_flight(sender);
     if (seg.effect.mirrored)
-        count_mirrored(worker->updater, info->capture, 1);
+        take_mirrored(worker->updater, info, &seg.effect);
     if (flow->drawn) {
         account_blocks(worker, &seg, flow, number, tcp || sequence, info, payload);
         if (info->time_known) {
@@ -295,7 +305,7 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
         for (unsigned number = 0; tcp && number < 2; number++) {
             struct segment_context seg = {
                 .sender = &flow->tcp.streams[number], .sink = &sink, .context = worker};
-            settle_mirror_duplicates(&seg);
+            settle_duplicates(&seg);
             settle_unanswered_syns(&seg);
         }
         enum word application = sequence_application(flow);

@@ -16,6 +16,7 @@
 
 #include "flow/flow_table.h"
 #include "rows/rows.h"
+#include "update/capture_ports.h"
 
 struct packet_extras;
 struct updater;
@@ -44,6 +45,7 @@ struct updater {
     uint32_t packet_flow_count; /* bits */
     uint64_t *mirrored;         /* by interface: duplicates made by the capture, under the lock */
     size_t mirrored_room;
+    struct capture_ports *ports;
     uint32_t flow_count; /* number of the next flow */
     uint64_t evicted_flows;
     int64_t now_ns; /* ns; the latest time that two successive packets reached */

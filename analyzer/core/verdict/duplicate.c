@@ -4,18 +4,27 @@
  *
  * A duplicate has the signature and the IP ID of its original. A retransmission has a new ID: RFC
  * 1122 section 3.2.1.5 permits the old one, but common systems do not reuse it. If IDs are
- * unusable, a duplicate must follow sooner than any sender could learn of a loss. Mirroring both
- * directions of one port, or two ports, stores each packet twice within microseconds. Single
- * duplicates within 1 ms may be the network's: recent_verdicts.c settles those when the receiver's
- * DSACK (RFC 2883) or its absence is known. */
+ * unusable, a duplicate must have an old TSval or follow sooner than any sender could learn of a
+ * loss.
+ *
+ * Mirroring both directions of one port, or two ports, stores each packet twice within
+ * microseconds. A capture on both sides of a router stores it again with another TTL and other
+ * link addresses, after any time that the router's queue takes. If the network duplicated the
+ * packet before, each of its duplicates passes each port. Single duplicates within 1 ms may be the
+ * network's: recent_verdicts.c settles those when the receiver's DSACK (RFC 2883) or its absence is
+ * known. */
 #include "verdict/verdict.h"
 
 #include <string.h>
 
-#define NETWORK_GAP_NS INT64_C(100000000) /* network duplicate, if no RTT is known */
-#define MIN_TIMER_NS   500000             /* sooner than any retransmission timer */
+#define NETWORK_GAP_NS INT64_C(100000000)    /* network duplicate, if no RTT is known */
+#define LIFETIME_NS    INT64_C(120000000000) /* of a packet in the network, RFC 6864 section 4 */
+#define MIN_TIMER_NS   500000                /* sooner than any retransmission timer */
 #define DELAY_SLACK_NS 10000
 #define MAX_COPIES     3u
+#define NEAR_IDS       8192u       /* of the newest: a host's packets in LIFETIME_NS */
+#define PASSED_IDS     64          /* no reordering puts a packet behind so many later ones */
+#define SIDE_PROVEN    2u          /* duplicates that show the other side of a router */
 #define NO_POSITION    INT64_C(-2) /* a pure ACK has no position in the stream */
 
 /* --- the capture's or the network's ---------------------------------------------------------- */
@@ -46,6 +55,8 @@ static bool mirror_is_likely(const struct tcp_connection *connection) {
 struct duplicate {
     bool mirror;    /* made by the capture, else by the network */
     bool two_ports; /* stored by another port than the original */
+    bool third;     /* within 1 ms, but not the first one of its port */
+    bool at_once;   /* no time passed since the original */
     uint32_t frame; /* of the original */
 };
 
@@ -64,10 +75,11 @@ static void record_duplicate(struct segment_context *seg, int64_t start, int64_t
                           .related_frame = duplicate->frame};
     uint64_t row = emit_event(seg, &event);
     recovery->mirror_duplicates += mirror;
+    recovery->third_duplicates += duplicate->third;
     seg->effect.mirrored |= mirror;
     recovery->network_duplicates += !mirror;
     recovery->mirror_ip_bytes += mirror ? seg->packet->ip_bytes : 0;
-    bool open = mirror && origin != DUPLICATE_TWO_PORTS;
+    bool open = (mirror && origin != DUPLICATE_TWO_PORTS) || duplicate->third;
     if (!data && !(open && recovery->mirror_duplicates <= MAX_RECORDS))
         return;
     remember_verdict(seg,
@@ -77,34 +89,97 @@ static void record_duplicate(struct segment_context *seg, int64_t start, int64_t
                                                     .kind = (uint16_t)event.kind,
                                                     .duplicate = true,
                                                     .settled = true,
+                                                    .third = duplicate->third,
+                                                    .at_once = duplicate->at_once,
                                                     .origin = (uint8_t)origin,
                                                     .interface = (uint16_t)seg->packet->capture});
 }
 
-/* --- duplicates of the last packets ---------------------------------------------------------- */
+/* --- ports of the capture -------------------------------------------------------------------- */
 
 static bool is_pure_ack(const struct segment_context *seg) {
     return !seg->packet->payload_bytes && !(seg->tcp->flags & (TCP_SYN | TCP_FIN));
 }
 
-static bool is_routed(const struct segment_context *seg, const struct packet_fingerprint *entry) {
-    return ((seg->packet->ttl + 1u) & 3) == entry->ttl;
+/* An instance of the packet was stored by this port before, though not the first one. */
+static bool is_last_port(const struct segment_context *seg,
+                         const struct packet_fingerprint *entry) {
+    return entry->last_count && entry->last_port == seg->packet->port &&
+           entry->last_ttl == seg->packet->ttl;
 }
 
-static unsigned last_port(const struct packet_fingerprint *entry) {
-    return entry->port ^ entry->port_moved;
+/* Each instance of the packet that passed the original's port has passed this one, too. */
+static bool was_stored_here(const struct segment_context *seg,
+                            const struct packet_fingerprint *entry) {
+    return is_last_port(seg, entry) && entry->last_count > entry->again;
+}
+
+/* Rule V8.4: on the other side of a router (other link addresses, another TTL), and not stored
+ * there before. */
+static bool is_behind_router(const struct segment_context *seg,
+                             const struct packet_fingerprint *entry) {
+    return !same_link(seg->packet->port, entry->port) && seg->packet->ttl != entry->ttl &&
+           !was_stored_here(seg, entry);
+}
+
+/* One hop on, even if the link has no addresses. */
+static bool is_routed(const struct segment_context *seg, const struct packet_fingerprint *entry) {
+    return seg->packet->ttl + 1 == (entry->last_count ? entry->last_ttl : entry->ttl);
 }
 
 static bool has_two_ports(const struct segment_context *seg,
                           const struct packet_fingerprint *entry) {
-    return is_routed(seg, entry) || last_port(entry) != seg->packet->port;
+    return is_routed(seg, entry) || seg->packet->port != entry->port;
 }
+
+/* Counts the duplicates that each port behind a router stored, so that the most frequent one
+ * remains. */
+static void note_second_side(struct segment_context *seg) {
+    struct second_side *side = &recovery_state(seg, seg->sender)->second_side;
+    bool same = side->port == seg->packet->port && side->ttl == seg->packet->ttl;
+    if (side->count && !same)
+        side->count--;
+    else if (side->count < UINT8_MAX)
+        *side =
+            (struct second_side){seg->packet->port, seg->packet->ttl, (uint8_t)(side->count + 1)};
+}
+
+static bool is_at_second_side(const struct segment_context *seg) {
+    const struct second_side *side = &recovery_of(seg->sender)->second_side;
+    return side->count >= SIDE_PROVEN && seg->packet->port == side->port &&
+           seg->packet->ttl == side->ttl;
+}
+
+static void note_second_port(struct segment_context *seg, uint16_t port, uint8_t ttl,
+                             int64_t delay_ns) {
+    seg->effect.second_port = true;
+    seg->effect.first_port = port;
+    seg->effect.first_ttl = ttl;
+    seg->effect.port_delay_ns = delay_ns;
+}
+
+/* --- evidence -------------------------------------------------------------------------------- */
 
 /* Data after which an ACK or a SACK requested a retransmission, or may have. */
 static bool loss_signalled(const struct segment_context *seg) {
     const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
     return seg->receiver->dup_ack_count || recovery->sack_count ||
            (recovery->recovery_frame && recovery->recovery_point > seg->sender->snd_una);
+}
+
+/* Returns how many IDs the sender's newest packet is ahead, if its IDs rise; -1 if it has not
+ * passed this one or that is unknown. */
+static int ids_passed(const struct segment_context *seg) {
+    uint16_t behind = (uint16_t)(seg->sender->last_ip_id - seg->packet->ip_id);
+    bool known = seg->packet->ip_id && ip_ids_ordered(seg->sender);
+    return known && behind < NEAR_IDS ? behind : -1;
+}
+
+/* The sender's clock has advanced since, so a retransmission has a newer TSval (RFC 7323 section
+ * 4.1). */
+static bool has_old_tsval(const struct segment_context *seg) {
+    return has_timestamps(seg) && seg->sender->timestamps &&
+           (int32_t)(seg->tcp->timestamp_value - seg->sender->max_tsval) < 0;
 }
 
 /* Rule V8.2: faster than a retransmission. Equal pure ACKs are common (duplicate ACKs), so they
@@ -116,10 +191,13 @@ static bool is_faster_than_sender(const struct segment_context *seg,
     int64_t rtt = path_rtt(connection);
     if (seg->tcp->flags & TCP_RST)
         return false;
-    if (is_pure_ack(seg))
-        return connection->duplicated &&
-               (has_two_ports(seg, entry) || mirror_is_likely(connection)) &&
+    if (is_pure_ack(seg)) {
+        bool two_ports = has_two_ports(seg, entry) && !was_stored_here(seg, entry);
+        bool one_port =
+            !recovery_of(seg->sender)->second_side.count && mirror_is_likely(connection);
+        return connection->duplicated && (two_ports || one_port) &&
                delay_ns <= 2 * (int64_t)connection->duplicate_delay_ns + DELAY_SLACK_NS;
+    }
     if (seg->tcp->flags & TCP_SYN && rtt < 0)
         return delay_ns <= NETWORK_GAP_NS;
     if (rtt < 0)
@@ -127,44 +205,102 @@ static bool is_faster_than_sender(const struct segment_context *seg,
     return delay_ns < rtt / 2 || (delay_ns <= MIN_TIMER_NS && !loss_signalled(seg));
 }
 
-/* Rules V8.1 and V8.2. */
+/* The same on the other side of a router: no timer can have expired, or that side is known. */
+static bool is_from_other_side(const struct segment_context *seg,
+                               const struct packet_fingerprint *entry, int64_t delay_ns) {
+    return is_behind_router(seg, entry) && (seg->packet->ip_id || is_at_second_side(seg) ||
+                                            (delay_ns < MIN_RTO_NS && !loss_signalled(seg)));
+}
+
+/* Rules V8.1 to V8.3 for a packet with equal signature and ID. */
 static bool is_duplicate(const struct segment_context *seg, const struct packet_fingerprint *entry,
                          int64_t delay_ns) {
-    uint16_t id = seg->packet->ip_id;
     int64_t rtt = path_rtt(seg->connection);
-    if (id != entry->ip_id)
+    if (delay_ns > LIFETIME_NS)
         return false;
-    if (!id || ip_ids_unusable(seg->sender))
+    if (ids_passed(seg) >= 0 || is_from_other_side(seg, entry, delay_ns) ||
+        (has_old_tsval(seg) && !is_pure_ack(seg)))
+        return true;
+    if (!seg->packet->ip_id || ip_ids_unusable(seg->sender))
         return is_faster_than_sender(seg, entry, delay_ns);
     return delay_ns <= MIRROR_GAP_NS || delay_ns < (rtt < 0 ? NETWORK_GAP_NS : rtt);
 }
 
+/* --- duplicates of the last packets ---------------------------------------------------------- */
+
 /* Rule V8.4. More than two of a packet are the mirror's if each was stored by a port of its own, as
- * when all interfaces of a host are captured, or with a TTL of its own, as around a router. */
-static bool is_mirror_duplicate(const struct segment_context *seg,
-                                const struct packet_fingerprint *entry, int64_t delay_ns) {
-    unsigned port = seg->packet->port;
-    bool new_port = port != entry->port && port != last_port(entry);
-    return delay_ns <= MIRROR_GAP_NS && (is_routed(seg, entry) || !entry->copies || new_port);
+ * when all interfaces of a host are captured, or at the same time, or if the mirror stores all
+ * packets so often. */
+static struct duplicate find_origin(const struct segment_context *seg,
+                                    const struct packet_fingerprint *entry, int64_t delay_ns) {
+    bool new_port = seg->packet->port != entry->port && !was_stored_here(seg, entry);
+    bool soon = delay_ns <= MIRROR_GAP_NS;
+    struct duplicate duplicate = {.two_ports = has_two_ports(seg, entry),
+                                  .at_once = !delay_ns && !seg->packet->clock_step_us,
+                                  .frame = entry->frame};
+    bool first = soon && (is_routed(seg, entry) || !entry->copies || new_port);
+    duplicate.mirror = first || is_behind_router(seg, entry);
+    duplicate.third = soon && !duplicate.mirror;
+    duplicate.mirror |=
+        duplicate.third && (duplicate.at_once || has_thirds_throughout(seg->sender));
+    return duplicate;
+}
+
+/* A mirror that stores each packet twice stores the network's duplicate twice, too: its next
+ * instance is the mirror's. */
+static void note_instance(const struct segment_context *seg, struct packet_fingerprint *entry,
+                          bool mirror) {
+    bool here = seg->packet->port == entry->port && seg->packet->ttl == entry->ttl;
+    if (here && !mirror && entry->mirrored && mirror_is_likely(seg->connection)) {
+        entry->time = fingerprint_time(seg->packet->time_ns);
+        entry->frame = seg->frame;
+        entry->copies = entry->again = entry->last_count = 0;
+        return;
+    }
+    if (entry->copies < MAX_COPIES)
+        entry->copies++;
+    if (here) {
+        entry->mirrored |= mirror;
+        if (!mirror && entry->again < MAX_COPIES)
+            entry->again++;
+        return;
+    }
+    if (!is_last_port(seg, entry))
+        entry->last_count = 0;
+    if (entry->last_count < MAX_COPIES)
+        entry->last_count++;
+    entry->last_port = seg->packet->port; /* the next router's duplicate may follow */
+    entry->last_ttl = seg->packet->ttl;
+}
+
+static void count_duplicate(struct segment_context *seg, const struct duplicate *duplicate) {
+    bool syn = seg->tcp->flags & TCP_SYN, fin = seg->tcp->flags & TCP_FIN;
+    int64_t start = syn ? -1 : stream_position(seg->sender, seg->tcp->sequence);
+    int64_t end = start + seg->packet->payload_bytes + (syn || fin);
+    seg->connection->duplicated |= !is_pure_ack(seg);
+    recovery_state(seg, seg->sender)->duplicate_bytes += seg->packet->payload_bytes;
+    record_duplicate(seg, start, end, duplicate);
 }
 
 static void take_copy(struct segment_context *seg, struct packet_fingerprint *entry,
                       int64_t delay_ns) {
-    bool data = !is_pure_ack(seg), syn = seg->tcp->flags & TCP_SYN, fin = seg->tcp->flags & TCP_FIN;
-    int64_t start = syn ? -1 : stream_position(seg->sender, seg->tcp->sequence);
-    int64_t end = start + seg->packet->payload_bytes + (syn || fin);
-    struct duplicate duplicate = {.mirror = is_mirror_duplicate(seg, entry, delay_ns),
-                                  .two_ports = has_two_ports(seg, entry),
-                                  .frame = entry->frame};
-    entry->ttl = seg->packet->ttl & 3; /* the next router's duplicate may follow */
-    entry->port_moved = (entry->port ^ seg->packet->port) & 63;
-    if (entry->copies < MAX_COPIES)
-        entry->copies++;
-    seg->connection->duplicated |= data;
-    if (data)
+    struct duplicate duplicate = find_origin(seg, entry, delay_ns);
+    bool behind_router = is_behind_router(seg, entry);
+    if (duplicate.mirror && duplicate.two_ports)
+        note_second_port(seg, entry->port, entry->ttl, delay_ns);
+    note_instance(seg, entry, duplicate.mirror);
+    if (behind_router)
+        note_second_side(seg);
+    if (!is_pure_ack(seg) && duplicate.mirror && delay_ns <= UINT32_MAX)
         seg->connection->duplicate_delay_ns = (uint32_t)delay_ns;
-    recovery_state(seg, seg->sender)->duplicate_bytes += seg->packet->payload_bytes;
-    record_duplicate(seg, start, end, &duplicate);
+    count_duplicate(seg, &duplicate);
+}
+
+/* Returns the time between two fingerprints. A capture of two ports may store the later one first.
+ */
+static int64_t time_between(uint32_t one, uint32_t other) {
+    int64_t units = (int32_t)(other - one);
+    return (units < 0 ? -units : units) * (1 << FINGERPRINT_TIME_SHIFT);
 }
 
 static NOINLINE bool find_original(struct segment_context *seg) {
@@ -174,14 +310,36 @@ static NOINLINE bool find_original(struct segment_context *seg) {
         struct packet_fingerprint *entry =
             &sender->fingerprints[(sender->next_fingerprint - i) &
                                   (sender->fingerprint_capacity - 1)];
-        int64_t delay_ns = (int64_t)(uint32_t)(now - entry->time) << FINGERPRINT_TIME_SHIFT;
+        int64_t delay_ns = time_between(entry->time, now);
         if (!entry->frame || entry->signature != seg->tcp->signature ||
-            !is_duplicate(seg, entry, delay_ns))
+            entry->ip_id != seg->packet->ip_id || !is_duplicate(seg, entry, delay_ns))
             continue;
         take_copy(seg, entry, delay_ns);
         return true;
     }
     return false;
+}
+
+/* Nothing indicates that the sender sent this packet after its last. */
+static bool may_have_passed(const struct segment_context *seg) {
+    const struct tcp_stream *sender = seg->sender;
+    uint32_t room = sender->fingerprint_capacity;
+    if (seg->packet->ip_id && ip_ids_ordered(sender))
+        return ids_passed(seg) >= 0;
+    if (has_timestamps(seg))
+        return has_old_tsval(seg) || seg->tcp->timestamp_value == sender->max_tsval;
+    return room && sender->fingerprints[(sender->next_fingerprint - 1u) & (room - 1)].port !=
+                       seg->packet->port;
+}
+
+/* Rule V8.3: the capture stores the sender's packets a second time behind a router. Many packets
+ * may have passed since the original. */
+static bool take_second_side(struct segment_context *seg) {
+    if (!is_at_second_side(seg) || !may_have_passed(seg))
+        return false;
+    note_second_port(seg, NO_PORT, 0, 0);
+    count_duplicate(seg, &(struct duplicate){.mirror = true, .two_ports = true});
+    return true;
 }
 
 /* Returns false without memory. */
@@ -199,7 +357,7 @@ static NOINLINE bool make_room(struct tcp_stream *stream, struct pool *pool) {
 
 bool take_duplicate(struct segment_context *seg, bool old) {
     struct tcp_stream *sender = seg->sender;
-    if (old && seg->packet->time_known && find_original(seg))
+    if (old && seg->packet->time_known && (find_original(seg) || take_second_side(seg)))
         return true;
     if (sender->next_fingerprint < sender->fingerprint_capacity || make_room(sender, seg->pool))
         sender->fingerprints[sender->next_fingerprint++] =
@@ -207,31 +365,38 @@ bool take_duplicate(struct segment_context *seg, bool old) {
                                         .frame = seg->frame,
                                         .signature = seg->tcp->signature,
                                         .ip_id = seg->packet->ip_id,
-                                        .ttl = seg->packet->ttl & 3,
-                                        .port = seg->packet->port & 63};
+                                        .port = seg->packet->port,
+                                        .ttl = seg->packet->ttl};
     return false;
 }
 
 /* --- late duplicates ------------------------------------------------------------------------- */
 
-/* The IP ID or the TSval is that of an earlier transmission. A TSval counts only if the sender's
- * clock has advanced since, because then a retransmission has a new one (RFC 7323 section 4.1). */
-static bool repeats_transmission(const struct segment_context *seg,
-                                 const struct unacked_segment *first, int64_t start, int64_t end) {
+/* A retransmission of these bytes had the ID or the old TSval. */
+static bool repeats_record(const struct segment_context *seg, uint16_t id, bool old_tsval,
+                           int64_t start, int64_t end) {
     const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
-    uint16_t id = ip_ids_ordered(seg->sender) ? seg->packet->ip_id : 0;
-    uint32_t tsval = has_timestamps(seg) ? seg->tcp->timestamp_value : seg->sender->max_tsval;
-    bool old_tsval = (int32_t)(tsval - seg->sender->max_tsval) < 0;
-    if (first && ((id && first->ip_id == id) || (old_tsval && first->tsval == tsval)))
-        return true;
     for (uint32_t i = 0; i < recovery->record_count; i++) {
         const struct retransmission_record *record = &recovery->records[i];
         bool same_id = id && record->ip_id == id;
-        bool same_tsval = old_tsval && record->has_tsval && record->tsval == tsval;
+        bool same_tsval =
+            old_tsval && record->has_tsval && record->tsval == seg->tcp->timestamp_value;
         if ((same_id || same_tsval) && record_overlaps(record, start, end))
             return true;
     }
     return false;
+}
+
+/* The IP ID or the TSval is that of an earlier transmission, or many later IDs have passed. */
+static bool repeats_transmission(const struct segment_context *seg,
+                                 const struct unacked_segment *first, int64_t start, int64_t end) {
+    uint16_t id = ip_ids_ordered(seg->sender) ? seg->packet->ip_id : 0;
+    bool old_tsval = has_old_tsval(seg);
+    if (first &&
+        ((id && first->ip_id == id) || (old_tsval && first->tsval == seg->tcp->timestamp_value)))
+        return true;
+    bool passed = !first && ip_ids_consecutive(seg->sender) && ids_passed(seg) > PASSED_IDS;
+    return passed || repeats_record(seg, id, old_tsval, start, end);
 }
 
 /* Nothing requested a retransmission, and no timer can have expired. */
@@ -243,15 +408,39 @@ static bool is_unrequested(const struct segment_context *seg, const struct unack
            (!has_timestamps(seg) || seg->tcp->timestamp_value == first->tsval);
 }
 
+/* Rule V8.4: on the other side of a router than the original, or than one of the last packets if
+ * the original is forgotten. */
+static bool is_late_behind_router(const struct segment_context *seg,
+                                  const struct unacked_segment *first) {
+    const struct tcp_stream *sender = seg->sender;
+    if (first)
+        return seg->packet->ttl != first->ttl && unacked_link(seg->packet->port) != first->link;
+    for (uint32_t i = 0; i < sender->fingerprint_capacity; i++) {
+        const struct packet_fingerprint *entry = &sender->fingerprints[i];
+        if (entry->frame && !same_link(entry->port, seg->packet->port) &&
+            entry->ttl != seg->packet->ttl)
+            return true;
+    }
+    return false;
+}
+
 bool take_late_duplicate(struct segment_context *seg, const struct unacked_segment *first,
                          int64_t start, int64_t end) {
     if (start < 0)
         return false;
     bool unrequested = is_unrequested(seg, first, start, end);
-    if (!repeats_transmission(seg, first, start, end) &&
-        !(unrequested && first->ip_id == seg->packet->ip_id))
+    bool same_id = first && first->ip_id == seg->packet->ip_id;
+    bool behind_router = is_late_behind_router(seg, first);
+    if (!repeats_transmission(seg, first, start, end) && !(unrequested && same_id) &&
+        !(behind_router && same_id && seg->packet->ip_id))
         return false;
+    if (behind_router) {
+        note_second_side(seg);
+        note_second_port(seg, NO_PORT, 0, 0);
+    }
     record_duplicate(seg, start, end,
-                     &(struct duplicate){.mirror = unrequested, .frame = first ? first->frame : 0});
+                     &(struct duplicate){.mirror = unrequested || behind_router,
+                                         .two_ports = behind_router,
+                                         .frame = first ? first->frame : 0});
     return true;
 }

@@ -86,34 +86,58 @@ bool is_mirrored_throughout(const struct tcp_stream *stream) {
            4 * duplicates > stream->packets - recovery->packets_before_duplicates;
 }
 
-/* Rule V8.6: a mirror duplicate stays one if the receiver would have sent a DSACK for a second
- * decoded, acknowledged the data and sent none. */
+bool has_thirds_throughout(const struct tcp_stream *stream) {
+    const struct tcp_recovery_state *recovery = recovery_of(stream);
+    uint64_t thirds = recovery->third_duplicates;
+    return thirds > 1 && 4 * thirds > stream->packets - recovery->packets_before_duplicates;
+}
+
+/* Rule V8.6: a mirror duplicate stays one if no time has passed since its original, or if the
+ * receiver would have sent a DSACK for a second decoded, acknowledged the data and sent none. */
 static bool may_be_network_duplicate(const struct tcp_stream *stream,
                                      const struct retransmission_record *record) {
     bool not_dsacked = record->origin == DUPLICATE_REPORTABLE && stream->snd_una_known &&
                        stream->snd_una >= record->end;
     return record->kind == WORD_MIRROR_DUPLICATE && record->origin != DUPLICATE_TWO_PORTS &&
-           !record->dsacked && !not_dsacked;
+           !record->at_once && !record->dsacked && !not_dsacked;
 }
 
-static void settle_duplicate(const struct segment_context *seg,
-                             struct retransmission_record *record) {
+static void settle_third(const struct segment_context *seg, struct retransmission_record *record) {
     struct tcp_recovery_state *recovery = seg->sender->recovery;
-    if (!may_be_network_duplicate(seg->sender, record))
+    if (!record->third || record->dsacked || record->kind != WORD_NETWORK_DUPLICATE ||
+        !has_thirds_throughout(seg->sender))
+        return;
+    record->kind = WORD_MIRROR_DUPLICATE;
+    recovery->network_duplicates--;
+    recovery->mirror_duplicates++;
+    amend_event(seg, record->event,
+                &(struct event){.kind = WORD_MIRROR_DUPLICATE,
+                                .place = WORD_CAPTURE,
+                                .evidence = record->ip_id ? WORD_IP_ID : WORD_SIGNATURE});
+    seg->sink->mirrored(seg, record->interface, 1);
+}
+
+/* `throughout`: a mirror duplicates the direction throughout. */
+static void settle_duplicate(const struct segment_context *seg,
+                             struct retransmission_record *record, bool throughout) {
+    struct tcp_recovery_state *recovery = seg->sender->recovery;
+    settle_third(seg, record);
+    if (throughout || !may_be_network_duplicate(seg->sender, record))
         return;
     record->kind = WORD_UNKNOWN_DUPLICATE;
     recovery->mirror_duplicates--;
     recovery->unknown_duplicates++;
     amend_event(seg, record->event, &(struct event){.kind = WORD_UNKNOWN_DUPLICATE});
-    seg->sink->unmirror(seg, record->interface);
+    seg->sink->mirrored(seg, record->interface, -1);
 }
 
-void settle_mirror_duplicates(const struct segment_context *seg) {
+void settle_duplicates(const struct segment_context *seg) {
     struct tcp_recovery_state *recovery = seg->sender->recovery;
-    if (!recovery || !recovery->mirror_duplicates || is_mirrored_throughout(seg->sender))
+    if (!recovery || !recovery->mirror_duplicates)
         return;
+    bool throughout = is_mirrored_throughout(seg->sender);
     for (uint32_t i = 0; i < recovery->record_count; i++)
-        settle_duplicate(seg, &recovery->records[i]);
+        settle_duplicate(seg, &recovery->records[i], throughout);
 }
 
 /* --- SYNs without an answer ------------------------------------------------------------------ */
@@ -132,8 +156,7 @@ void settle_unanswered_syns(const struct segment_context *seg) {
 /* No later packet can amend the record. */
 static void forget(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                    struct retransmission_record *record) {
-    if (!is_mirrored_throughout(seg->sender))
-        settle_duplicate(seg, record);
+    settle_duplicate(seg, record, is_mirrored_throughout(seg->sender));
     if (record->settled)
         return;
     recovery->unsettled--;

@@ -42,9 +42,14 @@ void mark_spurious(const struct segment_context *seg, struct tcp_recovery_state 
  * cause. */
 bool is_mirrored_throughout(const struct tcp_stream *stream);
 
-/* Rule V8.6, at the end of the connection: counts mirror duplicates of seg->sender that may be the
- * network's as unknown. */
-void settle_mirror_duplicates(const struct segment_context *seg);
+/* Rule V8.4: returns whether one port stored so many packets of the direction a third time within
+ * 1 ms that only a mirror can be the cause. */
+bool has_thirds_throughout(const struct tcp_stream *stream);
+
+/* Rules V8.4 and V8.6, at the end of the connection: counts mirror duplicates of seg->sender that
+ * may be the network's as unknown, and third duplicates that only a mirror can have made as the
+ * mirror's. */
+void settle_duplicates(const struct segment_context *seg);
 
 /* Rule V7.5, at the end of the connection: whether SYNs of seg->sender that were never acknowledged
  * were lost cannot be determined. */

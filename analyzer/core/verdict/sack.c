@@ -19,7 +19,7 @@ static void prove_network_duplicate(struct segment_context *seg,
     record->dsacked = true;
     record->kind = WORD_NETWORK_DUPLICATE;
     recovery->mirror_duplicates--;
-    seg->sink->unmirror(seg, record->interface);
+    seg->sink->mirrored(seg, record->interface, -1);
     recovery->network_duplicates++;
     amend_event(seg, record->event,
                 &(struct event){.kind = WORD_NETWORK_DUPLICATE, .evidence = WORD_DSACK});

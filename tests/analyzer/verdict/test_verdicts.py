@@ -10,7 +10,7 @@ import pytest
 from scapy.all import CookedLinuxV2, wrpcap, wrpcapng
 
 import wiretale
-from checkout import SCENARIOS
+from checkout import ROOT, SCENARIOS
 from scenario import captured, read_scenario
 from scenario_wire import write_pcap
 from talk import SEGMENT, Talk
@@ -81,3 +81,53 @@ def test_copies_at_all_interfaces_of_a_host_are_duplicates_of_the_capture(tmp_pa
     wrpcap(str(tmp_path / "any.pcap"), packets, linktype=276)
     out, back = wiretale.analyze(tmp_path / "any.pcap").directions.rows(0, 2)
     assert [(row["mirror_duplicates"], row["network_duplicates"]) for row in (out, back)] == [(6, 0), (4, 0)]
+
+
+def of_scenario(name: str, folder: Path) -> wiretale.Trace:
+    packets = captured(read_scenario(SCENARIOS / f"duplicate/{name}.txt", SCENARIOS), "ipv4")
+    return wiretale.analyze(write_pcap(packets, folder / "case.pcap"))
+
+
+def test_one_finding_names_both_sides_of_a_router(tmp_path: Path) -> None:
+    trace = of_scenario("router_copies_after_a_round_trip", tmp_path)
+    found = [row["sentence"] for row in trace.findings.rows() if row["code"] == "mirror-duplicates"]
+    assert len(found) == 1
+    assert found[0].startswith(
+        "The capture stored 23 packets of 1 TCP flow more than once: on both sides of a router, from 02:"
+    )
+    assert " with TTL 64 and from 02:00:00:00:00:11 to 02:00:00:00:00:12 with TTL 63, up to 6 ms apart." in found[0]
+    assert not {"network-duplicates", "unknown-duplicates"} & set(trace.findings.column("code"))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("mirror_of_both_directions", ": a mirror of two ports, or of both directions of one."),
+        ("mirror_of_four_ports", ": at two ports, from "),
+    ],
+)
+def test_a_mirror_is_one_finding(name: str, words: str, tmp_path: Path) -> None:
+    rows = of_scenario(name, tmp_path).findings.rows()
+    (found,) = [row for row in rows if row["code"] == "mirror-duplicates"]
+    assert words in found["sentence"] and found["scope"] == "capture"
+
+
+#: captures of others beside the repository: TCP retransmissions, losses, duplicates by the network and by the capture
+OTHERS = {
+    "hardware_dups.dmp.gz": (0, 0, 0, 486),
+    "discard.solaris.dmp.gz": (74, 57, 0, 44),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_router_copies_of_others_are_no_retransmissions(name: str) -> None:
+    path = ROOT.parent / "shared" / "labelled" / "cases" / name
+    if not path.exists():
+        pytest.skip("no ../shared/labelled beside the repository")
+    trace = wiretale.analyze(path)
+    columns = ("retransmissions", "network_duplicates", "mirror_duplicates")
+    counts = tuple(trace.directions.total(column) for column in columns)
+    lost = trace.directions.total("lost_upstream") + trace.directions.total("lost_downstream")
+    assert (counts[0], lost, *counts[1:]) == OTHERS[name]
+    found = [row["sentence"] for row in trace.findings.rows() if row["code"] == "mirror-duplicates"]
+    assert len(found) == 1 and "on both sides of a router, from " in found[0]

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A port is a number of PORT_BITS bits, a hash of link addresses and interface. Its name is a slot
+ * of a table of that size: the addresses of the first packet. If another pair of addresses has the
+ * same number, the slot is shared and gives no name.
+ *
+ * Pairs of ports are a list with a bound. Each field of a pair is a sum, a minimum or a maximum, so
+ * that the order in which threads add packets does not matter. If the list is full, further pairs
+ * are not counted. */
+#include "update/capture_ports.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAMES     (1u << PORT_BITS)
+#define PAIRS     1024u
+#define BUCKETS   2048u
+#define SHOWN     2u /* pairs in the text: one for each direction */
+#define ETHERNET  1  /* LINKTYPE_ETHERNET */
+#define ADDRESSES 12u
+
+enum name_state { NAME_NONE, NAME_KNOWN, NAME_SHARED };
+
+struct port_name {
+    uint32_t hash, interface;
+    uint8_t state;  /* enum name_state */
+    bool addressed; /* `addresses` is set: destination, source */
+    uint8_t addresses[ADDRESSES];
+};
+
+struct pair {
+    uint64_t packets;
+    int64_t delay_ns_max;
+    uint32_t interface; /* of the second port */
+    uint16_t port[2];   /* the first may be NO_PORT */
+    uint8_t ttl_min[2], ttl_max[2];
+};
+
+struct capture_ports {
+    struct port_name names[NAMES];
+    struct pair pairs[PAIRS];
+    uint32_t pair_count;
+    uint16_t buckets[BUCKETS]; /* index of a pair + 1, 0 if empty; probed linearly */
+};
+
+struct capture_ports *capture_ports_open(void) {
+    return calloc(1, sizeof(struct capture_ports));
+}
+
+void capture_ports_close(struct capture_ports *ports) {
+    free(ports);
+}
+
+void capture_ports_note(struct capture_ports *ports, const struct packet *packet,
+                        const struct headers *headers, const struct packet_info *info) {
+    struct port_name *name = &ports->names[info->port];
+    if (LIKELY(name->state && name->hash == headers->link_hash && name->interface == info->capture))
+        return;
+    if (name->state) {
+        name->state = NAME_SHARED;
+        return;
+    }
+    *name = (struct port_name){
+        .hash = headers->link_hash, .interface = info->capture, .state = NAME_KNOWN};
+    name->addressed = packet->link_type == ETHERNET && packet->captured >= ADDRESSES;
+    if (name->addressed)
+        memcpy(name->addresses, packet->data, ADDRESSES);
+}
+
+/* Returns the pair, which is added if it is new; NULL if the list is full. */
+static struct pair *pair_of(struct capture_ports *ports, uint32_t interface, uint16_t first,
+                            uint16_t second) {
+    uint32_t at = (first * 31u + second * 7u + interface) % BUCKETS;
+    for (; ports->buckets[at]; at = (at + 1) % BUCKETS) {
+        struct pair *pair = &ports->pairs[ports->buckets[at] - 1];
+        if (pair->interface == interface && pair->port[0] == first && pair->port[1] == second)
+            return pair;
+    }
+    if (ports->pair_count == PAIRS)
+        return NULL;
+    struct pair *pair = &ports->pairs[ports->pair_count++];
+    ports->buckets[at] = (uint16_t)ports->pair_count;
+    *pair = (struct pair){
+        .interface = interface, .port = {first, second}, .ttl_min = {UINT8_MAX, UINT8_MAX}};
+    return pair;
+}
+
+static void note_ttl(struct pair *pair, unsigned side, uint8_t ttl) {
+    if (ttl < pair->ttl_min[side])
+        pair->ttl_min[side] = ttl;
+    if (ttl > pair->ttl_max[side])
+        pair->ttl_max[side] = ttl;
+}
+
+void capture_ports_add_pair(struct capture_ports *ports, const struct packet_info *info,
+                            const struct segment_effect *effect) {
+    struct pair *pair = pair_of(ports, info->capture, effect->first_port, info->port);
+    if (!pair)
+        return;
+    pair->packets++;
+    if (effect->port_delay_ns > pair->delay_ns_max)
+        pair->delay_ns_max = effect->port_delay_ns;
+    note_ttl(pair, 0, effect->first_ttl);
+    note_ttl(pair, 1, info->ttl);
+}
+
+/* --- text ------------------------------------------------------------------------------------ */
+
+/* Returns the length that snprintf() wrote, for a text that may have been cut. */
+static size_t written(int length, size_t room) {
+    if (length < 0 || !room)
+        return 0;
+    return (size_t)length < room ? (size_t)length : room - 1;
+}
+
+/* Returns its length. */
+static size_t port_text(const struct capture_ports *ports, const struct pair *pair, unsigned side,
+                        char *text, size_t room) {
+    const struct port_name *name = &ports->names[pair->port[side]];
+    const struct port_name *other = &ports->names[pair->port[1 - side]];
+    const uint8_t *to = name->addresses, *from = to + 6;
+    size_t used = 0;
+    if (name->state == NAME_KNOWN && other->state == NAME_KNOWN &&
+        name->interface != other->interface)
+        used += written(snprintf(text, room, "at interface %u ", name->interface), room);
+    if (name->state == NAME_KNOWN && name->addressed)
+        used += written(snprintf(text + used, room - used,
+                                 "from %02x:%02x:%02x:%02x:%02x:%02x to "
+                                 "%02x:%02x:%02x:%02x:%02x:%02x ",
+                                 from[0], from[1], from[2], from[3], from[4], from[5], to[0], to[1],
+                                 to[2], to[3], to[4], to[5]),
+                        room - used);
+    if (pair->ttl_min[side] < pair->ttl_max[side])
+        return used + written(snprintf(text + used, room - used, "with TTL %u to %u",
+                                       pair->ttl_min[side], pair->ttl_max[side]),
+                              room - used);
+    return used + written(snprintf(text + used, room - used, "with TTL %u", pair->ttl_min[side]),
+                          room - used);
+}
+
+static void pair_text(const struct capture_ports *ports, const struct pair *pair,
+                      char text[PORT_PAIRS_TEXT]) {
+    size_t used = strlen(text), room = PORT_PAIRS_TEXT;
+    if (used)
+        used += written(snprintf(text + used, room - used, "; "), room - used);
+    used += port_text(ports, pair, 0, text + used, room - used);
+    used += written(snprintf(text + used, room - used, " and "), room - used);
+    port_text(ports, pair, 1, text + used, room - used);
+}
+
+/* Orders pairs by frequency, then by their ports. */
+static bool precedes(const struct pair *one, const struct pair *other) {
+    if (one->packets != other->packets)
+        return one->packets > other->packets;
+    if (one->port[0] != other->port[0])
+        return one->port[0] < other->port[0];
+    return one->port[1] < other->port[1];
+}
+
+void capture_ports_sum(const struct capture_ports *ports, uint32_t interface,
+                       struct second_ports *sum) {
+    const struct pair *shown[SHOWN] = {NULL};
+    *sum = (struct second_ports){0};
+    for (uint32_t i = 0; i < ports->pair_count; i++) {
+        const struct pair *pair = &ports->pairs[i];
+        if (pair->interface != interface)
+            continue;
+        sum->packets += pair->packets;
+        if (pair->delay_ns_max > sum->delay_ns_max)
+            sum->delay_ns_max = pair->delay_ns_max;
+        if (pair->port[0] == NO_PORT)
+            continue;
+        for (unsigned k = 0; k < SHOWN; k++) {
+            if (shown[k] && !precedes(pair, shown[k]))
+                continue;
+            const struct pair *moved = shown[k];
+            shown[k] = pair;
+            pair = moved;
+            if (!pair)
+                break;
+        }
+    }
+    for (unsigned k = 0; k < SHOWN && shown[k]; k++)
+        pair_text(ports, shown[k], sum->text);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of the ports that a capture stored packets of (struct packet_info), and the pairs of ports
+ * that stored the same TCP packet. The reader's thread notes names; pairs are added under the lock
+ * of the row sink, and both are read when all packets were processed. */
+#ifndef WIRETALE_CAPTURE_PORTS_H
+#define WIRETALE_CAPTURE_PORTS_H
+
+#include "decode/headers.h"
+#include "tcp/segment.h"
+
+#define PORT_PAIRS_TEXT 512u
+
+struct capture_ports;
+
+/* Returns NULL without memory. */
+struct capture_ports *capture_ports_open(void);
+/* `ports` may be NULL. */
+void capture_ports_close(struct capture_ports *ports);
+
+/* Notes the link addresses of a packet at its port, info->port. */
+void capture_ports_note(struct capture_ports *ports, const struct packet *packet,
+                        const struct headers *headers, const struct packet_info *info);
+
+/* Adds a packet with effect->second_port. */
+void capture_ports_add_pair(struct capture_ports *ports, const struct packet_info *info,
+                            const struct segment_effect *effect);
+
+/* Of the duplicates that an interface stored. */
+struct second_ports {
+    uint64_t packets;
+    int64_t delay_ns_max;       /* longest time between both ports, as far as it is known */
+    char text[PORT_PAIRS_TEXT]; /* the most frequent pairs, such as "from 02:00:00:00:00:01 to
+                                   02:00:00:00:00:02 with TTL 64 and ..." */
+};
+void capture_ports_sum(const struct capture_ports *ports, uint32_t interface,
+                       struct second_ports *sum);
+
+#endif
