@@ -169,7 +169,7 @@ def handshake_frames(transfers: Transfers, frames: list[int], handshakes: list[R
     computed="Connections that came about, with SYNs or SYN-ACKs that were retransmitted before. The cost is the time "
     "from the first SYN or SYN-ACK to the last retransmission of it.",
     unknown="Whether the SYN or its answer was lost, unless the capture point is at the server. A listener with a "
-    "full backlog drops SYNs and looks the same, as does an RTT longer than the RTO of 1 s.",
+    "full backlog drops SYNs and looks the same, as does an RTT longer than the initial RTO.",
     sentence="{count:connection was|connections were} established only after {again:retransmitted SYN or "
     "SYN-ACK|retransmitted SYNs or SYN-ACKs}: the first, or its answer, was lost{waited}.",
     advice="Check the listener's backlog (ss -lnt, nstat TcpExtListenDrops), firewall rate limits and packet loss.",
