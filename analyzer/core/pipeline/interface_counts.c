@@ -13,8 +13,8 @@
 #include "base/bytes.h"
 #include "pipeline/interface_counts.h"
 
-#define JUMBO_BYTES  9216 /* bytes; the largest frame that switches commonly carry */
-#define TICKS_ENOUGH 8u   /* packets with the same time, and packets one tick apart */
+#define JUMBO_BYTES  9216     /* bytes; the largest frame that switches commonly carry */
+#define TICKS_ENOUGH 8u       /* packets with the same time, and packets one tick apart */
 #define TICK_MOST_NS 20000000 /* a coarser clock would be older than pcap */
 
 static NOINLINE struct interface_count *grow_counts(struct interface_counts *list,

@@ -11,10 +11,10 @@
 struct interface_count {
     uint64_t packets, time_unknown, bytes, filtered, captured_bytes;
     int64_t first_ns, last_ns, backward_ns_max, previous_ns;
-    int64_t tick_ns;           /* least time between two packets, one tick of a coarse clock */
-    int64_t tick_most_ns;      /* a longer time is not one tick */
-    uint32_t ticks, no_ticks;  /* packets that came one tick after the one before, or none */
-    uint16_t clock_step_us;    /* the tick as far as it is known, 0 if the clock is fine */
+    int64_t tick_ns;          /* least time between two packets, one tick of a coarse clock */
+    int64_t tick_most_ns;     /* a longer time is not one tick */
+    uint32_t ticks, no_ticks; /* packets that came one tick after the one before, or none */
+    uint16_t clock_step_us;   /* the tick as far as it is known, 0 if the clock is fine */
     uint64_t truncated;
     uint64_t backward_steps, backward_frame, super_segments, super_segment_frame, malformed_frame;
     uint64_t reasons[REASON_COUNT]; /* packets by how decoding ended */

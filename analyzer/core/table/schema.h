@@ -239,7 +239,8 @@
     X(rtt_samples, INT, "",                                                                        \
       "TCP: RTT samples from data of this direction and its ACKs (Karn's rule)")                   \
     X(rtt_ns_min, DURATION, "ns",                                                                  \
-      "TCP: the least of them, from the capture point to the receiver and back; null without one") \
+      "TCP: the least of them, from the capture point to the receiver and back, at least a tick "  \
+      "of the capture's clock; null without one")                                                  \
     X(rtt_ns_median, DURATION, "ns", "exact up to 64 samples, then within 1.6%")                   \
     X(rtt_ns_p99, DURATION, "ns", "exact up to 64 samples, then within 1.6%")                      \
     X(rtt_ns_max, DURATION, "ns", "the greatest")                                                  \

@@ -80,8 +80,8 @@ static inline bool has_timestamps(const struct segment_context *seg) {
     return seg->tcp && seg->tcp->options & TCP_OPTION_TIMESTAMPS;
 }
 
-/* Returns the tick of the clock that stamped the packet in ns, 0 if it is fine: times that differ by
- * less are equal. */
+/* Returns the tick of the clock that stamped the packet in ns, 0 if it is fine: times that differ
+ * by less are equal. */
 static inline int64_t clock_step_ns(const struct segment_context *seg) {
     return (int64_t)seg->packet->clock_step_us * 1000;
 }

@@ -80,17 +80,17 @@ static void record_retransmission(struct segment_context *seg, const struct retr
     seg->effect.lost += lost;
     recovery->spurious_count += spurious;
     *(upstream ? &recovery->lost_upstream : &recovery->lost_downstream) += lost;
-    remember_verdict(seg, (struct retransmission_record){
-                              .start = rtx->start,
-                              .end = rtx->end,
-                              .event = emit_event(seg, &event),
-                              .kind = (uint16_t)cause->kind,
-                              .upstream = upstream,
-                              .lost = lost,
-                              .newer_tsval = has_newer_tsval(seg, rtx->start),
-                              .reported_missing = lost && has_sack_above(recovery, rtx->end),
-                              .spurious = spurious,
-                              .settled = spurious || !lost});
+    remember_verdict(
+        seg, (struct retransmission_record){.start = rtx->start,
+                                            .end = rtx->end,
+                                            .event = emit_event(seg, &event),
+                                            .kind = (uint16_t)cause->kind,
+                                            .upstream = upstream,
+                                            .lost = lost,
+                                            .newer_tsval = has_newer_tsval(seg, rtx->start),
+                                            .reported_missing = has_sack_above(recovery, rtx->end),
+                                            .spurious = spurious,
+                                            .settled = spurious || !lost});
 }
 
 static void record_not_retransmitted(struct segment_context *seg, int64_t bytes, bool reordered,
