@@ -34,7 +34,7 @@ struct segment_effect {
     uint8_t first_ttl;
 };
 
-enum tcp_spurious { SPURIOUS_NOT_ASKED, SPURIOUS_NO, SPURIOUS_YES };
+enum tcp_spurious { SPURIOUS_NOT_ASKED, SPURIOUS_UNKNOWN, SPURIOUS_NO, SPURIOUS_YES };
 
 /* A row of `events`. WORD_NONE is null. */
 struct event {
@@ -74,6 +74,13 @@ struct event_sink {
 /* Returns 0 if the initiator sent the segment, else 1. */
 static inline unsigned segment_direction(const struct segment_context *seg) {
     return seg->sender != seg->connection->streams;
+}
+
+/* Returns how much longer than the least RTT the segment, an ACK, follows data sent at `sent_ns`; 1
+ * at least. */
+static inline int64_t late_by(const struct segment_context *seg, int64_t sent_ns) {
+    int64_t late = seg->packet->time_ns - sent_ns - max64(min_rtt(seg->receiver), 0);
+    return max64(late, 1);
 }
 
 static inline bool has_timestamps(const struct segment_context *seg) {
