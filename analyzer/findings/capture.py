@@ -16,6 +16,7 @@ COPIES_MIN, COPIES_SHARE = 10, 0.2  # repeated packets: fewer are duplicates tha
 DROPPERS = {"kernel": "by the kernel", "interface": "by the interface", "program": "by the capturing program"}
 QUEUES_APART_NS = 100_000  # between timestamps of packets that several capture queues take at once
 CAPTURES_MAX, NAMES_SHOWN = 64, 3
+DOUBTFUL_SHARE = 0.01  # of all packets: if more are cut or not decoded, no finding concludes from what is missing
 
 capture_finding = partial(finding, scope="capture")
 
@@ -23,6 +24,12 @@ capture_finding = partial(finding, scope="capture")
 def interfaces_with(transfers: Transfers, column: str) -> Iterator[Row]:
     """Returns the rows of interfaces in which a count is neither null nor 0."""
     return (row for row in transfers.trace.interfaces.rows() if row[column])
+
+
+def exceeds_doubt(transfers: Transfers, *columns: str) -> bool:
+    """Returns whether one of these columns of interfaces counts more than DOUBTFUL_SHARE of all packets."""
+    interfaces = transfers.trace.interfaces
+    return any(interfaces.total(column) > DOUBTFUL_SHARE * interfaces.total("packets") for column in columns)
 
 
 def count_match(count: int, cost: float | None = None) -> Matches:
@@ -102,7 +109,9 @@ def capture_dropped(transfers: Transfers) -> Matches:
     title="Acknowledged data not captured",
     unit="bytes",
     computed="A receiver acknowledged bytes of the stream that did not pass the capture point "
-    "(directions.unseen_bytes). They arrived, so another path carried them or the capture was too slow.",
+    "(directions.unseen_bytes). They arrived, so another path carried them or the capture was too slow. If more "
+    "than 1% of the packets were not decoded (undecoded) or have shorter records (lengths-cut), there is no such "
+    "finding.",
     unknown="Which of the two. UDP has no ACKs, so nothing is found there.",
     weakens="Losses upstream and rates, because data that is missing from the capture did arrive.",
     sentence="Receivers acknowledged {missed} ({share} of payload, {count:flow}) that the capture does not contain: "
@@ -111,7 +120,7 @@ def capture_dropped(transfers: Transfers) -> Matches:
 )
 def capture_missed(transfers: Transfers) -> Matches:
     unseen = transfers.counts["unseen_bytes"]
-    if not unseen:
+    if not unseen or exceeds_doubt(transfers, "lengths_cut", "undecoded_packets"):
         return
     trace = transfers.trace
     missed, payload = sum(size for _, size in unseen), trace.directions.total("payload_bytes")
@@ -260,7 +269,30 @@ def time_backward(transfers: Transfers) -> Matches:
     advice="Use a capture tool that writes enhanced packet blocks.",
 )
 def time_unknown(transfers: Transfers) -> Matches:
-    return count_match(transfers.trace.interfaces.total("time_unknown"))
+    interfaces = transfers.trace.interfaces
+    return count_match(interfaces.total("time_unknown") - interfaces.total("time_out_of_range"))
+
+
+@capture_finding(
+    code="time-out-of-range",
+    title="Timestamps out of range",
+    computed="The timestamp of a packet is before 1896 or after 2116 (interfaces.time_out_of_range): the file gives a "
+    "wrong unit or offset for the interface, or its clock was wrong.",
+    unknown="All rates and delays of those packets.",
+    weakens="Rates, RTTs and RTOs: they are null.",
+    sentence="{count:packet has|packets have} a timestamp before 1896 or after 2116. wiretale counts {count:~it|them}, "
+    "but computes no rates or delays from {count:~it|them}.",
+    advice="Check if_tsresol and if_tsoffset of interface {interface}, and correct the times with `editcap -t`.",
+)
+def time_out_of_range(transfers: Transfers) -> Matches:
+    for row in interfaces_with(transfers, "time_out_of_range"):
+        frame = row["time_out_of_range_frame"]
+        yield Match(
+            count=row["time_out_of_range"],
+            interface=row["name"] or row["interface"],
+            evidence=f"first at frame {frame}",
+            filter=frame_filter([frame]),
+        )
 
 
 @capture_finding(
@@ -284,59 +316,6 @@ def offload(transfers: Transfers) -> Matches:
             evidence=f"first at frame {row['super_segment_frame']}",
             filter="ip.len > 9216 || ip.len == 0",
         )
-
-
-@capture_finding(
-    code="headers-cut",
-    title="Headers truncated by the snap length",
-    unit="packets",
-    computed="The IP, transport or tunnel header of these packets exceeds the snap length.",
-    unknown="The content of those packets: payload lengths, flags and options, and so the verdicts of their flows.",
-    weakens="All verdicts of those flows; their columns are null if a header was not read.",
-    sentence="The snap length truncated the headers of {count:packet}: {count:~its|their} flags, options and lengths "
-    "are unknown.",
-    advice="Capture at least 128 bytes per packet (-s 128), more inside tunnels.",
-)
-def headers_cut(transfers: Transfers) -> Matches:
-    count = transfers.trace.interfaces.total("cut_headers")
-    return count_match(count, cost=float(count))
-
-
-@capture_finding(
-    code="malformed",
-    title="Malformed packets",
-    computed="Lengths or versions in the headers contradict each other; by reason (interfaces.reasons).",
-    unknown="Checksum errors: checksums are not verified, because offloading leaves them wrong in most captures.",
-    weakens="The flows to which those packets would belong.",
-    sentence="{count:packet has|packets have} a malformed header ({reasons}).",
-    advice="Inspect them for corruption on the path, a broken sender or an attack.",
-)
-def malformed(transfers: Transfers) -> Matches:
-    for row in interfaces_with(transfers, "malformed"):
-        frame = row["malformed_frame"]
-        yield Match(
-            count=row["malformed"],
-            reasons=row["reasons"],
-            evidence=f"first at frame {frame}",
-            filter=frame_filter([frame]),
-        )
-
-
-@capture_finding(
-    code="not-understood",
-    title="Packets of an unsupported format",
-    severity="info; warning if more than half of the packets",
-    computed="The link layer or tunnel has a format that wiretale does not decode; by reason.",
-    unknown="The content of those packets.",
-    weakens="Totals of the capture compared with those of its flows.",
-    sentence="{count:packet has|packets have} a format that wiretale does not decode ({share}; {reasons}).",
-    advice="Open them in Wireshark; wiretale counts them, but does not analyze them.",
-)
-def not_understood(transfers: Transfers) -> Matches:
-    for row in interfaces_with(transfers, "not_understood"):
-        count, packets = row["not_understood"], row["packets"]
-        severity = "warning" if packets and count / packets > 0.5 else "info"
-        yield Match(severity, count=count, share=show_share(count, packets), reasons=row["reasons"])
 
 
 @capture_finding(
@@ -413,7 +392,9 @@ def blocks_dropped(transfers: Transfers) -> Matches:
 @capture_finding(
     code="one-way",
     title="One direction captured",
-    computed="All packets of these TCP flows come from one end, though the state shows that the other end answered.",
+    computed="All packets of these TCP flows come from one end, though the state shows that the other end answered. "
+    "There is no such finding if more than 1% of the packets are not decoded, because the other direction may be "
+    "among them.",
     unknown="RTTs, flight, windows, causes of retransmissions, unseen bytes.",
     weakens="Everything that needs ACKs is null; losses are derived from gaps and repeats only.",
     sentence="Only one direction of {count:TCP flow} ({share} of flows) was captured: RTTs, unseen bytes and flight "
@@ -422,7 +403,8 @@ def blocks_dropped(transfers: Transfers) -> Matches:
 )
 def one_way(transfers: Transfers) -> Matches:
     trace = transfers.trace
-    numbers = [number for number, _ in transfers.flow_counts["one_way"]]
+    hidden = exceeds_doubt(transfers, "undecoded_packets")
+    numbers = [] if hidden else [number for number, _ in transfers.flow_counts["one_way"]]
     states = trace.flows.column("state") if numbers else []
     numbers = [number for number in numbers if states[number] not in (None, "syn_sent")]
     return flows_match(transfers, numbers, share=show_share(len(numbers), len(trace.flows)), flow=None)

@@ -13,6 +13,7 @@ from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.findings import (
     capture,
     connection,
+    decoding,
     fragmentation,
     loss_pattern,
     queueing,
@@ -36,9 +37,20 @@ LAST = (
     *("unfair-share", "wire-full", "loss-limited-window", "path-limited", "window-scaling-off", "slow-start"),
     "sender-idle",
 )
+#: If it is no info, it comes before all others: these are about the packets that were decoded.
+FIRST = "undecoded"
 CHAPTERS: dict[str, tuple[Page, ...]] = {
     module.CHAPTER: tuple(rule for rule in vars(module).values() if isinstance(rule, (Rule, CountRule)))
-    for module in (capture, connection, throughput_limit, queueing, retransmission, loss_pattern, fragmentation)
+    for module in (
+        capture,
+        decoding,
+        connection,
+        throughput_limit,
+        queueing,
+        retransmission,
+        loss_pattern,
+        fragmentation,
+    )
 }
 RULES: dict[str, Page] = {rule.code: rule for rules in CHAPTERS.values() for rule in rules}
 ORDERED = sorted(RULES.values(), key=lambda rule: LAST.index(rule.code) if rule.code in LAST else -1)
@@ -54,8 +66,10 @@ def page_of(code: str) -> Page:
 
 
 def rank(finding: Finding) -> tuple[int, bool, float, bool]:
-    """Returns the sort key: severity, findings that may affect the whole capture first, then impact."""
+    """Returns the sort key: FIRST, severity, findings that may affect the whole capture first, then impact."""
     affects_all = finding.scope == "capture" and finding.impact is None
+    if finding.code == FIRST and finding.severity != "info":
+        return -1, False, 0.0, False
     return SEVERITIES.index(finding.severity), not affects_all, -(finding.impact or 0.0), finding.scope == "capture"
 
 

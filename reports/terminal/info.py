@@ -37,6 +37,8 @@ COUNTS = (
     ("without a time", "time_unknown"),
     ("not IP", "not_ip"),
     ("not understood", "not_understood"),
+    ("not decoded", "undecoded_packets"),
+    ("records cut short", "lengths_cut"),
     ("malformed", "malformed"),
 )
 

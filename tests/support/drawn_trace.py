@@ -111,6 +111,11 @@ class DrawnTrace:
     def capture(self) -> Row:
         row = self.row("interfaces")
         row["backward_ns_max"] += 1
+        row["time_unknown"] += row["time_out_of_range"]
+        hidden = row["undecoded_packets"]
+        row["undecoded"] = (
+            f"EtherType 0x8909={hidden - 1}, others=1" if hidden > 1 else "IP protocol 115=1" if hidden else None
+        )
         return {**row, "interface": 0, "first_ns": START_NS, "last_ns": START_NS + self.draw.choice(TIMES)}
 
     def flow(self, number: int) -> Row:

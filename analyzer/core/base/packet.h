@@ -6,11 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A simple packet block of pcapng carries no time. */
-#define TIME_UNKNOWN INT64_MIN
+/* A simple packet block of pcapng carries no time; other blocks may hold a number that cannot be
+ * one. Times from about 1896 to 2116 are accepted, so that no difference of two exceeds 64 bits. */
+#define TIME_UNKNOWN      INT64_MIN
+#define TIME_OUT_OF_RANGE (INT64_MIN + 1)
+#define TIME_LEAST_NS     (-(INT64_C(1) << 61))
+#define TIME_MOST_NS      (INT64_C(1) << 62)
 
 struct packet {
-    int64_t time_ns;     /* ns since the epoch, or TIME_UNKNOWN */
+    int64_t time_ns;     /* ns since the epoch, or TIME_UNKNOWN, or TIME_OUT_OF_RANGE */
     uint64_t frame;      /* 1-based within its file, as Wireshark numbers frames */
     const uint8_t *data; /* `captured` bytes; valid until the next merged_input_read() */
     uint32_t captured;   /* bytes in the file, without an FCS that the file declares */
@@ -26,6 +30,10 @@ struct packet {
 #define NO_PORT             UINT16_MAX
 static inline bool same_link(uint16_t one_port, uint16_t other_port) {
     return one_port >> PORT_INTERFACE_BITS == other_port >> PORT_INTERFACE_BITS;
+}
+
+static inline bool packet_is_timed(const struct packet *packet) {
+    return packet->time_ns > TIME_OUT_OF_RANGE;
 }
 
 /* Metadata of a packet, enough to count it: a fragment that waits for the first one of its

@@ -21,18 +21,6 @@ static const char *const reason_names[REASON_COUNT] = {
 #undef X
 };
 
-/* Link types by their LINKTYPE_ numbers, other than Ethernet. */
-static const struct {
-    uint16_t link_type;
-    uint8_t first; /* enum next_header */
-} link_types[] = {
-    {113, NEXT_COOKED},   {276, NEXT_COOKED_2}, {101, NEXT_IP},    {12, NEXT_IP},
-    {14, NEXT_IP},        {228, NEXT_IPV4},     {229, NEXT_IPV6},  {0, NEXT_LOOPBACK},
-    {108, NEXT_LOOPBACK}, {9, NEXT_SERIAL},     {50, NEXT_SERIAL}, {104, NEXT_CISCO_HDLC},
-    {105, NEXT_WLAN},     {127, NEXT_RADIOTAP}, {192, NEXT_PPI},   {119, NEXT_PRISM},
-    {163, NEXT_PRISM}, /* AVS */
-};
-
 #define LINK(decode, least)                                                                        \
     { decode, least, REASON_LINK_CUT, REASON_LINK_SHORT }
 #define TUNNEL(decode, least)                                                                      \
@@ -96,25 +84,15 @@ static NOINLINE enum next_header decode_other(struct decoding *d, enum next_head
     return has ? kind->decode(d, d->data + d->offset) : NEXT_END;
 }
 
-/* Raw IP has no link header: the link layer is reached before its first byte. */
-static NOINLINE enum next_header begin_other_link(struct decoding *d, uint16_t link_type) {
-    for (size_t i = 0; i < sizeof link_types / sizeof *link_types; i++) {
-        if (link_types[i].link_type != link_type)
-            continue;
-        if (link_types[i].first <= NEXT_IP)
-            d->headers->layer = LAYER_LINK;
-        return link_types[i].first;
-    }
-    return stop(d, REASON_LINK_TYPE);
-}
-
 /* A tunnel over IP that holds another protocol is a whole packet of its own; one whose inner packet
  * is cut or malformed keeps that reason beside the outer addresses. A UDP port proves no tunnel, so
  * that the datagram is an ordinary one, unless it goes too deep. */
 static NOINLINE void leave_tunnel(struct decoding *d) {
     enum decode_reason reason = d->headers->reason;
+    uint32_t undecoded = d->headers->undecoded;
     bool understood = reason_answers[reason] != DECODE_NOT_UNDERSTOOD;
     memcpy(d->headers, d->outer.headers, sizeof d->outer.headers);
+    d->headers->undecoded = undecoded;
     if (reason == REASON_DEPTH || (understood && d->outer.kind == OUTER_IP))
         d->headers->reason = reason;
 }
@@ -128,15 +106,16 @@ __attribute__((flatten)) void decode_packet(const struct packet *packet, struct 
     d.captured = packet->captured;
     /* A record that claims fewer bytes on the wire than it holds has at least those it holds. */
     d.end = packet->length > packet->captured ? packet->length : packet->captured;
+    d.is_narrowed = false;
     d.headers = headers;
     d.shims = 0;
     d.outer.kind = OUTER_NONE;
-    HEADERS_CLEAR(headers, answer, ip_version);
+    HEADERS_CLEAR(headers, undecoded, ip_version);
     headers->link_hash = 0;
     if (LIKELY(packet->link_type == LINKTYPE_ETHERNET))
         next = decode_ethernet_link(&d);
     else
-        next = begin_other_link(&d, packet->link_type);
+        next = begin_link(&d, packet->link_type);
     /* The first two are compared so that they can be inlined; a call through the table cannot. */
     while (next != NEXT_END) {
         if (LIKELY(next == NEXT_IPV4))

@@ -18,6 +18,7 @@
 #define EXTENSIONS_MAX  16 /* IPv6 or GTP-U extension headers followed in one packet */
 #define SHIMS_MAX       8  /* headers without a step in the path, more is REASON_DEPTH */
 #define ETHERNET_HEADER 14
+#define ETHER_TYPE_MIN  0x0600 /* IEEE 802.3: a lower value is a length */
 
 enum next_header {
     NEXT_END,
@@ -80,6 +81,7 @@ struct decoding {
     uint32_t captured; /* bytes in the file, up to `end` */
     uint32_t end;      /* where the enclosing layer ends on the wire, in bytes from data */
     uint32_t shims;    /* headers that shim_pass() counted */
+    bool is_narrowed;  /* a length field below has set `end`, not the record */
     struct headers *headers;
     struct outer_packet outer; /* the innermost; outer.headers is unset for OUTER_NONE */
 };
@@ -90,6 +92,13 @@ typedef enum next_header decoder(struct decoding *d, const uint8_t *header);
 static inline enum next_header stop(struct decoding *d, enum decode_reason reason) {
     d->headers->reason = reason;
     return NEXT_END;
+}
+
+/* Stops at a protocol that is not decoded. */
+static inline enum next_header stop_at(struct decoding *d, enum decode_reason reason,
+                                       enum undecoded kind, uint16_t number) {
+    d->headers->undecoded = (uint32_t)kind << 16 | number;
+    return stop(d, reason);
 }
 
 /* Returns whether [offset, offset + bytes) was captured. If not, the reason is `cut` if the wire
@@ -115,8 +124,22 @@ static inline bool tunnel_has(struct decoding *d, uint32_t bytes) {
 /* The next layer ends at `end`, not after the one below: padding or a trailer follows. */
 static inline void decoding_narrow(struct decoding *d, uint32_t end) {
     d->end = end;
+    d->is_narrowed = true;
     if (d->captured > end)
         d->captured = end;
+}
+
+/* Returns whether `length` bytes from d->offset end within the enclosing layer. If that is the
+ * record alone, they do: a tool or a mirror port cut the packet and wrote the shorter length into
+ * the record, so that the rest counts as cut, like that of a snap length. */
+static inline bool decoding_fits(struct decoding *d, uint32_t length) {
+    if (LIKELY(length <= d->end - d->offset))
+        return true;
+    if (d->is_narrowed || length > UINT32_MAX - d->offset)
+        return false;
+    d->end = d->offset + length;
+    d->headers->length_over_record = true;
+    return true;
 }
 
 /* Reads an IEEE 802.3 length: `length` bytes from d->offset begin with an 802.2 header, and
@@ -179,10 +202,16 @@ static inline uint32_t link_hash(const uint8_t *addresses) {
     return (uint32_t)(mixed >> 32);
 }
 
+/* link_types.c */
+NOINLINE enum next_header begin_link(struct decoding *d, uint16_t number); /* of the link type */
+
 /* link.c */
 enum next_header decode_ethernet_link(struct decoding *d); /* checks its length, sets link_hash */
 decoder decode_ethernet, decode_cooked, decode_cooked_2, decode_loopback, decode_serial;
 decoder decode_cisco_hdlc, decode_ppp, decode_llc;
+/* Returns what follows a network protocol identifier (ISO/IEC TR 9577), at least 1 byte of which
+ * must be at hand. */
+enum next_header decode_nlpid(struct decoding *d);
 /* Returns what follows an EtherType, with the offset behind it. A value below 0x0600 is a length
  * (IEEE 802.3). */
 enum next_header decode_ether_type(struct decoding *d, uint16_t type);

@@ -8,6 +8,7 @@
 #define WIRETALE_HEADERS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/packet.h"
@@ -29,6 +30,8 @@ enum decode_answer {
     X(WLAN_NO_DATA, NOT_UNDERSTOOD, "wlan-no-data")     /* 802.11 data frame without a payload */  \
     X(PPP_COMPRESSED, NOT_UNDERSTOOD, "ppp-protocol")   /* PPP protocol other than IP */           \
     X(COMPRESSED, NOT_UNDERSTOOD, "compressed")         /* compressed payload (IPComp) */          \
+    X(LINK_FRAGMENT, NOT_UNDERSTOOD, "link-fragment")   /* not the first frame of a packet */      \
+    X(6LOWPAN, NOT_UNDERSTOOD, "6lowpan")               /* IPv6 with compressed headers */         \
     X(DEPTH, NOT_UNDERSTOOD, "too-deep")       /* more encapsulations than the decoder follows */  \
     X(ENCRYPTED, NOT_UNDERSTOOD, "encrypted")  /* encrypted payload (ESP, MACsec) */               \
     X(LINK_CUT, CUT, "link-cut")               /* link header cut by the snap length */            \
@@ -43,7 +46,8 @@ enum decode_answer {
     X(IP_SHORT, MALFORMED, "ip-short")         /* packet shorter than an IP header */              \
     X(IP_VERSION, MALFORMED, "ip-version")     /* IP version neither 4 nor 6 */                    \
     X(IP_HEADER_LENGTH, MALFORMED, "ip-header-length") /* under 20 or over the packet */           \
-    X(IP_LENGTH, MALFORMED, "ip-length")       /* IP length under its header or over the frame */  \
+    X(IP_LENGTH, MALFORMED, "ip-length")       /* IP length under its header, or over the packet   \
+                                                  around it */                                     \
     X(IP_EXTENSION, MALFORMED, "ip-extension") /* over the packet, or repeated without end */      \
     X(IP_FRAGMENT, MALFORMED, "ip-fragment")   /* past 65,535 bytes, or not a multiple of 8 */     \
     X(TRANSPORT_SHORT, MALFORMED, "transport-short") /* packet shorter than it */                  \
@@ -104,10 +108,10 @@ enum layer { LAYER_NONE, LAYER_LINK, LAYER_NETWORK, LAYER_TRANSPORT };
 
 /* An encapsulation around the innermost IP packet, outermost first; valid at each layer. */
 enum path_kind {
-    PATH_VLAN,   /* id: VLAN id, never 0; QinQ is two steps */
+    PATH_VLAN,   /* id: VLAN id; QinQ is two steps */
     PATH_MPLS,   /* id: label, one step for each label */
     PATH_PPPOE,  /* id: session */
-    PATH_GRE,    /* id: key (PPTP: 0, EoIP: the tunnel), or 0 without one */
+    PATH_GRE,    /* id: key (PPTP: the call, EoIP: the tunnel), or 0 without one */
     PATH_IPIP,   /* id: 0 (IPv4 or IPv6 in IP) */
     PATH_VXLAN,  /* id: VNI */
     PATH_GENEVE, /* id: VNI */
@@ -186,11 +190,25 @@ struct icmp_header {
     uint8_t quoted_source[16], quoted_destination[16];    /* IPv4 in the first 4 bytes */
 };
 
+/* The protocol at which decoding stopped, in the upper 16 bits of headers.undecoded. */
+enum undecoded {
+    UNDECODED_NONE,
+    UNDECODED_ETHER_TYPE,
+    UNDECODED_PPP,
+    UNDECODED_LINK_TYPE,
+    UNDECODED_IP_PROTOCOL,
+    UNDECODED_UDP_PORT,
+    UNDECODED_6LOWPAN,
+};
+
 struct headers {
-    uint8_t answer; /* enum decode_answer */
-    uint8_t reason; /* enum decode_reason */
-    uint8_t layer;  /* enum layer */
+    uint32_t undecoded; /* enum undecoded, and the protocol's number in the lower 16 bits */
+    uint8_t answer;     /* enum decode_answer */
+    uint8_t reason;     /* enum decode_reason */
+    uint8_t layer;      /* enum layer */
     uint8_t path_depth;
+    bool length_over_record; /* a length field exceeds the record's length on the wire, and counts
+                                instead of it: a tool or a mirror port cut the packet */
 
     /* From LAYER_NETWORK: the innermost IP header. */
     uint8_t ip_version;    /* 4 or 6; 0 below LAYER_NETWORK */
@@ -242,6 +260,13 @@ struct headers {
 
 /* Decodes packet->data. Never reads past packet->captured, and cannot fail. */
 void decode_packet(const struct packet *packet, struct headers *headers);
+
+/* Returns the protocol that may hide an IP packet, as in headers.undecoded; 0 if none does. The
+ * packet's data must still be at hand. */
+uint32_t undecoded_protocol(const struct headers *headers);
+#define UNDECODED_NAME_MAX 32
+/* Writes the name of such a protocol: `EtherType 0x8909`. */
+void undecoded_name(uint32_t protocol, char text[UNDECODED_NAME_MAX]);
 
 const char *decode_reason_name(enum decode_reason reason);
 enum decode_answer decode_reason_answer(enum decode_reason reason);

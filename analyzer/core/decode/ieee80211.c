@@ -99,6 +99,7 @@ enum next_header decode_wlan_padded(struct decoding *d, const uint8_t *frame) {
 static void drop_fcs(struct decoding *d) {
     if (d->end - d->offset >= FCS_BYTES)
         decoding_narrow(d, d->end - FCS_BYTES);
+    d->is_narrowed = false; /* by no length field */
 }
 
 enum radiotap_flag { RADIOTAP_FCS = 0x10, RADIOTAP_PADDED = 0x20 };

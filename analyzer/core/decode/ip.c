@@ -15,8 +15,8 @@
  *   12     8    source, destination
  *
  * The length in the header must end the packet, because Ethernet pads short frames. If it is over
- * the frame's length on the wire the packet is malformed. A fragment with an offset has no
- * transport header. */
+ * the record's length on the wire, the record was cut (decoding_fits()); if it is over that of the
+ * packet around it, the packet is malformed. A fragment with an offset has no transport header. */
 #include "decode/decode.h"
 
 #define DATAGRAM_MAX    65535
@@ -213,14 +213,34 @@ static inline bool length_is_left_out(uint32_t length, uint8_t protocol) {
     return length == 0 && (protocol == IP_TCP || protocol == IP_UDP);
 }
 
-static enum decode_reason check_ipv4(const uint8_t *ip, uint32_t length, uint32_t room) {
+/* Returns whether the header's checksum (RFC 1071) is right, so that its length is the sender's. */
+static bool checksum_is_right(const struct decoding *d, uint32_t header_length) {
+    uint32_t sum = 0;
+    if (header_length > d->captured - d->offset)
+        return false;
+    for (uint32_t at = 0; at < header_length; at += 2)
+        sum += load_be16(d->data + d->offset + at);
+    return (sum & 0xffff) + (sum >> 16) == 0xffff;
+}
+
+/* A mirror port may cut the packet before it wraps it into a tunnel, whose lengths then are those
+ * of the rest. That is believed only if the checksum confirms the header. */
+static bool is_cut_in_tunnel(struct decoding *d, uint32_t header_length, uint32_t length) {
+    if (!checksum_is_right(d, header_length))
+        return false;
+    d->is_narrowed = false;
+    return decoding_fits(d, length);
+}
+
+static enum decode_reason check_ipv4(struct decoding *d, const uint8_t *ip, uint32_t length) {
     uint32_t header_length = (ip[0] & 15) * 4u;
     if (ip[0] >> 4 != 4)
         return REASON_IP_VERSION;
-    if (header_length < IPV4_HEADER || header_length > room)
+    if (header_length < IPV4_HEADER)
         return REASON_IP_HEADER_LENGTH;
-    if (length < header_length || length > room)
-        return REASON_IP_LENGTH;
+    if (length < header_length ||
+        (!decoding_fits(d, length) && !is_cut_in_tunnel(d, header_length, length)))
+        return header_length > d->end - d->offset ? REASON_IP_HEADER_LENGTH : REASON_IP_LENGTH;
     return REASON_NONE;
 }
 
@@ -248,10 +268,10 @@ static ALWAYS_INLINE enum next_header read_ipv4(struct decoding *d, uint32_t hea
 /* With options, without a length, or malformed. */
 static NOINLINE enum next_header decode_other_ipv4(struct decoding *d) {
     const uint8_t *ip = d->data + d->offset;
-    uint32_t length = load_be16(ip + 2), room = d->end - d->offset;
+    uint32_t length = load_be16(ip + 2);
     bool left_out = length_is_left_out(length, ip[9]);
-    length = left_out ? room : length;
-    enum decode_reason reason = check_ipv4(ip, length, room);
+    length = left_out ? d->end - d->offset : length;
+    enum decode_reason reason = check_ipv4(d, ip, length);
     return reason ? stop(d, reason) : read_ipv4(d, (ip[0] & 15) * 4u, length, left_out);
 }
 
@@ -277,14 +297,14 @@ static void fill_ipv6(struct headers *headers, const uint8_t *ip) {
 
 enum next_header decode_ipv6(struct decoding *d, const uint8_t *ip) {
     struct headers *headers = d->headers;
-    uint32_t length = load_be16(ip + 4), room = d->end - d->offset;
+    uint32_t length = load_be16(ip + 4);
     if (ip[0] >> 4 != 6)
         return stop(d, REASON_IP_VERSION);
     fill_unfragmented(headers);
     headers->length_from_frame =
         length_is_left_out(length, ip[6]) || (length == 0 && ip[6] == IP_HOP_BY_HOP);
-    length = headers->length_from_frame ? room : IPV6_HEADER + length;
-    if (length > room)
+    length = headers->length_from_frame ? d->end - d->offset : IPV6_HEADER + length;
+    if (!decoding_fits(d, length))
         return stop(d, REASON_IP_LENGTH);
     decoding_narrow(d, d->offset + length);
     fill_ipv6(headers, ip);

@@ -12,11 +12,11 @@
  *                                                      12     8    address
  *
  * All fields are in network byte order except the address family of loopback. link_hash covers the
- * addresses, so that copies of one packet from two mirror ports differ. */
+ * addresses, so that copies of one packet from two mirror ports differ. link_types.c has the less
+ * common networks. */
 #include "decode/decode.h"
 
-#define ETHER_TYPE_MIN 0x0600 /* IEEE 802.3: a lower value is a length */
-#define ETHER_IPV4     0x0800
+#define ETHER_IPV4 0x0800
 
 static const struct {
     uint16_t type;
@@ -42,29 +42,57 @@ static NOINLINE enum next_header decode_other_type(struct decoding *d, uint16_t 
     if (type < ETHER_TYPE_MIN)
         return decode_802_3(d, type);
     enum next_header next = ether_type_next(type);
-    return next ? next : stop(d, REASON_NOT_IP);
+    return next ? next : stop_at(d, REASON_NOT_IP, UNDECODED_ETHER_TYPE, type);
 }
 
 enum next_header decode_ether_type(struct decoding *d, uint16_t type) {
     return LIKELY(type == ETHER_IPV4) ? NEXT_IPV4 : decode_other_type(d, type);
 }
 
-/* IEEE 802.2: SNAP with an EtherType (RFC 1042; 0000f8 is 802.1H), or IP itself (RFC 948). */
+/* Organization and type: an EtherType (RFC 1042; 0000f8 is 802.1H), or Ethernet over ATM or frame
+ * relay (0080c2, RFC 2684 and 2427), behind `padding` bytes. */
+static enum next_header decode_snap(struct decoding *d, uint32_t padding) {
+    const uint8_t *snap = d->data + d->offset;
+    if (!link_has(d, 5))
+        return NEXT_END;
+    uint32_t organization = load_be32(snap) >> 8;
+    uint16_t type = load_be16(snap + 3);
+    d->offset += 5;
+    if (organization == 0x0080c2 && (type == 1 || type == 7)) {
+        if (!link_has(d, padding))
+            return NEXT_END;
+        d->offset += padding;
+        return NEXT_ETHERNET;
+    }
+    if ((organization != 0 && organization != 0x0000f8) || type < ETHER_TYPE_MIN)
+        return stop(d, REASON_NOT_IP);
+    return decode_ether_type(d, type);
+}
+
+enum next_header decode_nlpid(struct decoding *d) {
+    switch (d->data[d->offset++]) {
+    case 0x80: return decode_snap(d, 0);
+    case 0x8e: return NEXT_IPV6;
+    case 0xcc: return NEXT_IPV4;
+    case 0xcf: return NEXT_PPP;
+    default: return stop(d, REASON_NOT_IP);
+    }
+}
+
+/* IEEE 802.2: SNAP, a network protocol identifier (RFC 2684), or IP itself (RFC 948). */
 enum next_header decode_llc(struct decoding *d, const uint8_t *llc) {
     if (llc[0] == 0x06 && llc[1] == 0x06 && llc[2] == 0x03) {
         d->offset += 3;
         return NEXT_IPV4;
     }
+    if (llc[0] == 0xfe && llc[1] == 0xfe && llc[2] == 0x03) {
+        d->offset += 3;
+        return link_has(d, 1) ? decode_nlpid(d) : NEXT_END;
+    }
     if (llc[0] != 0xaa || llc[1] != 0xaa || llc[2] != 0x03)
         return stop(d, REASON_NOT_IP);
-    if (!link_has(d, 8))
-        return NEXT_END;
-    uint32_t organization = load_be32(llc + 2) & 0xffffff;
-    uint16_t type = load_be16(llc + 6);
-    if ((organization != 0 && organization != 0x0000f8) || type < ETHER_TYPE_MIN)
-        return stop(d, REASON_NOT_IP);
-    d->offset += 8;
-    return decode_ether_type(d, type);
+    d->offset += 3;
+    return decode_snap(d, 2);
 }
 
 enum next_header decode_ethernet(struct decoding *d, const uint8_t *ethernet) {
@@ -152,7 +180,7 @@ enum next_header decode_ppp(struct decoding *d, const uint8_t *ppp) {
     case 0x0057: return NEXT_IPV6;
     case 0x0281:
     case 0x0283: return NEXT_MPLS;
-    default: return stop(d, REASON_PPP_COMPRESSED);
+    default: return stop_at(d, REASON_PPP_COMPRESSED, UNDECODED_PPP, protocol);
     }
 }
 

@@ -17,7 +17,7 @@
  * sender. */
 struct flow_key {
     uint8_t address[2][16]; /* IPv4 in the first 4 bytes */
-    uint16_t port[2];       /* 0 if the protocol has none */
+    uint16_t port[2];       /* 0 if the protocol has none; see flow.ports_known */
     uint8_t protocol;
     uint8_t ip_version;
     uint16_t path; /* number of the encapsulations: equal addresses in two VLANs are two flows */
@@ -90,6 +90,7 @@ struct flow {
     bool drawn : 1;          /* it has rows in the other tables */
     bool with_blocks : 1; /* its streams may consist of blocks: one does, or the user gave a block
                              size */
+    bool ports_known;     /* the first packet had them, so that 0 is a port */
     bool timed;           /* first_ns and last_ns are times of its packets */
     uint8_t initiator_evidence;
     int64_t first_ns, last_ns;

@@ -51,9 +51,9 @@ static void drop_source(struct merged_input *set, size_t at) {
 
 /* A packet without a time follows the one before it. */
 static void note_head(struct source *source) {
-    int64_t time_ns = source->packets[source->next].time_ns;
-    if (time_ns != TIME_UNKNOWN)
-        source->head_ns = time_ns;
+    const struct packet *next = &source->packets[source->next];
+    if (packet_is_timed(next))
+        source->head_ns = next->time_ns;
 }
 
 /* Reopens a file that was only probed. An error is damage now, because it was a capture before. */

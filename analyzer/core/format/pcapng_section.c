@@ -82,17 +82,15 @@ bool pcapng_time_set(struct pcapng_time *time, uint8_t resolution, int64_t offse
     }
     time->resolution_ns = (int64_t)((time->multiply / time->divide) >> time->shift);
     if (!offset_s && !time->shift && time->divide == 1)
-        time->plain_end = INT64_MAX / time->multiply;
+        time->plain_end = TIME_MOST_NS / time->multiply + 1;
     return true;
 }
 
-/* Ticks times at most 10^9 fit in 128 bits. Bounded, because the sum can exceed 64 bits. */
+/* Ticks times at most 10^9 fit in 128 bits. */
 int64_t pcapng_time_slow(const struct pcapng_time *time, uint64_t ticks) {
     unsigned __int128 since = (unsigned __int128)ticks * time->multiply / time->divide;
     __int128 ns = (__int128)(since >> time->shift) + (__int128)time->offset_s * SECOND_NS;
-    if (ns > INT64_MAX)
-        return INT64_MAX;
-    return ns <= TIME_UNKNOWN ? TIME_UNKNOWN + 1 : (int64_t)ns;
+    return ns < TIME_LEAST_NS || ns > TIME_MOST_NS ? TIME_OUT_OF_RANGE : (int64_t)ns;
 }
 
 /* --- blocks --------------------------------------------------------------------------------- */

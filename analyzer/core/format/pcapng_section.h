@@ -44,7 +44,7 @@ struct pcapng_time {
  * resolution that libpcap refuses too, because its ticks do not fit in 64 bits. */
 bool pcapng_time_set(struct pcapng_time *time, uint8_t resolution, int64_t offset_s);
 
-/* Returns ns since the epoch; saturates, and is never TIME_UNKNOWN. */
+/* Returns ns since the epoch, or TIME_OUT_OF_RANGE. */
 int64_t pcapng_time_slow(const struct pcapng_time *time, uint64_t ticks);
 
 static inline int64_t pcapng_time_ns(const struct pcapng_time *time, uint64_t ticks) {

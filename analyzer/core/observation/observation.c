@@ -27,9 +27,6 @@
 #define WRITTEN_ROOM    65536u              /* entries of the table of written conversations */
 #define UDP_HEADER      8u
 #define WAIT_NS         1000000 /* wait for a pipe without data */
-/* Other times (before about 1896, after 2116) are clamped, so that no difference overflows. */
-#define TIME_LEAST_NS (-(INT64_C(1) << 61))
-#define TIME_MOST_NS  (INT64_C(1) << 62)
 
 struct observation_reader {
     struct merged_input *captures;
@@ -209,7 +206,7 @@ static void set_fragment(struct observation_reader *reader, struct observation *
                                .capture = packet->interface,
                                .fragment = true,
                                .fragment_offset = headers->fragment_offset,
-                               .time_known = packet->time_ns != TIME_UNKNOWN};
+                               .time_known = packet_is_timed(packet)};
     enum fragment_verdict verdict;
     if (!seen.time_known)
         seen.time_ns = 0;
@@ -230,11 +227,7 @@ static void set_fragment(struct observation_reader *reader, struct observation *
 }
 
 static int64_t time_of(const struct packet *packet) {
-    if (packet->time_ns == TIME_UNKNOWN)
-        return OBSERVATION_UNKNOWN;
-    if (packet->time_ns < TIME_LEAST_NS)
-        return TIME_LEAST_NS;
-    return packet->time_ns > TIME_MOST_NS ? TIME_MOST_NS : packet->time_ns;
+    return packet_is_timed(packet) ? packet->time_ns : OBSERVATION_UNKNOWN;
 }
 
 /* A row needs a decoded transport header, or a complete network header if the transport is not

@@ -67,8 +67,10 @@ static NOINLINE int64_t note_other_time(struct interface_count *count, const str
                                         int64_t time_ns) {
     bool first = count->packets == count->time_unknown + 1;
     int64_t step_ns = first ? 0 : count->previous_ns - time_ns;
-    if (packet->time_ns == TIME_UNKNOWN) {
+    if (!packet_is_timed(packet)) {
         count->time_unknown++;
+        if (packet->time_ns == TIME_OUT_OF_RANGE && !count->time_out_of_range++)
+            count->time_out_of_range_frame = packet->frame;
         return 0;
     }
     if (step_ns > 0)
@@ -99,8 +101,30 @@ int64_t interface_count_packet(struct interface_count *count, const struct packe
  * or after it was merged (GRO, LRO). */
 static NOINLINE void note_long_packet(struct interface_count *count, const struct packet *packet,
                                       const struct headers *headers) {
-    if (headers->layer >= LAYER_NETWORK && !headers->fragment && !count->super_segments++)
+    bool is_whole = !headers->fragment && !headers->length_over_record;
+    if (headers->layer >= LAYER_NETWORK && is_whole && !count->super_segments++)
         count->super_segment_frame = packet->frame;
+}
+
+/* Counts a packet other than TCP if its protocol may hide an IP packet. */
+static NOINLINE void note_undecoded(struct interface_count *count, const struct headers *headers) {
+    uint32_t protocol = undecoded_protocol(headers);
+    struct undecoded_count *one = count->undecoded, *end = one + UNDECODED_NAMED;
+    if (!protocol)
+        return;
+    count->undecoded_sum++;
+    while (one < end && one->packets && one->protocol != protocol)
+        one++;
+    if (one == end)
+        return;
+    one->protocol = protocol;
+    one->packets++;
+}
+
+static NOINLINE void note_cut_length(struct interface_count *count, const struct packet *packet,
+                                     const struct headers *headers) {
+    if (headers->layer >= LAYER_NETWORK && !count->lengths_cut++)
+        count->length_cut_frame = packet->frame;
 }
 
 /* An IP length of 0 is the other sign of TSO, because the adapter fills it in; jumbograms (RFC
@@ -112,6 +136,10 @@ void interface_count_headers(struct interface_count *count, const struct packet 
         count->malformed_frame = packet->frame;
     if (!LIKELY(headers->ip_length <= JUMBO_BYTES) || !LIKELY(!headers->length_from_frame))
         note_long_packet(count, packet, headers);
+    if (!LIKELY(!headers->length_over_record))
+        note_cut_length(count, packet, headers);
+    if (!LIKELY(headers->protocol == IP_TCP))
+        note_undecoded(count, headers);
 }
 
 /* Files hold LINKTYPE_ numbers, but libpcap compiles for its own DLT_ numbers; a few of them
@@ -153,6 +181,29 @@ static void reasons_text(const struct interface_count *count, char *text, size_t
                                  decode_reason_name((enum decode_reason)most),
                                  (unsigned long long)count->reasons[most]);
     }
+}
+
+static int by_packets(const void *a, const void *b) {
+    uint64_t one = ((const struct undecoded_count *)a)->packets;
+    uint64_t other = ((const struct undecoded_count *)b)->packets;
+    return (one < other) - (one > other);
+}
+
+/* Writes name=count of each protocol, the most frequent first. */
+static void undecoded_text(struct interface_count *count, char *text, size_t room) {
+    uint64_t others = count->undecoded_sum;
+    size_t used = 0;
+    text[0] = '\0';
+    qsort(count->undecoded, UNDECODED_NAMED, sizeof *count->undecoded, by_packets);
+    for (unsigned i = 0; i < UNDECODED_NAMED && count->undecoded[i].packets; i++) {
+        char name[UNDECODED_NAME_MAX];
+        undecoded_name(count->undecoded[i].protocol, name);
+        used += (size_t)snprintf(text + used, room - used, "%s%s=%llu", used ? ", " : "", name,
+                                 (unsigned long long)count->undecoded[i].packets);
+        others -= count->undecoded[i].packets;
+    }
+    if (others)
+        snprintf(text + used, room - used, ", others=%llu", (unsigned long long)others);
 }
 
 static void put_file(struct row_sink *sink, struct row *row, const struct interface *interface,
@@ -197,16 +248,18 @@ static void put_interface(struct row_sink *sink, struct row *row,
 }
 
 static void put_frames(struct row *row, const struct interface_count *count) {
+    row_set_if(row, interfaces_time_out_of_range_frame, count->time_out_of_range,
+               count->time_out_of_range_frame);
     row_set_if(row, interfaces_backward_ns_max, count->backward_steps, count->backward_ns_max);
     row_set_if(row, interfaces_backward_frame, count->backward_steps, count->backward_frame);
     row_set_if(row, interfaces_super_segment_frame, count->super_segments,
                count->super_segment_frame);
+    row_set_if(row, interfaces_length_cut_frame, count->lengths_cut, count->length_cut_frame);
     row_set_if(row, interfaces_malformed_frame, count->malformed_frame, count->malformed_frame);
 }
 
-static void put_counts(struct row_sink *sink, struct row *row,
-                       const struct interface_count *count) {
-    char reasons[512];
+static void put_counts(struct row_sink *sink, struct row *row, struct interface_count *count) {
+    char reasons[512], undecoded[512]; /* the second has room for UNDECODED_NAMED of the longest */
     bool timed = count->packets > count->time_unknown;
     row_set(row, interfaces_packets, count->packets);
     row_set(row, interfaces_bytes, count->bytes);
@@ -216,8 +269,10 @@ static void put_counts(struct row_sink *sink, struct row *row,
     row_set_if(row, interfaces_last_ns, timed, count->last_ns);
     row_set(row, interfaces_truncated_packets, count->truncated);
     row_set(row, interfaces_time_unknown, count->time_unknown);
+    row_set(row, interfaces_time_out_of_range, count->time_out_of_range);
     row_set(row, interfaces_backward_steps, count->backward_steps);
     row_set(row, interfaces_super_segments, count->super_segments);
+    row_set(row, interfaces_lengths_cut, count->lengths_cut);
     row_set(row, interfaces_not_ip, count->reasons[REASON_NOT_IP]);
     row_set(row, interfaces_not_understood,
             (int64_t)(answers(count, DECODE_NOT_UNDERSTOOD) - count->reasons[REASON_NOT_IP]));
@@ -225,6 +280,9 @@ static void put_counts(struct row_sink *sink, struct row *row,
     row_set(row, interfaces_malformed, answers(count, DECODE_MALFORMED));
     reasons_text(count, reasons, sizeof reasons);
     row_set_text(sink, row, interfaces_reasons, reasons);
+    undecoded_text(count, undecoded, sizeof undecoded);
+    row_set(row, interfaces_undecoded_packets, count->undecoded_sum);
+    row_set_text(sink, row, interfaces_undecoded, undecoded);
     put_frames(row, count);
 }
 

@@ -8,6 +8,13 @@
 #include "rows/row_sink.h"
 #include "update/capture_ports.h"
 
+#define UNDECODED_NAMED 8u /* protocols of an interface that are counted one by one */
+
+struct undecoded_count {
+    uint32_t protocol; /* undecoded_protocol() */
+    uint64_t packets;
+};
+
 struct interface_count {
     uint64_t packets, time_unknown, bytes, filtered, captured_bytes;
     int64_t first_ns, last_ns, backward_ns_max, previous_ns;
@@ -15,9 +22,12 @@ struct interface_count {
     int64_t tick_most_ns;     /* a longer time is not one tick */
     uint32_t ticks, no_ticks; /* packets that came one tick after the one before, or none */
     uint16_t clock_step_us;   /* the tick as far as it is known, 0 if the clock is fine */
-    uint64_t truncated;
+    uint64_t truncated, time_out_of_range, time_out_of_range_frame;
     uint64_t backward_steps, backward_frame, super_segments, super_segment_frame, malformed_frame;
-    uint64_t reasons[REASON_COUNT]; /* packets by how decoding ended */
+    uint64_t lengths_cut, length_cut_frame; /* IP packets longer than their record */
+    uint64_t reasons[REASON_COUNT];         /* packets by how decoding ended */
+    struct undecoded_count undecoded[UNDECODED_NAMED];
+    uint64_t undecoded_sum; /* packets of these and of all further protocols */
 };
 
 struct interface_counts {

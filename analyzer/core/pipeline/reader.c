@@ -27,10 +27,6 @@
 #define BATCHES_GROWING 4u
 #define WAIT_NS         200000000
 #define STACK_BYTES     ((size_t)1 << 20)
-/* Later and earlier times (about 1896 to 2116) count as the bound, so that no difference
- * overflows. */
-#define TIME_LEAST_NS (-(INT64_C(1) << 61))
-#define TIME_MOST_NS  (INT64_C(1) << 62)
 
 #define BATCHES_BYTES ((BATCHES * sizeof(struct batch) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE)
 
@@ -53,19 +49,6 @@ struct reader {
                                     packets reached */
     bool timed;
 };
-
-/* Returns a time that can be used in differences for a packet without a time or with an extreme
- * one. */
-static NOINLINE int64_t unusual_time(const struct reader *reader, const struct packet *packet) {
-    if (packet->time_ns == TIME_UNKNOWN)
-        return reader->previous_ns;
-    return packet->time_ns < TIME_LEAST_NS ? TIME_LEAST_NS : TIME_MOST_NS;
-}
-
-static inline bool is_usual(int64_t time_ns) {
-    return LIKELY((uint64_t)time_ns - (uint64_t)TIME_LEAST_NS <=
-                  (uint64_t)TIME_MOST_NS - (uint64_t)TIME_LEAST_NS);
-}
 
 /* The clock advances only if two successive packets agree, so that one wrong time stamp ends no
  * flow. */
@@ -119,8 +102,8 @@ static NOINLINE void count_filtered(struct reader_input *input, struct batch *ba
 static bool prepare(struct reader *reader, struct batch *batch, const struct packet *packet,
                     struct decoded_packet *decoded) {
     struct reader_input *input = reader->input;
-    bool usual = is_usual(packet->time_ns), timed = usual || packet->time_ns != TIME_UNKNOWN;
-    int64_t time_ns = usual ? packet->time_ns : unusual_time(reader, packet);
+    bool timed = LIKELY(packet_is_timed(packet));
+    int64_t time_ns = timed ? packet->time_ns : reader->previous_ns;
     if (!is_wanted(input, packet, timed, time_ns)) {
         count_filtered(input, batch, packet);
         return false;

@@ -47,7 +47,11 @@
       "by the capturing program, because its queue or disk was full; null if the file has no "     \
       "count")                                                                                     \
     X(truncated_packets, INT, "packets", "packets truncated by the snap length")                   \
-    X(time_unknown, INT, "packets", "packets without a time stamp (simple packet blocks)")         \
+    X(time_unknown, INT, "packets",                                                                \
+      "packets without a time stamp (simple packet blocks), or with one out of range")             \
+    X(time_out_of_range, INT, "packets",                                                           \
+      "of them, packets with a time stamp before 1896 or after 2116, which is no time")            \
+    X(time_out_of_range_frame, INT, "frame", "the first of them; null without one")                \
     X(backward_steps, INT, "packets", "packets with an earlier time stamp than the packet before") \
     X(backward_ns_max, DURATION, "ns", "the largest such step; null without one")                  \
     X(backward_frame, INT, "frame", "the first frame with such a step; null without one")          \
@@ -66,8 +70,17 @@
       "IP packets longer than a link can carry: captured before segmentation offload (TSO) or "    \
       "after receive offload (GRO, LRO)")                                                          \
     X(super_segment_frame, INT, "frame", "the first of them; null without one")                    \
+    X(lengths_cut, INT, "packets",                                                                 \
+      "IP packets longer than their record says that they were on the wire: a tool or a mirror "   \
+      "port cut them and wrote the shorter length; analyzed by their IP length")                   \
+    X(length_cut_frame, INT, "frame", "the first of them; null without one")                       \
     X(not_ip, INT, "packets", "packets of link-layer protocols other than IP")                     \
     X(not_understood, INT, "packets", "packets of a kind that is not decoded, other than non-IP")  \
+    X(undecoded_packets, INT, "packets",                                                           \
+      "packets of protocols that are not decoded and may carry IP: link types, EtherTypes, PPP "   \
+      "and "                                                                                       \
+      "IP protocols, and UDP ports of encapsulations if the datagram contains an IP header")       \
+    X(undecoded, TEXT, "", "these protocols: name=count, most frequent first; null without one")   \
     X(cut_headers, INT, "packets", "packets whose headers were truncated by the snap length")      \
     X(malformed, INT, "packets", "packets that violate their own format")                          \
     X(malformed_frame, INT, "frame", "the first of them; null without one")                        \
@@ -93,7 +106,8 @@
     X(ip_version, INT, "", "4 or 6")                                                               \
     X(source, ADDRESS, "", "the initiator's address")                                              \
     X(source_port, INT, "",                                                                        \
-      "the initiator's port; null if the protocol has none or no first fragment was captured")     \
+      "the initiator's port, which may be 0; null if the protocol has none or no first fragment "  \
+      "was captured")                                                                              \
     X(destination, ADDRESS, "", "the responder's address")                                         \
     X(destination_port, INT, "", "the responder's port; null as above")                            \
     X(path, TEXT, "",                                                                              \
@@ -161,11 +175,7 @@
       "TCP: tail loss probes (RFC 8985 section 7); null as above")                                 \
     X(spurious_retransmissions, INT, "packets",                                                    \
       "TCP: retransmissions proven unnecessary by DSACK (RFC 2883), an echoed timestamp (RFC "     \
-      "3522), or an earlier acknowledgment; null as above, and if TCP options of the ACKs were "   \
-      "truncated and a retransmission has no known place")                                         \
-    X(unplaced_retransmissions, INT, "packets",                                                    \
-      "TCP: retransmissions that are neither lost at a known place nor proven spurious (rule "     \
-      "V7.8); lost_upstream and lost_downstream are too small by up to this number")               \
+      "3522), or an earlier acknowledgment; null as above")                                        \
     X(retransmitted_bytes, INT, "bytes",                                                           \
       "TCP: retransmitted payload bytes that had been seen before at the capture point, without"   \
       " duplicates and probes")                                                                    \
@@ -191,8 +201,8 @@
       "retransmissions")                                                                           \
     X(lost_downstream, INT, "packets",                                                             \
       "TCP: segments, or their ACKs, lost between the capture point and the receiver: "            \
-      "retransmitted, and not proven spurious; a SYN only if one was acknowledged; null as "       \
-      "spurious_retransmissions")                                                                  \
+      "retransmitted, and not proven spurious; a SYN only if one was acknowledged; null if the "   \
+      "other direction was not captured")                                                          \
     X(sack_gaps, INT, "",                                                                          \
       "TCP: gaps reported by the receiver's SACK if the data itself was not captured")             \
     X(unseen_bytes, INT, "bytes",                                                                  \
@@ -241,11 +251,9 @@
     X(blocks_head_of_line, INT, "", "TCP: blocks delayed by missing bytes before their own")       \
     X(head_of_line_ns_max, DURATION, "ns", "TCP: the longest such delay")                          \
     X(rtt_samples, INT, "",                                                                        \
-      "TCP: RTT samples from data of this direction and its ACKs (Karn's rule); null if one "      \
-      "direction or the times were not captured")                                                  \
+      "TCP: RTT samples from data of this direction and its ACKs (Karn's rule)")                   \
     X(rtt_ns_min, DURATION, "ns",                                                                  \
-      "TCP: the least of them, from the capture point to the receiver and back, at least a tick "  \
-      "of the capture's clock; null without one")                                                  \
+      "TCP: the least of them, from the capture point to the receiver and back; null without one") \
     X(rtt_ns_median, DURATION, "ns", "exact up to 64 samples, then within 1.6%")                   \
     X(rtt_ns_p99, DURATION, "ns", "exact up to 64 samples, then within 1.6%")                      \
     X(rtt_ns_max, DURATION, "ns", "the greatest")                                                  \
@@ -340,8 +348,7 @@
       "V8.1), acks (V5.3 to V5.8), acknowledged (V6.1, V6.2), signature (V8.2), time (V3.4, "      \
       "V3.5, V5.9, V5.10, V6.5); null if the kind is sufficient, or without evidence")             \
     X(spurious, BOOL, "",                                                                          \
-      "whether a retransmission is proven spurious (rules V6); null if neither that nor a place "  \
-      "is known (rule V7.8), and for other kinds")
+      "whether a retransmission is proven spurious (rules V6); null for other kinds")
 
 /* Grouped by flow. Bins are stored as records, which store a direction's bins in the narrowest
  * form that holds them (series_rows.c) and are computed when they are read. */

@@ -23,13 +23,12 @@
 #define ETHERNET_AROUND   24 /* preamble and delimiter 8, FCS 4, gap 12 */
 #define NO_PATH           0  /* of a packet without encapsulations; see flow/encapsulation.c */
 
-/* Returns the bytes that the packet takes on an Ethernet link, so that rates compare with the link
+/* Returns the bytes that a frame takes on an Ethernet link, so that rates compare with the link
  * rate. Other link types count as captured, since their overhead is unknown. */
-static uint32_t wire_bytes_of(const struct packet *packet) {
-    if (packet->link_type != LINKTYPE_ETHERNET || packet->length > UINT32_MAX - ETHERNET_AROUND)
-        return packet->length;
-    uint32_t frame = packet->length < ETHERNET_LEAST ? ETHERNET_LEAST : packet->length;
-    return frame + ETHERNET_AROUND;
+static inline uint32_t wire_bytes_of(uint16_t link_type, uint32_t length) {
+    if (link_type != LINKTYPE_ETHERNET || length > UINT32_MAX - ETHERNET_AROUND)
+        return length;
+    return (length < ETHERNET_LEAST ? ETHERNET_LEAST : length) + ETHERNET_AROUND;
 }
 
 static inline void fill_frame(struct packet_info *info, const struct packet *packet,
@@ -37,8 +36,8 @@ static inline void fill_frame(struct packet_info *info, const struct packet *pac
     info->time_ns = time_ns;
     info->frame = packet->frame;
     info->capture = packet->interface;
-    info->wire_bytes = wire_bytes_of(packet);
-    info->time_known = packet->time_ns != TIME_UNKNOWN;
+    info->wire_bytes = wire_bytes_of(packet->link_type, packet->length);
+    info->time_known = packet_is_timed(packet);
 }
 
 static inline bool is_tcp(const struct headers *headers) {
@@ -163,6 +162,9 @@ packet_prepare(struct updater *updater, struct decoded_packet *decoded,
     if (headers->layer < LAYER_NETWORK)
         return;
     decoded->keyed = true;
+    if (!LIKELY(!headers->length_over_record))
+        decoded->info.wire_bytes =
+            wire_bytes_of(packet->link_type, headers->outer_length + headers->ip_length);
     uint32_t path = LIKELY(!headers->path_depth) ? NO_PATH : path_of(updater, headers);
     struct flow_key key = flow_key_of(headers, path, &decoded->swapped);
     decoded->hash = flow_key_hash(updater->flows, &key);

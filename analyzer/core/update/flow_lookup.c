@@ -148,6 +148,21 @@ static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct 
     return flow_table_add(updater->flows, hash, key, due_ns);
 }
 
+/* Returns whether the ports of the key were in the packet: 0 is a port too. */
+static bool has_ports(const struct flow_key *key, const struct packet_info *info) {
+    bool is_read = info->payload_known && !info->fragment;
+    if (key->port[0] || key->port[1])
+        return true;
+    switch (key->protocol) {
+    case IP_TCP:
+    case IP_UDP:
+    case IP_UDP_LITE:
+    case IP_SCTP:
+    case IP_DCCP: return is_read;
+    default: return false;
+    }
+}
+
 /* Begins a flow with its first packet, or sets out_of_memory and returns NULL. The first check of
  * its expiry is after the shortest timeout, because its state is still unknown; a flow that is not
  * due then is queued again. The lock must be held if another worker runs. */
@@ -163,6 +178,7 @@ static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struc
         return NULL;
     }
     flow->number = updater->flow_count++;
+    flow->ports_known = has_ports(key, info);
     row_sink_note_new_flow(&worker->rows, flow);
     flow->listed_packets = is_listed(updater, flow->number);
     flow->drawn = !updater->sink.packets_only;

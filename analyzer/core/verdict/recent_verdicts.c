@@ -39,7 +39,7 @@ void retract_loss(const struct segment_context *seg, struct tcp_recovery_state *
     amend_event(seg, record->event,
                 &(struct event){.kind = record->kind,
                                 .evidence = evidence,
-                                .spurious = record->spurious ? SPURIOUS_YES : SPURIOUS_UNKNOWN});
+                                .spurious = record->spurious ? SPURIOUS_YES : SPURIOUS_NO});
 }
 
 void leave_loss_open(const struct segment_context *seg, struct tcp_recovery_state *recovery,
@@ -49,22 +49,6 @@ void leave_loss_open(const struct segment_context *seg, struct tcp_recovery_stat
                                                                        : WORD_NONE;
     record->place_unknown = true;
     retract_loss(seg, recovery, record, evidence);
-}
-
-/* Rules V7.6 and V7.7: a loss downstream is an absence of proof, so it needs evidence that could
- * have proved the retransmission spurious. */
-static bool lacks_evidence(const struct segment_context *seg,
-                           const struct retransmission_record *record) {
-    const struct tcp_stream *data = seg->sender, *acks = seg->receiver;
-    if (!record->lost || record->upstream)
-        return false;
-    if (acks->reports_truncated)
-        return !record->needed;
-    int64_t reorder_ns = data->recovery->reorder_ns;
-    bool maybe_late = reorder_ns && record->late_ns && record->late_ns / 2 <= reorder_ns;
-    return maybe_late &&
-           (record->kind == WORD_FAST_RETRANSMISSION || record->kind == WORD_RETRANSMISSION) &&
-           !(data->timestamps && acks->timestamps) && is_without_sack(seg->connection, data);
 }
 
 /* An older timestamp may be that of an earlier retransmission of the same bytes. */
@@ -110,11 +94,10 @@ bool has_thirds_throughout(const struct tcp_stream *stream) {
 
 /* Rule V8.6: a mirror duplicate stays one if no time has passed since its original, or if the
  * receiver would have sent a DSACK for a second decoded, acknowledged the data and sent none. */
-static bool may_be_network_duplicate(const struct segment_context *seg,
+static bool may_be_network_duplicate(const struct tcp_stream *stream,
                                      const struct retransmission_record *record) {
-    const struct tcp_stream *stream = seg->sender;
     bool not_dsacked = record->origin == DUPLICATE_REPORTABLE && stream->snd_una_known &&
-                       stream->snd_una >= record->end && !seg->receiver->reports_truncated;
+                       stream->snd_una >= record->end;
     return record->kind == WORD_MIRROR_DUPLICATE && record->origin != DUPLICATE_TWO_PORTS &&
            !record->at_once && !record->dsacked && !not_dsacked;
 }
@@ -139,7 +122,7 @@ static void settle_duplicate(const struct segment_context *seg,
                              struct retransmission_record *record, bool throughout) {
     struct tcp_recovery_state *recovery = seg->sender->recovery;
     settle_third(seg, record);
-    if (throughout || !may_be_network_duplicate(seg, record))
+    if (throughout || !may_be_network_duplicate(seg->sender, record))
         return;
     record->kind = WORD_UNKNOWN_DUPLICATE;
     recovery->mirror_duplicates--;
@@ -148,30 +131,32 @@ static void settle_duplicate(const struct segment_context *seg,
     seg->sink->mirrored(seg, record->interface, -1);
 }
 
-/* --- the ring -------------------------------------------------------------------------------- */
-
-static void settle_record(const struct segment_context *seg, struct tcp_recovery_state *recovery,
-                          struct retransmission_record *record, bool throughout) {
-    settle_duplicate(seg, record, throughout);
-    if (lacks_evidence(seg, record))
-        leave_loss_open(seg, recovery, record);
+void settle_duplicates(const struct segment_context *seg) {
+    struct tcp_recovery_state *recovery = seg->sender->recovery;
+    if (!recovery || !recovery->mirror_duplicates)
+        return;
+    bool throughout = is_mirrored_throughout(seg->sender);
+    for (uint32_t i = 0; i < recovery->record_count; i++)
+        settle_duplicate(seg, &recovery->records[i], throughout);
 }
 
-void settle_verdicts(const struct segment_context *seg) {
+/* --- SYNs without an answer ------------------------------------------------------------------ */
+
+void settle_unanswered_syns(const struct segment_context *seg) {
     struct tcp_recovery_state *recovery = seg->sender->recovery;
-    bool throughout = recovery && is_mirrored_throughout(seg->sender);
     for (uint32_t i = 0; recovery && i < recovery->record_count; i++) {
         struct retransmission_record *record = &recovery->records[i];
-        settle_record(seg, recovery, record, throughout);
-        if (record->start < 0 && record->lost && !record->settled) /* V7.5: an unanswered SYN */
+        if (record->start < 0 && record->lost && !record->settled)
             leave_loss_open(seg, recovery, record);
     }
 }
 
+/* --- the ring -------------------------------------------------------------------------------- */
+
 /* No later packet can amend the record. */
 static void forget(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                    struct retransmission_record *record) {
-    settle_record(seg, recovery, record, is_mirrored_throughout(seg->sender));
+    settle_duplicate(seg, record, is_mirrored_throughout(seg->sender));
     if (record->settled)
         return;
     recovery->unsettled--;
@@ -205,15 +190,11 @@ void remember_verdict(const struct segment_context *seg, struct retransmission_r
     struct retransmission_record *entry = recovery ? next_record(seg, recovery) : NULL;
     if (!entry)
         return;
-    const struct unacked_segment *first = unacked_find(&seg->sender->unacked, record.start);
     record.time_ns = seg->packet->time_ns;
     record.frame = seg->frame;
     record.ip_id = seg->packet->ip_id;
     record.has_tsval = has_timestamps(seg);
     record.tsval = record.has_tsval ? seg->tcp->timestamp_value : 0;
-    record.first_ns = first ? first->time_ns : 0;
-    record.first_tsval = first ? first->tsval : 0;
-    record.newer_tsval = first && record.has_tsval && (int32_t)(record.tsval - first->tsval) > 0;
     if (!record.settled && (!recovery->unsettled++ || record.end < recovery->settled_from))
         recovery->settled_from = record.end;
     seg->sender->has_unsettled = recovery->unsettled;

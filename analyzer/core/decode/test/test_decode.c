@@ -22,7 +22,7 @@ static void check_bounds(const struct packet *packet, const struct headers *head
     CHECK(headers->payload + headers->payload_captured <= packet->data + packet->captured);
     CHECK(headers->payload_captured <= headers->payload_length);
     CHECK((uint64_t)headers->outer_length + headers->ip_length <= packet->length ||
-          packet->length < packet->captured);
+          packet->length < packet->captured || headers->length_over_record);
 }
 
 /* The bytes in memory of exactly their size, so that the sanitizer sees a step beyond. */

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about packets that were not decoded, or not to their end: what the other results lack because of them."""
+
+from __future__ import annotations
+
+from wiretale.analyzer.display_filter import frame_filter
+from wiretale.analyzer.findings.capture import (
+    DOUBTFUL_SHARE,
+    capture_finding,
+    count_match,
+    interfaces_with,
+)
+from wiretale.analyzer.findings.model import Match, Matches
+from wiretale.analyzer.findings.transfers import Transfers
+from wiretale.analyzer.units import show_share
+
+CHAPTER = "Decoding"
+UNDECODED_SHOWN = 5  # protocols
+#: Names of what interfaces.undecoded counts
+UNDECODED_NAMES = {
+    name: f"{name} ({meaning})"
+    for name, meaning in {
+        "EtherType 0x6558": "transparent Ethernet bridging",
+        "EtherType 0x876b": "TCP/IP compression",
+        "EtherType 0x880b": "PPP",
+        "EtherType 0x8846": "multicast channel allocation",
+        "EtherType 0x8847": "MPLS",
+        "EtherType 0x8864": "PPPoE",
+        "EtherType 0x8870": "jumbo frames",
+        "EtherType 0x88b5": "experimental",
+        "EtherType 0x88b6": "experimental",
+        "EtherType 0x88e5": "MACsec",
+        "EtherType 0x88e6": "PBB",
+        "EtherType 0x88e7": "PBB",
+        "EtherType 0x890d": "fast roaming",
+        "EtherType 0x8903": "FabricPath",
+        "EtherType 0x8909": "Cisco MetaData, SGT",
+        "EtherType 0x8926": "VN-tag",
+        "EtherType 0x892f": "HSR",
+        "EtherType 0x893f": "E-tag",
+        "EtherType 0x894f": "NSH",
+        "EtherType 0x22f3": "TRILL",
+        "EtherType 0xd28b": "Arista timestamp",
+        "PPP protocol 0x002d": "compressed TCP/IP headers",
+        "PPP protocol 0x002f": "uncompressed TCP/IP headers",
+        "PPP protocol 0x0031": "bridging",
+        "PPP protocol 0x003d": "multilink",
+        "PPP protocol 0x0053": "encrypted",
+        "PPP protocol 0x00fd": "compressed",
+        "IP protocol 55": "minimal encapsulation",
+        "IP protocol 98": "encapsulation header",
+        "IP protocol 108": "IPComp",
+        "IP protocol 115": "L2TP",
+        "UDP port 1701": "L2TP",
+        "UDP port 2152": "GTP-U",
+        "UDP port 3544": "Teredo",
+        "UDP port 4341": "LISP",
+        "UDP port 4789": "VXLAN",
+        "UDP port 4790": "VXLAN-GPE",
+        "UDP port 5072": "AYIYA",
+        "UDP port 5247": "CAPWAP",
+        "UDP port 6080": "GUE",
+        "UDP port 6081": "Geneve",
+        "UDP port 6635": "MPLS",
+        "UDP port 8472": "VXLAN",
+        "UDP port 37008": "TZSP",
+    }.items()
+}
+
+
+@capture_finding(
+    code="headers-cut",
+    title="Headers truncated by the snap length",
+    unit="packets",
+    computed="The IP, transport or tunnel header of these packets exceeds the snap length.",
+    unknown="The content of those packets: payload lengths, flags and options, and so the verdicts of their flows.",
+    weakens="All verdicts of those flows; their columns are null if a header was not read.",
+    sentence="The snap length truncated the headers of {count:packet}: {count:~its|their} flags, options and lengths "
+    "are unknown.",
+    advice="Capture at least 128 bytes per packet (-s 128), more inside tunnels.",
+)
+def headers_cut(transfers: Transfers) -> Matches:
+    count = transfers.trace.interfaces.total("cut_headers")
+    return count_match(count, cost=float(count))
+
+
+@capture_finding(
+    code="lengths-cut",
+    title="Records shorter than their packets",
+    severity="info",
+    unit="packets",
+    computed="The IP or PPPoE length of these packets exceeds the length on the wire in their records "
+    "(interfaces.lengths_cut). wiretale uses the length in the header.",
+    unknown="Whether a tool rewrote the file, a mirror port cut the packets, or the length in the header is wrong.",
+    weakens="The payload of those packets, which is in the file only up to the end of the record.",
+    sentence="{count:packet is|packets are} longer than {count:~its record says|their records say} ({share}): a tool or "
+    "a mirror port cut {count:~it|them} and wrote the shorter length. wiretale uses the IP length.",
+    advice="Cut packets with a tool that keeps their length (editcap -s, tcpdump -s).",
+)
+def lengths_cut(transfers: Transfers) -> Matches:
+    for row in interfaces_with(transfers, "lengths_cut"):
+        yield Match(
+            count=row["lengths_cut"],
+            share=show_share(row["lengths_cut"], row["packets"]),
+            evidence=f"first at frame {row['length_cut_frame']}",
+            filter=frame_filter([row["length_cut_frame"]]),
+            cost=float(row["lengths_cut"]),
+        )
+
+
+@capture_finding(
+    code="malformed",
+    title="Malformed packets",
+    computed="Lengths or versions in the headers contradict each other; by reason (interfaces.reasons).",
+    unknown="Checksum errors: checksums are not verified, because offloading leaves them wrong in most captures.",
+    weakens="The flows to which those packets would belong.",
+    sentence="{count:packet has|packets have} a malformed header ({reasons}).",
+    advice="Inspect them for corruption on the path, a broken sender or an attack.",
+)
+def malformed(transfers: Transfers) -> Matches:
+    for row in interfaces_with(transfers, "malformed"):
+        frame = row["malformed_frame"]
+        yield Match(
+            count=row["malformed"],
+            reasons=row["reasons"],
+            evidence=f"first at frame {frame}",
+            filter=frame_filter([frame]),
+        )
+
+
+def undecoded_counts(transfers: Transfers) -> list[tuple[str, int]]:
+    """Returns the protocols of interfaces.undecoded with their packets, the most frequent first."""
+    counts: dict[str, int] = {}
+    for row in interfaces_with(transfers, "undecoded_packets"):
+        for part in row["undecoded"].split(", "):
+            name, _, count = part.partition("=")
+            if row["link_type_name"] and name == f"link type {row['link_type']}":
+                name += f" ({row['link_type_name']})"
+            name = UNDECODED_NAMES.get(name, name)
+            counts[name] = counts.get(name, 0) + int(count)
+    return sorted(counts.items(), key=lambda item: (item[0] == "others", -item[1]))
+
+
+@capture_finding(
+    code="undecoded",
+    title="Protocols that are not decoded",
+    severity="warning; info up to 1% of the packets",
+    unit="packets",
+    computed="Packets of link types, EtherTypes, PPP and IP protocols that wiretale does not decode and that may carry "
+    "IP (interfaces.undecoded), and datagrams to the UDP port of an encapsulation that contain an IP header. Protocols "
+    "that never carry IP, such as ARP and LLDP, do not count. Above 1% this finding comes first.",
+    unknown="The flows within those packets.",
+    weakens="Everything: the other direction of a flow, its losses or all of it may be within those packets. The "
+    "findings one-way and capture-missed are left out above 1%.",
+    sentence="wiretale does not decode {count:packet} ({share}): {names}. IP packets within are missing from all other "
+    "results.",
+    advice="Capture where this header is absent, remove it from the file with `editcap -C OFFSET:LENGTH`, or open the "
+    "file in Wireshark.",
+)
+def undecoded(transfers: Transfers) -> Matches:
+    interfaces = transfers.trace.interfaces
+    count, packets = interfaces.total("undecoded_packets"), interfaces.total("packets")
+    if count:
+        named = undecoded_counts(transfers)
+        names = [f"{name}: {packets_of:,}" for name, packets_of in named[:UNDECODED_SHOWN]]
+        yield Match(
+            "warning" if count > DOUBTFUL_SHARE * packets else "info",
+            count=count,
+            share=show_share(count, packets),
+            names="; ".join(names) + ("; and others" if len(named) > UNDECODED_SHOWN else ""),
+            cost=float(count),
+        )
+
+
+@capture_finding(
+    code="not-understood",
+    title="Packets of an unsupported format",
+    severity="info; warning if more than half of the packets",
+    computed="The link layer or tunnel has a format that wiretale does not decode; by reason. Unknown link types are "
+    "in the finding undecoded.",
+    unknown="The content of those packets.",
+    weakens="Totals of the capture compared with those of its flows.",
+    sentence="{count:packet has|packets have} a format that wiretale does not decode ({share}; {reasons}).",
+    advice="Open them in Wireshark; wiretale counts them, but does not analyze them.",
+)
+def not_understood(transfers: Transfers) -> Matches:
+    for row in interfaces_with(transfers, "not_understood"):
+        count, packets = row["not_understood"], row["packets"]
+        if (row["undecoded"] or "").startswith("link type"):
+            continue
+        severity = "warning" if packets and count / packets > 0.5 else "info"
+        yield Match(severity, count=count, share=show_share(count, packets), reasons=row["reasons"])

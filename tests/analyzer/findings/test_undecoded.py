@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Protocols that are not decoded have a name and a share, and nothing is concluded from the packets that they hide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.all import ARP, DNS, DNSQR, GRE, IP, TCP, UDP, Ether, IPv6, Packet, Raw
+
+import wiretale
+from capture_files import write_pcap
+from plain_wire import MSS, START_NS, Connection, Wire
+
+ETHERNET = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+V4 = IP(src="10.1.1.1", dst="10.2.2.2")
+INNER = IP(src="10.3.3.3", dst="10.4.4.4") / TCP(sport=1111, dport=80) / Raw(b"x" * 100)
+INNER_6 = IPv6(src="fd00::3", dst="fd00::4") / TCP(sport=1111, dport=80) / Raw(b"x" * 100)
+SHIM = bytes.fromhex("88b5 0001")  # a local experimental EtherType
+
+
+def analyzed(path: Path, frames: list[bytes], link_type: int = 1) -> wiretale.Trace:
+    times = ((START_NS + i * 10**6, frame) for i, frame in enumerate(frames))
+    return wiretale.analyze(write_pcap(path / "wire.pcap", times, link_type=link_type))
+
+
+def transfer(every: int) -> list[bytes]:
+    """A transfer; each packet of the receiver, and each `every`th of the sender, is behind a shim."""
+    one = Connection(Wire()).open()
+    for i in range(200):
+        one.data(30 + i, i * MSS).ack(30.5 + i, (i + 1) * MSS)
+    frames, hidden = [], 0
+    for number, (_, frame) in enumerate(sorted(one.wire.packets, key=lambda packet: packet[0])):
+        is_answer = frame[26:30] == bytes([10, 0, 0, 2])
+        hidden += is_answer
+        shim = SHIM if (every == 1 and is_answer) or (every > 1 and number % every == every - 1) else b""
+        frames.append(frame[:12] + shim + frame[12:])
+    return frames
+
+
+def test_a_direction_behind_a_shim_is_not_missing(tmp_path: Path, wiretale_run: Any) -> None:
+    trace = analyzed(tmp_path, transfer(1))
+    found = trace.findings.rows()
+    assert (found[0]["code"], found[0]["severity"]) == ("undecoded", "warning")
+    assert (
+        "201 packets (49.9%)" in found[0]["sentence"] and "EtherType 0x88b5 (experimental): 201" in found[0]["sentence"]
+    )
+    assert trace.flows.column("one_way") == [True]  # the column is about the decoded packets
+    assert not {"one-way", "capture-missed"} & set(trace.findings.column("code"))
+    said = wiretale_run("explain", tmp_path / "wire.pcap").stdout
+    assert "problem is visible" not in said and said.index("undecoded") < said.index("Transfers")
+
+
+def test_up_to_a_hundredth_is_a_note(tmp_path: Path) -> None:
+    frames = [frame for frame in transfer(150) if frame[26:30] != bytes([10, 0, 0, 2])]
+    found = {row["code"]: row for row in analyzed(tmp_path, frames).findings.rows()}
+    assert (found["undecoded"]["severity"], found["undecoded"]["cost"]) == ("info", 2)
+
+
+@pytest.mark.parametrize("share", [0, 1, 5])
+def test_one_way_needs_that_all_was_decoded(tmp_path: Path, share: int) -> None:
+    frames = [bytes(ETHERNET / V4 / TCP(sport=4000, dport=80, flags="A", seq=i, ack=1) / b"x") for i in range(200)]
+    frames += [bytes(ETHERNET)[:12] + SHIM + bytes(60)] * (2 * share)
+    codes = analyzed(tmp_path, frames).findings.column("code")
+    assert ("one-way" in codes) == (share < 2) and ("undecoded" in codes) == (share > 0)
+
+
+L2TP = bytes.fromhex("0002 0001 0002 ff03 0021")
+CASES: dict[str, tuple[Packet | bytes, str]] = {
+    "an EtherType": (bytes(ETHERNET)[:12] + SHIM + bytes(INNER), "EtherType 0x88b5=1"),
+    "in a VLAN": (bytes(ETHERNET)[:12] + bytes.fromhex("8100 0005") + SHIM + bytes(INNER), "EtherType 0x88b5=1"),
+    "in GRE": (ETHERNET / V4 / GRE(proto=0x88B5) / INNER, "EtherType 0x88b5=1"),
+    "an IP protocol": (
+        ETHERNET / IP(src="10.1.1.1", dst="10.2.2.2", proto=115) / bytes(8) / ETHERNET / INNER,
+        "IP protocol 115=1",
+    ),
+    "LISP": (ETHERNET / V4 / UDP(sport=60000, dport=4341) / bytes(8) / INNER, "UDP port 4341=1"),
+    "LISP, IPv6": (ETHERNET / V4 / UDP(sport=60000, dport=4341) / bytes(8) / INNER_6, "UDP port 4341=1"),
+    "L2TP": (ETHERNET / V4 / UDP(sport=1701, dport=1701) / L2TP / INNER, "UDP port 1701=1"),
+}
+NONE: dict[str, Packet | bytes] = {
+    "ARP": ETHERNET / ARP(),
+    "LLDP": bytes(ETHERNET)[:12] + bytes.fromhex("88cc") + bytes(46),
+    "PTP": bytes(ETHERNET)[:12] + bytes.fromhex("88f7") + bytes(46),
+    "spanning tree": bytes(ETHERNET)[:12] + bytes.fromhex("0026 424203") + bytes(43),
+    "DNS to a port of LISP": ETHERNET / V4 / UDP(sport=53, dport=4341) / DNS(qd=DNSQR(qname="example.com")),
+    "GRE keep-alive": ETHERNET / V4 / GRE(proto=0),
+    "a wrong checksum": ETHERNET / V4 / UDP(dport=4341) / bytes(8) / IP(chksum=1, src="10.0.0.1") / TCP(),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_protocol_that_hides_ip_is_named(tmp_path: Path, name: str) -> None:
+    frame, said = CASES[name]
+    trace = analyzed(tmp_path, [bytes(frame)])
+    (row,) = trace.interfaces.rows()
+    assert (row["undecoded_packets"], row["undecoded"]) == (1, said)
+    assert trace.findings.rows()[0]["code"] == "undecoded"
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_a_protocol_without_ip_is_not(tmp_path: Path, name: str) -> None:
+    trace = analyzed(tmp_path, [bytes(NONE[name])])
+    assert (trace.interfaces.rows()[0]["undecoded_packets"], trace.interfaces.rows()[0]["undecoded"]) == (0, None)
+    assert "undecoded" not in trace.findings.column("code")
+
+
+@pytest.mark.parametrize(
+    ("link_type", "frame", "said"),
+    [
+        (147, bytes(20), "link type 147=1"),
+        (9, bytes.fromhex("ff03 003d") + bytes(20), "PPP protocol 0x003d=1"),
+        (9, bytes.fromhex("ff03 c021") + bytes(20), None),
+        (9, bytes.fromhex("ff03 002b") + bytes(20), None),
+    ],
+)
+def test_link_types_and_ppp_protocols(tmp_path: Path, link_type: int, frame: bytes, said: str | None) -> None:
+    trace = analyzed(tmp_path, [frame], link_type)
+    assert trace.interfaces.rows()[0]["undecoded"] == said
+    assert ("undecoded" in trace.findings.column("code")) == (said is not None)
+
+
+def test_encrypted_packets_are_another_finding(tmp_path: Path) -> None:
+    trace = analyzed(tmp_path, [bytes(ETHERNET / IP(proto=50) / Raw(bytes(40)))])
+    assert trace.interfaces.total("undecoded_packets") == 0
+    assert "not-understood" in trace.findings.column("code")
+
+
+def test_many_protocols_are_counted_and_the_most_frequent_named(tmp_path: Path) -> None:
+    frames = []
+    for number in range(12):
+        frames += [bytes(12) + bytes([0xB0, number]) + bytes(46)] * (20 - number)
+    trace = analyzed(tmp_path, frames)
+    (row,) = trace.interfaces.rows()
+    assert (
+        row["undecoded_packets"] == len(frames) == sum(int(part.split("=")[1]) for part in row["undecoded"].split(", "))
+    )
+    assert row["undecoded"].startswith("EtherType 0xb000=20, EtherType 0xb001=19, ")
+    assert row["undecoded"].endswith(", others=42")
+    assert "; and others. IP" in trace.findings.rows()[0]["sentence"]
+
+
+@pytest.mark.parametrize("name", ["tls_sgt.pcap", "vntag.pcap"])
+def test_captures_with_shims(name: str, others: Path) -> None:
+    file = others.parent / "labelled" / "cases" / name
+    if not file.exists():
+        pytest.skip(f"{file} is missing")
+    trace = wiretale.analyze(file)
+    found = {row["code"]: row for row in trace.findings.rows()}
+    if trace.interfaces.total("undecoded_packets"):
+        assert "one-way" not in found and next(iter(found)) == "undecoded"
+    elif "one-way" in found:  # of a few ports that were used again
+        assert "of 6 TCP flows (7.32% of flows)" in found["one-way"]["sentence"]
