@@ -64,6 +64,7 @@ class Retried(NamedTuple):
     waited_ns: int  # until the last of them
     deferred: list[int]  # frames of SYN-ACKs that followed the ACK of the first by an RTO or more
     deferred_ns: int  # until the last of them
+    early: list[int]  # frames that followed the first sooner than an RTT
 
 
 class SynEvent(NamedTuple):
@@ -71,6 +72,7 @@ class SynEvent(NamedTuple):
 
     direction: int
     spurious: bool
+    placed: bool  # known as lost
     frame: int
     time_ns: float
 
@@ -81,13 +83,16 @@ def handshake_of(flow: int, again: Sequence[SynEvent], first_ns: Sequence[float]
     complete_ns = rtt_ns + max((one.time_ns for one in syns), default=first_ns[0])
     needless = [one for one in again if one.direction and one.spurious]
     deferred = [one for one in needless if one.time_ns - complete_ns >= max(rtt_ns, RTO_MIN_NS)]
-    lost = [one for one in again if one not in needless]
+    lost = [one for one in again if one.placed]
+    if any(one.direction for one in lost):  # then these SYNs follow the loss of their answer
+        lost = [one for one in again if one.placed or (one.spurious and not one.direction)]
     return Retried(
         flow,
         [one.frame for one in lost],
         longest_ns(one.time_ns - first_ns[one.direction] for one in lost),
         [one.frame for one in deferred],
         longest_ns(one.time_ns - complete_ns for one in deferred),
+        [one.frame for one in again if not one.placed and not one.spurious],
     )
 
 
@@ -194,7 +199,7 @@ class Attempts:
         syns = array("I", self.transfers.trace.directions.packed("syns", "I") if counts else b"")
         repeated = {number // 2 for number, _ in counts if 1 < syns[number] < NULL}
         flows = sorted(flow for flow in repeated if self.came_about(flow))[:FLOWS_MAX]
-        return [one for one in self._handshakes(flows) if one.lost or one.deferred] if flows else []
+        return list(self._handshakes(flows)) if flows else []
 
     def _handshakes(self, flows: list[int]) -> Iterator[Retried]:
         """Yields the handshakes that were completed: the initiator sent more than SYNs and RSTs."""
@@ -211,11 +216,12 @@ class Attempts:
     def _retransmitted_syns(self, flows: list[int]) -> dict[int, list[SynEvent]]:
         """Returns the retransmissions without bytes by flow; that of a FIN has one."""
         kinds = {self.transfers.words[kind] for kind in SYN_KINDS}
-        names = ("flow", "direction", "kind", "spurious", "frame", "time_ns", "bytes")
+        names = ("flow", "direction", "kind", "spurious", "place", "frame", "time_ns", "bytes")
         found: dict[int, list[SynEvent]] = {}
-        for flow, direction, kind, spurious, frame, time_ns, size in self.transfers.events(flows, *names):
+        for flow, direction, kind, spurious, place, frame, time_ns, size in self.transfers.events(flows, *names):
             if kind in kinds and math.isnan(size):
-                found.setdefault(flow, []).append(SynEvent(direction, spurious == 1, int(frame), time_ns))
+                event = SynEvent(direction, spurious == 1, place != NO_WORD, int(frame), time_ns)
+                found.setdefault(flow, []).append(event)
         return found
 
     @cached_property

@@ -190,6 +190,32 @@ def syn_lost(transfers: Transfers) -> Matches:
 
 
 @finding(
+    code="initial-rto-short",
+    title="SYNs retransmitted within one RTT",
+    severity="info",
+    unit="segments",
+    computed="SYNs or SYN-ACKs of connections that came about were retransmitted sooner after the first than the least "
+    "RTT of the same direction.",
+    unknown="Whether one was lost as well.",
+    sentence="{count:connection} retransmitted {early:SYN or SYN-ACK|SYNs or SYN-ACKs} sooner than the least RTT: the "
+    "initial RTO is shorter than the RTT, and {early:~it shows|they show} no loss.",
+    advice="Check the initial RTO of the end that retransmits (1 s by RFC 6298) and the delay of the path, such as a "
+    "radio that wakes up.",
+)
+def initial_rto_short(transfers: Transfers) -> Matches:
+    early = [one for one in transfers.attempts.retried if one.early]
+    frames = [frame for one in early for frame in one.early]
+    return flows_match(
+        transfers,
+        [one.flow for one in early],
+        early=len(frames),
+        cost=float(len(frames)),
+        evidence=handshake_frames(transfers, frames, early),
+        filter=frame_filter(frames[:SHOWN]),
+    )
+
+
+@finding(
     code="accept-deferred",
     title="SYN-ACKs after the handshake",
     severity="info",

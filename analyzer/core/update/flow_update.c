@@ -306,7 +306,7 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
             struct segment_context seg = {
                 .sender = &flow->tcp.streams[number], .sink = &sink, .context = worker};
             settle_duplicates(&seg);
-            settle_unanswered_syns(&seg);
+            settle_syns(&seg, flow->directions[number].first_ns);
         }
         enum word application = sequence_application(flow);
         for (unsigned number = 0; number < 2; number++) {

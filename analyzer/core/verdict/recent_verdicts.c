@@ -140,13 +140,21 @@ void settle_duplicates(const struct segment_context *seg) {
         settle_duplicate(seg, &recovery->records[i], throughout);
 }
 
-/* --- SYNs without an answer ------------------------------------------------------------------ */
+/* --- SYNs ------------------------------------------------------------------------------------ */
 
-void settle_unanswered_syns(const struct segment_context *seg) {
+/* Without a captured SYN, negative positions are those of data before the capture. */
+static bool is_syn(const struct tcp_stream *stream, const struct retransmission_record *record) {
+    return stream->syn_seen && record->start < 0 && !record->duplicate;
+}
+
+void settle_syns(const struct segment_context *seg, int64_t first_ns) {
     struct tcp_recovery_state *recovery = seg->sender->recovery;
+    int64_t rtt = min_rtt(seg->sender);
     for (uint32_t i = 0; recovery && i < recovery->record_count; i++) {
         struct retransmission_record *record = &recovery->records[i];
-        if (record->start < 0 && record->lost && !record->settled)
+        bool unanswered = !record->settled;            /* V7.5 */
+        bool early = record->time_ns - first_ns < rtt; /* V7.6 */
+        if (is_syn(seg->sender, record) && record->lost && (unanswered || early))
             leave_loss_open(seg, recovery, record);
     }
 }
@@ -160,7 +168,7 @@ static void forget(const struct segment_context *seg, struct tcp_recovery_state 
     if (record->settled)
         return;
     recovery->unsettled--;
-    bool unanswered = record->start < 0;                          /* V7.5 */
+    bool unanswered = is_syn(seg->sender, record);                /* V7.5 */
     bool maybe_held = record->start < recovery->maybe_held_below; /* V7.4 */
     if (record->lost && !record->upstream && (unanswered || maybe_held))
         leave_loss_open(seg, recovery, record);

@@ -30,7 +30,7 @@ void remember_verdict(const struct segment_context *seg, struct retransmission_r
 void retract_loss(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                   struct retransmission_record *record, enum word evidence);
 
-/* Rules V7.4 and V7.5: whether they were lost cannot be determined. */
+/* Rules V7.4 to V7.6: whether they were lost cannot be determined. */
 void leave_loss_open(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                      struct retransmission_record *record);
 
@@ -51,8 +51,9 @@ bool has_thirds_throughout(const struct tcp_stream *stream);
  * mirror's. */
 void settle_duplicates(const struct segment_context *seg);
 
-/* Rule V7.5, at the end of the connection: whether SYNs of seg->sender that were never acknowledged
- * were lost cannot be determined. */
-void settle_unanswered_syns(const struct segment_context *seg);
+/* Rules V7.5 and V7.6, at the end of the connection: whether a SYN of seg->sender was lost cannot be
+ * determined if it was never acknowledged, or retransmitted within one RTT of `first_ns`, the time
+ * of the sender's first packet. */
+void settle_syns(const struct segment_context *seg, int64_t first_ns);
 
 #endif
