@@ -132,10 +132,8 @@ def test_published_figures_are_those_that_the_package_carries() -> None:
     theirs = ROOT.parent / "shared" / "published"
     if not theirs.is_dir():
         pytest.skip("no ../shared/published beside the repository")
-    names = {path.name for path in theirs.glob("*.csv")}
-    assert names == {path.name for path in PUBLISHED.glob("*.csv")}
-    for name in names:
-        assert (theirs / name).read_bytes() == (PUBLISHED / name).read_bytes()
+    carried = sorted(PUBLISHED.glob("*.csv"))  # others may be added there
+    assert carried and all((theirs / path.name).read_bytes() == path.read_bytes() for path in carried)
 
 
 # --- the grammar of plans
