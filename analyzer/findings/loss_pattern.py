@@ -241,7 +241,7 @@ def pattern_of_spacing(spacing: Spacing) -> Pattern:
     unknown="Which end of a burst was lost if bursts have different sizes. RTTs need ACKs and include only queues "
     "after the capture point. At most 5,000 losses are examined, and none if datagrams lack fragments, because whole "
     "datagrams do not show the pattern of fragments.",
-    sentence="{name}: the pattern of its {lost:loss|losses} is {word}: {reason}.",
+    sentence="{name}: the pattern of its {lost:loss|losses}{placed} is {word}: {reason}.",
     advice="{advice}",
 )
 def loss_pattern(transfers: Transfers) -> Matches:
@@ -256,10 +256,11 @@ def loss_pattern(transfers: Transfers) -> Matches:
         flow = flow_filter(one.flow)
         yield one.match(
             lost=one.lost,
+            placed=" of known place" if one.unplaced else "",
             word=word,
             reason=reason,
             advice=advice,
-            cost=percent(one.lost, max((one.row["data_packets"] or 0) + one.lost, 1)),
+            cost=None if one.unplaced else percent(one.lost, max((one.row["data_packets"] or 0) + one.lost, 1)),
             evidence=frame_list(frames, one.lost) or "",
             filter=f"{flow} && {frame_filter(frames)}" if frames else flow,
             weight=min(one.lost / one.data_packets, 1) * 0.5,

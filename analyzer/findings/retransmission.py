@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
@@ -24,7 +23,6 @@ from wiretale.analyzer.units import agreeing, plural, show_duration, show_share
 
 CHAPTER = "Loss, reordering and duplicates"
 SHARE_WARNING = 0.01  # of the segments; a smaller share hardly slows a transfer
-NULL = 2**32 - 1  # as it is packed
 BY_SEGMENTS = "warning from 1% of segments, else info"
 BY_BLOCKS = "warning from 1% of blocks, else info"
 
@@ -43,9 +41,9 @@ class CountRule(NamedTuple):
     events: tuple[str, ...] = ()  # kinds that show it
     place: str | None = None  # of those events
     spurious: bool = False  # only events that are proven so
+    unplaced: bool = False  # only events whose place is unknown
     acknowledged: bool = False  # events are in the other direction, at the ACKs
     event_count: str | None = None  # column with the number of events, if not the count
-    one_way: bool = False  # only if the ACKs were not captured
     unit: str = "segments"
     severity: str = BY_SEGMENTS
     denominator: str = "data_packets"
@@ -57,15 +55,7 @@ class CountRule(NamedTuple):
         counts = transfers.counts[self.column]
         if self.events == RETRANSMISSIONS:
             counts = transfers.attempts.of_connections(counts)
-        if self.spurious:
-            counts = transfers.attempts.without_deferred(counts)
-        if not self.one_way:
-            return counts
-        answered = {number for number, _ in transfers.counts["lost_downstream"]}
-        if all(number in answered for number, _ in counts):
-            return []
-        located = array("I", transfers.trace.directions.packed("lost_downstream", "I"))
-        return [(number, count) for number, count in counts if located[number] == NULL]
+        return transfers.attempts.without_deferred(counts) if self.spurious else counts
 
     def findings(self, transfers: Transfers) -> Iterator[Finding]:
         """Returns one finding per direction, and one for those that are not shown."""
@@ -75,7 +65,7 @@ class CountRule(NamedTuple):
         rows = [(row_at(transfers.trace.directions, number), count) for number, count in worst[:SHOWN]]
         flows = [row["flow"] for row, _ in rows]
         left_out = transfers.attempts.deferred_frames if self.spurious else set()
-        frames = transfers.event_frames(flows, self.events, self.place, self.spurious, left_out)
+        frames = transfers.event_frames(flows, self.events, self.place, self.spurious, self.unplaced, left_out)
         for row, count in rows:
             shown = frames.get((row["flow"], row["direction"] ^ self.acknowledged), [])
             yield self.finding(transfers, row, count, shown)
@@ -140,6 +130,34 @@ def cause_words(row: Row, count: int) -> Row:
     return {"causes": f" ({known}retransmitted: {', '.join(parts)})" if parts else ""}
 
 
+def bounded_words(row: Row, count: int) -> Row:
+    """The words of cause_words(); if retransmissions have no known place, `amount` is a range and `open` counts them."""
+    unplaced, whole = row["unplaced_retransmissions"] or 0, row["data_packets"] or 0
+    if not unplaced:
+        return {**cause_words(row, count), "open": ""}
+    most = count + unplaced
+    amount = f"{count:,} to {plural(most, 'segment')}"
+    if whole >= most:
+        share = f"{show_share(count, whole)} to {show_share(most, whole)}"
+        amount = f"{count:,} to {most:,} of {plural(whole, 'data segment')} ({share})"
+    again = plural(max(row["retransmissions"] or 0, most), "retransmission")
+    return {**cause_words(row, count), "amount": amount, "open": f"; the place of {unplaced:,} of {again} is unknown"}
+
+
+def unplaced_words(row: Row, count: int) -> Row:
+    """`unplaced` is `3 of 5 retransmissions`; `reason` names the evidence that is missing."""
+    whole = row["retransmissions"] or 0
+    reason = "no SACK, timestamp or ACK decides"
+    if row["duplicate_acks"] is None:
+        reason = "it has no ACKs of them"
+    elif row["spurious_retransmissions"] is None:
+        reason = "the snap length cut the TCP options of the ACKs"
+    elif row["sack_permitted"] is False:
+        reason = "the connection has no SACK"
+    again = plural(max(whole, count), "retransmission")
+    return {"unplaced": f"{count:,} of {again}" if whole > count else again, "reason": reason}
+
+
 lost_downstream = CountRule(
     code="lost-downstream",
     title="Lost between capture point and receiver",
@@ -147,12 +165,13 @@ lost_downstream = CountRule(
     events=RETRANSMISSIONS,
     place="downstream",
     computed="Segments that passed the capture point and were retransmitted, unless DSACK, timestamps or ACKs prove "
-    "the retransmission spurious (directions.lost_downstream). SYNs of attempts that never came about do not count.",
+    "the retransmission spurious (directions.lost_downstream). SYNs of attempts that never came about do not count. If "
+    "the place of other retransmissions is unknown, the sentence has the least and the greatest number.",
     unknown="Whether the data or its ACK was lost, unless later ACKs show it.",
-    sentence="{name} lost {amount}, or {count:~its ACK|their ACKs}, between capture point and receiver{causes}.",
+    sentence="{name} lost {amount}, or {count:~its ACK|their ACKs}, between capture point and receiver{causes}{open}.",
     summary="lost segments after the capture point",
     advice="Check queues, links and policers between capture point and receiver. The events table lists each loss.",
-    words=cause_words,
+    words=bounded_words,
 )
 
 lost_upstream = CountRule(
@@ -165,24 +184,27 @@ lost_upstream = CountRule(
     unknown="Losses after which nothing followed until the retransmission, because they leave no gap: see "
     "suspected-timeout.",
     sentence="{name} lost {amount} between sender and capture point: {count:~a retransmission fills the "
-    "gap|retransmissions fill the gaps}{causes}.",
+    "gap|retransmissions fill the gaps}{causes}{open}.",
     summary="lost segments before the capture point",
     advice="Compare drop counters between sender and capture point. The events table lists each loss.",
-    words=cause_words,
+    words=bounded_words,
 )
 
 retransmission_unlocated = CountRule(
     code="retransmission-unlocated",
-    title="Retransmissions without captured ACKs",
-    column="retransmissions",
+    title="Retransmissions of unknown place",
+    column="unplaced_retransmissions",
     events=RETRANSMISSIONS,
-    one_way=True,
-    computed="Retransmissions in a direction whose ACKs were not captured.",
+    unplaced=True,
+    computed="Retransmissions that are neither lost at a known place nor proven spurious "
+    "(directions.unplaced_retransmissions), because ACKs were not captured, the snap length cut their options, the "
+    "connection has no SACK, or the first transmission precedes the capture.",
     unknown="Where the segments were lost, and whether they were.",
-    sentence="{name} retransmitted {amount}. Whether and where {count:~it was|they were} lost cannot be determined "
-    "from this capture because it has no ACKs.",
-    summary="retransmitted segments",
-    advice="Capture the ACKs too, to tell losses from spurious retransmissions.",
+    sentence="{name}: the place of {unplaced} is unknown. Whether and where {count:~the segment was|the segments were} "
+    "lost cannot be determined from this capture because {reason}.",
+    summary="retransmitted segments of unknown place",
+    advice="Capture both directions from the handshake on with a snap length of 128 bytes or more, and enable SACK.",
+    words=unplaced_words,
 )
 
 suspected_timeout = CountRule(

@@ -192,7 +192,7 @@ def receive_window_limited(transfers: Transfers) -> Matches:
 def window_per_round_trip(transfers: Transfers) -> Matches:
     for one in examined(transfers):
         rtt, rate = one.path_rtt_ns, one.row["goodput_bps"]
-        if not rtt or not rate or one.lost or one.share("limit_window_ns") >= SHARE_INFO:
+        if not rtt or not rate or one.lost or one.unplaced or one.share("limit_window_ns") >= SHARE_INFO:
             continue
         near_receiver = (one.row["rtt_ns_min"] or 0) < rtt / 2
         steady = one.share("limit_network_ns", "limit_slow_start_ns") >= 0.5
@@ -274,10 +274,13 @@ def queue_grows(one: Transfer) -> bool:
 
 
 def limiting_loss(one: Transfer) -> float | None:
-    """Returns the share of lost segments if it explains the rate: no queue grows, and Mathis' formula fits."""
+    """Returns the share of lost segments if it explains the rate: no queue grows, and Mathis' formula fits.
+
+    None if more retransmissions have no known place than are lost at one, because the share may be twice as large then.
+    """
     lost, sent = (one.row["lost_upstream"] or 0) + (one.row["lost_downstream"] or 0), one.row["data_packets"] or 0
     rtt, usual, least = one.path_rtt_ns, one.row["rtt_ns_median"], one.row["rtt_ns_min"]
-    if lost < LOSSES_MIN or not rtt or not usual or not one.row["goodput_bps"] or queue_grows(one):
+    if lost < max(LOSSES_MIN, one.unplaced) or not rtt or not usual or not one.row["goodput_bps"] or queue_grows(one):
         return None
     fits = one.row["goodput_bps"] / mathis_bps(one.back["mss"] or ETHERNET_MSS, rtt + usual - least, lost / sent)
     return lost / sent if 1 / MATHIS_FACTOR <= fits <= MATHIS_FACTOR else None
@@ -309,7 +312,7 @@ def loss_limited_window(transfers: Transfers) -> Matches:
                 one,
                 *LOSS_LIMITS,
                 rate=show_rate(one.row["goodput_bps"]),
-                loss=show_share(loss, 1),
+                loss=one.loss_share(loss),
                 rtt=show_duration(rtt),
                 allowed=show_rate(mathis_bps(one.back["mss"] or ETHERNET_MSS, rtt, loss)),
             )

@@ -18,6 +18,7 @@ from wiretale.analyzer import _core
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import Attempts
 from wiretale.analyzer.findings.model import SHOWN, Match, Row, flow_str, frame_range, row_at
+from wiretale.analyzer.units import show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
@@ -45,12 +46,13 @@ COUNTED = (
     *("fragment_overhead_bytes", "keep_alives", "capture_reordered", "lost_downstream", "lost_upstream"),
     *("mirror_duplicates", "network_duplicates", "out_of_order", "retransmissions", "sack_gaps"),
     *("spurious_retransmissions", "suspected_timeouts", "timeouts", "ambiguous", "unknown_duplicates", "unseen_bytes"),
-    *("window_full", "zero_windows"),
+    *("unplaced_retransmissions", "window_full", "zero_windows"),
     *STALLS,
 )
 RETRANSMISSIONS = ("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission")
 #: packing codes of event columns; times and frames are doubles
 EVENT_CODES = {"flow": "I", "direction": "B", "kind": "B", "place": "B", "spurious": "B"}
+NULL_BYTE = 255  # as it is packed
 
 
 class Bins(NamedTuple):
@@ -137,6 +139,16 @@ class Transfer:
     def lost(self) -> int:
         """Packets lost on either side of the capture point."""
         return sum(self.row[name] or 0 for name in ("lost_upstream", "lost_downstream", "blocks_lost"))
+
+    @property
+    def unplaced(self) -> int:
+        """Retransmissions that may have been lost as well: their place is unknown."""
+        return self.row["unplaced_retransmissions"] or 0
+
+    def loss_share(self, loss: float) -> str:
+        """Returns a share of lost segments: `1.2%`, or `1.2% to 1.4%` if retransmissions have no known place."""
+        most = min(loss + self.unplaced / self.data_packets, 1)
+        return f"{show_share(loss, 1)} to {show_share(most, 1)}" if self.unplaced else show_share(loss, 1)
 
     @property
     def data_packets(self) -> int:
@@ -266,14 +278,20 @@ class Transfers:
         kinds: Iterable[str],
         place: str | None = None,
         spurious: bool = False,
+        unplaced: bool = False,
         left_out: Set[int] = frozenset(),
     ) -> dict[tuple[int, int], list[int]]:
-        """Returns the first frames of events of these kinds (at a place; proven spurious) by flow and direction."""
+        """Returns the first frames of events of these kinds by flow and direction.
+
+        If set, only those at a place, those proven spurious, or those of which neither is known.
+        """
         wanted, where = {self.words[kind] for kind in kinds}, place and self.words[place]
         frames: dict[tuple[int, int], list[int]] = {}
         events = self.events(sorted(set(flows)), "flow", "direction", "kind", "place", "spurious", "frame")
         for flow, direction, kind, event_place, proven, frame in events:
             if kind not in wanted or (place and event_place != where) or (spurious and proven != 1):
+                continue
+            if unplaced and proven != NULL_BYTE:
                 continue
             shown = frames.setdefault((flow, direction), [])
             if len(shown) < SHOWN and frame not in left_out:

@@ -114,6 +114,9 @@ class Around(NamedTuple):
     one_way_ends: Set[frozenset[End]] = frozenset()  # of conversations with one captured direction
     begun_ends: Set[frozenset[End]] = frozenset()  # of those that began before the capture
     resumed_ends: Set[frozenset[End]] = frozenset()  # of those with a retransmission of data from before the capture
+    ended_ends: Mapping[
+        frozenset[End], int
+    ] = {}  # last frame of the first flow that ended although the capture went on
 
     def misses(self, frame: int, flagged: Flagged) -> bool:
         """Returns whether wiretale may have dropped an event of the frame."""
@@ -160,6 +163,8 @@ class Comparison:
     differences: list[Difference] = field(default_factory=list)
     not_compared: Counter[str] = field(default_factory=Counter)
     noted: dict[int, frozenset[str]] = field(default_factory=dict)  # earlier verdicts by Wireshark's stream
+    streams: dict[frozenset[End] | None, int | None] = field(default_factory=dict)  # first of Wireshark, by ended ends
+    probed: set[int] = field(default_factory=set)  # streams with a window probe of Wireshark
 
     def take(
         self, ours: Mapping[int, Sequence[Row]], theirs: Mapping[int, Flagged], unread: Mapping[int, str] | None = None
@@ -171,8 +176,8 @@ class Comparison:
     def take_frame(self, frame: int, rows: Sequence[Row], flagged: Flagged, unread: str | None) -> None:
         events = {row["kind"]: row for row in reversed(rows) if row["kind"] in COMPARED}
         self.not_compared.update(row["kind"] for row in rows if row["kind"] not in COMPARED)
-        if flagged.stream is not None and not LASTING.isdisjoint(events):
-            self.noted[flagged.stream] = self.noted.get(flagged.stream, frozenset()) | LASTING.intersection(events)
+        if flagged.stream is not None:
+            self.remember(flagged.stream, flagged, LASTING.intersection(events))
         found = list(pairs(events.keys(), flagged.words))
         self.count(found, events)
         for pair in found:
@@ -180,7 +185,21 @@ class Comparison:
             if not pair.agree or (
                 pair.ours in RETRANSMISSIONS and bool(row.get("spurious")) != (pair.theirs == SPURIOUS)
             ):
-                self.note(frame, pair, row, flagged, events.keys(), unread)
+                self.note(frame, pair, row, flagged, {row["kind"] for row in rows}, unread)
+
+    def remember(self, stream: int, flagged: Flagged, kinds: Set[str]) -> None:
+        """Keeps of the frame what may explain later ones of its conversation."""
+        if kinds:
+            self.noted[stream] = self.noted.get(stream, frozenset()) | kinds
+        if "window_probe" in flagged.words:
+            self.probed.add(stream)
+        if flagged.ends in self.around.ended_ends:
+            self.streams.setdefault(flagged.ends, stream)
+
+    def has_ended(self, frame: int, flagged: Flagged) -> bool:
+        """Returns whether wiretale ended a flow before this frame, and Wireshark continues its conversation."""
+        last = self.around.ended_ends.get(flagged.ends) if flagged.ends else None
+        return last is not None and frame > last and self.streams.get(flagged.ends) == flagged.stream
 
     def count(self, found: Sequence[Pair], events: Mapping[str, Row]) -> None:
         """Counts each kind of one frame once."""
@@ -206,6 +225,8 @@ class Comparison:
             unread=unread,
             shared=flow in self.around.shared_flows or flagged.ends in self.around.shared_ends,
             noted=self.noted.get(-1 if flagged.stream is None else flagged.stream, frozenset()),
+            probed=flagged.stream in self.probed,
+            ended=self.has_ended(frame, flagged),
             dropped=self.around.misses(frame, flagged),
             path=self.around.paths.get(flow) if flow is not None else None,
             cut=flow in self.around.cut_flows,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 DETAILS_MAX = 100_000  # events whose detail is read
 EVENTS_PER_FLOW_MAX, EVENTS_MAX = 10_000, 4_000_000  # bounds of the events table
 JUDGED = (1, 6, 58)  # IP protocol numbers: ICMP, TCP, ICMPv6
+ENDED_EARLY = {"idle", "evicted", "ports_reused"}  # of flows.end
 ENDS = ("source", "source_port", "destination", "destination_port")
 
 
@@ -105,6 +107,20 @@ def resumed_flows(trace: Trace, begun: list[int]) -> set[int]:
     return {row["flow"] for row in rows if row["detail"] == FIRST_BEFORE}
 
 
+def ended_flows(trace: Trace) -> dict[frozenset[End], int]:
+    """Returns the ends of a flow that ended early and was followed by another, with its last frame."""
+    endings = trace.flows.column("end")
+    if ENDED_EARLY.isdisjoint(endings):
+        return {}
+    counts = Counter(hash(flow_ends(row)) for row in zip(*map(trace.flows.column, ENDS), strict=True))
+    rows = zip(endings, trace.flows.column("last_frame"), *map(trace.flows.column, ENDS), strict=True)
+    found: dict[frozenset[End], int] = {}
+    for end, last_frame, *row in rows:
+        if end in ENDED_EARLY and counts[hash(flow_ends(row))] > 1:  # the first of several
+            found.setdefault(flow_ends(row), last_frame)
+    return found
+
+
 def cut_flows(trace: Trace) -> frozenset[int]:
     """Returns TCP flows whose options the snap length truncated: their number of SACKs is null."""
     rows = zip(*map(trace.directions.column, ("flow", "packets", "sack_acks", "syns")), strict=True)
@@ -128,4 +144,5 @@ def around(trace: Trace) -> Around:
         one_way_ends=ends_in(trace, nonzero_rows(trace.flows, "one_way")),
         begun_ends=ends_in(trace, begun),
         resumed_ends=ends_in(trace, resumed_flows(trace, begun)),
+        ended_ends=ended_flows(trace),
     )

@@ -20,7 +20,7 @@ ANSWERS = frozenset({"duplicate_ack", "keep_alive_ack"})
 REPEATED = RETRANSMISSIONS | {SPURIOUS}  # Wireshark's kinds
 SEGMENT = REPEATED | COPIES | PROBES | {"out_of_order", "ambiguous"}  # verdicts on the data of a frame
 #: verdicts of wiretale that also explain later frames of the conversation
-LASTING = RETRANSMISSIONS | {"acked_unseen_segment", "captured_out_of_order", "window_probe"}
+LASTING = RETRANSMISSIONS | {"acked_unseen_segment", "captured_out_of_order", "window_probe", "zero_window", "reset"}
 FRAGMENT = "fragment"  # of a segment, which Wireshark judges when it is whole
 FIRST_BEFORE = "first transmission before the capture began"  # detail of an event
 
@@ -34,15 +34,17 @@ class Case(NamedTuple):
     theirs: str | None
     row: Row  # wiretale's event; empty without one
     words: Set[str]  # all of Wireshark's verdicts on the frame
-    kinds: Set[str]  # all of wiretale's
+    kinds: Set[str]  # all of wiretale's, also those that Wireshark does not have
     shared: bool = False  # Wireshark merges several flows into one conversation
-    noted: Set[str] = frozenset()  # earlier verdicts on the conversation, of LASTING
+    noted: Set[str] = frozenset()  # verdicts on the conversation up to this frame, of LASTING
+    probed: bool = False  # Wireshark found a window probe in it
     dropped: bool = False  # the events table is full
     path: str | None = None  # VLANs and tunnels of the flow
     cut: bool = False  # the snap length truncated TCP options of the flow
     one_way: bool = False  # one direction was captured
     begun: bool = False  # the capture began within the conversation
     resumed: bool = False  # and it holds a retransmission of earlier data
+    ended: bool = False  # wiretale ended a flow before this frame, in the conversation that Wireshark continues
     unread: str | None = None  # why wiretale found no TCP segment or ICMP message in the frame
 
 
@@ -159,6 +161,27 @@ RULES = (
         sentence="only one direction of this conversation was captured: wiretale gives no verdict that needs both, Wireshark "
         "uses this one alone",
         when=lambda case: case.one_way,
+    ),
+    Rule(
+        "ended-flow",
+        verdicts=(NONE, None),
+        sentence="wiretale had ended the flow and began another: after a long idle time (60 s if it was closed, 2 min if it was "
+        "half-open, else up to 125 min), at the SYN of a new connection, or because too many were open; Wireshark keeps one "
+        "conversation",
+        when=lambda case: case.ended,
+    ),
+    Rule(
+        "ack-of-another-connection",
+        verdicts=(NONE, {"acked_unseen_segment", "duplicate_ack"}),
+        sentence="the ACK is far outside of the stream and belongs to an old connection (rule V9.4)",
+        when=lambda case: "ack_out_of_range" in case.kinds,
+    ),
+    Rule(
+        "simultaneous-open",
+        verdicts=(NONE, {"retransmission", "out_of_order"}),
+        sentence="a SYN-ACK after a SYN of the same end is its answer in a simultaneous open (RFC 9293 section 3.5); Wireshark "
+        "calls a second SYN flag with the same sequence number a retransmission",
+        when=lambda case: {"syn", "ack"} <= case.words,
     ),
     # --- copies
     Rule(
@@ -295,6 +318,13 @@ RULES = (
         sentence="Wireshark calls any segment of 0 or 1 byte one below the next sequence number a keep-alive; wiretale only if "
         "all data was acknowledged (if it was, please report)",
     ),
+    Rule(
+        "probe-of-open-window",
+        verdicts=(NONE, {"window_probe"}),
+        sentence="no window was closed before (rule V10.1); Wireshark takes 0 for the window before it has seen one, and takes "
+        "that of a RST or FIN for a receive window",
+        when=lambda case: "zero_window" not in case.noted,
+    ),
     # --- acknowledgments
     Rule(
         "probe-answer",
@@ -336,6 +366,19 @@ RULES = (
         when=lambda case: case.begun,
     ),
     Rule(
+        "duplicate-of-closed-window",
+        verdicts=({"duplicate_ack"}, NONE),
+        sentence="it repeats an ACK while the window is closed (RFC 5681, rule V9.1); Wireshark counts no ACK with window 0",
+        when=lambda case: "zero_window" in case.kinds,
+    ),
+    Rule(
+        "duplicate-of-highest",
+        verdicts=({"duplicate_ack"}, NONE),
+        sentence="it repeats the highest ACK (RFC 5681, rules V9.1, V9.2); Wireshark compares with the last segment stored, "
+        "which another had overtaken, or counts no ACK that begins below the highest byte of its sender (if neither is so, "
+        "please report)",
+    ),
+    Rule(
         "ack-overtook",
         verdicts=({"captured_out_of_order"}, {"acked_unseen_segment", None}),
         sentence="the data directly follows the ACK: the capture stored them in the wrong order; Wireshark reports unseen data "
@@ -371,8 +414,8 @@ RULES = (
     Rule(
         "probe-byte",
         verdicts=(NONE, {"acked_unseen_segment", "gap"}),
-        sentence="the receiver accepted the byte of a window probe, which Wireshark does not count as sent",
-        when=lambda case: "window_probe" in case.noted,
+        sentence="the receiver accepted the byte of what Wireshark calls a window probe and does not count as sent",
+        when=lambda case: case.probed or "window_probe" in case.noted,
     ),
     Rule(
         "capture-reordered",
@@ -387,6 +430,39 @@ RULES = (
         sentence="wiretale has seen every byte below this ACK; Wireshark's highest byte in order advances only with a segment "
         "that begins there, not with one that overlaps it",
         when=lambda case: case.noted & RETRANSMISSIONS,
+    ),
+    Rule(
+        "one-byte-unseen",
+        verdicts=(NONE, {"acked_unseen_segment"}),
+        sentence="wiretale has seen all bytes below this ACK, or all but one: it passed before the capture began and a "
+        "keep-alive repeats its position, or it is a FIN (rule V9.3; if more is missing, please report)",
+    ),
+    # --- windows, RSTs
+    Rule(
+        "window-full-again",
+        verdicts=(NONE, {"window_full"}),
+        sentence="it is no new data (rule V10.2); Wireshark looks only at the end of the segment",
+        when=lambda case: case.kinds & SEGMENT,
+    ),
+    Rule(
+        "window-scale-unknown",
+        verdicts=(NONE, {"window_full"}),
+        sentence="the window's scale is unknown, because the handshake was not captured (rule V10.5); Wireshark needs only the "
+        "SYN of the receiver",
+        when=lambda case: case.begun,
+    ),
+    Rule(
+        "window-of-highest-ack",
+        verdicts=({"window_full", None}, {"window_full", None}),
+        sentence="wiretale compares new data with the highest ACK and its window (rules V9.2, V10.2); Wireshark with those of "
+        "the last segment stored, which another may have overtaken (if none was, please report)",
+    ),
+    Rule(
+        "sequence-of-reset",
+        verdicts=(NONE, REPEATED | {"out_of_order", "gap", "keep_alive", "acked_unseen_segment"}),
+        sentence="a RST came before: Wireshark takes its sequence number for one of the stream's; wiretale does not, because a "
+        "RST carries no data (RFC 9293 section 3.5.3)",
+        when=lambda case: "reset" in case.noted,
     ),
     # --- others
     Rule(

@@ -26,7 +26,7 @@ STDERR_KEPT = 4096  # bytes, because a hostile file can cause a message per pack
 MESSAGE_MAX = 300  # characters
 CACHED_LINES = 65_536  # different texts after the frame number
 
-# Wireshark's verdicts in wiretale's words. window_probe_ack, ports_reused, sack and dsack only explain differences.
+# Wireshark's verdicts in wiretale's words. window_probe_ack and ports_reused only explain differences.
 SAME_NAME = (
     *("retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order", "duplicate_ack"),
     *("keep_alive", "keep_alive_ack", "zero_window", "window_full"),
@@ -40,6 +40,7 @@ VERDICTS = (
     ("ports_reused", "tcp.analysis.reused_ports"),
     ("reset", "tcp.flags.reset"),
 )
+FLAGS = (("syn", "tcp.flags.syn"), ("ack", "tcp.flags.ack"))  # no verdicts; as sack and dsack they explain differences
 ICMP_ERRORS = {"icmp.type": (3, 4, 5, 11, 12), "icmpv6.type": (1, 2, 3, 4)}  # RFC 792, RFC 4443
 ADDRESSES = ("ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "tcp.srcport", "tcp.dstport")
 FIELDS = (
@@ -47,7 +48,7 @@ FIELDS = (
     "tcp.ack",
     "tcp.options.sack_le",
     "tcp.stream",
-    *(field for _, field in VERDICTS),
+    *(field for _, field in (*VERDICTS, *FLAGS)),
     *ICMP_ERRORS,
     *ADDRESSES,
 )
@@ -104,13 +105,14 @@ def sack_word(ack: bytes, left_edge: bytes) -> str:
 def read_verdicts(text: bytes, sack: str) -> Flagged:
     """Parses a line after its numbers; `sack` is the result of sack_word()."""
     stream, *cells = text.decode("utf-8", "replace").split("\t")
-    flags, rest = cells[: len(VERDICTS)], cells[len(VERDICTS) :]
+    known = (*VERDICTS, *FLAGS)
+    flags, rest = cells[: len(known)], cells[len(known) :]
     types, addresses = rest[: len(ICMP_ERRORS)], rest[len(ICMP_ERRORS) :]
     if len(addresses) != len(ADDRESSES):
         raise ValueError(f"{len(cells)} fields")
     if any(types):  # verdicts on the quoted packet do not count
         return Flagged(frozenset({"icmp_error"}))
-    words = {word for (word, _), flag in zip(VERDICTS, flags, strict=True) if flag not in FALSE} | {sack}
+    words = {word for (word, _), flag in zip(known, flags, strict=True) if flag not in FALSE} | {sack}
     return Flagged(frozenset(strongest(words - {""})), int(stream) if stream else None, ends_of(addresses))
 
 

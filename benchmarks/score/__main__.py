@@ -15,15 +15,19 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from random import randrange
 
-from score.assess import Assessment, carry_out
-from score.page import shortfalls, write_page
+from score.assess import DRAWN, Assessment, carry_out
+from score.drawn import draw_scenarios
+from score.page import below_goal, shortfalls, write_page
 from score.scenarios import SCENARIOS, Scenario
 from score.testbed import missing, new_testbed
 
 
 def choose(arguments: argparse.Namespace) -> list[Scenario]:
     chosen = [scenario for scenario in SCENARIOS if scenario.short or not arguments.short]
+    if not arguments.short:
+        chosen += draw_scenarios(arguments.draw, arguments.drawn)
     return [
         replace(scenario, chance=arguments.chance)
         for scenario in chosen
@@ -60,6 +64,8 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="run only the short set")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="run only these scenarios")
     parser.add_argument("--chance", type=int, default=0, metavar="N", help="seed of the random losses; the page has 0")
+    parser.add_argument("--draw", type=int, metavar="N", help="repeat the drawn scenarios of this draw [a new one]")
+    parser.add_argument("--drawn", type=int, default=16, metavar="K", help="number of drawn scenarios [16]")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep captures and logs")
     parser.add_argument("--again", action="store_true", help="score the runs in --keep again")
     parser.add_argument(
@@ -67,6 +73,8 @@ def main() -> int:
     )
     parser.add_argument("--output", type=Path, default=Path("docs/accuracy.md"))
     arguments = parser.parse_args()
+    if arguments.draw is None:
+        arguments.draw = randrange(10**6)
     if problem := missing():
         print(f"accuracy: {problem}", file=sys.stderr)
         return 5
@@ -76,8 +84,8 @@ def main() -> int:
         found = assess(choose(arguments), arguments.keep or Path(temporary), arguments.again)
     if arguments.misses:
         print_misses(found)
-    write_page(found, Dissector().version(), arguments.output)
-    short = list(shortfalls(found))
+    write_page(found, Dissector().version(), arguments.draw, arguments.output)
+    short = [*shortfalls(found), *below_goal(found, DRAWN)]
     print("\n".join(short) if short else "every score reaches the goal", file=sys.stderr)
     return 1 if short else 0
 

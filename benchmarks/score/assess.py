@@ -16,6 +16,7 @@ from typing import NamedTuple
 import wiretale
 from score.capture_frames import Frame, leave_out, mirror, read_frames
 from score.claims import tcptrace_counts, wireshark_claims, wireshark_flags, wiretale_claims
+from score.conditions import CONDITIONS, write_condition
 from score.differences import Settled
 from score.labels import Observer
 from score.scenarios import Scenario
@@ -25,6 +26,7 @@ from score.testbed import POINTS, Testbed
 from shared.namespaces import PathError
 
 ATTEMPTS = 3
+COMMITTED, DRAWN = "committed", "drawn"
 
 
 class Capture(NamedTuple):
@@ -51,33 +53,51 @@ class Fact:
 class Assessment:
     """Scores of all runs, and the frames with a wrong or missing claim."""
 
-    tally: Tally = field(default_factory=Tally)
+    tally: Tally = field(default_factory=Tally)  # of the committed scenarios
+    groups: dict[str, dict[str, Tally]] = field(default_factory=dict)  # by group, then by run
     settled: Settled = field(default_factory=Settled)
     facts: list[Fact] = field(default_factory=list)
     misses: list[tuple[str, str, str, Miss]] = field(default_factory=list)  # scenario, point, variant
 
     def take(self, scenario: Scenario, run: Run) -> None:
+        tally = Tally()
         for capture in captures_of(scenario, run):
-            self.take_capture(scenario, run, capture)
+            self.take_capture(scenario, run, capture, tally)
+        if not scenario.drawn:
+            self.tally.add(tally)
+        self.groups.setdefault(DRAWN if scenario.drawn else COMMITTED, {})[scenario.name] = tally
+        if scenario.conditions:
+            self.take_conditions(scenario, run)
         causes = Counter(sending.cause or "unknown" for sending in run.sendings if sending.retransmits)
         lost = {f"link {link}": sum(run.fates(link).values()) - run.fates(link).get("delivered", 0) for link in (1, 2)}
         packets = len(run.frames["sender"])
         self.facts.append(Fact(scenario, packets, causes.total(), lost, run.counters, run.causes_known, causes))
 
-    def take_capture(self, scenario: Scenario, run: Run, capture: Capture) -> None:
+    def take_conditions(self, scenario: Scenario, run: Run) -> None:
+        """Scores wiretale alone: the captures differ in headers only."""
+        for condition in CONDITIONS:
+            tally = self.groups.setdefault(condition, {})[scenario.name] = Tally()
+            for point in POINTS:
+                path = run.folder / f"{point}-condition.pcap"
+                answers = write_condition(condition, run.folder / f"{point}.pcap", path)
+                observer = Observer(run, point, run.frames[point])
+                observer.answers = observer.read_answers(answers)
+                tally.take(point, "wiretale", observer.labels(), wiretale_claims(wiretale.analyze(path)))
+
+    def take_capture(self, scenario: Scenario, run: Run, capture: Capture, tally: Tally) -> None:
         observer = Observer(run, capture.point, capture.held, capture.variant == "mirrored")
         labels = list(observer.labels())
         trace = wiretale.analyze(capture.path)
         flags = wireshark_flags(capture.path)
         openers = {label.frame: label.opener for label in labels}
         place = "mirrored" if capture.variant == "mirrored" else capture.point
-        misses = self.tally.take(place, "wiretale", labels, wiretale_claims(trace))
+        misses = tally.take(place, "wiretale", labels, wiretale_claims(trace))
         self.misses += [(scenario.name, place, capture.variant, miss) for miss in misses]
-        self.tally.take(place, "Wireshark", labels, wireshark_claims(flags, openers))
-        self.tally.take_counts(place, labels, tcptrace_counts(capture.path))
+        tally.take(place, "Wireshark", labels, wireshark_claims(flags, openers))
+        tally.take_counts(place, labels, tcptrace_counts(capture.path))
         if observer.numbers:
             said = sum(row["blocks_lost"] or 0 for row in trace.directions.rows())
-            self.tally.take_lost_datagrams(place, observer.lost_datagrams(), said)
+            tally.take_lost_datagrams(place, observer.lost_datagrams(), said)
         self.settled.take(trace, capture.path, flags, {label.frame: label for label in labels})
 
 

@@ -11,8 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from score.assess import Assessment
+from score.assess import COMMITTED, DRAWN, Assessment
+from score.conditions import CONDITIONS
 from score.differences import OUTCOMES
+from score.intervals import FEW_CASES, interval, scores_by_run, summed, worst_run
 from score.scenarios import FIRST, SECOND, Scenario
 from score.tally import DATAGRAMS_LOST, KINDS, PLACES, TOOLS, Score
 from shared.markdown import table
@@ -40,6 +42,31 @@ def score_rows(found: Assessment) -> Iterator[Row]:
             if own and (own.there or own.claimed):
                 cells = (shown(own.precision), shown(own.recall), shown(own.f1))
                 yield name, point, own.there, *cells, *(shown(peer.f1) if peer else "none" for peer in peers)
+
+
+def group_rows(found: Assessment, group: str) -> Iterator[Row]:
+    """Yields the scores of wiretale in one group of runs, with their interval over the runs and the worst run."""
+    runs = found.groups.get(group, {})
+    for name in kind_names():
+        for point in PLACES:
+            by_run = scores_by_run(runs, name, point)
+            score = summed(list(by_run.values()))
+            if not by_run or score.f1 is None:
+                continue
+            spread, worst = interval(by_run), worst_run(by_run)
+            yield (
+                f"{name}, {group}" if group in CONDITIONS else name,
+                point,
+                f"{score.there}{'' if score.there >= FEW_CASES else ' (few)'}",
+                *(shown(value) for value in (score.precision, score.recall, score.f1)),
+                f"{spread[0]:.3f} to {spread[1]:.3f}" if spread else "–",
+                f"{worst[1]:.3f} `{worst[0]}`" if worst else "–",
+            )
+
+
+def group_table(found: Assessment, *groups: str) -> str:
+    heads = "kind | capture | cases | precision | recall | **F1** | 95% of resampled runs | worst run"
+    return table(heads, (row for group in groups for row in group_rows(found, group)), 2)
 
 
 def false_rows(found: Assessment) -> Iterator[Row]:
@@ -148,7 +175,7 @@ def shortfall(found: Assessment, name: str, point: str, own: Score, others: Sequ
     where = Counter(
         f"`{scenario}`{' (' + variant + ')' if variant != 'whole' else ''}"
         for scenario, at, variant, miss in found.misses
-        if at == point and miss.kind == name
+        if at == point and miss.kind == name and not scenario.startswith("drawn-")
     )
     behind = f", behind {peer}'s {best:.3f}" if best > own_f1 else ""
     cases = ", ".join(f"{case} {count}" for case, count in where.most_common(6))
@@ -158,7 +185,14 @@ def shortfall(found: Assessment, name: str, point: str, own: Score, others: Sequ
     )
 
 
-def write_page(found: Assessment, wireshark: str, path: Path) -> None:
+def below_goal(found: Assessment, group: str) -> Iterator[str]:
+    """Yields a line for each kind and capture point of a group whose F1 misses the goal."""
+    for kind, point, cases, precision, recall, f1, *_ in group_rows(found, group):
+        if float(str(f1)) < GOAL:
+            yield f"- **{kind}, {point}**: {f1} (precision {precision}, recall {recall}, {cases} cases)"
+
+
+def write_page(found: Assessment, wireshark: str, draw: int, path: Path) -> None:
     """Writes the page: page.md with the names between @ replaced."""
     tools, outcomes = " | ".join(TOOLS), " | ".join(OUTCOMES)
     scores = "kind | capture | cases | precision | recall | **F1** | Wireshark F1 | tcptrace F1"
@@ -178,6 +212,11 @@ def write_page(found: Assessment, wireshark: str, path: Path) -> None:
         "DIFFERENCES": table(f"reason | wiretale | Wireshark | {outcomes}", difference_rows(found), 3),
         "SETTLED": outcome_totals(found),
         "SHORT": "\n".join(shortfalls(found)) or "None in this run.",
+        "DRAW": draw,
+        "DRAWN": group_table(found, DRAWN),
+        "SPREAD": group_table(found, COMMITTED),
+        "CONDITIONS": group_table(found, *CONDITIONS),
+        "DRAWN_SHORT": "\n".join(below_goal(found, DRAWN)) or "None in this run.",
     }
     text = TEXT.read_text("utf-8")
     for name, value in parts.items():

@@ -52,6 +52,8 @@ class Scenario:
     mirror: bool = False  # third set of captures with each frame stored twice
     short: bool = False  # in the short set, which the tests run
     chance: int = 0  # another number gives other random losses
+    conditions: bool = False  # its captures are scored under each of conditions.py as well
+    drawn: bool = False  # by drawn.py
 
     @property
     def seed(self) -> int:
@@ -87,7 +89,7 @@ SCENARIOS = (
     ),
     Scenario("bbr", "BBR, 1% lost", "loss=0.5%", control="bbr"),
     Scenario("bbr-bursts", "BBR, lost in bursts", BURSTS, control="bbr"),
-    Scenario("no-sack", "without SACK, Reno, 1% lost", "loss=0.5%", control="reno", sysctl=NO_SACK),
+    Scenario("no-sack", "without SACK, Reno, 1% lost", "loss=0.5%", control="reno", sysctl=NO_SACK, conditions=True),
     Scenario("no-timestamps", "without timestamps, 1% lost", "loss=0.5%", sysctl=NO_TIMESTAMPS),
     Scenario(
         "bare",
@@ -102,6 +104,7 @@ SCENARIOS = (
         "0.5% of the packets delayed behind eight others, 0.3% lost",
         "reorder=0.5% distance=8 loss=0.3%",
         capture_loss="random",
+        conditions=True,
     ),
     Scenario(
         "reordered-bare",
@@ -186,6 +189,7 @@ SCENARIOS = (
         "three outages of the first link, up to 0.7 s",
         first=f"{OUTAGES} loss=0.2%",
         second="loss=0.2%",
+        conditions=True,
     ),
     Scenario("stall", "no packet leaves the second link for 0.6 s: spurious RTOs", second="stall=0.4s-1s,1.6s-2.1s"),
     Scenario(
@@ -206,6 +210,14 @@ SCENARIOS = (
         base_second="rate=20Mbit delay=80ms queue=600",
         control="bbr",
     ),
+    Scenario(
+        "deep-queue",
+        "a queue of 300 ms, 0.3% lost",
+        "loss=0.15%",
+        base_second="rate=40Mbit delay=7ms queue=1000",
+        conditions=True,
+    ),
+    Scenario("deeper-queue", "a queue of 1 s, 0.3% lost", "loss=0.15%", base_second="rate=20Mbit delay=7ms queue=1700"),
     Scenario("four", "four connections at once, 1% lost", "loss=0.5%", talk=Talk(bytes=1_200_000, parallel=4)),
     Scenario(
         "udp",

@@ -144,6 +144,12 @@ class Tally:
     scores: dict[tuple[str, str, str], Score] = field(default_factory=lambda: defaultdict(Score))
     undecidable: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
+    def add(self, other: Tally) -> None:
+        for key, score in other.scores.items():
+            self.scores[key].add(score.claimed, score.right, score.there, score.found)
+        for place, answers in other.undecidable.items():
+            self.undecidable[place].update(answers)
+
     def take(self, point: str, tool: str, labels: Iterable[Label], claims: Mapping[int, Claim]) -> list[Miss]:
         """Adds the claims of a tool about one capture, and returns its misses."""
         misses: list[Miss] = []
@@ -176,6 +182,13 @@ class Tally:
 
     def take_lost_datagrams(self, point: str, lost: int, said: int) -> None:
         self.scores[DATAGRAMS_LOST, point, "wiretale"].add(said, min(said, lost), lost, min(said, lost))
+
+
+def total(tallies: Iterable[Tally]) -> Tally:
+    together = Tally()
+    for tally in tallies:
+        together.add(tally)
+    return together
 
 
 def said_of(kind: Kind, claim: Claim, claimed: bool) -> str:

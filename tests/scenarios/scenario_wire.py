@@ -200,13 +200,21 @@ def datagram_frame(packet: Fields, version: int) -> Frame:
 
 
 def inside(frame: Frame, where: str) -> Frame:
-    """The frame's IP packet in `where`: vlan N, qinq N vlan N, mpls N N, gre."""
+    """The frame's IP packet in `where`: vlan N, qinq N vlan N, mpls N N, gre, gtp-u, sgt."""
     ethertype, packet = frame.data[12:14], frame.data[14:]
     words = where.split()
     if words[0] == "gre":
         body = struct.pack("!HH", 0, ETHERTYPES[frame.version]) + packet
         packet = ipv4_header(len(body), 47, bytes([192, 0, 2, 8, 192, 0, 2, 9])) + body
         ethertype = b"\x08\0"
+    elif words[0] == "gtp-u":  # each direction has its own tunnel
+        body = struct.pack("!BBHI", 0x30, 255, len(packet), 7 + frame.side) + packet
+        body = struct.pack("!HHHH", 2152, 2152, 8 + len(body), 0) + body
+        packet = ipv4_header(len(body), UDP, bytes([192, 0, 2, 8, 192, 0, 2, 9])) + body
+        ethertype = b"\x08\0"
+    elif words[0] == "sgt":  # the port tags the frames of the initiator alone
+        if frame.side == 0:
+            packet, ethertype = bytes.fromhex("010100010002") + ethertype + packet, b"\x89\x09"
     elif words[0] == "mpls":
         labels = words[1:]
         for place, label in enumerate(labels, 1):

@@ -25,7 +25,7 @@ VERDICTS = (
     *("spurious_retransmissions", "retransmitted_bytes", "out_of_order", "ambiguous", "network_duplicates"),
     *("mirror_duplicates", "lost_upstream", "lost_downstream", "unseen_bytes", "capture_reordered"),
     *("suspected_timeouts", "duplicate_acks", "zero_windows", "window_full", "window_probes", "keep_alives"),
-    *("acks_out_of_range", "gap_bytes", "unknown_bytes", "unknown_duplicates", "sack_gaps"),
+    *("acks_out_of_range", "gap_bytes", "unknown_bytes", "unknown_duplicates", "unplaced_retransmissions", "sack_gaps"),
 )
 PAYLOAD_PARTS = ("unique_bytes", "retransmitted_bytes", "duplicate_bytes", "probe_bytes")
 WORDS = {"null": None, "true": True, "false": False}

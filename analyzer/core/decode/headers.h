@@ -108,10 +108,10 @@ enum layer { LAYER_NONE, LAYER_LINK, LAYER_NETWORK, LAYER_TRANSPORT };
 
 /* An encapsulation around the innermost IP packet, outermost first; valid at each layer. */
 enum path_kind {
-    PATH_VLAN,   /* id: VLAN id; QinQ is two steps */
+    PATH_VLAN,   /* id: VLAN id, never 0; QinQ is two steps */
     PATH_MPLS,   /* id: label, one step for each label */
     PATH_PPPOE,  /* id: session */
-    PATH_GRE,    /* id: key (PPTP: the call, EoIP: the tunnel), or 0 without one */
+    PATH_GRE,    /* id: key (PPTP: 0, EoIP: the tunnel), or 0 without one */
     PATH_IPIP,   /* id: 0 (IPv4 or IPv6 in IP) */
     PATH_VXLAN,  /* id: VNI */
     PATH_GENEVE, /* id: VNI */

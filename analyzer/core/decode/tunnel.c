@@ -24,9 +24,11 @@
 #define GRE_EOIP      0x6400
 
 /* IEEE 802.1Q: priority and DEI in 4 bits, VLAN id in 12, EtherType. The offset is behind the first
- * EtherType, which the decoder of the link has read. */
+ * EtherType, which the decoder of the link has read. Id 0 is no VLAN, only a priority, which one
+ * direction alone may have. */
 enum next_header decode_vlan(struct decoding *d, const uint8_t *vlan) {
-    if (!path_push(d->headers, PATH_VLAN, load_be16(vlan) & 0x0fff))
+    uint32_t id = load_be16(vlan) & 0x0fff;
+    if (id ? !path_push(d->headers, PATH_VLAN, id) : !shim_pass(d))
         return NEXT_END;
     d->offset += 4;
     return decode_ether_type(d, load_be16(vlan + 2));
@@ -134,23 +136,23 @@ static enum next_header decode_gre_v0(struct decoding *d, const uint8_t *gre, ui
 }
 
 /* The payload of `length` bytes is behind a header of `header` bytes. */
-static bool enter_call(struct decoding *d, uint32_t header, uint32_t length, uint16_t call) {
+static bool enter_call(struct decoding *d, uint32_t header, uint32_t length, uint16_t tunnel) {
     if (!tunnel_has(d, header))
         return false;
     if (length > d->end - d->offset - header) {
         d->headers->reason = REASON_TUNNEL_BAD;
         return false;
     }
-    if (!path_push(d->headers, PATH_GRE, call))
+    if (!path_push(d->headers, PATH_GRE, tunnel))
         return false;
     d->offset += header;
     decoding_narrow(d, d->offset + length);
     return true;
 }
 
-/* RFC 2637 (PPTP): the key is the length of the payload and the call; a packet without a sequence
- * number has no payload. EoIP of MikroTik has such a key too, and no payload if it keeps the tunnel
- * alive. */
+/* RFC 2637 (PPTP): the key is the length of the payload and the call, which each end numbers for
+ * itself; a packet without a sequence number has no payload. EoIP of MikroTik has such a key with
+ * one tunnel for both, and no payload if it keeps the tunnel alive. */
 static enum next_header decode_gre_v1(struct decoding *d, const uint8_t *gre, uint16_t flags,
                                       uint16_t protocol) {
     bool eoip = protocol == GRE_EOIP && flags == (GRE_KEY | 1);
@@ -162,7 +164,7 @@ static enum next_header decode_gre_v1(struct decoding *d, const uint8_t *gre, ui
     uint32_t length = load_be16(gre + 4);
     if (eoip && !length)
         return stop(d, REASON_NOT_IP);
-    if (!enter_call(d, least, length, eoip ? load_le16(gre + 6) : load_be16(gre + 6)))
+    if (!enter_call(d, least, length, eoip ? load_le16(gre + 6) : 0))
         return NEXT_END;
     return eoip ? NEXT_ETHERNET : NEXT_PPP;
 }

@@ -30,7 +30,7 @@ static uint64_t add(struct row_writer *writer, struct flow *flow, unsigned direc
     row_set(&row, events_kind, event->kind);
     row_set_if(&row, events_place, event->place != WORD_NONE, event->place);
     row_set_if(&row, events_evidence, event->evidence != WORD_NONE, event->evidence);
-    row_set_if(&row, events_spurious, event->spurious != SPURIOUS_NOT_ASKED,
+    row_set_if(&row, events_spurious, event->spurious >= SPURIOUS_NO,
                event->spurious == SPURIOUS_YES);
     row_set_if(&row, events_bytes, event->bytes > 0, event->bytes);
     row_set_if(&row, events_related_frame, event->related_frame > 0, event->related_frame);
@@ -63,6 +63,7 @@ void event_amend(struct row_sink *sink, uint64_t row, const struct event *event)
     amend(sink, row, events_place, event->place != WORD_NONE, event->place);
     amend(sink, row, events_evidence, event->evidence != WORD_NONE, event->evidence);
     if (event->spurious != SPURIOUS_NOT_ASKED)
-        amend(sink, row, events_spurious, true, event->spurious == SPURIOUS_YES);
+        amend(sink, row, events_spurious, event->spurious >= SPURIOUS_NO,
+              event->spurious == SPURIOUS_YES);
     row_sink_unlock(sink);
 }

@@ -163,8 +163,11 @@ static void put_round_trip(struct row *row, unsigned column, const struct tcp_st
     row_set(row, column, max64(rtt_ns, stream->clock_step_ns));
 }
 
-static void put_round_trips(struct row *row, struct tcp_stream *stream, struct pool *pool) {
-    row_set(row, directions_rtt_samples, stream->rtt.count);
+/* A sample needs packets of both directions and their times. */
+static void put_round_trips(struct row *row, const struct flow *flow, struct tcp_stream *stream,
+                            struct pool *pool) {
+    row_set_if(row, directions_rtt_samples, flow->directions[0].timed && flow->directions[1].timed,
+               stream->rtt.count);
     if (!stream->rtt.count)
         return;
     put_round_trip(row, directions_rtt_ns_min, stream, stream->rtt.least);
@@ -185,6 +188,13 @@ static void put_bytes(struct row *row, const struct tcp_stream *stream) {
     row_set(row, directions_unknown_bytes, recovery->unknown_bytes);
 }
 
+/* Rule V7.8: retransmissions that are neither lost at a known place nor spurious. */
+static uint64_t unplaced(const struct tcp_recovery_state *recovery) {
+    uint64_t placed =
+        recovery->lost_upstream + recovery->lost_downstream + recovery->spurious_count;
+    return recovery->retransmissions > placed ? recovery->retransmissions - placed : 0;
+}
+
 /* Verdicts from the packets of the direction itself. */
 static void put_verdicts(struct row *row, const struct tcp_recovery_state *recovery) {
     row_set(row, directions_retransmissions, recovery->retransmissions);
@@ -194,19 +204,23 @@ static void put_verdicts(struct row *row, const struct tcp_recovery_state *recov
     row_set(row, directions_mirror_duplicates, recovery->mirror_duplicates);
     row_set(row, directions_unknown_duplicates, recovery->unknown_duplicates);
     row_set(row, directions_lost_upstream, recovery->lost_upstream);
+    row_set(row, directions_unplaced_retransmissions, unplaced(recovery));
     row_set(row, directions_gaps, recovery->gaps_opened);
     row_set(row, directions_gaps_filled, recovery->gaps_filled);
     row_set(row, directions_suspected_timeouts, recovery->suspected_rto_count);
 }
 
-/* Verdicts that need the ACKs of the other direction. */
-static void put_acked_verdicts(struct row *row, const struct tcp_recovery_state *recovery) {
+/* Verdicts that need the ACKs of the other direction; if their options were cut, those of
+ * retransmissions without a place may be spurious (rule V7.6). */
+static void put_acked_verdicts(struct row *row, const struct tcp_recovery_state *recovery,
+                               bool cut) {
+    bool proven = !cut || !unplaced(recovery);
     row_set(row, directions_fast_retransmissions, recovery->fast_count);
     row_set(row, directions_timeout_retransmissions, recovery->rto_retransmissions);
     row_set(row, directions_timeouts, recovery->rto_count);
     row_set(row, directions_probe_retransmissions, recovery->tlp_count);
-    row_set(row, directions_spurious_retransmissions, recovery->spurious_count);
-    row_set(row, directions_lost_downstream, recovery->lost_downstream);
+    row_set_if(row, directions_spurious_retransmissions, proven, recovery->spurious_count);
+    row_set_if(row, directions_lost_downstream, proven, recovery->lost_downstream);
     row_set(row, directions_unseen_bytes, recovery->unseen_bytes);
     row_set(row, directions_capture_reordered, recovery->capture_reordered);
     row_set(row, directions_window_probes, recovery->window_probes);
@@ -274,7 +288,7 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct 
     const struct tcp_recovery_state *recovery = recovery_of(stream);
     bool answered = flow->directions[!number].packets > 0;
     put_handshake(row, stream);
-    put_round_trips(row, stream, pool);
+    put_round_trips(row, flow, stream, pool);
     row_set_if(row, directions_sack_gaps, !stream->counts_missing && !direction->packets,
                recovery->sack_gaps);
     if (stream->counts_missing || direction->payload_unknown) /* some headers could not be read */
@@ -290,7 +304,7 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct 
     put_verdicts(row, recovery);
     if (!answered)
         return;
-    put_acked_verdicts(row, recovery);
+    put_acked_verdicts(row, recovery, flow->tcp.streams[!number].reports_truncated);
     put_limits(row, stream);
 }
 

@@ -175,7 +175,11 @@
       "TCP: tail loss probes (RFC 8985 section 7); null as above")                                 \
     X(spurious_retransmissions, INT, "packets",                                                    \
       "TCP: retransmissions proven unnecessary by DSACK (RFC 2883), an echoed timestamp (RFC "     \
-      "3522), or an earlier acknowledgment; null as above")                                        \
+      "3522), or an earlier acknowledgment; null as above, and if TCP options of the ACKs were "   \
+      "truncated and a retransmission has no known place")                                         \
+    X(unplaced_retransmissions, INT, "packets",                                                    \
+      "TCP: retransmissions that are neither lost at a known place nor proven spurious (rule "     \
+      "V7.8); lost_upstream and lost_downstream are too small by up to this number")               \
     X(retransmitted_bytes, INT, "bytes",                                                           \
       "TCP: retransmitted payload bytes that had been seen before at the capture point, without"   \
       " duplicates and probes")                                                                    \
@@ -201,8 +205,8 @@
       "retransmissions")                                                                           \
     X(lost_downstream, INT, "packets",                                                             \
       "TCP: segments, or their ACKs, lost between the capture point and the receiver: "            \
-      "retransmitted, and not proven spurious; a SYN only if one was acknowledged; null if the "   \
-      "other direction was not captured")                                                          \
+      "retransmitted, and not proven spurious; a SYN only if one was acknowledged; null as "       \
+      "spurious_retransmissions")                                                                  \
     X(sack_gaps, INT, "",                                                                          \
       "TCP: gaps reported by the receiver's SACK if the data itself was not captured")             \
     X(unseen_bytes, INT, "bytes",                                                                  \
@@ -251,9 +255,11 @@
     X(blocks_head_of_line, INT, "", "TCP: blocks delayed by missing bytes before their own")       \
     X(head_of_line_ns_max, DURATION, "ns", "TCP: the longest such delay")                          \
     X(rtt_samples, INT, "",                                                                        \
-      "TCP: RTT samples from data of this direction and its ACKs (Karn's rule)")                   \
+      "TCP: RTT samples from data of this direction and its ACKs (Karn's rule); null if one "      \
+      "direction or the times were not captured")                                                  \
     X(rtt_ns_min, DURATION, "ns",                                                                  \
-      "TCP: the least of them, from the capture point to the receiver and back; null without one") \
+      "TCP: the least of them, from the capture point to the receiver and back, at least a tick "  \
+      "of the capture's clock; null without one")                                                  \
     X(rtt_ns_median, DURATION, "ns", "exact up to 64 samples, then within 1.6%")                   \
     X(rtt_ns_p99, DURATION, "ns", "exact up to 64 samples, then within 1.6%")                      \
     X(rtt_ns_max, DURATION, "ns", "the greatest")                                                  \
@@ -348,7 +354,8 @@
       "V8.1), acks (V5.3 to V5.8), acknowledged (V6.1, V6.2), signature (V8.2), time (V3.4, "      \
       "V3.5, V5.9, V5.10, V6.5); null if the kind is sufficient, or without evidence")             \
     X(spurious, BOOL, "",                                                                          \
-      "whether a retransmission is proven spurious (rules V6); null for other kinds")
+      "whether a retransmission is proven spurious (rules V6); null if neither that nor a place "  \
+      "is known (rule V7.8), and for other kinds")
 
 /* Grouped by flow. Bins are stored as records, which store a direction's bins in the narrowest
  * form that holds them (series_rows.c) and are computed when they are read. */

@@ -42,6 +42,13 @@ int64_t rto_ns(const struct tcp_connection *connection, const struct tcp_stream 
     return rtt < 0 ? MIN_RTO_NS : max64(rtt + 4000 * (int64_t)stream->rttvar_us, MIN_RTO_NS);
 }
 
+bool is_without_sack(const struct tcp_connection *connection, const struct tcp_stream *data) {
+    const struct tcp_stream *acks = peer_of(connection, data);
+    if (data->syn_seen && acks->syn_seen && !data->syn_truncated && !acks->syn_truncated)
+        return !data->sack_permitted || !acks->sack_permitted;
+    return !acks->reports_truncated && !recovery_of(acks)->sack_acks;
+}
+
 int64_t full_segment_size(const struct tcp_connection *connection,
                           const struct tcp_stream *stream) {
     int64_t announced = peer_of(connection, stream)->mss;

@@ -34,6 +34,9 @@ int64_t sender_rtt(const struct tcp_connection *connection, const struct tcp_str
  * least. */
 int64_t rto_ns(const struct tcp_connection *connection, const struct tcp_stream *stream);
 
+/* Returns whether the receiver of `data` cannot report data above a gap, as far as options show. */
+bool is_without_sack(const struct tcp_connection *connection, const struct tcp_stream *data);
+
 /* Returns the size of a full segment of `stream` in bytes: the largest seen, the MSS at most. */
 int64_t full_segment_size(const struct tcp_connection *connection, const struct tcp_stream *stream);
 

@@ -34,7 +34,7 @@ struct segment_effect {
     uint8_t first_ttl;
 };
 
-enum tcp_spurious { SPURIOUS_NOT_ASKED, SPURIOUS_NO, SPURIOUS_YES };
+enum tcp_spurious { SPURIOUS_NOT_ASKED, SPURIOUS_UNKNOWN, SPURIOUS_NO, SPURIOUS_YES };
 
 /* A row of `events`. WORD_NONE is null. */
 struct event {
@@ -76,12 +76,19 @@ static inline unsigned segment_direction(const struct segment_context *seg) {
     return seg->sender != seg->connection->streams;
 }
 
+/* Returns how much longer than the least RTT the segment, an ACK, follows data sent at `sent_ns`; 1
+ * at least. */
+static inline int64_t late_by(const struct segment_context *seg, int64_t sent_ns) {
+    int64_t late = seg->packet->time_ns - sent_ns - max64(min_rtt(seg->receiver), 0);
+    return max64(late, 1);
+}
+
 static inline bool has_timestamps(const struct segment_context *seg) {
     return seg->tcp && seg->tcp->options & TCP_OPTION_TIMESTAMPS;
 }
 
-/* Returns the tick of the clock that stamped the packet in ns, 0 if it is fine: times that differ by
- * less are equal. */
+/* Returns the tick of the clock that stamped the packet in ns, 0 if it is fine: times that differ
+ * by less are equal. */
 static inline int64_t clock_step_ns(const struct segment_context *seg) {
     return (int64_t)seg->packet->clock_step_us * 1000;
 }

@@ -71,26 +71,29 @@ enum duplicate_origin {
 struct retransmission_record {
     int64_t start, end; /* stream positions */
     int64_t time_ns;
-    uint64_t event; /* row in `events`, or EVENT_NONE */
+    int64_t first_ns; /* of the first transmission, 0 if unknown */
+    int64_t late_ns;  /* delay of the first transmission if its ACK answers that; 0 if unknown */
+    uint64_t event;   /* row in `events`, or EVENT_NONE */
     uint32_t frame;
-    uint32_t tsval; /* if has_tsval */
+    uint32_t tsval;       /* if has_tsval */
+    uint32_t first_tsval; /* of the first transmission, if newer_tsval */
     uint16_t ip_id;
     uint16_t kind; /* enum word */
     bool has_tsval;
-    bool duplicate;     /* a duplicate packet, not a retransmission */
-    bool upstream;      /* the loss counts in lost_upstream, else in lost_downstream */
-    bool lost;          /* counted as lost */
-    bool spurious;      /* proven */
-    bool dsacked;       /* a DSACK was attributed to it */
-    bool settled;       /* its ACK was seen, or none is expected */
-    bool place_unknown; /* counts as lost on neither side (rule V7.4) */
-    bool newer_tsval;   /* newer than the TSval of the first transmission */
-    bool needed;        /* its ACK echoes this transmission */
+    bool duplicate;        /* a duplicate packet, not a retransmission */
+    bool upstream;         /* the loss counts in lost_upstream, else in lost_downstream */
+    bool lost;             /* counted as lost */
+    bool spurious;         /* proven */
+    bool dsacked;          /* a DSACK was attributed to it */
+    bool settled;          /* its ACK was seen, or none is expected */
+    bool place_unknown;    /* counts as lost on neither side (rules V7.2, V7.4) */
+    bool newer_tsval;      /* newer than the TSval of the first transmission */
+    bool needed;           /* its ACK echoes this transmission */
     bool reported_missing; /* the last SACK before it left these bytes open */
-    bool third;         /* a third duplicate of one port within 1 ms */
-    bool at_once;       /* stored at the time of its original */
-    uint8_t origin;     /* enum duplicate_origin, if a duplicate */
-    uint16_t interface; /* that stored it, if a duplicate */
+    bool third;            /* a third duplicate of one port within 1 ms */
+    bool at_once;          /* stored at the time of its original */
+    uint8_t origin;        /* enum duplicate_origin, if a duplicate */
+    uint16_t interface;    /* that stored it, if a duplicate */
 };
 
 /* Loss-recovery state, allocated at the first irregular segment: counters, the sender's recovery as
@@ -139,7 +142,8 @@ struct tcp_recovery_state {
     struct {                   /* data reported lost; it may have arrived since */
         int64_t start, end, time_ns;
     } loss_report;
-    bool rto_undone; /* the sender recovers as if no RTO had expired (RFC 4015, RFC 5682) */
+    bool rto_undone;    /* the sender recovers as if no RTO had expired (RFC 4015, RFC 5682) */
+    int64_t reorder_ns; /* longest delay of a segment that later ones overtook, 0 if none did */
     struct retransmission_record *records; /* a ring once it is full */
     uint32_t record_count, record_capacity, record_next;
     uint32_t unsettled;
@@ -197,6 +201,7 @@ struct tcp_stream {
     bool scale_offered : 1;     /* its SYN had a window scale option */
     bool syn_truncated : 1;     /* the snap length cut its SYN's options */
     bool options_truncated : 1; /* it cut options of some segments */
+    bool reports_truncated : 1; /* it cut options of ACKs that this endpoint sent */
     bool counts_missing : 1;    /* recovery state could not be allocated: counters are null */
     bool timestamps;            /* a segment had the option */
     bool sent_data_last;        /* its data came after the other direction's */
@@ -228,7 +233,7 @@ struct tcp_stream {
     struct range_set gaps;              /* data below snd_nxt that was not seen */
     struct histogram rtt;               /* from the capture point to the receiver and back, ns */
     uint32_t srtt_us, rttvar_us;        /* RFC 6298, of the same samples */
-    int32_t clock_step_ns;          /* tick of the capture's clock, 0 if it is fine */
+    int32_t clock_step_ns;              /* tick of the capture's clock, 0 if it is fine */
     int32_t window;                 /* last announced, bytes; -1 if it or its scale is unknown */
     int32_t window_min, window_max; /* below 2^30 (RFC 7323 section 2.3) */
     uint32_t una_advanced_frame;
@@ -240,8 +245,8 @@ struct tcp_stream {
     char cold[0];                            /* rarely changed fields follow */
     int64_t first_tsval_ns;                  /* of the first segment with timestamps */
     uint32_t first_tsval;
-    struct block_stream *blocks;             /* NULL unless recognized */
-    int64_t fin_end;                         /* position after the FIN */
+    struct block_stream *blocks; /* NULL unless recognized */
+    int64_t fin_end;             /* position after the FIN */
     uint32_t syns, fins, resets;
 };
 

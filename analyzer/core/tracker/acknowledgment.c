@@ -76,11 +76,31 @@ static int64_t rtt_sample(const struct segment_context *seg, const struct ack_re
     return max64(waited, clock_step_ns(seg)); /* V11.4 */
 }
 
+/* Duplicate ACKs end, and the segment that they asked for was sent once: later ones overtook it
+ * behind the capture point (rule V7.7). Not if a retransmission of the last two RTTs may have
+ * caused them, because a receiver repeats its ACK for data that it has, or if the capture may have
+ * missed the retransmission that ended them. */
+static NOINLINE void note_reordering(const struct segment_context *seg, uint32_t dup_acks) {
+    struct tcp_stream *data = seg->receiver;
+    struct tcp_recovery_state *recovery = recovery_state(seg, data);
+    const struct unacked_segment *late = unacked_find(&data->unacked, data->snd_una);
+    int64_t rtt = max64(path_rtt(seg->connection), 0);
+    if (!late || late->no_sample || !seg->packet->time_known ||
+        (recovery->record_count &&
+         seg->packet->time_ns - record_at(recovery, 0)->time_ns <= 2 * rtt))
+        return;
+    int64_t late_ns = late_by(seg, late->time_ns);
+    if (dup_acks < DUP_ACK_THRESH || late_ns < rtt)
+        recovery->reorder_ns = max64(recovery->reorder_ns, late_ns);
+}
+
 static inline void advance(struct segment_context *seg, struct tcp_stream *sender,
                            struct tcp_stream *receiver, int64_t position) {
     uint32_t dup_acks = sender->dup_ack_count;
     sender->dup_ack_count = 0;
     check_probe_byte(seg, receiver, position);
+    if (dup_acks)
+        note_reordering(seg, dup_acks);
     if (receiver->has_unsettled)
         settle_retransmissions(seg, position);
     if (receiver->recovery)

@@ -336,7 +336,10 @@ static inline void note_timestamp(struct tcp_stream *stream, const struct tcp_he
 
 static NOINLINE void take_rare(struct segment_context *seg, const struct tcp_header *tcp) {
     struct tcp_stream *sender = seg->sender;
-    sender->options_truncated |= (tcp->options & TCP_OPTION_CUT) != 0;
+    if (tcp->options & TCP_OPTION_CUT) {
+        sender->options_truncated = true;
+        sender->reports_truncated |= tcp->flags & TCP_ACK && !(tcp->flags & (TCP_SYN | TCP_RST));
+    }
     sender->fins += (tcp->flags & TCP_FIN) != 0;
     /* A SYN negotiates ECN (RFC 3168 section 6.1.1). */
     if (!(tcp->flags & TCP_SYN) && tcp->flags & (TCP_ECE | TCP_CWR)) {

@@ -296,18 +296,19 @@ void flow_release(struct worker *worker, struct flow *flow) {
     }
 }
 
-/* Verdicts are settled before rows are written, because they change the counts: mirror duplicates
- * and SYNs first, then numbered packets that still wait for a decision. */
+/* Verdicts are settled before rows are written, because they change the counts: those on segments
+ * first, then numbered packets that still wait for a decision. */
 void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
     struct row directions[2];
     bool tcp = flow->key.protocol == IP_TCP;
     if (!worker->rows.sink->packets_only) {
-        for (unsigned number = 0; tcp && number < 2; number++) {
-            struct segment_context seg = {
-                .sender = &flow->tcp.streams[number], .sink = &sink, .context = worker};
-            settle_duplicates(&seg);
-            settle_syns(&seg, flow->directions[number].first_ns);
-        }
+        for (unsigned number = 0; tcp && number < 2; number++)
+            settle_verdicts(&(struct segment_context){.connection = &flow->tcp,
+                                                      .sender = &flow->tcp.streams[number],
+                                                      .receiver = &flow->tcp.streams[!number],
+                                                      .sink = &sink,
+                                                      .context = worker},
+                            flow->directions[number].first_ns);
         enum word application = sequence_application(flow);
         for (unsigned number = 0; number < 2; number++) {
             row_clear(&directions[number]);

@@ -29,11 +29,13 @@
 
 /* --- the capture's or the network's ---------------------------------------------------------- */
 
-/* A DSACK needs SACK. A receiver with gaps may fill its SACK option with those instead. */
+/* A DSACK needs SACK, and options that were captured. A receiver with gaps may fill its SACK option
+ * with those instead. */
 static enum duplicate_origin origin_of(const struct segment_context *seg, int64_t start,
                                        int64_t end) {
     const struct tcp_stream *sender = seg->sender;
-    bool agreed = sender->sack_permitted && seg->receiver->sack_permitted;
+    bool agreed = sender->sack_permitted && seg->receiver->sack_permitted &&
+                  !seg->receiver->reports_truncated;
     bool gaps = sender->gaps.count > sender->gaps.acked || recovery_of(sender)->sack_count;
     return agreed && !gaps && start >= 0 && end > start ? DUPLICATE_REPORTABLE : DUPLICATE_UNPROVEN;
 }

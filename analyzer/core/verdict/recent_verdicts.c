@@ -39,7 +39,7 @@ void retract_loss(const struct segment_context *seg, struct tcp_recovery_state *
     amend_event(seg, record->event,
                 &(struct event){.kind = record->kind,
                                 .evidence = evidence,
-                                .spurious = record->spurious ? SPURIOUS_YES : SPURIOUS_NO});
+                                .spurious = record->spurious ? SPURIOUS_YES : SPURIOUS_UNKNOWN});
 }
 
 void leave_loss_open(const struct segment_context *seg, struct tcp_recovery_state *recovery,
@@ -49,6 +49,22 @@ void leave_loss_open(const struct segment_context *seg, struct tcp_recovery_stat
                                                                        : WORD_NONE;
     record->place_unknown = true;
     retract_loss(seg, recovery, record, evidence);
+}
+
+/* Rules V7.6 and V7.7: a loss downstream is an absence of proof, so it needs evidence that could
+ * have proved the retransmission spurious. */
+static bool lacks_evidence(const struct segment_context *seg,
+                           const struct retransmission_record *record) {
+    const struct tcp_stream *data = seg->sender, *acks = seg->receiver;
+    if (!record->lost || record->upstream)
+        return false;
+    if (acks->reports_truncated)
+        return !record->needed;
+    int64_t reorder_ns = data->recovery->reorder_ns;
+    bool maybe_late = reorder_ns && record->late_ns && record->late_ns / 2 <= reorder_ns;
+    return maybe_late &&
+           (record->kind == WORD_FAST_RETRANSMISSION || record->kind == WORD_RETRANSMISSION) &&
+           !(data->timestamps && acks->timestamps) && is_without_sack(seg->connection, data);
 }
 
 /* An older timestamp may be that of an earlier retransmission of the same bytes. */
@@ -94,10 +110,11 @@ bool has_thirds_throughout(const struct tcp_stream *stream) {
 
 /* Rule V8.6: a mirror duplicate stays one if no time has passed since its original, or if the
  * receiver would have sent a DSACK for a second decoded, acknowledged the data and sent none. */
-static bool may_be_network_duplicate(const struct tcp_stream *stream,
+static bool may_be_network_duplicate(const struct segment_context *seg,
                                      const struct retransmission_record *record) {
+    const struct tcp_stream *stream = seg->sender;
     bool not_dsacked = record->origin == DUPLICATE_REPORTABLE && stream->snd_una_known &&
-                       stream->snd_una >= record->end;
+                       stream->snd_una >= record->end && !seg->receiver->reports_truncated;
     return record->kind == WORD_MIRROR_DUPLICATE && record->origin != DUPLICATE_TWO_PORTS &&
            !record->at_once && !record->dsacked && !not_dsacked;
 }
@@ -122,7 +139,7 @@ static void settle_duplicate(const struct segment_context *seg,
                              struct retransmission_record *record, bool throughout) {
     struct tcp_recovery_state *recovery = seg->sender->recovery;
     settle_third(seg, record);
-    if (throughout || !may_be_network_duplicate(seg->sender, record))
+    if (throughout || !may_be_network_duplicate(seg, record))
         return;
     record->kind = WORD_UNKNOWN_DUPLICATE;
     recovery->mirror_duplicates--;
@@ -131,40 +148,38 @@ static void settle_duplicate(const struct segment_context *seg,
     seg->sink->mirrored(seg, record->interface, -1);
 }
 
-void settle_duplicates(const struct segment_context *seg) {
-    struct tcp_recovery_state *recovery = seg->sender->recovery;
-    if (!recovery || !recovery->mirror_duplicates)
-        return;
-    bool throughout = is_mirrored_throughout(seg->sender);
-    for (uint32_t i = 0; i < recovery->record_count; i++)
-        settle_duplicate(seg, &recovery->records[i], throughout);
-}
+/* --- the ring -------------------------------------------------------------------------------- */
 
-/* --- SYNs ------------------------------------------------------------------------------------ */
+static void settle_record(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                          struct retransmission_record *record, bool throughout) {
+    settle_duplicate(seg, record, throughout);
+    if (lacks_evidence(seg, record))
+        leave_loss_open(seg, recovery, record);
+}
 
 /* Without a captured SYN, negative positions are those of data before the capture. */
 static bool is_syn(const struct tcp_stream *stream, const struct retransmission_record *record) {
     return stream->syn_seen && record->start < 0 && !record->duplicate;
 }
 
-void settle_syns(const struct segment_context *seg, int64_t first_ns) {
+void settle_verdicts(const struct segment_context *seg, int64_t first_ns) {
     struct tcp_recovery_state *recovery = seg->sender->recovery;
+    bool throughout = recovery && is_mirrored_throughout(seg->sender);
     int64_t rtt = min_rtt(seg->sender);
     for (uint32_t i = 0; recovery && i < recovery->record_count; i++) {
         struct retransmission_record *record = &recovery->records[i];
+        settle_record(seg, recovery, record, throughout);
         bool unanswered = !record->settled;            /* V7.5 */
-        bool early = record->time_ns - first_ns < rtt; /* V7.6 */
+        bool early = record->time_ns - first_ns < rtt; /* V7.9 */
         if (is_syn(seg->sender, record) && record->lost && (unanswered || early))
             leave_loss_open(seg, recovery, record);
     }
 }
 
-/* --- the ring -------------------------------------------------------------------------------- */
-
 /* No later packet can amend the record. */
 static void forget(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                    struct retransmission_record *record) {
-    settle_duplicate(seg, record, is_mirrored_throughout(seg->sender));
+    settle_record(seg, recovery, record, is_mirrored_throughout(seg->sender));
     if (record->settled)
         return;
     recovery->unsettled--;
@@ -198,11 +213,15 @@ void remember_verdict(const struct segment_context *seg, struct retransmission_r
     struct retransmission_record *entry = recovery ? next_record(seg, recovery) : NULL;
     if (!entry)
         return;
+    const struct unacked_segment *first = unacked_find(&seg->sender->unacked, record.start);
     record.time_ns = seg->packet->time_ns;
     record.frame = seg->frame;
     record.ip_id = seg->packet->ip_id;
     record.has_tsval = has_timestamps(seg);
     record.tsval = record.has_tsval ? seg->tcp->timestamp_value : 0;
+    record.first_ns = first ? first->time_ns : 0;
+    record.first_tsval = first ? first->tsval : 0;
+    record.newer_tsval = first && record.has_tsval && (int32_t)(record.tsval - first->tsval) > 0;
     if (!record.settled && (!recovery->unsettled++ || record.end < recovery->settled_from))
         recovery->settled_from = record.end;
     seg->sender->has_unsettled = recovery->unsettled;

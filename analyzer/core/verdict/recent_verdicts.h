@@ -30,7 +30,7 @@ void remember_verdict(const struct segment_context *seg, struct retransmission_r
 void retract_loss(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                   struct retransmission_record *record, enum word evidence);
 
-/* Rules V7.4 to V7.6: whether they were lost cannot be determined. */
+/* Rules V7.4 to V7.9: whether they were lost cannot be determined. */
 void leave_loss_open(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                      struct retransmission_record *record);
 
@@ -46,14 +46,10 @@ bool is_mirrored_throughout(const struct tcp_stream *stream);
  * 1 ms that only a mirror can be the cause. */
 bool has_thirds_throughout(const struct tcp_stream *stream);
 
-/* Rules V8.4 and V8.6, at the end of the connection: counts mirror duplicates of seg->sender that
- * may be the network's as unknown, and third duplicates that only a mirror can have made as the
- * mirror's. */
-void settle_duplicates(const struct segment_context *seg);
-
-/* Rules V7.5 and V7.6, at the end of the connection: whether a SYN of seg->sender was lost cannot be
- * determined if it was never acknowledged, or retransmitted within one RTT of `first_ns`, the time
- * of the sender's first packet. */
-void settle_syns(const struct segment_context *seg, int64_t first_ns);
+/* At the end of the connection: counts mirror duplicates of seg->sender that may be the network's
+ * as unknown, and third duplicates that only a mirror can have made as the mirror's (rules V8.4 and
+ * V8.6), and leaves losses open that cannot be determined (rules V7.5 to V7.7 and V7.9): among them
+ * SYNs that were retransmitted within one RTT of `first_ns`, the time of the sender's first packet. */
+void settle_verdicts(const struct segment_context *seg, int64_t first_ns);
 
 #endif

@@ -50,10 +50,18 @@ static bool received_before(const struct segment_context *seg, bool acked, bool 
                                  seg->packet->time_ns - reported_ns > CAPTURE_REORDER_NS);
 }
 
-/* Its TSval distinguishes it from the first transmission. */
-static bool has_newer_tsval(const struct segment_context *seg, int64_t start) {
-    const struct unacked_segment *first = unacked_find(&seg->sender->unacked, start);
-    return first && has_timestamps(seg) && (int32_t)(seg->tcp->timestamp_value - first->tsval) > 0;
+/* Rules V7.1 and V7.2; without ACKs, the place of data that was seen before is unknown. */
+static enum word place_of_loss(const struct segment_context *seg, int64_t start, bool upstream) {
+    if (upstream)
+        return WORD_UPSTREAM;
+    return start < 0 || seg->sender->snd_una_known ? WORD_DOWNSTREAM : WORD_NONE;
+}
+
+/* Rule V7.8. */
+static enum tcp_spurious spurious_of(bool proven, bool placed) {
+    if (proven)
+        return SPURIOUS_YES;
+    return placed ? SPURIOUS_NO : SPURIOUS_UNKNOWN;
 }
 
 static void record_retransmission(struct segment_context *seg, const struct retransmission *rtx,
@@ -64,33 +72,30 @@ static void record_retransmission(struct segment_context *seg, const struct retr
     bool acked = seg->sender->snd_una_known && rtx->end <= seg->sender->snd_una;
     bool spurious = acked_before_sent(seg, rtx->end) || received_before(seg, acked, sacked);
     bool lost = !acked && !sacked;
-    enum word place = WORD_NONE;
-    if (lost && upstream)
-        place = WORD_UPSTREAM; /* V7.1 */
-    else if (lost && (rtx->start < 0 || seg->sender->snd_una_known))
-        place = WORD_DOWNSTREAM; /* V7.2; without ACKs it cannot be determined */
+    enum word place = lost ? place_of_loss(seg, rtx->start, upstream) : WORD_NONE;
+    bool placed = place != WORD_NONE;
     struct event event = {.kind = cause->kind,
                           .place = place,
                           .evidence = spurious ? WORD_ACKNOWLEDGED : cause->evidence,
-                          .spurious = spurious ? SPURIOUS_YES : SPURIOUS_NO,
+                          .spurious = (int8_t)spurious_of(spurious, placed),
                           .bytes = rtx->start < 0 ? 0 : rtx->end - rtx->start,
                           .related_frame = cause->frame,
                           .detail = detail ? detail : cause->detail};
     count_retransmission(seg, cause, rtx->start);
     seg->effect.lost += lost;
     recovery->spurious_count += spurious;
-    *(upstream ? &recovery->lost_upstream : &recovery->lost_downstream) += lost;
-    remember_verdict(seg, (struct retransmission_record){
-                              .start = rtx->start,
-                              .end = rtx->end,
-                              .event = emit_event(seg, &event),
-                              .kind = (uint16_t)cause->kind,
-                              .upstream = upstream,
-                              .lost = lost,
-                              .newer_tsval = has_newer_tsval(seg, rtx->start),
-                              .reported_missing = lost && has_sack_above(recovery, rtx->end),
-                              .spurious = spurious,
-                              .settled = spurious || !lost});
+    *(upstream ? &recovery->lost_upstream : &recovery->lost_downstream) += placed;
+    remember_verdict(
+        seg, (struct retransmission_record){.start = rtx->start,
+                                            .end = rtx->end,
+                                            .event = emit_event(seg, &event),
+                                            .kind = (uint16_t)cause->kind,
+                                            .upstream = upstream,
+                                            .lost = placed,
+                                            .place_unknown = lost && !placed,
+                                            .reported_missing = has_sack_above(recovery, rtx->end),
+                                            .spurious = spurious,
+                                            .settled = spurious || !lost});
 }
 
 static void record_not_retransmitted(struct segment_context *seg, int64_t bytes, bool reordered,
@@ -185,6 +190,11 @@ static bool record_fill(struct segment_context *seg, int64_t start, int64_t end,
     return true;
 }
 
+static void note_overtaken(const struct segment_context *seg, int64_t late_ns) {
+    struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
+    recovery->reorder_ns = max64(recovery->reorder_ns, late_ns);
+}
+
 NOINLINE bool classify_gap_fill(struct segment_context *seg, int64_t start, int64_t end,
                                 const struct gap_fill *fill) {
     const struct gap *gap = &fill->gap;
@@ -208,6 +218,8 @@ NOINLINE bool classify_gap_fill(struct segment_context *seg, int64_t start, int6
         verdict = order_by_time(seg, gap, end);
     if (verdict == FILL_RETRANSMITTED)
         return record_fill(seg, start, end, gap, order ? evidence : WORD_TIME, true);
+    if (verdict == FILL_REORDERED && seg->packet->time_known)
+        note_overtaken(seg, seg->packet->time_ns - gap->opened_ns);
     record_not_retransmitted(seg, fill->bytes, verdict == FILL_REORDERED,
                              order ? evidence : WORD_TIME, gap->opener_frame);
     return false;
@@ -301,7 +313,7 @@ NOINLINE void classify_before_capture(struct segment_context *seg, int64_t start
     count_retransmission(seg, &cause, start);
     struct event event = {.kind = cause.kind,
                           .evidence = cause.evidence,
-                          .spurious = SPURIOUS_NO,
+                          .spurious = SPURIOUS_UNKNOWN,
                           .bytes = end - start,
                           .detail = "first transmission before the capture began"};
     remember_verdict(seg, (struct retransmission_record){.start = start,

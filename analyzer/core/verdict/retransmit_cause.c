@@ -99,13 +99,6 @@ static struct ack_point sender_view(const struct segment_context *seg,
     return (struct ack_point){0};
 }
 
-/* The ACK of all data below `position` had reached the sender before it sent this segment. */
-static bool ack_reached_sender(const struct segment_context *seg, int64_t position) {
-    int64_t delay = max64(sender_rtt(seg->connection, seg->sender), 0) + SENDER_RESPONSE_NS;
-    return seg->sender->snd_una >= position &&
-           seg->packet->time_ns - seg->sender->una_advanced_ns > delay;
-}
-
 /* Returns the event that last restarted the RTO timer: a transmission, an ACK that advanced snd_una
  * (RFC 6298 section 5) or the opening of a zero window. */
 static struct ack_point rto_timer_restart(const struct segment_context *seg,
@@ -163,6 +156,16 @@ static struct sender_clock read_sender_clock(const struct segment_context *seg) 
                                  .ack_ns = receiver->tsval_ns - behind * peer,
                                  .paused_ns = sent * own - heard * peer,
                                  .error_ns = own + peer + clock_step_ns(seg)};
+}
+
+/* The ACK of all data below `position` had reached the sender before it sent this segment: since it
+ * passed, at least the RTT to the sender has elapsed, and TSecr is not older. */
+static bool ack_reached_sender(const struct segment_context *seg, int64_t position) {
+    struct sender_clock clock = read_sender_clock(seg);
+    int64_t delay = max64(sender_rtt(seg->connection, seg->sender), 0) + SENDER_RESPONSE_NS;
+    return seg->sender->snd_una >= position &&
+           seg->packet->time_ns - seg->sender->una_advanced_ns > delay &&
+           (!clock.known || clock.ack_ns + clock.error_ns >= seg->sender->una_advanced_ns);
 }
 
 /* The sender transmitted this as soon as an ACK arrived, as it did with the segment before. */

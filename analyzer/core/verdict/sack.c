@@ -174,20 +174,27 @@ NOINLINE void process_sack(struct segment_context *seg, int64_t position) {
 enum echo { ECHO_UNKNOWN, ECHO_EARLIER, ECHO_THIS };
 
 /* Rule V6.4: of several segments that one ACK covers, TSecr echoes the first (RFC 7323 section
- * 4.3), so only the lowest outstanding one can be compared. */
+ * 4.3), so only the lowest outstanding one can be compared. An echo older than the first
+ * transmission does not answer it: some receivers always echo the same value. */
 static enum echo echo_of(const struct segment_context *seg,
                          const struct retransmission_record *record) {
     bool lowest = seg->receiver->snd_una_known && record->start <= seg->receiver->snd_una;
     if (!lowest || !record->has_tsval || !has_timestamps(seg))
         return ECHO_UNKNOWN;
-    return (int32_t)(seg->tcp->timestamp_echo - record->tsval) < 0 ? ECHO_EARLIER : ECHO_THIS;
+    uint32_t echo = seg->tcp->timestamp_echo;
+    if ((int32_t)(echo - record->tsval) >= 0)
+        return ECHO_THIS;
+    bool of_first = record->newer_tsval && (int32_t)(echo - record->first_tsval) >= 0;
+    return of_first ? ECHO_EARLIER : ECHO_UNKNOWN;
 }
 
-/* The ACK itself reports a second arrival: then it echoes the second one (RFC 7323 section 4.3),
- * and the ACK of the first was lost. */
-static bool is_dsacked(const struct segment_context *seg,
-                       const struct retransmission_record *record) {
+/* The ACK itself reports a second arrival, or may do so if its options were cut: then it echoes the
+ * second one (RFC 7323 section 4.3), and the ACK of the first was lost. */
+static bool may_be_dsacked(const struct segment_context *seg,
+                           const struct retransmission_record *record) {
     const struct tcp_header *tcp = seg->tcp;
+    if (tcp->options & TCP_OPTION_CUT)
+        return true;
     return tcp->sack_count &&
            record_overlaps(record, stream_position(seg->receiver, tcp->sack[0].start),
                            stream_position(seg->receiver, tcp->sack[0].end));
@@ -206,12 +213,9 @@ static bool ack_faster_than_rtt(const struct segment_context *seg,
            waited + clock_step_ns(seg) < limit;
 }
 
-/* Neither endpoint can report data above a gap. */
-static bool is_without_sack(const struct segment_context *seg) {
-    const struct tcp_stream *a = seg->sender, *b = seg->receiver;
-    if (a->syn_seen && b->syn_seen && !a->syn_truncated && !b->syn_truncated)
-        return !a->sack_permitted || !b->sack_permitted;
-    return !seg->tcp->sack_count && !recovery_of(a)->sack_acks;
+/* The ACK and those before report no data above a gap. */
+static bool reports_no_sack(const struct segment_context *seg) {
+    return !seg->tcp->sack_count && is_without_sack(seg->connection, seg->receiver);
 }
 
 /* Rule V7.4: no ACK ended at its start. Without SACK, either the receiver held it above a gap or it
@@ -219,22 +223,27 @@ static bool is_without_sack(const struct segment_context *seg) {
 static bool is_skipped(const struct segment_context *seg,
                        const struct retransmission_record *record) {
     return record->lost && !record->upstream && record->start > seg->receiver->snd_una &&
-           record->start < seg->receiver->recovery->maybe_held_below && is_without_sack(seg);
+           record->start < seg->receiver->recovery->maybe_held_below && reports_no_sack(seg);
 }
 
 static void settle(struct segment_context *seg, struct tcp_recovery_state *recovery,
                    struct retransmission_record *record) {
     enum echo echo = echo_of(seg, record);
+    if (record->first_ns)
+        record->late_ns = late_by(seg, record->first_ns);
     record->settled = true;
     recovery->unsettled--;
-    record->needed = record->newer_tsval && echo == ECHO_THIS && !is_dsacked(seg, record);
+    record->needed = record->newer_tsval && echo == ECHO_THIS && !may_be_dsacked(seg, record);
     bool too_fast = !record->upstream && echo == ECHO_UNKNOWN && ack_faster_than_rtt(seg, record);
-    if (!record->upstream && echo == ECHO_EARLIER)
+    if (!record->upstream && echo == ECHO_EARLIER) {
         mark_spurious(seg, recovery, record, WORD_TIMESTAMPS);
-    else if (too_fast && seg->receiver->rtt.count > 1)
+    } else if (too_fast && seg->receiver->rtt.count > 1) {
+        if (record->kind == WORD_FAST_RETRANSMISSION)
+            recovery->reorder_ns = max64(recovery->reorder_ns, record->late_ns);
         mark_spurious(seg, recovery, record, WORD_TIME);
-    else if (too_fast || is_skipped(seg, record)) /* one sample may be of a handshake that waited */
-        leave_loss_open(seg, recovery, record);
+    } else if (too_fast || is_skipped(seg, record)) {
+        leave_loss_open(seg, recovery, record); /* one sample may be of a handshake that waited */
+    }
     note_delivered(seg, recovery, record);
 }
 
@@ -276,7 +285,7 @@ static bool retransmit_may_be_spurious(const struct segment_context *seg,
  * immediately (RFC 9293 section 3.10.7.4). */
 NOINLINE void process_repeated_ack(struct segment_context *seg) {
     struct tcp_recovery_state *recovery = seg->receiver->recovery;
-    if (!recovery || !is_without_sack(seg))
+    if (!recovery || !reports_no_sack(seg))
         return;
     if (seg->receiver->snd_nxt > seg->receiver->snd_una)
         recovery->maybe_held_below = seg->receiver->snd_nxt;

@@ -104,6 +104,11 @@ def eoip(packet: Packet, back: bool) -> Packet:
     return outer(back, 47) / raw("20016400") / Raw(struct.pack(">HH", len(bridged), 0x0900)) / bridged
 
 
+def pptp(packet: Packet, back: bool) -> Packet:
+    inside = raw("0021" if isinstance(packet, IP) else "0057") / packet
+    return outer(back, 47) / raw("3001880b") / Raw(struct.pack(">HHI", len(inside), 7 + back, 1)) / inside
+
+
 def teredo(version: str = "", port: int = 3544) -> Wrap:
     """IPv6 between a client, whose address has the prefix of Teredo, and a server or any peer."""
 
@@ -136,6 +141,7 @@ class Kind(NamedTuple):
 
 
 KINDS = {
+    "priority": Kind(shim(0x8100, "e000"), None, ("8100 e000", "8101 e000")),
     "cisco metadata": Kind(shim(0x8909, "0101 0001 0002"), None, ("8909 01", "8909 02")),
     "vn-tag": Kind(shim(0x8926, "8001 0002", "0002 0001"), None, ("8926", "8927")),
     "e-tag": Kind(shim(0x893F, "0001 0002 0000", "0002 0001 0000"), None, ("893f", "893e")),
@@ -209,6 +215,7 @@ KINDS = {
         in_udp(6635, lambda packet, _: MPLS(label=16, s=1) / packet), "mpls 16", ("000101", "000100")
     ),
     "eoip": Kind(eoip, "gre 9", ("20016400", "20016401")),
+    "pptp": Kind(pptp, "gre 0", ("3001880b", "3001880c")),
     "etherip": Kind(
         lambda packet, back: outer(back, 97) / EtherIP() / frame(back) / packet, "etherip", ("3000", "4000")
     ),

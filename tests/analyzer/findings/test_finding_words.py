@@ -14,14 +14,14 @@ from drawn_trace import DrawnTrace
 from wiretale.analyzer.findings.explain import carried, explain
 from wiretale.analyzer.findings.model import Finding
 from wiretale.analyzer.findings.registry import RULES, find
-from wiretale.analyzer.findings.retransmission import CountRule, blocks_lost
+from wiretale.analyzer.findings.retransmission import CountRule, blocks_lost, lost_downstream
 
 SEEDS = 300
 SELDOM = {
     "accept-deferred",
     "idle-reset",
     "loss-limited-window",
-    "retransmission-unlocated",
+    "path-limited",
     "scan",
     "udp-above-path",
     "window-per-round-trip",
@@ -112,6 +112,33 @@ def test_losses_are_reported_by_place(lost: int, runs: int, longest: int, words:
         "block_loss_run_max": longest,
     }
     assert blocks_lost.sentence_of({**ends, **row}, lost) == f"10.0.0.1:1 → 10.0.0.2:2 {words}"
+
+
+@pytest.mark.parametrize(
+    ("unplaced", "words"),
+    [
+        (
+            0,
+            "20 of 1,000 data segments (2%), or their ACKs, between capture point and receiver (retransmitted: 20 fast).",
+        ),
+        (
+            30,
+            "20 to 50 of 1,000 data segments (2% to 5%), or their ACKs, between capture point and receiver "
+            "(retransmitted: 20 fast); the place of 30 of 50 retransmissions is unknown.",
+        ),
+        (
+            9_980,
+            "20 to 10,000 segments, or their ACKs, between capture point and receiver (retransmitted: 20 fast); the "
+            "place of 9,980 of 10,000 retransmissions is unknown.",
+        ),
+    ],
+)
+def test_a_share_of_losses_is_a_range_if_retransmissions_have_no_place(unplaced: int, words: str) -> None:
+    row = {"source": "10.0.0.1", "source_port": 1, "destination": "10.0.0.2", "destination_port": 2}
+    causes = {"fast_retransmissions": 20, "timeout_retransmissions": 0, "probe_retransmissions": 0}
+    counts = {"data_packets": 1000, "retransmissions": 20 + unplaced, "unplaced_retransmissions": unplaced}
+    sentence = lost_downstream.sentence_of({**row, **causes, **counts}, 20)
+    assert sentence == f"10.0.0.1:1 → 10.0.0.2:2 lost {words}"
 
 
 def test_headlines_are_well_said() -> None:

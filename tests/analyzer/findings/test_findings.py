@@ -147,7 +147,7 @@ def test_findings_beyond_the_limit_are_summed_up(tmp_path: Path) -> None:
     assert [row["cost"] for row in found] == [8, 7, 6, 5, 4, 3 + 2 + 1]
     assert found[0]["evidence"] == "frames 58, 60, 62, 64, 66 and 3 more"
     assert found[3]["evidence"] == "frames 22, 24, 26, 28, 30"
-    assert found[5]["sentence"] == "3 more directions retransmitted segments (6 segments in total)."
+    assert found[5]["sentence"] == "3 more directions retransmitted segments of unknown place (6 segments in total)."
     assert found[5]["flow"] is None
 
 

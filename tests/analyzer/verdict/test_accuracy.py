@@ -19,10 +19,14 @@ sys.path.insert(0, str(BENCHMARKS))
 
 from score.assess import Assessment, carry_out  # noqa: E402
 from score.capture_frames import leave_out, mirror, read_frames  # noqa: E402
+from score.conditions import write_condition  # noqa: E402
+from score.drawn import draw_scenarios  # noqa: E402
 from score.floors import CASES_LEAST, FLOORS, over_all_places  # noqa: E402
+from score.intervals import interval, worst_run  # noqa: E402
 from score.labels import Ranges  # noqa: E402
 from score.page import shortened  # noqa: E402
 from score.scenarios import SCENARIOS  # noqa: E402
+from score.tally import Score  # noqa: E402
 from score.testbed import missing, new_testbed  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("accuracy")
@@ -127,3 +131,45 @@ def test_a_mirrored_capture_holds_each_frame_twice(tmp_path: Path) -> None:
     once, twice = read_frames(whole), read_frames(mirrored)
     assert sorted(map(str, (frame.key for frame in once * 2))) == sorted(map(str, (frame.key for frame in twice)))
     assert [frame.time_ns for frame in twice] == sorted(frame.time_ns for frame in twice)
+
+
+def test_a_draw_is_repeated_by_its_number() -> None:
+    first, again, other = draw_scenarios(5, 8), draw_scenarios(5, 8), draw_scenarios(6, 8)
+    assert first == again
+    assert not {scenario.seed for scenario in first} & {scenario.seed for scenario in other}
+
+
+@pytest.mark.parametrize("condition", ["random IP IDs", "IPv6", "snap 64"])
+def test_a_condition_changes_headers_alone(tmp_path: Path, condition: str) -> None:
+    from scapy.layers.inet import IP, TCP
+    from scapy.layers.inet6 import IPv6
+    from scapy.utils import rdpcap
+
+    source, target = nanosecond_copy(tmp_path), tmp_path / "condition.pcap"
+    frames = write_condition(condition, source, target)
+    before, after = rdpcap(str(source)), rdpcap(str(target))
+    assert len(before) == len(after) == len(frames)
+    if condition == "snap 64":
+        assert {len(bytes(packet)) for packet in after} == {64}
+        assert not any(frame.sacks or frame.tsval for frame in frames)
+        return
+    for old, new in zip(before, after, strict=True):
+        assert (old[TCP].seq, old[TCP].ack, old[TCP].flags) == (new[TCP].seq, new[TCP].ack, new[TCP].flags)
+        layer = IPv6 if condition == "IPv6" else IP
+        fresh = new[layer].copy()
+        assert fresh.haslayer(TCP) and new.wirelen - old.wirelen == (20 if layer is IPv6 else 0)
+        if layer is IP:
+            del fresh.chksum
+            assert layer(bytes(fresh)).chksum == new[IP].chksum
+        elif old[IP].len + 14 == len(bytes(old)):  # not cut, so its checksum can be computed
+            del fresh[TCP].chksum
+            assert layer(bytes(fresh))[TCP].chksum == new[TCP].chksum
+
+
+def test_the_interval_is_over_runs_and_the_worst_has_enough_cases() -> None:
+    good, bad, small = Score(100, 100, 100, 100), Score(100, 50, 100, 50), Score(4, 0, 4, 0)
+    runs = {"good": good, "better": good, "bad": bad, "small": small}
+    spread = interval(runs)
+    assert spread and spread[0] <= 0.5 < 0.95 < spread[1]
+    assert worst_run(runs) == ("bad", 0.5)
+    assert interval({"good": good, "bad": bad}) is None and worst_run({"small": small}) is None

@@ -157,6 +157,12 @@ DIFFER: list[tuple[dict[str, Any] | None, tuple[str, ...], str, str]] = [
     (event("captured_out_of_order"), ("acked_unseen_segment",), "ack-overtook", "wrong order"),
     (event("acked_unseen_segment"), (), "gap-covered", "never seen"),
     (None, ("icmp_error",), "icmp-of-unknown-flow", "quotes"),
+    (event("duplicate_ack"), (), "duplicate-of-highest", "overtaken"),
+    (None, ("acked_unseen_segment",), "one-byte-unseen", "all but one"),
+    (None, ("window_probe",), "probe-of-open-window", "RST"),
+    (None, ("retransmission", "syn", "ack"), "simultaneous-open", "RFC 9293"),
+    (None, ("window_full",), "window-of-highest-ack", "highest ACK"),
+    (event("window_full"), (), "window-of-highest-ack", "highest ACK"),
 ]
 
 
@@ -172,7 +178,17 @@ def test_a_difference_has_its_reason(row: dict[str, Any] | None, words: tuple[st
 def test_every_rule_has_its_case() -> None:
     elsewhere = {"same-addresses", "several-stretches", "unseen-again", "gap-acknowledged"}
     elsewhere |= {"events-dropped", "tunnel", "probe-byte", "capture-reordered", "overlap"}
-    elsewhere |= {"headers-cut", "one-way", "no-data-yet", "went-before", "fragment", "not-read"}
+    elsewhere |= {
+        "headers-cut",
+        "one-way",
+        "no-data-yet",
+        "went-before",
+        "fragment",
+        "not-read",
+        "ended-flow",
+        "ack-of-another-connection",
+    }
+    elsewhere |= {"duplicate-of-closed-window", "window-full-again", "window-scale-unknown", "sequence-of-reset"}
     assert {rule.name for rule in RULES} == {rule for _, _, rule, _ in DIFFER} | elsewhere
 
 
@@ -181,11 +197,9 @@ UNKNOWN: list[tuple[dict[str, Any] | None, tuple[str, ...]]] = [
     (None, ("gap",)),
     (None, ("retransmission",)),
     (event(TIMEOUT), ()),
-    (event("duplicate_ack"), ()),
     (None, ("duplicate_ack", "sack")),  # something is missing at the receiver: RFC 5681 holds
     (None, ("zero_window",)),
     (event("reset"), ()),
-    (None, ("window_full",)),
 ]
 
 
@@ -241,6 +255,8 @@ EARLIER = [
     ("window_probe", "gap", "probe-byte"),
     ("captured_out_of_order", "spurious_retransmission", "capture-reordered"),
     ("retransmission", "acked_unseen_segment", "overlap"),
+    ("reset", "out_of_order", "sequence-of-reset"),
+    ("reset", "gap", "sequence-of-reset"),
 ]
 
 
@@ -249,7 +265,23 @@ def test_earlier_events_explain_differences(kind: str, word: str, rule: str) -> 
     before, after = flagged("duplicate_ack"), flagged(word)
     both = [event(kind, 3), event("duplicate_ack", 3)]
     assert [d.rule for d in compare({3: both}, {3: before, 5: after}).differences if d.frame == 5] == [rule]
-    assert [d.rule for d in compare({5: both}, {3: after, 5: before}).differences if d.frame == 3] == [None]
+    without = "one-byte-unseen" if word == "acked_unseen_segment" else None
+    assert [d.rule for d in compare({5: both}, {3: after, 5: before}).differences if d.frame == 3] == [without]
+
+
+def test_verdicts_on_the_same_frame_explain_differences() -> None:
+    both = [event("zero_window"), event("duplicate_ack")]
+    assert [d.rule for d in compare({1: both}, {1: flagged("zero_window")}).differences] == [
+        "duplicate-of-closed-window"
+    ]
+    again = compare({1: [event("retransmission")]}, {1: flagged("retransmission", "window_full")})
+    assert [d.rule for d in again.differences] == ["window-full-again"]
+    probed = compare({}, {1: flagged("window_probe"), 2: flagged("gap"), 3: flagged("window_probe")})
+    assert [d.rule for d in probed.differences] == ["probe-of-open-window", "probe-byte", "probe-of-open-window"]
+    old = compare({1: [event("ack_out_of_range")]}, {1: flagged("acked_unseen_segment")})
+    assert [d.rule for d in old.differences] == ["ack-of-another-connection"]
+    closed = compare({1: [event("zero_window")]}, {1: flagged("zero_window"), 2: flagged("window_probe")})
+    assert [d.rule for d in closed.differences] == [None]
 
 
 def test_data_acknowledged_unseen_is_no_gap_and_one_event() -> None:
@@ -278,11 +310,14 @@ def test_neighbouring_events_explain_differences() -> None:
     assert rule(None, ("gap",), Around(full_from=9)) == "events-dropped"
     assert rule(event("gap"), (), Around(paths={0: "vlan 3 / vxlan 7"})) == "tunnel"
     assert rule(event("duplicate_ack"), (), Around(cut_flows={0})) == "headers-cut"
-    assert rule(event("duplicate_ack"), (), Around(cut_flows={1})) is None
+    assert rule(event("reset"), (), Around(cut_flows={1})) is None
     assert rule(None, ("duplicate_ack", "sack"), Around(one_way_ends={ENDS})) == "one-way"
     assert rule(None, ("duplicate_ack", "sack"), Around(begun_ends={ENDS})) == "no-data-yet"
     assert rule(None, ("acked_unseen_segment",), Around(resumed_ends={ENDS})) == "went-before"
-    assert rule(None, ("acked_unseen_segment",), Around(begun_ends={ENDS})) is None
+    assert rule(None, ("acked_unseen_segment",), Around(begun_ends={ENDS})) == "one-byte-unseen"
+    assert rule(None, ("window_full",), Around(begun_ends={ENDS})) == "window-scale-unknown"
+    assert rule(None, ("retransmission",), Around(ended_ends={ENDS: 8})) == "ended-flow"
+    assert rule(None, ("retransmission",), Around(ended_ends={ENDS: 9})) is None
     assert rule(event("gap"), (), Around(paths={0: "vlan 3 / vlan 7"})) is None
 
 

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Causes of retransmissions in captures of others (../shared/labelled): frames judged by hand, and the labels of TCPRS."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wiretale
+from checkout import ROOT
+
+LABELLED = ROOT.parent / "shared" / "labelled"
+FAST, TIMEOUT = "fast_retransmission", "timeout_retransmission"
+# By file and frame: kind, place and `spurious`.
+JUDGED = {
+    # Each follows the third duplicate ACK within 2 ms; the RTO, which had doubled, was not due.
+    "discard.solaris.dmp.gz": dict.fromkeys((2466, 2483, 2505, 2529), (FAST, "downstream", False)),
+    # SACK had left these bytes open; the ACK was too soon by less than a tick of the clock, 977 us.
+    "psc.fddi.dmp.gz": dict.fromkeys((241, 263), (TIMEOUT, "downstream", False)),
+}
+# By file and time in us: labelled as RTOs, but TSecr is the TSval of the ACK that reported three segments above.
+ANSWERS = {("loss-window-approximation", 1285864164969334), ("loss-window-approximation", 1285864304563844)}
+RTO_LABEL = "1"
+
+
+def part(name: str) -> Path:
+    folder = LABELLED / name
+    if not folder.is_dir():
+        pytest.skip(f"no ../shared/labelled/{name} beside the repository")
+    return folder
+
+
+def retransmissions(capture: Path) -> list[dict[str, Any]]:
+    return [row for row in wiretale.analyze(capture).events.rows() if "retransmission" in row["kind"]]
+
+
+@pytest.mark.parametrize("name", JUDGED)
+def test_frames_that_were_judged_by_hand(name: str) -> None:
+    rows = retransmissions(part("cases") / name)
+    found = {row["frame"]: (row["kind"], row["place"], row["spurious"]) for row in rows if row["frame"] in JUDGED[name]}
+    assert found == JUDGED[name]
+
+
+def test_round_trips_are_at_least_a_tick_of_a_coarse_clock() -> None:
+    rows = wiretale.analyze(part("cases") / "psc.fddi.dmp.gz").directions.rows()
+    assert [row["rtt_ns_min"] for row in rows] == [975_000, 975_000]
+
+
+def test_timeouts_are_those_that_tcprs_labels() -> None:
+    """All but three; of two more labels the timestamps show that they are wrong."""
+    found: Counter[str] = Counter()
+    for log in sorted(part("tcprs").glob("*.tcpretransmissions.log")):
+        name = log.name.split(".")[1]
+        capture = log.with_name(f"{name}.pcap")
+        if not capture.exists():
+            continue
+        kinds = {row["time_ns"] // 1000: row["kind"] for row in retransmissions(capture)}
+        lines = [line.split("\t") for line in log.read_text().splitlines() if not line.startswith("#")]
+        times = [round(float(line[0]) * 1_000_000) for line in lines if line[12] == RTO_LABEL]
+        found.update(kinds.get(time, "none") for time in times if (name, time) not in ANSWERS)
+    assert found == {TIMEOUT: 34, FAST: 3}
