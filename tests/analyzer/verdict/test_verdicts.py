@@ -112,11 +112,9 @@ def test_a_mirror_is_one_finding(name: str, words: str, tmp_path: Path) -> None:
     assert words in found["sentence"] and found["scope"] == "capture"
 
 
-#: captures of others beside the repository: TCP retransmissions, losses, duplicates by the network and by the capture
-OTHERS = {
-    "hardware_dups.dmp.gz": (0, 0, 0, 486),
-    "discard.solaris.dmp.gz": (74, 57, 0, 44),
-}
+#: captures of others beside the repository: retransmissions (data again with a new IP ID), and packets stored again with
+#: their IP ID, another TTL and other link addresses
+OTHERS = {"hardware_dups.dmp.gz": (0, 486), "discard.solaris.dmp.gz": (74, 44)}
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -125,9 +123,12 @@ def test_router_copies_of_others_are_no_retransmissions(name: str) -> None:
     if not path.exists():
         pytest.skip("no ../shared/labelled beside the repository")
     trace = wiretale.analyze(path)
-    columns = ("retransmissions", "network_duplicates", "mirror_duplicates")
-    counts = tuple(trace.directions.total(column) for column in columns)
-    lost = trace.directions.total("lost_upstream") + trace.directions.total("lost_downstream")
-    assert (counts[0], lost, *counts[1:]) == OTHERS[name]
+    counts = {
+        name: trace.directions.total(name)
+        for name in ("retransmissions", "mirror_duplicates", "network_duplicates", "lost_upstream", "lost_downstream")
+    }
+    assert (counts["retransmissions"], counts["mirror_duplicates"]) == OTHERS[name]
+    assert counts["network_duplicates"] == 0
+    assert counts["lost_upstream"] + counts["lost_downstream"] <= counts["retransmissions"]
     found = [row["sentence"] for row in trace.findings.rows() if row["code"] == "mirror-duplicates"]
     assert len(found) == 1 and "on both sides of a router, from " in found[0]
