@@ -225,3 +225,25 @@ def test_iperf3_over_tcp(path: DroppingPath, tmp_path: Path, control: str) -> No
     row = receiver.directions.rows()[2 * data_flow(receiver)]
     assert row["lost_upstream"] == told(positions(receiver), lost)
     assert row["lost_downstream"] == 0  # a machine under load may reorder on the way here, between its processors
+
+
+@pytest.mark.parametrize("window", ["64K", "4M"])
+def test_a_router_that_captures_all_its_interfaces(path: DroppingPath, tmp_path: Path, window: str) -> None:
+    """Its queue keeps each packet up to 100 ms between both interfaces. A dropped packet passes one of them."""
+    file = tmp_path / "router.pcap"
+    path.disturb(TCP_DATA, dropped=5)
+    before = path.tcp_count("RetransSegs")
+    with path.capture(path.router, "any", file):
+        heard, said = path.transfer(
+            f"iperf3 -s -1 -B {RECEIVER} -p {PORT} -J".split(),
+            f"iperf3 -c {RECEIVER} -p {PORT} -n 8M -w {window} -J".split(),
+        )
+    keep(tmp_path, heard, said)
+    trace = wiretale.analyze(file)
+    total = trace.directions.total
+    assert total("retransmissions") == path.tcp_count("RetransSegs") - before
+    # Each packet is stored twice, unless the router dropped it.
+    assert 2 * (total("packets") - total("mirror_duplicates")) == total("packets") + path.dropped()
+    assert total("network_duplicates") == total("unknown_duplicates") == total("lost_upstream") == 0
+    (row,) = [row for row in trace.findings.rows() if row["code"] == "mirror-duplicates"]
+    assert "on both sides of a router, with TTL 64 and with TTL 63" in row["sentence"]
