@@ -42,9 +42,12 @@ static NOINLINE void open_gap(struct segment_context *seg, int64_t start, int64_
                       .timestamps = has_timestamps(seg)};
     recovery->unknown_bytes += (uint64_t)range_set_open(&sender->gaps, gap, seg->pool);
     recovery->gaps_opened++;
-    /* Rule V2.2: behind a suspected RTO, this was lost with it. The new data above shows how far
-     * the sender had sent before (F-RTO, RFC 5682 section 2.1). */
-    if (recovery->suspected_point && recovery->suspected_point == start)
+    /* Rule V2.2: behind an RTO whose data is not all acknowledged, or a suspected one, this was
+     * lost with it. The new data above shows how far the sender had sent before (F-RTO, RFC 5682
+     * section 2.1). */
+    bool suspected = recovery->suspected_point && recovery->suspected_point == start;
+    if (suspected || (recovery->rto_frame && recovery->rto_point == start &&
+                      sender->snd_una_known && sender->snd_una < start))
         recovery->rto_point = end;
     emit_kind(seg, WORD_GAP, end - start);
 }
