@@ -7,6 +7,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.compare.loss_location import PLACES
+from wiretale.analyzer.findings.model import ON_WIRE, on_wire
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_share
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Problem(NamedTuple):
-    """Columns of the directions table that are summed, and their label."""
+    """Columns of the directions table that are summed, on the wire if they count segments, and their label."""
 
     label: str
     columns: tuple[str, ...]
@@ -84,7 +85,8 @@ def problem_sums(trace: Trace) -> list[tuple[str, str, dict[int, int]]]:
     for kind in PROBLEMS:
         sums: dict[int, int] = {}
         for name in kind.columns:
-            for row, count in counts[name]:
+            known = on_wire(trace.directions, name, counts[name]) if name in ON_WIRE else counts[name]
+            for row, count in known:
                 sums[row // 2] = sums.get(row // 2, 0) + count
         found.append((kind.label, kind.unit, sums))
     errors: list[tuple[int, Any]] = trace.flows.nonzero(["icmp_errors"])["icmp_errors"]

@@ -77,7 +77,7 @@ MEASURES = {
     for measure in (
         Measure("goodput", RATE, 1, "useful payload over the time from the first packet to the last"),
         Measure("throughput", RATE, 1, "IP bytes (of generator reports: bytes sent) over the same time"),
-        Measure("retransmissions", PERCENT, -1, "retransmitted TCP segments, of all with payload"),
+        Measure("retransmissions", PERCENT, -1, "TCP segments retransmitted on the wire, of all with payload"),
         Measure("spurious", COUNT, -1, "proven spurious retransmissions"),
         Measure("lost_upstream", COUNT, -1, "TCP segments lost before the capture point"),
         Measure("lost_downstream", COUNT, -1, "TCP segments or their ACKs lost after it"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wiretale.analyzer.compare.endpoint_log import part, read_reports
 from wiretale.analyzer.diff.measures import Values
 from wiretale.analyzer.errors import InputError
-from wiretale.analyzer.findings.model import endpoint_str
+from wiretale.analyzer.findings.model import ON_WIRE, endpoint_str
 from wiretale.analyzer.printable import utf8_name
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 TABLES = ("interfaces", "flows", "directions", "findings")
 TIMES = "* REPLACE (epoch_ns(first_ns) AS first_ns, epoch_ns(last_ns) AS last_ns)"  # Parquet has timestamps
 FLOWS_MAX = 100_000
+ADDED = ", ".join(f"NULL::BIGINT AS {name}" for name in ON_WIRE.values())  # earlier versions have no such columns
 NUMBERED = "coalesce(blocks, 0) + coalesce(blocks_lost, 0)"
 
 # One flow. RTTs are those of the direction with most samples. A null of one direction counts as 0, unless both are null.
@@ -31,9 +32,8 @@ SELECT flow, any_value(f.protocol) AS protocol, any_value(f.source) AS source, a
     arg_max(d.goodput_bps, d.payload_bytes) AS goodput, arg_max(d.throughput_bps, d.payload_bytes) AS throughput,
     sum(d.goodput_bps::DOUBLE * (d.last_ns - d.first_ns)) / 8e9 AS useful_bytes, sum(d.ip_bytes) AS ip_bytes,
     min(f.first_ns) AS first_ns, max(f.last_ns) AS last_ns,
-    sum(d.retransmissions) AS retransmitted, sum(d.data_packets) AS data_packets,
-    sum(d.spurious_retransmissions) AS spurious, sum(d.lost_upstream) AS lost_upstream,
-    sum(d.lost_downstream) AS lost_downstream, sum(d.blocks_lost) AS blocks_lost,
+    {", ".join(f"sum(coalesce(d.{ON_WIRE[name]}, d.{name})) AS {name}" for name in ON_WIRE)},
+    sum(d.blocks_lost) AS blocks_lost,
     sum({NUMBERED}) FILTER (blocks IS NOT NULL) AS numbered,
     arg_max(d.rtt_ns_min, d.rtt_samples) AS rtt_min,
     arg_max(d.rtt_ns_median, d.rtt_samples)::DOUBLE * max(d.rtt_samples) AS rtt_median,
@@ -46,7 +46,7 @@ SELECT flow, any_value(f.protocol) AS protocol, any_value(f.source) AS source, a
 FROM flows AS f JOIN directions AS d USING (flow) GROUP BY flow
 """
 SUMS = (
-    *("useful_bytes", "ip_bytes", "retransmitted", "data_packets", "spurious", "lost_upstream", "lost_downstream"),
+    *("useful_bytes", "ip_bytes", *ON_WIRE),
     *("blocks_lost", "numbered", "rtt_median", "rtt_p99", "samples", "jitter", "jittered", "out_of_order", "fragments"),
     *("incomplete_datagrams", "zero_windows", "packets", "bytes"),
 )
@@ -94,11 +94,12 @@ def values_of(row: dict[str, Any]) -> Values:
     """Returns the measures of one flow or of all."""
     r = {name: number(value) for name, value in row.items() if name in {*SUMS, "rtt_min", "first_ns", "last_ns"}}
     span = int(row["last_ns"] - row["first_ns"]) if row["first_ns"] is not None else None
-    plain = ("spurious", "lost_upstream", "lost_downstream", "blocks_lost", "rtt_min", "out_of_order", "fragments")
+    plain = ("lost_upstream", "lost_downstream", "blocks_lost", "rtt_min", "out_of_order", "fragments")
     return {
         "goodput": ratio(r["useful_bytes"], span, 8e9),
         "throughput": ratio(r["ip_bytes"], span, 8e9),
-        "retransmissions": ratio(r["retransmitted"], r["data_packets"], 100.0),
+        "retransmissions": ratio(r["retransmissions"], r["data_packets"], 100.0),
+        "spurious": r["spurious_retransmissions"],
         "block_loss": ratio(r["blocks_lost"], r["numbered"], 100.0),
         "rtt_median": ratio(r["rtt_median"], r["samples"]),
         "rtt_p99": ratio(r["rtt_p99"], r["samples"]),
@@ -160,7 +161,8 @@ def load_tables(path: str) -> Run:
             for name in TABLES:
                 file = str(folder / f"{name}.parquet").replace("'", "''")
                 columns = "*" if name == "findings" else TIMES
-                connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM read_parquet('{file}')")
+                added = f" UNION ALL BY NAME SELECT {ADDED} WHERE false" if name == "directions" else ""
+                connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM read_parquet('{file}'){added}")
             return run_of_tables(connection, path, "tables")
         except duckdb.Error as error:
             raise InputError(

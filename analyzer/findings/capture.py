@@ -302,7 +302,8 @@ def time_out_of_range(transfers: Transfers) -> Matches:
     "or after it merged them (GRO, LRO).",
     unknown="The packets on the wire: their number, spacing and headers.",
     weakens="Packet counts, wire bytes, header overhead, bursts, reordering within such a packet, and RTTs by some "
-    "tens of microseconds. Bytes, goodput and losses stay correct.",
+    "tens of microseconds. Bytes and goodput stay correct; losses and retransmissions are counted in segments on the "
+    "wire (wire_mss in directions).",
     sentence="{count:packet is|packets are} longer than the link MTU: captured before the adapter segmented (TSO, "
     "GSO) or after it merged them (GRO, LRO). Packet counts, wire bytes and RTTs are those of the host, not of the "
     "wire.",

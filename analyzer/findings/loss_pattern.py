@@ -152,7 +152,7 @@ def delay_growth(losses: Sequence[Loss], delays: Sequence[tuple[float, float]]) 
 
 def spacing_of(one: Transfer, losses: Sequence[Loss]) -> Spacing:
     runs = runs_of(losses)
-    lengths, starts = [len(run) for run in runs], [run[0] for run in runs]
+    lengths, starts = [sum(loss.segments for loss in run) for run in runs], [run[0] for run in runs]
     lost = Spacing(mean(lengths), max(lengths, default=0))
     if one.row["block_loss_runs"]:
         lost = Spacing(one.row["blocks_lost"] / one.row["block_loss_runs"], one.row["block_loss_run_max"])
@@ -177,7 +177,7 @@ def pattern_of(transfers: Transfers, one: Transfer, losses: Sequence[Loss]) -> P
         )
     arrived = [at for at, _ in block_times(transfers, one, "first_ns")]
     makes_pause = (
-        spacing.run_mean * one.duration_ns / one.data_packets > PAUSE_MIN_NS / 2
+        spacing.run_mean * one.duration_ns / one.data_segments > PAUSE_MIN_NS / 2
     )  # a run leaves a pause itself
     paused = loss_after_pauses(first, arrived or bins.start_ns, 0.0 if arrived else bins.width_ns)
     if paused >= AFTER_PAUSE and not makes_pause:
@@ -260,10 +260,10 @@ def loss_pattern(transfers: Transfers) -> Matches:
             word=word,
             reason=reason,
             advice=advice,
-            cost=None if one.unplaced else percent(one.lost, max((one.row["data_packets"] or 0) + one.lost, 1)),
-            evidence=frame_list(frames, one.lost) or "",
+            cost=None if one.unplaced else percent(one.lost, one.sent_or_lost),
+            evidence=frame_list(frames, one.lost_as_captured) or "",
             filter=f"{flow} && {frame_filter(frames)}" if frames else flow,
-            weight=min(one.lost / one.data_packets, 1) * 0.5,
+            weight=min(one.lost / one.data_segments, 1) * 0.5,
         )
 
 

@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 SHOWN = 5  # rows that a sentence or its evidence names
 SECOND = 1e9  # ns
 Row = dict[str, Any]
+#: columns of directions that count captured packets, and those that count segments on the wire (docs/tables.md)
+ON_WIRE = {
+    "data_packets": "wire_segments",
+    "retransmissions": "wire_retransmissions",
+    "spurious_retransmissions": "wire_spurious",
+    "unplaced_retransmissions": "wire_unplaced",
+    "lost_upstream": "wire_lost_upstream",
+    "lost_downstream": "wire_lost_downstream",
+}
 
 
 class Finding(NamedTuple):
@@ -143,6 +152,21 @@ def seconds(ns: float) -> float:
 def percent(part: float, whole: float = 1, digits: int = 3) -> float:
     """Returns a share as a cost in percent."""
     return round(100 * part / whole, digits)
+
+
+def segments(row: Row, column: str) -> Any:
+    """Returns a count of a directions row in segments on the wire; as captured if that is unknown, or for other columns."""
+    found = row.get(ON_WIRE.get(column, column))
+    return row[column] if found is None else found
+
+
+def on_wire(directions: Table, column: str, counts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Returns the nonzero counts of a column of ON_WIRE by row in segments on the wire, or as captured if that is unknown."""
+    found = directions.nonzero([ON_WIRE[column]])[ON_WIRE[column]]
+    if found == counts:  # no super-segments
+        return counts
+    known = dict(found)
+    return [(number, known.get(number, count)) for number, count in counts]
 
 
 def nonzero_rows(table: Table, column: str) -> list[int]:

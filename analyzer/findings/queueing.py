@@ -236,7 +236,7 @@ def bursty_sender(transfers: Transfers) -> Matches:
                 width=show_duration(bins.width_ns),
                 factor=f"{peak / usual:.0f}",
                 usual=show_rate(usual),
-                cost=None if one.unplaced else percent(one.lost, one.data_packets),
+                cost=None if one.unplaced else percent(one.lost, one.data_segments),
                 evidence=f"throughput_bps in the series; {one.frames}",
                 weight=0.01,
             )

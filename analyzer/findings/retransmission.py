@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.findings.model import (
+    ON_WIRE,
     SHOWN,
     Finding,
     Row,
@@ -16,10 +17,12 @@ from wiretale.analyzer.findings.model import (
     fill,
     flow_str,
     frame_list,
+    on_wire,
     row_at,
+    segments,
 )
 from wiretale.analyzer.findings.transfers import RETRANSMISSIONS, Counts, Transfers
-from wiretale.analyzer.units import agreeing, plural, show_duration, show_share
+from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_share
 
 CHAPTER = "Loss, reordering and duplicates"
 SHARE_WARNING = 0.01  # of the segments; a smaller share hardly slows a transfer
@@ -51,8 +54,10 @@ class CountRule(NamedTuple):
     weakens: str | None = None
 
     def counts(self, transfers: Transfers) -> Counts:
-        """Returns the directions to report and their counts."""
+        """Returns the directions to report and their counts, in segments on the wire if the rule counts those."""
         counts = transfers.counts[self.column]
+        if counts and self.column in ON_WIRE:
+            counts = on_wire(transfers.trace.directions, self.column, counts)
         if self.events == RETRANSMISSIONS:
             counts = transfers.attempts.of_connections(counts)
         return transfers.attempts.without_deferred(counts) if self.spurious else counts
@@ -75,10 +80,9 @@ class CountRule(NamedTuple):
 
     def finding(self, transfers: Transfers, row: Row, count: int, frames: list[int]) -> Finding:
         """Returns the finding of one direction, which names these frames."""
-        whole = row[self.denominator] or 0
-        by_share = "warning" if count >= SHARE_WARNING * whole else "info"
+        share = self.share(row, count)
+        by_share = "warning" if share is None or share >= SHARE_WARNING else "info"
         flow = flow_filter(row_at(transfers.trace.flows, row["flow"]))
-        share = min(count / whole, 1.0) if whole else 0.0
         return Finding(
             self.code,
             by_share if self.severity in (BY_SEGMENTS, BY_BLOCKS) else self.severity,
@@ -88,18 +92,36 @@ class CountRule(NamedTuple):
             flow=row["flow"],
             cost=float(count),
             cost_unit=self.unit,
-            evidence=frame_list(frames, row[self.event_count] if self.event_count else count),
+            evidence=frame_list(
+                frames, row[self.event_count] if self.event_count else captured(row, self.column, count)
+            ),
             filter=f"{flow} && {frame_filter(frames)}" if frames else flow,
-            impact=float(share * row["wire_bytes"] / transfers.wire_bytes),
+            impact=float((share or 0.0) * row["wire_bytes"] / transfers.wire_bytes),
         )
 
+    def share(self, row: Row, count: int) -> float | None:
+        """Returns the share of the direction that has the problem; None if it is of nothing, such as of no data."""
+        whole = segments(row, self.denominator) if self.column in ON_WIRE else row[self.denominator]
+        lost_bytes = row.get(f"{self.column}_bytes")
+        if is_size_unknown(row) and lost_bytes:
+            return float(min(lost_bytes / row["payload_bytes"], 1.0))
+        return float(min(count / whole, 1.0)) if whole else None
+
+    def amount(self, row: Row, count: int) -> str:
+        """Returns `2 of 210 data segments (0.95%)`; of super-segments also the bytes, and the packets that hold them."""
+        whole = (segments(row, "data_packets") if self.column in ON_WIRE else row["data_packets"]) or 0
+        held, lost_bytes = held_in(row, self.column, count), row.get(f"{self.column}_bytes")
+        if is_size_unknown(row) and lost_bytes:
+            of_all = f"{show_bytes(lost_bytes)} of {show_bytes(row['payload_bytes'])} of data"
+            return f"{of_all} ({show_share(lost_bytes, row['payload_bytes'])}; {plural(count, 'captured packet')})"
+        if whole < count:  # SYN and FIN have no data
+            return plural(count, "segment")
+        return f"{count:,} of {plural(whole, 'data segment')} ({show_share(count, whole)}{held})"
+
     def sentence_of(self, row: Row, count: int) -> str:
-        """Returns the sentence; `{amount}` is `2 of 210 data segments (0.95%)`."""
-        whole = row["data_packets"] or 0
-        amount = plural(count, "segment")  # SYN and FIN have no data
-        if whole >= count:
-            amount = f"{count:,} of {plural(whole, 'data segment')} ({show_share(count, whole)})"
-        return fill(self.sentence, {"name": flow_str(row), "count": count, "amount": amount, **self.words(row, count)})
+        """Returns the sentence with its amount and words."""
+        words = {"count": count, "amount": self.amount(row, count), **self.words(row, count)}
+        return fill(self.sentence, {"name": flow_str(row), **words})
 
     def rest(self, counts: list[int]) -> Finding:
         """Returns the finding of the directions that are not shown."""
@@ -116,6 +138,26 @@ class CountRule(NamedTuple):
         )
 
 
+def is_size_unknown(row: Row) -> bool:
+    """Returns whether the capture has super-segments of a direction, and nothing shows the segments on the wire."""
+    return bool(row["data_packets"]) and "wire_mss" in row and row["wire_mss"] is None
+
+
+def captured(row: Row, column: str, count: int) -> int:
+    """Returns the packets in the capture that hold a count of segments."""
+    on_the_wire = row.get(ON_WIRE.get(column, ""))
+    return count if on_the_wire is None or on_the_wire == row[column] else int(row[column])
+
+
+def held_in(row: Row, column: str, count: int) -> str:
+    """Returns `; 7.24 kB in 2 captured packets` if the direction has super-segments, else nothing."""
+    if column not in ON_WIRE or segments(row, "data_packets") == row["data_packets"]:
+        return ""
+    lost_bytes = row.get(f"{column}_bytes")
+    size = f"{show_bytes(lost_bytes)} in " if lost_bytes else ""
+    return f"; {size}{plural(captured(row, column, count), 'captured packet')}"
+
+
 def cause_words(row: Row, count: int) -> Row:
     """`causes` is ` (retransmitted: 3 fast, 1 by RTO)`. It counts all, also those of another finding."""
     probes = row["probe_retransmissions"] or 0
@@ -130,23 +172,24 @@ def cause_words(row: Row, count: int) -> Row:
     return {"causes": f" ({known}retransmitted: {', '.join(parts)})" if parts else ""}
 
 
-def bounded_words(row: Row, count: int) -> Row:
+def bounded_words(column: str, row: Row, count: int) -> Row:
     """The words of cause_words(); if retransmissions have no known place, `amount` is a range and `open` counts them."""
-    unplaced, whole = row["unplaced_retransmissions"] or 0, row["data_packets"] or 0
+    unplaced, whole = segments(row, "unplaced_retransmissions") or 0, segments(row, "data_packets") or 0
+    causes = cause_words(row, captured(row, column, count))
     if not unplaced:
-        return {**cause_words(row, count), "open": ""}
+        return {**causes, "open": ""}
     most = count + unplaced
     amount = f"{count:,} to {plural(most, 'segment')}"
     if whole >= most:
         share = f"{show_share(count, whole)} to {show_share(most, whole)}"
-        amount = f"{count:,} to {most:,} of {plural(whole, 'data segment')} ({share})"
-    again = plural(max(row["retransmissions"] or 0, most), "retransmission")
-    return {**cause_words(row, count), "amount": amount, "open": f"; the place of {unplaced:,} of {again} is unknown"}
+        amount = f"{count:,} to {most:,} of {plural(whole, 'data segment')} ({share}{held_in(row, column, count)})"
+    again = plural(max(segments(row, "retransmissions") or 0, most), "retransmission")
+    return {**causes, "amount": amount, "open": f"; the place of {unplaced:,} of {again} is unknown"}
 
 
 def unplaced_words(row: Row, count: int) -> Row:
     """`unplaced` is `3 of 5 retransmissions`; `reason` names the evidence that is missing."""
-    whole = row["retransmissions"] or 0
+    whole = segments(row, "retransmissions") or 0
     reason = "no SACK, timestamp or ACK decides"
     if row["duplicate_acks"] is None:
         reason = "it has no ACKs of them"
@@ -165,13 +208,14 @@ lost_downstream = CountRule(
     events=RETRANSMISSIONS,
     place="downstream",
     computed="Segments that passed the capture point and were retransmitted, unless DSACK, timestamps or ACKs prove "
-    "the retransmission spurious (directions.lost_downstream). SYNs of attempts that never came about do not count. If "
-    "the place of other retransmissions is unknown, the sentence has the least and the greatest number.",
+    "the retransmission spurious (directions.wire_lost_downstream). SYNs of attempts that never came about do not "
+    "count. If the place of other retransmissions is unknown, the sentence has the least and the greatest number; if "
+    "packets are longer than a segment on the wire, bytes and segments.",
     unknown="Whether the data or its ACK was lost, unless later ACKs show it.",
     sentence="{name} lost {amount}, or {count:~its ACK|their ACKs}, between capture point and receiver{causes}{open}.",
     summary="lost segments after the capture point",
     advice="Check queues, links and policers between capture point and receiver. The events table lists each loss.",
-    words=bounded_words,
+    words=partial(bounded_words, "lost_downstream"),
 )
 
 lost_upstream = CountRule(
@@ -180,14 +224,14 @@ lost_upstream = CountRule(
     column="lost_upstream",
     events=RETRANSMISSIONS,
     place="upstream",
-    computed="Gaps in the stream that a retransmission filled (directions.lost_upstream).",
+    computed="Gaps in the stream that a retransmission filled (directions.wire_lost_upstream).",
     unknown="Losses after which nothing followed until the retransmission, because they leave no gap: see "
     "suspected-timeout.",
     sentence="{name} lost {amount} between sender and capture point: {count:~a retransmission fills the "
     "gap|retransmissions fill the gaps}{causes}{open}.",
     summary="lost segments before the capture point",
     advice="Compare drop counters between sender and capture point. The events table lists each loss.",
-    words=bounded_words,
+    words=partial(bounded_words, "lost_upstream"),
 )
 
 retransmission_unlocated = CountRule(

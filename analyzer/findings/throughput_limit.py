@@ -18,6 +18,7 @@ from wiretale.analyzer.findings.model import (
     finding,
     frame_list,
     seconds,
+    segments,
     stall_list,
     stalls_of,
 )
@@ -278,7 +279,8 @@ def limiting_loss(one: Transfer) -> float | None:
 
     None if more retransmissions have no known place than are lost at one, because the share may be twice as large then.
     """
-    lost, sent = (one.row["lost_upstream"] or 0) + (one.row["lost_downstream"] or 0), one.row["data_packets"] or 0
+    lost = sum(segments(one.row, name) or 0 for name in ("lost_upstream", "lost_downstream"))
+    sent = one.data_segments
     rtt, usual, least = one.path_rtt_ns, one.row["rtt_ns_median"], one.row["rtt_ns_min"]
     if lost < max(LOSSES_MIN, one.unplaced) or not rtt or not usual or not one.row["goodput_bps"] or queue_grows(one):
         return None

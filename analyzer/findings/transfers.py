@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wiretale.analyzer import _core
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import Attempts
-from wiretale.analyzer.findings.model import SHOWN, Match, Row, flow_str, frame_range, row_at
+from wiretale.analyzer.findings.model import SHOWN, Match, Row, flow_str, frame_range, row_at, segments
 from wiretale.analyzer.units import show_share
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ Counts = list[tuple[int, int]]  # row, count
 LARGEST_MAX = 50  # flows
 STALLED_MAX, STALL_MIN_NS = 500, 20_000_000  # flows; a shorter stall does not count
 ROWS_MAX = 200  # rows that one rule reads
+LOST = ("lost_upstream", "lost_downstream", "blocks_lost")
 LOSSES_MAX = 5000  # of a direction; a pattern shows in these
 CONTROL_SHARE, CONTROL_MAX = 0.01, 100_000  # of the largest flow's payload; bytes
 LIMITS = {  # time columns of directions, in the order of docs/tables.md
@@ -75,10 +76,11 @@ SERIES_COLUMNS = [("direction", "B", 0, 1), *((name, "d", 0, 1) for name in Bins
 
 
 class Loss(NamedTuple):
-    """A lost packet: the nearest frame, and when the loss showed."""
+    """A loss: the nearest frame, when it showed, and its segments on the wire."""
 
     frame: int
     time_ns: float
+    segments: int = 1
 
 
 def fit_limits(limits: dict[str, int], duration_ns: int) -> dict[str, int]:
@@ -137,23 +139,38 @@ class Transfer:
 
     @cached_property
     def lost(self) -> int:
-        """Packets lost on either side of the capture point."""
-        return sum(self.row[name] or 0 for name in ("lost_upstream", "lost_downstream", "blocks_lost"))
+        """Segments on the wire, or numbered packets, lost on either side of the capture point."""
+        return sum(segments(self.row, name) or 0 for name in LOST)
+
+    @cached_property
+    def lost_as_captured(self) -> int:
+        """The same losses as captured packets, each of which may be several segments."""
+        return sum(self.row[name] or 0 for name in LOST)
 
     @property
     def unplaced(self) -> int:
         """Retransmissions that may have been lost as well: their place is unknown."""
-        return self.row["unplaced_retransmissions"] or 0
+        return segments(self.row, "unplaced_retransmissions") or 0
 
     def loss_share(self, loss: float) -> str:
         """Returns a share of lost segments: `1.2%`, or `1.2% to 1.4%` if retransmissions have no known place."""
-        most = min(loss + self.unplaced / self.data_packets, 1)
+        most = min(loss + self.unplaced / self.data_segments, 1)
         return f"{show_share(loss, 1)} to {show_share(most, 1)}" if self.unplaced else show_share(loss, 1)
 
     @property
     def data_packets(self) -> int:
-        """Packets with payload; at least 1, as a divisor."""
+        """Captured packets with payload; at least 1, as a divisor."""
         return max(self.row["data_packets"] or 1, 1)
+
+    @property
+    def sent_or_lost(self) -> int:
+        """Segments on the wire, or numbered packets and those that are missing; at least 1."""
+        return max((segments(self.row, "data_packets") or 0) + self.lost, 1)
+
+    @property
+    def data_segments(self) -> int:
+        """The same on the wire."""
+        return max(segments(self.row, "data_packets") or 1, 1)
 
     @property
     def frames(self) -> str:
@@ -303,13 +320,16 @@ class Transfers:
         retransmitted = {self.words[name] for name in RETRANSMISSIONS}
         block_lost, sides = self.words["block_lost"], {self.words["upstream"], self.words["downstream"]}
         found: list[Loss] = []
-        names = ("direction", "kind", "place", "spurious", "frame", "related_frame", "time_ns")
-        for direction, kind, place, spurious, frame, related, time_ns in self.events([one.row["flow"]], *names):
+        merged = one.row["wire_segments"] != one.row["data_packets"]
+        mss = (merged and one.row["wire_mss"]) or math.inf
+        names = ("direction", "kind", "place", "spurious", "frame", "related_frame", "time_ns", "bytes")
+        for direction, kind, place, spurious, frame, related, time_ns, size in self.events([one.row["flow"]], *names):
             if direction != one.row["direction"]:
                 continue
             if kind == block_lost or (kind in retransmitted and place in sides and spurious != 1):
                 sent = frame if kind == block_lost or math.isnan(related) else related
-                found.append(Loss(int(sent), time_ns))
+                several = kind != block_lost and size > mss
+                found.append(Loss(int(sent), time_ns, math.ceil(size / mss) if several else 1))
                 if len(found) == LOSSES_MAX:
                     break
         return sorted(found)

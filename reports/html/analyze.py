@@ -7,6 +7,7 @@ open at once and each can be zoomed to.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from heapq import nlargest
@@ -106,6 +107,15 @@ def packed_packets(trace: Trace, ranked: Sequence[int], sizes: Sequence[int], ba
     return {"count": count, "flows": flows, "cut": cut, "streams": packed}
 
 
+def segment_sizes(trace: Trace, flows: list[int]) -> dict[int, int]:
+    """Returns wire_mss of each direction, numbered 2 * flow + direction, that has super-segments and whose size is known."""
+    names = [(name, "d", 0, 1) for name in ("wire_mss", "wire_segments", "data_packets")]
+    columns = (array("d", data) for data in trace.directions.packed_columns(names, flows))
+    numbers = [2 * flow + direction for flow in flows for direction in (0, 1)]
+    rows = zip(numbers, *columns, strict=True)
+    return {number: int(mss) for number, mss, on_wire, captured in rows if on_wire > captured}
+
+
 def page_data(trace: Trace) -> dict[str, Any]:
     """Returns the data for the scripts of the page."""
     base_ns = base_time(trace)
@@ -128,6 +138,7 @@ def page_data(trace: Trace) -> dict[str, Any]:
         "again": again(trace),
         "files": file_names(trace),
         "series_flows": fitting["series"],
+        "wire_mss": segment_sizes(trace, sorted(fitting["events"])),
         **packed,
         "words": {name: numbered_words(trace.events, name) for name in EVENT_WORDS},
         "packets": packets,

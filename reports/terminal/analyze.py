@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from wiretale.analyzer.findings.explain import Explained, explain
-from wiretale.analyzer.findings.model import flow_str, row_at
+from wiretale.analyzer.findings.model import flow_str, row_at, segments
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
 from wiretale.analyzer.time import show_time
@@ -43,7 +43,7 @@ class FlowLine:
     def problems(self) -> str:
         """Returns the problems of both directions; a null counts as 0."""
         names = [name for kind in PROBLEMS for name in kind.columns]
-        sums = {name: (self.out[name] or 0) + (self.back[name] or 0) for name in names}
+        sums = {name: sum(segments(row, name) or 0 for row in (self.out, self.back)) for name in names}
         return problem_text(sums, self.flow["icmp_errors"])
 
     def duration(self) -> int | None:

@@ -11,6 +11,7 @@ from typing import Any
 import wiretale
 from checkout import SAMPLES
 from wiretale.analyzer import _core
+from wiretale.analyzer.findings.model import ON_WIRE
 from wiretale.analyzer.findings.transfers import Transfers
 
 START_NS = 1_700_000_000 * 10**9
@@ -152,7 +153,16 @@ class DrawnTrace:
             row["fragments"] += 2 * row["fragmented_datagrams"]
         else:
             row["fragment_overhead_bytes"] = 0
-        return row | self.losses(row)
+        return row | self.losses(row) | self.on_wire(row)
+
+    def on_wire(self, row: Row) -> Row:
+        """Counts on the wire: as captured, more because of super-segments, or unknown."""
+        times = self.draw.choice((1, 1, 3, None))
+        made = {wire: times and times * row[name] for name, wire in ON_WIRE.items()}
+        sizes = {
+            name: min(row[name], row["payload_bytes"]) for name in ("lost_upstream_bytes", "lost_downstream_bytes")
+        }
+        return {**made, **sizes, "wire_mss": times and 1448}
 
     def losses(self, row: Row) -> Row:
         """Numbered packets and their losses, which agree with each other."""

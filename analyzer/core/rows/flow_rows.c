@@ -7,6 +7,7 @@
  * their numbers are provisional (row_sink.h). The functions only read the flow, except that
  * quantiles may sort samples. The lock of the sink must be held if another worker runs. */
 #include "rows/rows.h"
+#include "tcp/wire_segments.h"
 #include "tracker/steps.h"
 #include "verdict/recent_verdicts.h"
 
@@ -210,6 +211,49 @@ static void put_verdicts(struct row *row, const struct tcp_recovery_state *recov
     row_set(row, directions_suspected_timeouts, recovery->suspected_rto_count);
 }
 
+/* Columns that count segments on the wire, and those of the captured packets. */
+static const struct {
+    unsigned column, captured;
+    enum wire_counter counter;
+} wire_columns[] = {
+    {directions_wire_segments, directions_data_packets, WIRE_DATA},
+    {directions_wire_retransmissions, directions_retransmissions, WIRE_RETRANSMITTED},
+    {directions_wire_spurious, directions_spurious_retransmissions, WIRE_SPURIOUS},
+    {directions_wire_lost_upstream, directions_lost_upstream, WIRE_LOST_UPSTREAM},
+    {directions_wire_lost_downstream, directions_lost_downstream, WIRE_LOST_DOWNSTREAM},
+};
+
+/* The same difference as unplaced(). */
+static void put_wire_unplaced(struct row *row, const struct tcp_stream *stream) {
+    const struct tcp_recovery_state *recovery = recovery_of(stream);
+    int64_t all = wire_count(stream, WIRE_RETRANSMITTED, recovery->retransmissions);
+    int64_t known = wire_count(stream, WIRE_SPURIOUS, recovery->spurious_count) +
+                    wire_count(stream, WIRE_LOST_UPSTREAM, recovery->lost_upstream) +
+                    wire_count(stream, WIRE_LOST_DOWNSTREAM, recovery->lost_downstream);
+    int64_t packets = row->value[directions_unplaced_retransmissions];
+    row_set_if(row, directions_wire_unplaced, all >= 0, max64(all - known, packets));
+}
+
+/* Counts on the wire, null where those of the captured packets are; the row must hold these. */
+static void put_wire(struct row *row, const struct tcp_stream *stream) {
+    const struct tcp_recovery_state *recovery = recovery_of(stream);
+    uint32_t mss = wire_mss(stream);
+    row_set_if(row, directions_wire_mss, mss, mss);
+    row_set_if(row, directions_lost_upstream_bytes, row_known(row, directions_lost_upstream),
+               recovery->lost_upstream_bytes);
+    row_set_if(row, directions_lost_downstream_bytes, row_known(row, directions_lost_downstream),
+               recovery->lost_downstream_bytes);
+    for (size_t i = 0; i < sizeof wire_columns / sizeof *wire_columns; i++) {
+        unsigned captured = wire_columns[i].captured;
+        if (!row_known(row, captured))
+            continue;
+        int64_t segments =
+            wire_count(stream, wire_columns[i].counter, (uint64_t)row->value[captured]);
+        row_set_if(row, wire_columns[i].column, segments >= 0, segments);
+    }
+    put_wire_unplaced(row, stream);
+}
+
 /* Verdicts that need the ACKs of the other direction; if their options were cut, those of
  * retransmissions without a place may be spurious (rule V7.6). */
 static void put_acked_verdicts(struct row *row, const struct tcp_recovery_state *recovery,
@@ -302,10 +346,11 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct 
                recovery->window_full);
     put_bytes(row, stream);
     put_verdicts(row, recovery);
-    if (!answered)
-        return;
-    put_acked_verdicts(row, recovery, flow->tcp.streams[!number].reports_truncated);
-    put_limits(row, stream);
+    if (answered) {
+        put_acked_verdicts(row, recovery, flow->tcp.streams[!number].reports_truncated);
+        put_limits(row, stream);
+    }
+    put_wire(row, stream);
 }
 
 /* `row` already holds the columns of numbered units (sequence_finish()). */

@@ -207,6 +207,23 @@
       "TCP: segments, or their ACKs, lost between the capture point and the receiver: "            \
       "retransmitted, and not proven spurious; a SYN only if one was acknowledged; null as "       \
       "spurious_retransmissions")                                                                  \
+    X(lost_upstream_bytes, INT, "bytes", "TCP: payload of lost_upstream")                          \
+    X(lost_downstream_bytes, INT, "bytes", "TCP: payload of lost_downstream; null as there")       \
+    X(wire_mss, INT, "bytes",                                                                      \
+      "TCP: largest payload of a segment on the wire: the lesser MSS of both SYNs, less 12 bytes " \
+      "of timestamps; without them, the unit of the captured sizes (rule V13.2); null if that is " \
+      "not proven, or without data")                                                               \
+    X(wire_segments, INT, "segments",                                                              \
+      "TCP: data_packets on the wire. If the capture has super-segments (TSO, GSO, GRO, LRO), "    \
+      "each is as many segments as it needs of wire_mss; else equal. Null if wire_mss is unknown " \
+      "and the capture has them")                                                                  \
+    X(wire_retransmissions, INT, "segments", "TCP: retransmissions on the wire; null as above")    \
+    X(wire_spurious, INT, "segments",                                                              \
+      "TCP: spurious_retransmissions on the wire; null as above, and as there")                    \
+    X(wire_unplaced, INT, "segments", "TCP: unplaced_retransmissions on the wire; null as above")  \
+    X(wire_lost_upstream, INT, "segments", "TCP: lost_upstream on the wire; null as above")        \
+    X(wire_lost_downstream, INT, "segments",                                                       \
+      "TCP: lost_downstream on the wire; null as above, and as there")                             \
     X(sack_gaps, INT, "",                                                                          \
       "TCP: gaps reported by the receiver's SACK if the data itself was not captured")             \
     X(unseen_bytes, INT, "bytes",                                                                  \

@@ -64,6 +64,7 @@ void stream_free(struct tcp_stream *stream, struct pool *pool) {
     pool_release(pool, stream->accounting, 1, sizeof *stream->accounting);
     pool_release(pool, stream->fingerprints, stream->fingerprint_capacity,
                  sizeof *stream->fingerprints);
+    pool_release(pool, stream->super_segments, 1, sizeof *stream->super_segments);
     block_stream_free(stream->blocks, pool);
     if (recovery)
         pool_release(pool, recovery->records, recovery->record_capacity, sizeof *recovery->records);

@@ -67,13 +67,36 @@ enum duplicate_origin {
     DUPLICATE_UNPROVEN
 };
 
+/* Counts that differ on the wire if the capture has super-segments (tcp/wire_segments.h). */
+enum wire_counter {
+    WIRE_DATA,
+    WIRE_RETRANSMITTED,
+    WIRE_SPURIOUS,
+    WIRE_LOST_UPSTREAM,
+    WIRE_LOST_DOWNSTREAM,
+    WIRE_COUNTERS
+};
+
+/* Payloads longer than a segment on the wire, allocated at the first. */
+struct super_segments {
+    struct {
+        uint64_t packets;
+        uint64_t bytes; /* rounded up to whole segments of agreed_mss, if that is known */
+    } sums[WIRE_COUNTERS];
+    uint32_t allowed;      /* the MSS that the receiver announced, 0 if agreed_mss is unknown */
+    uint32_t common;       /* divisor of most payloads, bytes, if agreed_mss is unknown */
+    uint32_t fits, misses; /* payloads that it divides, and others */
+    uint32_t link_max;     /* largest payload that was no super-segment, bytes */
+};
+
 /* A verdict that later packets may amend, and the time of the last retransmission of its bytes. */
 struct retransmission_record {
     int64_t start, end; /* stream positions */
     int64_t time_ns;
-    int64_t first_ns; /* of the first transmission, 0 if unknown */
-    int64_t late_ns;  /* delay of the first transmission if its ACK answers that; 0 if unknown */
-    uint64_t event;   /* row in `events`, or EVENT_NONE */
+    int64_t first_ns;    /* of the first transmission, 0 if unknown */
+    int64_t late_ns;     /* delay of the first transmission if its ACK answers that; 0 if unknown */
+    uint64_t event;      /* row in `events`, or EVENT_NONE */
+    uint64_t long_bytes; /* long_bytes() of start to end */
     uint32_t frame;
     uint32_t tsval;       /* if has_tsval */
     uint32_t first_tsval; /* of the first transmission, if newer_tsval */
@@ -115,6 +138,7 @@ struct tcp_recovery_state {
     uint64_t packets_before_duplicates; /* sent before the first duplicate */
     struct second_side second_side;
     uint64_t lost_upstream, lost_downstream;
+    uint64_t lost_upstream_bytes, lost_downstream_bytes; /* of these, without SYN and FIN */
     uint64_t gaps_opened, gaps_filled, capture_reordered;
     uint64_t window_full, window_probes, keep_alives;
     /* Counters of the ACKs that this endpoint sends. */
@@ -202,7 +226,7 @@ struct tcp_stream {
     bool syn_truncated : 1;     /* the snap length cut its SYN's options */
     bool options_truncated : 1; /* it cut options of some segments */
     bool reports_truncated : 1; /* it cut options of ACKs that this endpoint sent */
-    bool counts_missing : 1;    /* recovery state could not be allocated: counters are null */
+    bool counts_missing : 1;    /* some state could not be allocated: counters are null */
     bool timestamps;            /* a segment had the option */
     bool sent_data_last;        /* its data came after the other direction's */
     bool last_one_byte;         /* its last data was one byte */
@@ -213,7 +237,8 @@ struct tcp_stream {
     uint8_t ip_id_skips;      /* small steps of more than one */
     uint8_t next_fingerprint; /* where the next one goes */
     uint16_t mss;             /* announced, 0 if not seen */
-    uint16_t last_window;     /* as in the header */
+    uint16_t agreed_mss;  /* the lesser of both SYNs, less options; 0 before data, or if unknown */
+    uint16_t last_window; /* as in the header */
     uint16_t last_ip_id;
     uint32_t max_tsval;     /* the newest */
     uint32_t tsval_echo;    /* TSecr of the first segment with that TSval */
@@ -242,8 +267,10 @@ struct tcp_stream {
     struct tcp_recovery_state *recovery;     /* NULL if there was nothing irregular */
     struct packet_fingerprint *fingerprints; /* a ring once it is full */
     uint32_t segment_max;                    /* largest payload, bytes */
-    char cold[0];                            /* rarely changed fields follow */
-    int64_t first_tsval_ns;                  /* of the first segment with timestamps */
+    uint32_t single_max;                   /* a longer payload may be a super-segment; 0 at first */
+    char cold[0];                          /* rarely changed fields follow */
+    struct super_segments *super_segments; /* NULL if there was none */
+    int64_t first_tsval_ns;                /* of the first segment with timestamps */
     uint32_t first_tsval;
     struct block_stream *blocks; /* NULL unless recognized */
     int64_t fin_end;             /* position after the FIN */

@@ -238,6 +238,14 @@ static inline void begin_segment(struct segment_context *seg, struct worker *wor
     begin_effect(&seg->effect);
 }
 
+static ALWAYS_INLINE void note_size(struct segment_context *seg, const struct direction *own) {
+    struct tcp_stream *sender = seg->sender;
+    sender->packets = own->packets;
+    if (seg->tcp && seg->packet->payload_bytes > sender->single_max)
+        note_long_payload(seg);
+    sender->segment_max = own->segment_max;
+}
+
 /* A packet's time may be unknown: then it is counted but is in no bin. A direction's window is that
  * which its receiver advertises, so the bin of the data's direction holds it.
  *
@@ -254,10 +262,8 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     seg.tcp = tcp;
     count_packet(flow, own, info);
     struct tcp_stream *sender = seg.sender, *receiver = seg.receiver;
-    if (is_tcp) {
-        sender->packets = own->packets;
-        sender->segment_max = own->segment_max;
-    }
+    if (is_tcp)
+        note_size(&seg, own);
     if (tcp)
         flight = track_segment(&seg);
     else if (sequence)

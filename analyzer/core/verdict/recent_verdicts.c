@@ -29,13 +29,43 @@ struct retransmission_record *last_retransmission_of(const struct tcp_recovery_s
 
 /* --- losses ---------------------------------------------------------------------------------- */
 
+/* A SYN counts as no byte. */
+static uint64_t record_bytes(const struct retransmission_record *record) {
+    return record->start < 0 ? 0 : (uint64_t)(record->end - record->start);
+}
+
+void set_lost(struct tcp_stream *stream, struct tcp_recovery_state *recovery,
+              struct retransmission_record *record, bool lost) {
+    bool upstream = record->upstream;
+    if (record->lost == lost)
+        return;
+    uint64_t sign = lost ? 1 : UINT64_MAX; /* -1 */
+    *(upstream ? &recovery->lost_upstream : &recovery->lost_downstream) += sign;
+    *(upstream ? &recovery->lost_upstream_bytes : &recovery->lost_downstream_bytes) +=
+        sign * record_bytes(record);
+    count_long(stream, upstream ? WIRE_LOST_UPSTREAM : WIRE_LOST_DOWNSTREAM, record->long_bytes,
+               sign);
+    record->lost = lost;
+}
+
+void set_spurious(struct tcp_stream *stream, struct tcp_recovery_state *recovery,
+                  struct retransmission_record *record, bool spurious) {
+    if (!spurious || record->spurious)
+        return;
+    recovery->spurious_count++;
+    count_long(stream, WIRE_SPURIOUS, record->long_bytes, 1);
+    record->spurious = true;
+}
+
+/* Returns the stream of the segment's connection that the recovery state belongs to. */
+static struct tcp_stream *stream_of(const struct segment_context *seg,
+                                    const struct tcp_recovery_state *recovery) {
+    return recovery == seg->sender->recovery ? seg->sender : seg->receiver;
+}
+
 void retract_loss(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                   struct retransmission_record *record, enum word evidence) {
-    if (record->lost && record->upstream)
-        recovery->lost_upstream--;
-    else if (record->lost)
-        recovery->lost_downstream--;
-    record->lost = false;
+    set_lost(stream_of(seg, recovery), recovery, record, false);
     amend_event(seg, record->event,
                 &(struct event){.kind = record->kind,
                                 .evidence = evidence,
@@ -83,8 +113,7 @@ void mark_spurious(const struct segment_context *seg, struct tcp_recovery_state 
                    struct retransmission_record *record, enum word evidence) {
     if (record->spurious && evidence != WORD_DSACK)
         return;
-    recovery->spurious_count += !record->spurious;
-    record->spurious = true;
+    set_spurious(stream_of(seg, recovery), recovery, record, true);
     /* Eifel (RFC 4015): the sender sees the same echo and undoes the RTO's recovery. */
     if (evidence == WORD_TIMESTAMPS && record->frame == recovery->rto_frame)
         recovery->rto_undone |= !was_retransmitted_before(recovery, record);

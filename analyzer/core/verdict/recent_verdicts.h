@@ -5,7 +5,7 @@
 #ifndef WIRETALE_RECENT_VERDICTS_H
 #define WIRETALE_RECENT_VERDICTS_H
 
-#include "tcp/segment.h"
+#include "tcp/wire_segments.h"
 
 #define MIRROR_GAP_NS 1000000 /* a mirror port's duplicate follows within 1 ms */
 
@@ -21,6 +21,14 @@ struct retransmission_record *record_at(const struct tcp_recovery_state *recover
  * the last one that filled a gap. `recovery` may be NULL. */
 struct retransmission_record *last_retransmission_of(const struct tcp_recovery_state *recovery,
                                                      int64_t start, int64_t end, bool of_gap);
+
+/* Counts the record's bytes as lost, or no longer. `recovery` must be that of `stream`. */
+void set_lost(struct tcp_stream *stream, struct tcp_recovery_state *recovery,
+              struct retransmission_record *record, bool lost);
+
+/* Counts its retransmission as spurious, once; nothing if `spurious` is not set. */
+void set_spurious(struct tcp_stream *stream, struct tcp_recovery_state *recovery,
+                  struct retransmission_record *record, bool spurious);
 
 /* Keeps a verdict on the current segment, with its time, frame, IP ID and TSval. If the ring
  * is full, the oldest record is settled with the evidence of that time. */

@@ -81,21 +81,20 @@ static void record_retransmission(struct segment_context *seg, const struct retr
                           .bytes = rtx->start < 0 ? 0 : rtx->end - rtx->start,
                           .related_frame = cause->frame,
                           .detail = detail ? detail : cause->detail};
-    count_retransmission(seg, cause, rtx->start);
-    seg->effect.lost += lost;
-    recovery->spurious_count += spurious;
-    *(upstream ? &recovery->lost_upstream : &recovery->lost_downstream) += placed;
-    remember_verdict(
-        seg, (struct retransmission_record){.start = rtx->start,
-                                            .end = rtx->end,
-                                            .event = emit_event(seg, &event),
-                                            .kind = (uint16_t)cause->kind,
-                                            .upstream = upstream,
-                                            .lost = placed,
-                                            .place_unknown = lost && !placed,
-                                            .reported_missing = has_sack_above(recovery, rtx->end),
-                                            .spurious = spurious,
-                                            .settled = spurious || !lost});
+    uint64_t super = count_retransmission(seg, cause, rtx->start, rtx->end);
+    struct retransmission_record record = {.start = rtx->start,
+                                           .end = rtx->end,
+                                           .event = emit_event(seg, &event),
+                                           .long_bytes = super,
+                                           .kind = (uint16_t)cause->kind,
+                                           .upstream = upstream,
+                                           .place_unknown = lost && !placed,
+                                           .reported_missing = has_sack_above(recovery, rtx->end),
+                                           .settled = spurious || !lost};
+    set_spurious(seg->sender, recovery, &record, spurious);
+    set_lost(seg->sender, recovery, &record, placed);
+    seg->effect.lost += lost * segments_of(seg->sender, super);
+    remember_verdict(seg, record);
 }
 
 static void record_not_retransmitted(struct segment_context *seg, int64_t bytes, bool reordered,
@@ -310,7 +309,7 @@ NOINLINE void classify_before_capture(struct segment_context *seg, int64_t start
             record_not_retransmitted(seg, end - start, order < 0, evidence, first->frame);
         return;
     }
-    count_retransmission(seg, &cause, start);
+    uint64_t super = count_retransmission(seg, &cause, start, end);
     struct event event = {.kind = cause.kind,
                           .evidence = cause.evidence,
                           .spurious = SPURIOUS_UNKNOWN,
@@ -319,6 +318,7 @@ NOINLINE void classify_before_capture(struct segment_context *seg, int64_t start
     remember_verdict(seg, (struct retransmission_record){.start = start,
                                                          .end = end,
                                                          .event = emit_event(seg, &event),
+                                                         .long_bytes = super,
                                                          .kind = (uint16_t)cause.kind});
 }
 

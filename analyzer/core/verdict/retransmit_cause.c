@@ -425,12 +425,14 @@ struct retransmit_cause find_cause(const struct segment_context *seg,
 
 /* --- the sender's state ---------------------------------------------------------------------- */
 
-void count_retransmission(const struct segment_context *seg, const struct retransmit_cause *cause,
-                          int64_t start) {
+uint64_t count_retransmission(const struct segment_context *seg,
+                              const struct retransmit_cause *cause, int64_t start, int64_t end) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
+    uint64_t super = long_bytes(seg->sender, start < 0 ? 0 : end - start);
     bool timeout = cause->kind == WORD_TIMEOUT_RETRANSMISSION;
     bool fast_retransmit = cause->kind == WORD_FAST_RETRANSMISSION;
     recovery->retransmissions++;
+    count_long(seg->sender, WIRE_RETRANSMITTED, super, 1);
     recovery->fast_count += fast_retransmit;
     recovery->rto_retransmissions += timeout;
     recovery->tlp_count += cause->kind == WORD_PROBE_RETRANSMISSION;
@@ -449,4 +451,5 @@ void count_retransmission(const struct segment_context *seg, const struct retran
         recovery->recovery_point = seg->sender->snd_nxt;
         recovery->recovery_frame = seg->frame;
     }
+    return super;
 }

@@ -43,9 +43,9 @@ struct retransmit_cause find_cause(const struct segment_context *seg,
                                    const struct retransmission *rtx);
 
 /* Counts the retransmission; the caller must do so once for each. Begins the sender's RTO or fast
- * recovery if it is the first. */
-void count_retransmission(const struct segment_context *seg, const struct retransmit_cause *cause,
-                          int64_t start);
+ * recovery if it is the first. Returns its long_bytes(). */
+uint64_t count_retransmission(const struct segment_context *seg,
+                              const struct retransmit_cause *cause, int64_t start, int64_t end);
 
 /* Remembers the data that the ACK just processed reports as lost, because the sender acts on it
  * later than it passes the capture point (rule V5.7). */

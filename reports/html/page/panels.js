@@ -126,13 +126,14 @@ function markData(flow, p, rows, main, tcp) {
   return found;
 }
 
-// Cumulative lost segments by place.
+// Cumulative lost segments by place, as on the wire: an event of a super-segment is several.
 function lossData(flow) {
   const e = state.events, found = {};
   for (const i of rowsOf(e, flow)) {
     const place = data.words.place[e.place[i]], kind = data.words.kind[e.kind[i]];
     if (!kind.endsWith("retransmission") || e.spurious[i] === 1 || !["upstream", "downstream"].includes(place)) continue;
-    put(found, place, e.time_ns[i] / 1e3, (found[place]?.y.length || 0) + 1, e.frame[i], e.capture[i]);
+    const mss = data.wire_mss[2 * flow + e.direction[i]], lost = e.bytes[i] > mss ? Math.ceil(e.bytes[i] / mss) : 1;
+    put(found, place, e.time_ns[i] / 1e3, (found[place]?.y.at(-1) || 0) + lost, e.frame[i], e.capture[i]);
   }
   return found;
 }
