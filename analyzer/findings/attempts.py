@@ -56,19 +56,8 @@ class Scan(NamedTuple):
         return f"{ports} of {host if self.hosts == 1 else f'{self.hosts:,} hosts'}"
 
 
-class Retried(NamedTuple):
-    """The handshake of a connection that came about, with its retransmitted SYNs and SYN-ACKs."""
-
-    flow: int
-    lost: list[int]  # frames that followed the loss of a SYN or of its answer
-    waited_ns: int  # until the last of them
-    deferred: list[int]  # frames of SYN-ACKs that followed the ACK of the first by an RTO or more
-    deferred_ns: int  # until the last of them
-    early: list[int]  # frames that followed the first sooner than an RTT
-
-
 class SynEvent(NamedTuple):
-    """A retransmitted SYN or SYN-ACK."""
+    """A retransmitted SYN (direction 0) or SYN-ACK (direction 1)."""
 
     direction: int
     spurious: bool
@@ -77,23 +66,45 @@ class SynEvent(NamedTuple):
     time_ns: float
 
 
-def handshake_of(flow: int, again: Sequence[SynEvent], first_ns: Sequence[float], rtt_ns: float) -> Retried:
-    """Returns the handshake; `first_ns` is the time of the first SYN and of the first SYN-ACK, NaN if unknown."""
-    syns = [one for one in again if not one.direction]
-    complete_ns = rtt_ns + max((one.time_ns for one in syns), default=first_ns[0])
-    needless = [one for one in again if one.direction and one.spurious]
-    deferred = [one for one in needless if one.time_ns - complete_ns >= max(rtt_ns, RTO_MIN_NS)]
-    lost = [one for one in again if one.placed]
-    if any(one.direction for one in lost):  # then these SYNs follow the loss of their answer
-        lost = [one for one in again if one.placed or (one.spurious and not one.direction)]
-    return Retried(
-        flow,
-        [one.frame for one in lost],
-        longest_ns(one.time_ns - first_ns[one.direction] for one in lost),
-        [one.frame for one in deferred],
-        longest_ns(one.time_ns - complete_ns for one in deferred),
-        [one.frame for one in again if not one.placed and not one.spurious],
-    )
+class Retried(NamedTuple):
+    """The handshake of a connection that came about, with its retransmitted SYNs and SYN-ACKs."""
+
+    flow: int
+    again: list[SynEvent]
+    first_ns: Sequence[float]  # of the first SYN and of the first SYN-ACK; NaN if unknown
+    rtt_ns: float  # from the last SYN to the ACK of its answer; NaN if unknown
+
+    @property
+    def lost(self) -> list[SynEvent]:
+        """Those that followed a loss: if an answer was lost, these are needless SYNs as well."""
+        answer_lost = any(one.placed and one.direction for one in self.again)
+        return [one for one in self.again if one.placed or (answer_lost and one.spurious and not one.direction)]
+
+    @property
+    def waited_ns(self) -> int:
+        """Time until the last of those."""
+        return longest_ns(one.time_ns - self.first_ns[one.direction] for one in self.lost)
+
+    @property
+    def complete_ns(self) -> float:
+        """Time of the ACK that completed the handshake; NaN if unknown."""
+        return self.rtt_ns + max((one.time_ns for one in self.again if not one.direction), default=self.first_ns[0])
+
+    @property
+    def deferred(self) -> list[SynEvent]:
+        """SYN-ACKs that followed that ACK by more than an RTT, and 200 ms or more."""
+        since = self.complete_ns + max(self.rtt_ns, RTO_MIN_NS)
+        return [one for one in self.again if one.direction and one.spurious and one.time_ns >= since]
+
+    @property
+    def deferred_ns(self) -> int:
+        """Time from that ACK to the last of those."""
+        return longest_ns(one.time_ns - self.complete_ns for one in self.deferred)
+
+    @property
+    def early(self) -> list[SynEvent]:
+        """Those that followed the first sooner than an RTT (rule V7.6)."""
+        return [one for one in self.again if not one.placed and not one.spurious]
 
 
 def longest_ns(times: Iterable[float]) -> int:
@@ -177,6 +188,11 @@ class Attempts:
         """Returns whether a flow belongs to a scan."""
         return bool(self._scanned and self._scanned[flow])
 
+    def flows_in(self, state: str) -> list[int]:
+        """Returns the flows in a state that belong to no scan."""
+        flows = self.flows.rows_where("state", state)
+        return [flow for flow in flows if not self.is_scan(flow)] if self.scans else flows
+
     def came_about(self, flow: int) -> bool:
         """Returns whether a flow is a connection, not an attempt that failed or a probe of a scan."""
         return self.states[flow] not in self._never_open and not self.is_scan(flow)
@@ -211,7 +227,7 @@ class Attempts:
         again = self._retransmitted_syns(flows)
         for i, flow in enumerate(flows):
             if packets[2 * i] > sum(column[2 * i] for column in without):
-                yield handshake_of(flow, again.get(flow, []), first[2 * i : 2 * i + 2], rtts[i])
+                yield Retried(flow, again.get(flow, []), first[2 * i : 2 * i + 2], rtts[i])
 
     def _retransmitted_syns(self, flows: list[int]) -> dict[int, list[SynEvent]]:
         """Returns the retransmissions without bytes by flow; that of a FIN has one."""
@@ -227,4 +243,4 @@ class Attempts:
     @cached_property
     def deferred_frames(self) -> set[int]:
         """The frames of SYN-ACKs that were retransmitted after their handshake."""
-        return {frame for one in self.retried for frame in one.deferred}
+        return {event.frame for one in self.retried for event in one.deferred}

@@ -15,6 +15,7 @@ from wiretale.analyzer.findings import (
     connection,
     decoding,
     fragmentation,
+    handshake,
     loss_pattern,
     queueing,
     retransmission,
@@ -44,6 +45,7 @@ CHAPTERS: dict[str, tuple[Page, ...]] = {
     for module in (
         capture,
         decoding,
+        handshake,
         connection,
         throughput_limit,
         queueing,

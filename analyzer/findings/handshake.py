@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about connection attempts: scans, SYNs without an answer or refused, and handshakes that came about late."""
+
+from __future__ import annotations
+
+from array import array
+
+from wiretale.analyzer.display_filter import frame_filter
+from wiretale.analyzer.findings.attempts import NULL, Retried, Scan
+from wiretale.analyzer.findings.model import (
+    SHOWN,
+    Match,
+    Matches,
+    endpoint_str,
+    finding,
+    flow_list,
+    flows_match,
+    frame_list,
+    seconds,
+)
+from wiretale.analyzer.findings.transfers import Transfers
+from wiretale.analyzer.units import plural, show_duration
+
+CHAPTER = "Connection attempts"
+RESETS = "tcp.flags.reset == 1"
+
+
+def traffic_share(transfers: Transfers, flows: list[int]) -> float:
+    """Returns the share of all wire bytes of these flows."""
+    return sum(array("d", transfers.trace.flows.packed("wire_bytes", "d", flows=flows))) / transfers.wire_bytes
+
+
+def outcome(refused: int, unanswered: int, whole: int) -> str:
+    """`3 answered, 4 refused by RST, 993 unanswered`."""
+    counts = ((whole - refused - unanswered, "answered"), (refused, "refused by RST"), (unanswered, "unanswered"))
+    return ", ".join(f"{count:,} {word}" for count, word in counts if count)
+
+
+def scan_match(transfers: Transfers, scan: Scan) -> Match:
+    """Returns the match of one scan."""
+    version, open_ends = "ipv6" if ":" in scan.source else "ip", [endpoint_str(*end) for end in scan.open_ends]
+    first, last = scan.flows[0], scan.flows[-1]
+    more = ", …" if len(open_ends) > SHOWN else ""
+    answered = f"; answered: {', '.join(open_ends[:SHOWN])}{more}" if open_ends else ""
+    return Match(
+        source=scan.source,
+        extent=scan.extent,
+        count=len(scan.flows),
+        outcome=outcome(scan.refused, scan.unanswered, len(scan.flows)),
+        cost=float(len(scan.flows)),
+        evidence=f"flows {first} to {last}{answered}",
+        filter=f"{version}.src == {scan.source} && tcp.flags.syn == 1 && tcp.flags.ack == 0",
+        impact=traffic_share(transfers, list(scan.flows)),
+    )
+
+
+@finding(
+    code="scan",
+    title="Port scan or host scan",
+    unit="connections",
+    computed="Connection attempts of one host without payload. 15 or more ports of a host, or 25 or more hosts at one "
+    "port, must have refused or not answered, and the attempts must be half or more of the TCP flows that the host "
+    "began. No other finding counts these attempts or their retransmitted SYNs.",
+    unknown="Whether the scan was permitted. A host whose way to many servers is blocked looks the same.",
+    sentence="{source} scanned {extent} in {count:connection attempt}: {outcome}.",
+    advice="Find the program that scans (a vulnerability scanner, a monitor, malware); each end that answered is open.",
+)
+def scan(transfers: Transfers) -> Matches:
+    scans = transfers.attempts.scans
+    yield from (scan_match(transfers, one) for one in scans[:SHOWN])
+    if rest := scans[SHOWN:]:
+        count = sum(len(one.flows) for one in rest)
+        yield Match(
+            source=plural(len(rest), "more host"),
+            extent="ports or hosts",
+            count=count,
+            outcome=outcome(sum(one.refused for one in rest), sum(one.unanswered for one in rest), count),
+            cost=float(count),
+            evidence=", ".join(one.source for one in rest[:SHOWN]) + (", …" if len(rest) > SHOWN else ""),
+        )
+
+
+@finding(
+    code="syn-unanswered",
+    title="Connection attempts without an answer",
+    unit="connections",
+    computed="Flows in the state syn_sent: they hold nothing but SYNs. Those of a scan are in that finding.",
+    unknown="Whether an answer took another path, or the capture ended too early.",
+    sentence="{count:connection attempt} got no answer at the capture point: a firewall dropped {count:~it|them}, the "
+    "host is down, or the answer took another path.",
+    advice="Try the port from a nearer host, and check firewalls that drop instead of rejecting.",
+)
+def syn_unanswered(transfers: Transfers) -> Matches:
+    flows = transfers.attempts.flows_in("syn_sent")
+    return flows_match(transfers, flows, cost=float(len(flows)), filter="tcp.flags.syn == 1 && tcp.flags.ack == 0")
+
+
+@finding(
+    code="connection-refused",
+    title="Connection attempts refused",
+    computed="A RST answered the SYN. Attempts of a scan are in that finding.",
+    unknown="Whether the host or a firewall sent the RST: compare TTLs.",
+    sentence="{count:connection attempt was|connection attempts were} refused by a RST.",
+    advice="Check that the server listens on that port, and that no firewall rejects it.",
+)
+def connection_refused(transfers: Transfers) -> Matches:
+    return flows_match(transfers, transfers.attempts.flows_in("refused"), filter=RESETS)
+
+
+@finding(
+    code="half-open",
+    title="Half-open connection attempts",
+    unit="connections",
+    computed="Flows in the state syn_received whose SYN-ACK was retransmitted, except those of a scan.",
+    unknown="Whether SYN-ACKs or ACKs were lost, or the SYN's address is forged.",
+    sentence="{count:connection attempt} stayed half-open: {again:retransmitted SYN-ACK} got no ACK either. The client "
+    "does not answer (a SYN scan, a forged address), or the answers were lost.",
+    advice="Capture at the client. If there are many, check the server's SYN queue (nstat TcpExtSyncookiesSent, "
+    "net.ipv4.tcp_max_syn_backlog).",
+)
+def half_open(transfers: Transfers) -> Matches:
+    flows = transfers.attempts.flows_in("syn_received")
+    syns = array("I", transfers.trace.directions.packed("syns", "I", flows=flows))[1::2] if flows else ()
+    again = {flow: count - 1 for flow, count in zip(flows, syns, strict=True) if 1 < count < NULL}
+    return flows_match(
+        transfers,
+        list(again),
+        again=sum(again.values()),
+        cost=float(len(again)),
+        filter="tcp.flags.syn == 1 && tcp.flags.ack == 1",
+        impact=traffic_share(transfers, list(again)),
+    )
+
+
+def handshake_frames(transfers: Transfers, frames: list[int], handshakes: list[Retried]) -> str:
+    """`frames 90 and 91; flow 3 …` of retransmitted SYNs."""
+    flows = flow_list(transfers.trace, [one.flow for one in handshakes])
+    return f"{frame_list(frames[:SHOWN], len(frames))}; {flows}"
+
+
+@finding(
+    code="syn-lost",
+    title="Handshakes with retransmitted SYNs",
+    unit="seconds",
+    computed="Connections that came about, with SYNs or SYN-ACKs that were retransmitted before. The cost is the time "
+    "from the first SYN or SYN-ACK to the last retransmission of it.",
+    unknown="Whether the SYN or its answer was lost, unless the capture point is at the server. A listener with a "
+    "full backlog drops SYNs and looks the same, as does an RTT longer than the initial RTO.",
+    sentence="{count:connection was|connections were} established only after {again:retransmitted SYN or "
+    "SYN-ACK|retransmitted SYNs or SYN-ACKs}: the first, or its answer, was lost{waited}.",
+    advice="Check the listener's backlog (ss -lnt, nstat TcpExtListenDrops), firewall rate limits and packet loss.",
+)
+def syn_lost(transfers: Transfers) -> Matches:
+    slow = [one for one in transfers.attempts.retried if one.lost]
+    frames, waited = [event.frame for one in slow for event in one.lost], sum(one.waited_ns for one in slow)
+    return flows_match(
+        transfers,
+        [one.flow for one in slow],
+        again=len(frames),
+        waited=f", which cost {show_duration(waited)} in RTOs" if waited else "",
+        cost=seconds(waited),
+        evidence=handshake_frames(transfers, frames, slow),
+        filter=frame_filter(frames[:SHOWN]),
+        impact=traffic_share(transfers, [one.flow for one in slow]) * 0.2,
+    )
+
+
+@finding(
+    code="initial-rto-short",
+    title="SYNs retransmitted within one RTT",
+    severity="info",
+    unit="segments",
+    computed="SYNs or SYN-ACKs of connections that came about were retransmitted sooner after the first than the least "
+    "RTT of the same direction.",
+    unknown="Whether one was lost as well.",
+    sentence="{count:connection} retransmitted {early:SYN or SYN-ACK|SYNs or SYN-ACKs} sooner than the least RTT: the "
+    "initial RTO is shorter than the RTT, and {early:~it shows|they show} no loss.",
+    advice="Check the initial RTO of the end that retransmits (1 s by RFC 6298) and the delay of the path, such as a "
+    "radio that wakes up.",
+)
+def initial_rto_short(transfers: Transfers) -> Matches:
+    early = [one for one in transfers.attempts.retried if one.early]
+    frames = [event.frame for one in early for event in one.early]
+    return flows_match(
+        transfers,
+        [one.flow for one in early],
+        early=len(frames),
+        cost=float(len(frames)),
+        evidence=handshake_frames(transfers, frames, early),
+        filter=frame_filter(frames[:SHOWN]),
+    )
+
+
+@finding(
+    code="accept-deferred",
+    title="SYN-ACKs after the handshake",
+    severity="info",
+    unit="connections",
+    computed="A SYN-ACK is retransmitted one RTT and 200 ms at least after the ACK that completed the handshake passed "
+    "the capture point. No time is counted, because the client waits for nothing.",
+    unknown="Which of the causes. If the capture point is not at the server, the ACK may have been lost after it.",
+    sentence="{count:connection has a SYN-ACK that was|connections have SYN-ACKs that were} retransmitted up to {time} "
+    "after the handshake: the server defers accept until data comes (TCP_DEFER_ACCEPT), or its accept queue was full.",
+    advice="Check the accept queue if the server is busy (ss -lnt, nstat TcpExtListenOverflows); otherwise it works "
+    "as intended.",
+)
+def accept_deferred(transfers: Transfers) -> Matches:
+    deferred = [one for one in transfers.attempts.retried if one.deferred]
+    frames = [event.frame for one in deferred for event in one.deferred]
+    return flows_match(
+        transfers,
+        [one.flow for one in deferred],
+        time=show_duration(max((one.deferred_ns for one in deferred), default=0)),
+        cost=float(len(deferred)),
+        evidence=handshake_frames(transfers, frames, deferred),
+        filter=frame_filter(frames[:SHOWN]),
+    )
