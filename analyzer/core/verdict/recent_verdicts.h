@@ -57,7 +57,8 @@ bool has_thirds_throughout(const struct tcp_stream *stream);
 /* At the end of the connection: counts mirror duplicates of seg->sender that may be the network's
  * as unknown, and third duplicates that only a mirror can have made as the mirror's (rules V8.4 and
  * V8.6), and leaves losses open that cannot be determined (rules V7.5 to V7.7 and V7.9): among them
- * SYNs that were retransmitted within one RTT of `first_ns`, the time of the sender's first packet. */
+ * SYNs that were retransmitted within one RTT of `first_ns`, the time of the sender's first packet.
+ */
 void settle_verdicts(const struct segment_context *seg, int64_t first_ns);
 
 #endif
