@@ -268,7 +268,12 @@ def loss_pattern(transfers: Transfers) -> Matches:
 
 
 def reordered_segments(transfers: Transfers, one: Transfer) -> list[tuple[int, int]]:
-    """Returns the reordered segments of a direction: frame, and frames after the one that overtook it."""
+    """Returns the reordered segments of a direction: frame, and frames after the one that overtook it.
+
+    Nothing if there are several files, because the other frame may be one of another file.
+    """
+    if len(set(transfers.trace.interfaces.column("file"))) > 1:
+        return []
     wanted = transfers.words["out_of_order"]
     events = transfers.events([one.row["flow"]], "direction", "kind", "frame", "related_frame")
     return [
@@ -287,7 +292,8 @@ def reordered_segments(transfers: Transfers, one: Transfer) -> list[tuple[int, i
     "the extent of RFC 4737 section 4.2.1, because frames of other flows and directions count too. Reported from "
     "three reordered segments, or if one is three frames late, because after three TCP assumes a loss (RFC 5681). "
     "Spurious retransmissions and duplicate ACKs of the transfer are shown beside it.",
-    unknown="Which duplicate ACK belongs to which reordered segment.",
+    unknown="Which duplicate ACK belongs to which reordered segment. The extent in captures of several files, because "
+    "frames are counted within a file.",
     sentence="{name}: reordered segments came up to {extent:frame} after the one that overtook them (an upper bound "
     "of RFC 4737's extent), {far} of {late} by three or more; the receiver sent {answers}. {consequence}",
     advice="Balance load per flow: TCP assumes a loss after three segments, so look for per-packet balancing over "

@@ -229,7 +229,6 @@ FRAMES = {
 FRAME_FREE = frozenset(
     {"related_frame", "last_frame", "stall_frames", "blocks.first_frame", "first_capture", "capture"}
 )
-ACROSS_FILES = {("reordering-extent", "warning"), ("reordering-extent", "info")}  # counts frames of one file
 ADDED = (
     *("packets", "bytes", "captured_bytes", "filtered_packets", "truncated_packets", "time_unknown"),
     *("super_segments", "not_ip", "not_understood", "cut_headers", "malformed", "mirror_duplicates"),
@@ -262,7 +261,7 @@ def test_a_capture_in_parts_has_the_rows_of_the_whole(
     free = frozenset(f"{table}.{name}" for table in of_flows(found) for name in FRAME_FREE) - mapped
     free |= FRAME_FREE - {"last_frame"}
     assert differences(of_flows(whole), of_flows(found), free) == []
-    assert findings_of(whole) - findings_of(found) <= ACROSS_FILES and findings_of(found) <= findings_of(whole)
+    assert findings_of(found) == {one for one in findings_of(whole) if one[0] != "reordering-extent"}
     for column in ADDED:
         assert sum(row[column] for row in found["interfaces"]) == whole["interfaces"][0][column], column
 
@@ -295,7 +294,8 @@ def test_merged_captures_have_the_rows_of_both(name: str, before: Callable[[str]
     for capture, expected in enumerate((alone, replaced)):
         flows = {**of_flows(expected), "events": [row for row in expected["events"] if row["flow"] is not None]}
         assert differences(flows, of_capture(found, capture)) == []
-    assert {code for code, _ in findings_of(found)} == {code for code, _ in findings_of(alone)}
+    codes = {code for code, _ in findings_of(alone)}  # severity may depend on the share of all flows
+    assert {code for code, _ in findings_of(found)} == codes - {"reordering-extent"}
 
 
 # --- one direction
