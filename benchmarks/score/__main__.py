@@ -66,6 +66,10 @@ def main() -> int:
     parser.add_argument("--chance", type=int, default=0, metavar="N", help="seed of the random losses; the page has 0")
     parser.add_argument("--draw", type=int, metavar="N", help="repeat the drawn scenarios of this draw [a new one]")
     parser.add_argument("--drawn", type=int, default=16, metavar="K", help="number of drawn scenarios [16]")
+    labelled = Path("../shared/labelled/tcprs")
+    parser.add_argument(
+        "--labelled", type=Path, default=labelled, metavar="DIR", help=f"captures of TCPRS [{labelled}]"
+    )
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep captures and logs")
     parser.add_argument("--again", action="store_true", help="score the runs in --keep again")
     parser.add_argument(
@@ -84,7 +88,7 @@ def main() -> int:
         found = assess(choose(arguments), arguments.keep or Path(temporary), arguments.again)
     if arguments.misses:
         print_misses(found)
-    write_page(found, Dissector().version(), arguments.draw, arguments.output)
+    write_page(found, Dissector().version(), arguments.draw, arguments.labelled, arguments.output)
     short = [*shortfalls(found), *below_goal(found, DRAWN)]
     print("\n".join(short) if short else "every score reaches the goal", file=sys.stderr)
     return 1 if short else 0

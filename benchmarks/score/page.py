@@ -17,6 +17,7 @@ from score.differences import OUTCOMES
 from score.intervals import FEW_CASES, interval, scores_by_run, summed, worst_run
 from score.scenarios import FIRST, SECOND, Scenario
 from score.tally import DATAGRAMS_LOST, KINDS, PLACES, TOOLS, Score
+from score.tcprs import compare_labels
 from shared.markdown import table
 
 GOAL = 0.99
@@ -192,7 +193,16 @@ def below_goal(found: Assessment, group: str) -> Iterator[str]:
             yield f"- **{kind}, {point}**: {f1} (precision {precision}, recall {recall}, {cases} cases)"
 
 
-def write_page(found: Assessment, wireshark: str, draw: int, path: Path) -> None:
+def tcprs_parts(labelled: Path) -> dict[str, object]:
+    """Returns the comparison with the labels in a folder; without the folder, a sentence that says so."""
+    if not labelled.is_dir():
+        return {"TCPRS": f"Not compared in this run: {labelled} is missing.", "TCPRS_COUNT": "100"}
+    opinion = compare_labels(labelled)
+    heads = "program | labelled | of these found | others | RTOs"
+    return {"TCPRS": table(heads, opinion.rows()), "TCPRS_COUNT": opinion.captures}
+
+
+def write_page(found: Assessment, wireshark: str, draw: int, labelled: Path, path: Path) -> None:
     """Writes the page: page.md with the names between @ replaced."""
     tools, outcomes = " | ".join(TOOLS), " | ".join(OUTCOMES)
     scores = "kind | capture | cases | precision | recall | **F1** | Wireshark F1 | tcptrace F1"
@@ -216,6 +226,7 @@ def write_page(found: Assessment, wireshark: str, draw: int, path: Path) -> None
         "DRAWN": group_table(found, DRAWN),
         "SPREAD": group_table(found, COMMITTED),
         "CONDITIONS": group_table(found, *CONDITIONS),
+        **tcprs_parts(labelled),
         "DRAWN_SHORT": "\n".join(below_goal(found, DRAWN)) or "None in this run.",
     }
     text = TEXT.read_text("utf-8")
