@@ -318,13 +318,18 @@ NEEDS_ACKS = {
 
 @cache
 def null_without_acks() -> set[str]:
-    """Columns that are documented as null if one direction is absent; `null as above` refers to the column before."""
+    """Columns that are documented as null if one direction is absent, or as the column before, or as another."""
     from wiretale.analyzer import _core
 
     found, above = set(), False
     for name, _, _, meaning in next(columns for table, _, columns in _core.schemas() if table == "directions"):
-        if "null as above" not in meaning:
+        if "null" not in meaning:
+            continue
+        same = re.search(r"null as (\w+)", meaning)
+        if not same:
             above = bool(ABSENT.search(meaning))
+        elif same[1] not in ("above", "there"):
+            above = same[1] in found
         if above:
             found.add(name)
     return found
