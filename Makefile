@@ -157,7 +157,7 @@ build/lint/%.o: %.c
 types: build/typing $(VENV)/.stamp-lint
 	$(call say,mypy)
 	@$(VENV)/bin/mypy --no-error-summary
-	@$(VENV)/bin/mypy --no-error-summary sample_pcaps/generator/*.py benchmarks/*/*.py .ci/*.py
+	@$(VENV)/bin/mypy --no-error-summary sample_pcaps/generator/*.py benchmarks/*/*.py benchmarks/*/*/*.py .ci/*.py
 
 # Type checkers cannot follow package_dir, so they get links in the layout of the installed package.
 .PHONY: build/typing

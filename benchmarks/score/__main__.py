@@ -18,10 +18,10 @@ from pathlib import Path
 from random import randrange
 
 from score.assess import DRAWN, Assessment, carry_out
-from score.drawn import draw_scenarios
 from score.page import below_goal, shortfalls, write_page
-from score.scenarios import SCENARIOS, Scenario
-from score.testbed import missing, new_testbed
+from score.runs.drawn import draw_scenarios
+from score.runs.scenarios import SCENARIOS, Scenario
+from score.runs.testbed import missing, new_testbed
 
 
 def choose(arguments: argparse.Namespace) -> list[Scenario]:

@@ -19,10 +19,10 @@ from score.claims import tcptrace_counts, wireshark_claims, wireshark_flags, wir
 from score.conditions import CONDITIONS, write_condition
 from score.differences import Settled
 from score.labels import Observer
-from score.scenarios import Scenario
+from score.runs.scenarios import Scenario
+from score.runs.testbed import POINTS, Testbed
 from score.sendings import Run, read_run
 from score.tally import Miss, Tally
-from score.testbed import POINTS, Testbed
 from shared.namespaces import PathError
 
 ATTEMPTS = 3

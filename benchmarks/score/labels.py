@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from score.capture_frames import FIN, SYN, TCP, UDP, Frame
+from score.runs.testbed import SENDER
 from score.sendings import Run, Sending
-from score.testbed import SENDER
 
 MIRROR_GAP_NS = 1_000_000  # a duplicate that follows sooner can be a mirror's
 

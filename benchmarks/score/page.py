@@ -15,7 +15,7 @@ from score.assess import COMMITTED, DRAWN, Assessment
 from score.conditions import CONDITIONS
 from score.differences import OUTCOMES
 from score.intervals import FEW_CASES, interval, scores_by_run, summed, worst_run
-from score.scenarios import FIRST, SECOND, Scenario
+from score.runs.scenarios import FIRST, SECOND, Scenario
 from score.tally import DATAGRAMS_LOST, KINDS, PLACES, TOOLS, Score
 from score.tcprs import compare_labels
 from shared.markdown import table

@@ -15,8 +15,8 @@ from pathlib import Path
 import duckdb
 
 from score.capture_frames import FIN, SYN, TCP, Frame, read_frames
-from score.kernel_trace import Resend, read_resends
-from score.testbed import POINTS, SENDER
+from score.runs.kernel_trace import Resend, read_resends
+from score.runs.testbed import POINTS, SENDER
 from shared.namespaces import PathError
 
 # Packets that entered a link in each direction, and copies that left it.

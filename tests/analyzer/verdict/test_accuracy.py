@@ -20,14 +20,14 @@ sys.path.insert(0, str(BENCHMARKS))
 from score.assess import Assessment, carry_out  # noqa: E402
 from score.capture_frames import leave_out, mirror, read_frames  # noqa: E402
 from score.conditions import write_condition  # noqa: E402
-from score.drawn import draw_scenarios  # noqa: E402
 from score.floors import CASES_LEAST, FLOORS, over_all_places  # noqa: E402
 from score.intervals import interval, worst_run  # noqa: E402
 from score.labels import Ranges  # noqa: E402
 from score.page import shortened  # noqa: E402
-from score.scenarios import SCENARIOS  # noqa: E402
+from score.runs.drawn import draw_scenarios  # noqa: E402
+from score.runs.scenarios import SCENARIOS  # noqa: E402
+from score.runs.testbed import missing, new_testbed  # noqa: E402
 from score.tally import Score  # noqa: E402
-from score.testbed import missing, new_testbed  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("accuracy")
 

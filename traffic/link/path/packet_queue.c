@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queue disciplines. RED follows the paper's algorithm, with the thresholds in packets or bytes
  * like the limit; CoDel is the pseudocode of RFC 8289, section 5.5, function by function. The score
- * of tests/support/models/queue_model.py, an independent model, is compared in test/test_queue_model.c. */
+ * of tests/support/models/queue_model.py, an independent model, is compared in
+ * test/test_queue_model.c. */
 #include "path/packet_queue.h"
 
 #include <math.h>

@@ -30,7 +30,8 @@ static uint64_t fnv_1a(const char *text) {
     return digest;
 }
 
-/* If a drop differs, it prints all drops, which `python tests/support/models/queue_model.py` prints too.
+/* If a drop differs, it prints all drops, which `python tests/support/models/queue_model.py` prints
+ * too.
  */
 static void check_drops(const struct trial *trial, const struct model_case *model) {
     enum fate fates[TRIAL_MOST] = {FATE_DELIVERED};

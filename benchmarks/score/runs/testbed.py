@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from score.host_talk import PORT
-from score.kernel_trace import kernel_trace
-from score.scenarios import Scenario
+from score.runs.host_talk import PORT
+from score.runs.kernel_trace import kernel_trace
+from score.runs.scenarios import Scenario
 from shared import namespaces
 from shared.namespaces import PathError, inside, listens, run, tcp_sockets, wait_until
 from wiretale.traffic.program import find_program, program_path

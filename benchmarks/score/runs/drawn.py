@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-from score.scenarios import NEITHER, NO_SACK, NO_TIMESTAMPS, Scenario, Talk
+from score.runs.scenarios import NEITHER, NO_SACK, NO_TIMESTAMPS, Scenario, Talk
 
 OPTIONS: tuple[tuple[str, dict[str, str]], ...] = (
     ("SACK and timestamps", {}),
