@@ -77,17 +77,19 @@ static int64_t rtt_sample(const struct segment_context *seg, const struct ack_re
 }
 
 /* Duplicate ACKs end, and the segment that they asked for was sent once: later ones overtook it
- * behind the capture point (rule V7.7). Not if a retransmission of the last two RTTs may have
- * caused them, because a receiver repeats its ACK for data that it has, or if the capture may have
- * missed the retransmission that ended them. */
+ * behind the capture point (rule V7.7). Not if a retransmission caused them, because a receiver
+ * repeats its ACK for data that it has: one of the present RTT before the last ACK that advanced.
+ * Nor if the capture may have missed the retransmission that ended them. */
 static NOINLINE void note_reordering(const struct segment_context *seg, uint32_t dup_acks) {
     struct tcp_stream *data = seg->receiver;
     struct tcp_recovery_state *recovery = recovery_state(seg, data);
     const struct unacked_segment *late = unacked_find(&data->unacked, data->snd_una);
     int64_t rtt = max64(path_rtt(seg->connection), 0);
-    if (!late || late->no_sample || !seg->packet->time_known ||
-        (recovery->record_count &&
-         seg->packet->time_ns - record_at(recovery, 0)->time_ns <= 2 * rtt))
+    if (!late || late->no_sample || !seg->packet->time_known)
+        return;
+    int64_t present_rtt = max64(seg->packet->time_ns - late->time_ns, 2 * rtt);
+    if (recovery->record_count &&
+        record_at(recovery, 0)->time_ns >= data->una_advanced_ns - present_rtt)
         return;
     int64_t late_ns = late_by(seg, late->time_ns);
     if (dup_acks < DUP_ACK_THRESH || late_ns < rtt)

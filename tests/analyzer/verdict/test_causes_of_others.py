@@ -17,7 +17,7 @@ FAST, TIMEOUT = "fast_retransmission", "timeout_retransmission"
 # By file and frame: kind, place and `spurious`; without SACK the place is not known.
 JUDGED = {
     # Each follows the third duplicate ACK within 2 ms; the RTO, which had doubled, was not due.
-    "discard.solaris.dmp.gz": dict.fromkeys((2466, 2483, 2505, 2529), (FAST, None, None)),
+    "discard.solaris.dmp.gz": dict.fromkeys((2466, 2483, 2505, 2529), (FAST, "downstream", False)),
     # SACK had left these bytes open; the ACK was too soon by less than a tick of the clock, 977 us.
     "psc.fddi.dmp.gz": dict.fromkeys((241, 263), (TIMEOUT, "downstream", False)),
 }
