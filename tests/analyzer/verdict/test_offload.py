@@ -17,6 +17,8 @@ from checkout import Run
 from dropping_path import PORT, RECEIVER, SENDER, DroppingPath, NamespacePath, made, missing
 from talk import Talk
 from wiretale.analyzer.findings.model import ON_WIRE
+from wiretale.reports.html.analyze import segment_sizes
+from wiretale.reports.phrases import problem_sums
 
 Row = dict[str, Any]
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -64,6 +66,8 @@ def test_every_output_has_the_same_figures(offloaded: Path, wiretale_run: Run) -
     )
     assert "5 lost" in wiretale_run("analyze", offloaded).stdout
     assert sum(trace.series.column("lost")) == 5
+    assert segment_sizes(trace, [0]) == {0: MSS}  # with which the report counts the losses of an event
+    assert problem_sums(trace)[0] == ("lost", "", {0: 5})
 
 
 def test_diff_counts_as_on_the_wire(offloaded: Path, wiretale_run: Run) -> None:
