@@ -14,7 +14,7 @@ from checkout import ROOT
 
 LABELLED = ROOT.parent / "shared" / "labelled"
 FAST, TIMEOUT = "fast_retransmission", "timeout_retransmission"
-# By file and frame: kind, place and `spurious`; without SACK the place is not known.
+# By file and frame: kind, place and `spurious`.
 JUDGED = {
     # Each follows the third duplicate ACK within 2 ms; the RTO, which had doubled, was not due.
     "discard.solaris.dmp.gz": dict.fromkeys((2466, 2483, 2505, 2529), (FAST, "downstream", False)),
