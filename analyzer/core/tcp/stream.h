@@ -262,6 +262,7 @@ struct tcp_stream {
     int32_t window;                 /* last announced, bytes; -1 if it or its scale is unknown */
     int32_t window_min, window_max; /* below 2^30 (RFC 7323 section 2.3) */
     uint32_t una_advanced_frame;
+    uint32_t first_tsval;                    /* of the first segment with timestamps */
     int64_t flight_max;                      /* bytes */
     uint64_t packets;                        /* of the direction */
     struct tcp_recovery_state *recovery;     /* NULL if there was nothing irregular */
@@ -270,10 +271,9 @@ struct tcp_stream {
     uint32_t single_max;                   /* a longer payload may be a super-segment; 0 at first */
     char cold[0];                          /* rarely changed fields follow */
     struct super_segments *super_segments; /* NULL if there was none */
-    int64_t first_tsval_ns;                /* of the first segment with timestamps */
-    uint32_t first_tsval;
-    struct block_stream *blocks; /* NULL unless recognized */
-    int64_t fin_end;             /* position after the FIN */
+    int64_t first_tsval_ns;                /* of the same segment */
+    struct block_stream *blocks;           /* NULL unless recognized */
+    int64_t fin_end;                       /* position after the FIN */
     uint32_t syns, fins, resets;
 };
 

@@ -119,6 +119,7 @@ SCENARIOS = (
         control="bbr",
     ),
     Scenario("copied", "1% of the packets duplicated", "duplicate=1%", short=True),
+    Scenario("copied-mirrored", "1% of the packets duplicated, in front of a mirror port", "duplicate=1%", mirror=True),
     Scenario(
         "everything",
         "lost, reordered and duplicated; ACKs too",
