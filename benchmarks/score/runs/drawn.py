@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenarios that nobody chose: each draw gives others, so the rules cannot have been fitted to them.
+"""Random scenarios: each draw gives others, so the rules cannot have been fitted to them.
 
 The number of the draw seeds all of them, and the page records it: `--draw N` repeats them."""
 
