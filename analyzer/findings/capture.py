@@ -5,9 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from wiretale.analyzer.display_filter import frame_filter
-from wiretale.analyzer.findings.model import SHOWN, Match, Matches, Row, finding, flows_match, frame_list, only
+from wiretale.analyzer.findings.model import (
+    SHOWN,
+    Match,
+    Matches,
+    Row,
+    Rule,
+    finding,
+    first_at,
+    flows_match,
+    frame_list,
+    only,
+)
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
@@ -36,6 +48,23 @@ def count_match(count: int, cost: float | None = None) -> Matches:
     """Yields a match of a sentence that names this number alone, unless it is 0."""
     if count:
         yield Match(count=count, cost=cost)
+
+
+def total_rule(total: str, **page: Any) -> Rule:
+    """Makes a rule of one of the trace's totals."""
+    return Rule(lambda transfers: count_match(transfers.trace.totals[total]), scope="capture", **page)
+
+
+def table_full(table: str, unit: str, **page: Any) -> Rule:
+    """Makes the rule of a table that has no room for further rows."""
+    return total_rule(
+        f"{table}_dropped",
+        title=f"{table.capitalize()} table full",
+        severity="info",
+        sentence=f"The {table} table has no rows for {{count:{unit}}}, because it is full; counters are complete.",
+        advice="Analyze a part with --filter, --start and --end.",
+        **page,
+    )
 
 
 @capture_finding(
@@ -252,9 +281,8 @@ def time_backward(transfers: Transfers) -> Matches:
             furthest=show_duration(row["backward_ns_max"]),
             cause=packets if small else f"the clock was set back, or {packets}",
             doubtful="Smaller time differences" if small else "Times and orders near them",
-            evidence=f"first at frame {row['backward_frame']}",
-            filter=frame_filter([row["backward_frame"]]),
             impact=0.0 if small else None,
+            **first_at(row["backward_frame"]),
         )
 
 
@@ -286,13 +314,8 @@ def time_unknown(transfers: Transfers) -> Matches:
 )
 def time_out_of_range(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "time_out_of_range"):
-        frame = row["time_out_of_range_frame"]
-        yield Match(
-            count=row["time_out_of_range"],
-            interface=row["name"] or row["interface"],
-            evidence=f"first at frame {frame}",
-            filter=frame_filter([frame]),
-        )
+        interface, frame = row["name"] or row["interface"], row["time_out_of_range_frame"]
+        yield Match(count=row["time_out_of_range"], interface=interface, **first_at(frame))
 
 
 @capture_finding(
@@ -319,7 +342,8 @@ def offload(transfers: Transfers) -> Matches:
         )
 
 
-@capture_finding(
+filter_refused = total_rule(
+    "filter_refused",
     code="filter-refused",
     title="Filter does not fit the link type",
     computed="libpcap could not compile the filter for the link type of some interface.",
@@ -328,11 +352,10 @@ def offload(transfers: Transfers) -> Matches:
     sentence="The filter cannot be compiled for the link type of {count:packet}: {count:~it is|they are} left out.",
     advice="Use a filter that is valid for every link type in the file, such as `ip` or `tcp port 80`.",
 )
-def filter_refused(transfers: Transfers) -> Matches:
-    return count_match(transfers.trace.totals["filter_refused"])
 
 
-@capture_finding(
+flows_evicted = total_rule(
+    "evicted_flows",
     code="flows-evicted",
     title="Flows evicted",
     computed="More flows were open at a time than --max-flows; wiretale evicted the longest idle.",
@@ -341,11 +364,10 @@ def filter_refused(transfers: Transfers) -> Matches:
     sentence="{count:flow was|flows were} evicted because too many were open at once: a flow may have several rows.",
     advice="Raise --max-flows, or analyze a part with --filter.",
 )
-def flows_evicted(transfers: Transfers) -> Matches:
-    return count_match(transfers.trace.totals["evicted_flows"])
 
 
-@capture_finding(
+datagrams_evicted = total_rule(
+    "evicted_datagrams",
     code="datagrams-evicted",
     title="Datagrams evicted",
     computed="More than 65,536 incomplete datagrams were open.",
@@ -354,40 +376,25 @@ def flows_evicted(transfers: Transfers) -> Matches:
     sentence="{count:incomplete datagram was|incomplete datagrams were} evicted because too many were open at once.",
     advice="Check for a flood of fragments, and analyze a part with --filter.",
 )
-def datagrams_evicted(transfers: Transfers) -> Matches:
-    return count_match(transfers.trace.totals["evicted_datagrams"])
 
 
-ROWS_DROPPED = "The {0} table has no rows for {{count:{1}}}, because it is full; counters are complete."
-PART = "Analyze a part with --filter, --start and --end."
-
-
-@capture_finding(
+events_dropped = table_full(
+    "events",
+    "event",
     code="events-dropped",
-    title="Events table full",
-    severity="info",
     computed="The table holds 4 million rows, 10,000 per flow; counters continue.",
     unknown="Frames of the events that are not listed.",
     weakens="Evidence and the loss pattern, never counts.",
-    sentence=ROWS_DROPPED.format("events", "event"),
-    advice=PART,
 )
-def events_dropped(transfers: Transfers) -> Matches:
-    return count_match(transfers.trace.totals["events_dropped"])
 
-
-@capture_finding(
+blocks_dropped = table_full(
+    "blocks",
+    "block",
     code="blocks-dropped",
-    title="Blocks table full",
-    severity="info",
     computed="The table holds 4 million rows; counters continue.",
     unknown="Delays of the blocks that are not listed.",
     weakens="Lists and graphs of blocks, never counts.",
-    sentence=ROWS_DROPPED.format("blocks", "block"),
-    advice=PART,
 )
-def blocks_dropped(transfers: Transfers) -> Matches:
-    return count_match(transfers.trace.totals["blocks_dropped"])
 
 
 @capture_finding(

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from wiretale.analyzer.display_filter import frame_filter
 from wiretale.analyzer.findings.capture import (
     DOUBTFUL_SHARE,
     capture_finding,
     count_match,
     interfaces_with,
 )
-from wiretale.analyzer.findings.model import Match, Matches
+from wiretale.analyzer.findings.model import Match, Matches, first_at
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import show_share
 
@@ -102,9 +101,8 @@ def lengths_cut(transfers: Transfers) -> Matches:
         yield Match(
             count=row["lengths_cut"],
             share=show_share(row["lengths_cut"], row["packets"]),
-            evidence=f"first at frame {row['length_cut_frame']}",
-            filter=frame_filter([row["length_cut_frame"]]),
             cost=float(row["lengths_cut"]),
+            **first_at(row["length_cut_frame"]),
         )
 
 
@@ -119,13 +117,7 @@ def lengths_cut(transfers: Transfers) -> Matches:
 )
 def malformed(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "malformed"):
-        frame = row["malformed_frame"]
-        yield Match(
-            count=row["malformed"],
-            reasons=row["reasons"],
-            evidence=f"first at frame {frame}",
-            filter=frame_filter([frame]),
-        )
+        yield Match(count=row["malformed"], reasons=row["reasons"], **first_at(row["malformed_frame"]))
 
 
 def undecoded_counts(transfers: Transfers) -> list[tuple[str, int]]:

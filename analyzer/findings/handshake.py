@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from array import array
+from typing import Any
 
 from wiretale.analyzer.display_filter import frame_filter
 from wiretale.analyzer.findings.attempts import NULL, Retried, Scan
@@ -132,10 +133,11 @@ def half_open(transfers: Transfers) -> Matches:
     )
 
 
-def handshake_frames(transfers: Transfers, frames: list[int], handshakes: list[Retried]) -> str:
-    """`frames 90 and 91; flow 3 …` of retransmitted SYNs."""
-    flows = flow_list(transfers.trace, [one.flow for one in handshakes])
-    return f"{frame_list(frames[:SHOWN], len(frames))}; {flows}"
+def retried_match(transfers: Transfers, handshakes: list[Retried], frames: list[int], **fields: Any) -> Matches:
+    """Yields a match about these handshakes, whose evidence is `frames 90 and 91; flow 3 …` of retransmitted SYNs."""
+    flows = [one.flow for one in handshakes]
+    evidence = f"{frame_list(frames[:SHOWN], len(frames))}; {flow_list(transfers.trace, flows)}"
+    return flows_match(transfers, flows, evidence=evidence, filter=frame_filter(frames[:SHOWN]), **fields)
 
 
 @finding(
@@ -153,14 +155,13 @@ def handshake_frames(transfers: Transfers, frames: list[int], handshakes: list[R
 def syn_lost(transfers: Transfers) -> Matches:
     slow = [one for one in transfers.attempts.retried if one.lost]
     frames, waited = [event.frame for one in slow for event in one.lost], sum(one.waited_ns for one in slow)
-    return flows_match(
+    return retried_match(
         transfers,
-        [one.flow for one in slow],
+        slow,
+        frames,
         again=len(frames),
         waited=f", which cost {show_duration(waited)} in RTOs" if waited else "",
         cost=seconds(waited),
-        evidence=handshake_frames(transfers, frames, slow),
-        filter=frame_filter(frames[:SHOWN]),
         impact=traffic_share(transfers, [one.flow for one in slow]) * 0.2,
     )
 
@@ -181,14 +182,7 @@ def syn_lost(transfers: Transfers) -> Matches:
 def initial_rto_short(transfers: Transfers) -> Matches:
     early = [one for one in transfers.attempts.retried if one.early]
     frames = [event.frame for one in early for event in one.early]
-    return flows_match(
-        transfers,
-        [one.flow for one in early],
-        early=len(frames),
-        cost=float(len(frames)),
-        evidence=handshake_frames(transfers, frames, early),
-        filter=frame_filter(frames[:SHOWN]),
-    )
+    return retried_match(transfers, early, frames, early=len(frames), cost=float(len(frames)))
 
 
 @finding(
@@ -207,11 +201,5 @@ def initial_rto_short(transfers: Transfers) -> Matches:
 def accept_deferred(transfers: Transfers) -> Matches:
     deferred = [one for one in transfers.attempts.retried if one.deferred]
     frames = [event.frame for one in deferred for event in one.deferred]
-    return flows_match(
-        transfers,
-        [one.flow for one in deferred],
-        time=show_duration(max((one.deferred_ns for one in deferred), default=0)),
-        cost=float(len(deferred)),
-        evidence=handshake_frames(transfers, frames, deferred),
-        filter=frame_filter(frames[:SHOWN]),
-    )
+    time = show_duration(max((one.deferred_ns for one in deferred), default=0))
+    return retried_match(transfers, deferred, frames, time=time, cost=float(len(deferred)))

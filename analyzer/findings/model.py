@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wiretale.analyzer.display_filter import frame_filter
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
@@ -218,6 +219,11 @@ def frame_range(row: Row) -> str:
     """`frames 3–70`, `frame 3` of a flows or datagrams row."""
     first, last = row["first_frame"], row["last_frame"]
     return f"frame {first}" if first == last else f"frames {first}–{last}"
+
+
+def first_at(frame: int) -> Row:
+    """Returns evidence and filter of a match that knows the first frame alone."""
+    return {"evidence": f"first at frame {frame}", "filter": frame_filter([frame])}
 
 
 def frame_list(frames: Sequence[int], count: int) -> str | None:

@@ -16,13 +16,16 @@ from wiretale.analyzer.findings import (
     decoding,
     fragmentation,
     handshake,
+    loss,
     loss_pattern,
+    numbered,
+    order,
     queueing,
-    retransmission,
     throughput_limit,
+    window,
 )
+from wiretale.analyzer.findings.count_rule import CountRule
 from wiretale.analyzer.findings.model import SHOWN, Finding, Rule
-from wiretale.analyzer.findings.retransmission import CountRule
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural
 
@@ -49,7 +52,10 @@ CHAPTERS: dict[str, tuple[Page, ...]] = {
         connection,
         throughput_limit,
         queueing,
-        retransmission,
+        loss,
+        order,
+        window,
+        numbered,
         loss_pattern,
         fragmentation,
     )

@@ -85,6 +85,11 @@ def severity_of(share: float) -> str:
     return "warning" if share >= SHARE_WARNING else "info"
 
 
+def limited_by_share(one: Transfer, limit: str, **words: Any) -> Match:
+    """Returns a match about the time of one limit, whose share of transfer time decides the severity."""
+    return limited(one, limit, **{"severity": severity_of(one.share(limit)), **words})
+
+
 def stall_evidence(transfers: Transfers, one: Transfer, count: int) -> tuple[str, list[int]]:
     """Returns the evidence of `count` RTOs and its frames: those around the stalls, else the retransmissions."""
     stalls = stalls_of(one.row)
@@ -176,8 +181,7 @@ def receive_window_limited(transfers: Transfers) -> Matches:
     for one in examined(transfers, "limit_window_ns", SHARE_INFO):
         reason, advice = window_reason(transfers, one)
         rtt = f" The RTT is {show_duration(one.path_rtt_ns)}." if one.path_rtt_ns else ""
-        severity = severity_of(one.share("limit_window_ns"))
-        yield limited(one, "limit_window_ns", severity=severity, reason=reason, rtt=rtt, advice=advice)
+        yield limited_by_share(one, "limit_window_ns", reason=reason, rtt=rtt, advice=advice)
 
 
 @limit_finding(
@@ -219,8 +223,8 @@ def window_per_round_trip(transfers: Transfers) -> Matches:
 def delayed_ack(transfers: Transfers) -> Matches:
     for one in examined(transfers, "limit_delayed_ack_ns", SHARE_INFO):
         if one.limits["limit_delayed_ack_ns"] >= DELAYED_ACK_MIN_NS:
-            severity = "info" if one.is_control_connection else severity_of(one.share("limit_delayed_ack_ns"))
-            yield limited(one, "limit_delayed_ack_ns", severity=severity)
+            info = {"severity": "info"} if one.is_control_connection else {}
+            yield limited_by_share(one, "limit_delayed_ack_ns", **info)
 
 
 @limit_finding(
@@ -236,7 +240,7 @@ def delayed_ack(transfers: Transfers) -> Matches:
 def recovery_limited(transfers: Transfers) -> Matches:
     for one in examined(transfers, "limit_recovery_ns", SHARE_INFO):
         if one.row["unique_bytes"] >= RECOVERED_MIN:
-            yield limited(one, "limit_recovery_ns", severity=severity_of(one.share("limit_recovery_ns")))
+            yield limited_by_share(one, "limit_recovery_ns")
 
 
 @finding(

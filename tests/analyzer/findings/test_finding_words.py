@@ -14,7 +14,9 @@ from drawn_trace import DrawnTrace
 from wiretale.analyzer.findings.explain import carried, explain
 from wiretale.analyzer.findings.model import Finding
 from wiretale.analyzer.findings.registry import RULES, find
-from wiretale.analyzer.findings.retransmission import CountRule, blocks_lost, lost_downstream
+from wiretale.analyzer.findings.count_rule import CountRule
+from wiretale.analyzer.findings.loss import lost_downstream
+from wiretale.analyzer.findings.numbered import blocks_lost
 
 SEEDS = 300
 SELDOM = {

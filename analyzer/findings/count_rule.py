@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rule about one count of the directions table: a verdict of the core that is worth a finding wherever it is not 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from wiretale.analyzer.display_filter import flow_filter, frame_filter
+from wiretale.analyzer.findings.model import (
+    ON_WIRE,
+    SHOWN,
+    Finding,
+    Row,
+    fill,
+    flow_str,
+    frame_list,
+    on_wire,
+    row_at,
+    segments,
+)
+from wiretale.analyzer.findings.transfers import RETRANSMISSIONS, Counts, Transfers
+from wiretale.analyzer.units import plural, show_bytes, show_share
+
+SHARE_WARNING = 0.01  # of the segments; a smaller share hardly slows a transfer
+BY_SEGMENTS = "warning from 1% of segments, else info"
+BY_BLOCKS = "warning from 1% of blocks, else info"
+
+
+class CountRule(NamedTuple):
+    """A rule about one column. The directions with the greatest counts are reported one by one, the others in sum."""
+
+    code: str
+    title: str
+    computed: str
+    unknown: str
+    sentence: str
+    advice: str
+    summary: str  # of the other directions: "3 more directions {summary}"
+    column: str
+    events: tuple[str, ...] = ()  # kinds that show it
+    place: str | None = None  # of those events
+    spurious: bool = False  # only events that are proven so
+    unplaced: bool = False  # only events whose place is unknown
+    acknowledged: bool = False  # events are in the other direction, at the ACKs
+    event_count: str | None = None  # column with the number of events, if not the count
+    unit: str = "segments"
+    severity: str = BY_SEGMENTS
+    denominator: str = "data_packets"
+    words: Callable[[Row, int], Row] = lambda row, count: {}  # further words of the sentence
+    weakens: str | None = None
+
+    def counts(self, transfers: Transfers) -> Counts:
+        """Returns the directions to report and their counts, in segments on the wire if the rule counts those."""
+        counts = transfers.counts[self.column]
+        if counts and self.column in ON_WIRE:
+            counts = on_wire(transfers.trace.directions, self.column, counts)
+        if self.events == RETRANSMISSIONS:
+            counts = transfers.attempts.of_connections(counts)
+        return transfers.attempts.without_deferred(counts) if self.spurious else counts
+
+    def findings(self, transfers: Transfers) -> Iterator[Finding]:
+        """Returns one finding per direction, and one for those that are not shown."""
+        worst = sorted(self.counts(transfers), key=lambda count: -count[1])
+        if not worst:
+            return
+        rows = [(row_at(transfers.trace.directions, number), count) for number, count in worst[:SHOWN]]
+        flows = [row["flow"] for row, _ in rows]
+        left_out = transfers.attempts.deferred_frames if self.spurious else set()
+        frames = transfers.event_frames(flows, self.events, self.place, self.spurious, self.unplaced, left_out)
+        for row, count in rows:
+            shown = frames.get((row["flow"], row["direction"] ^ self.acknowledged), [])
+            yield self.finding(transfers, row, count, shown)
+        rest = [count for _, count in worst[SHOWN:]]
+        if rest:
+            yield self.rest(rest)
+
+    def finding(self, transfers: Transfers, row: Row, count: int, frames: list[int]) -> Finding:
+        """Returns the finding of one direction, which names these frames."""
+        share = self.share(row, count)
+        by_share = "warning" if share is None or share >= SHARE_WARNING else "info"
+        flow = flow_filter(row_at(transfers.trace.flows, row["flow"]))
+        return Finding(
+            self.code,
+            by_share if self.severity in (BY_SEGMENTS, BY_BLOCKS) else self.severity,
+            "flow",
+            self.sentence_of(row, count),
+            self.advice,
+            flow=row["flow"],
+            cost=float(count),
+            cost_unit=self.unit,
+            evidence=frame_list(
+                frames, row[self.event_count] if self.event_count else captured(row, self.column, count)
+            ),
+            filter=f"{flow} && {frame_filter(frames)}" if frames else flow,
+            impact=float((share or 0.0) * row["wire_bytes"] / transfers.wire_bytes),
+        )
+
+    def share(self, row: Row, count: int) -> float | None:
+        """Returns the share of the direction that has the problem; None if it is of nothing, such as of no data."""
+        whole = segments(row, self.denominator) if self.column in ON_WIRE else row[self.denominator]
+        lost_bytes = row.get(f"{self.column}_bytes")
+        if is_size_unknown(row) and lost_bytes:
+            return float(min(lost_bytes / row["payload_bytes"], 1.0))
+        return float(min(count / whole, 1.0)) if whole else None
+
+    def amount(self, row: Row, count: int) -> str:
+        """Returns `2 of 210 data segments (0.95%)`; of super-segments also the bytes, and the packets that hold them."""
+        whole = (segments(row, "data_packets") if self.column in ON_WIRE else row["data_packets"]) or 0
+        held, lost_bytes = held_in(row, self.column, count), row.get(f"{self.column}_bytes")
+        if is_size_unknown(row) and lost_bytes:
+            of_all = f"{show_bytes(lost_bytes)} of {show_bytes(row['payload_bytes'])} of data"
+            return f"{of_all} ({show_share(lost_bytes, row['payload_bytes'])}; {plural(count, 'captured packet')})"
+        if whole < count:  # SYN and FIN have no data
+            return plural(count, "segment")
+        return f"{count:,} of {plural(whole, 'data segment')} ({show_share(count, whole)}{held})"
+
+    def sentence_of(self, row: Row, count: int) -> str:
+        """Returns the sentence with its amount and words."""
+        words = {"count": count, "amount": self.amount(row, count), **self.words(row, count)}
+        return fill(self.sentence, {"name": flow_str(row), **words})
+
+    def rest(self, counts: list[int]) -> Finding:
+        """Returns the finding of the directions that are not shown."""
+        summary = self.summary.replace("were ", "was ", 1) if len(counts) == 1 else self.summary
+        total = plural(sum(counts), self.unit.removesuffix("s"))
+        return Finding(
+            self.code,
+            "info",
+            "flow",
+            f"{plural(len(counts), 'more direction')} {summary} ({total} in total).",
+            f"Check {self.column} in the directions table.",
+            cost=float(sum(counts)),
+            cost_unit=self.unit,
+        )
+
+
+def is_size_unknown(row: Row) -> bool:
+    """Returns whether the capture has super-segments of a direction, and nothing shows the segments on the wire."""
+    return bool(row["data_packets"]) and "wire_mss" in row and row["wire_mss"] is None
+
+
+def captured(row: Row, column: str, count: int) -> int:
+    """Returns the packets in the capture that hold a count of segments."""
+    on_the_wire = row.get(ON_WIRE.get(column, ""))
+    return count if on_the_wire is None or on_the_wire == row[column] else int(row[column])
+
+
+def held_in(row: Row, column: str, count: int) -> str:
+    """Returns `; 7.24 kB in 2 captured packets` if the direction has super-segments, else nothing."""
+    if column not in ON_WIRE or segments(row, "data_packets") == row["data_packets"]:
+        return ""
+    lost_bytes = row.get(f"{column}_bytes")
+    size = f"{show_bytes(lost_bytes)} in " if lost_bytes else ""
+    return f"; {size}{plural(captured(row, column, count), 'captured packet')}"

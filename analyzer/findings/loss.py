@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about losses and retransmissions: their place, their cause, and those that were not needed."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from wiretale.analyzer.findings.count_rule import CountRule, captured, held_in
+from wiretale.analyzer.findings.model import Row, segments
+from wiretale.analyzer.findings.transfers import RETRANSMISSIONS
+from wiretale.analyzer.units import agreeing, plural, show_share
+
+CHAPTER = "Loss and retransmissions"
+
+
+def cause_words(row: Row, count: int) -> Row:
+    """`causes` is ` (retransmitted: 3 fast, 1 by RTO)`. It counts all, also those of another finding."""
+    probes = row["probe_retransmissions"] or 0
+    counts = (
+        (row["fast_retransmissions"], "fast"),
+        (row["timeout_retransmissions"], "by RTO"),
+        (probes, agreeing(probes, "as tail loss probe", "as tail loss probes")),
+    )
+    parts = [f"{number:,} {word}" for number, word in counts if number]
+    whole = sum(number or 0 for number, _ in counts)
+    known = "" if whole == count else f"of all {whole:,} " if whole > count else f"known of {whole:,} "
+    return {"causes": f" ({known}retransmitted: {', '.join(parts)})" if parts else ""}
+
+
+def bounded_words(column: str, row: Row, count: int) -> Row:
+    """The words of cause_words(); if retransmissions have no known place, `amount` is a range and `open` counts them."""
+    unplaced, whole = segments(row, "unplaced_retransmissions") or 0, segments(row, "data_packets") or 0
+    causes = cause_words(row, captured(row, column, count))
+    if not unplaced:
+        return {**causes, "open": ""}
+    most = count + unplaced
+    amount = f"{count:,} to {plural(most, 'segment')}"
+    if whole >= most:
+        share = f"{show_share(count, whole)} to {show_share(most, whole)}"
+        amount = f"{count:,} to {most:,} of {plural(whole, 'data segment')} ({share}{held_in(row, column, count)})"
+    again = plural(max(segments(row, "retransmissions") or 0, most), "retransmission")
+    return {**causes, "amount": amount, "open": f"; the place of {unplaced:,} of {again} is unknown"}
+
+
+def unplaced_words(row: Row, count: int) -> Row:
+    """`unplaced` is `3 of 5 retransmissions`; `reason` names the evidence that is missing."""
+    whole = segments(row, "retransmissions") or 0
+    reason = "no SACK, timestamp or ACK decides"
+    if row["duplicate_acks"] is None:
+        reason = "it has no ACKs of them"
+    elif row["spurious_retransmissions"] is None:
+        reason = "the snap length cut the TCP options of the ACKs"
+    elif row["sack_permitted"] is False:
+        reason = "the connection has no SACK"
+    again = plural(max(whole, count), "retransmission")
+    return {"unplaced": f"{count:,} of {again}" if whole > count else again, "reason": reason}
+
+
+lost_downstream = CountRule(
+    code="lost-downstream",
+    title="Lost between capture point and receiver",
+    column="lost_downstream",
+    events=RETRANSMISSIONS,
+    place="downstream",
+    computed="Segments that passed the capture point and were retransmitted, unless DSACK, timestamps or ACKs prove "
+    "the retransmission spurious (directions.wire_lost_downstream). SYNs of attempts that never came about do not "
+    "count. If the place of other retransmissions is unknown, the sentence has the least and the greatest number; if "
+    "packets are longer than a segment on the wire, bytes and segments.",
+    unknown="Whether the data or its ACK was lost, unless later ACKs show it.",
+    sentence="{name} lost {amount}, or {count:~its ACK|their ACKs}, between capture point and receiver{causes}{open}.",
+    summary="lost segments after the capture point",
+    advice="Check queues, links and policers between capture point and receiver. The events table lists each loss.",
+    words=partial(bounded_words, "lost_downstream"),
+)
+
+lost_upstream = CountRule(
+    code="lost-upstream",
+    title="Lost between sender and capture point",
+    column="lost_upstream",
+    events=RETRANSMISSIONS,
+    place="upstream",
+    computed="Gaps in the stream that a retransmission filled (directions.wire_lost_upstream).",
+    unknown="Losses after which nothing followed until the retransmission, because they leave no gap: see "
+    "suspected-timeout.",
+    sentence="{name} lost {amount} between sender and capture point: {count:~a retransmission fills the "
+    "gap|retransmissions fill the gaps}{causes}{open}.",
+    summary="lost segments before the capture point",
+    advice="Compare drop counters between sender and capture point. The events table lists each loss.",
+    words=partial(bounded_words, "lost_upstream"),
+)
+
+retransmission_unlocated = CountRule(
+    code="retransmission-unlocated",
+    title="Retransmissions of unknown place",
+    column="unplaced_retransmissions",
+    events=RETRANSMISSIONS,
+    unplaced=True,
+    computed="Retransmissions that are neither lost at a known place nor proven spurious "
+    "(directions.unplaced_retransmissions), because ACKs were not captured, the snap length cut their options, the "
+    "connection has no SACK, or the first transmission precedes the capture.",
+    unknown="Where the segments were lost, and whether they were.",
+    sentence="{name}: the place of {unplaced} is unknown. Whether and where {count:~the segment was|the segments were} "
+    "lost cannot be determined from this capture because {reason}.",
+    summary="retransmitted segments of unknown place",
+    advice="Capture both directions from the handshake on with a snap length of 128 bytes or more, and enable SACK.",
+    words=unplaced_words,
+)
+
+suspected_timeout = CountRule(
+    code="suspected-timeout",
+    title="Suspected retransmission timeouts",
+    column="suspected_timeouts",
+    events=("suspected_timeout",),
+    unit="timeouts",
+    severity="warning",
+    computed="New data in order after a pause as long as an RTO, with a packet of the sender missing before it by its "
+    "IPv4 IDs.",
+    unknown="Whether the missing packet had data.",
+    sentence="{name} probably had {count:RTO} before the capture point: after {count:~a pause|pauses} as long as an "
+    "RTO the stream continues in order, and an IPv4 ID of the sender is missing.",
+    summary="paused like this",
+    advice="Capture at the sender to confirm.",
+)
+
+spurious = CountRule(
+    code="spurious",
+    title="Spurious retransmissions",
+    column="spurious_retransmissions",
+    events=RETRANSMISSIONS,
+    spurious=True,
+    computed="Retransmissions proven spurious by DSACK (RFC 2883), by an echoed timestamp (RFC 3522) or by an ACK "
+    "that had passed the capture point before.",
+    unknown="Spurious retransmissions without such proof. SYN-ACKs after their handshake are in accept-deferred.",
+    sentence="{name} sent {count:spurious retransmission}: DSACKs, timestamps or earlier ACKs prove that the data had "
+    "arrived.",
+    summary="sent spurious retransmissions",
+    advice="Check for reordering, delay spikes, and a receiver whose ACKs are delayed.",
+)

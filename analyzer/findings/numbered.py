@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about numbered packets (wiretale, iperf, RTP) and blocks of a TCP stream."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from wiretale.analyzer.findings.count_rule import BY_BLOCKS, CountRule
+from wiretale.analyzer.findings.model import Row
+from wiretale.analyzer.units import plural, show_duration, show_share
+
+CHAPTER = "Numbered packets"
+
+BlockRule = partial(CountRule, unit="blocks", severity=BY_BLOCKS, denominator="blocks")
+
+
+def of_blocks(count: int, blocks: int) -> str:
+    return f"{count:,} of {plural(blocks, 'numbered packet')} ({show_share(count, blocks)})"
+
+
+def loss_words(row: Row, count: int) -> Row:
+    """`runs` describes how the losses are spread."""
+    runs, longest = row["block_loss_runs"], row["block_loss_run_max"]
+    spread = f", in {runs:,} runs of at most {longest:,}" if runs > 1 else ", in one run"
+    if longest == 1:
+        spread = ", each alone"
+    return {"share": of_blocks(count, row["blocks"] + row["blocks_lost"]), "runs": "" if count == 1 else spread}
+
+
+blocks_lost = BlockRule(
+    code="blocks-lost",
+    title="Numbered packets lost",
+    column="blocks_lost",
+    events=("block_lost",),
+    event_count="block_loss_runs",
+    computed="Numbers between the first and the highest of wiretale's blocks, iperf or RTP that did not pass the "
+    "capture point, and their runs.",
+    unknown="Losses before the first and after the last packet: compare with the sender's count.",
+    sentence="{name} lost {share} before the capture point{runs}.",
+    summary="lost numbered packets",
+    advice="Compare the sender's count and drop counters between sender and capture point; a full queue drops packets "
+    "in runs.",
+    words=loss_words,
+)
+
+blocks_corrupt = CountRule(
+    code="blocks-corrupt",
+    title="Corrupt blocks",
+    column="blocks_corrupt",
+    events=("block_corrupt",),
+    unit="blocks",
+    severity="error",
+    computed="The content of a block is not the pattern that its header announces.",
+    unknown="Blocks whose content was not captured.",
+    sentence="{name}: the content of {count:block} does not match {count:~its header|their headers}.",
+    summary="carried corrupt blocks",
+    advice="Compare captures along the path for memory, a driver or a middlebox that changes payload and recomputes "
+    "the checksum.",
+)
+
+blocks_reordered = BlockRule(
+    code="blocks-reordered",
+    title="Numbered packets reordered",
+    column="blocks_out_of_order",
+    events=("block_out_of_order",),
+    computed="Numbers below one seen before (RFC 4737).",
+    unknown="Where the reordering happened.",
+    sentence="{name}: {share} came after a later one.",
+    summary="were reordered",
+    advice="Check for several paths or queues between sender and capture point.",
+    words=lambda row, count: {"share": of_blocks(count, row["blocks"])},
+)
+
+blocks_duplicate = BlockRule(
+    code="blocks-duplicate",
+    title="Numbered packets duplicated",
+    column="blocks_duplicate",
+    events=("block_duplicate",),
+    computed="A number that was seen before.",
+    unknown="Whether the sender or the network made the duplicate.",
+    sentence="{name}: {count:numbered packet} came twice.",
+    summary="were duplicated",
+    advice="Check for a loop, a flooding bridge, or a mirror that stores packets twice.",
+)
+
+head_of_line = BlockRule(
+    code="head-of-line",
+    title="Head-of-line blocking",
+    column="blocks_head_of_line",
+    computed="Blocks of a TCP stream that were complete at the capture point before all earlier bytes were.",
+    unknown="Waits caused after the capture point.",
+    sentence="{name}: {count} of {blocks:block} had arrived but waited for lost earlier bytes, up to {waited} "
+    "(head-of-line blocking).",
+    summary="had blocks that waited",
+    advice="Use several connections, or UDP: one lost segment delays every later block of a stream.",
+    words=lambda row, count: {"blocks": row["blocks"], "waited": show_duration(row["head_of_line_ns_max"])},
+)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about the receive window, and the congestion marks of routers (ECN)."""
+
+from __future__ import annotations
+
+from wiretale.analyzer.findings.count_rule import CountRule
+from wiretale.analyzer.findings.model import Row, endpoint_str
+from wiretale.analyzer.units import show_duration
+
+CHAPTER = "Receive window and congestion marks"
+
+
+def zero_window_words(row: Row, count: int) -> Row:
+    ns = row["zero_window_ns"]
+    return {
+        "receiver": endpoint_str(row["source"], row["source_port"]),
+        "time": f" for {show_duration(ns)}" if ns else "",
+    }
+
+
+zero_window = CountRule(
+    code="zero-window",
+    title="Zero receive window",
+    column="zero_windows",
+    events=("zero_window",),
+    severity="warning",
+    computed="Segments with window 0 after the handshake, and the time until the window reopened "
+    "(directions.zero_window_ns).",
+    unknown="Why the application did not read.",
+    sentence="{receiver} announced a zero window in {count:segment}{time}: its application reads too slowly, and the "
+    "sender had to wait.",
+    summary="announced a zero window",
+    advice="Profile the receiving application and check its socket buffer; the network is not the limit.",
+    words=zero_window_words,
+)
+
+window_full = CountRule(
+    code="window-full",
+    title="Receive window filled",
+    column="window_full",
+    events=("window_full",),
+    severity="info",
+    computed="Data whose last byte is the last that the receive window allows (directions.window_full).",
+    unknown="Full windows if the capture point is near the receiver, because data passes it too late to be in flight "
+    "there.",
+    sentence="{name} filled the receive window {count:time}: the window, not the network, limited the sender then.",
+    summary="filled the receive window",
+    advice="Raise the receive buffer (its autotuning limit) if the path should carry more.",
+)
+
+congestion_marks = CountRule(
+    code="congestion-marks",
+    title="Congestion marks (ECN)",
+    column="ecn_ce",
+    unit="packets",
+    severity="info",
+    computed="IP packets marked Congestion Experienced (RFC 3168).",
+    unknown="Which router marked them.",
+    sentence="{name}: a router marked {count:packet} as Congestion Experienced (ECN): the sender slows down as after "
+    "a loss, without one.",
+    summary="had congestion marks",
+    advice="Look for the queue that marks; it works as intended.",
+)
