@@ -62,8 +62,9 @@ struct second_side {
 
 /* Whether a duplicate within MIRROR_GAP_NS can be the network's rather than the capture's. */
 enum duplicate_origin {
-    DUPLICATE_TWO_PORTS,  /* other link addresses, or a router in between: the capture's */
-    DUPLICATE_REPORTABLE, /* the receiver would report a second copy by DSACK */
+    DUPLICATE_TWO_PORTS,      /* other link addresses, or a router in between: the capture's */
+    DUPLICATE_TWO_INTERFACES, /* only the interface differs, as at the start of a rotated file */
+    DUPLICATE_REPORTABLE,     /* the receiver would report a second copy by DSACK */
     DUPLICATE_UNPROVEN
 };
 

@@ -57,6 +57,7 @@ static bool mirror_is_likely(const struct tcp_connection *connection) {
 struct duplicate {
     bool mirror;    /* made by the capture, else by the network */
     bool two_ports; /* stored by another port than the original */
+    bool same_link; /* of these ports, and no router in between */
     bool third;     /* within 1 ms, but not the first one of its port */
     bool at_once;   /* no time passed since the original */
     uint32_t frame; /* of the original */
@@ -66,8 +67,9 @@ static void record_duplicate(struct segment_context *seg, int64_t start, int64_t
                              const struct duplicate *duplicate) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
     bool mirror = duplicate->mirror, data = start >= 0 && end > start;
-    enum duplicate_origin origin =
-        duplicate->two_ports ? DUPLICATE_TWO_PORTS : origin_of(seg, start, end);
+    enum duplicate_origin origin = !duplicate->two_ports  ? origin_of(seg, start, end)
+                                   : duplicate->same_link ? DUPLICATE_TWO_INTERFACES
+                                                          : DUPLICATE_TWO_PORTS;
     if (!recovery->mirror_duplicates)
         recovery->packets_before_duplicates = seg->sender->packets - 1;
     struct event event = {.kind = mirror ? WORD_MIRROR_DUPLICATE : WORD_NETWORK_DUPLICATE,
@@ -81,7 +83,7 @@ static void record_duplicate(struct segment_context *seg, int64_t start, int64_t
     seg->effect.mirrored |= mirror;
     recovery->network_duplicates += !mirror;
     recovery->mirror_ip_bytes += mirror ? seg->packet->ip_bytes : 0;
-    bool open = (mirror && origin != DUPLICATE_TWO_PORTS) || duplicate->third;
+    bool open = (mirror && !duplicate->two_ports) || duplicate->third;
     if (!data && !(open && recovery->mirror_duplicates <= MAX_RECORDS))
         return;
     remember_verdict(seg,
@@ -238,6 +240,8 @@ static struct duplicate find_origin(const struct segment_context *seg,
     bool new_port = seg->packet->port != entry->port && !was_stored_here(seg, entry);
     bool soon = delay_ns <= MIRROR_GAP_NS;
     struct duplicate duplicate = {.two_ports = has_two_ports(seg, entry),
+                                  .same_link = same_link(seg->packet->port, entry->port) &&
+                                               seg->packet->ttl == entry->ttl,
                                   .at_once = !delay_ns && !seg->packet->clock_step_us,
                                   .frame = entry->frame};
     bool first = soon && (is_routed(seg, entry) || !entry->copies || new_port);

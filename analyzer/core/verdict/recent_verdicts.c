@@ -138,13 +138,17 @@ bool has_thirds_throughout(const struct tcp_stream *stream) {
 }
 
 /* Rule V8.6: a mirror duplicate stays one if no time has passed since its original, or if the
- * receiver would have sent a DSACK for a second decoded, acknowledged the data and sent none. */
+ * receiver would have sent a DSACK for a second one, acknowledged the data and sent none. A path
+ * that loses data may have lost the duplicate, and one that duplicates data has made others. */
 static bool may_be_network_duplicate(const struct segment_context *seg,
                                      const struct retransmission_record *record) {
     const struct tcp_stream *stream = seg->sender;
-    bool not_dsacked = record->origin == DUPLICATE_REPORTABLE && stream->snd_una_known &&
-                       stream->snd_una >= record->end && !seg->receiver->reports_truncated;
-    return record->kind == WORD_MIRROR_DUPLICATE && record->origin != DUPLICATE_TWO_PORTS &&
+    bool path_is_clean =
+        !stream->recovery->lost_downstream && !stream->recovery->network_duplicates;
+    bool not_dsacked = record->origin == DUPLICATE_REPORTABLE && path_is_clean &&
+                       stream->snd_una_known && stream->snd_una >= record->end &&
+                       !seg->receiver->reports_truncated;
+    return record->kind == WORD_MIRROR_DUPLICATE && record->origin > DUPLICATE_TWO_INTERFACES &&
            !record->at_once && !record->dsacked && !not_dsacked;
 }
 

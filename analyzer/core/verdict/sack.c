@@ -33,7 +33,8 @@ static bool may_be_reported(const struct retransmission_record *record, int64_t 
            !keep_alive;
 }
 
-/* Returns whether the DSACK reports this duplicate rather than an older retransmission. */
+/* Returns whether the DSACK reports this duplicate rather than an older retransmission. If the
+ * capture made it, the network duplicated the packet downstream of the capture point. */
 static bool take_duplicate_report(struct segment_context *seg,
                                   struct retransmission_record *record) {
     if (record->kind == WORD_NETWORK_DUPLICATE)
@@ -50,7 +51,6 @@ static bool take_duplicate_report(struct segment_context *seg,
  * network duplicated them. */
 static void process_dsack(struct segment_context *seg, int64_t start, int64_t end) {
     struct tcp_recovery_state *recovery = seg->receiver->recovery;
-    struct retransmission_record *duplicate = NULL;
     bool found = false;
     for (uint32_t i = 0; recovery && i < recovery->record_count && end > start; i++) {
         struct retransmission_record *record = record_at(recovery, i);
@@ -58,17 +58,13 @@ static void process_dsack(struct segment_context *seg, int64_t start, int64_t en
             continue;
         if (!found && take_duplicate_report(seg, record))
             return;
-        if (record->duplicate) {
-            duplicate = duplicate ? duplicate : record;
+        if (record->duplicate)
             continue;
-        }
         record->dsacked = found = true;
         if (!record->needed) /* else the network duplicated it */
             mark_spurious(seg, recovery, record, WORD_DSACK);
         end = record->start; /* one record per byte of the report */
     }
-    if (duplicate && !found)
-        prove_network_duplicate(seg, recovery, duplicate);
 }
 
 /* RFC 2883 section 4: the first block is below the ACK, or within the second block. */
@@ -148,6 +144,15 @@ static void note_sacked_retransmissions(const struct segment_context *seg,
     }
 }
 
+/* Rule V8.6: a receiver with gaps may merge a DSACK with another one, or leave it out. */
+static void note_gap_behind_duplicates(struct tcp_recovery_state *recovery, int64_t position) {
+    for (uint32_t i = 0; recovery->mirror_duplicates && i < recovery->record_count; i++) {
+        struct retransmission_record *record = &recovery->records[i];
+        if (record->origin == DUPLICATE_REPORTABLE && record->end > position)
+            record->origin = DUPLICATE_UNPROVEN;
+    }
+}
+
 NOINLINE void process_sack(struct segment_context *seg, int64_t position) {
     int64_t blocks[SACK_BLOCKS_MAX][2] = {{0}};
     for (unsigned i = 0; i < seg->tcp->sack_count; i++) {
@@ -164,8 +169,10 @@ NOINLINE void process_sack(struct segment_context *seg, int64_t position) {
     if (blocks[dsack][1] > recovery->sacked_max)
         sample_sack_rtt(seg, recovery, blocks[dsack][1]);
     keep_blocks(seg, recovery, blocks, dsack, position);
-    if (recovery->sack_count)
+    if (recovery->sack_count) {
         recovery->last_loss_signal_ns = seg->packet->time_ns;
+        note_gap_behind_duplicates(recovery, position);
+    }
     note_sacked_retransmissions(seg, recovery);
 }
 
