@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/test/check.h"
+#include "common/test/scratch.h"
 #include "confine/confine.h"
 
 #define ORDINARY    65534 /* a user and a group */
@@ -35,10 +35,10 @@
 /* Exit codes of a try. Any other end, but by the filter of calls, is a failure of this test. */
 enum end { ESCAPED = 0, HELD = 1, NOT_SET_UP = 9 };
 
-static char place[] = "/tmp/wiretale-test-XXXXXX"; /* of the user's: captures/ and secret */
 static struct directory directory;
 static struct identity identity;
-static int place_fd, file_fd, listener, terminal;
+static int place_fd; /* a folder of the user with captures/ and secret */
+static int file_fd, listener, terminal;
 static struct sockaddr_in address;
 static pid_t neighbour; /* a process of the same user */
 
@@ -214,11 +214,10 @@ static const struct {
 };
 
 static void make_place(void) {
-    static char captures[sizeof place + 16];
+    static char captures[SCRATCH_SIZE];
     struct settings settings = {.output = captures};
-    CHECK(mkdtemp(place));
-    snprintf(captures, sizeof captures, "%s/captures", place);
-    place_fd = open(place, O_RDONLY | O_DIRECTORY);
+    scratch_path(captures, "captures");
+    place_fd = open(scratch_folder(), O_RDONLY | O_DIRECTORY);
     CHECK(!mkdir(captures, 0700));
     CHECK(!close(openat(place_fd, "secret", O_WRONLY | O_CREAT, 0600)));
     file_fd = openat(place_fd, "captures/code", O_RDWR | O_CREAT, 0600);
@@ -239,7 +238,7 @@ static void open_sockets(void) {
     CHECK(!bind(listener, (struct sockaddr *)&address, sizeof address) && !listen(listener, 64));
     CHECK(!getsockname(listener, (struct sockaddr *)&address, &size));
     terminal = posix_openpt(O_RDWR | O_NOCTTY);
-    snprintf(abstract.sun_path + 1, sizeof abstract.sun_path - 1, "%s", place);
+    snprintf(abstract.sun_path + 1, sizeof abstract.sun_path - 1, "%s", scratch_folder());
     int answers = socket(AF_UNIX, SOCK_DGRAM, 0);
     CHECK(!bind(answers, (struct sockaddr *)&abstract, sizeof abstract));
 }
@@ -352,16 +351,11 @@ static bool try_to_escape(size_t number) {
 }
 
 static bool map_has(const char *map, unsigned number) {
-    char path[] = "/tmp/wiretale-user-map-XXXXXX";
-    int fd = mkstemp(path);
-    CHECK(fd >= 0);
-    FILE *file = fdopen(fd, "w");
-    CHECK(file);
-    fputs(map, file);
-    fclose(file);
-    bool found = user_map_has(path, number);
-    unlink(path);
-    return found;
+    char path[SCRATCH_SIZE];
+    scratch_path(path, "uid_map");
+    FILE *file = fopen(path, "w");
+    CHECK(file && fputs(map, file) >= 0 && !fclose(file));
+    return user_map_has(path, number);
 }
 
 static void test_a_user_map_has_the_users_of_its_lines(void) {
@@ -388,10 +382,5 @@ int main(void) {
         tried += try_to_escape(i);
     CHECK(tried >= TRIED_LEAST);
     CHECK(!kill(neighbour, SIGKILL) && waitpid(neighbour, NULL, 0) == neighbour);
-    static const char *const left[] = {"captures/code", "secret"};
-    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
-        unlinkat(place_fd, left[i], 0);
-    unlinkat(place_fd, "captures", AT_REMOVEDIR);
-    rmdir(place);
     return 0;
 }

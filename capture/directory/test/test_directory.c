@@ -7,14 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/test/check.h"
+#include "common/test/scratch.h"
 #include "directory/directory.h"
-
-static char place[] = "/tmp/wiretale-test-XXXXXX";
 
 static struct directory made_directory(void) {
     struct directory made;
-    struct settings settings = {.output = place};
+    struct settings settings = {.output = scratch_folder()};
     directory_open(&made, &settings, "eth0");
     return made;
 }
@@ -84,29 +82,26 @@ static void test_a_directory_and_prefix_have_one_holder(void) {
 }
 
 static void test_a_link_in_the_place_of_a_file_is_not_followed(void) {
-    char temporary[NAME_SIZE];
+    char temporary[NAME_SIZE], victim[SCRATCH_SIZE];
     struct stat info;
-    CHECK(!symlinkat("/tmp/wiretale-test-victim", directory.fd, ".x.pcapng.part"));
+    scratch_path(victim, "victim");
+    CHECK(!symlinkat(victim, directory.fd, ".x.pcapng.part"));
     int fd = directory_create(&directory, "x.pcapng", temporary);
     CHECK(fd >= 0);
     check_shown(temporary, ".x.pcapng.1.part");
-    CHECK(lstat("/tmp/wiretale-test-victim", &info) && errno == ENOENT);
+    CHECK(lstat(victim, &info) && errno == ENOENT);
     CHECK(!fstat(fd, &info));
     CHECK_INT(info.st_mode & 0022, 0);
     close(fd);
-    unlinkat(directory.fd, temporary, 0);
-    unlinkat(directory.fd, ".x.pcapng.part", 0);
 }
 
 int main(void) {
     umask(0);
-    CHECK(mkdtemp(place));
     directory = made_directory();
     test_names_tell_the_time_in_utc_and_a_number();
     test_files_of_others_are_not_own();
     test_a_name_that_was_taken_is_own_by_another();
     test_a_directory_and_prefix_have_one_holder();
     test_a_link_in_the_place_of_a_file_is_not_followed();
-    rmdir(place);
     return 0;
 }

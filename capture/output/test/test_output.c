@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/test/check.h"
+#include "common/test/scratch.h"
 #include "finish/recover.h"
 #include "finish/test/made_file.h"
 #include "output/file.h"
@@ -16,7 +16,7 @@
 #define BEGIN_NS INT64_C(1795270500000000000) /* a multiple of 60 s */
 
 struct bench {
-    char place[32];
+    char place[SCRATCH_SIZE];
     struct settings settings;
     struct capture capture;
     struct device devices[2];
@@ -37,8 +37,8 @@ static struct bench benches[9];
 static struct bench *begin(const struct settings *settings) {
     static struct bench *next = benches;
     struct bench *bench = next++;
-    strcpy(bench->place, "/tmp/wiretale-test-XXXXXX");
-    CHECK(mkdtemp(bench->place));
+    scratch_path(bench->place, "captures");
+    CHECK(!mkdir(bench->place, 0700));
     bench->settings = *settings;
     bench->settings.output = bench->place;
     bench->capture.settings = &bench->settings;

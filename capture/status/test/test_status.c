@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/test/check.h"
+#include "common/test/scratch.h"
 #include "status/status_socket.h"
 
 #define LINES 20000
@@ -38,10 +38,10 @@ static void check_lines_are_whole(int fd, const char *line) {
 
 /* A client that never reads delays no other, and one that reads gets whole lines only. */
 static void test_clients_get_whole_lines(void) {
-    char path[64];
+    char path[SCRATCH_SIZE];
     struct status_socket server;
     static const char line[] = "{\"state\":\"capturing\",\"received\":123456}\n";
-    snprintf(path, sizeof path, "/tmp/wiretale-test-%d.sock", (int)getpid());
+    scratch_path(path, "status.sock");
     status_socket_open(&server, path);
     int silent = connect_to(path), gone = connect_to(path);
     CHECK(status_socket_accept(&server));

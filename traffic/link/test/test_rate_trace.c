@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trace files: accepted and refused lines, and the times at which packets leave. */
-#include <unistd.h>
-
+#include "common/test/scratch.h"
 #include "test/link_trial.h"
 
-static char path[] = "/tmp/wiretale-trace-XXXXXX";
+static char path[SCRATCH_SIZE];
 
 static void write_trace(const char *text) {
     FILE *file = fopen(path, "w");
@@ -99,15 +98,12 @@ static void check_mean_rate(void) {
 }
 
 int main(void) {
-    int file = mkstemp(path);
-    CHECK(file >= 0);
-    close(file);
+    scratch_path(path, "trace");
     check_refused();
     check_repeats();
     check_opportunities();
     check_small_packets_share();
     check_unused_opportunities_are_gone();
     check_mean_rate();
-    unlink(path);
     return 0;
 }

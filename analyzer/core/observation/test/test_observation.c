@@ -3,21 +3,19 @@
 #include "observation/observation.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "common/block.h"
-#include "common/test/check.h"
+#include "common/test/scratch.h"
 
 #define RAW_IP 101
 #define ROWS   4096
 
-static char path[] = "/tmp/wiretale-observation-XXXXXX";
+static char path[SCRATCH_SIZE];
 static FILE *file;
 
 static void begin_file(void) {
-    int descriptor = mkstemp(path);
-    CHECK(descriptor >= 0);
-    file = fdopen(descriptor, "wb");
+    scratch_path(path, "packets.pcap");
+    file = fopen(path, "wb");
     CHECK(file);
     static const uint32_t header[] = {0xA1B23C4D, 2 | 4u << 16, 0, 0, 65535, RAW_IP};
     CHECK(fwrite(header, sizeof header, 1, file) == 1);
@@ -71,11 +69,6 @@ static size_t read_file(void) {
     return count;
 }
 
-static void end_file(void) {
-    CHECK(!unlink(path));
-    memcpy(path + sizeof path - 7, "XXXXXX", 6);
-}
-
 static void check_datagrams(void) {
     uint8_t packet[2000] = {0};
     begin_file();
@@ -105,7 +98,6 @@ static void check_datagrams(void) {
     CHECK_INT(rows[1].digested, 32);
     CHECK(rows[0].digest != rows[1].digest && rows[0].digest_short == rows[1].digest_short);
     CHECK(rows[0].conversation == rows[2].conversation && rows[0].side != rows[2].side);
-    end_file();
 }
 
 static void check_fragments(void) {
@@ -130,7 +122,6 @@ static void check_fragments(void) {
     CHECK_INT(rows[3].completes, 0);
     CHECK_INT(rows[1].fragment_start, 80);
     CHECK_INT(rows[1].fragment_end, 160);
-    end_file();
 }
 
 static void check_blocks_of_one_datagram(void) {
@@ -152,7 +143,6 @@ static void check_blocks_of_one_datagram(void) {
     }
     CHECK_INT(rows[4].number, 40);
     CHECK_INT(rows[5].number, 41); /* 72 bytes of it were captured */
-    end_file();
 }
 
 static void check_segments(void) {
@@ -174,7 +164,6 @@ static void check_segments(void) {
     CHECK_INT(rows[0].flags, 0x10);
     CHECK_INT(rows[1].payload, 0);
     CHECK(rows[1].digest != rows[2].digest && rows[1].digest_short != 0);
-    end_file();
 }
 
 static unsigned ended;
@@ -222,7 +211,6 @@ static void check_stream(void) {
     CHECK_INT(count, 20000);
     CHECK_INT(ended, 1);
     stream.release(&stream);
-    end_file();
 }
 
 static void check_stream_of_nothing(void) {
