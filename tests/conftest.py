@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, settings
 
 import needs
 from capture_link import CaptureLink, missing
-from checkout import CAPTURES, ROOT, SAMPLES, Run
+from checkout import CAPTURES, SAMPLES, Run
 from dropping_path import DroppingPath, made
 from dropping_path import missing as no_path
 from report_page import VIEW, Page
@@ -78,10 +78,7 @@ def samples() -> Path:
 @pytest.fixture(scope="session")
 def others() -> Path:
     """Captures made by others, beside the repository."""
-    folder = ROOT.parent / "shared" / "captures"
-    if not folder.is_dir():
-        pytest.skip("no ../shared/captures beside the repository")
-    return folder
+    return needs.shared("captures")
 
 
 @pytest.fixture(scope="session")

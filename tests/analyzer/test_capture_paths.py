@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import needs
 import wiretale
 from wiretale.analyzer.capture_paths import expand_paths
 from wiretale.analyzer.errors import InputError
@@ -68,7 +69,7 @@ def as_nobody() -> Iterator[None]:
         os.seteuid(0)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
+@needs.marked(needs.root())
 def test_unreadable_files_are_reported_and_not_left_out(samples: Path) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

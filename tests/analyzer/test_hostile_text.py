@@ -99,7 +99,7 @@ def test_json_shows_no_other_text_than_the_one_that_is_there(tmp_path: Path) -> 
     shutil.copy(capture, again)
     commands = {"analyze": [capture], "info": [capture], "explain": [capture], "diff": [capture, again]}
     commands["compare"] = [capture, again]
-    if shutil.which("tshark"):
+    if not needs.programs("tshark"):
         commands["verify"] = [capture]
     for command, files in commands.items():
         done = run(command, *files, "--json")
@@ -125,8 +125,8 @@ def files_in(found: dict[str, object]) -> list[str]:
 
 @pytest.mark.parametrize("command", ["analyze", "info", "explain", "diff", "compare", "verify"])
 def test_a_file_name_that_is_not_utf8_survives_json(samples: Path, tmp_path: Path, command: str) -> None:
-    if command == "verify" and not shutil.which("tshark"):
-        pytest.skip("needs tshark")
+    if command == "verify":
+        needs.skip_without(needs.programs("tshark"))
     given = [os.path.join(os.fsencode(tmp_path), name) for name in (b"caf\xe9.pcap", b"\xff\xc3(\xed\xa0\x80.pcap")]
     for path in given:
         with open(path, "wb") as file:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import needs
 from capture_link import (
     COUNTS,
     ORDINARY,
@@ -141,8 +142,7 @@ def test_a_total_size_is_kept(link: CaptureLink) -> None:
 
 
 def test_finished_files_are_compressed_and_given_to_the_command(link: CaptureLink, tmp_path: Path) -> None:
-    if not shutil.which("zstd"):
-        pytest.skip("needs zstd")
+    needs.skip_without(needs.programs("zstd"))
     told = tmp_path / "told"
     told.mkdir(mode=0o777)
     told.chmod(0o777)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from capture_link import PROGRAM, missing
 from checkout import ROOT
 from processes import output
@@ -41,10 +42,7 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files that `make install` puts into an empty system."""
-    if why_not := missing():
-        pytest.skip(why_not)
-    if not CAPTURE.is_dir() or not shutil.which("make"):
-        pytest.skip("needs the sources and make")
+    needs.skip_without(missing(), None if CAPTURE.is_dir() else "needs the sources", needs.programs("make"))
     root = tmp_path_factory.mktemp("root")
     places = (f"DESTDIR={root}", "PREFIX=/usr", "UNITDIR=/lib/systemd/system")
     output("make", "-s", "-C", str(CAPTURE), "install", *places, *apart(tmp_path_factory))
@@ -53,9 +51,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def package(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    absent = [program for program in ("dpkg-deb", "dpkg-shlibdeps", "strip") if not shutil.which(program)]
-    if absent:
-        pytest.skip(f"needs {', '.join(absent)}")
+    needs.skip_without(needs.programs("dpkg-deb", "dpkg-shlibdeps", "strip"))
     folder = tmp_path_factory.mktemp("package")
     places = (f"DIST={folder}", f"ROOT={folder}/root")
     output("make", "-s", "-C", str(CAPTURE), "deb", *places, *apart(tmp_path_factory))
@@ -75,8 +71,7 @@ def test_everything_is_installed_with_its_places_filled_in(root: Path) -> None:
 
 
 def test_the_unit_is_sandboxed(root: Path) -> None:
-    if not shutil.which("systemd-analyze"):
-        pytest.skip("needs systemd-analyze")
+    needs.skip_without(needs.programs("systemd-analyze"))
     said = output("systemd-analyze", "security", "--offline=true", "--threshold=20", str(root / INSTALLED[2]))
     exposure = re.search(r"exposure level for .*: ([\d.]+)", said)
     assert exposure and float(exposure[1]) <= 2.0
@@ -146,8 +141,7 @@ def test_the_unit_is_valid_and_never_gives_up(root: Path, tmp_path: Path) -> Non
     unit = (root / INSTALLED[2]).read_text()
     lines = unit.splitlines()
     assert {"StartLimitIntervalSec=0", "Restart=on-failure", "RestartPreventExitStatus=2"} <= set(lines)
-    if not shutil.which("systemd-analyze"):
-        pytest.skip("needs systemd-analyze")
+    needs.skip_without(needs.programs("systemd-analyze"))
     units = tmp_path / "units"
     assert generated(root, units, '"-i any -w /srv/captures"')
     file = units / "wiretale-capture.service"

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+import needs
 from capture_link import PROGRAM
 from checkout import UNIT_SPELLINGS
 
@@ -84,8 +84,7 @@ def test_an_unknown_option_is_one_line(given: str, said: str) -> None:
     ],
 )
 def test_a_display_filter_is_recognized(given: str, meant: str) -> None:
-    if os.geteuid():
-        pytest.skip("needs root, to capture")
+    needs.skip_without(needs.root())
     done = run("-i", "lo", "-w", "-", "-f", given, stdout=subprocess.DEVNULL)
     assert done.returncode == 2 and "expected a capture filter" in done.stderr and meant in done.stderr
 
@@ -96,8 +95,7 @@ def test_errors_begin_with_the_name_that_was_typed() -> None:
 
 
 def test_a_file_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    if os.geteuid():
-        pytest.skip("needs root, to capture")
+    needs.skip_without(needs.root())
     done = run("-i", "lo", "-w", str(tmp_path / "new" / "x.pcapng"))
     assert done.returncode == 4 and "No such file or directory" in done.stderr
     assert not (tmp_path / "new").exists()

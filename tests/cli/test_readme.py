@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import needs
 from checkout import ROOT
 from wiretale.cli import COMMANDS
 
@@ -63,8 +64,8 @@ def test_the_readme_has_the_output_of_the_main_commands() -> None:
 def test_the_output_equals_the_command_s(wiretale_run: Any, block: str) -> None:
     command, *shown = block.splitlines()
     words = shlex.split(command.removeprefix("$ wiretale "))
-    if words[0] == "verify" and shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed")
+    if words[0] == "verify":
+        needs.skip_without(needs.programs("tshark"))
     done = wiretale_run(*words, cwd=ROOT, env={"COLUMNS": COLUMNS})
     assert done.returncode == 0, done.stderr
     if wireshark(done.stdout) != wireshark(block):
@@ -90,8 +91,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("line", [line for line in LINES if not re.search(rf"wiretale ({'|'.join(TRAFFIC)})\b", line)])
 def test_a_command_line_runs(line: str, place: Path) -> None:
-    if "wiretale verify" in line and shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed")
+    if "wiretale verify" in line:
+        needs.skip_without(needs.programs("tshark"))
     if "| jq" in line and shutil.which("jq") is None:
         line = line.partition("| jq")[0]
     script = line.replace("tcpdump -i eth0 -w -", "cat transfer.pcapng")

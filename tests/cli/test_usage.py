@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import needs
 import wiretale
 from processes import refusal
 
@@ -183,8 +184,8 @@ def test_a_time_range_within_the_capture_has_no_note(wiretale_run: Any, samples:
 def test_an_encoding_without_arrows_gets_plain_ones(
     wiretale_run: Any, samples: Path, encoding: str, command: str
 ) -> None:
-    if command == "verify" and shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed")
+    if command == "verify":
+        needs.skip_without(needs.programs("tshark"))
     done = wiretale_run(
         command, samples / "tcp_losses.pcap", env={"PYTHONIOENCODING": encoding, "COLUMNS": "144"}, encoding="latin-1"
     )

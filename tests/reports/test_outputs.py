@@ -29,7 +29,6 @@ Words = list[str | Path]
 WIRETALE = program_path("wiretale") or "wiretale"
 PAGES = ("analyze", "compare", "experiment report")
 FOLDERS = ("analyze", "compare", "experiment run")
-ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make device nodes")
 REFUSED, UNWRITABLE = 2, 4
 
 
@@ -131,14 +130,13 @@ def test_a_page_goes_where_its_name_leads(files: Files, page_to: Callable[..., W
 @needs.marked(needs.plain_processes())
 @each_page
 def test_a_page_goes_to_a_process_substitution(files: Files, page_to: Callable[..., Words]) -> None:
-    if not shutil.which("bash"):
-        pytest.skip("no bash here")
+    needs.skip_without(needs.programs("bash"))
     words = " ".join(map(str, page_to("OUT"))).replace("OUT", f">(cat >{files['folder']}/copy; echo done)")
     done = subprocess.run(["bash", "-c", f"{WIRETALE} {words} | cat"], capture_output=True, text=True, timeout=120)
     assert "done" in done.stdout and is_page((files["folder"] / "copy").read_bytes()), done.stderr
 
 
-@ROOT
+@needs.marked(needs.root())
 @each_page
 def test_a_page_leaves_a_device_node_as_it_is(files: Files, page_to: Callable[..., Words]) -> None:
     for name, minor, code in (("null", 3, 0), ("full", 7, UNWRITABLE)):
@@ -325,7 +323,7 @@ def test_captures_that_are_not_of_the_experiment_stay(files: Files) -> None:
     assert run(*folder_words("experiment run", files, out)).returncode == 0  # goes on with its own
 
 
-@ROOT
+@needs.marked(needs.root())
 @pytest.mark.parametrize("words, name", [(["up", "wan"], "link.log"), (["run", "s6-base"], "before/x.pcap")])
 def test_a_lab_replaces_no_capture(files: Files, words: list[str], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WIRETALE_STATE", str(files["folder"] / "labs"))
@@ -365,8 +363,7 @@ def test_python_refuses_the_same(files: Files) -> None:
 
 
 def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(files: Files) -> None:
-    if os.geteuid():
-        pytest.skip("needs root to act for another user")
+    needs.skip_without(needs.root())
     shared, secret = files["folder"] / "shared", files["folder"] / "secret.html"
     shared.mkdir()
     shared.chmod(0o1777)

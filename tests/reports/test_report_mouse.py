@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import needs
 import wiretale
 from checkout import CAPTURES
 from plain_wire import Connection, Wire, sack
@@ -214,7 +215,7 @@ def test_a_frame_of_several_files_has_the_name_of_its_file(
     assert page.complaints == []
 
 
-@pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is not installed")
+@needs.TSHARK
 def test_the_filter_of_a_bin_selects_its_packets(page: Page, samples: Path, tmp_path: Path) -> None:
     trace = wiretale.analyze(samples / "tcp_losses.pcap")
     page.open(trace.report(tmp_path / "report.html"))

@@ -13,21 +13,28 @@ from pathlib import Path
 
 import pytest
 
+from checkout import ROOT
+
 SECONDS = 60
 # Programs whose package in Debian is named otherwise.
 PACKAGES = {
     "capinfos": "wireshark-common",
     "chrt": "util-linux",
+    "dpkg-deb": "dpkg",
+    "dpkg-shlibdeps": "dpkg-dev",
     "ip": "iproute2",
     "iperf": "iperf",
     "mergecap": "wireshark-common",
     "nft": "nftables",
     "setpriv": "util-linux",
+    "strip": "binutils",
     "sysctl": "procps",
+    "systemd-analyze": "systemd",
     "tc": "iproute2",
     "trafgen": "netsniff-ng",
     "unshare": "util-linux",
 }
+NOT_INSTALLED = {"systemd"}  # packages that .ci/packages leaves out
 
 
 def skip_without(*reasons: str | None) -> None:
@@ -48,6 +55,13 @@ def first(*reasons: str | None) -> str | None:
     return next(filter(None, reasons), None)
 
 
+def shared(name: str) -> Path:
+    """Returns a file or folder of ../shared, captures made by others beside the repository; without it the test is skipped."""
+    path = ROOT.parent / "shared" / name
+    skip_without(None if path.exists() else f"needs ../shared/{name} beside the repository")
+    return path
+
+
 def plain_processes() -> str | None:
     """Programs without a preloaded sanitizer: it fails in processes that other programs start or that have more rights."""
     return "a sanitizer is preloaded" if "WIRETALE_SANITIZED" in os.environ else None
@@ -56,7 +70,11 @@ def plain_processes() -> str | None:
 def programs(*names: str) -> str | None:
     """Programs in PATH."""
     absent = sorted({PACKAGES.get(name, name) for name in names if not shutil.which(name)})
-    return f"needs {', '.join(absent)}: .ci/packages test" if absent else None
+    installed = ": .ci/packages test" if set(absent) - NOT_INSTALLED else ""
+    return f"needs {', '.join(absent)}{installed}" if absent else None
+
+
+TSHARK = marked(programs("tshark"))
 
 
 def root() -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -114,8 +113,7 @@ def test_losses_are_where_the_counters_say(path: TracedPath, tmp_path: Path) -> 
 
 
 def test_retransmitted_segments_are_lost_where_the_counters_say(path: TracedPath, tmp_path: Path) -> None:
-    if not shutil.which("iperf3"):
-        pytest.skip("needs iperf3: .ci/packages test")
+    needs.skip_without(needs.programs("iperf3"))
     what = "tcp dport 5201 meta length > 400"
     path.drop(path.router, what, 10)
     path.drop(path.tracer, what, 15)

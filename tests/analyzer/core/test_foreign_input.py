@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
+import needs
 import wiretale
 from processes import refusal
 
 SAMPLE = "tcp_losses.pcap"
-TSHARK = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
 
 def failure(wiretale_run: Any, *words: str | Path, code: int, **options: Any) -> str:
@@ -205,7 +205,7 @@ def test_a_display_filter_is_rewritten(wiretale_run: Any, samples: Path, display
     assert wiretale_run(samples / SAMPLE, "-f", advised[2]).returncode == 0
 
 
-@TSHARK
+@needs.TSHARK
 @pytest.mark.parametrize("display", [one for one in FILTERS if not re.match("http|tls|dns", one)])
 def test_a_rewritten_filter_selects_the_same_packets(wiretale_run: Any, samples: Path, display: str) -> None:
     import json

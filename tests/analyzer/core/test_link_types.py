@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -13,6 +12,7 @@ from scapy.all import IP, UDP, Ether, IPv6, Raw
 from scapy.layers.dot15d4 import Dot15d4, Dot15d4Data
 from scapy.layers.sixlowpan import LoWPAN_IPHC
 
+import needs
 import wiretale
 from capture_files import write_pcap
 from plain_wire import START_NS
@@ -74,7 +74,7 @@ def test_every_link_header_leads_to_its_packet(tmp_path: Path, name: str) -> Non
     assert (row["payload_bytes"], row["path"]) == (40, encapsulations)
     (captured,) = trace.interfaces.rows()
     assert (captured["reasons"], captured["undecoded"], captured["lengths_cut"]) == (None, None, 0)
-    if by_tshark and shutil.which("tshark"):
+    if by_tshark and not needs.programs("tshark"):
         command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-e", "udp.srcport", "-e", "udp.length"]
         said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
         assert said.stdout.split() == ["1111", "48"]

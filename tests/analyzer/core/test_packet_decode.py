@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import csv
-import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -41,6 +40,7 @@ from scapy.all import (
 from scapy.contrib.geneve import GENEVE
 from scapy.contrib.mpls import MPLS
 
+import needs
 import wiretale
 
 ETHERNET = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
@@ -224,7 +224,7 @@ def differences_of(files: list[Path], scratch: Path) -> dict[Path, tuple[int, Co
 # In captures of others: tunnels that Debian's tshark does not follow (Geneve and VXLAN whose inner packet it leaves as data);
 # ports and packets whose headers are broken, of which wiretale claims nothing; and fuzzed headers without an Ethernet frame,
 # or a segment with a wrong length, of which tshark reads less ("sender", "payload").
-@pytest.mark.skipif(not shutil.which("tshark") or not shutil.which("mergecap"), reason="tshark is not installed")
+@needs.marked(needs.programs("tshark", "mergecap"))
 def test_tshark_agrees_on_captures_of_others(tmp_path: Path, others: Path) -> None:
     known = {others / name: expected for name, expected in known_captures().items() if (others / name).is_file()}
     wrong = {
@@ -235,7 +235,7 @@ def test_tshark_agrees_on_captures_of_others(tmp_path: Path, others: Path) -> No
     assert wrong == {}
 
 
-@pytest.mark.skipif(not shutil.which("tshark") or not shutil.which("mergecap"), reason="tshark is not installed")
+@needs.marked(needs.programs("tshark", "mergecap"))
 def test_tshark_agrees_on_the_samples(tmp_path: Path, samples: Path) -> None:
     found = differences_of(sorted(samples.glob("*.pcap")), tmp_path)
     assert {file.name: kinds for file, (_, kinds) in found.items() if kinds} == {}

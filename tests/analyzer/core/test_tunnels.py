@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 import struct
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
@@ -20,11 +19,10 @@ from scapy.contrib.mpls import MPLS
 from scapy.contrib.nsh import NSH
 from scapy.layers.vxlan import VXLAN
 
+import needs
 import wiretale
 from capture_files import enhanced, interface, section, write_pcap
-from checkout import ROOT
 
-CASES = ROOT.parent / "shared" / "labelled" / "cases"
 MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
 INNER_PORTS = (1111, 2222)
 INNER_ENDS = {4: ("10.1.1.1", "10.2.2.2"), 6: ("fd00::1", "fd00::2")}
@@ -324,7 +322,6 @@ def test_shims_without_end_are_bounded_and_counted(tmp_path: Path) -> None:
 
 # --- against tshark ------------------------------------------------------------------------------------------
 
-NO_TSHARK = pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is not installed")
 # tshark 4.0 leaves these as data without a preference, IPv6 in WCCP 1 too; in CAPWAP it exchanges all bytes of control.
 NOT_IN_TSHARK = {"fabricpath", "ipcomp, none", "capwap", "teredo, peers", "wccp"}
 
@@ -358,7 +355,7 @@ def innermost_by_wiretale(path: Path) -> dict[int, tuple[str, ...]]:
     return found
 
 
-@NO_TSHARK
+@needs.TSHARK
 def test_tshark_finds_the_same_packets(tmp_path: Path) -> None:
     chosen = [(name, version) for name, version in CASES_OF_KINDS if name not in NOT_IN_TSHARK]
     packets = [
@@ -379,15 +376,14 @@ REAL = {
 }
 
 
-@NO_TSHARK
+@needs.TSHARK
 @pytest.mark.parametrize("name", REAL)
 def test_tshark_finds_the_same_packets_in_captures_of_others(name: str) -> None:
-    if not (CASES / name).is_file():
-        pytest.skip("no ../shared/labelled beside the repository")
+    path = needs.shared(f"labelled/cases/{name}")
     count, paths = REAL[name]
-    ours, theirs = innermost_by_wiretale(CASES / name), innermost_by_tshark(CASES / name)
+    ours, theirs = innermost_by_wiretale(path), innermost_by_tshark(path)
     assert len(ours) == count
     assert {number: pair for number, pair in theirs.items() if pair != ours[number]} == {}
-    trace = wiretale.analyze(CASES / name)
+    trace = wiretale.analyze(path)
     assert {flow["path"] for flow in trace.flows.rows()} == paths
     assert trace.interfaces.rows()[0]["not_ip"] == 0

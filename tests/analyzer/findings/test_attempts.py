@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
+import needs
 import wiretale
-from checkout import ROOT
 from plain_wire import ACK, FIN, PSH, RST, SYN, Connection, Wire, syn_options
 from wiretale.analyzer.findings import attempts
 
-CASES = ROOT.parent / "shared" / "labelled" / "cases"
 Row = dict[str, Any]
 Found = Callable[[Wire], dict[str, Row]]
 
@@ -224,31 +223,25 @@ def test_a_syn_ack_after_the_handshake_was_deferred(found: Found) -> None:
 
 # --- captures of others
 
-NEEDS_CASES = pytest.mark.skipif(not CASES.is_dir(), reason="../shared/labelled is not there")
 
-
-@NEEDS_CASES
 def test_a_real_port_scan() -> None:
-    rows = by_code(CASES / "synscan.pcapng")
+    rows = by_code(needs.shared("labelled/cases/synscan.pcapng"))
     assert "scanned 1,000 ports of 64.13.134.52" in rows["scan"]["sentence"]
     assert not {"lost-downstream", "syn-lost", "syn-unanswered", "connection-refused", "spurious"} & set(rows)
 
 
-@NEEDS_CASES
 def test_real_unanswered_syns_are_no_retransmissions_of_unknown_place() -> None:
-    rows = by_code(CASES / "http_espn_fail.pcapng")
+    rows = by_code(needs.shared("labelled/cases/http_espn_fail.pcapng"))
     assert "9 connection attempts got no answer" in rows["syn-unanswered"]["sentence"]
     assert "retransmission-unlocated" not in rows
 
 
-@NEEDS_CASES
 def test_a_real_deferred_accept_is_no_loss() -> None:
-    rows = by_code(CASES / "sessionhijacking.pcapng")
+    rows = by_code(needs.shared("labelled/cases/sessionhijacking.pcapng"))
     assert "2 connections have SYN-ACKs" in rows["accept-deferred"]["sentence"]
     assert rows["accept-deferred"]["evidence"].startswith("frames 90, 91; ")
     assert not {"lost-downstream", "syn-lost", "spurious"} & set(rows)
 
 
-@NEEDS_CASES
 def test_a_server_that_thinks_is_no_queue() -> None:
-    assert "bufferbloat" not in by_code(CASES / "dns_over_https_POST.pcap")
+    assert "bufferbloat" not in by_code(needs.shared("labelled/cases/dns_over_https_POST.pcap"))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from scapy.all import ICMP, IP, TCP, UDP, Ether, IPv6, Packet, Raw, fragment, raw, wrpcap
 
+import needs
 import wiretale
 from crafted import ether, write_timed
 
@@ -153,8 +153,6 @@ def test_findings_beyond_the_limit_are_summed_up(tmp_path: Path) -> None:
 
 # --- display filters, run by Wireshark
 
-NEEDS_TSHARK = pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is not installed")
-
 
 def selected(capture: Path, display_filter: str) -> list[int]:
     """Numbers of the frames that Wireshark selects; its warnings about a damaged file are ignored."""
@@ -168,13 +166,13 @@ def filtered(capture: Path) -> list[dict[str, Any]]:
     return [row for row in wiretale.analyze(capture).findings.rows() if row["filter"]]
 
 
-@NEEDS_TSHARK
+@needs.TSHARK
 def test_each_filter_selects_frames(sample: Path) -> None:
     for row in filtered(sample):
         assert selected(sample, row["filter"]), (row["code"], row["filter"])
 
 
-@NEEDS_TSHARK
+@needs.TSHARK
 @pytest.mark.parametrize(
     ("name", "stalls"),
     [
@@ -190,7 +188,7 @@ def test_a_stall_is_its_first_and_last_frame(samples: Path, name: str, stalls: l
     assert [selected(samples / name, row["filter"]) for row in rows] == stalls
 
 
-@NEEDS_TSHARK
+@needs.TSHARK
 def test_a_stall_lasts_from_the_one_frame_to_the_other(samples: Path) -> None:
     for name in ("tcp_losses.pcap", "go_back_n.pcap", "lost_tail.pcap", "timeouts.pcap"):
         trace = wiretale.analyze(samples / name)

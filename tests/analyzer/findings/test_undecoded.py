@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from scapy.all import ARP, DNS, DNSQR, GRE, IP, TCP, UDP, Ether, IPv6, Packet, Raw
 
+import needs
 import wiretale
 from capture_files import write_pcap
 from plain_wire import MSS, START_NS, Connection, Wire
@@ -142,11 +143,8 @@ def test_many_protocols_are_counted_and_the_most_frequent_named(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["tls_sgt.pcap", "vntag.pcap"])
-def test_captures_with_shims(name: str, others: Path) -> None:
-    file = others.parent / "labelled" / "cases" / name
-    if not file.exists():
-        pytest.skip(f"{file} is missing")
-    trace = wiretale.analyze(file)
+def test_captures_with_shims(name: str) -> None:
+    trace = wiretale.analyze(needs.shared(f"labelled/cases/{name}"))
     found = {row["code"]: row for row in trace.findings.rows()}
     if trace.interfaces.total("undecoded_packets"):
         assert "one-way" not in found and next(iter(found)) == "undecoded"

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+import needs
 import wiretale
-from checkout import ROOT
 
-LABELLED = ROOT.parent / "shared" / "labelled"
 FAST, TIMEOUT = "fast_retransmission", "timeout_retransmission"
 # By file and frame: kind, place and `spurious`.
 JUDGED = {
@@ -26,33 +25,26 @@ ANSWERS = {("loss-window-approximation", 1285864164969334), ("loss-window-approx
 RTO_LABEL = "1"
 
 
-def part(name: str) -> Path:
-    folder = LABELLED / name
-    if not folder.is_dir():
-        pytest.skip(f"no ../shared/labelled/{name} beside the repository")
-    return folder
-
-
 def retransmissions(capture: Path) -> list[dict[str, Any]]:
     return [row for row in wiretale.analyze(capture).events.rows() if "retransmission" in row["kind"]]
 
 
 @pytest.mark.parametrize("name", JUDGED)
 def test_frames_that_were_judged_by_hand(name: str) -> None:
-    rows = retransmissions(part("cases") / name)
+    rows = retransmissions(needs.shared("labelled/cases") / name)
     found = {row["frame"]: (row["kind"], row["place"], row["spurious"]) for row in rows if row["frame"] in JUDGED[name]}
     assert found == JUDGED[name]
 
 
 def test_round_trips_are_at_least_a_tick_of_a_coarse_clock() -> None:
-    rows = wiretale.analyze(part("cases") / "psc.fddi.dmp.gz").directions.rows()
+    rows = wiretale.analyze(needs.shared("labelled/cases") / "psc.fddi.dmp.gz").directions.rows()
     assert [row["rtt_ns_min"] for row in rows] == [975_000, 975_000]
 
 
 def test_timeouts_are_those_that_tcprs_labels() -> None:
     """All but three; of two more labels the timestamps show that they are wrong."""
     found: Counter[str] = Counter()
-    for log in sorted(part("tcprs").glob("*.tcpretransmissions.log")):
+    for log in sorted(needs.shared("labelled/tcprs").glob("*.tcpretransmissions.log")):
         name = log.name.split(".")[1]
         capture = log.with_name(f"{name}.pcap")
         if not capture.exists():

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from scapy.all import CookedLinuxV2, wrpcap, wrpcapng
 
+import needs
 import wiretale
-from checkout import ROOT, SCENARIOS
+from checkout import SCENARIOS
 from scenario import captured, read_scenario
 from scenario_wire import write_pcap
 from talk import SEGMENT, Talk
@@ -119,10 +120,7 @@ OTHERS = {"hardware_dups.dmp.gz": (0, 486), "discard.solaris.dmp.gz": (74, 44)}
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_router_copies_of_others_are_no_retransmissions(name: str) -> None:
-    path = ROOT.parent / "shared" / "labelled" / "cases" / name
-    if not path.exists():
-        pytest.skip("no ../shared/labelled beside the repository")
-    trace = wiretale.analyze(path)
+    trace = wiretale.analyze(needs.shared(f"labelled/cases/{name}"))
     counts = {
         name: trace.directions.total(name)
         for name in ("retransmissions", "mirror_duplicates", "network_duplicates", "lost_upstream", "lost_downstream")

@@ -4,13 +4,13 @@ made by others, each held to its own reasons."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from checkout import ROOT, SCENARIOS
+import needs
+from checkout import SCENARIOS
 from plain_wire import ACK, FIN, PSH, RST, Connection, Wire
 from scenario import captured, read_scenario
 from scenario_wire import write_pcap
@@ -18,11 +18,7 @@ from wiretale.analyzer import trace as traces
 from wiretale.analyzer.verify.tshark import Dissector
 from wiretale.cli.verify import compare_file
 
-pytestmark = [
-    pytest.mark.skipif(not shutil.which("tshark"), reason="needs tshark"),
-    pytest.mark.xdist_group("tshark"),
-]
-SHARED = ROOT.parent / "shared"
+pytestmark = [needs.TSHARK, pytest.mark.xdist_group("tshark")]
 
 
 def rules_of(path: Path) -> set[str | None]:
@@ -135,9 +131,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_differences_over_captures_of_others_are_explained(name: str) -> None:
-    if not (SHARED / name).is_file():
-        pytest.skip(f"no ../shared/{name} beside the repository")
-    found = rules_of(SHARED / name)
+    found = rules_of(needs.shared(name))
     assert None not in found
     if Dissector().version().startswith("4.0."):
         assert found >= OTHERS[name]

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 from scapy.all import IP, TCP, UDP, Dot1Q, Ether, Packet, Raw, fragment, wrpcap
 
+import needs
 from wiretale.analyzer import _core
 from wiretale.analyzer import trace as traces
 from wiretale.analyzer.verify.frame_events import unread_frames
 from wiretale.analyzer.verify.tshark import Dissector
 from wiretale.cli.verify import compare_file
 
-needs_tshark = pytest.mark.skipif(not shutil.which("tshark"), reason="needs tshark")
 ETHERNET = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
 HOSTS = IP(src="10.0.0.1", dst="10.0.0.2")
 SEGMENT = TCP(sport=4000, dport=80, seq=1000, ack=1, flags="A") / Raw(bytes(1000))
@@ -61,7 +60,7 @@ def test_a_wrong_call_is_an_exception(samples: Path) -> None:
     assert _core.decoded([f"{path}.none"], [1]) == [None]
 
 
-@needs_tshark
+@needs.TSHARK
 @pytest.mark.parametrize(("tags", "reason"), [(10, "not read: too-deep"), (1, None)])
 def test_frames_that_were_not_read_have_their_reason(tmp_path: Path, tags: int, reason: str | None) -> None:
     path = written(tmp_path / "a.pcap", [in_tags(HOSTS / SEGMENT, tags) for _ in range(3)])
@@ -71,7 +70,7 @@ def test_frames_that_were_not_read_have_their_reason(tmp_path: Path, tags: int, 
     assert all(one.reason.startswith(reason or "") for one in found.differences)
 
 
-@needs_tshark
+@needs.TSHARK
 def test_a_fragmented_segment_is_judged_once(tmp_path: Path) -> None:
     parts = [ETHERNET / part for part in fragment(HOSTS / SEGMENT, fragsize=400)]
     again = HOSTS.copy()

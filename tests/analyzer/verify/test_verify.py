@@ -37,7 +37,6 @@ from wiretale.cli.doctor import version_numbers
 from wiretale.cli.verify import LISTED, compare_file, show
 from wiretale.reports.terminal.verify import print_comparison
 
-needs_tshark = pytest.mark.skipif(not shutil.which("tshark"), reason="needs tshark")
 ENDS = frozenset({("10.0.0.1", "4000"), ("10.0.0.2", "80")})
 
 # There the sanitizer speaks up in every process that the test starts.
@@ -321,7 +320,7 @@ def test_neighbouring_events_explain_differences() -> None:
     assert rule(event("gap"), (), Around(paths={0: "vlan 3 / vlan 7"})) is None
 
 
-@needs_tshark
+@needs.TSHARK
 @pytest.mark.parametrize("which", ["cut", "acks", "recovery"])
 def test_half_captured_conversations_are_explained(tmp_path: Path, which: str) -> None:
     """A snap length that cuts SACK off, acknowledgments alone, and a capture that begins amid a recovery."""
@@ -406,7 +405,7 @@ def test_flows_that_differ_in_a_vlan_alone_are_known(samples: Path) -> None:
     assert around(traces.analyze(samples / "tcp_losses.pcap")) == Around(shared_ends=known.shared_ends & frozenset())
 
 
-@needs_tshark
+@needs.TSHARK
 def test_wireshark_agrees_with_the_verdicts_of_a_sample(samples: Path) -> None:
     theirs = dict(Dissector().frames(str(samples / "tcp_losses.pcap")))
     ours = {frame: [event("duplicate_ack", frame)] for frame, said in theirs.items() if "duplicate_ack" in said.words}
@@ -474,7 +473,7 @@ def compared(sample: Path, tshark: Recorded) -> Compared:
     return lambda most: (path, compare_file(traces.analyze(path), path, tshark, most), wireshark())
 
 
-@needs_tshark
+@needs.TSHARK
 @pytest.mark.parametrize("name", CRAFTED)
 def test_differences_of_crafted_conversations_are_explained(tmp_path: Path, name: str) -> None:
     frames = captured(read_scenario(SCENARIOS / f"{name}.txt", SCENARIOS), "ipv4")
@@ -484,7 +483,7 @@ def test_differences_of_crafted_conversations_are_explained(tmp_path: Path, name
     assert rules == CRAFTED[name] or (may_agree and not rules)
 
 
-@needs_tshark
+@needs.TSHARK
 @pytest.mark.xdist_group("tshark")
 def test_every_sample_is_compared(compared: Compared, capsys: pytest.CaptureFixture[str]) -> None:
     path, comparison, version = compared(None)
@@ -506,7 +505,7 @@ def test_every_sample_is_compared(compared: Compared, capsys: pytest.CaptureFixt
     assert duplicates["both"] + duplicates["wireshark_only"] == len(frames)
 
 
-@needs_tshark
+@needs.TSHARK
 def test_differences_are_listed_up_to_the_given_number(wiretale_run: Any, samples: Path) -> None:
     capture = samples / "vlan_ipv6.pcap"
     text = wiretale_run("verify", capture, "--differences", "2").stdout
@@ -516,7 +515,7 @@ def test_differences_are_listed_up_to_the_given_number(wiretale_run: Any, sample
     assert cut["differences"] == [] and cut["reasons"][0]["count"] == 16
 
 
-@needs_tshark
+@needs.TSHARK
 @pytest.mark.xdist_group("tshark")
 def test_the_comparison_fits_the_terminal(
     compared: Compared, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -531,7 +530,7 @@ def test_the_comparison_fits_the_terminal(
         assert all(len(line) <= width for line in text.splitlines())
 
 
-@needs_tshark
+@needs.TSHARK
 def test_each_file_is_read_alone(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
     captures = [shutil.copy(samples / name, tmp_path / name) for name in ("tcp_losses.pcap", "vlan_ipv6.pcap")]
     lines = wiretale_run("verify", *captures, "--json").stdout.splitlines()
@@ -541,7 +540,7 @@ def test_each_file_is_read_alone(wiretale_run: Any, samples: Path, tmp_path: Pat
     assert done.returncode == 3 and all(f"{path}" in done.stdout for path in tmp_path.iterdir())
 
 
-@needs_tshark
+@needs.TSHARK
 @pytest.mark.parametrize(
     "name", ["-r.pcap", "-", "a b;touch x.pcap", "$(touch x)\n.pcap", "[red]\x1b[31m.pcap", "\udcff.pcap"]
 )
@@ -557,7 +556,7 @@ def test_a_hostile_name_is_only_a_name(wiretale_run: Any, samples: Path, tmp_pat
     assert hostile == plain and plain["retransmission"]["wireshark_only"] > 0
 
 
-@needs_tshark
+@needs.TSHARK
 def test_the_users_wireshark_profile_does_not_count(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
     (tmp_path / "preferences").write_text("tcp.analyze_sequence_numbers: FALSE\n")
     (tmp_path / "init.lua").write_text("os.exit(7)\n")
@@ -577,8 +576,8 @@ def test_an_impossible_comparison_is_one_line(wiretale_run: Any, samples: Path, 
         (good, good): 2,
         (good, "--differences", "-1"): 2,
         (): 2,
-        (text,): 4 if shutil.which("tshark") else 5,
-        (tmp_path / "nothing.pcap",): 4 if shutil.which("tshark") else 5,
+        (text,): 5 if needs.programs("tshark") else 4,
+        (tmp_path / "nothing.pcap",): 5 if needs.programs("tshark") else 4,
     }
     for arguments, code in expected.items():
         refusal(wiretale_run("verify", *arguments), code)
@@ -650,7 +649,7 @@ def test_ctrl_c_ends_both(samples: Path, tmp_path: Path, number: signal.Signals)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pid", "tshark"]
 
 
-@needs_tshark
+@needs.TSHARK
 def test_events_that_were_only_counted_are_no_mystery(wiretale_run: Any, tmp_path: Path) -> None:
     talk = Connection(Wire())
     for number in range(10_021):

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+import needs
 import wiretale.traffic.experiment
-from checkout import ROOT, Run
+from checkout import Run
 from wiretale.analyzer.errors import InputError, UsageError
 from wiretale.traffic.experiment.endpoint import Endpoint, parse_endpoint
 from wiretale.traffic.experiment.plan import BUILT_IN, Plan, Session, plan_text, read_plan, scaled
@@ -129,9 +130,7 @@ def test_quick_has_little_to_send() -> None:
 
 
 def test_published_figures_are_those_that_the_package_carries() -> None:
-    theirs = ROOT.parent / "shared" / "published"
-    if not theirs.is_dir():
-        pytest.skip("no ../shared/published beside the repository")
+    theirs = needs.shared("published")
     carried = sorted(PUBLISHED.glob("*.csv"))  # others may be added there
     assert carried and all((theirs / path.name).read_bytes() == path.read_bytes() for path in carried)
 
