@@ -100,7 +100,7 @@ KIND_REASONS = {
 
 def in_tunnel(path: str | None) -> bool:
     """Returns whether a flow has encapsulations other than tags."""
-    return any(not part.startswith(("vlan", "mpls", "pppoe", "pbb")) for part in path.split(" / ")) if path else False
+    return any(not part.startswith(("vlan", "pppoe", "pbb")) for part in path.split(" / ")) if path else False
 
 
 def kind_reason(case: Case) -> str:

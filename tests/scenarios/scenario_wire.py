@@ -200,7 +200,7 @@ def datagram_frame(packet: Fields, version: int) -> Frame:
 
 
 def inside(frame: Frame, where: str) -> Frame:
-    """The frame's IP packet in `where`: vlan N, qinq N vlan N, mpls N N, gre, gtp-u, sgt."""
+    """The frame's IP packet in `where`: vlan N, qinq N vlan N, mpls N N [back N], gre, gtp-u, sgt."""
     ethertype, packet = frame.data[12:14], frame.data[14:]
     words = where.split()
     if words[0] == "gre":
@@ -216,11 +216,12 @@ def inside(frame: Frame, where: str) -> Frame:
         if frame.side == 0:
             packet, ethertype = bytes.fromhex("010100010002") + ethertype + packet, b"\x89\x09"
     elif words[0] == "mpls":
-        labels = words[1:]
+        there, _, back = where.removeprefix("mpls").partition("back")
+        labels = (back if frame.side and "back" in words else there).split()
         for place, label in enumerate(labels, 1):
             packet_label = struct.pack("!I", int(label) << 12 | (place == len(labels)) << 8)
             packet = packet[: 4 * (place - 1)] + packet_label + packet[4 * (place - 1) :]
-        ethertype = b"\x88\x47"
+        ethertype = b"\x88\x47" if labels else ethertype
     else:
         for kind, tag in reversed(list(zip(words[::2], words[1::2], strict=True))):
             packet = struct.pack("!H", int(tag)) + ethertype + packet

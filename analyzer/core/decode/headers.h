@@ -109,7 +109,6 @@ enum layer { LAYER_NONE, LAYER_LINK, LAYER_NETWORK, LAYER_TRANSPORT };
 /* An encapsulation around the innermost IP packet, outermost first; valid at each layer. */
 enum path_kind {
     PATH_VLAN,   /* id: VLAN id, never 0; QinQ is two steps */
-    PATH_MPLS,   /* id: label, one step for each label */
     PATH_PPPOE,  /* id: session */
     PATH_GRE,    /* id: key (PPTP: 0, EoIP: the tunnel), or 0 without one */
     PATH_IPIP,   /* id: 0 (IPv4 or IPv6 in IP) */
@@ -117,6 +116,7 @@ enum path_kind {
     PATH_GENEVE, /* id: VNI */
     PATH_PBB,    /* id: service (I-SID) */
     /* Id 0: there is none, or each direction has its own (TEID of GTP-U) and both are one flow. */
+    PATH_MPLS, /* over IP or UDP; labels on a link add no step */
     PATH_ETHER_IP,
     PATH_PIM,
     PATH_GTP_U,

@@ -52,14 +52,14 @@ enum next_header decode_mpls_payload(struct decoding *d, const uint8_t *payload)
     return NEXT_ETHERNET;
 }
 
-/* RFC 3032: label in 20 bits, traffic class in 3, bottom of stack in 1, TTL in 8. path_push()
- * bounds the labels. */
+/* RFC 3032: label in 20 bits, traffic class in 3, bottom of stack in 1, TTL in 8. A label is valid
+ * on one link and in one direction (RFC 3031 section 3.4), and the last hop may have removed it, so
+ * that labels add no step to the path. shim_pass() bounds them. */
 enum next_header decode_mpls(struct decoding *d, const uint8_t *mpls) {
-    uint32_t entry = load_be32(mpls);
-    if (!path_push(d->headers, PATH_MPLS, entry >> 12))
+    if (!shim_pass(d))
         return NEXT_END;
     d->offset += 4;
-    return entry & 0x100 ? NEXT_MPLS_PAYLOAD : NEXT_MPLS; /* bottom of stack */
+    return load_be32(mpls) & 0x100 ? NEXT_MPLS_PAYLOAD : NEXT_MPLS; /* bottom of stack */
 }
 
 /* RFC 2516: version and type 1, code 0 for session data, session id, length. */
@@ -200,15 +200,22 @@ enum next_header decode_pim(struct decoding *d, const uint8_t *pim) {
 enum next_header decode_ip_tunnel(struct decoding *d, const uint8_t *header) {
     (void)header;
     enum next_header next;
+    enum path_kind step = PATH_KINDS; /* that the header itself does not add */
     switch (d->headers->protocol) {
     case IP_IPV4:
-    case IP_IPV6: next = NEXT_IP; break;
+    case IP_IPV6:
+        next = NEXT_IP;
+        step = PATH_IPIP;
+        break;
     case IP_GRE: next = NEXT_GRE; break;
-    case IP_MPLS: next = NEXT_MPLS; break;
+    case IP_MPLS:
+        next = NEXT_MPLS;
+        step = PATH_MPLS;
+        break;
     case IP_ETHER_IP: next = NEXT_ETHER_IP; break;
     case IP_PIM: next = NEXT_PIM; break;
     default: return NEXT_END;
     }
     enter_tunnel(d, OUTER_IP);
-    return next != NEXT_IP || path_push(d->headers, PATH_IPIP, 0) ? next : NEXT_END;
+    return step == PATH_KINDS || path_push(d->headers, step, 0) ? next : NEXT_END;
 }

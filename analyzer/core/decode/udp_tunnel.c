@@ -195,7 +195,7 @@ enum next_header decode_capwap(struct decoding *d, const uint8_t *capwap) {
  * word. */
 static bool labels_hold_ip(const struct decoding *d) {
     uint32_t at = d->offset;
-    for (int labels = 0; labels < PATH_DEPTH_MAX; labels++) {
+    for (int labels = 0; labels < SHIMS_MAX; labels++) {
         if ((uint64_t)at + 4 > d->captured)
             return false;
         at += 4;
@@ -207,7 +207,9 @@ static bool labels_hold_ip(const struct decoding *d) {
 
 enum next_header decode_udp_mpls(struct decoding *d, const uint8_t *mpls) {
     (void)mpls;
-    return labels_hold_ip(d) ? NEXT_MPLS : stop(d, REASON_TUNNEL_BAD);
+    if (!labels_hold_ip(d))
+        return stop(d, REASON_TUNNEL_BAD);
+    return path_push(d->headers, PATH_MPLS, 0) ? NEXT_MPLS : NEXT_END;
 }
 
 /* Source ports of most tunnels are hashes of the inner flow (RFC 7348 section 5, RFC 8926 section

@@ -55,7 +55,7 @@ ENCAPSULATIONS: dict[str, tuple[int, Packet | None, str | None]] = {
     "ethernet": (1, ETHERNET, None),
     "vlan": (1, ETHERNET / Dot1Q(vlan=5), "vlan 5"),
     "qinq": (1, ETHERNET / Dot1AD(vlan=100) / Dot1Q(vlan=5), "vlan 100 / vlan 5"),
-    "mpls": (1, ETHERNET / MPLS(label=16, s=0) / MPLS(label=17, s=1), "mpls 16 / mpls 17"),
+    "mpls": (1, ETHERNET / MPLS(label=16, s=0) / MPLS(label=17, s=1), None),
     "gre": (1, ETHERNET / OUTER4 / GRE(), "gre 0"),
     "gre key": (1, ETHERNET / OUTER6 / GRE(key_present=1, key=77), "gre 77"),
     "ip in ip": (1, ETHERNET / OUTER4, "ipip"),

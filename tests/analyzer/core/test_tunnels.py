@@ -210,7 +210,7 @@ KINDS = {
         *("capwap", ("00104300", "00104380")),
     ),
     "mpls over udp": Kind(
-        in_udp(6635, lambda packet, _: MPLS(label=16, s=1) / packet), "mpls 16", ("000101", "000100")
+        in_udp(6635, lambda packet, _: MPLS(label=16, s=1) / packet), "mpls", ("000101", "000100")
     ),
     "eoip": Kind(eoip, "gre 9", ("20016400", "20016401")),
     "pptp": Kind(pptp, "gre 0", ("3001880b", "3001880c")),

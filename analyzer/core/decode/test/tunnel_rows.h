@@ -89,7 +89,7 @@ static const struct row tunnel_rows[] = {
     {"ERSPAN III with more", RAW, GRE("0052") "1000 22eb 00000000" ZERO_8 "00000001" ZERO_8 INNER,
      "gre 0, " EMPTY_AT("62")},
     {"MPLS in IP, 8th", ETHER, VLANS_7("0800") V4("002c", "89") MPLS EMPTY,
-     VLANS_7_THEN "mpls 16, " EMPTY_AT("66")},
+     VLANS_7_THEN "mpls 0, " EMPTY_AT("66")},
     {"MPLS in IP, 9th", ETHER, VLANS_8("0800") V4("002c", "89") MPLS EMPTY,
      "too-deep " VLANS_8_THEN "ipv4@46 20+24 p137"},
     {"VXLAN", RAW, VXLAN("12b5", VXLAN_7), "vxlan 7, " EMPTY_AT("50")},
