@@ -122,7 +122,8 @@ class Attempts:
         numbers = {state: number for number, state in self.flows.words("state")}
         self.numbers = {state: numbers.get(state, ABSENT) for state in PROBES}
         self._never_open = {self.numbers[state] for state in NEVER_OPEN}
-        self._failed = {self.numbers[state] for state in FAILED}
+        failed = ("refused",) if transfers.hidden.everywhere else FAILED
+        self._failed = {self.numbers[state] for state in failed}
 
     @cached_property
     def scans(self) -> list[Scan]:
@@ -192,6 +193,11 @@ class Attempts:
         """Returns the flows in a state that belong to no scan."""
         flows = self.flows.rows_where("state", state)
         return [flow for flow in flows if not self.is_scan(flow)] if self.scans else flows
+
+    def unanswered(self) -> list[int]:
+        """Returns the attempts without an answer that belong to no scan. If the answer was cut, it counts in `one_way`."""
+        alone = {flow for flow, _ in self.transfers.flow_counts["one_way"]}
+        return self.transfers.hidden.conclusive([flow for flow in self.flows_in("syn_sent") if flow in alone])
 
     def came_about(self, flow: int) -> bool:
         """Returns whether a flow is a connection, not an attempt that failed or a probe of a scan."""

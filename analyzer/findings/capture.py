@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from wiretale.analyzer.display_filter import frame_filter
+from wiretale.analyzer.findings.hidden import DOUBTFUL_SHARE
 from wiretale.analyzer.findings.model import (
     SHOWN,
     Match,
@@ -28,7 +29,6 @@ COPIES_MIN, COPIES_SHARE = 10, 0.2  # repeated packets: fewer are duplicates tha
 DROPPERS = {"kernel": "by the kernel", "interface": "by the interface", "program": "by the capturing program"}
 QUEUES_APART_NS = 100_000  # between timestamps of packets that several capture queues take at once
 CAPTURES_MAX, NAMES_SHOWN = 64, 3
-DOUBTFUL_SHARE = 0.01  # of all packets: if more are cut or not decoded, no finding concludes from what is missing
 
 capture_finding = partial(finding, scope="capture")
 

@@ -215,7 +215,8 @@ def ecn_ignored(transfers: Transfers) -> Matches:
     code="keep-alive-unanswered",
     title="Keep-alives without an answer",
     unit="seconds",
-    computed="Three keep-alives or more must follow the other end's last packet.",
+    computed="Three keep-alives or more must follow the other end's last packet, and the capture must not hide the answers "
+    "as in syn-unanswered.",
     unknown="Whether the other end is down or the path dropped the connection.",
     sentence="{name} sent {count:keep-alive} and received nothing in the last {silent}: the other end is down, or a "
     "middlebox dropped the connection.",
@@ -229,6 +230,8 @@ def keep_alive_unanswered(transfers: Transfers) -> Matches:
             continue
         silent = row["last_ns"] - back_ns
         if silent <= 0 or not row["idle_ns_max"] or silent < (UNANSWERED_MIN - 1) * min(row["idle_ns_max"], 10**9):
+            continue
+        if not transfers.hidden.conclusive([row["flow"]]):
             continue
         flow = row_at(trace.flows, row["flow"])
         frames = transfers.event_frames([row["flow"]], ["keep_alive"]).get((row["flow"], row["direction"]), [])

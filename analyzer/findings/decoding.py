@@ -4,17 +4,22 @@
 from __future__ import annotations
 
 from wiretale.analyzer.findings.capture import (
-    DOUBTFUL_SHARE,
     capture_finding,
     count_match,
     interfaces_with,
 )
-from wiretale.analyzer.findings.model import Match, Matches, first_at
+from wiretale.analyzer.findings.hidden import DOUBTFUL_SHARE, counts_in
+from wiretale.analyzer.findings.model import Match, Matches, Row, first_at
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import show_share
 
 CHAPTER = "Decoding"
 UNDECODED_SHOWN = 5  # protocols
+#: Reasons of interfaces.reasons for packets that are not decoded, unless interfaces.undecoded counts them
+NOT_UNDERSTOOD = (
+    *("wlan-not-data", "wlan-protected", "wlan-no-data", "ppp-protocol", "link-fragment", "too-deep"),
+    "encrypted",
+)
 #: Names of what interfaces.undecoded counts
 UNDECODED_NAMES = {
     name: f"{name} ({meaning})"
@@ -124,12 +129,11 @@ def undecoded_counts(transfers: Transfers) -> list[tuple[str, int]]:
     """Returns the protocols of interfaces.undecoded with their packets, the most frequent first."""
     counts: dict[str, int] = {}
     for row in interfaces_with(transfers, "undecoded_packets"):
-        for part in row["undecoded"].split(", "):
-            name, _, count = part.partition("=")
+        for name, count in counts_in(row["undecoded"]).items():
             if row["link_type_name"] and name == f"link type {row['link_type']}":
                 name += f" ({row['link_type_name']})"
             name = UNDECODED_NAMES.get(name, name)
-            counts[name] = counts.get(name, 0) + int(count)
+            counts[name] = counts.get(name, 0) + count
     return sorted(counts.items(), key=lambda item: (item[0] == "others", -item[1]))
 
 
@@ -143,7 +147,8 @@ def undecoded_counts(transfers: Transfers) -> list[tuple[str, int]]:
     "that never carry IP, such as ARP and LLDP, do not count. Above 1% this finding comes first.",
     unknown="The flows within those packets.",
     weakens="Everything: the other direction of a flow, its losses or all of it may be within those packets. The "
-    "findings one-way and capture-missed are left out above 1%.",
+    "findings one-way, capture-missed, syn-unanswered, half-open and keep-alive-unanswered are left out above 1%, and scans "
+    "of hosts that refused no connection.",
     sentence="wiretale does not decode {count:packet} ({share}): {names}. IP packets within are missing from all other "
     "results.",
     advice="Capture where this header is absent, remove it from the file with `editcap -C OFFSET:LENGTH`, or open the "
@@ -164,12 +169,20 @@ def undecoded(transfers: Transfers) -> Matches:
         )
 
 
+def not_understood_counts(row: Row) -> dict[str, int]:
+    """Returns the reasons of an interface that the finding undecoded does not count, with their packets."""
+    counts = counts_in(row["reasons"])
+    named = sum(count for name, count in counts_in(row["undecoded"]).items() if name.startswith("PPP protocol "))
+    counts["ppp-protocol"] = counts.get("ppp-protocol", 0) - named
+    return {reason: counts[reason] for reason in NOT_UNDERSTOOD if counts.get(reason, 0) > 0}
+
+
 @capture_finding(
     code="not-understood",
     title="Packets of an unsupported format",
     severity="info; warning if more than half of the packets",
-    computed="The link layer or tunnel has a format that wiretale does not decode; by reason. Unknown link types are "
-    "in the finding undecoded.",
+    computed="The link layer or the IP payload has a format that wiretale does not decode; by reason. Packets in the "
+    "finding undecoded do not count.",
     unknown="The content of those packets.",
     weakens="Totals of the capture compared with those of its flows.",
     sentence="{count:packet has|packets have} a format that wiretale does not decode ({share}; {reasons}).",
@@ -177,8 +190,10 @@ def undecoded(transfers: Transfers) -> Matches:
 )
 def not_understood(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "not_understood"):
-        count, packets = row["not_understood"], row["packets"]
-        if (row["undecoded"] or "").startswith("link type"):
-            continue
-        severity = "warning" if packets and count / packets > 0.5 else "info"
-        yield Match(severity, count=count, share=show_share(count, packets), reasons=row["reasons"])
+        counts, packets = not_understood_counts(row), row["packets"]
+        if count := sum(counts.values()):
+            reasons = ", ".join(
+                f"{reason}={number}" for reason, number in sorted(counts.items(), key=lambda one: -one[1])
+            )
+            severity = "warning" if count > 0.5 * packets else "info"
+            yield Match(severity, count=count, share=show_share(count, packets), reasons=reasons)

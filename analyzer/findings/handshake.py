@@ -61,7 +61,8 @@ def scan_match(transfers: Transfers, scan: Scan) -> Match:
     unit="connections",
     computed="Connection attempts of one host without payload. 15 or more ports of a host, or 25 or more hosts at one "
     "port, must have refused or not answered, and the attempts must be half or more of the TCP flows that the host "
-    "began. No other finding counts these attempts or their retransmitted SYNs.",
+    "began. If the capture may hide the answers of any host (as in syn-unanswered), only refusals count. No other finding "
+    "counts these attempts or their retransmitted SYNs.",
     unknown="Whether the scan was permitted. A host whose way to many servers is blocked looks the same.",
     sentence="{source} scanned {extent} in {count:connection attempt}: {outcome}.",
     advice="Find the program that scans (a vulnerability scanner, a monitor, malware); each end that answered is open.",
@@ -85,14 +86,16 @@ def scan(transfers: Transfers) -> Matches:
     code="syn-unanswered",
     title="Connection attempts without an answer",
     unit="connections",
-    computed="Flows in the state syn_sent: they hold nothing but SYNs. Those of a scan are in that finding.",
+    computed="Flows in the state syn_sent: they hold nothing but SYNs. Those of a scan are in that finding. They do not "
+    "count if the capture may hide the answer: more than 1% of all packets, or any packets between the same hosts, were not "
+    "decoded; or the capture has one direction only of all connections, or of those between the same hosts.",
     unknown="Whether an answer took another path, or the capture ended too early.",
     sentence="{count:connection attempt} got no answer at the capture point: a firewall dropped {count:~it|them}, the "
     "host is down, or the answer took another path.",
     advice="Try the port from a nearer host, and check firewalls that drop instead of rejecting.",
 )
 def syn_unanswered(transfers: Transfers) -> Matches:
-    flows = transfers.attempts.flows_in("syn_sent")
+    flows = transfers.attempts.unanswered()
     return flows_match(transfers, flows, cost=float(len(flows)), filter="tcp.flags.syn == 1 && tcp.flags.ack == 0")
 
 
@@ -112,7 +115,8 @@ def connection_refused(transfers: Transfers) -> Matches:
     code="half-open",
     title="Half-open connection attempts",
     unit="connections",
-    computed="Flows in the state syn_received whose SYN-ACK was retransmitted, except those of a scan.",
+    computed="Flows in the state syn_received whose SYN-ACK was retransmitted, except those of a scan, and those whose "
+    "ACK the capture may hide as in syn-unanswered.",
     unknown="Whether SYN-ACKs or ACKs were lost, or the SYN's address is forged.",
     sentence="{count:connection attempt} stayed half-open: {again:retransmitted SYN-ACK} got no ACK either. The client "
     "does not answer (a SYN scan, a forged address), or the answers were lost.",
@@ -120,7 +124,7 @@ def connection_refused(transfers: Transfers) -> Matches:
     "net.ipv4.tcp_max_syn_backlog).",
 )
 def half_open(transfers: Transfers) -> Matches:
-    flows = transfers.attempts.flows_in("syn_received")
+    flows = transfers.hidden.conclusive(transfers.attempts.flows_in("syn_received"))
     syns = array("I", transfers.trace.directions.packed("syns", "I", flows=flows))[1::2] if flows else ()
     again = {flow: count - 1 for flow, count in zip(flows, syns, strict=True) if 1 < count < NULL}
     return flows_match(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wiretale.analyzer import _core
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import Attempts
+from wiretale.analyzer.findings.hidden import Hidden
 from wiretale.analyzer.findings.model import SHOWN, Match, Row, flow_str, frame_range, row_at, segments
 from wiretale.analyzer.units import show_share
 
@@ -265,10 +266,16 @@ class Transfers:
         """The TCP connection attempts."""
         return Attempts(self)
 
+    @cached_property
+    def hidden(self) -> Hidden:
+        """The hosts whose answers the capture may not show."""
+        return Hidden(self)
+
     def release_counts(self) -> None:
         """Frees the counts and attempts, which are many if every flow has problems."""
         self.__dict__.pop("counts", None)
         self.__dict__.pop("attempts", None)
+        self.__dict__.pop("hidden", None)
 
     def rows(self, column: str) -> list[Row]:
         """Returns the first directions rows in which a column of COUNTED is neither null nor 0."""

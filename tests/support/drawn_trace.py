@@ -117,6 +117,7 @@ class DrawnTrace:
         row["undecoded"] = (
             f"EtherType 0x8909={hidden - 1}, others=1" if hidden > 1 else "IP protocol 115=1" if hidden else None
         )
+        row["reasons"] = f"too-deep={row['not_understood']}, ip-length={row['malformed']}"
         return {**row, "interface": 0, "first_ns": START_NS, "last_ns": START_NS + self.draw.choice(TIMES)}
 
     def flow(self, number: int) -> Row:

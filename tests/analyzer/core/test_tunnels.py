@@ -209,9 +209,7 @@ KINDS = {
         in_udp(5247, lambda p, back: raw("00104300 00000000") / wlan("0208", back) / Raw(ether_type(p)) / p, True),
         *("capwap", ("00104300", "00104380")),
     ),
-    "mpls over udp": Kind(
-        in_udp(6635, lambda packet, _: MPLS(label=16, s=1) / packet), "mpls", ("000101", "000100")
-    ),
+    "mpls over udp": Kind(in_udp(6635, lambda packet, _: MPLS(label=16, s=1) / packet), "mpls", ("000101", "000100")),
     "eoip": Kind(eoip, "gre 9", ("20016400", "20016401")),
     "pptp": Kind(pptp, "gre 0", ("3001880b", "3001880c")),
     "etherip": Kind(

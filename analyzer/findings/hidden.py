@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers that the capture may hold without showing them, so that no finding may conclude that there was none.
+
+They may be among packets that were not decoded, or in a direction that was not captured at all. If the addresses of those
+packets are known, as those of ESP are, only attempts between the same hosts are in doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.findings.transfers import Transfers
+
+DOUBTFUL_SHARE = 0.01  # of all packets: if more are cut or not decoded, no finding concludes from what is missing
+#: Reasons of interfaces.reasons that may hide a TCP segment; undecoded_packets counts the others
+HIDING = ("wlan-protected", "link-fragment", "too-deep", "encrypted", "link-cut", "tunnel-cut", "ip-cut")
+#: IP protocols that may carry a TCP segment: ESP and those of undecoded_packets. Their flows have the hosts.
+HIDING_PROTOCOLS = frozenset((50, 55, 94, 98, 108, 115))
+NO_TCP, SYN_SENT = None, "syn_sent"
+
+Hosts = frozenset[str]
+
+
+def counts_in(text: str | None) -> dict[str, int]:
+    """Reads `name=count, name=count` of a column of interfaces."""
+    pairs = (part.rpartition("=") for part in (text or "").split(", ") if part)
+    return {name: int(count) for name, _, count in pairs}
+
+
+class Hidden:
+    """The hosts, or the whole capture, of which packets may be hidden."""
+
+    def __init__(self, transfers: Transfers) -> None:
+        self._interfaces = transfers.trace.interfaces
+        self._flows = transfers.trace.flows
+        self._one_way = transfers.flow_counts["one_way"]
+
+    @cached_property
+    def everywhere(self) -> bool:
+        """Whether over 1% of all packets may hide an answer of any host, or one direction of all connections is missing."""
+        hidden = sum(self._undecoded()) - self._packets_of_known_hosts
+        return hidden > DOUBTFUL_SHARE * self._interfaces.total("packets") or self._is_direction_missing()
+
+    def conclusive(self, flows: list[int]) -> list[int]:
+        """Returns those of the flows that had no answer if the capture shows none."""
+        if not flows or self.everywhere:
+            return []
+        if not self._doubtful_hosts:
+            return flows
+        return [flow for flow in flows if self._hosts(flow) not in self._doubtful_hosts]
+
+    def _undecoded(self) -> Iterator[int]:
+        for row in self._interfaces.rows():
+            counts = counts_in(row["reasons"])
+            yield row["undecoded_packets"] + sum(counts.get(reason, 0) for reason in HIDING)
+
+    @cached_property
+    def _hiding_flows(self) -> list[int]:
+        if not sum(self._undecoded()):
+            return []
+        numbers = self._flows.packed("protocol_number", "B")
+        return [flow for flow, number in enumerate(numbers) if number in HIDING_PROTOCOLS]
+
+    @cached_property
+    def _packets_of_known_hosts(self) -> int:
+        packets = self._flows.column("packets") if self._hiding_flows else ()
+        return sum(packets[flow] for flow in self._hiding_flows)
+
+    def _hosts(self, flow: int) -> Hosts:
+        sources, destinations = self._ends
+        return frozenset((sources[flow], destinations[flow]))
+
+    @cached_property
+    def _ends(self) -> tuple[list[str], list[str]]:
+        return self._flows.column("source"), self._flows.column("destination")
+
+    @cached_property
+    def _one_way_answered(self) -> list[int]:
+        """The TCP flows of one direction that the other end answered, as the state shows."""
+        states = self._flows.column("state") if self._one_way else ()
+        return [flow for flow, _ in self._one_way if states[flow] not in (NO_TCP, SYN_SENT)]
+
+    @cached_property
+    def _both_ways(self) -> list[int]:
+        """The TCP flows with packets of both ends."""
+        one_way = {flow for flow, _ in self._one_way}
+        return [flow for flow in self._flows.rows_where("state") if flow not in one_way]
+
+    def _is_direction_missing(self) -> bool:
+        return bool(self._one_way_answered) and not self._both_ways
+
+    @cached_property
+    def _doubtful_hosts(self) -> set[Hosts]:
+        """Pairs with packets that were not decoded, or of which only one end was captured although the other answered."""
+        one_way = {self._hosts(flow) for flow in self._one_way_answered}
+        if one_way:
+            one_way.difference_update(self._hosts(flow) for flow in self._both_ways)
+        return one_way.union(self._hosts(flow) for flow in self._hiding_flows)
