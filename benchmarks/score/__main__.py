@@ -17,10 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from random import randrange
 
-from score.assess import DRAWN, Assessment, carry_out
+from score.assess import Assessment, carry_out
 from score.page import below_goal, shortfalls, write_page
+from score.runs import second_stack
 from score.runs.drawn import draw_scenarios
-from score.runs.scenarios import SCENARIOS, Scenario
+from score.runs.scenarios import DRAWN, NS3, SCENARIOS, Scenario
 from score.runs.testbed import missing, new_testbed
 
 
@@ -28,6 +29,10 @@ def choose(arguments: argparse.Namespace) -> list[Scenario]:
     chosen = [scenario for scenario in SCENARIOS if scenario.short or not arguments.short]
     if not arguments.short:
         chosen += draw_scenarios(arguments.draw, arguments.drawn)
+        if second_stack.version():
+            chosen += second_stack.scenarios(arguments.draw, arguments.drawn)
+        else:
+            print(f"accuracy: {second_stack.HOW_TO}", file=sys.stderr)
     return [
         replace(scenario, chance=arguments.chance)
         for scenario in chosen
@@ -40,11 +45,16 @@ def assess(scenarios: list[Scenario], folder: Path, again: bool) -> Assessment:
     from score.sendings import read_run
 
     found = Assessment()
+    kept = {one.name for one in scenarios if again and (folder / one.name / "counters.json").exists()}
+    kept |= second_stack.simulate([one for one in scenarios if one.group in NS3 and one.name not in kept], folder)
     with new_testbed() as bed:
         for scenario in scenarios:
+            if scenario.group in NS3 and scenario.name not in kept:
+                print(f"==> {scenario.name}: ns-3 failed, see ns3.log of --keep", file=sys.stderr, flush=True)
+                continue
             begin = time.monotonic()
-            kept = folder / scenario.name
-            run = read_run(kept) if again and (kept / "counters.json").exists() else carry_out(bed, scenario, kept)
+            path = folder / scenario.name
+            run = read_run(path) if scenario.name in kept else carry_out(bed, scenario, path)
             ran = time.monotonic()
             found.take(scenario, run)
             took = f"{ran - begin:.1f} s, scored in {time.monotonic() - ran:.1f} s"

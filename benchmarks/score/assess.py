@@ -19,14 +19,13 @@ from score.claims import tcptrace_counts, wireshark_claims, wireshark_flags, wir
 from score.conditions import CONDITIONS, write_condition
 from score.differences import Settled
 from score.labels import Observer
-from score.runs.scenarios import Scenario
+from score.runs.scenarios import COMMITTED, NS3, Scenario
 from score.runs.testbed import POINTS, Testbed
 from score.sendings import Run, read_run
 from score.tally import Miss, Tally
 from shared.namespaces import PathError
 
 ATTEMPTS = 3
-COMMITTED, DRAWN = "committed", "drawn"
 
 
 class Capture(NamedTuple):
@@ -63,9 +62,9 @@ class Assessment:
         tally = Tally()
         for capture in captures_of(scenario, run):
             self.take_capture(scenario, run, capture, tally)
-        if not scenario.drawn:
+        if scenario.group == COMMITTED:
             self.tally.add(tally)
-        self.groups.setdefault(DRAWN if scenario.drawn else COMMITTED, {})[scenario.name] = tally
+        self.groups.setdefault(scenario.group, {})[scenario.name] = tally
         if scenario.conditions:
             self.take_conditions(scenario, run)
         causes = Counter(sending.cause or "unknown" for sending in run.sendings if sending.retransmits)
@@ -98,7 +97,8 @@ class Assessment:
         if observer.numbers:
             said = sum(row["blocks_lost"] or 0 for row in trace.directions.rows())
             tally.take_lost_datagrams(place, observer.lost_datagrams(), said)
-        self.settled.take(trace, capture.path, flags, {label.frame: label for label in labels})
+        if scenario.group not in NS3:
+            self.settled.take(trace, capture.path, flags, {label.frame: label for label in labels})
 
 
 def captures_of(scenario: Scenario, run: Run) -> Iterator[Capture]:

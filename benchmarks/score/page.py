@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from score.assess import COMMITTED, DRAWN, Assessment
+from score.assess import Assessment, Fact
 from score.conditions import CONDITIONS
 from score.differences import OUTCOMES
 from score.intervals import FEW_CASES, interval, scores_by_run, summed, worst_run
-from score.runs.scenarios import FIRST, SECOND, Scenario
+from score.runs import second_stack
+from score.runs.scenarios import COMMITTED, DRAWN, FIRST, NS3, SECOND, Scenario
 from score.tally import DATAGRAMS_LOST, KINDS, PLACES, TOOLS, Score
 from score.tcprs import compare_labels
 from shared.markdown import table
 
 GOAL = 0.99
 TEXT = Path(__file__).with_name("page.md")
+NS3_TEXT = TEXT.with_name("second_stack.md")
+SCENARIO_HEADS = "scenario | description | TCP | captures | packets | lost on 1 | lost on 2 | retransmitted"
 Row = tuple[object, ...]
 
 
@@ -56,7 +59,7 @@ def group_rows(found: Assessment, group: str) -> Iterator[Row]:
                 continue
             spread, worst = interval(by_run), worst_run(by_run)
             yield (
-                f"{name}, {group}" if group in CONDITIONS else name,
+                f"{name}, {group}" if group in (*CONDITIONS, *NS3) else name,
                 point,
                 f"{score.there}{'' if score.there >= FEW_CASES else ' (few)'}",
                 *(shown(value) for value in (score.precision, score.recall, score.f1)),
@@ -108,11 +111,11 @@ def link_cell(scenario: Scenario) -> str:
     return "; ".join(parts)
 
 
-def scenario_rows(found: Assessment) -> Iterator[Row]:
-    for fact in found.facts:
+def scenario_rows(facts: list[Fact]) -> Iterator[Row]:
+    for fact in facts:
         scenario = fact.scenario
         control = "UDP" if scenario.talk.udp_bps else scenario.control
-        settings = [f"{name.rsplit('_', 1)[1]} off" for name in scenario.sysctl]
+        settings = [f"{name.rsplit('_', 1)[1]} off" for name in scenario.sysctl if "tcp_" in name]
         variants = [name for name, has in (("missing", scenario.capture_loss), ("mirrored", scenario.mirror)) if has]
         yield (
             f"`{scenario.name}`",
@@ -126,11 +129,11 @@ def scenario_rows(found: Assessment) -> Iterator[Row]:
         )
 
 
-def kernel_rows(found: Assessment) -> Iterator[Row]:
+def kernel_rows(facts: list[Fact]) -> Iterator[Row]:
     """Yields the counters of the kernel beside the causes in its trace."""
     counted = Counter[str]()
     traced = Counter[str]()
-    for fact in found.facts:
+    for fact in facts:
         if fact.causes_known and not fact.scenario.talk.udp_bps:
             counted.update(fact.counters)
             traced.update(fact.causes)
@@ -176,7 +179,7 @@ def shortfall(found: Assessment, name: str, point: str, own: Score, others: Sequ
     where = Counter(
         f"`{scenario}`{' (' + variant + ')' if variant != 'whole' else ''}"
         for scenario, at, variant, miss in found.misses
-        if at == point and miss.kind == name and not scenario.startswith("drawn-")
+        if at == point and miss.kind == name and not scenario.startswith(("drawn-", "ns3-"))
     )
     behind = f", behind {peer}'s {best:.3f}" if best > own_f1 else ""
     cases = ", ".join(f"{case} {count}" for case, count in where.most_common(6))
@@ -202,23 +205,48 @@ def tcprs_parts(labelled: Path) -> dict[str, object]:
     return {"TCPRS": table(heads, opinion.rows()), "TCPRS_COUNT": opinion.captures}
 
 
+def ns3_section(found: Assessment) -> str:
+    """Returns the section on the second stack, empty if ns-3 is not installed."""
+    facts = [fact for fact in found.facts if fact.scenario.group in NS3]
+    if not facts:
+        return ""
+    parts = {
+        "VERSION": second_stack.version(),
+        "GOAL": GOAL,
+        "RUNS": len(facts),
+        "PACKETS": f"{sum(fact.packets for fact in facts):,}",
+        "SCORES": group_table(found, *NS3),
+        "SHORT": "\n".join(line for group in NS3 for line in below_goal(found, group)) or "None in this run.",
+        "SCENARIOS": table(SCENARIO_HEADS, scenario_rows(facts), 4),
+    }
+    return filled(NS3_TEXT, parts)
+
+
+def filled(path: Path, parts: Mapping[str, object]) -> str:
+    """Returns a text with the names between @ replaced."""
+    text = path.read_text("utf-8")
+    for name, value in parts.items():
+        text = text.replace(f"@{name}@", str(value))
+    return text
+
+
 def write_page(found: Assessment, wireshark: str, draw: int, labelled: Path, path: Path) -> None:
     """Writes the page: page.md with the names between @ replaced."""
     tools, outcomes = " | ".join(TOOLS), " | ".join(OUTCOMES)
     scores = "kind | capture | cases | precision | recall | **F1** | Wireshark F1 | tcptrace F1"
-    scenarios = "scenario | description | TCP | captures | packets | lost on 1 | lost on 2 | retransmitted"
+    facts = [fact for fact in found.facts if fact.scenario.group not in NS3]
     parts = {
         "WIRESHARK": wireshark,
         "GOAL": GOAL,
         "FIRST": FIRST,
         "SECOND": SECOND,
-        "PACKETS": f"{sum(fact.packets for fact in found.facts):,}",
-        "RUNS": len(found.facts),
+        "PACKETS": f"{sum(fact.packets for fact in facts):,}",
+        "RUNS": len(facts),
         "SCORES": table(scores, score_rows(found), 2),
         "FALSE": table(f"kind | {tools}", false_rows(found)),
         "UNDECIDABLE": table("kind | capture | cases | unknown | right | wrong", undecidable_rows(found), 2),
-        "SCENARIOS": table(scenarios, scenario_rows(found), 4),
-        "KERNEL": table("retransmissions | counted | traced | counters", kernel_rows(found)),
+        "SCENARIOS": table(SCENARIO_HEADS, scenario_rows(facts), 4),
+        "KERNEL": table("retransmissions | counted | traced | counters", kernel_rows(facts)),
         "DIFFERENCES": table(f"reason | wiretale | Wireshark | {outcomes}", difference_rows(found), 3),
         "SETTLED": outcome_totals(found),
         "SHORT": "\n".join(shortfalls(found)) or "None in this run.",
@@ -227,9 +255,7 @@ def write_page(found: Assessment, wireshark: str, draw: int, labelled: Path, pat
         "SPREAD": group_table(found, COMMITTED),
         "CONDITIONS": group_table(found, *CONDITIONS),
         **tcprs_parts(labelled),
+        "NS3": ns3_section(found),
         "DRAWN_SHORT": "\n".join(below_goal(found, DRAWN)) or "None in this run.",
     }
-    text = TEXT.read_text("utf-8")
-    for name, value in parts.items():
-        text = text.replace(f"@{name}@", str(value))
-    path.write_text(text, "utf-8")
+    path.write_text(filled(TEXT, parts), "utf-8")

@@ -6,6 +6,7 @@ packets that passed between them; if they do not, the run is rejected."""
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from score.runs.kernel_trace import Resend, read_resends
 from score.runs.testbed import POINTS, SENDER
 from shared.namespaces import PathError
 
+SIMULATED_CAUSES = "causes.csv"  # in the folder of a run of ns-3, instead of the trace of a kernel
 # Packets that entered a link in each direction, and copies that left it.
 CARRIED = """
 select direction, count(*) as came, sum(copies)::bigint as went
@@ -43,7 +45,6 @@ class Sending:
     tsval: int | None
     retransmits: bool = False  # carries a byte that was sent before
     cause: str | None = None  # from the kernel
-    expiry: bool = False
     came: dict[str, int] = field(default_factory=dict)  # time of its first passage at each capture point
     earlier: list[Sending] = field(default_factory=list)  # sendings that carried any of its bytes
     later: int = 0  # number of later sendings that carried any of them
@@ -155,6 +156,12 @@ def note_refused(frames: list[Frame], of_key: dict[tuple[object, ...], list[Send
     return count
 
 
+def read_simulated(file: Path) -> list[Resend]:
+    """Returns the retransmissions that ns3_path.cc logged, in order."""
+    with file.open() as rows:
+        return [Resend(int(row["port"]), row["cause"] or None) for row in csv.DictReader(rows)]
+
+
 def note_causes(sendings: list[Sending], resends: list[Resend]) -> bool:
     """Assigns the causes, which the kernel logs in order of sending. Returns False if their numbers differ in a flow."""
     logged: dict[int, list[Resend]] = defaultdict(list)
@@ -167,7 +174,7 @@ def note_causes(sendings: list[Sending], resends: list[Resend]) -> bool:
             fits = False
             continue
         for sending, resend in zip(mine, logged[flow], strict=True):
-            sending.cause, sending.expiry = resend.cause, resend.expiry
+            sending.cause = resend.cause
     return fits
 
 
@@ -185,8 +192,9 @@ def read_run(folder: Path) -> Run:
         for frame in frames[point]:
             for sending in of_key.get(frame.key, ()):
                 sending.came.setdefault(point, frame.time_ns)
-    refused = note_refused(frames["receiver"], of_key)
-    resends = read_resends(folder / "kernel.txt", SENDER)
+    simulated = folder / SIMULATED_CAUSES
+    refused = 0 if simulated.exists() else note_refused(frames["receiver"], of_key)  # ns-3 checks no PAWS
+    resends = read_simulated(simulated) if simulated.exists() else read_resends(folder / "kernel.txt", SENDER)
     known = resends is not None and note_causes(sendings, resends)
     counters = {**json.loads((folder / "counters.json").read_text()), "refused": refused}
     return Run(folder, frames, sendings, dict(of_key), counters, known)

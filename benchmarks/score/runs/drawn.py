@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-from score.runs.scenarios import NEITHER, NO_SACK, NO_TIMESTAMPS, Scenario, Talk
+from score.runs.scenarios import DRAWN, NEITHER, NO_SACK, NO_TIMESTAMPS, Scenario, Talk
 
 OPTIONS: tuple[tuple[str, dict[str, str]], ...] = (
     ("SACK and timestamps", {}),
@@ -51,7 +51,7 @@ def draw_scenario(draw: int, number: int) -> Scenario:
         talk=talk,
         base_first=f"rate=200Mbit delay={delays[0]:.2f}ms queue=1000",
         base_second=f"rate={rate:.1f}Mbit delay={delays[1]:.2f}ms queue={queue}",
-        drawn=True,
+        group=DRAWN,
     )
 
 

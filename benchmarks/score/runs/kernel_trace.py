@@ -30,7 +30,6 @@ class Resend(NamedTuple):
 
     port: int  # the sender's
     cause: str | None  # fast, timeout, probe or other; None if there is no stack
-    expiry: bool  # the segment that the RTO timer itself sent
 
 
 def start(stack: ExitStack) -> Path:
@@ -99,5 +98,5 @@ def read_resends(file: Path, address: str) -> list[Resend] | None:
             cause = DECIDERS.get(decider, "other") if stack else None
             if cause == "fast" and states.get(port) == LOSS_STATE:
                 cause = "timeout"
-            resends.append(Resend(port, cause, decider == "tcp_retransmit_timer"))
+            resends.append(Resend(port, cause))
     return resends

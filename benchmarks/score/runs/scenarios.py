@@ -12,6 +12,8 @@ from zlib import crc32
 
 FIRST = "rate=200Mbit delay=3ms queue=400"  # from the sender to the tracer
 SECOND = "rate=40Mbit delay=7ms queue=160"  # from the tracer to the receiver
+COMMITTED, DRAWN = "committed", "drawn"  # groups: below, by drawn.py
+NS3 = ("SACK", "no SACK")  # groups by second_stack.py
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Scenario:
     short: bool = False  # in the short set, which the tests run
     chance: int = 0  # another number gives other random losses
     conditions: bool = False  # its captures are scored under each of conditions.py as well
-    drawn: bool = False  # by drawn.py
+    group: str = COMMITTED  # whose scores are together
 
     @property
     def seed(self) -> int:

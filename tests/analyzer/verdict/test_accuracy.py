@@ -24,10 +24,12 @@ from score.floors import CASES_LEAST, FLOORS, over_all_places  # noqa: E402
 from score.intervals import interval, worst_run  # noqa: E402
 from score.labels import Ranges  # noqa: E402
 from score.page import shortened  # noqa: E402
+from score.runs import second_stack  # noqa: E402
 from score.runs.drawn import draw_scenarios  # noqa: E402
-from score.runs.scenarios import SCENARIOS  # noqa: E402
+from score.runs.scenarios import NS3, SCENARIOS  # noqa: E402
 from score.runs.testbed import missing, new_testbed  # noqa: E402
-from score.tally import Score  # noqa: E402
+from score.sendings import read_run  # noqa: E402
+from score.tally import Score, total  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("accuracy")
 
@@ -173,3 +175,32 @@ def test_the_interval_is_over_runs_and_the_worst_has_enough_cases() -> None:
     assert spread and spread[0] <= 0.5 < 0.95 < spread[1]
     assert worst_run(runs) == ("bad", 0.5)
     assert interval({"good": good, "bad": bad}) is None and worst_run({"small": small}) is None
+
+
+# --- the second stack
+
+
+def test_settings_become_an_order_for_ns3(tmp_path: Path) -> None:
+    scenario = next(one for one in second_stack.SCENARIOS if one.name == "ns3-outage")
+    order = second_stack.order_of(scenario, tmp_path)
+    wire = order["links"][1]["wires"][0]
+    assert (order["queue"], order["control"], order["least_rto"]) == ("160p", "TcpCubic", 0.2)
+    assert wire["loss"] == pytest.approx(0.002) and wire["outages"] == [[0.4, 0.7], [1.5, 2.2], [3.2, 3.6]]
+    bursts = second_stack.wire_of({"gilbert": "0.3%,35%", "stall": "400ms-1s"})
+    assert (bursts["burst_begins"], bursts["burst_ends"], bursts["stalls"]) == (0.003, 0.35, [[0.4, 1.0]])
+
+
+@pytest.mark.skipif(not second_stack.version(), reason=second_stack.HOW_TO)
+def test_the_verdicts_hold_for_ns3(tmp_path: Path) -> None:
+    """Simulated, so that a busy machine changes nothing."""
+    needs.skip_without(needs.programs("tshark", "tcptrace"))
+    names = {"ns3-random-1", "ns3-no-sack", "ns3-outage"}
+    scenarios = [one for one in second_stack.SCENARIOS if one.name in names]
+    assert second_stack.simulate(scenarios, tmp_path) == names, (tmp_path / "ns3.log").read_text()[-2000:]
+    assessment = Assessment()
+    for scenario in scenarios:
+        assessment.take(scenario, read_run(tmp_path / scenario.name))
+    tally = total(tally for group in NS3 for tally in assessment.groups[group].values())
+    for kind in ("retransmitted", "lost upstream", "lost downstream", "fast", "timeout"):
+        score = over_all_places(tally, kind)
+        assert score.there and score.f1 and score.f1 >= FLOORS[kind], (kind, score)
