@@ -1,55 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sorted array: a stream has few gaps at a time, and most changes are at its end. If there is
- * no room, an acknowledged gap is dropped first, because the receiver has its bytes; else the
- * oldest one, whose bytes count as unknown from then on. */
+/* A sorted array: a stream has few gaps at a time, and most changes are at its ends, because gaps
+ * open above all others and a sender fills the lowest first. Entries below the lowest gap stay
+ * unused until half of the array is, or until it cannot grow; then all gaps move down. If there is
+ * no room, the lowest gap is dropped. Acknowledged gaps are the lowest, and the receiver has their
+ * bytes; those of another one count as unknown from then on. */
 #include "base/range_set.h"
 
 #include <string.h>
 
+static struct gap *entries_of(const struct range_set *list) {
+    return list->gaps ? list->gaps - list->head : NULL;
+}
+
 static void remove_gap(struct range_set *list, uint32_t at) {
-    list->acked -= list->gaps[at].acked;
+    list->acked = (uint16_t)(list->acked - list->gaps[at].acked);
     list->count--;
-    memmove(&list->gaps[at], &list->gaps[at + 1], (list->count - at) * sizeof *list->gaps);
+    if (at < list->count / 2u || !at) {
+        memmove(&list->gaps[1], &list->gaps[0], at * sizeof *list->gaps);
+        list->gaps++;
+        list->head++;
+    } else {
+        memmove(&list->gaps[at], &list->gaps[at + 1], (list->count - at) * sizeof *list->gaps);
+    }
 }
 
 static int64_t size_of(const struct gap *gap) {
     return gap->end - gap->start;
 }
 
-/* Drops one gap. Returns the bytes that become unknown. */
-static int64_t give_up_one(struct range_set *list) {
-    for (uint32_t i = 0; list->acked && i < list->count; i++)
-        if (list->gaps[i].acked) {
-            remove_gap(list, i);
-            return 0;
-        }
-    int64_t bytes = size_of(&list->gaps[0]);
+/* Returns the bytes that become unknown. */
+static int64_t give_up_lowest(struct range_set *list) {
+    int64_t bytes = list->gaps[0].acked ? 0 : size_of(&list->gaps[0]);
     remove_gap(list, 0);
     return bytes;
 }
 
+static bool grow(struct range_set *list, uint32_t most, struct pool *pool) {
+    struct gap *entries = entries_of(list);
+    uint32_t room = list->room;
+    if (!pool_grow(pool, (void **)&entries, &room, sizeof *entries, 2, most + most / 4))
+        return false;
+    list->gaps = entries + list->head;
+    list->room = (uint16_t)room;
+    return true;
+}
+
+static bool move_down(struct range_set *list) {
+    if (!list->gaps || !list->head)
+        return false;
+    list->gaps = memmove(entries_of(list), list->gaps, list->count * sizeof *list->gaps);
+    list->head = 0;
+    return true;
+}
+
+/* Returns whether there is an entry above the highest gap. */
 static bool has_room(struct range_set *list, struct pool *pool) {
-    return list->count < list->room ||
-           pool_grow(pool, (void **)&list->gaps, &list->room, sizeof *list->gaps, 2,
-                     list->most ? list->most : GAPS_MOST);
+    uint32_t most = list->most ? list->most : GAPS_MOST;
+    if (list->count == most)
+        return false;
+    if (list->head + list->count < list->room)
+        return true;
+    return (2u * list->head <= list->room && grow(list, most, pool)) || move_down(list);
 }
 
 int64_t range_set_open(struct range_set *list, struct gap gap, struct pool *pool) {
     int64_t given_up = 0;
-    if (!has_room(list, pool)) {
-        if (!list->count)
-            return gap.acked ? 0 : size_of(&gap);
-        given_up = give_up_one(list);
-    }
-    if (gap.acked && list->acked == GAPS_ACKED_MOST)
-        given_up += give_up_one(list);
+    bool full = gap.acked && list->acked == GAPS_ACKED_MOST;
+    if (list->count && (full || !has_room(list, pool)))
+        given_up = give_up_lowest(list);
+    if (!has_room(list, pool)) /* not even for one */
+        return gap.acked ? 0 : size_of(&gap);
     list->gaps[list->count++] = gap;
-    list->acked += gap.acked;
+    list->acked = (uint16_t)(list->acked + gap.acked);
     return given_up;
 }
 
-/* Returns the index of the first gap that ends above `position`. */
-static uint32_t first_above(const struct range_set *list, int64_t position) {
+uint32_t range_set_first_above(const struct range_set *list, int64_t position) {
     uint32_t low = 0, high = list->count;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
@@ -70,17 +96,23 @@ static int64_t split(struct range_set *list, uint32_t at, int64_t start, int64_t
     upper.start = end;
     if (!has_room(list, pool))
         return upper.acked ? 0 : size_of(&upper);
-    memmove(&list->gaps[at + 2], &list->gaps[at + 1], (list->count - at - 1) * sizeof *list->gaps);
+    if (list->head && at < list->count / 2u) {
+        list->gaps = memmove(list->gaps - 1, list->gaps, (at + 1) * sizeof *list->gaps);
+        list->head--;
+    } else {
+        memmove(&list->gaps[at + 2], &list->gaps[at + 1],
+                (list->count - at - 1) * sizeof *list->gaps);
+    }
     list->gaps[at + 1] = upper;
     list->count++;
-    list->acked += upper.acked;
+    list->acked = (uint16_t)(list->acked + upper.acked);
     return 0;
 }
 
 struct gap_fill range_set_fill(struct range_set *list, int64_t start, int64_t end,
                                struct pool *pool, int64_t *given_up) {
     struct gap_fill fill = {0};
-    uint32_t at = first_above(list, start);
+    uint32_t at = range_set_first_above(list, start);
     while (at < list->count && list->gaps[at].start < end) {
         struct gap *gap = &list->gaps[at];
         int64_t from = start > gap->start ? start : gap->start;
@@ -145,13 +177,13 @@ int64_t range_set_acknowledge(struct range_set *list, int64_t position, int64_t 
     }
     /* Data stored after their ACK follow soon, so the lowest can go. */
     while (list->acked > GAPS_ACKED_MOST)
-        give_up_one(list);
+        give_up_lowest(list);
     return bytes;
 }
 
 void range_set_set_event(struct range_set *list, int64_t now_ns, uint64_t event) {
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->gaps[i].acked && list->gaps[i].acked_ns == now_ns)
+    for (uint32_t i = 0; i < list->count && list->gaps[i].acked; i++)
+        if (list->gaps[i].acked_ns == now_ns)
             list->gaps[i].event = event;
 }
 
@@ -163,6 +195,6 @@ int64_t range_set_bytes(const struct range_set *list) {
 }
 
 void range_set_free(struct range_set *list, struct pool *pool) {
-    pool_release(pool, list->gaps, list->room, sizeof *list->gaps);
+    pool_release(pool, entries_of(list), list->room, sizeof *list->gaps);
     *list = (struct range_set){0};
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gaps of a TCP stream: bytes below snd_nxt that the capture point has not seen. They are
  * kept as ascending disjoint ranges, at most GAPS_MOST of them; everything between them has been
- * seen. */
+ * seen. A change costs the time to move the gaps on one side of it, the side with fewer of them. */
 #ifndef WIRETALE_RANGE_SET_H
 #define WIRETALE_RANGE_SET_H
 
 #include "base/pool.h"
 
-#define GAPS_MOST       256u
-#define GAPS_ACKED_MOST 16u /* kept for data that the capture stored after its ACK */
+#define GAPS_MOST       4096u /* every second segment of a window of 1 Gbit/s and 100 ms */
+#define GAPS_ACKED_MOST 16u   /* kept for data that the capture stored after its ACK */
 
 struct gap {
     int64_t start, end; /* stream positions, [start, end) */
@@ -23,9 +23,11 @@ struct gap {
 };
 
 struct range_set {
-    struct gap *gaps;
-    uint32_t count, room, acked;
-    uint32_t most; /* greatest count; 0 for GAPS_MOST */
+    struct gap *gaps; /* the lowest */
+    uint16_t count, acked;
+    uint16_t head; /* unused entries below the lowest gap */
+    uint16_t room; /* of all entries */
+    uint16_t most; /* greatest count; 0 for GAPS_MOST */
 };
 
 /* The effect of a segment on the gaps. */
@@ -37,7 +39,7 @@ struct gap_fill {
 };
 
 /* Adds a gap, which must be above all others. Returns the bytes that become unknown because
- * there is no room: of older gaps, or of the gap itself without memory. */
+ * there is no room: of the lowest gap, or of the gap itself without memory. */
 int64_t range_set_open(struct range_set *list, struct gap gap, struct pool *pool);
 
 /* Removes [start, end) from the gaps. `*given_up` grows by the bytes that become unknown if a
@@ -51,6 +53,9 @@ int64_t range_set_acknowledge(struct range_set *list, int64_t position, int64_t 
                               struct pool *pool);
 /* Sets the event of the gaps that were acknowledged at `now_ns`. */
 void range_set_set_event(struct range_set *list, int64_t now_ns, uint64_t event);
+
+/* Returns the index of the first gap that ends above `position`, `count` if there is none. */
+uint32_t range_set_first_above(const struct range_set *list, int64_t position);
 
 /* Returns the bytes of gaps that are not acknowledged. */
 int64_t range_set_bytes(const struct range_set *list);

@@ -81,8 +81,9 @@ static bool is_whole(const struct block_segment *segment, int64_t start, int64_t
     const struct range_set *gaps = segment->gaps;
     if (segment->highest < end)
         return false;
-    for (uint32_t i = 0; i < gaps->count && gaps->gaps[i].start < end; i++)
-        if (gaps->gaps[i].end > start && !gaps->gaps[i].acked)
+    uint32_t i = range_set_first_above(gaps, start);
+    for (; i < gaps->count && gaps->gaps[i].start < end; i++)
+        if (!gaps->gaps[i].acked)
             return false;
     return true;
 }

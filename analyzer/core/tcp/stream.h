@@ -167,7 +167,9 @@ struct tcp_recovery_state {
     struct {                   /* data reported lost; it may have arrived since */
         int64_t start, end, time_ns;
     } loss_report;
-    bool rto_undone;    /* the sender recovers as if no RTO had expired (RFC 4015, RFC 5682) */
+    struct gap forgotten;    /* gaps dropped below its end; its opener is newer than theirs */
+    int64_t forgotten_bytes; /* of those gaps that have not come since */
+    bool rto_undone;         /* the sender recovers as if no RTO had expired (RFC 4015, RFC 5682) */
     int64_t reorder_ns; /* longest delay of a segment that later ones overtook, 0 if none did */
     struct retransmission_record *records; /* a ring once it is full */
     uint32_t record_count, record_capacity, record_next;

@@ -27,20 +27,42 @@
 
 /* --- new data -------------------------------------------------------------------------------- */
 
+/* Returns the gap [start, end) that the segment opens. */
+static struct gap gap_below(const struct segment_context *seg, int64_t start, int64_t end) {
+    return (struct gap){.start = start,
+                        .end = end,
+                        .opened_ns = seg->packet->time_ns,
+                        .acked_ns = seg->packet->time_ns,
+                        .event = EVENT_NONE,
+                        .opener_frame = seg->frame,
+                        .tsval = has_timestamps(seg) ? seg->tcp->timestamp_value : 0,
+                        .ip_id = seg->packet->ip_id,
+                        .timestamps = has_timestamps(seg)};
+}
+
+/* Rule V2.3: gaps of `bytes` below `end` were dropped, which opened before `above`. */
+static NOINLINE void forget_gaps(struct segment_context *seg, int64_t bytes, int64_t end,
+                                 struct gap above) {
+    struct tcp_stream *sender = seg->sender;
+    struct tcp_recovery_state *recovery = recovery_state(seg, sender);
+    recovery->unknown_bytes += (uint64_t)bytes;
+    if (sender->snd_una_known && recovery->forgotten.end <= sender->snd_una)
+        recovery->forgotten_bytes = 0;
+    recovery->forgotten_bytes += bytes;
+    above.end = max64(recovery->forgotten.end, end);
+    recovery->forgotten = above;
+}
+
 /* Rule V2.1. */
 static NOINLINE void open_gap(struct segment_context *seg, int64_t start, int64_t end) {
     struct tcp_stream *sender = seg->sender;
     struct tcp_recovery_state *recovery = recovery_state(seg, sender);
-    struct gap gap = {.start = start,
-                      .end = end,
-                      .opened_ns = seg->packet->time_ns,
-                      .acked_ns = seg->packet->time_ns,
-                      .event = EVENT_NONE,
-                      .opener_frame = seg->frame,
-                      .tsval = has_timestamps(seg) ? seg->tcp->timestamp_value : 0,
-                      .ip_id = seg->packet->ip_id,
-                      .timestamps = has_timestamps(seg)};
-    recovery->unknown_bytes += (uint64_t)range_set_open(&sender->gaps, gap, seg->pool);
+    struct gap gap = gap_below(seg, start, end);
+    int64_t dropped = range_set_open(&sender->gaps, gap, seg->pool);
+    bool any = sender->gaps.count;
+    if (dropped)
+        forget_gaps(seg, dropped, any ? sender->gaps.gaps[0].start : end,
+                    any ? sender->gaps.gaps[0] : gap);
     recovery->gaps_opened++;
     /* Rule V2.2: behind an RTO whose data is not all acknowledged, or a suspected one, this was
      * lost with it. The new data above shows how far the sender had sent before (F-RTO, RFC 5682
@@ -100,6 +122,29 @@ static bool take_fill(struct segment_context *seg, int64_t start, int64_t end,
     return classify_gap_fill(seg, start, end, fill);
 }
 
+/* `repeated` bytes of [start, end) are in no gap; `counted`: others are, and count as
+ * retransmitted.
+ */
+static void take_repeated(struct segment_context *seg, int64_t start, int64_t end, int64_t repeated,
+                          bool counted) {
+    struct tcp_stream *sender = seg->sender;
+    enum repetition kind =
+        counted ? REPEATED_RETRANSMITTED : classify_repeated(seg, start, end, NULL);
+    struct tcp_recovery_state *recovery = recovery_state(seg, sender);
+    if (kind == REPEATED_DUPLICATE) {
+        recovery->duplicate_bytes += (uint64_t)repeated;
+        return;
+    }
+    unacked_exclude(&sender->unacked, start, end);
+    if (kind == REPEATED_UNKNOWN) {
+        int64_t unseen = min64(repeated, recovery->forgotten_bytes);
+        recovery->forgotten_bytes -= unseen;
+        seg->effect.unique_bytes += unseen;
+        repeated -= unseen;
+    }
+    seg->effect.retransmitted_bytes += repeated;
+}
+
 static NOINLINE void take_old(struct segment_context *seg, int64_t start, int64_t end) {
     struct tcp_stream *sender = seg->sender;
     int64_t given_up = 0, first = sender->first_seq;
@@ -111,15 +156,9 @@ static NOINLINE void take_old(struct segment_context *seg, int64_t start, int64_
     repeated += end - start - fill.bytes;
     bool counted = fill.bytes && take_fill(seg, start, end, &fill);
     if (given_up)
-        recovery_state(seg, sender)->unknown_bytes += (uint64_t)given_up;
-    if (!repeated)
-        return;
-    if (!counted && !classify_repeated(seg, start, end, NULL)) {
-        recovery_state(seg, sender)->duplicate_bytes += (uint64_t)repeated;
-        return;
-    }
-    unacked_exclude(&sender->unacked, start, end);
-    seg->effect.retransmitted_bytes += repeated;
+        forget_gaps(seg, given_up, sender->snd_nxt, gap_below(seg, start, end));
+    if (repeated)
+        take_repeated(seg, start, end, repeated, counted);
 }
 
 /* Rule V4.8: a FIN without data. Before the first one was seen, a later ACK without data may have
@@ -137,7 +176,8 @@ static NOINLINE void take_old_fin(struct segment_context *seg, int64_t at, bool 
     struct gap_fill fill = range_set_fill(&sender->gaps, at, at + 1, seg->pool, &given_up);
     if (!fill.bytes)
         return;
-    recovery_state(seg, sender)->unknown_bytes += (uint64_t)given_up;
+    if (given_up)
+        forget_gaps(seg, given_up, sender->snd_nxt, gap_below(seg, at, at));
     if (alone)
         take_fill(seg, at, at + 1, &fill);
     else

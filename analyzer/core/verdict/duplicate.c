@@ -29,11 +29,23 @@
 
 /* --- the capture's or the network's ---------------------------------------------------------- */
 
+struct duplicate {
+    bool mirror;    /* made by the capture, else by the network */
+    bool two_ports; /* stored by another port than the original */
+    bool same_link; /* of these ports, and no router in between */
+    bool third;     /* within 1 ms, but not the first one of its port */
+    bool at_once;   /* no time passed since the original */
+    uint32_t frame; /* of the original */
+};
+
 /* A DSACK needs SACK, and options that were captured. A receiver with gaps may fill its SACK option
  * with those instead. */
-static enum duplicate_origin origin_of(const struct segment_context *seg, int64_t start,
+static enum duplicate_origin origin_of(const struct segment_context *seg,
+                                       const struct duplicate *duplicate, int64_t start,
                                        int64_t end) {
     const struct tcp_stream *sender = seg->sender;
+    if (duplicate->two_ports)
+        return duplicate->same_link ? DUPLICATE_TWO_INTERFACES : DUPLICATE_TWO_PORTS;
     bool agreed = sender->sack_permitted && seg->receiver->sack_permitted &&
                   !seg->receiver->reports_truncated;
     bool gaps = sender->gaps.count > sender->gaps.acked || recovery_of(sender)->sack_count;
@@ -54,22 +66,11 @@ static bool mirror_is_likely(const struct tcp_connection *connection) {
     return duplicates > 1 && 4 * duplicates > packets;
 }
 
-struct duplicate {
-    bool mirror;    /* made by the capture, else by the network */
-    bool two_ports; /* stored by another port than the original */
-    bool same_link; /* of these ports, and no router in between */
-    bool third;     /* within 1 ms, but not the first one of its port */
-    bool at_once;   /* no time passed since the original */
-    uint32_t frame; /* of the original */
-};
-
 static void record_duplicate(struct segment_context *seg, int64_t start, int64_t end,
                              const struct duplicate *duplicate) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
     bool mirror = duplicate->mirror, data = start >= 0 && end > start;
-    enum duplicate_origin origin = !duplicate->two_ports  ? origin_of(seg, start, end)
-                                   : duplicate->same_link ? DUPLICATE_TWO_INTERFACES
-                                                          : DUPLICATE_TWO_PORTS;
+    enum duplicate_origin origin = origin_of(seg, duplicate, start, end);
     if (!recovery->mirror_duplicates)
         recovery->packets_before_duplicates = seg->sender->packets - 1;
     struct event event = {.kind = mirror ? WORD_MIRROR_DUPLICATE : WORD_NETWORK_DUPLICATE,

@@ -51,10 +51,13 @@ static bool received_before(const struct segment_context *seg, bool acked, bool 
 }
 
 /* Rules V7.1 and V7.2; without ACKs, the place of data that was seen before is unknown. */
-static enum word place_of_loss(const struct segment_context *seg, int64_t start, bool upstream) {
+static enum word place_of_loss(const struct segment_context *seg, const struct retransmission *rtx,
+                               bool upstream) {
     if (upstream)
         return WORD_UPSTREAM;
-    return start < 0 || seg->sender->snd_una_known ? WORD_DOWNSTREAM : WORD_NONE;
+    if (rtx->forgotten)
+        return WORD_NONE;
+    return rtx->start < 0 || seg->sender->snd_una_known ? WORD_DOWNSTREAM : WORD_NONE;
 }
 
 /* Rule V7.8. */
@@ -72,7 +75,7 @@ static void record_retransmission(struct segment_context *seg, const struct retr
     bool acked = seg->sender->snd_una_known && rtx->end <= seg->sender->snd_una;
     bool spurious = acked_before_sent(seg, rtx->end) || received_before(seg, acked, sacked);
     bool lost = !acked && !sacked;
-    enum word place = lost ? place_of_loss(seg, rtx->start, upstream) : WORD_NONE;
+    enum word place = lost ? place_of_loss(seg, rtx, upstream) : WORD_NONE;
     bool placed = place != WORD_NONE;
     struct event event = {.kind = cause->kind,
                           .place = place,
@@ -268,15 +271,51 @@ static struct ack_point first_transmission(const struct segment_context *seg,
     return sent;
 }
 
-NOINLINE bool classify_repeated(struct segment_context *seg, int64_t start, int64_t end,
-                                const char *detail) {
+/* Rule V2.3: neither a first transmission nor a retransmission of the bytes is known, and one of
+ * the gaps that were dropped may have held them. */
+static bool is_forgotten(const struct segment_context *seg, int64_t start, int64_t end) {
+    const struct tcp_stream *sender = seg->sender;
+    const struct tcp_recovery_state *recovery = sender->recovery;
+    return recovery && start >= 0 && start < recovery->forgotten.end &&
+           !(sender->snd_una_known && end <= sender->snd_una) &&
+           !unacked_find(&sender->unacked, start) &&
+           !last_retransmission_of(recovery, start, end, false);
+}
+
+/* A segment that was sent after a gap above opened is a retransmission. Of an older one, the order
+ * is unknown. */
+static void classify_forgotten(struct segment_context *seg, int64_t start, int64_t end) {
+    const struct gap *above = &seg->sender->recovery->forgotten;
+    int order;
+    enum word evidence =
+        compare_send_order(seg, above->timestamps, above->tsval, above->ip_id, &order);
+    if (order < 0 || (!order && order_by_time(seg, above, end) != FILL_RETRANSMITTED)) {
+        record_not_retransmitted(seg, end - start, false, evidence, above->opener_frame);
+        return;
+    }
+    struct retransmission rtx = {.start = start,
+                                 .end = end,
+                                 .sent_ns = above->opened_ns,
+                                 .forgotten = true,
+                                 .sent_frame = above->opener_frame,
+                                 .since_frame = above->opener_frame};
+    struct retransmit_cause cause = find_cause(seg, &rtx);
+    record_retransmission(seg, &rtx, &cause, false, NULL);
+}
+
+NOINLINE enum repetition classify_repeated(struct segment_context *seg, int64_t start, int64_t end,
+                                           const char *detail) {
     const struct unacked_segment *first = unacked_find(&seg->sender->unacked, start);
     const struct retransmission_record *last =
         last_retransmission_of(seg->sender->recovery, start, end, false);
     if (is_late_original(seg, start, end)) /* V4.3 */
-        return true;
+        return REPEATED_RETRANSMITTED;
     if (take_late_duplicate(seg, first, start, end)) /* V4.4 */
-        return false;
+        return REPEATED_DUPLICATE;
+    if (is_forgotten(seg, start, end)) {
+        classify_forgotten(seg, start, end);
+        return REPEATED_UNKNOWN;
+    }
     struct ack_point sent = first_transmission(seg, first, end);
     struct retransmission rtx = {.start = start,
                                  .end = end,
@@ -288,7 +327,7 @@ NOINLINE bool classify_repeated(struct segment_context *seg, int64_t start, int6
                                  .since_frame = last ? last->frame : sent.frame};
     struct retransmit_cause cause = find_cause(seg, &rtx);
     record_retransmission(seg, &rtx, &cause, false, detail); /* V4.5 */
-    return true;
+    return REPEATED_RETRANSMITTED;
 }
 
 NOINLINE void classify_before_capture(struct segment_context *seg, int64_t start, int64_t end) {

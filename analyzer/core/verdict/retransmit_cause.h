@@ -10,6 +10,7 @@ struct retransmission {
     int64_t start, end;   /* stream positions; start is -1 for a SYN */
     int64_t sent_ns;      /* last transmission, or the opening of its gap */
     bool repeated;        /* that was a retransmission already */
+    bool forgotten;       /* its bytes may not have been seen before */
     uint32_t sent_frame;  /* of the transmission, 0 if unknown */
     uint32_t since_frame; /* at sent_ns, 0 if unknown */
 };

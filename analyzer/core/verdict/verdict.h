@@ -15,9 +15,15 @@
 bool classify_gap_fill(struct segment_context *seg, int64_t start, int64_t end,
                        const struct gap_fill *fill);
 
-/* Rules V4: [start, end), or a SYN or FIN, was seen before. Returns false for a duplicate packet,
- * true otherwise. `detail` is the event's, or NULL. */
-bool classify_repeated(struct segment_context *seg, int64_t start, int64_t end, const char *detail);
+enum repetition {
+    REPEATED_DUPLICATE,     /* of a packet */
+    REPEATED_RETRANSMITTED, /* or out of order */
+    REPEATED_UNKNOWN        /* it may not have been seen before: rule V2.3 */
+};
+
+/* Rules V4: [start, end), or a SYN or FIN, was seen before. `detail` is the event's, or NULL. */
+enum repetition classify_repeated(struct segment_context *seg, int64_t start, int64_t end,
+                                  const char *detail);
 
 /* Rule V4.6: [start, end) is below the first segment of the capture. */
 void classify_before_capture(struct segment_context *seg, int64_t start, int64_t end);

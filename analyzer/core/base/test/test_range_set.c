@@ -59,6 +59,61 @@ static void check_bound(void) {
     range_set_free(&list, &pool);
 }
 
+/* Gaps of a list with a small bound ascend and hold no byte that was seen, in whatever order they
+ * open, close and split. */
+static void check_bounded_fills(void) {
+    struct pool pool = {.most = 1 << 20};
+    struct range_set list = {.most = 20};
+    static uint8_t seen[50 * SPAN];
+    int64_t highest = 0, given_up = 0;
+    for (unsigned i = 0; i < 20000; i++) {
+        bool above = random_below(2) || highest < 100;
+        int64_t start = highest + 1 + random_below(9);
+        if (!above) {
+            start = highest - 1 - random_below(i % 3 ? 99 : 20);
+            if (!(i % 5) && list.count)
+                start = list.gaps[0].start;
+        }
+        int64_t end = start + 1 + random_below(6);
+        if (above)
+            given_up += range_set_open(&list, (struct gap){.start = highest, .end = start}, &pool);
+        else if (end > highest)
+            continue;
+        else
+            range_set_fill(&list, start, end, &pool, &given_up);
+        memset(seen + start, 1, (size_t)(end - start));
+        highest = end > highest ? end : highest;
+        CHECK(list.count <= 20 && list.head + list.count <= list.room && list.room <= 25);
+        for (uint32_t at = 0; at < list.count; at++) {
+            const struct gap *gap = &list.gaps[at];
+            CHECK(gap->start < gap->end && (!at || list.gaps[at - 1].end < gap->start));
+            CHECK_INT(missing(seen, gap->start, gap->end), gap->end - gap->start);
+            CHECK_INT(range_set_first_above(&list, gap->start), at);
+        }
+    }
+    CHECK(given_up > 0);
+    range_set_free(&list, &pool);
+    CHECK_INT(pool.used, 0);
+}
+
+/* A window of losses that the sender repairs in order moves few gaps. */
+static void check_lowest_first(void) {
+    struct pool pool = {.most = 1 << 20};
+    struct range_set list = {0};
+    int64_t given_up = 0;
+    for (int64_t i = 0; i < GAPS_MOST; i++)
+        CHECK_INT(range_set_open(&list, (struct gap){.start = 10 * i, .end = 10 * i + 5}, &pool),
+                  0);
+    for (int64_t i = 0; i < 3 * GAPS_MOST; i++) {
+        int64_t above = 10 * (i + GAPS_MOST);
+        CHECK_INT(range_set_fill(&list, 10 * i, 10 * i + 5, &pool, &given_up).closed, 1);
+        CHECK_INT(range_set_open(&list, (struct gap){.start = above, .end = above + 5}, &pool), 0);
+    }
+    CHECK_INT(given_up, 0);
+    CHECK_INT(range_set_bytes(&list), 5 * GAPS_MOST);
+    range_set_free(&list, &pool);
+}
+
 static void check_acknowledged_gaps(void) {
     struct pool pool = {.most = 1 << 20};
     struct range_set list = {0};
@@ -87,6 +142,8 @@ static void check_no_pool(void) {
 int main(void) {
     check_random_fills();
     check_bound();
+    check_bounded_fills();
+    check_lowest_first();
     check_acknowledged_gaps();
     check_no_pool();
     return 0;
