@@ -19,16 +19,16 @@ from random import randrange
 
 from score.assess import Assessment, carry_out
 from score.page import below_goal, shortfalls, write_page
-from score.runs import second_stack
+from score.runs import offloads, second_stack
 from score.runs.drawn import draw_scenarios
-from score.runs.scenarios import DRAWN, NS3, SCENARIOS, Scenario
+from score.runs.scenarios import DRAWN, NS3, OFFLOADS, SCENARIOS, Scenario
 from score.runs.testbed import missing, new_testbed
 
 
 def choose(arguments: argparse.Namespace) -> list[Scenario]:
     chosen = [scenario for scenario in SCENARIOS if scenario.short or not arguments.short]
     if not arguments.short:
-        chosen += draw_scenarios(arguments.draw, arguments.drawn)
+        chosen += [*draw_scenarios(arguments.draw, arguments.drawn), *offloads.SCENARIOS]
         if second_stack.version():
             chosen += second_stack.scenarios(arguments.draw, arguments.drawn)
         else:
@@ -47,18 +47,22 @@ def assess(scenarios: list[Scenario], folder: Path, again: bool) -> Assessment:
     found = Assessment()
     kept = {one.name for one in scenarios if again and (folder / one.name / "counters.json").exists()}
     kept |= second_stack.simulate([one for one in scenarios if one.group in NS3 and one.name not in kept], folder)
-    with new_testbed() as bed:
+    with new_testbed() as bed, offloads.new_offload_testbed() as offload_bed:
         for scenario in scenarios:
             if scenario.group in NS3 and scenario.name not in kept:
                 print(f"==> {scenario.name}: ns-3 failed, see ns3.log of --keep", file=sys.stderr, flush=True)
                 continue
             begin = time.monotonic()
             path = folder / scenario.name
-            run = read_run(path) if scenario.name in kept else carry_out(bed, scenario, path)
+            run = (
+                read_run(path)
+                if scenario.name in kept
+                else carry_out(offload_bed if scenario.group == OFFLOADS else bed, scenario, path)
+            )
             ran = time.monotonic()
             found.take(scenario, run)
             took = f"{ran - begin:.1f} s, scored in {time.monotonic() - ran:.1f} s"
-            print(f"==> {scenario.name}: {found.facts[-1].packets} packets, {took}", file=sys.stderr, flush=True)
+            print(f"==> {scenario.name}: {len(run.frames['sender'])} packets, {took}", file=sys.stderr, flush=True)
     return found
 
 

@@ -19,7 +19,8 @@ from score.claims import tcptrace_counts, wireshark_claims, wireshark_flags, wir
 from score.conditions import CONDITIONS, write_condition
 from score.differences import Settled
 from score.labels import Observer
-from score.runs.scenarios import COMMITTED, NS3, Scenario
+from score.offload_counts import Counted, count_offloads
+from score.runs.scenarios import COMMITTED, NS3, OFFLOADS, Scenario
 from score.runs.testbed import POINTS, Testbed
 from score.sendings import Run, read_run
 from score.tally import Miss, Tally
@@ -56,15 +57,18 @@ class Assessment:
     groups: dict[str, dict[str, Tally]] = field(default_factory=dict)  # by group, then by run
     settled: Settled = field(default_factory=Settled)
     facts: list[Fact] = field(default_factory=list)
+    offloads: list[Counted] = field(default_factory=list)
     misses: list[tuple[str, str, str, Miss]] = field(default_factory=list)  # scenario, point, variant
 
     def take(self, scenario: Scenario, run: Run) -> None:
-        tally = Tally()
+        tally = self.groups.setdefault(scenario.group, {})[scenario.name] = Tally()
+        if scenario.group == OFFLOADS:
+            self.offloads += count_offloads(scenario.name, run, tally)
+            return
         for capture in captures_of(scenario, run):
             self.take_capture(scenario, run, capture, tally)
         if scenario.group == COMMITTED:
             self.tally.add(tally)
-        self.groups.setdefault(scenario.group, {})[scenario.name] = tally
         if scenario.conditions:
             self.take_conditions(scenario, run)
         causes = Counter(sending.cause or "unknown" for sending in run.sendings if sending.retransmits)

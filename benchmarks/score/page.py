@@ -9,21 +9,23 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from score.assess import Assessment, Fact
 from score.conditions import CONDITIONS
 from score.differences import OUTCOMES
 from score.intervals import FEW_CASES, interval, scores_by_run, summed, worst_run
+from score.offload_counts import COLUMNS
 from score.runs import second_stack
-from score.runs.scenarios import COMMITTED, DRAWN, FIRST, NS3, SECOND, Scenario
+from score.runs.scenarios import COMMITTED, DRAWN, FIRST, NS3, OFFLOADS, SECOND, Scenario
 from score.tally import DATAGRAMS_LOST, KINDS, PLACES, TOOLS, Score
 from score.tcprs import compare_labels
 from shared.markdown import table
 
 GOAL = 0.99
 TEXT = Path(__file__).with_name("page.md")
-NS3_TEXT = TEXT.with_name("second_stack.md")
+NS3_TEXT, OFFLOADS_TEXT = TEXT.with_name("second_stack.md"), TEXT.with_name("offloads.md")
 SCENARIO_HEADS = "scenario | description | TCP | captures | packets | lost on 1 | lost on 2 | retransmitted"
 Row = tuple[object, ...]
 
@@ -59,7 +61,7 @@ def group_rows(found: Assessment, group: str) -> Iterator[Row]:
                 continue
             spread, worst = interval(by_run), worst_run(by_run)
             yield (
-                f"{name}, {group}" if group in (*CONDITIONS, *NS3) else name,
+                f"{name}, {group}" if group in (*CONDITIONS, *NS3, OFFLOADS) else name,
                 point,
                 f"{score.there}{'' if score.there >= FEW_CASES else ' (few)'}",
                 *(shown(value) for value in (score.precision, score.recall, score.f1)),
@@ -222,6 +224,24 @@ def ns3_section(found: Assessment) -> str:
     return filled(NS3_TEXT, parts)
 
 
+def offloads_section(found: Assessment) -> str:
+    """Returns the section on captures with offloads, empty if none of them was run."""
+    if not found.offloads:
+        return ""
+    heads = f"scenario | capture | packets | segments | claimed | {' | claimed | '.join(COLUMNS)} | claimed"
+    counts = (
+        (f"`{one.scenario}`", one.point, one.packets, *one.segments, *chain.from_iterable(one.by_kind.values()))
+        for one in found.offloads
+    )
+    parts = {
+        "GOAL": GOAL,
+        "SCORES": group_table(found, OFFLOADS),
+        "SHORT": "\n".join(below_goal(found, OFFLOADS)) or "None in this run.",
+        "COUNTS": table(heads, counts, 2),
+    }
+    return filled(OFFLOADS_TEXT, parts)
+
+
 def filled(path: Path, parts: Mapping[str, object]) -> str:
     """Returns a text with the names between @ replaced."""
     text = path.read_text("utf-8")
@@ -256,6 +276,7 @@ def write_page(found: Assessment, wireshark: str, draw: int, labelled: Path, pat
         "CONDITIONS": group_table(found, *CONDITIONS),
         **tcprs_parts(labelled),
         "NS3": ns3_section(found),
+        "OFFLOADS": offloads_section(found),
         "DRAWN_SHORT": "\n".join(below_goal(found, DRAWN)) or "None in this run.",
     }
     path.write_text(filled(TEXT, parts), "utf-8")

@@ -12,7 +12,7 @@ from zlib import crc32
 
 FIRST = "rate=200Mbit delay=3ms queue=400"  # from the sender to the tracer
 SECOND = "rate=40Mbit delay=7ms queue=160"  # from the tracer to the receiver
-COMMITTED, DRAWN = "committed", "drawn"  # groups: below, by drawn.py
+COMMITTED, DRAWN, OFFLOADS = "committed", "drawn", "offloads"  # groups: below, by drawn.py, by offloads.py
 NS3 = ("SACK", "no SACK")  # groups by second_stack.py
 
 

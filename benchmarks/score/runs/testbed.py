@@ -59,6 +59,8 @@ class Testbed:
         self.names = names
         self.link = find_program("wiretale-link")
         self.links: list[subprocess.Popen[bytes]] = []
+        #: namespace and interface of each capture file
+        self.captures = {"sender": ("sender", "path"), "tracer": ("tracer", "behind"), "receiver": ("receiver", "path")}
 
     def inside(self, end: str, *command: str) -> list[str]:
         return inside(self.names[end], *command)
@@ -69,15 +71,19 @@ class Testbed:
         run(*f"ip -n {tracer} link add before type veth peer name behind".split())
         ends = (("sender", "left", SENDER, RECEIVER), ("receiver", "right", RECEIVER, SENDER))
         for end, wire, own, other in ends:
-            run(*f"ip -n {self.names[end]} link add path type veth peer {wire} netns {tracer}".split())
-            # One segment per packet, because the kernel would join retransmissions otherwise.
-            run(*f"ip -n {self.names[end]} link set path address {MACS[own]} gso_max_segs 1".split())
+            self.connect(end, wire)
+            run(*f"ip -n {self.names[end]} link set path address {MACS[own]}".split())
             self.bring_up(end, "path")
             run(*f"ip -n {self.names[end]} address add {own}/24 dev path".split())
             run(*f"ip -n {self.names[end]} neigh add {other} lladdr {MACS[other]} dev path nud permanent".split())
             run(*self.inside(end, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1"))
         for wire in ("left", "before", "behind", "right"):
             self.bring_up("tracer", wire)
+
+    def connect(self, end: str, wire: str) -> None:
+        run(*f"ip -n {self.names[end]} link add path type veth peer {wire} netns {self.names['tracer']}".split())
+        # One segment per packet, because the kernel would join retransmissions otherwise.
+        run(*f"ip -n {self.names[end]} link set path gso_max_segs 1".split())
 
     def bring_up(self, end: str, wire: str) -> None:
         run(*self.inside(end, *f"ethtool -K {wire} tso off gso off gro off tx off rx off".split()))
@@ -111,12 +117,12 @@ class Testbed:
             (folder / f"link{number}.csv").write_text(truth)
 
     @contextlib.contextmanager
-    def captured(self, point: str, folder: Path) -> Iterator[None]:
-        """Captures at a point. Raises PathError if tcpdump lost a packet."""
-        wire = "behind" if point == "tracer" else "path"
-        log = folder / f"{point}.log"
+    def captured(self, name: str, folder: Path) -> Iterator[None]:
+        """Writes a capture file. Raises PathError if tcpdump lost a packet."""
+        end, wire = self.captures[name]
+        log = folder / f"{name}.log"
         options = f"-i {wire} -n -p -U --immediate-mode -B 32768 -s {SNAPLEN} --time-stamp-precision=nano -Z root -w"
-        command = self.inside(point, "tcpdump", *options.split(), str(folder / f"{point}.pcap"), "ip")
+        command = self.inside(end, "tcpdump", *options.split(), str(folder / f"{name}.pcap"), "ip")
         with log.open("w") as errors:
             process = subprocess.Popen(command, stderr=errors)
         try:
@@ -175,8 +181,8 @@ class Testbed:
         before = self.counters()
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.linked(scenario, folder))
-            for point in POINTS:
-                stack.enter_context(self.captured(point, folder))
+            for name in self.captures:
+                stack.enter_context(self.captured(name, folder))
             stack.enter_context(kernel_trace(folder / "kernel.txt"))
             self.talk(scenario)
         after = self.counters()

@@ -23,13 +23,14 @@ from score.conditions import write_condition  # noqa: E402
 from score.floors import CASES_LEAST, FLOORS, over_all_places  # noqa: E402
 from score.intervals import interval, worst_run  # noqa: E402
 from score.labels import Ranges  # noqa: E402
+from score.offload_counts import count_offloads  # noqa: E402
 from score.page import shortened  # noqa: E402
-from score.runs import second_stack  # noqa: E402
+from score.runs import offloads, second_stack  # noqa: E402
 from score.runs.drawn import draw_scenarios  # noqa: E402
 from score.runs.scenarios import NS3, SCENARIOS  # noqa: E402
 from score.runs.testbed import missing, new_testbed  # noqa: E402
 from score.sendings import read_run  # noqa: E402
-from score.tally import Score, total  # noqa: E402
+from score.tally import Score, Tally, total  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("accuracy")
 
@@ -204,3 +205,14 @@ def test_the_verdicts_hold_for_ns3(tmp_path: Path) -> None:
     for kind in ("retransmitted", "lost upstream", "lost downstream", "fast", "timeout"):
         score = over_all_places(tally, kind)
         assert score.there and score.f1 and score.f1 >= FLOORS[kind], (kind, score)
+
+
+def test_counts_with_offloads_are_those_of_the_wire(tmp_path: Path) -> None:
+    needs.skip_without(missing(), needs.network_namespaces())
+    scenario = next(one for one in offloads.SCENARIOS if one.name == "offloads-bbr")
+    with offloads.new_offload_testbed() as bed:
+        counted = count_offloads(scenario.name, carry_out(bed, scenario, tmp_path), Tally())
+    for one in counted:
+        assert one.packets < 0.8 * one.segments[0], one  # the capture has super-segments
+        true, said = one.by_kind["retransmitted"]
+        assert one.segments[0] == one.segments[1] and true and said == pytest.approx(true, rel=0.05, abs=1)

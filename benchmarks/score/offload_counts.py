@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scores captures with offloads by counts of segments on the wire.
+
+A packet of such a capture is several segments, so no frame has a label. The counts of a run are compared with those of the wire,
+as with tcptrace: a count is right up to the number of true cases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import wiretale
+from score.labels import Observer
+from score.runs.offloads import HOSTS
+from score.runs.testbed import SENDER
+from score.sendings import Run
+from score.tally import KINDS, Tally
+
+# Columns of `directions` that count segments on the wire.
+COLUMNS = {
+    "retransmitted": "wire_retransmissions",
+    "lost upstream": "wire_lost_upstream",
+    "lost downstream": "wire_lost_downstream",
+    "spurious": "wire_spurious",
+}
+
+
+@dataclass
+class Counted:
+    """Counts of one capture: on the wire and as claimed."""
+
+    scenario: str
+    point: str
+    packets: int  # with data, in the capture
+    segments: tuple[int, int]
+    by_kind: dict[str, tuple[int, int]]
+
+
+def count_offloads(scenario: str, run: Run, tally: Tally) -> list[Counted]:
+    """Adds the captures of both hosts to the scores, and returns their counts."""
+    found = []
+    for point, name in HOSTS.items():
+        rows = wiretale.analyze(run.folder / f"{name}.pcap").directions.rows()
+        labels = list(Observer(run, point, run.frames[point]).labels())
+        by_kind = {}
+        for kind in KINDS:
+            if kind.name not in COLUMNS:
+                continue
+            mine = [label for label in labels if kind.applies_to(label)]
+            most = sum(kind.true(label) is not False for label in mine)
+            there = sum(bool(kind.true(label)) and kind.decidable(label) for label in mine)
+            said = sum(row[COLUMNS[kind.name]] or 0 for row in rows)
+            tally.scores[kind.name, point, "wiretale"].add(said, min(said, most), there, min(said, there))
+            by_kind[kind.name] = (there, said)
+        data = [row for row in rows if row["source"] == SENDER]
+        sent = sum(frame.source == SENDER and frame.length > 0 for frame in run.frames[point])
+        segments = (sent, sum(row["wire_segments"] or 0 for row in data))
+        found.append(Counted(scenario, point, sum(row["data_packets"] for row in data), segments, by_kind))
+    return found
