@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 CAPTURES_SHOWN = 8
+FINE_TICK_NS = 1_000  # of a clock as fine as most files
 PROBLEMATIC_SHOWN = 5
 LIMITS_SHOWN = 5
 GAP = 3  # columns between those of the table of flows
@@ -104,6 +105,8 @@ def capture_line(row: Row) -> RenderableType:
     facts.append(show_bytes(row["bytes"]))
     if row["first_ns"] is not None:
         facts.append(f"{show_duration(row['last_ns'] - row['first_ns'])} from {show_time(row['first_ns'])}")
+    if (row["clock_tick_ns"] or 0) > FINE_TICK_NS:
+        facts.append(f"clock ticks every {show_duration(row['clock_tick_ns'])}")
     if row["filtered_packets"]:
         facts.append(f"{row['filtered_packets']:,} filtered out")
     drops = drops_of(row)

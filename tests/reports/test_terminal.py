@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+import wiretale
+from capture_files import write_pcap
+from plain_wire import START_NS, Wire
+
 END = re.compile(r"(\d+\.\d+\.\d+\.\d+|\[[0-9a-f:]+\]):\d+")
 
 
@@ -52,3 +56,18 @@ def test_beside_notes_not_all_is_called_well(wiretale_run: Any, samples: Path, c
     assert (
         "No problem is visible" in said["vlan_ipv6.pcap"] and "No other problem is visible" in said["window_full.pcap"]
     )
+
+
+@pytest.mark.parametrize(
+    ("step_ns", "packets", "tick_ns", "said"),
+    [(10**6, 40, 10**6, "clock ticks every 1 ms"), (1000, 40, 1000, None), (10**6, 16, None, None)],
+)
+def test_a_coarse_clock_is_a_fact_of_the_capture(
+    wiretale_run: Any, tmp_path: Path, step_ns: int, packets: int, tick_ns: int | None, said: str | None
+) -> None:
+    """Two packets have each time, so that eight pairs and eight steps show the tick."""
+    (_, frame), *_ = Wire().udp(0, b"x").packets
+    path = write_pcap(tmp_path / "wire.pcap", ((START_NS + i // 2 * step_ns, frame) for i in range(packets)))
+    assert wiretale.analyze(path).interfaces.column("clock_tick_ns") == [tick_ns]
+    shown = wiretale_run("analyze", path).stdout
+    assert re.findall(r"clock ticks [^,\n]*", shown) == ([said] if said else [])

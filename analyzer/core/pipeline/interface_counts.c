@@ -35,6 +35,10 @@ inline struct interface_count *interface_count_of(struct interface_counts *list,
     return LIKELY(interface < list->room) ? &list->counts[interface] : grow_counts(list, interface);
 }
 
+static bool tick_is_known(const struct interface_count *count) {
+    return count->ticks >= TICKS_ENOUGH && count->no_ticks >= TICKS_ENOUGH;
+}
+
 /* A coarse clock stamps many packets with the same time and others one tick apart, never less. A
  * clock as fine as its file has such packets as well, a microsecond apart. */
 static NOINLINE void note_tick(struct interface_count *count, int64_t step_ns) {
@@ -48,8 +52,7 @@ static NOINLINE void note_tick(struct interface_count *count, int64_t step_ns) {
         count->tick_most_ns = count->tick_ns + count->tick_ns / 4;
         count->ticks++;
     }
-    bool known = count->ticks >= TICKS_ENOUGH && count->no_ticks >= TICKS_ENOUGH;
-    count->clock_step_us = known ? (uint16_t)(count->tick_ns / 1000) : 0;
+    count->clock_step_us = tick_is_known(count) ? (uint16_t)(count->tick_ns / 1000) : 0;
 }
 
 static NOINLINE void note_step_back(struct interface_count *count, const struct packet *packet,
@@ -270,6 +273,7 @@ static void put_counts(struct row_sink *sink, struct row *row, struct interface_
     row_set(row, interfaces_truncated_packets, count->truncated);
     row_set(row, interfaces_time_unknown, count->time_unknown);
     row_set(row, interfaces_time_out_of_range, count->time_out_of_range);
+    row_set_if(row, interfaces_clock_tick_ns, tick_is_known(count), count->tick_ns);
     row_set(row, interfaces_backward_steps, count->backward_steps);
     row_set(row, interfaces_super_segments, count->super_segments);
     row_set(row, interfaces_lengths_cut, count->lengths_cut);

@@ -237,7 +237,10 @@ static void put_wire_unplaced(struct row *row, const struct tcp_stream *stream) 
 /* Counts on the wire, null where those of the captured packets are; the row must hold these. */
 static void put_wire(struct row *row, const struct tcp_stream *stream) {
     const struct tcp_recovery_state *recovery = recovery_of(stream);
-    uint32_t mss = wire_mss(stream);
+    bool known = row_known(row, directions_data_packets);
+    uint64_t packets = known ? (uint64_t)row->value[directions_data_packets] : 0;
+    uint64_t payload = known ? (uint64_t)row->value[directions_payload_bytes] : 0;
+    uint32_t mss = wire_mss(stream, packets, payload);
     row_set_if(row, directions_wire_mss, mss, mss);
     row_set_if(row, directions_lost_upstream_bytes, row_known(row, directions_lost_upstream),
                recovery->lost_upstream_bytes);

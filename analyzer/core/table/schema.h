@@ -29,6 +29,10 @@
     X(link_type_name, TEXT, "", "libpcap's name for it; null if it has none")                      \
     X(snaplen, INT, "bytes", "snap length; null if unlimited or not in the file")                  \
     X(time_resolution_ns, DURATION, "ns", "time stamp resolution; 0 if finer than 1 ns")           \
+    X(clock_tick_ns, DURATION, "ns",                                                               \
+      "tick of the clock: the least time between two packets, once eight had the time of the "     \
+      "packet before and eight came one tick later; null if it is not known, or if times are "     \
+      "missing")                                                                                   \
     X(packets, INT, "packets", "packets analyzed (after --filter, --start, --end)")                \
     X(bytes, INT, "bytes", "their lengths on the wire, link header included, without FCS")         \
     X(captured_bytes, INT, "bytes", "bytes of them in the file")                                   \
@@ -211,8 +215,9 @@
     X(lost_downstream_bytes, INT, "bytes", "TCP: payload of lost_downstream; null as there")       \
     X(wire_mss, INT, "bytes",                                                                      \
       "TCP: largest payload of a segment on the wire: the lesser MSS of both SYNs, less 12 bytes " \
-      "of timestamps; without them, the unit of the captured sizes (rule V13.2); null if that is " \
-      "not proven, or without data")                                                               \
+      "of timestamps, or what the path carries if it is less (rule V13.3); without them, the "     \
+      "unit "                                                                                      \
+      "of the captured sizes (rule V13.2); null if that is not proven, or without data")           \
     X(wire_segments, INT, "segments",                                                              \
       "TCP: data_packets on the wire. If the capture has super-segments (TSO, GSO, GRO, LRO), "    \
       "each is as many segments as it needs of wire_mss; else equal. Null if wire_mss is unknown " \

@@ -82,10 +82,11 @@ enum wire_counter {
 struct super_segments {
     struct {
         uint64_t packets;
-        uint64_t bytes; /* rounded up to whole segments of agreed_mss, if that is known */
+        uint64_t bytes;
+        uint64_t segments; /* of agreed_mss, each payload rounded up; 0 if that is unknown */
     } sums[WIRE_COUNTERS];
     uint32_t allowed;      /* the MSS that the receiver announced, 0 if agreed_mss is unknown */
-    uint32_t common;       /* divisor of most payloads, bytes, if agreed_mss is unknown */
+    uint32_t common;       /* divisor of most payloads, bytes */
     uint32_t fits, misses; /* payloads that it divides, and others */
     uint32_t link_max;     /* largest payload that was no super-segment, bytes */
 };
@@ -240,8 +241,9 @@ struct tcp_stream {
     uint8_t ip_id_skips;      /* small steps of more than one */
     uint8_t next_fingerprint; /* where the next one goes */
     uint16_t mss;             /* announced, 0 if not seen */
-    uint16_t agreed_mss;  /* the lesser of both SYNs, less options; 0 before data, or if unknown */
-    uint16_t last_window; /* as in the header */
+    uint16_t agreed_mss;      /* the lesser of both SYNs, less options, or of the path if that
+                                 is proven to be less; 0 before data, or if unknown */
+    uint16_t last_window;     /* as in the header */
     uint16_t last_ip_id;
     uint32_t max_tsval;     /* the newest */
     uint32_t tsval_echo;    /* TSecr of the first segment with that TSval */

@@ -4,6 +4,10 @@
  * If a payload exceeds the MSS of its receiver, there are super-segments, and each payload counts
  * as the segments that it needs.
  *
+ * The path may carry less than both SYNs announce (RFC 1191): an ICMP error has its MTU, or the
+ * sizes of the super-segments prove the lesser MSS, if most are multiples of it. Counts of
+ * super-segments follow from then on, and those before from their bytes.
+ *
  * If the capture has not both SYNs, super-segments are recognized because they exceed an Ethernet
  * frame. Their sizes must then prove the MSS: most are multiples of it, and so is the largest
  * packet that is no super-segment, if one of full size was captured. The common divisor of most
@@ -17,6 +21,9 @@
 #define TIMESTAMPS_OPTION 12u   /* bytes with padding, RFC 7323 appendix A */
 #define LEAST_MSS         48u   /* the least that Linux accepts */
 #define LEAST_PROVEN      500u  /* the default MSS 536 (RFC 9293), less options */
+#define LEAST_OF_PATH     1208u /* of the MTU 1280 (RFC 8200), less both headers and timestamps */
+#define PROOFS_OF_PATH    4u    /* payloads that must fit more often than not */
+#define BULK_PACKETS      8u    /* that show the largest segment of a sender */
 
 /* --- the size of a segment ------------------------------------------------------------------- */
 
@@ -29,7 +36,7 @@ static void set_limits(const struct segment_context *seg, struct tcp_stream *sen
     sender->single_max = ETHERNET_PAYLOAD;
     if (least < LEAST_MSS)
         return;
-    sender->single_max = least;
+    sender->single_max = least < ETHERNET_PAYLOAD ? least : ETHERNET_PAYLOAD;
     sender->agreed_mss = (uint16_t)(timestamps ? least - TIMESTAMPS_OPTION : least);
 }
 
@@ -74,11 +81,51 @@ static bool has_super_segments(const struct tcp_stream *stream) {
            (most > ETHERNET_PAYLOAD || most >= 2u * stream->agreed_mss);
 }
 
-uint32_t wire_mss(const struct tcp_stream *stream) {
+/* The path carries less than both SYNs announce if the sender fills packets of one lesser size. */
+static bool is_bulk_of_less(const struct tcp_stream *stream, uint64_t packets, uint64_t payload) {
+    uint32_t most = stream->segment_max;
+    return packets >= BULK_PACKETS && most >= LEAST_OF_PATH && most < stream->agreed_mss &&
+           payload / packets >= most - most / 10;
+}
+
+uint32_t wire_mss(const struct tcp_stream *stream, uint64_t packets, uint64_t payload) {
     bool super = has_super_segments(stream);
-    if (stream->agreed_mss && (super || !stream->super_segments))
+    if (stream->agreed_mss && super)
+        return stream->agreed_mss;
+    if (stream->agreed_mss >= stream->segment_max && !is_bulk_of_less(stream, packets, payload))
         return stream->agreed_mss;
     return super ? proven_mss(stream->super_segments) : stream->segment_max;
+}
+
+/* --- the path ------------------------------------------------------------------------------- */
+
+static uint64_t whole_segments(uint64_t bytes, uint64_t mss) {
+    return (bytes + mss - 1) / mss;
+}
+
+/* Payloads before this one count as their sum needs, because single ones are no longer known. */
+static void set_path_mss(struct tcp_stream *stream, uint32_t mss) {
+    stream->agreed_mss = (uint16_t)mss;
+    if (mss < stream->single_max)
+        stream->single_max = mss;
+    for (unsigned i = 0; stream->super_segments && i < WIRE_COUNTERS; i++)
+        stream->super_segments->sums[i].segments =
+            whole_segments(stream->super_segments->sums[i].bytes, mss);
+}
+
+/* A single packet of more than that contradicts it, as does a divisor of two segments that each
+ * are a packet below single_max. */
+static bool is_path_proven(const struct tcp_stream *stream) {
+    const struct super_segments *super = stream->super_segments;
+    return super->common >= LEAST_OF_PATH && super->common < stream->agreed_mss &&
+           super->common <= ETHERNET_PAYLOAD && super->link_max <= super->common &&
+           super->fits >= super->misses + PROOFS_OF_PATH;
+}
+
+void note_path_mtu(struct tcp_stream *stream, uint32_t mtu, uint32_t ip_header) {
+    uint32_t headers = ip_header + 20 + (stream->timestamps ? TIMESTAMPS_OPTION : 0);
+    if (mtu >= headers + LEAST_PROVEN && mtu - headers < stream->agreed_mss)
+        set_path_mss(stream, mtu - headers);
 }
 
 /* --- sums ------------------------------------------------------------------------------------ */
@@ -110,21 +157,22 @@ NOINLINE void note_long_payload(struct segment_context *seg) {
         set_limits(seg, sender);
     if (payload <= sender->single_max || !make_sums(seg))
         return;
-    if (!sender->agreed_mss)
-        weigh(sender->super_segments, payload);
+    weigh(sender->super_segments, payload);
+    if (is_path_proven(sender))
+        set_path_mss(sender, sender->super_segments->common);
     count_long(sender, WIRE_DATA, long_bytes(sender, payload), 1);
 }
 
 uint64_t long_bytes(const struct tcp_stream *stream, int64_t bytes) {
     if (!stream->super_segments || bytes <= 0)
         return 0;
-    uint64_t whole = (uint64_t)bytes, mss = stream->agreed_mss;
+    uint64_t whole = (uint64_t)bytes;
     if (whole <= stream->single_max) {
         if (whole > stream->super_segments->link_max)
             stream->super_segments->link_max = (uint32_t)whole;
         return 0;
     }
-    return mss ? (whole + mss - 1) / mss * mss : whole;
+    return whole;
 }
 
 void count_long(struct tcp_stream *stream, enum wire_counter counter, uint64_t bytes,
@@ -133,20 +181,24 @@ void count_long(struct tcp_stream *stream, enum wire_counter counter, uint64_t b
         return;
     stream->super_segments->sums[counter].packets += sign;
     stream->super_segments->sums[counter].bytes += sign * bytes;
+    if (stream->agreed_mss)
+        stream->super_segments->sums[counter].segments +=
+            sign * whole_segments(bytes, stream->agreed_mss);
 }
 
 uint32_t segments_of(const struct tcp_stream *stream, uint64_t bytes) {
     bool several = bytes && stream->agreed_mss && has_super_segments(stream);
-    return several ? (uint32_t)(bytes / stream->agreed_mss) : 1;
+    return several ? (uint32_t)whole_segments(bytes, stream->agreed_mss) : 1;
 }
 
 int64_t wire_count(const struct tcp_stream *stream, enum wire_counter counter, uint64_t packets) {
-    uint64_t mss = wire_mss(stream);
     if (!has_super_segments(stream))
         return (int64_t)packets;
+    uint64_t mss = wire_mss(stream, 0, 0);
     if (!mss)
         return -1;
     uint64_t bytes = stream->super_segments->sums[counter].bytes;
-    return (int64_t)(packets - stream->super_segments->sums[counter].packets +
-                     (bytes + mss - 1) / mss);
+    uint64_t segments = stream->agreed_mss ? stream->super_segments->sums[counter].segments
+                                           : whole_segments(bytes, mss);
+    return (int64_t)(packets - stream->super_segments->sums[counter].packets + segments);
 }

@@ -14,8 +14,8 @@
  * before segment_max includes it, and before any verdict. */
 void note_long_payload(struct segment_context *seg);
 
-/* Returns the share of a retransmission or loss in the sums, 0 if `bytes` are one segment. Then it
- * learns from it the largest packet that a link carries. */
+/* Returns the bytes of a retransmission or loss that count in the sums, 0 if they are one segment.
+ * Then it learns from it the largest packet that a link carries. */
 uint64_t long_bytes(const struct tcp_stream *stream, int64_t bytes);
 
 /* Adds a result of long_bytes() to a sum if `sign` is 1, and takes it back if it is -1. */
@@ -25,8 +25,13 @@ void count_long(struct tcp_stream *stream, enum wire_counter counter, uint64_t b
 /* Returns the number of segments on the wire of such a result; 1 if the MSS is not known yet. */
 uint32_t segments_of(const struct tcp_stream *stream, uint64_t bytes);
 
-/* Returns the largest payload of a segment on the wire in bytes, 0 if it is unknown. */
-uint32_t wire_mss(const struct tcp_stream *stream);
+/* A router reported the MTU of a link that a packet of the stream did not fit (RFC 1191, RFC 8201),
+ * whose IP header has `ip_header` bytes. */
+void note_path_mtu(struct tcp_stream *stream, uint32_t mtu, uint32_t ip_header);
+
+/* Returns the largest payload of a segment on the wire in bytes, 0 if it is unknown. The stream has
+ * `payload` bytes in `packets` packets. */
+uint32_t wire_mss(const struct tcp_stream *stream, uint64_t packets, uint64_t payload);
 
 /* Returns a count of captured packets in segments on the wire, -1 if wire_mss() is unknown and the
  * capture has super-segments. */

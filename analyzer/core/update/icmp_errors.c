@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tcp/wire_segments.h"
 #include "update/update.h"
 
 struct icmp_meaning {
@@ -82,6 +83,9 @@ void icmp_error_update(struct worker *worker, const struct decoded_packet *decod
         return;
     /* The event belongs to the direction of the quoted packet, because that one failed. */
     flow->icmp_errors++;
+    if (icmp->mtu && quoted.protocol == IP_TCP)
+        note_path_mtu(&flow->tcp.streams[swapped ^ flow->swapped], icmp->mtu,
+                      quoted.ip_version == 6 ? 40 : 20);
     describe(extras->headers, detail, sizeof detail);
     event_write(&worker->rows, flow, swapped ^ flow->swapped, &decoded->info,
                 &(struct event){.kind = WORD_ICMP_ERROR, .detail = detail});
