@@ -66,6 +66,15 @@ static bool mirror_is_likely(const struct tcp_connection *connection) {
     return duplicates > 1 && 4 * duplicates > packets;
 }
 
+/* No later packet can show that the network made it. A mirror that stores each packet twice would
+ * otherwise push the retransmissions out of the last verdicts. */
+static bool is_certain(const struct segment_context *seg, const struct duplicate *duplicate,
+                       enum duplicate_origin origin) {
+    return duplicate->mirror && !duplicate->third &&
+           recovery_of(seg->sender)->mirror_duplicates > MAX_RECORDS / 2 &&
+           (origin == DUPLICATE_TWO_PORTS || is_mirrored_throughout(seg->sender));
+}
+
 static void record_duplicate(struct segment_context *seg, int64_t start, int64_t end,
                              const struct duplicate *duplicate) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
@@ -85,7 +94,8 @@ static void record_duplicate(struct segment_context *seg, int64_t start, int64_t
     recovery->network_duplicates += !mirror;
     recovery->mirror_ip_bytes += mirror ? seg->packet->ip_bytes : 0;
     bool open = (mirror && !duplicate->two_ports) || duplicate->third;
-    if (!data && !(open && recovery->mirror_duplicates <= MAX_RECORDS))
+    bool kept = data || (open && recovery->mirror_duplicates <= MAX_RECORDS);
+    if (!kept || is_certain(seg, duplicate, origin))
         return;
     remember_verdict(seg,
                      (struct retransmission_record){.start = data ? start : NO_POSITION,
