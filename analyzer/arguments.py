@@ -13,6 +13,7 @@ from wiretale.analyzer.errors import UsageError
 TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
     from datetime import datetime
+    from typing import Any
 
     Flows = int | Iterable[int] | None
     Time = int | str | datetime | None
@@ -55,10 +56,10 @@ def filter_text(filter: object) -> str | None:
     return filter
 
 
-def number_within(name: str, value: object, least: int, most: int, unit: str = "") -> int:
+def number_within(name: str, value: Any, least: int, most: int, unit: str = "") -> int:
     """Returns an integer within bounds."""
     try:
-        number = operator.index(value)  # type: ignore[arg-type]
+        number = operator.index(value)
     except TypeError:
         raise UsageError(f"{name} {value!r}: expected a whole number from {least} to {most:,}{unit}") from None
     if not least <= number <= most:
@@ -87,7 +88,7 @@ def link_rate(rate: float | str | None) -> int | None:
     return int(rate)
 
 
-def other_time_ns(time: object) -> int:
+def other_time_ns(time: Any) -> int:
     """Returns the ns of a datetime (UTC without a zone; pandas' have nanoseconds), or of a type with __index__."""
     from datetime import UTC, datetime, timedelta
 
@@ -96,7 +97,7 @@ def other_time_ns(time: object) -> int:
         microseconds = (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
         return int(microseconds) * 1000 + int(getattr(time, "nanosecond", 0))
     try:
-        return operator.index(time)  # type: ignore[arg-type]
+        return operator.index(time)
     except TypeError:
         raise UsageError(
             f"time {time!r}: expected ns since the epoch, a text as '2026-01-15T12:00:00Z' or a datetime"

@@ -87,8 +87,8 @@ static void stop(struct control *control) {
 }
 
 /* Sets a request for the writing thread and wakes it. */
-static void request(struct control *control, int what) {
-    atomic_fetch_or(&control->output->requests, what);
+static void request(struct control *control, int requested) {
+    atomic_fetch_or(&control->output->requests, requested);
     chunk_queue_wake(&control->capture->queue);
 }
 

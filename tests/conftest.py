@@ -131,10 +131,11 @@ def path() -> Iterator[DroppingPath]:
 def wiretale_run() -> Run:
     """Runs `wiretale` as a user would, in a process of its own."""
 
-    def run(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "wiretale", *map(str, arguments)]
-        environment = {**os.environ, "COLUMNS": "140", **options.pop("env", {})}  # type: ignore[dict-item]
+        environment = {**os.environ, "COLUMNS": "140", **options.pop("env", {})}
         options = {"capture_output": True, "text": True, "timeout": 300, **options}
-        return subprocess.run(command, env=environment, **options)  # type: ignore[call-overload, no-any-return]
+        done: subprocess.CompletedProcess[str] = subprocess.run(command, env=environment, **options)
+        return done
 
     return run

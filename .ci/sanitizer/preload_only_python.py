@@ -15,7 +15,7 @@ def _without_preload(environment: Any) -> dict[str, str]:
     return kept
 
 
-class _Popen(subprocess.Popen):  # type: ignore[type-arg]
+class _Popen(subprocess.Popen[Any]):
     def __init__(self, args: Any, *more: Any, **named: Any) -> None:
         program = Path(args.split()[0] if isinstance(args, str) else os.fspath(args[0])).name
         if not program.startswith(PRELOADED):
@@ -23,4 +23,4 @@ class _Popen(subprocess.Popen):  # type: ignore[type-arg]
         super().__init__(args, *more, **named)
 
 
-subprocess.Popen = _Popen  # type: ignore[misc]
+subprocess.Popen = _Popen  # type: ignore[misc]  # replaced for all code in this process

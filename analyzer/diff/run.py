@@ -85,9 +85,9 @@ def ratio(part_of: float | None, whole: float | None, factor: float = 1.0) -> fl
     return None if part_of is None or not whole else factor * part_of / whole
 
 
-def number(value: object) -> float | None:
+def number(value: Any) -> float | None:
     """Returns a float; DuckDB returns sums as decimals."""
-    return None if value is None else float(value)  # type: ignore[arg-type]
+    return None if value is None else float(value)
 
 
 def values_of(row: dict[str, Any]) -> Values:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +181,7 @@ def make_page(folder: Path) -> Page:
     page = Page()
     page.section("S6: one UDP flow over one link", "s6", lambda: s6_section(folder / "s6"), lambda made: str(made[0]))
     for title, name, run, headings in SECTIONS:
-        page.section(title, name, lambda run=run: run(folder), lambda rows, h=headings: markdown(h, rows))  # type: ignore[misc]
+        page.section(title, name, partial(run, folder), partial(markdown, headings))
     title = "S2: 27 tests over four connections (less than the study's 8 MiB each)"
     page.section(title, "sweep27", lambda: runs.controller_sweep(folder), sweep_section)
     explain_anomalies(page, folder)

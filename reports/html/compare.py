@@ -52,9 +52,9 @@ def lost_rows(comparison: Comparison) -> tuple[list[dict[str, Any]], int]:
     lost, total = lost_packets(comparison, LOST_MOST)
     for row in lost:
         row["where"] = PLACES[row["lost"]]
-        row["what"] = "" if row["position"] is None else f"byte {row['position']:,}"
+        row["unit"] = "" if row["position"] is None else f"byte {row['position']:,}"
         if row["run"] is not None:
-            row["what"] = f"run {row['run']}, stream {row['stream']}, block {row['sequence']:,}"
+            row["unit"] = f"run {row['run']}, stream {row['stream']}, block {row['sequence']:,}"
         row["frame"] = row.get(f"{row['last_seen']}_frame")
     return lost, total
 

@@ -12,6 +12,7 @@ import shutil
 import struct
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,9 +31,10 @@ STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u20
 EARLIER = -(10**9) * 100  # of the first packet's time, ns
 
 
-def run(*words: str | bytes | Path, **options: object) -> subprocess.CompletedProcess[bytes]:
+def run(*words: str | bytes | Path, **options: Any) -> subprocess.CompletedProcess[bytes]:
     chosen = {"capture_output": True, "timeout": 120, **options}
-    return subprocess.run([WIRETALE, *words], **chosen)  # type: ignore[call-overload, no-any-return]
+    done: subprocess.CompletedProcess[bytes] = subprocess.run([WIRETALE, *words], **chosen)
+    return done
 
 
 def texts_capture(path: Path, name: str, comment: str, program: str) -> Path:

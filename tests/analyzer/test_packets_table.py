@@ -160,7 +160,8 @@ def test_arguments_are_taken_as_people_have_them(samples: Path, tmp_path: Path) 
     for path, options in wrong:
         with pytest.raises(wiretale.UsageError, match="expected"):
             wiretale.analyze(path, **options)
-    for rate in ("fast", -1, []):
+    rates: tuple[Any, ...] = ("fast", -1, [])
+    for rate in rates:
         with pytest.raises(wiretale.UsageError):
-            wiretale.analyze(capture).report(tmp_path / "page.html", rate)  # type: ignore[arg-type]
+            wiretale.analyze(capture).report(tmp_path / "page.html", rate)
     assert issubclass(wiretale.OutputError, wiretale.WiretaleError) and "OutputError" in wiretale.__all__

@@ -129,13 +129,15 @@ def test_truth_counts_are_the_sums_of_its_frames(truth: Any) -> None:
             sums[frame["flow"], frame["direction"], column] += value
         if frame["verdict"] == "acked_unseen_segment":  # an ACK shows it for the other direction
             sums[frame["flow"], 1 - frame["direction"], "unseen_bytes"] += frame["bytes"]
-    told = {
+    counts = {
         (row["flow"], row["direction"], column): value
         for row in truth["counts"]
         for column, value in row.items()
         if column not in {"flow", "direction"} | OF_ALL_PACKETS
     }
-    assert {key: value for key, value in told.items() if value} == {key: value for key, value in sums.items() if value}
+    assert {key: value for key, value in counts.items() if value} == {
+        key: value for key, value in sums.items() if value
+    }
 
 
 def payload_of(packet: bytes) -> tuple[tuple[str, int], range]:
@@ -166,7 +168,7 @@ def test_bytes_lost_upstream_were_not_stored_before_and_others_were(name: str) -
 # --- verdicts against the truth
 
 # Verdicts that one capture cannot show: docs/verdicts.md, "What cannot be determined".
-TOLD_OTHERWISE = {("lost_tail", "timeout_retransmission"): "suspected_timeout"}
+OTHER_VERDICTS = {("lost_tail", "timeout_retransmission"): "suspected_timeout"}
 FRAME_VERDICTS = {
     *("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission", "out_of_order"),
     *("network_duplicate", "mirror_duplicate", "keep_alive", "window_probe", "zero_window", "window_full"),
@@ -181,17 +183,17 @@ def sample_truth(sample: Path) -> tuple[str, wiretale.Trace, dict[str, Any]]:
 
 def test_counts(sample_truth: tuple[str, wiretale.Trace, dict[str, Any]]) -> None:
     name, trace, truth = sample_truth
-    told_otherwise = {kind for sample, kind in TOLD_OTHERWISE if sample == name}
+    other_verdict = {kind for sample, kind in OTHER_VERDICTS if sample == name}
     for counts in truth["counts"]:
         row = trace.directions.rows()[2 * counts["flow"] + counts["direction"]]
         wanted = {key: value for key, value in counts.items() if key in row}
-        assert wanted and (told_otherwise or {key: row[key] for key in wanted} == wanted)
+        assert wanted and (other_verdict or {key: row[key] for key in wanted} == wanted)
 
 
 def test_frames(sample_truth: tuple[str, wiretale.Trace, dict[str, Any]]) -> None:
     name, trace, truth = sample_truth
     wanted = {
-        (int(frame), TOLD_OTHERWISE.get((name, entry["verdict"]), entry["verdict"]))
+        (int(frame), OTHER_VERDICTS.get((name, entry["verdict"]), entry["verdict"]))
         for frame, entry in truth["frames"].items()
         if entry["verdict"] in FRAME_VERDICTS
     }

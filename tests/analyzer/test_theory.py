@@ -24,7 +24,7 @@ PUBLISHED = list(csv.DictReader((SHARED if SHARED.exists() else COPY).read_text(
 G1 = theory.Link(1_000_000_000)
 
 
-def told(row: dict[str, str]) -> dict[str, Any]:
+def computed(row: dict[str, str]) -> dict[str, Any]:
     """Computes a published row."""
     block = int(row["input"]) if row["quantity"] == "frames_per_block" else None
     rate = parse_rate(row["input"]) if "b/s" in row["input"] else 10**9
@@ -35,7 +35,7 @@ def told(row: dict[str, str]) -> dict[str, Any]:
 def test_published_figures_to_the_last_digit(row: dict[str, str]) -> None:
     digits = len(row["value"].partition(".")[2])
     for protocol in ("tcp", "udp") if row["protocol"] == "any" else (row["protocol"],):
-        assert f"{told(row)[protocol][row['quantity']]:.{digits}f}" == row["value"]
+        assert f"{computed(row)[protocol][row['quantity']]:.{digits}f}" == row["value"]
 
 
 def test_every_published_row_is_checked() -> None:

@@ -80,16 +80,17 @@ def test_several_files_are_one_in_order_of_time(samples: Path, tmp_path: Path) -
 
 
 def test_options_are_checked() -> None:
-    for wrong in (
+    calls: tuple[dict[str, Any], ...] = (
         {"max_flows": 0},
         {"start": "soon"},
         {"filter": "("},
         {"start": 2**63},
         {"end": -(2**63) - 1},
         {"start": 5, "end": 5},
-    ):
+    )
+    for wrong in calls:
         with pytest.raises(wiretale.UsageError):
-            wiretale.analyze(SAMPLES / "tcp_losses.pcap", **wrong)  # type: ignore[arg-type]
+            wiretale.analyze(SAMPLES / "tcp_losses.pcap", **wrong)
     with pytest.raises(wiretale.UsageError):
         wiretale.analyze()
     with pytest.raises(wiretale.InputError):
@@ -158,9 +159,10 @@ def test_arguments_of_another_type_are_refused(samples: Path, options: dict[str,
 
 def test_results_need_a_path(samples: Path) -> None:
     trace = wiretale.analyze(samples / "vlan_ipv6.pcap")
+    nothing: Any = None
     for write in (trace.report, trace.write):
         with pytest.raises(wiretale.UsageError, match="None: expected a path to write to"):
-            write(None)  # type: ignore[arg-type]
+            write(nothing)
 
 
 def test_a_column_named_twice_is_an_error() -> None:

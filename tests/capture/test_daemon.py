@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +61,10 @@ def test_a_capture_is_published_whole_and_all_read_the_same(link: CaptureLink) -
     counts = total(said)
     check_sum(counts)
     assert (counts["received"], counts["written"]) == (1000, 1000)
-    (told,) = captures_of(file)
-    assert (told["received"], told["dropped_kernel"], told["dropped_interface"]) == (1000, 0, 0)
-    assert (told["name"], told["time_resolution_ns"], told["damage"]) == ("in0", 1, None)
-    assert "offloads: " in told["comment"] and "wiretale-capture" in told["capture_application"]
+    (interface,) = captures_of(file)
+    assert (interface["received"], interface["dropped_kernel"], interface["dropped_interface"]) == (1000, 0, 0)
+    assert (interface["name"], interface["time_resolution_ns"], interface["damage"]) == ("in0", 1, None)
+    assert "offloads: " in interface["comment"] and "wiretale-capture" in interface["capture_application"]
     assert not (file.stat().st_mode | link.folder.stat().st_mode) & 0o022
 
 
@@ -80,9 +81,9 @@ def test_files_of_all_kinds_have_the_right_counts(link: CaptureLink, options: li
     link.records(300, *options)
     (file,) = link.files(suffix)
     assert counted_by_others(file) == {300}
-    (told,) = captures_of(file)
-    assert told["time_resolution_ns"] == 1
-    assert told["captured_bytes"] == 300 * (40 if "-s" in options else 64)
+    (interface,) = captures_of(file)
+    assert interface["time_resolution_ns"] == 1
+    assert interface["captured_bytes"] == 300 * (40 if "-s" in options else 64)
 
 
 def test_any_stores_the_direction_of_each_packet(link: CaptureLink) -> None:
@@ -90,17 +91,17 @@ def test_any_stores_the_direction_of_each_packet(link: CaptureLink) -> None:
     (file,) = link.files()
     flags = output("tshark", "-r", str(file), "-T", "fields", "-e", "frame.packet_flags_direction").split()
     assert len(flags) == 20 and {int(flag, 16) for flag in flags} == {1}
-    (told,) = captures_of(file)
-    assert told["capture_filter"] == "ether proto 0x88b5"
+    (interface,) = captures_of(file)
+    assert interface["capture_filter"] == "ether proto 0x88b5"
 
 
 def test_rotation_by_size_loses_nothing(link: CaptureLink) -> None:
     counts = link.records(60_000, "-C", "1MB").counts()
     files = link.files()
     assert len(files) == 6 and all(file.stat().st_size < 1_010_000 for file in files)
-    told = captures_of(*files)
-    assert sum(one["packets"] for one in told) == counts["written"] == 60_000
-    assert all(one["received"] == one["packets"] + one["dropped_kernel"] for one in told)
+    interfaces = captures_of(*files)
+    assert sum(one["packets"] for one in interfaces) == counts["written"] == 60_000
+    assert all(one["received"] == one["packets"] + one["dropped_kernel"] for one in interfaces)
 
 
 def test_thousands_of_rotations_lose_nothing(link: CaptureLink) -> None:
@@ -117,10 +118,10 @@ def test_files_begin_at_multiples_of_the_time(link: CaptureLink) -> None:
         time.sleep(2.2)  # a silent time has its file, too
         assert not daemon.stop()
     files = link.files()
-    told = captures_of(*files)
-    assert len(files) >= 4 and sum(one["packets"] for one in told) == 300
-    assert all(one["first_ns"] // 10**9 == one["last_ns"] // 10**9 for one in told if one["packets"])
-    assert not all(one["packets"] for one in told)
+    interfaces = captures_of(*files)
+    assert len(files) >= 4 and sum(one["packets"] for one in interfaces) == 300
+    assert all(one["first_ns"] // 10**9 == one["last_ns"] // 10**9 for one in interfaces if one["packets"])
+    assert not all(one["packets"] for one in interfaces)
 
 
 def test_a_ring_counts_the_files_of_earlier_runs(link: CaptureLink) -> None:
@@ -143,16 +144,16 @@ def test_a_total_size_is_kept(link: CaptureLink) -> None:
 
 def test_finished_files_are_compressed_and_given_to_the_command(link: CaptureLink, tmp_path: Path) -> None:
     needs.skip_without(needs.programs("zstd"))
-    told = tmp_path / "told"
-    told.mkdir(mode=0o777)
-    told.chmod(0o777)
+    copies = tmp_path / "copies"
+    copies.mkdir(mode=0o777)
+    copies.chmod(0o777)
     tmp_path.chmod(0o755)
-    command = f"cp {{}} {told}/"
+    command = f"cp {{}} {copies}/"
     link.records(500, "-b", "packets:100", "-z", "--on-close", command, "-Z", "root")
     files = link.files(".pcapng.zst")
     assert len(files) in (5, 6) and not list(link.folder.glob(".*")) and not link.files()
     assert packets_in(*files) == 500
-    assert sorted(path.name for path in told.iterdir()) == [file.name for file in files]
+    assert sorted(path.name for path in copies.iterdir()) == [file.name for file in files]
 
 
 FILE_IN_FOLDER_OF = pytest.mark.parametrize(
@@ -221,11 +222,14 @@ def test_a_stream_is_a_capture(link: CaptureLink, tmp_path: Path) -> None:
 
 
 def test_signals_begin_new_files(link: CaptureLink) -> None:
+    def has_files(count: int) -> Callable[[], bool]:
+        return lambda: len(link.files()) == count
+
     with link.daemon(watched=True) as daemon:
-        for number, what in enumerate((signal.SIGUSR1, signal.SIGHUP), 1):
+        for number, sent in enumerate((signal.SIGUSR1, signal.SIGHUP), 1):
             link.deliver(10)
-            daemon.process.send_signal(what)
-            wait_until(lambda want=number: len(link.files()) == want, "a file")  # type: ignore[misc]
+            daemon.process.send_signal(sent)
+            wait_until(has_files(number), "a file")
         assert not daemon.stop()
     assert [one["packets"] for one in captures_of(*link.files())] == [10, 10, 0]
 
@@ -251,12 +255,12 @@ def test_two_interfaces_are_one_file_in_the_order_of_time(link: CaptureLink) -> 
     finally:
         link.disconnect("in1")
     (file,) = link.files()
-    told = captures_of(file)
-    assert [(one["name"], one["packets"], one["received"]) for one in told] == [
+    interfaces = captures_of(file)
+    assert [(one["name"], one["packets"], one["received"]) for one in interfaces] == [
         ("in0", 20_000, 20_000),
         ("in1", 20_000, 20_000),
     ]
-    assert sum(one["backward_steps"] for one in told) == 0
+    assert sum(one["backward_steps"] for one in interfaces) == 0
     assert "Strict time order:   True" in output("capinfos", "-o", str(file))
 
 
@@ -309,14 +313,14 @@ def test_the_status_adds_up_at_every_moment(link: CaptureLink) -> None:
             assert line["schema"] == "wiretale.capture/1" and line["state"] == "capturing"
             assert {*COUNTS, "file", "bytes", "time_ns", "files", "interfaces"} <= line.keys()
             check_sum(line)
-            line = client.wait(lambda told: True, "a line")
+            line = client.wait(lambda status: True, "a line")
         assert not sender.wait(timeout=60)
         assert NAME.fullmatch(line["file"])
         (interface,) = line["interfaces"]
         assert interface["name"] == "in0" and interface["received"] == 50_000
-        line = client.wait(lambda told: told["interfaces"][0]["kernel_received"] == 50_000, "the kernel's count")
+        line = client.wait(lambda status: status["interfaces"][0]["kernel_received"] == 50_000, "the kernel's count")
         assert not daemon.stop()
-        client.wait(lambda told: told["state"] == "ended", "the last line")
+        client.wait(lambda status: status["state"] == "ended", "the last line")
         silent.close()
         client.close()
     assert "50000 packets received" in daemon.said() and not link.status.exists()
@@ -327,12 +331,12 @@ def test_the_service_manager_is_notified(link: CaptureLink, tmp_path: Path) -> N
     manager.settimeout(60)
     manager.bind(str(tmp_path / "notify"))
     environment = {**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "600000"}
-    told = ""
+    messages = ""
     with link.daemon("-a", "duration:1500ms", ready=None, env=environment), manager:
-        while "STOPPING=1" not in told:
-            told += manager.recv(4096).decode() + "\n"
-    assert told.startswith("READY=1\n") and "STATUS=0 packets received" in told
-    assert 2 <= told.count("WATCHDOG=1") <= 20  # within each 600 ms
+        while "STOPPING=1" not in messages:
+            messages += manager.recv(4096).decode() + "\n"
+    assert messages.startswith("READY=1\n") and "STATUS=0 packets received" in messages
+    assert 2 <= messages.count("WATCHDOG=1") <= 20  # within each 600 ms
 
 
 # --- privileges

@@ -38,9 +38,12 @@ def test_an_interface_that_is_made_again_has_counts_of_its_own(link: CaptureLink
     finally:
         link.disconnect("in7")
     assert daemon.counts()["written"] == 400
-    told = captures_of(*link.files())
-    assert [(one["name"], one["packets"], one["received"]) for one in told] == [("in7", 300, 300), ("in7", 100, 100)]
-    assert all((one["dropped_kernel"], one["dropped_program"]) == (0, 0) for one in told)
+    interfaces = captures_of(*link.files())
+    assert [(one["name"], one["packets"], one["received"]) for one in interfaces] == [
+        ("in7", 300, 300),
+        ("in7", 100, 100),
+    ]
+    assert all((one["dropped_kernel"], one["dropped_program"]) == (0, 0) for one in interfaces)
 
 
 def test_an_interface_that_is_not_there_is_an_error_unless_it_is_waited_for(link: CaptureLink) -> None:
@@ -128,9 +131,9 @@ def test_a_file_that_is_removed_is_lost_and_counted(link: CaptureLink) -> None:
     counts = daemon.counts()
     assert (counts["received"], counts["written"], counts["dropped_disk"]) == (120, 20, 100)
     assert daemon.said().count("50 packets are lost") == 2 and "No such file" not in daemon.said()
-    told = captures_of(*link.files())
-    assert sum(one["packets"] for one in told) == 20
-    assert sum(one["dropped_program"] for one in told) == 100  # the sums over all files are the totals
+    interfaces = captures_of(*link.files())
+    assert sum(one["packets"] for one in interfaces) == 20
+    assert sum(one["dropped_program"] for one in interfaces) == 100  # the sums over all files are the totals
 
 
 # --- status clients
@@ -152,7 +155,7 @@ def test_clients_that_do_not_read_lock_no_other_out(link: CaptureLink) -> None:
                 pass
             client.close()
         link.send(10)
-        late.wait(lambda told: told["written"] == 10, "the packets")
+        late.wait(lambda status: status["written"] == 10, "the packets")
         reading.close()
         late.close()
         assert not daemon.stop()

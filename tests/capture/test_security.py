@@ -28,7 +28,7 @@ pytestmark = pytest.mark.xdist_group("capture")
 # A command that tries to send a frame on each of its descriptors, and lists them.
 INTRUDER = """
 import json, os, socket, sys
-links, told = {}, {}
+links, tried = {}, {}
 for name in os.listdir("/proc/self/fd"):
     try:
         links[name] = os.readlink(f"/proc/self/fd/{name}")
@@ -37,11 +37,11 @@ for name in os.listdir("/proc/self/fd"):
 for name, leads_to in links.items():
     try:
         socket.socket(fileno=os.dup(int(name))).send(bytes.fromhex("020000000002 020000000001 88b5") + b"INJECTED")
-        told[name] = [leads_to, "sent"]
+        tried[name] = [leads_to, "sent"]
     except OSError as error:
-        told[name] = [leads_to, error.strerror]
+        tried[name] = [leads_to, error.strerror]
 with open(sys.argv[1], "w") as file:
-    json.dump(told, file)
+    json.dump(tried, file)
 """
 # An upload that waits until it is released.
 UPLOAD = """
@@ -70,8 +70,8 @@ def users_of(daemon: Daemon) -> set[str]:
 
 
 def promiscuity(link: CaptureLink) -> int:
-    (told,) = json.loads(output("ip", "-n", link.tracer, "-d", "-j", "link", "show", "in0"))
-    return int(told["promiscuity"])
+    (interface,) = json.loads(output("ip", "-n", link.tracer, "-d", "-j", "link", "show", "in0"))
+    return int(interface["promiscuity"])
 
 
 def packet_sockets(link: CaptureLink) -> int:
@@ -82,8 +82,8 @@ def packet_sockets(link: CaptureLink) -> int:
 
 
 def test_a_command_has_no_descriptor_of_the_capture(link: CaptureLink, tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    command = f"{sys.executable} -S {script(tmp_path, INTRUDER)} {told}"
+    tried = tmp_path / "tried"
+    command = f"{sys.executable} -S {script(tmp_path, INTRUDER)} {tried}"
     read_end, write_end = os.pipe()  # nor one that the capture inherited
     options = ("--on-close", command, "-Z", "root")
     try:
@@ -93,7 +93,7 @@ def test_a_command_has_no_descriptor_of_the_capture(link: CaptureLink, tmp_path:
     finally:
         os.close(read_end)
         os.close(write_end)
-    descriptors = json.loads(told.read_text())
+    descriptors = json.loads(tried.read_text())
     assert set(descriptors) == {"0", "1", "2"}, descriptors
     assert descriptors["0"][0] == "/dev/null"
     assert "sent" not in [how for _, how in descriptors.values()]
@@ -214,8 +214,8 @@ def test_the_status_socket_alone_is_given_away(link: CaptureLink, tmp_path: Path
         over.set()
         exchanging.join()
     with link.daemon("--status", str(place / "status")):
-        told = (place / "status").lstat()
-        assert stat.S_ISSOCK(told.st_mode) and told.st_uid != 0
+        info = (place / "status").lstat()
+        assert stat.S_ISSOCK(info.st_mode) and info.st_uid != 0
     trap.rename(theirs / "link")
     said = refused(4, "-i", "lo", "-w", link.folder, "--status", theirs / "link" / "other", "-a", "duration:1s")
     assert "is reached by a symbolic link of another user" in said
@@ -243,8 +243,8 @@ def test_one_file_in_a_folder_of_roots_is_all_that_the_capture_has(link: Capture
     with link.daemon(into=file) as daemon:
         assert "0" not in users_of(daemon)
         link.send(10)
-        for what in (signal.SIGUSR1, signal.SIGHUP):  # another file cannot be made
-            daemon.process.send_signal(what)
+        for sent in (signal.SIGUSR1, signal.SIGHUP):  # another file cannot be made
+            daemon.process.send_signal(sent)
         link.send(10)
         assert not daemon.stop()
     assert packets_in(file) == 20 and not list(tmp_path.glob(".*"))

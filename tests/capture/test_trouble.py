@@ -58,9 +58,9 @@ def test_the_next_start_recovers_files_after_a_kill(link: CaptureLink) -> None:
         assert not daemon.stop()
     mended, _ = link.files()
     assert mended.name == left.name[1:].removesuffix(".part")
-    (told,) = captures_of(mended)
-    assert (told["packets"], told["damage"]) == (500, None)
-    assert (told["received"], told["dropped_kernel"]) == (None, None)  # unknown
+    (interface,) = captures_of(mended)
+    assert (interface["packets"], interface["damage"]) == (500, None)
+    assert (interface["received"], interface["dropped_kernel"]) == (None, None)  # unknown
     assert "500 packets" in daemon.said() and not list(link.folder.glob(".*"))
 
 
@@ -80,10 +80,10 @@ def test_kills_at_any_time_leave_readable_files_and_no_wrong_count(link: Capture
     files = link.files()
     assert not list(link.folder.glob(".*")) and len(files) > KILLS
     mended = []
-    for told in captures_of(*files):
-        assert told["damage"] is None
-        assert told["received"] in (None, told["packets"] + sum(told[name] or 0 for name in LOST))
-        mended += [told] if told["received"] is None else []
+    for interface in captures_of(*files):
+        assert interface["damage"] is None
+        assert interface["received"] in (None, interface["packets"] + sum(interface[name] or 0 for name in LOST))
+        mended += [interface] if interface["received"] is None else []
     assert 1 <= len(mended) <= KILLS
 
 
@@ -124,7 +124,7 @@ def test_damaged_leavings_never_stop_a_start(link: CaptureLink) -> None:
     files = link.files()
     assert daemon.counts()["written"] == 100 == captures_of(files[-1])[0]["packets"]
     assert len(files) > 40
-    assert all(told["packets"] <= 200 and told["damage"] is None for told in captures_of(*files))
+    assert all(interface["packets"] <= 200 and interface["damage"] is None for interface in captures_of(*files))
     assert Path("/etc/passwd").stat().st_size and (link.folder / ".evil.pcapng.part").is_symlink()
 
 
@@ -132,7 +132,7 @@ def test_a_file_that_is_being_written_is_left_alone(link: CaptureLink) -> None:
     with link.daemon() as first:
         link.records(100, into=link.folder / "second.pcapng")
         assert not first.stop()
-    assert [told["packets"] for told in captures_of(*link.files())] == [100, 100]
+    assert [interface["packets"] for interface in captures_of(*link.files())] == [100, 100]
 
 
 # --- the disk
@@ -142,21 +142,21 @@ def test_a_full_disk_drops_with_a_count_and_recovers(link: CaptureLink, tmp_path
     with link.daemon("--interval", "50ms", into=disk, watched=True) as daemon:
         link.send(40_000)
         client = StatusClient(link.status)
-        line = client.wait(lambda told: told["received"] == 40_000 and not told["queued"], "all is counted")
+        line = client.wait(lambda status: status["received"] == 40_000 and not status["queued"], "all is counted")
         check_sum(line)
         assert line["state"] == "dropping" and line["dropped_disk"] > 10_000
         daemon.process.send_signal(signal.SIGUSR1)  # the full file is finished, with its counts
         wait_until(lambda: len(finished(disk)) == 1, "the full file")
         (full,) = finished(disk)
-        (told,) = captures_of(full)
-        assert told["dropped_program"] > 10_000 and told["dropped_kernel"] == 0
-        assert told["packets"] + told["dropped_program"] == told["received"] == 40_000
+        (interface,) = captures_of(full)
+        assert interface["dropped_program"] > 10_000 and interface["dropped_kernel"] == 0
+        assert interface["packets"] + interface["dropped_program"] == interface["received"] == 40_000
         shutil.move(full, tmp_path / "moved.pcapng")
-        client.wait(lambda told: told["state"] == "capturing", "there is room again")  # it looks twice a second
+        client.wait(lambda status: status["state"] == "capturing", "there is room again")  # it looks twice a second
         link.send(1000)
-        line = client.wait(lambda told: told["received"] == 41_000 and not told["queued"], "more is counted")
+        line = client.wait(lambda status: status["received"] == 41_000 and not status["queued"], "more is counted")
         client.close()
-        assert line["dropped_disk"] == 40_000 - told["packets"]
+        assert line["dropped_disk"] == 40_000 - interface["packets"]
         assert not daemon.stop()
     counts = daemon.counts()
     assert counts["received"] == 41_000
@@ -258,7 +258,7 @@ def test_a_reader_that_sleeps_costs_packets_only_beyond_the_buffer(
     ) as daemon:
         link.send(150_000)
         client = StatusClient(link.status)
-        client.wait(lambda told: told["received"] + told["dropped_kernel"] == 150_000, "all has come")
+        client.wait(lambda status: status["received"] + status["dropped_kernel"] == 150_000, "all has come")
         client.close()
         assert daemon.process.stdout
         with file.open("wb") as to:
@@ -269,15 +269,18 @@ def test_a_reader_that_sleeps_costs_packets_only_beyond_the_buffer(
     counts = daemon.counts()
     assert counts["received"] + counts["dropped_kernel"] == 150_000
     assert (counts["dropped_queue"] > 0) == loses
-    (told,) = captures_of(file)
-    assert told["packets"] == counts["written"]
-    assert (told["dropped_kernel"], told["dropped_program"]) == (counts["dropped_kernel"], counts["dropped_queue"])
+    (interface,) = captures_of(file)
+    assert interface["packets"] == counts["written"]
+    assert (interface["dropped_kernel"], interface["dropped_program"]) == (
+        counts["dropped_kernel"],
+        counts["dropped_queue"],
+    )
     lost = [row for row in wiretale.analyze(file).findings.rows() if row["code"] == "capture-dropped"]
     assert [row["cost"] for row in lost] == [counts["dropped_kernel"] + counts["dropped_queue"]] * bool(lost)
     assert bool(lost) == loses and (not loses or "by the capturing program" in lost[0]["sentence"])
     if loses:  # else the file is more than that dissector takes
         assert statistics_of(file) == {
-            "Received Packets": told["received"],
+            "Received Packets": interface["received"],
             "Dropped Packets": 0,
             "Accepted Packets": counts["received"] + counts["dropped_kernel"],
             "Packets Dropped by OS": counts["dropped_kernel"],
@@ -302,8 +305,8 @@ def test_a_filter_that_looks_beyond_the_snap_length_leaves_nothing_out(link: Cap
     (file,) = link.files()
     counted = statistics_of(file)
     assert counted["Accepted Packets"] == 2000 and "Received Packets" not in counted  # before the filter: unknown
-    (told,) = captures_of(file)
-    assert told["packets"] == told["received"] == 2000
+    (interface,) = captures_of(file)
+    assert interface["packets"] == interface["received"] == 2000
     lengths = output("tshark", "-r", str(file), "-T", "fields", "-e", "frame.cap_len")
     assert set(lengths.split()) == {snaplen}
 

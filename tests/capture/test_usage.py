@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,10 +22,13 @@ OPTIONS = [
 ]
 
 
-def run(*arguments: str, name: str | None = None, **more: object) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, name: str | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
     """The program, under another name in argv[0] if there is one."""
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
-    return subprocess.run([name or str(PROGRAM), *arguments], executable=PROGRAM, text=True, timeout=60, **streams)  # type: ignore[call-overload,no-any-return]
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        [name or str(PROGRAM), *arguments], executable=PROGRAM, text=True, timeout=60, **streams
+    )
+    return done
 
 
 @pytest.mark.parametrize("name", [None, "wiretale capture"])

@@ -114,4 +114,5 @@ def test_a_command_is_the_same_over_several_lines() -> None:
 
 def test_every_measure_is_in_the_help_of_diff(wiretale_run: Any) -> None:
     text = " ".join(help_lines(wiretale_run, "diff"))
-    assert re.search(r"Measures: ([\w, ]+)  examples", text)[1].split(", ") == list(MEASURES)  # type: ignore[index]
+    named = re.search(r"Measures: ([\w, ]+)  examples", text)
+    assert named and named[1].split(", ") == list(MEASURES)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,9 +33,10 @@ FOLDERS = ("analyze", "compare", "experiment run")
 REFUSED, UNWRITABLE = 2, 4
 
 
-def run(*words: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
+def run(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     command, chosen = [WIRETALE, *map(str, words)], {"capture_output": True, "text": True, "timeout": 120, **options}
-    return subprocess.run(command, **chosen)  # type: ignore[call-overload, no-any-return]
+    done: subprocess.CompletedProcess[str] = subprocess.run(command, **chosen)
+    return done
 
 
 def refused(done: subprocess.CompletedProcess[str], code: int, *texts: str) -> None:

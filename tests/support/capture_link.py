@@ -216,16 +216,16 @@ class StatusClient:
         self.file = self.socket.makefile("r")
 
     def line(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self.file.readline())
-        return told
+        line: dict[str, Any] = json.loads(self.file.readline())
+        return line
 
-    def wait(self, is_so: Callable[[dict[str, Any]], bool], what: str, seconds: float = 120) -> dict[str, Any]:
+    def wait(self, is_so: Callable[[dict[str, Any]], bool], condition: str, seconds: float = 120) -> dict[str, Any]:
         until = time.monotonic() + seconds
         while True:
             line = self.line()
             if is_so(line):
                 return line
-            assert time.monotonic() < until, f"not within {seconds} s: {what}; the last was {line}"
+            assert time.monotonic() < until, f"not within {seconds} s: {condition}; the last was {line}"
 
     def close(self) -> None:
         self.file.close()
@@ -246,8 +246,8 @@ def captures_of(*files: Path) -> list[dict[str, Any]]:
         timeout=180,
     )
     assert done.returncode in (0, 3), done.stderr
-    told: list[dict[str, Any]] = json.loads(done.stdout)["interfaces"]
-    return told
+    interfaces: list[dict[str, Any]] = json.loads(done.stdout)["interfaces"]
+    return interfaces
 
 
 def packets_in(*files: Path) -> int:
@@ -264,7 +264,7 @@ def total(said: str) -> dict[str, int]:
         "received": int(words[words.index("packets") - 1]),
         "written": where["written"],
         "bytes": where["bytes"],
-        **{f"dropped_{what}": by[what] for what in ("kernel", "interface", "queue", "disk")},
+        **{f"dropped_{place}": by[place] for place in ("kernel", "interface", "queue", "disk")},
     }
 
 

@@ -94,10 +94,10 @@ class NamespacePath:
         for name in self.names:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=20)
 
-    def drop(self, name: str, what: str, mille: int) -> None:
+    def drop(self, name: str, packets: str, mille: int) -> None:
         """From now on this namespace drops so many of 1000 packets from the left that match."""
         self.run(name, "nft", "flush chain inet path forward; reset counter inet path dropped")
-        rule = f"add rule inet path forward iifname left {what} numgen random mod 1000"
+        rule = f"add rule inet path forward iifname left {packets} numgen random mod 1000"
         self.run(name, "nft", f"{rule} < {mille} counter name dropped drop")
 
     def dropped_by(self, name: str) -> int:
@@ -143,14 +143,14 @@ class DroppingPath(NamespacePath):
         for line in CLASSES.split("\n")[1:-1]:
             self.run(self.router, "tc", *line.split())
 
-    def disturb(self, what: str, *, dropped: int, slow: int = 0, last: str = "") -> None:
+    def disturb(self, packets: str, *, dropped: int, slow: int = 0, last: str = "") -> None:
         """From now on, so many of 1000 packets to the receiver that match are dropped, or take the slow class.
 
         What is sent last always takes it: it overtakes nothing.
         """
-        self.drop(self.router, what, dropped)
+        self.drop(self.router, packets, dropped)
         rule = "add rule inet path forward iifname left"
-        self.run(self.router, "nft", f"{rule} {what} numgen random mod 1000 < {slow} meta priority set 1:20")
+        self.run(self.router, "nft", f"{rule} {packets} numgen random mod 1000 < {slow} meta priority set 1:20")
         if last:
             self.run(self.router, "nft", f"{rule} {last} meta priority set 1:20")
 
@@ -160,14 +160,14 @@ class DroppingPath(NamespacePath):
         assert "(dropped 0," in queues, queues
         return self.dropped_by(self.router)
 
-    def tcp_count(self, what: str) -> int:
+    def tcp_count(self, counter: str) -> int:
         """A counter of the sender's TCP since the path was made."""
         for file in ("snmp", "netstat"):
             lines = [line.split() for line in self.run(self.sender, "cat", f"/proc/net/{file}").splitlines()]
             for heads, values in zip(lines[::2], lines[1::2], strict=True):
-                if what in heads:
-                    return int(values[heads.index(what)])
-        raise KeyError(what)
+                if counter in heads:
+                    return int(values[heads.index(counter)])
+        raise KeyError(counter)
 
     def listens(self) -> bool:
         """Whether a socket listens at the receiver's port."""
@@ -210,10 +210,10 @@ class DroppingPath(NamespacePath):
 
 def has_caught_up(tcpdump: subprocess.Popen[bytes], log: Path) -> bool:
     """Whether it has written all that its filter took so far: SIGUSR1 asks it, a line answers."""
-    told = COUNTED.findall(log.read_text())
+    counts = COUNTED.findall(log.read_text())
     tcpdump.send_signal(signal.SIGUSR1)
     time.sleep(0.02)
-    return bool(told) and told[-1][0] == told[-1][1]
+    return bool(counts) and counts[-1][0] == counts[-1][1]
 
 
 @contextlib.contextmanager

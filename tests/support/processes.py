@@ -52,12 +52,12 @@ def small_disk(folder: Path, options: str) -> Iterator[Path]:
 
 
 def wait_until(
-    is_so: Callable[[], object], what: str | Callable[[], object] = "the condition holds", seconds: float = SECONDS
+    is_so: Callable[[], object], condition: str | Callable[[], object] = "the condition holds", seconds: float = SECONDS
 ) -> None:
     """Fails if the condition does not hold in time; a callable gives the state at that moment."""
     until = time.monotonic() + seconds
     while not is_so():
-        assert time.monotonic() < until, f"not within {seconds} s: {what() if callable(what) else what}"
+        assert time.monotonic() < until, f"not within {seconds} s: {condition() if callable(condition) else condition}"
         time.sleep(0.02)
 
 

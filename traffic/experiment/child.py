@@ -34,7 +34,7 @@ class Child:
         self.command = list(command)
         started = self.command if remote else ["/bin/sh", "-c", watched(command)]
         self._files = ExitStack()
-        self._out, self._err = (self._files.enter_context(tempfile.TemporaryFile()) for _ in range(2))  # noqa: SIM115
+        self._out, self._err = (self._files.enter_context(tempfile.TemporaryFile()) for _ in range(2))  # noqa: SIM115 (_files closes them)
         try:
             self.process = subprocess.Popen(
                 started, stdin=subprocess.PIPE, stdout=self._out, stderr=self._err, start_new_session=True
@@ -70,14 +70,14 @@ class Child:
         lines = self.log().splitlines()
         return lines[-1] if lines else f"ended with exit code {self.process.returncode}"
 
-    def wait_until(self, is_ready: Callable[[str], bool], seconds: float, what: str) -> None:
+    def wait_until(self, is_ready: Callable[[str], bool], seconds: float, name: str) -> None:
         """Waits until its log shows that it is ready. ProgramError if it ends before, or takes too long."""
         until = time.monotonic() + seconds
         while not is_ready(self.log()):
             if not self.is_running:
-                raise ProgramError(f"{what} did not start: {self.last_line()}")
+                raise ProgramError(f"{name} did not start: {self.last_line()}")
             if time.monotonic() > until:
-                raise ProgramError(f"{what} was not ready within {seconds:g} s: {self.last_line()}")
+                raise ProgramError(f"{name} was not ready within {seconds:g} s: {self.last_line()}")
             time.sleep(POLL_S)
 
     def ask(self) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import MISSING, field, fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.units import one_of, parse_bit_rate, parse_bytes, parse_count, parse_duration
@@ -146,7 +146,7 @@ class PlanTable:
 
     def fill(self, kind: Callable[..., Value], **given: Any) -> Value:
         """Returns a dataclass: `given`, and the fields that key() made from the keys of their names. No key must be left."""
-        for one in fields(kind):  # type: ignore[arg-type]
+        for one in fields(cast(Any, kind)):
             if parse := one.metadata.get("parse"):
                 required = one.default is MISSING
                 given[one.name] = self.need(one.name, parse) if required else self.take(one.name, parse, one.default)

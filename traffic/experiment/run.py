@@ -73,8 +73,8 @@ class Runner:
             self.note(f"the receiver ended and is restarted: {self.receiver.last_line()}")
             self.receiver.__exit__(None, None, None)
         self.receiver = Child(receiver_command(self.plan), self.plan.receiver.is_remote)
-        what = f"the receiver ({self.plan.receiver}, port {self.plan.port})"
-        self.receiver.wait_until(lambda log: "listening on port" in log, RECEIVER_S, what)
+        name = f"the receiver ({self.plan.receiver}, port {self.plan.port})"
+        self.receiver.wait_until(lambda log: "listening on port" in log, RECEIVER_S, name)
 
     # --- a test
 

@@ -155,8 +155,8 @@ def tracing(tracer: Tracer, capture: CaptureProgram, test: str, experiment: Path
     folder = make_folder(tracer.endpoint, into)
     try:
         with Child(start_command(tracer, capture, folder), tracer.endpoint.is_remote) as child:
-            what = f"the tracer ({capture.name} on {tracer.interface}, {tracer.endpoint})"
-            child.wait_until(lambda said: capture.ready in said, READY_S, what)
+            name = f"the tracer ({capture.name} on {tracer.interface}, {tracer.endpoint})"
+            child.wait_until(lambda said: capture.ready in said, READY_S, name)
             yield recording
             time.sleep(tracer.margin_s)  # for packets in flight
             if capture.logs_counts and not tracer.endpoint.is_remote:

@@ -52,16 +52,16 @@ def real_time(priority: int) -> list[str]:
     return words if allowed else []
 
 
-def wait_until(process: subprocess.Popen[bytes], messages: Path, word: str, what: str) -> None:
+def wait_until(process: subprocess.Popen[bytes], messages: Path, word: str, name: str) -> None:
     """Waits until the log of a process has a word. WiretaleError with its last line if it ends before."""
     deadline = time.monotonic() + READY_SECONDS
     while word not in messages.read_text("utf-8", "replace"):
         if process.poll() is not None:
             error = last_line(messages.read_text("utf-8", "replace")).removeprefix("wiretale-link: ")
-            raise ERRORS.get(process.returncode, WiretaleError)(f"{what}: {error}")
+            raise ERRORS.get(process.returncode, WiretaleError)(f"{name}: {error}")
         if time.monotonic() > deadline:
             process.kill()
-            raise WiretaleError(f"{what} was not ready after {READY_SECONDS} s")
+            raise WiretaleError(f"{name} was not ready after {READY_SECONDS} s")
         time.sleep(0.01)
 
 

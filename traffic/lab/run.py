@@ -123,24 +123,24 @@ def run_single(profile: Profile, folder: Path, note: Note) -> dict[str, Any]:
 
 
 def run_lab(
-    what: str, folder: Path, profile: str | None, seed: int | None, note: Note, overwrite: bool = False
+    scenario: str, folder: Path, profile: str | None, seed: int | None, note: Note, overwrite: bool = False
 ) -> dict[str, Any]:
     """Runs a study, a scenario or a plan; returns the results for JSON. Captures in `folder` are only replaced if `overwrite`."""
-    runs = [row.name for row in study_profiles(STUDIES[what])] if what in STUDIES and profile is None else ["."]
-    check_run_folders(folder, runs, [what, *([profile] if profile else [])], overwrite)
-    if profile is not None or what in BUILT_IN:
-        return run_plan(what, with_seed(load_profile(profile or PLAN_PROFILE), seed), folder, note, overwrite)
-    if what in STUDIES:
-        return run_study(what, folder, seed, note)
-    if what not in profile_names() and not what.endswith(".toml"):
+    runs = [row.name for row in study_profiles(STUDIES[scenario])] if scenario in STUDIES and profile is None else ["."]
+    check_run_folders(folder, runs, [scenario, *([profile] if profile else [])], overwrite)
+    if profile is not None or scenario in BUILT_IN:
+        return run_plan(scenario, with_seed(load_profile(profile or PLAN_PROFILE), seed), folder, note, overwrite)
+    if scenario in STUDIES:
+        return run_study(scenario, folder, seed, note)
+    if scenario not in profile_names() and not scenario.endswith(".toml"):
         names = [*STUDIES, *(name for name in profile_names() if load_profile(name).scenario)]
         raise UsageError(
-            f"there is no scenario or plan {what!r} (expected {one_of([*names, *BUILT_IN])}); "
+            f"there is no scenario or plan {scenario!r} (expected {one_of([*names, *BUILT_IN])}); "
             "for a plan of your own: wiretale lab run FILE.toml --profile PROFILE"
         )
-    chosen = with_seed(load_profile(what), seed)
+    chosen = with_seed(load_profile(scenario), seed)
     if not chosen.scenario:
         raise UsageError(
-            f"{what}: expected a profile with a scenario; for a plan over it: wiretale lab run PLAN --profile {what}"
+            f"{scenario}: expected a profile with a scenario; for a plan over it: wiretale lab run PLAN --profile {scenario}"
         )
     return run_single(chosen, folder, note)

@@ -49,11 +49,11 @@ static const char *shown_name(const struct capture_file *file) {
 }
 
 bool capture_file_set_damage(struct capture_file *file, const char *format, ...) {
-    char what[160], where[64];
+    char problem[160], where[64];
     uint64_t offset = input_stream_offset(&file->stream);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(what, sizeof what, format, arguments);
+    vsnprintf(problem, sizeof problem, format, arguments);
     va_end(arguments);
     if (file->frame)
         snprintf(where, sizeof where, "record after frame %" PRIu64, file->frame);
@@ -63,7 +63,7 @@ bool capture_file_set_damage(struct capture_file *file, const char *format, ...)
     *damage = (struct damage){.present = true, .offset = offset, .frame = file->frame};
     /* If the text is too long, the name is cut. */
     char tail[sizeof damage->text];
-    snprintf(tail, sizeof tail, ": at byte %" PRIu64 ": %s (%s)", offset, what, where);
+    snprintf(tail, sizeof tail, ": at byte %" PRIu64 ": %s (%s)", offset, problem, where);
     size_t room = sizeof tail - 1 - strlen(tail), length = strlen(shown_name(file));
     length = length < room ? length : room;
     memcpy(damage->text, shown_name(file), length);
@@ -72,12 +72,13 @@ bool capture_file_set_damage(struct capture_file *file, const char *format, ...)
     return false;
 }
 
-static bool header_error(const struct capture_file *file, struct error *error, const char *what) {
-    return error_set(error, ERROR_UNREADABLE, "%s: at byte 0: %s", file->name, what);
+static bool header_error(const struct capture_file *file, struct error *error,
+                         const char *problem) {
+    return error_set(error, ERROR_UNREADABLE, "%s: at byte 0: %s", file->name, problem);
 }
 
 /* Waits for a pipe, because nothing can be returned before the header. Signals end that. */
-bool capture_file_need_header(struct capture_file *file, size_t need, const char *what,
+bool capture_file_need_header(struct capture_file *file, size_t need, const char *header,
                               struct error *error) {
     enum input_state state;
     do
@@ -94,7 +95,7 @@ bool capture_file_need_header(struct capture_file *file, size_t need, const char
         return error_set(error, ERROR_UNREADABLE, "%s: empty, expected a pcap or pcapng header",
                          file->name);
     return error_set(error, ERROR_UNREADABLE, "%s: at byte 0: expected %s of %zu bytes, found %zu",
-                     file->name, what, need, there);
+                     file->name, header, need, there);
 }
 
 /* The name as a shell takes it; FILE if it would need quotes, or is a pipe. */

@@ -84,7 +84,7 @@ const struct foreign_format *foreign_format_of(const uint8_t *bytes, size_t size
 /* For the format readers. */
 
 /* Makes `need` bytes of a file header available. Returns false with `error` set if it cannot. */
-bool capture_file_need_header(struct capture_file *file, size_t need, const char *what,
+bool capture_file_need_header(struct capture_file *file, size_t need, const char *header,
                               struct error *error);
 /* Ends reading at the record at the cursor and returns false. The text continues "FILE: at byte N:
  * ". */

@@ -88,8 +88,8 @@ static bool set_order(const struct capture_file *file, struct pcap_reader *reade
 
 /* A snap length of 0 means the greatest. The patched libpcap put an Ethernet header of its own
  * before packets of up to the snap length. */
-static uint32_t snap_length_of(uint32_t told, uint16_t link_type, uint32_t header_size) {
-    uint32_t length = told == 0 || told > INT_MAX ? link_type_packet_max(link_type) : told;
+static uint32_t snap_length_of(uint32_t stated, uint16_t link_type, uint32_t header_size) {
+    uint32_t length = stated == 0 || stated > INT_MAX ? link_type_packet_max(link_type) : stated;
     if (header_size == MODIFIED_HEADER && link_type == 1 && length <= INT_MAX - COOKED_ETHERNET)
         length += COOKED_ETHERNET;
     return length;

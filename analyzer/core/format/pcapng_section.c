@@ -148,45 +148,47 @@ static const char *filter_text(struct capture_file *file, const struct pcapng_op
     return interface_list_text(file->list, (const char *)option->value + 1, option->length - 1u);
 }
 
-static void read_description_text(struct capture_file *file, struct description *told,
+static void read_description_text(struct capture_file *file, struct description *description,
                                   const struct pcapng_option *option) {
     switch (option->code) {
-    case OPTION_COMMENT: add_comment(file, &told->comment, option); break;
-    case IF_NAME: told->name = option_text(file, option); break;
-    case IF_FILTER: told->filter = filter_text(file, option); break;
-    case IF_OS: told->system = option_text(file, option); break;
-    case IF_HARDWARE: told->hardware = option_text(file, option); break;
+    case OPTION_COMMENT: add_comment(file, &description->comment, option); break;
+    case IF_NAME: description->name = option_text(file, option); break;
+    case IF_FILTER: description->filter = filter_text(file, option); break;
+    case IF_OS: description->system = option_text(file, option); break;
+    case IF_HARDWARE: description->hardware = option_text(file, option); break;
     }
 }
 
 /* Returns false if the length of the value does not fit its type. */
-static bool read_description_number(struct description *told, const struct pcapng_option *option,
-                                    bool big_endian) {
+static bool read_description_number(struct description *description,
+                                    const struct pcapng_option *option, bool big_endian) {
     static const uint8_t lengths[] = {[IF_TSRESOL] = 1, [IF_FCSLEN] = 1, [IF_TSOFFSET] = 8};
     if (option->code >= sizeof lengths || !lengths[option->code])
         return true;
     if (option->length != lengths[option->code])
         return option->code == IF_FCSLEN;
     switch (option->code) {
-    case IF_TSRESOL: told->time_resolution = *option->value; break;
-    case IF_FCSLEN: told->fcs = *option->value; break;
-    case IF_TSOFFSET: told->time_offset_s = (int64_t)load_u64(option->value, big_endian); break;
+    case IF_TSRESOL: description->time_resolution = *option->value; break;
+    case IF_FCSLEN: description->fcs = *option->value; break;
+    case IF_TSOFFSET:
+        description->time_offset_s = (int64_t)load_u64(option->value, big_endian);
+        break;
     }
     return true;
 }
 
 static bool read_description(struct capture_file *file, const struct pcapng_block *block,
-                             struct description *told, bool fresh) {
+                             struct description *description, bool fresh) {
     struct pcapng_options options = pcapng_options_after(block, INTERFACE_FIXED);
-    *told = (struct description){.time_resolution = MICROSECONDS};
+    *description = (struct description){.time_resolution = MICROSECONDS};
     while (pcapng_options_next(&options)) {
         const struct pcapng_option *option = &options.current;
-        if (!read_description_number(told, option, block->big_endian))
+        if (!read_description_number(description, option, block->big_endian))
             return capture_file_set_damage(file,
                                            "option %u of an interface description is %u bytes long",
                                            option->code, option->length);
         if (fresh)
-            read_description_text(file, told, option);
+            read_description_text(file, description, option);
     }
     if (options.overlong)
         return capture_file_set_damage(
@@ -199,20 +201,20 @@ static bool read_description(struct capture_file *file, const struct pcapng_bloc
 
 /* Texts of the section take precedence over those of the interface for hardware and system. */
 static void describe_interface(struct capture_file *file, struct interface *added,
-                               const struct description *told) {
+                               const struct description *description) {
     const struct pcapng_reader *reader = file->reader;
     added->format = "pcapng";
-    added->name = told->name;
-    added->filter = told->filter;
-    added->hardware = reader->hardware ? reader->hardware : told->hardware;
-    added->system = reader->system ? reader->system : told->system;
+    added->name = description->name;
+    added->filter = description->filter;
+    added->hardware = reader->hardware ? reader->hardware : description->hardware;
+    added->system = reader->system ? reader->system : description->system;
     added->application = reader->application;
-    added->comment = interface_list_join(file->list, reader->comment, told->comment);
+    added->comment = interface_list_join(file->list, reader->comment, description->comment);
 }
 
 /* The specification counts if_fcslen in bits, its example and most writers in bytes. */
-static uint32_t fcs_bytes(uint8_t told) {
-    return told < FCS_BITS_MIN ? told : told / 8u;
+static uint32_t fcs_bytes(uint8_t fcs) {
+    return fcs < FCS_BITS_MIN ? fcs : fcs / 8u;
 }
 
 static void allow_large_blocks(struct pcapng_reader *reader, uint16_t link_type) {
@@ -224,7 +226,7 @@ static void allow_large_blocks(struct pcapng_reader *reader, uint16_t link_type)
 /* Adds the interface to the section, and to the list unless an earlier opening of the file did
  * so. */
 static bool add_interface(struct capture_file *file, const struct pcapng_block *block,
-                          const struct pcapng_time *time, const struct description *told,
+                          const struct pcapng_time *time, const struct description *description,
                           struct interface *added, uint32_t number) {
     struct pcapng_reader *reader = file->reader;
     if (!list_grow(&reader->interfaces, &reader->room, reader->count + 1,
@@ -237,7 +239,7 @@ static bool add_interface(struct capture_file *file, const struct pcapng_block *
     *interface = (struct pcapng_interface){
         .number = number,
         .snaplen = load_u32(body + 4, block->big_endian),
-        .fcs = fcs_bytes(told->fcs),
+        .fcs = fcs_bytes(description->fcs),
         .link_type = link_type_normalize(link_type),
         .time = *time,
     };
@@ -252,14 +254,14 @@ static bool add_interface(struct capture_file *file, const struct pcapng_block *
 bool pcapng_take_interface(struct capture_file *file, struct pcapng_block *block) {
     struct pcapng_reader *reader = file->reader;
     bool new = reader->described == file->interface_count;
-    struct description told;
+    struct description description;
     struct pcapng_time time;
-    if (!read_description(file, block, &told, new))
+    if (!read_description(file, block, &description, new))
         return false;
-    if (!pcapng_time_set(&time, told.time_resolution, told.time_offset_s))
+    if (!pcapng_time_set(&time, description.time_resolution, description.time_offset_s))
         return capture_file_set_damage(file, "a time resolution of %u^-%u seconds is too fine",
-                                       told.time_resolution & 0x80 ? 2 : 10,
-                                       told.time_resolution & 0x7F);
+                                       description.time_resolution & 0x80 ? 2 : 10,
+                                       description.time_resolution & 0x7F);
     uint32_t number;
     bool fresh;
     struct interface *added = capture_file_interface(file, reader->described, &number, &fresh);
@@ -269,8 +271,8 @@ bool pcapng_take_interface(struct capture_file *file, struct pcapng_block *block
                                        "memory",
                                        reader->described, INTERFACES_PER_FILE_MAX);
     if (fresh)
-        describe_interface(file, added, &told);
-    return add_interface(file, block, &time, &told, added, number);
+        describe_interface(file, added, &description);
+    return add_interface(file, block, &time, &description, added, number);
 }
 
 static void read_statistics(struct interface *interface, struct pcapng_options options) {

@@ -19,9 +19,9 @@
 
 #define COMPRESSED_BUFFER (128u << 10)
 
-/* Sets the error, `what: why` or `what` alone, and makes the failure final. */
-static enum input_state fail(struct input_stream *stream, const char *what, const char *why) {
-    snprintf(stream->error, sizeof stream->error, "%s%s%s", what, why ? ": " : "", why ? why : "");
+/* Sets the error, `problem: why` or `problem` alone, and makes the failure final. */
+static enum input_state fail(struct input_stream *stream, const char *problem, const char *why) {
+    snprintf(stream->error, sizeof stream->error, "%s%s%s", problem, why ? ": " : "", why ? why : "");
     return stream->last = INPUT_FAILED;
 }
 

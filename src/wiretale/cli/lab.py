@@ -84,7 +84,7 @@ def add_options(parser: Parser) -> None:
     add_overwrite(up)
     option(up, "--seed", "N", SEED_HELP, type=int)
     scenario = add_action(actions, "run", RUN, run_action)
-    option(scenario, "what", "SCENARIO|PLAN", "a scenario (s6, s6-base …), or a plan of wiretale experiment")
+    option(scenario, "scenario", "SCENARIO|PLAN", "a scenario (s6, s6-base …), or a plan of wiretale experiment")
     option(
         scenario, "-o --output", "DIR", "directory of captures, truth, results and report", type=folder, required=True
     )
@@ -149,7 +149,9 @@ def run_action(arguments: argparse.Namespace) -> int:
     """wiretale lab run."""
     from wiretale.traffic.lab.run import run_lab
 
-    results = run_lab(arguments.what, arguments.output, arguments.profile, arguments.seed, note, arguments.overwrite)
+    results = run_lab(
+        arguments.scenario, arguments.output, arguments.profile, arguments.seed, note, arguments.overwrite
+    )
     if arguments.json:
         print_json(results)
     elif results["schema"] != "wiretale.lab-plan/1":

@@ -87,7 +87,7 @@ class Parser(argparse.ArgumentParser):
         else:
             super()._print_message(message, file)
 
-    def parse_known_args(  # type: ignore[override]
+    def parse_known_args(  # type: ignore[override]  # no caller passes a namespace of its own class
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Rejects unknown arguments itself, because it can suggest the option that was meant."""

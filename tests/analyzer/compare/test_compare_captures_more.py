@@ -224,8 +224,8 @@ def test_drops_of_the_last_capture_are_no_network_loss(tmp_path: Path, received:
         points.put(udp(block(RUN, 0, n), n), [START_NS + n * MS, None if n % 20 == 3 else START_NS + (n + 5) * MS])
     sender, _ = points.write(tmp_path)
     last = pcapng(tmp_path / "r.pcapng", points.held["receiver"], 4)
-    told = {"receiver": {"blocks_received": received}} if received else {}
-    receiver = log(tmp_path / "r.json", test={"run": RUN}, **told)
+    counts = {"receiver": {"blocks_received": received}} if received else {}
+    receiver = log(tmp_path / "r.json", test={"run": RUN}, **counts)
     with compare_captures(str(sender), str(last), receiver_log=str(receiver)) as comparison:
         assert comparison.points[1].dropped == 4
         assert ledger_of(comparison, "packets").lost == {"capture": 4, "network": 1}

@@ -51,8 +51,8 @@ def test_captures_without_a_common_packet_are_reported_first(wiretale_run: Runne
 
 
 def test_two_places_read_as_one_are_found_before_network_duplicates(captures: list[Path], wiretale_run: Runner) -> None:
-    told = json.loads(wiretale_run("explain", captures[0], captures[1], "--json").stdout)
-    first = next(row for row in told["findings"] if row["code"] in ("several-points", "blocks-duplicate"))
+    result = json.loads(wiretale_run("explain", captures[0], captures[1], "--json").stdout)
+    first = next(row for row in result["findings"] if row["code"] in ("several-points", "blocks-duplicate"))
     assert (first["code"], first["scope"]) == ("several-points", "capture") and "wiretale compare" in first["advice"]
     alone = json.loads(wiretale_run("explain", captures[0], "--json").stdout)
     assert "several-points" not in {row["code"] for row in alone["findings"]}
@@ -68,8 +68,8 @@ def test_captures_of_other_traffic_at_the_same_time_are_not_several_places(
         if n % 20 == 0:
             points.put(packet, [START_NS + n * MS + 1000])
     other = points.write(tmp_path)[0]
-    told = json.loads(wiretale_run("explain", captures[0], other, "--json").stdout)
-    codes = {row["code"] for row in told["findings"]}
+    result = json.loads(wiretale_run("explain", captures[0], other, "--json").stdout)
+    codes = {row["code"] for row in result["findings"]}
     assert "blocks-duplicate" in codes and "several-points" not in codes
 
 
@@ -81,8 +81,8 @@ def test_reports_to_link_local_groups_are_no_clock_samples(wiretale_run: Runner,
         points.pass_by(answer, 10 * n, (41, 21))
     at_once = START_NS + 105 * MS
     points.put(udp(b"report", 7, target=("224.0.0.22", 6000)), [at_once, at_once + 1000])
-    told = json.loads(wiretale_run("compare", *points.write(tmp_path), "--json").stdout)
-    assert abs(told["clocks"][0]["offset_ns"]) < MS and told["clocks"][0]["least_rtt_ns"] == pytest.approx(40 * MS)
+    result = json.loads(wiretale_run("compare", *points.write(tmp_path), "--json").stdout)
+    assert abs(result["clocks"][0]["offset_ns"]) < MS and result["clocks"][0]["least_rtt_ns"] == pytest.approx(40 * MS)
 
 
 def test_a_single_capture_does_not_say_that_its_packets_arrived(captures: list[Path], wiretale_run: Runner) -> None:
@@ -96,16 +96,16 @@ def test_json_is_one_object(captures: list[Path], wiretale_run: Runner) -> None:
     folder = captures[0].parent
     logs = ("--sender-log", folder / "send.json", "--receiver-log", folder / "receive.json")
     done = wiretale_run("compare", *captures, *logs, "--json")
-    told = json.loads(done.stdout)
-    assert (done.returncode, told["schema"], done.stdout.count("\n")) == (0, "wiretale.compare/1", 1)
-    blocks = next(one for one in told["losses"] if one["unit"] == "blocks")
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["schema"], done.stdout.count("\n")) == (0, "wiretale.compare/1", 1)
+    blocks = next(one for one in result["losses"] if one["unit"] == "blocks")
     assert blocks["lost"] == {"before_tracer": 5, "after_tracer": 7, "receiver_kernel": 8}
     assert blocks["sent"] == blocks["arrived"] + blocks["lost_total"]
     assert blocks["tracer_saw_all"] is None and blocks["tracer_missed"] == 0
-    clock = next(one for one in told["clocks"] if (one["from"], one["to"]) == ("sender", "receiver"))
+    clock = next(one for one in result["clocks"] if (one["from"], one["to"]) == ("sender", "receiver"))
     assert abs(clock["offset_ns"] - 250 * MS) <= clock["error_ns"] == 5 * MS
-    lost = told["lost_packets"]
-    assert len(lost) == told["lost_packets_total"] == 12
+    lost = result["lost_packets"]
+    assert len(lost) == result["lost_packets_total"] == 12
     places = {(row["lost"], row["last_seen"]) for row in lost}
     assert places == {("before_tracer", "sender"), ("after_tracer", "tracer")}
     assert all(row["sequence"] is not None and row["sender_frame"] for row in lost)

@@ -88,9 +88,9 @@ def logs_of(folder: Path, said: str, heard: str) -> dict[str, str]:
 
 
 def test_losses_are_where_the_counters_say(path: TracedPath, tmp_path: Path) -> None:
-    what = f"udp dport {PORT} udp length 408"
-    path.drop(path.router, what, 30)
-    path.drop(path.tracer, what, 50)
+    packets = f"udp dport {PORT} udp length 408"
+    path.drop(path.router, packets, 30)
+    path.drop(path.tracer, packets, 50)
     with path.capturing(tmp_path) as files:
         program = [sys.executable, str(ENDS)]
         said, heard = talk(path, [*program, "receive", str(COUNT)], [*program, "send", str(COUNT)], f":{PORT:04X} ")
@@ -109,14 +109,15 @@ def test_losses_are_where_the_counters_say(path: TracedPath, tmp_path: Path) -> 
         assert clock.offset_ns is not None and clock.error_ns is not None
         assert abs(clock.offset_ns) <= clock.error_ns  # one machine, one clock
         for delay in comparison.delays:
-            assert delay.absolute and -delay.error_ns <= delay.summary["min"] < 50e6  # type: ignore[operator]
+            least = delay.summary["min"]
+            assert delay.absolute and least is not None and -delay.error_ns <= least < 50e6
 
 
 def test_retransmitted_segments_are_lost_where_the_counters_say(path: TracedPath, tmp_path: Path) -> None:
     needs.skip_without(needs.programs("iperf3"))
-    what = "tcp dport 5201 meta length > 400"
-    path.drop(path.router, what, 10)
-    path.drop(path.tracer, what, 15)
+    packets = "tcp dport 5201 meta length > 400"
+    path.drop(path.router, packets, 10)
+    path.drop(path.tracer, packets, 15)
     with path.capturing(tmp_path) as files:
         client = ["iperf3", "-c", RECEIVER, "-n", "2M", "-M", "1000"]
         talk(path, ["iperf3", "-4", "-s", "-1"], client, f":{5201:04X} ")
@@ -136,9 +137,9 @@ def test_the_generators_own_logs_agree_with_the_captures(path: TracedPath, tmp_p
     program = program_path("wiretale-traffic")
     if not program:
         pytest.skip("needs wiretale-traffic")
-    what = "meta l4proto udp meta length > 1000"
-    path.drop(path.router, what, 20)
-    path.drop(path.tracer, what, 30)
+    packets = "meta l4proto udp meta length > 1000"
+    path.drop(path.router, packets, 20)
+    path.drop(path.tracer, packets, 30)
     with path.capturing(tmp_path) as files:
         server = [program, "receive", "--port", str(PORT), "--json", "--once"]
         client = [program, "send", RECEIVER, "--port", str(PORT), "--json", "--udp", "--size", "1200"]

@@ -195,9 +195,9 @@ def test_blocks_of_a_cut_capture(tmp_path: Path, snaplen: int) -> None:
     """98 bytes hold the block's header after the packet's; 66 do not, so their length must be given."""
     path = tmp_path / "cut.pcap"
     wrpcap(str(path), blocked_talk(lost=25).in_order(), snaplen=snaplen)
-    told = wiretale.analyze(path, block_size=LENGTH)
-    assert [row["verdict"] for row in told.blocks.rows()] == ["delivered"] * 3 + ["head_of_line"] * 3
-    assert told.blocks.rows()[0]["stream"] == (1 if snaplen == 98 else None)
+    trace = wiretale.analyze(path, block_size=LENGTH)
+    assert [row["verdict"] for row in trace.blocks.rows()] == ["delivered"] * 3 + ["head_of_line"] * 3
+    assert trace.blocks.rows()[0]["stream"] == (1 if snaplen == 98 else None)
     assert len(wiretale.analyze(path).blocks) == (6 if snaplen == 98 else 0)
 
 

@@ -121,7 +121,7 @@ def test_sections_interfaces_link_types_statistics_and_comments(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "told, counts",
+    "statistics, counts",
     [
         ({4: 100, 5: 3, 6: 100, 7: 7, 8: 80}, (100, 7, 3, 13)),  # the program dropped the rest
         ({6: 90, 7: 7, 8: 83}, (90, 7, None, 0)),
@@ -133,9 +133,9 @@ def test_sections_interfaces_link_types_statistics_and_comments(tmp_path: Path) 
     ],
 )
 def test_the_rest_of_the_statistics_was_dropped_by_the_program(
-    tmp_path: Path, told: dict[int, int], counts: tuple[int | None, ...]
+    tmp_path: Path, statistics: dict[int, int], counts: tuple[int | None, ...]
 ) -> None:
-    options = b"".join(option(code, struct.pack("<Q", count)) for code, count in told.items())
+    options = b"".join(option(code, struct.pack("<Q", count)) for code, count in statistics.items())
     content = section() + interface() + enhanced(1, PACKETS[0][1]) + block(5, struct.pack("<III", 0, 0, 0) + options)
     trace = analyzed(tmp_path, content)
     (row,) = trace.interfaces.rows()

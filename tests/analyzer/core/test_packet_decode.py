@@ -188,11 +188,11 @@ def difference(ours: dict[str, Any] | None, theirs: dict[str, list[str]]) -> str
 
 def transport_difference(ours: dict[str, Any], theirs: dict[str, list[str]]) -> str | None:
     """The same above IP: ports, and the payload of TCP."""
-    tcp, told = ours["protocol"] == "tcp", ours["payload_bytes"] is not None
+    tcp, known = ours["protocol"] == "tcp", ours["payload_bytes"] is not None
     ports = theirs[{"tcp": "tcp.srcport", "udp": "udp.srcport"}.get(ours["protocol"], "frame.protocols")]
     if ours["protocol"] in ("tcp", "udp") and ports and str(ours["port"]) not in ports:
-        return "port not told" if ours["port"] is None else "port"
-    if tcp and told and theirs["tcp.len"] and str(ours["payload_bytes"]) not in theirs["tcp.len"]:
+        return "port unknown" if ours["port"] is None else "port"
+    if tcp and known and theirs["tcp.len"] and str(ours["payload_bytes"]) not in theirs["tcp.len"]:
         return "payload"
     return None
 

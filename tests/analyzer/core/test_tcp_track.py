@@ -24,18 +24,18 @@ class Conversation(Talk):
     def __init__(self, version: int = 4, isn: tuple[int, int] = (1000, 5000)) -> None:
         super().__init__(ids=False, timestamps=False, version=version, isn=isn)
 
-    def send(  # type: ignore[override]
+    def segment(
         self, ms: float, side: int, flags: str, at: int = 0, ack: int | None = None, size: int = 0, **more: Any
     ) -> Conversation:
         """One segment of `side` (0 client, 1 server) at `ms`; SYN is at position -1."""
-        super().send(ms, side, at, size, ack, flags, **more)
+        self.send(ms, side, at, size, ack, flags, **more)
         return self
 
     def handshake(self) -> Conversation:
         return (
-            self.send(0, 0, "S", -1, options=[("MSS", 1460), ("WScale", 7), ("SAckOK", b"")])
-            .send(10, 1, "SA", -1, 0, options=[("MSS", 1400), ("WScale", 2)])
-            .send(12, 0, "A", 0, 0)
+            self.segment(0, 0, "S", -1, options=[("MSS", 1460), ("WScale", 7), ("SAckOK", b"")])
+            .segment(10, 1, "SA", -1, 0, options=[("MSS", 1400), ("WScale", 2)])
+            .segment(12, 0, "A", 0, 0)
         )
 
 
@@ -56,8 +56,8 @@ def kinds(trace: wiretale.Trace) -> list[tuple[str, int, int | None, int | None]
 def test_a_clean_transfer_has_no_trouble(analyze: Analyze, version: int, isn: tuple[int, int]) -> None:
     talk = Conversation(version, isn).handshake()
     for i in range(3):
-        talk.send(20 + i, 0, "PA", 500 * i, 0, 500).send(40 + i, 1, "A", 0, 500 * (i + 1))
-    talk.send(60, 0, "FA", 1500, 0).send(80, 1, "FA", 0, 1501).send(82, 0, "A", 1501, 1)
+        talk.segment(20 + i, 0, "PA", 500 * i, 0, 500).segment(40 + i, 1, "A", 0, 500 * (i + 1))
+    talk.segment(60, 0, "FA", 1500, 0).segment(80, 1, "FA", 0, 1501).segment(82, 0, "A", 1501, 1)
     trace = analyze(talk)
     (flow,) = trace.flows.rows()
     assert (flow["state"], flow["initiator_evidence"], flow["initiator_known"]) == ("closed", "syn", True)
@@ -79,7 +79,7 @@ def test_a_clean_transfer_has_no_trouble(analyze: Analyze, version: int, isn: tu
 
 def test_bytes_sent_twice_are_retransmitted_and_give_no_round_trip(analyze: Analyze) -> None:
     talk = Conversation().handshake()
-    talk.send(20, 0, "PA", 0, 0, 500).send(220, 0, "PA", 0, 0, 500).send(221, 1, "A", 0, 500)
+    talk.segment(20, 0, "PA", 0, 0, 500).segment(220, 0, "PA", 0, 0, 500).segment(221, 1, "A", 0, 500)
     trace = analyze(talk)
     out, _ = trace.directions.rows()
     assert (out["unique_bytes"], out["retransmitted_bytes"], out["retransmissions"]) == (500, 500, 1)
@@ -90,7 +90,7 @@ def test_bytes_sent_twice_are_retransmitted_and_give_no_round_trip(analyze: Anal
 
 def test_a_gap_that_is_filled_is_not_a_retransmission(analyze: Analyze) -> None:
     talk = Conversation().handshake()
-    talk.send(20, 0, "PA", 500, 0, 500).send(21, 0, "PA", 0, 0, 500).send(40, 1, "A", 0, 1000)
+    talk.segment(20, 0, "PA", 500, 0, 500).segment(21, 0, "PA", 0, 0, 500).segment(40, 1, "A", 0, 1000)
     trace = analyze(talk)
     out, _ = trace.directions.rows()
     assert (out["unique_bytes"], out["retransmitted_bytes"]) == (1000, 0)
@@ -100,14 +100,14 @@ def test_a_gap_that_is_filled_is_not_a_retransmission(analyze: Analyze) -> None:
 
 def test_partly_new_bytes_are_split(analyze: Analyze) -> None:
     talk = Conversation().handshake()
-    talk.send(20, 0, "PA", 0, 0, 500).send(30, 0, "PA", 300, 0, 500)
+    talk.segment(20, 0, "PA", 0, 0, 500).segment(30, 0, "PA", 300, 0, 500)
     out, _ = analyze(talk).directions.rows()
     assert (out["unique_bytes"], out["retransmitted_bytes"], out["payload_bytes"]) == (800, 200, 1000)
 
 
 def test_bytes_acknowledged_and_never_seen_are_unseen(analyze: Analyze) -> None:
     talk = Conversation().handshake()
-    talk.send(20, 0, "PA", 500, 0, 500).send(40, 1, "A", 0, 1000).send(50, 0, "PA", 1000, 0, 100)
+    talk.segment(20, 0, "PA", 500, 0, 500).segment(40, 1, "A", 0, 1000).segment(50, 0, "PA", 1000, 0, 100)
     trace = analyze(talk)
     out, _ = trace.directions.rows()
     assert (out["unseen_bytes"], out["gap_bytes"], out["unique_bytes"]) == (500, 0, 600)
@@ -116,39 +116,39 @@ def test_bytes_acknowledged_and_never_seen_are_unseen(analyze: Analyze) -> None:
 
 def test_an_acknowledgment_of_part_of_a_gap_makes_that_part_unseen(analyze: Analyze) -> None:
     talk = Conversation().handshake()
-    talk.send(20, 0, "PA", 900, 0, 100).send(40, 1, "A", 0, 300)
+    talk.segment(20, 0, "PA", 900, 0, 100).segment(40, 1, "A", 0, 300)
     out, _ = analyze(talk).directions.rows()
     assert (out["unseen_bytes"], out["gap_bytes"]) == (300, 600)
 
 
 def test_a_segment_stored_after_its_acknowledgment_is_no_retransmission(analyze: Analyze) -> None:
     talk = Conversation().handshake()
-    talk.send(20, 1, "A", 0, 500).send(20.001, 0, "PA", 0, 0, 500)
+    talk.segment(20, 1, "A", 0, 500).segment(20.001, 0, "PA", 0, 0, 500)
     out, _ = analyze(talk).directions.rows()
     assert (out["unseen_bytes"], out["unique_bytes"], out["retransmitted_bytes"]) == (0, 500, 0)
 
 
 def test_duplicate_acknowledgments_need_data_outstanding(analyze: Analyze) -> None:
     talk = Conversation().handshake()
-    talk.send(15, 0, "A", 0, 0).send(16, 0, "A", 0, 0)  # nothing outstanding: none of RFC 5681's
+    talk.segment(15, 0, "A", 0, 0).segment(16, 0, "A", 0, 0)  # nothing outstanding: none of RFC 5681's
     for i in range(4):
-        talk.send(20 + i, 0, "PA", 500 * (i + 1), 0, 500)  # 0..500 is lost before the capture point
-        talk.send(30 + i, 1, "A", 0, 0)
+        talk.segment(20 + i, 0, "PA", 500 * (i + 1), 0, 500)  # 0..500 is lost before the capture point
+        talk.segment(30 + i, 1, "A", 0, 0)
     out, back = analyze(talk).directions.rows()
     assert (out["duplicate_acks"], back["duplicate_acks"]) == (0, 4)
 
 
 def test_a_keep_alive_is_not_a_retransmission(analyze: Analyze) -> None:
     talk = Conversation().handshake()
-    talk.send(20, 0, "PA", 0, 0, 500).send(30, 1, "A", 0, 500)
-    talk.send(60_000, 0, "A", 499, 0, 1).send(60_010, 1, "A", 0, 500)
+    talk.segment(20, 0, "PA", 0, 0, 500).segment(30, 1, "A", 0, 500)
+    talk.segment(60_000, 0, "A", 499, 0, 1).segment(60_010, 1, "A", 0, 500)
     out, _ = analyze(talk).directions.rows()
     assert (out["retransmitted_bytes"], out["retransmissions"], out["unique_bytes"]) == (0, 0, 500)
 
 
 def test_zero_windows_are_counted_and_drawn(analyze: Analyze) -> None:
     talk = Conversation().handshake()
-    talk.send(20, 0, "PA", 0, 0, 500).send(30, 1, "A", 0, 500, window=0).send(90, 1, "A", 0, 500, window=100)
+    talk.segment(20, 0, "PA", 0, 0, 500).segment(30, 1, "A", 0, 500, window=0).segment(90, 1, "A", 0, 500, window=100)
     trace = analyze(talk)
     _, back = trace.directions.rows()
     assert (back["zero_windows"], back["window_min"]) == (1, 0)
@@ -158,8 +158,8 @@ def test_zero_windows_are_counted_and_drawn(analyze: Analyze) -> None:
 
 def test_a_midstream_start_takes_the_first_segment_as_base(analyze: Analyze) -> None:
     talk = Conversation()
-    talk.send(0, 1, "A", 700, 5000, window=500).send(1, 0, "PA", 5000, 700, 100).send(11, 1, "A", 700, 5100)
-    talk.send(12, 0, "PA", 4000, 700, 200)  # below: sent before the capture began, acknowledged
+    talk.segment(0, 1, "A", 700, 5000, window=500).segment(1, 0, "PA", 5000, 700, 100).segment(11, 1, "A", 700, 5100)
+    talk.segment(12, 0, "PA", 4000, 700, 200)  # below: sent before the capture began, acknowledged
     trace = analyze(talk)
     (flow,) = trace.flows.rows()
     assert (flow["state"], flow["initiator_evidence"], flow["initiator_known"]) == (
@@ -176,8 +176,8 @@ def test_a_midstream_start_takes_the_first_segment_as_base(analyze: Analyze) -> 
 def test_one_direction_alone_leaves_two_way_columns_null(analyze: Analyze) -> None:
     talk = Conversation()
     for i in range(20):
-        talk.send(i, 0, "PA", 100 * i, 0, 100)
-    talk.send(30, 0, "PA", 500, 0, 100)
+        talk.segment(i, 0, "PA", 100 * i, 0, 100)
+    talk.segment(30, 0, "PA", 500, 0, 100)
     trace = analyze(talk)
     (flow,) = trace.flows.rows()
     out, back = trace.directions.rows()
@@ -188,19 +188,19 @@ def test_one_direction_alone_leaves_two_way_columns_null(analyze: Analyze) -> No
 
 
 def test_an_unanswered_and_a_refused_syn(analyze: Analyze) -> None:
-    lonely = Conversation().send(0, 0, "S", -1).send(1000, 0, "S", -1).send(3000, 0, "S", -1)
+    lonely = Conversation().segment(0, 0, "S", -1).segment(1000, 0, "S", -1).segment(3000, 0, "S", -1)
     trace = analyze(lonely)
     assert trace.flows.rows()[0]["state"] == "syn_sent"
     assert [k[0] for k in kinds(trace)] == ["timeout_retransmission"] * 2
-    refused = Conversation().send(0, 0, "S", -1).send(1, 1, "RA", -1, 0)
+    refused = Conversation().segment(0, 0, "S", -1).segment(1, 1, "RA", -1, 0)
     assert analyze(refused).flows.rows()[0]["state"] == "refused"
 
 
 def test_an_initiator_that_goes_on_had_an_answer(analyze: Analyze) -> None:
     """Of which the capture holds nothing: it took another way."""
-    talk = Conversation().send(0, 0, "S", -1).send(20, 0, "A", 0, 0)
+    talk = Conversation().segment(0, 0, "S", -1).segment(20, 0, "A", 0, 0)
     for i in range(3):
-        talk.send(21 + i, 0, "PA", 100 * i, 0, 100)
+        talk.segment(21 + i, 0, "PA", 100 * i, 0, 100)
     trace = analyze(talk)
     (flow,) = trace.flows.rows()
     assert (flow["state"], flow["one_way"]) == ("established", True)
@@ -210,20 +210,28 @@ def test_an_initiator_that_goes_on_had_an_answer(analyze: Analyze) -> None:
 
 def test_a_syn_ack_after_the_handshake_waited_no_longer_than_that(analyze: Analyze) -> None:
     """The ACK of the SYN-ACK was seen, so the server waited for nothing when it retransmitted that."""
-    talk = Conversation().send(0, 0, "S", -1).send(1000, 0, "S", -1).send(1010, 1, "SA", -1, 0).send(1011, 0, "A", 0, 0)
-    talk.send(2011, 1, "SA", -1, 0).send(2012, 0, "A", 0, 0).send(2020, 0, "PA", 0, 0, 100).send(2030, 1, "A", 0, 100)
+    talk = (
+        Conversation()
+        .segment(0, 0, "S", -1)
+        .segment(1000, 0, "S", -1)
+        .segment(1010, 1, "SA", -1, 0)
+        .segment(1011, 0, "A", 0, 0)
+    )
+    talk.segment(2011, 1, "SA", -1, 0).segment(2012, 0, "A", 0, 0).segment(2020, 0, "PA", 0, 0, 100).segment(
+        2030, 1, "A", 0, 100
+    )
     out, back = analyze(talk).directions.rows()
     assert (out["limit_timeout_ns"], back["limit_timeout_ns"]) == (1_000_000_000, 0)
 
 
 def test_a_retransmitted_syn_or_fin_is_no_share_of_the_data(analyze: Analyze) -> None:
-    talk = Conversation().handshake().send(100, 1, "FA", 0, 0).send(320, 1, "FA", 0, 0)
+    talk = Conversation().handshake().segment(100, 1, "FA", 0, 0).segment(320, 1, "FA", 0, 0)
     sentences = [row["sentence"] for row in analyze(talk).findings.rows() if row["code"] == "lost-downstream"]
     assert len(sentences) == 1 and "lost 1 segment, or its ACK, between capture point and receiver" in sentences[0]
 
 
 def test_a_syn_ack_shows_the_initiator_if_the_syn_was_missed(analyze: Analyze) -> None:
-    talk = Conversation().send(0, 1, "SA", -1, 0).send(1, 0, "A", 0, 0)
+    talk = Conversation().segment(0, 1, "SA", -1, 0).segment(1, 0, "A", 0, 0)
     (flow,) = analyze(talk).flows.rows()
     assert (flow["source_port"], flow["initiator_evidence"], flow["handshake_rtt_ns"]) == (
         40000,
@@ -233,9 +241,11 @@ def test_a_syn_ack_shows_the_initiator_if_the_syn_was_missed(analyze: Analyze) -
 
 
 def test_a_reset_ends_a_conversation_and_the_ports_can_be_used_again(analyze: Analyze) -> None:
-    talk = Conversation().handshake().send(20, 0, "PA", 0, 0, 100).send(30, 1, "R", 0)
+    talk = Conversation().handshake().segment(20, 0, "PA", 0, 0, 100).segment(30, 1, "R", 0)
     talk.isn = (900_000, 950_000)
-    talk.send(1000, 0, "S", -1).send(1010, 1, "SA", -1, 0).send(1012, 0, "A", 0, 0).send(1020, 0, "PA", 0, 0, 50)
+    talk.segment(1000, 0, "S", -1).segment(1010, 1, "SA", -1, 0).segment(1012, 0, "A", 0, 0).segment(
+        1020, 0, "PA", 0, 0, 50
+    )
     trace = analyze(talk)
     first, second = trace.flows.rows()
     assert (first["state"], first["end"]) == ("reset", "ports_reused")
@@ -247,8 +257,8 @@ def test_a_reset_ends_a_conversation_and_the_ports_can_be_used_again(analyze: An
 def test_the_text_of_a_reset_is_no_part_of_the_stream(
     analyze: Analyze, flags: str, payload: int, kind: str | None
 ) -> None:
-    talk = Conversation().handshake().send(20, 0, "PA", 0, 0, 100).send(30, 1, "A", 0, 100)
-    trace = analyze(talk.send(40, 0, flags, 100, 0, 25))
+    talk = Conversation().handshake().segment(20, 0, "PA", 0, 0, 100).segment(30, 1, "A", 0, 100)
+    trace = analyze(talk.segment(40, 0, flags, 100, 0, 25))
     out, _ = trace.directions.rows()
     assert (out["payload_bytes"], out["unique_bytes"], out["data_packets"]) == (payload, payload, 1 + (kind is None))
     assert kinds(trace) == ([(kind, 6, 25, None)] if kind else [])
@@ -256,8 +266,8 @@ def test_the_text_of_a_reset_is_no_part_of_the_stream(
 
 
 def test_a_repeated_syn_is_not_a_new_conversation(analyze: Analyze) -> None:
-    talk = Conversation().send(0, 0, "S", -1).send(1000, 0, "S", -1)
-    talk.send(1010, 1, "SA", -1, 0).send(1012, 0, "A", 0, 0)
+    talk = Conversation().segment(0, 0, "S", -1).segment(1000, 0, "S", -1)
+    talk.segment(1010, 1, "SA", -1, 0).segment(1012, 0, "A", 0, 0)
     trace = analyze(talk)
     (flow,) = trace.flows.rows()
     assert flow["state"] == "established"
@@ -265,16 +275,16 @@ def test_a_repeated_syn_is_not_a_new_conversation(analyze: Analyze) -> None:
 
 
 def test_a_simultaneous_open_is_one_conversation(analyze: Analyze) -> None:
-    talk = Conversation().send(0, 0, "S", -1).send(1, 1, "S", -1)
-    talk.send(20, 0, "SA", -1, 0).send(21, 1, "SA", -1, 0).send(30, 0, "PA", 0, 0, 10)
+    talk = Conversation().segment(0, 0, "S", -1).segment(1, 1, "S", -1)
+    talk.segment(20, 0, "SA", -1, 0).segment(21, 1, "SA", -1, 0).segment(30, 0, "PA", 0, 0, 10)
     trace = analyze(talk)
     assert len(trace.flows) == 1
     assert trace.directions.rows()[0]["unique_bytes"] == 10
 
 
 def test_a_wild_acknowledgment_changes_nothing(analyze: Analyze) -> None:
-    talk = Conversation().handshake().send(20, 0, "PA", 0, 0, 100)
-    talk.send(25, 1, "A", 0, 900_000_000).send(30, 1, "A", 0, 100)
+    talk = Conversation().handshake().segment(20, 0, "PA", 0, 0, 100)
+    talk.segment(25, 1, "A", 0, 900_000_000).segment(30, 1, "A", 0, 100)
     out, back = analyze(talk).directions.rows()
     assert (back["acks_out_of_range"], out["unseen_bytes"], out["rtt_ns_max"]) == (1, 0, 10_000_000)
 
@@ -282,8 +292,8 @@ def test_a_wild_acknowledgment_changes_nothing(analyze: Analyze) -> None:
 def test_a_delayed_acknowledgment_is_no_round_trip_of_the_path(analyze: Analyze) -> None:
     talk = Conversation().handshake()
     for i in range(4):
-        talk.send(100 * i + 100, 0, "PA", 100 * i, 0, 100)
-        talk.send(100 * i + (110 if i < 3 else 150), 1, "A", 0, 100 * i + 100)
+        talk.segment(100 * i + 100, 0, "PA", 100 * i, 0, 100)
+        talk.segment(100 * i + (110 if i < 3 else 150), 1, "A", 0, 100 * i + 100)
     out, _ = analyze(talk).directions.rows()
     assert (out["rtt_samples"], out["rtt_ns_max"]) == (4, 10_000_000)  # SYN and three; 50 ms was the timer
 

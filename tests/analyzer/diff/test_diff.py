@@ -143,13 +143,13 @@ def test_tables_of_an_analysis_measure_the_same(write: Write, tmp_path: Path) ->
 
 def report(path: Path, received: int, mbit: float, **more: Any) -> Path:
     came = {"blocks_received": received, "blocks_lost": 1000 - received, "bytes_received": 1000 * received}
-    told = {
+    result = {
         "schema": "wiretale.send/1",
         "test": {"run": 1, "protocol": "udp", "direction": "forward", "sizes": [1000], "port": 5001},
         "sender": {"blocks_sent": 1000, "rate_mbit_s": 10.0, "elapsed_s": 2.0},
         "receiver": {**came, "rate_mbit_s": mbit, "elapsed_s": 2.0, "jitter_ns": 20_000, **more},
     }
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(result))
     return path
 
 
@@ -248,9 +248,9 @@ def test_exit_codes_serve_scripts(write: Write, wiretale_run: Runner, tmp_path: 
 def test_json_is_one_object_with_the_same_exit_code(write: Write, wiretale_run: Runner) -> None:
     a, b = write("a.pcap", transfer()), write("b.pcap", transfer(lost=frozenset({10})))
     done = wiretale_run("diff", a, b, "--json", "--fail-if", "retransmissions>1")
-    told = json.loads(done.stdout)
-    assert (done.returncode, told["schema"], told["failed"]) == (1, "wiretale.diff/1", True)
-    measures = {row["measure"]: row for row in told["measures"]}
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["schema"], result["failed"]) == (1, "wiretale.diff/1", True)
+    measures = {row["measure"]: row for row in result["measures"]}
     assert measures["retransmissions"]["change_percent"] is None  # from 0
-    assert told["conditions"][0]["holds"] is True
-    assert told["flows"][0]["matched_by"] == "ends" and told["findings_appeared"]
+    assert result["conditions"][0]["holds"] is True
+    assert result["flows"][0]["matched_by"] == "ends" and result["findings_appeared"]

@@ -78,11 +78,11 @@ def test_findings_are_ranked_by_severity_then_scope_then_cost() -> None:
 
 def test_json_has_headlines_and_ranks(wiretale_run: Run, samples: Path) -> None:
     done = wiretale_run("explain", samples / "zero_window.pcap", "--json", "--link", "100M")
-    told = json.loads(done.stdout)
-    assert done.returncode == 0 and told["schema"] == "wiretale.explain/1"
-    assert [set(row) for row in told["findings"]] == [FIELDS] * len(told["findings"])
-    assert [row["rank"] for row in told["findings"]] == list(range(1, len(told["findings"]) + 1))
-    first = told["transfers"][0]
+    result = json.loads(done.stdout)
+    assert done.returncode == 0 and result["schema"] == "wiretale.explain/1"
+    assert [set(row) for row in result["findings"]] == [FIELDS] * len(result["findings"])
+    assert [row["rank"] for row in result["findings"]] == list(range(1, len(result["findings"]) + 1))
+    first = result["transfers"][0]
     assert first["limited_by"] == "window" and first["share"] > 0.9
     assert first["headline"].startswith("limited by the receive window for 9")
     assert sum(limit["share"] for limit in first["limits"].values()) == pytest.approx(1)
@@ -91,18 +91,18 @@ def test_json_has_headlines_and_ranks(wiretale_run: Run, samples: Path) -> None:
 
 
 def test_the_analysis_has_the_same_findings(wiretale_run: Run, samples: Path) -> None:
-    told = json.loads(wiretale_run("explain", samples / "tcp_losses.pcap", "--json").stdout)
+    result = json.loads(wiretale_run("explain", samples / "tcp_losses.pcap", "--json").stdout)
     analyzed = json.loads(wiretale_run("analyze", samples / "tcp_losses.pcap", "--json").stdout)
-    assert [row["code"] for row in told["findings"]] == [row["code"] for row in analyzed["findings"]]
+    assert [row["code"] for row in result["findings"]] == [row["code"] for row in analyzed["findings"]]
 
 
 def test_all_shares_of_a_transfer_are_of_the_same_time(wiretale_run: Run, samples: Path) -> None:
-    told = json.loads(wiretale_run("explain", samples / "tcp_losses.pcap", "--json").stdout)
-    limits, whole = told["transfers"][0]["limits"], told["transfers"][0]["parted_seconds"]
+    result = json.loads(wiretale_run("explain", samples / "tcp_losses.pcap", "--json").stdout)
+    limits, whole = result["transfers"][0]["limits"], result["transfers"][0]["parted_seconds"]
     assert sum(one["seconds"] for one in limits.values()) == pytest.approx(whole)
     shares = {
         row["code"]: float(row["sentence"].split("% of transfer time")[0].split()[-1].strip("("))
-        for row in told["findings"]
+        for row in result["findings"]
         if row["code"] in ("timeout-stalls", "recovery-limited")
     }
     for code, limit in (("timeout-stalls", "timeout"), ("recovery-limited", "recovery")):
@@ -112,10 +112,10 @@ def test_all_shares_of_a_transfer_are_of_the_same_time(wiretale_run: Run, sample
 
 
 def test_silence_that_may_be_a_timeout_is_not_blamed_on_the_application(wiretale_run: Run, samples: Path) -> None:
-    told = json.loads(wiretale_run("explain", samples / "lost_tail.pcap", "--json").stdout)
-    assert [row["code"] for row in told["findings"]][:2] == ["timeout-stalls", "suspected-timeout"]
-    assert "in 1 suspected RTO: " in told["findings"][0]["sentence"]
-    assert told["transfers"][0]["headline"].startswith("limited by suspected RTOs for ")
+    result = json.loads(wiretale_run("explain", samples / "lost_tail.pcap", "--json").stdout)
+    assert [row["code"] for row in result["findings"]][:2] == ["timeout-stalls", "suspected-timeout"]
+    assert "in 1 suspected RTO: " in result["findings"][0]["sentence"]
+    assert result["transfers"][0]["headline"].startswith("limited by suspected RTOs for ")
 
 
 def test_parts_of_a_life_are_no_longer_than_the_life() -> None:
@@ -129,9 +129,9 @@ def test_parts_of_a_life_are_no_longer_than_the_life() -> None:
 def test_retransmitted_bytes_add_up(samples: Path) -> None:
     for sample in CAPTURES:
         for row in wiretale.analyze(sample).findings.rows():
-            told = re.search(r"lost (\d+) .*\(retransmitted: ([^)]*)\)", row["sentence"])
-            if told:
-                assert int(told[1]) == sum(map(int, re.findall(r"\d+", told[2]))), row["sentence"]
+            result = re.search(r"lost (\d+) .*\(retransmitted: ([^)]*)\)", row["sentence"])
+            if result:
+                assert int(result[1]) == sum(map(int, re.findall(r"\d+", result[2]))), row["sentence"]
 
 
 @pytest.mark.parametrize("columns", ["40", "80", "200"])
@@ -164,9 +164,9 @@ def test_pages_and_list(wiretale_run: Run) -> None:
     assert json.loads(wiretale_run("explain", "--code", "offload", "--json").stdout)["weakens"]
     listed = wiretale_run("explain", "--list").stdout
     assert all(code in listed for code in registry.RULES)
-    told = json.loads(wiretale_run("explain", "--list", "--json").stdout)
-    assert told["schema"] == "wiretale.finding-codes/1"
-    assert {row["code"] for row in told["findings"]} == set(registry.RULES)
+    result = json.loads(wiretale_run("explain", "--list", "--json").stdout)
+    assert result["schema"] == "wiretale.finding-codes/1"
+    assert {row["code"] for row in result["findings"]} == set(registry.RULES)
 
 
 def test_findings_can_be_chosen(wiretale_run: Run, samples: Path) -> None:
@@ -196,6 +196,6 @@ def test_goodput_is_drawn_against_the_link(tmp_path: Path) -> None:
     for i in range(500):
         one.data(30 + i * 2, i * 1460).ack(50 + i * 2, (i + 1) * 1460)
     trace = wiretale.analyze(one.wire.write(tmp_path / "wire.pcap"))
-    told = explain(trace, link_bps=10**7)[0]
-    assert told.maximum_bps == pytest.approx(1e7 * 1460 / 1538) and told.used == pytest.approx(0.6, abs=0.02)
+    result = explain(trace, link_bps=10**7)[0]
+    assert result.maximum_bps == pytest.approx(1e7 * 1460 / 1538) and result.used == pytest.approx(0.6, abs=0.02)
     assert explain(trace)[0].used is None

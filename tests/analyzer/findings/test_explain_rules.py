@@ -118,11 +118,11 @@ def test_a_control_connection_comes_after_its_data(tmp_path: Path, capsys: pytes
     steady(connection(wire, port=41000), 1200)
     path = str(wire.write(tmp_path / "wire.pcap"))
     main(["explain", path, "--json"])
-    told = json.loads(capsys.readouterr().out)
-    assert [(one["name"].split(" ")[0], one["minor"]) for one in told["transfers"]] == [
+    result = json.loads(capsys.readouterr().out)
+    assert [(one["name"].split(" ")[0], one["minor"]) for one in result["transfers"]] == [
         *(("10.0.0.1:41000", False), ("10.0.0.1:40000", True)),
     ]
-    assert {row["severity"] for row in told["findings"]} == {"info"}
+    assert {row["severity"] for row in result["findings"]} == {"info"}
     main(["explain", path])
     above, below = capsys.readouterr().out.split("Minor flows")
     assert "10.0.0.1:41000" in above and "10.0.0.1:40000" not in above and "10.0.0.1:40000" in below
@@ -172,13 +172,13 @@ def test_flows_that_waited_and_are_left_out_are_counted(
 ) -> None:
     path = str(many_large_and_a_small_one_that_waits().write(tmp_path / "wire.pcap"))
     main(["explain", path, "--json"])
-    told = json.loads(capsys.readouterr().out)
-    assert told["transfers_left_out"] == 0
-    assert [one["limited_by"] for one in told["transfers"] if "40000" in one["name"]] == ["window"]
+    result = json.loads(capsys.readouterr().out)
+    assert result["transfers_left_out"] == 0
+    assert [one["limited_by"] for one in result["transfers"] if "40000" in one["name"]] == ["window"]
     monkeypatch.setattr(transfers, "STALLED_MAX", 0)
     main(["explain", path, "--json"])
-    told = json.loads(capsys.readouterr().out)
-    assert told["transfers_left_out"] == 1 and not [one for one in told["transfers"] if "40000" in one["name"]]
+    result = json.loads(capsys.readouterr().out)
+    assert result["transfers_left_out"] == 1 and not [one for one in result["transfers"] if "40000" in one["name"]]
     main(["explain", path])
     assert "1 smaller flow with waiting times" in capsys.readouterr().out
 
@@ -675,7 +675,7 @@ def test_a_large_segment_that_arrives_at_last_is_none(found: Found) -> None:
     assert "path-mtu-black-hole" not in rows and "timeout-stalls" in rows
 
 
-def told_by_icmp(code: int) -> Wire:
+def refused_by_icmp(code: int) -> Wire:
     one = connection()
     one.data(30, 0, MSS)
     quoted = one.wire.packets[-1][1][14 : 14 + 28]
@@ -683,7 +683,7 @@ def told_by_icmp(code: int) -> Wire:
 
 
 def test_an_unreachable_host_is_no_path_mtu(found: Found) -> None:
-    rows = found(told_by_icmp(1))
+    rows = found(refused_by_icmp(1))
     assert "icmp-errors" in rows and "path-mtu" not in rows
 
 
@@ -716,7 +716,7 @@ def test_packets_that_are_mostly_headers_are_found(found: Found) -> None:
 
 SHOWN = [
     ("keep-alive-unanswered", "warning", lambda: probed(False)),
-    ("path-mtu", "info", lambda: told_by_icmp(4)),
+    ("path-mtu", "info", lambda: refused_by_icmp(4)),
     ("mss-clamped", "info", lambda: steady(connection(mss=1200), 1000, size=1200)),
     ("ecn-ignored", "warning", lambda: marked(False)),
     ("slow-start", "info", lambda: growing_flights()),

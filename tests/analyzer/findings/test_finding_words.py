@@ -66,9 +66,9 @@ def texts() -> Iterator[str]:
         yield one.evidence or ""
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_no_sentence_has(what: str) -> None:
-    wrong = re.compile(WRONG[what])
+@pytest.mark.parametrize("name", WRONG)
+def test_no_sentence_has(name: str) -> None:
+    wrong = re.compile(WRONG[name])
     found = {text[max(place.start() - 60, 0) : place.end() + 30] for text in texts() for place in wrong.finditer(text)}
     assert not found, "\n".join(sorted(found)[:20])
 
@@ -149,5 +149,5 @@ def test_headlines_are_well_said() -> None:
         trace: Any = DrawnTrace(seed)
         lines += [f"{carried(one.transfer)}; {one.headline}." for one in explain(trace, 10**9)]
     assert len(lines) > 100
-    for what, wrong in WRONG.items():
-        assert not [line for line in lines if re.search(wrong, line)], what
+    for name, wrong in WRONG.items():
+        assert not [line for line in lines if re.search(wrong, line)], name

@@ -17,20 +17,20 @@ if not (BENCHMARKS / "score").is_dir():
     pytest.skip("the scenarios are in benchmarks/, which is not installed", allow_module_level=True)
 sys.path.insert(0, str(BENCHMARKS))
 
-from score.assess import Assessment, carry_out  # noqa: E402
-from score.capture_frames import leave_out, mirror, read_frames  # noqa: E402
-from score.conditions import write_condition  # noqa: E402
-from score.floors import CASES_LEAST, FLOORS, over_all_places  # noqa: E402
-from score.intervals import interval, worst_run  # noqa: E402
-from score.labels import Ranges  # noqa: E402
-from score.offload_counts import count_offloads  # noqa: E402
-from score.page import shortened  # noqa: E402
-from score.runs import offloads, second_stack  # noqa: E402
-from score.runs.drawn import draw_scenarios  # noqa: E402
-from score.runs.scenarios import NS3, SCENARIOS  # noqa: E402
-from score.runs.testbed import missing, new_testbed  # noqa: E402
-from score.sendings import read_run  # noqa: E402
-from score.tally import Score, Tally, total  # noqa: E402
+from score.assess import Assessment, carry_out
+from score.capture_frames import leave_out, mirror, read_frames
+from score.conditions import write_condition
+from score.floors import CASES_LEAST, FLOORS, over_all_places
+from score.intervals import interval, worst_run
+from score.labels import Ranges
+from score.offload_counts import count_offloads
+from score.page import shortened
+from score.runs import offloads, second_stack
+from score.runs.drawn import draw_scenarios
+from score.runs.scenarios import NS3, SCENARIOS
+from score.runs.testbed import missing, new_testbed
+from score.sendings import read_run
+from score.tally import Score, Tally, total
 
 pytestmark = pytest.mark.xdist_group("accuracy")
 

@@ -97,10 +97,10 @@ def until_woken_in_time(folder: Path, jitters: Callable[[Path], tuple[float, flo
     """The capture's jitter and the program's, in ns: alike in a transfer in which others do not hold the program up."""
     for turn in range(TURNS):
         (folder / str(turn)).mkdir()
-        found, told = jitters(folder / str(turn))
-        if found == pytest.approx(told, rel=JITTER_PART, abs=JITTER_NS):
+        found, reported = jitters(folder / str(turn))
+        if found == pytest.approx(reported, rel=JITTER_PART, abs=JITTER_NS):
             return
-    assert found == pytest.approx(told, rel=JITTER_PART, abs=JITTER_NS)
+    assert found == pytest.approx(reported, rel=JITTER_PART, abs=JITTER_NS)
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -174,7 +174,7 @@ def positions(trace: wiretale.Trace) -> list[int]:
     return [row["sequence"] for row in rows if row["direction"] == 0 and row["payload_bytes"]]
 
 
-def told(passed: list[int], lost: Collection[int]) -> int:
+def losses_shown(passed: list[int], lost: Collection[int]) -> int:
     """Number of lost segments that a capture beside the receiver can find by their retransmissions.
 
     That requires a gap: the end of a burst that is lost, and retransmitted before later data, opens no gap.
@@ -200,14 +200,14 @@ def test_iperf3_over_tcp(path: DroppingPath, tmp_path: Path, control: str) -> No
     if control not in Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split():
         pytest.skip(f"this kernel has no {control}")
     path.disturb(TCP_DATA, dropped=10)
-    before = Counter({what: path.tcp_count(what) for what in ("RetransSegs", "TCPTimeouts")})
+    before = Counter({counter: path.tcp_count(counter) for counter in ("RetransSegs", "TCPTimeouts")})
     with path.capturing_both(tmp_path) as files:
         heard, said = path.transfer(
             f"iperf3 -s -1 -B {RECEIVER} -p {PORT} -J".split(),
             f"iperf3 -c {RECEIVER} -p {PORT} -n 8M -w 64K -C {control} -J".split(),
         )
     keep(tmp_path, heard, said)
-    kernel = {what: path.tcp_count(what) - before[what] for what in before}
+    kernel = {counter: path.tcp_count(counter) - before[counter] for counter in before}
     sender, receiver = map(wiretale.analyze, files)
     there, here = Counter(positions(sender)), Counter(positions(receiver))
     lost = there - here
@@ -223,7 +223,7 @@ def test_iperf3_over_tcp(path: DroppingPath, tmp_path: Path, control: str) -> No
     assert until - json.loads(said)["end"]["sum_sent"]["retransmits"] in (0, 1)
     # The receiver's side shows one loss per segment: the loss of a retransmission is invisible there.
     row = receiver.directions.rows()[2 * data_flow(receiver)]
-    assert row["lost_upstream"] == told(positions(receiver), lost)
+    assert row["lost_upstream"] == losses_shown(positions(receiver), lost)
     assert row["lost_downstream"] == 0  # a machine under load may reorder on the way here, between its processors
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scapy.all import IP, TCP, UDP, Dot1Q, Ether, Packet, Raw, fragment, wrpcap
@@ -53,9 +54,10 @@ def test_reasons_of_single_frames(tmp_path: Path) -> None:
 
 def test_a_wrong_call_is_an_exception(samples: Path) -> None:
     path = str(samples / "tcp_losses.pcap")
-    for numbers, error in (([-1], OverflowError), (["1"], TypeError), ((1,), TypeError), ([2**64], OverflowError)):
+    wrong: list[tuple[Any, type[Exception]]] = [([-1], OverflowError), (["1"], TypeError), ((1,), TypeError)]
+    for numbers, error in [*wrong, ([2**64], OverflowError)]:
         with pytest.raises(error):
-            _core.decoded([path], numbers)  # type: ignore[arg-type]
+            _core.decoded([path], numbers)
     assert _core.decoded([path], [3, 2, 2**64 - 1])[1:] == [None, None]  # not in rising order; above the last
     assert _core.decoded([f"{path}.none"], [1]) == [None]
 

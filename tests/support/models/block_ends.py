@@ -73,6 +73,6 @@ def receive(count: int) -> dict[str, object]:
 
 if __name__ == "__main__":
     role, total = sys.argv[1], int(sys.argv[2])
-    told = send(total) if role == "send" else receive(total)
+    result = send(total) if role == "send" else receive(total)
     test = {"run": RUN, "protocol": "udp", "count": total}
-    print(json.dumps({"schema": f"wiretale.{role}/1", "role": role, "test": test, "complete": True, **told}))
+    print(json.dumps({"schema": f"wiretale.{role}/1", "role": role, "test": test, "complete": True, **result}))

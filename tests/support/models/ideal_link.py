@@ -53,8 +53,8 @@ def lab_row(flow: FlowMeasures, **more: Any) -> dict[str, Any]:
     }
 
 
-def measured(folder: Path, *link: float, ip_bytes: int = 1000) -> FlowMeasures:
-    before, after = ideal_link(*link)  # type: ignore[arg-type]
+def measured(folder: Path, *link: Any, ip_bytes: int = 1000) -> FlowMeasures:
+    before, after = ideal_link(*link)
     return measure_flow(
         write_capture(folder, "before", before, ip_bytes), write_capture(folder, "after", after, ip_bytes), ip_bytes
     )

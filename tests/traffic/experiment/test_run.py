@@ -296,7 +296,7 @@ def test_a_file_is_sent_in_place_of_blocks(wiretale_run: Run, tmp_path: Path) ->
     one = Experiment(tmp_path)
     done = wiretale_run(*one.words("--file", tmp_path / "data", "--trials", "1"))
     assert done.returncode == 0, done.stderr
-    assert all(told["sessions"][0]["report"]["file"]["same"] for told in raw(one.out).values())
+    assert all(report_of_test["sessions"][0]["report"]["file"]["same"] for report_of_test in raw(one.out).values())
 
 
 # --- elsewhere

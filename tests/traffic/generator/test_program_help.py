@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from typing import Any
 
 import pytest
 
@@ -22,11 +23,12 @@ COLUMNS, TEXT_COLUMN = 80, 24
 OPTION = re.compile(r"  (-[A-Za-z0-9]|--[a-z]|-[A-Za-z0-9], --[a-z])")
 
 
-def run(call: str, *options: str, own: bool = False, **more: object) -> subprocess.CompletedProcess[str]:
+def run(call: str, *options: str, own: bool = False, **more: Any) -> subprocess.CompletedProcess[str]:
     program, ours, theirs = CALLS[call]
     command = [*(theirs if own else ours), *options]
     more = {"capture_output": True, "text": True, "timeout": 30, **more}
-    return subprocess.run(command, executable=find_program(program), **more)  # type: ignore[call-overload, no-any-return]
+    done: subprocess.CompletedProcess[str] = subprocess.run(command, executable=find_program(program), **more)
+    return done
 
 
 def parts_of(text: str) -> list[tuple[str, list[str]]]:

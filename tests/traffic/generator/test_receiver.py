@@ -193,9 +193,9 @@ def test_an_interrupted_sender_reports_its_part(tmp_path: Path, protocol: str, w
         sender.wait_blocks(60)
         assert sender.end(which) == 130
         report, there = sender.report(), one.wait_reports(1)[0]
-    for told in (report, there):
-        assert (told["complete"], told["stopped_by"], told["stopped_at"]) == (False, "signal", "sender")
-        assert told["blocks_sent"] == told["blocks_received"] > 50 and told["blocks_lost"] == 0
+    for log in (report, there):
+        assert (log["complete"], log["stopped_by"], log["stopped_at"]) == (False, "signal", "sender")
+        assert log["blocks_sent"] == log["blocks_received"] > 50 and log["blocks_lost"] == 0
 
 
 @pytest.mark.parametrize(("which", "code"), [(signal.SIGINT, 130), (signal.SIGHUP, 3)])
@@ -205,9 +205,9 @@ def test_a_stopped_receiver_reports_its_part(tmp_path: Path, which: signal.Signa
         assert one.end(which) == code
         assert sender.wait() == 3
         report, there = sender.report(), one.wait_reports(1)[0]
-    for told in (report, there):
-        assert (told["stopped_by"], told["stopped_at"]) == ("signal", "receiver")
-        assert told["blocks_sent"] == told["blocks_received"] > 50
+    for log in (report, there):
+        assert (log["stopped_by"], log["stopped_at"]) == ("signal", "receiver")
+        assert log["blocks_sent"] == log["blocks_received"] > 50
 
 
 def test_stopping_an_idle_receiver_is_in_order(tmp_path: Path) -> None:
@@ -414,8 +414,8 @@ def test_udp_counts_duplicate_late_and_foreign_blocks(tmp_path: Path) -> None:
             time.sleep(0.2)
         control.sendall(b"sent way=forward stream=0 blocks_sent=10 bytes_sent=400\nend way=forward\n")
         report = one.wait_reports(1)[0]
-    told = {name: report["receiver"][f"blocks_{name}"] for name in ("received", "lost", "out_of_order", "duplicate")}
-    assert told == {"received": 7, "lost": 3, "out_of_order": 1, "duplicate": 2}
+    counts = {name: report["receiver"][f"blocks_{name}"] for name in ("received", "lost", "out_of_order", "duplicate")}
+    assert counts == {"received": 7, "lost": 3, "out_of_order": 1, "duplicate": 2}
     assert (report["blocks_corrupt"], report["receiver"]["foreign_datagrams"]) == (1, 6)
 
 

@@ -26,8 +26,8 @@ def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
 
 
 def assert_all_arrived(report: Report, blocks: int) -> None:
-    told = {name: report[f"blocks_{name}"] for name in ("sent", "received", "lost", "duplicate", "corrupt")}
-    assert told == {"sent": blocks, "received": blocks, "lost": 0, "duplicate": 0, "corrupt": 0}
+    counts = {name: report[f"blocks_{name}"] for name in ("sent", "received", "lost", "duplicate", "corrupt")}
+    assert counts == {"sent": blocks, "received": blocks, "lost": 0, "duplicate": 0, "corrupt": 0}
     assert report["bytes_sent"] == report["bytes_received"]
 
 
@@ -245,8 +245,8 @@ def test_standard_input_to_standard_output(tmp_path: Path) -> None:
 def test_options_of_the_socket(receiver: Receiver, protocol: str) -> None:
     options = ["--dscp", "ef", "--ttl", "9", "--df", "do", "--buffer", "64KiB", "--no-delay", "--mss", "1000"]
     report = send(receiver.port, protocol, *options, "--congestion", "reno", "--count", "20", "--bind", "127.0.0.1")
-    told = report["test"]
-    assert (told["dscp"], told["ttl"], told["df"], told["buffer_bytes"]) == (46, 9, "do", 65536)
+    test = report["test"]
+    assert (test["dscp"], test["ttl"], test["df"], test["buffer_bytes"]) == (46, 9, "do", 65536)
     if protocol == "--tcp":
         assert report["sender"]["tcp_info"][-1]["mss"] <= 1000
 

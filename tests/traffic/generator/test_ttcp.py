@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -51,6 +51,11 @@ def listens(port: str, udp: bool) -> bool:
 def has_read(port: str, udp: bool) -> bool:
     """Whether neither data nor a connection waits for the receiver."""
     return not any(waiting for _, waiting in sockets(port, udp))
+
+
+def output_of(process: Process) -> IO[bytes]:
+    assert process.stdout is not None
+    return process.stdout
 
 
 def catches(process: Process, which: int) -> bool:
@@ -205,8 +210,7 @@ def test_full_blocks_are_written_to_standard_output() -> None:
             for _ in range(30):
                 sender.sendall(b"p" * 300)
                 time.sleep(0.002)
-        assert receiver.stdout is not None
-        sizes = [len(piece) for piece in iter(lambda: receiver.stdout.read(65536), b"")]  # type: ignore[union-attr]
+        sizes = [len(piece) for piece in iter(lambda: output_of(receiver).read(65536), b"")]
         assert receiver.wait(60) == 0
     assert sum(sizes) == 9000 and all(size % 4096 == 0 for size in sizes[:-1])
 
@@ -246,7 +250,7 @@ def test_ipv6_is_spoken_to_the_same_receiver() -> None:
     with running("-s", "-c", "--json") as (receiver, port):
         assert sent("-s", "-n", "3", "-p", port, "::1").returncode == 0
         assert sent("-s", "-n", "4", "-p", port, HOST).returncode == 0
-        lines = [json.loads(receiver.stdout.readline()) for _ in range(2)]  # type: ignore[union-attr]
+        lines = [json.loads(output_of(receiver).readline()) for _ in range(2)]
         receiver.send_signal(signal.SIGTERM)
         assert receiver.wait(60) == 0  # it was to run until stopped
     assert [(line["peer"], line["bytes"]) for line in lines] == [("::1", 3 * 8192), (HOST, 4 * 8192)]
@@ -259,7 +263,7 @@ def test_a_concurrent_receiver_serves_several_at_the_same_time() -> None:
             sender.sendall(b"x" * 1000 * (number + 1))
         for sender in reversed(senders):
             sender.close()
-        lines = [json.loads(receiver.stdout.readline()) for _ in senders]  # type: ignore[union-attr]
+        lines = [json.loads(output_of(receiver).readline()) for _ in senders]
     assert sorted(line["bytes"] for line in lines) == [1000, 2000, 3000, 4000, 5000]
 
 
@@ -270,7 +274,7 @@ def test_one_transfer_at_a_time_without_the_concurrent_switch() -> None:
         second.close()
         first.sendall(b"f" * 20)
         first.close()
-        lines = [json.loads(receiver.stdout.readline()) for _ in range(2)]  # type: ignore[union-attr]
+        lines = [json.loads(output_of(receiver).readline()) for _ in range(2)]
     assert [line["bytes"] for line in lines] == [20, 10]
 
 
@@ -341,7 +345,7 @@ def test_marks_left_of_one_transfer_do_not_begin_the_next() -> None:
     with running("-s", "-u", "-c", "--json") as (receiver, port):
         for count in (3, 7):
             send_as_classic(port, [b"d" * 100] * count, marks=6)
-            assert json.loads(receiver.stdout.readline())["bytes"] == 100 * count  # type: ignore[union-attr]
+            assert json.loads(output_of(receiver).readline())["bytes"] == 100 * count
             time.sleep(0.05)
 
 
@@ -352,7 +356,7 @@ def test_concurrent_senders_over_udp_are_kept_apart() -> None:
         ]
         for sender in senders:
             sender.start()
-        lines = [json.loads(receiver.stdout.readline()) for _ in senders]  # type: ignore[union-attr]
+        lines = [json.loads(output_of(receiver).readline()) for _ in senders]
     assert sorted(line["bytes"] for line in lines) == [1100, 2200, 3300]
 
 

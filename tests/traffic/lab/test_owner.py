@@ -59,11 +59,11 @@ def running(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[st
         wait_until(lambda: not hosts_of(name), f"{name} is still there")
 
 
-@pytest.mark.parametrize("what", [("s6-base",), ("s5-rate-sweep", "--profile", "same-switch")])
-def test_a_killed_run_takes_all_that_it_made_with_it(tmp_path: Path, state: Path, what: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", [("s6-base",), ("s5-rate-sweep", "--profile", "same-switch")])
+def test_a_killed_run_takes_all_that_it_made_with_it(tmp_path: Path, state: Path, arguments: tuple[str, ...]) -> None:
     """Only the process itself is killed, not its group: its link, captures, receiver and senders go all the same."""
     folder = tmp_path / "out"
-    with running(folder, *what) as (process, name):
+    with running(folder, *arguments) as (process, name):
         assert processes_with(str(folder)) and list(state.glob(f"{name}.json"))
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -135,7 +135,7 @@ def removed_by_hand(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "remove"),
+    ("arguments", "remove"),
     [
         (("s6-base",), removed_by_force),
         (("s5-rate-sweep", "--profile", "same-switch"), removed_by_force),
@@ -143,9 +143,9 @@ def removed_by_hand(name: str) -> None:
     ],
 )
 def test_a_run_whose_lab_is_removed_says_so_with_code_5(
-    tmp_path: Path, what: tuple[str, ...], remove: Callable[[str], None]
+    tmp_path: Path, arguments: tuple[str, ...], remove: Callable[[str], None]
 ) -> None:
-    with running(tmp_path / "out", *what) as (process, name):
+    with running(tmp_path / "out", *arguments) as (process, name):
         remove(name)
         said = process.communicate(timeout=SECONDS)[1]
         assert (process.returncode, said.splitlines()[-1:]) == (

@@ -28,9 +28,9 @@
 
 #define BUFFER_BYTES (64 << 20)
 
-static void set(const struct link_port *port, int level, int option, int value, const char *what) {
+static void set(const struct link_port *port, int level, int option, int value, const char *name) {
     if (setsockopt(port->socket, level, option, &value, sizeof value))
-        fail(EXIT_MISSING, "%s: cannot set %s: %s", port->name, what, strerror(errno));
+        fail(EXIT_MISSING, "%s: cannot set %s: %s", port->name, name, strerror(errno));
 }
 
 /* An interface that does not support an offload refuses the request, which is as good. */

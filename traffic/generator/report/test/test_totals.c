@@ -77,7 +77,7 @@ static void test_a_lying_peer(void) {
     transfer_end(&transfer);
 }
 
-static void test_what_was_not_told(void) {
+static void test_missing_counts(void) {
     struct transfer transfer;
     begin(&transfer);
     struct direction_totals totals = direction_totals_of(&transfer.directions[DIRECTION_FORWARD]);
@@ -114,7 +114,7 @@ static void test_texts_of_errors(void) {
 int main(void) {
     test_sums();
     test_a_lying_peer();
-    test_what_was_not_told();
+    test_missing_counts();
     test_texts_of_errors();
     return 0;
 }
