@@ -84,8 +84,7 @@ class CountRule(NamedTuple):
             self.code,
             by_share if self.severity in (BY_SEGMENTS, BY_BLOCKS) else self.severity,
             "flow",
-            self.sentence_of(row, count),
-            self.advice,
+            *self.texts(row, count),
             flow=row["flow"],
             cost=float(count),
             cost_unit=self.unit,
@@ -115,10 +114,10 @@ class CountRule(NamedTuple):
             return plural(count, "segment")
         return f"{count:,} of {plural(whole, 'data segment')} ({show_share(count, whole)}{held})"
 
-    def sentence_of(self, row: Row, count: int) -> str:
-        """Returns the sentence with its amount and words."""
-        words = {"count": count, "amount": self.amount(row, count), **self.words(row, count)}
-        return fill(self.sentence, {"name": flow_str(row), **words})
+    def texts(self, row: Row, count: int) -> tuple[str, str]:
+        """Returns the sentence and the advice with their amount and words."""
+        words = {"name": flow_str(row), "count": count, "amount": self.amount(row, count), **self.words(row, count)}
+        return fill(self.sentence, words), fill(self.advice, words)
 
     def rest(self, counts: list[int]) -> Finding:
         """Returns the finding of the directions that are not shown."""

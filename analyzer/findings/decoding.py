@@ -97,8 +97,9 @@ def headers_cut(transfers: Transfers) -> Matches:
     "(interfaces.lengths_cut). wiretale uses the length in the header.",
     unknown="Whether a tool rewrote the file, a mirror port cut the packets, or the length in the header is wrong.",
     weakens="The payload of those packets, which is in the file only up to the end of the record.",
-    sentence="{count:packet is|packets are} longer than {count:~its record says|their records say} ({share}): a tool or "
-    "a mirror port cut {count:~it|them} and wrote the shorter length. wiretale uses the IP length.",
+    sentence="{count:packet is|packets are} longer than {count:~its record says|their records say} ({share}): "
+    "probably a tool or a mirror port cut {count:~it|them} and recorded the shorter length. wiretale uses the length in "
+    "the header.",
     advice="Cut packets with a tool that keeps their length (editcap -s, tcpdump -s).",
 )
 def lengths_cut(transfers: Transfers) -> Matches:

@@ -91,7 +91,7 @@ def headline(transfers: Transfers, one: Transfer) -> str:
     if incomplete:
         return f"{plural(incomplete, 'datagram')} of {row['data_packets']:,} stayed incomplete"
     if one.flow["protocol"] == "tcp":
-        return "limit unknown: too few packets, or only one direction captured"
+        return f"limit unknown: {'only one direction was captured' if one.flow['one_way'] else 'too few packets'}"
     count = row["data_packets"] or 0
     return f"{plural(count, 'datagram')}; losses unknown, because {agreeing(count, 'it has', 'they have')} no numbers"
 

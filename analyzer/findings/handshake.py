@@ -65,7 +65,7 @@ def scan_match(transfers: Transfers, scan: Scan) -> Match:
     "counts these attempts or their retransmitted SYNs.",
     unknown="Whether the scan was permitted. A host whose way to many servers is blocked looks the same.",
     sentence="{source} scanned {extent} in {count:connection attempt}: {outcome}.",
-    advice="Find the program that scans (a vulnerability scanner, a monitor, malware); each end that answered is open.",
+    advice="Find the program that scans (a vulnerability scanner, a monitor, malware); each port that answered is open.",
 )
 def scan(transfers: Transfers) -> Matches:
     scans = transfers.attempts.scans

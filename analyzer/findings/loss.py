@@ -42,20 +42,36 @@ def bounded_words(column: str, row: Row, count: int) -> Row:
     return {**causes, "amount": amount, "open": f"; the place of {unplaced:,} of {again} is unknown"}
 
 
+UNDECIDED, NO_ACKS = "no SACK, timestamp or ACK decides", "it has no ACKs of them"
+CUT_OPTIONS, NO_SACK = "the snap length cut the TCP options of the ACKs", "the connection has no SACK"
+GAPS_FULL = "more gaps were open at once than wiretale keeps"
+REMEDIES = {
+    UNDECIDED: "Capture at the sender, from the handshake on.",
+    NO_ACKS: "Capture both directions.",
+    CUT_OPTIONS: "Capture at least 128 bytes per packet (-s 128).",
+    GAPS_FULL: "Capture at the sender, where losses leave no gaps.",
+    NO_SACK: "Enable SACK at both ends (net.ipv4.tcp_sack).",
+}
+
+
 def unplaced_words(row: Row, count: int) -> Row:
-    """`unplaced` is `3 of 5 retransmissions`; `reason` names the evidence that is missing."""
+    """`unplaced` is `3 of 5 retransmissions`; `reason` names the evidence that is missing, `remedy` how to get it."""
     whole = segments(row, "retransmissions") or 0
-    reason = "no SACK, timestamp or ACK decides"
+    reason = UNDECIDED
     if row["duplicate_acks"] is None:
-        reason = "it has no ACKs of them"
+        reason = NO_ACKS
     elif row["spurious_retransmissions"] is None:
-        reason = "the snap length cut the TCP options of the ACKs"
+        reason = CUT_OPTIONS
     elif row["unknown_bytes"]:
-        reason = "more gaps were open at once than wiretale keeps"
+        reason = GAPS_FULL
     elif row["sack_permitted"] is False:
-        reason = "the connection has no SACK"
+        reason = NO_SACK
     again = plural(max(whole, count), "retransmission")
-    return {"unplaced": f"{count:,} of {again}" if whole > count else again, "reason": reason}
+    return {
+        "unplaced": f"{count:,} of {again}" if whole > count else again,
+        "reason": reason,
+        "remedy": REMEDIES[reason],
+    }
 
 
 lost_downstream = CountRule(
@@ -105,7 +121,7 @@ retransmission_unlocated = CountRule(
     sentence="{name}: the place of {unplaced} is unknown. Whether and where {count:~the segment was|the segments were} "
     "lost cannot be determined from this capture because {reason}.",
     summary="retransmitted segments of unknown place",
-    advice="Capture both directions from the handshake on with a snap length of 128 bytes or more, and enable SACK.",
+    advice="{remedy}",
     words=unplaced_words,
 )
 

@@ -240,13 +240,16 @@ def pattern_of_spacing(spacing: Spacing) -> Pattern:
     "Otherwise random.",
     unknown="Which end of a burst was lost if bursts have different sizes. RTTs need ACKs and include only queues "
     "after the capture point. At most 5,000 losses are examined, and none if datagrams lack fragments, because whole "
-    "datagrams do not show the pattern of fragments.",
+    "datagrams do not show the pattern of fragments, or if RTOs are more than half as many as the losses, because the "
+    "sender's timer then spaces the losses.",
     sentence="{name}: the pattern of its {lost:loss|losses}{placed} is {word}: {reason}.",
     advice="{advice}",
 )
 def loss_pattern(transfers: Transfers) -> Matches:
     for one in transfers.largest:
         if one.lost < LOSSES_MIN or (one.row["incomplete_datagrams"] or 0) >= one.lost:
+            continue
+        if 2 * (one.row["timeouts"] or 0) > one.lost:
             continue
         losses = transfers.losses(one)
         if len(losses) < LOSSES_MIN and (one.row["block_loss_runs"] or 0) < 2:

@@ -59,7 +59,7 @@ def bit_rate(size: float, ns: float) -> float:
     computed="With 30 RTT samples or more: the median RTT must exceed the least by 5 ms or more, and by at least the "
     "RTT of the path. The transfer must have had data to send for 25% of transfer time or more, without the pauses of "
     "RTOs, and the queue must hold two full packets of it or more. The queue in bytes is that delay times the rate in "
-    "that time, at most the greatest flight.",
+    "that time, at most the greatest flight. A queue must delay by more than timestamps go backward (time-backward).",
     unknown="Queues before the capture point; a receiver that delays ACKs; a least RTT that already includes the "
     "queue. Delays of a flow that asks and waits for answers are not examined, because they may be the other host's.",
     sentence="{name} has an RTT of {usual} under load (99th percentile {high}), {least} without: a queue after the "
@@ -67,12 +67,13 @@ def bit_rate(size: float, ns: float) -> float:
     advice="Use a fair queue with AQM at the bottleneck (fq_codel, cake), shrink its buffer, or pace below its rate.",
 )
 def bufferbloat(transfers: Transfers) -> Matches:
+    backward = max((row["backward_ns_max"] or 0 for row in transfers.trace.interfaces.rows()), default=0)
     for one in transfers.tcp():
         least, usual, high = (one.row[name] for name in ("rtt_ns_min", "rtt_ns_median", "rtt_ns_p99"))
         if (one.row["rtt_samples"] or 0) < SAMPLES_MIN or not one.row["goodput_bps"]:
             continue
         path, queue = one.path_rtt_ns or least, usual - least
-        if queue < QUEUE_INFO_NS or queue < (QUEUE_FACTOR - 1) * path:
+        if queue < max(QUEUE_INFO_NS, backward) or queue < (QUEUE_FACTOR - 1) * path:
             continue
         held = queue_bytes(one, queue)
         if held >= QUEUE_PACKETS * full_packet(one):

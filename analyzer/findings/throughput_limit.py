@@ -251,8 +251,8 @@ def recovery_limited(transfers: Transfers) -> Matches:
     computed="directions.retransmitted_bytes compared with unique_bytes, from 10 kB and 1%. The time that "
     "retransmissions cost is in timeout-stalls and recovery-limited.",
     unknown="Bytes lost before the capture point: they are carried twice too, but pass it once.",
-    sentence="{name} retransmitted {again} past the capture point, {share} of its goodput.",
-    advice="Check where they were lost: lost-downstream, spurious.",
+    sentence="{name}: {again} of retransmissions passed the capture point, {share} of the unique payload.",
+    advice="Find the cause in the findings about losses and spurious retransmissions of this transfer.",
 )
 def retransmission_cost(transfers: Transfers) -> Matches:
     for one in transfers.tcp():

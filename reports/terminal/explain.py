@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from wiretale.analyzer.findings.explain import Explained, accounted_str, carried, left_out
+from wiretale.analyzer.findings.model import flow_str
 from wiretale.analyzer.findings.registry import CHAPTERS, RULES, page_of
 from wiretale.analyzer.findings.transfers import LIMITS
 from wiretale.analyzer.printable import printable
@@ -109,8 +111,15 @@ def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console
     minor = [one for one in transfers if is_minor(one, by_flow)]
     shown = [one for one in transfers if not is_minor(one, by_flow)]
     quiet = 0
+    left = Counter(one.transfer.row["flow"] for one in shown)
     for one in sorted(shown, key=lambda one: ranks.get(one.transfer.row["flow"], len(ranks))):
-        rows = by_flow.pop(one.transfer.row["flow"], [])
+        flow = one.transfer.row["flow"]
+        left[flow] -= 1
+        rows = by_flow.pop(flow, [])
+        if left[flow]:  # the opposite direction follows with the findings about it
+            opposite = flow_str(one.transfer.back)
+            by_flow[flow] = [row for row in rows if row["sentence"].startswith(opposite)]
+            rows = [row for row in rows if not row["sentence"].startswith(opposite)]
         quiet += not rows
         if not rows and quiet > QUIET_SHOWN:
             continue

@@ -11,7 +11,7 @@ import pytest
 
 import wiretale
 from capture_files import write_pcap
-from plain_wire import START_NS, Wire
+from plain_wire import START_NS, Connection, Wire
 
 END = re.compile(r"(\d+\.\d+\.\d+\.\d+|\[[0-9a-f:]+\]):\d+")
 
@@ -71,3 +71,21 @@ def test_a_coarse_clock_is_a_fact_of_the_capture(
     assert wiretale.analyze(path).interfaces.column("clock_tick_ns") == [tick_ns]
     shown = wiretale_run("analyze", path).stdout
     assert re.findall(r"clock ticks [^,\n]*", shown) == ([said] if said else [])
+
+
+def test_a_finding_stands_below_the_direction_that_it_is_about(wiretale_run: Any, tmp_path: Path) -> None:
+    """Each end sends its data again long after the ACK of it."""
+    one = Connection(Wire()).open()
+    for side, at in ((0, 0), (1, 0)):
+        for ms in (100, 500):
+            one.send(ms + 50 * side, side, at, 1000, ack=1000 * side)
+        one.send(170 + side, 1 - side, 1000 * side, ack=1000)
+    lines = wiretale_run("explain", one.wire.write(tmp_path / "both.pcap")).stdout.splitlines()
+    ends = ("10.0.0.1:40000 → 10.0.0.2:80", "10.0.0.2:80 → 10.0.0.1:40000")
+    heads = [line.partition("  ")[0].split(" ", 3)[3] for line in lines if line.startswith("flow")]
+    assert sorted(heads) == sorted(ends)
+    for number, line in enumerate(lines):
+        if line.startswith("    ") and any(end in line for end in ends):
+            (head,) = [before for before in lines[:number] if before.startswith("flow")][-1:]
+            assert any(end in line and end in head for end in ends), line
+    assert sum("spurious retransmission" in line for line in lines) == 2

@@ -14,8 +14,8 @@ import pytest
 
 import wiretale
 from capture_files import block as pcapng_block
-from capture_files import enhanced, interface, section
-from plain_wire import ACK, ECE, ECT_CE, FIN, MSS, NO_SCALE, PSH, RST, SYN, Connection, Wire, block, sack
+from capture_files import enhanced, interface, section, write_pcap
+from plain_wire import ACK, ECE, ECT_CE, FIN, MSS, NO_SCALE, PSH, RST, START_NS, SYN, Connection, Wire, block, sack
 from wiretale.analyzer.findings import transfers
 from wiretale.cli import main
 
@@ -247,6 +247,19 @@ def lossy(every: int, delay: Callable[[float], float] | None = None, count: int 
     return one.wire
 
 
+def backing_off() -> Wire:
+    """The receiver is gone: one segment is retransmitted eight times, each RTO twice the last, and more data waits."""
+    one = connection()
+    steady(one, 20, 2.0)
+    for turn in range(9):
+        one.data(300.0 * 2**turn, 20 * MSS)
+    return one.wire
+
+
+def test_a_segment_lost_again_and_again_is_lost_each_time(found: Found) -> None:
+    assert "lost 8 of 29 data segments" in found(backing_off())["lost-downstream"]["sentence"]
+
+
 def test_a_rate_that_loss_explains_is_found(found: Found) -> None:
     rows = found(lossy(60))
     assert "loss-limited-window" in warned(rows)
@@ -326,6 +339,15 @@ def test_a_standing_queue_does_not_shrink_in_a_pause(found: Found) -> None:
         one.data(at, i * MSS).ack(at + min(RTT + i / 2, 120.0), (i + 1) * MSS)
     row = found(one.wire)["bufferbloat"]
     assert 60 < float(row["sentence"].partition("about ")[2].partition(" kB")[0]) < 85
+
+
+@pytest.mark.parametrize("backward_ms", [50.0, 150.0])
+def test_a_queue_delays_by_more_than_timestamps_go_backward(tmp_path: Path, backward_ms: float) -> None:
+    packets = steady(connection(), 800, 2.0, lambda ms: min(RTT + ms / 4, 120.0)).packets
+    packets = sorted(packets, key=lambda packet: packet[0])
+    packets.append((packets[-1][0] - backward_ms, Wire().udp(0, b"late").packets[0][1]))
+    path = write_pcap(tmp_path / "backward.pcap", ((START_NS + round(ms * 1e6), frame) for ms, frame in packets))
+    assert ("bufferbloat" in wiretale.analyze(path).findings.column("code")) == (backward_ms < 100)
 
 
 def asked(size: int, think: float, rounds: int = 60) -> Wire:
@@ -749,6 +771,7 @@ NEARLY: list[tuple[str, Callable[[], Wire]]] = [
     ("wire-full", lambda: paced(LINE_MS, burst=100)),  # a mean of 100 Mbit/s
     ("unfair-share", lambda: side_by_side(1500, 1400)),
     ("loss-pattern", lambda: numbered(3000, lambda i: i not in (100, 500, 900, 1300, 1700))),
+    ("loss-pattern", backing_off),  # the sender's timer spaces these losses
     ("reordering-extent", lambda: overtaken(1, 1)),  # one swap of neighbours
     ("mss-clamped", lambda: steady(connection(), 1000)),
     ("small-packets", lambda: datagrams_of(400)),

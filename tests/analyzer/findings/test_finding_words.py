@@ -113,7 +113,7 @@ def test_losses_are_reported_by_place(lost: int, runs: int, longest: int, words:
         "block_loss_runs": runs,
         "block_loss_run_max": longest,
     }
-    assert blocks_lost.sentence_of({**ends, **row}, lost) == f"10.0.0.1:1 → 10.0.0.2:2 {words}"
+    assert blocks_lost.texts({**ends, **row}, lost)[0] == f"10.0.0.1:1 → 10.0.0.2:2 {words}"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_share_of_losses_is_a_range_if_retransmissions_have_no_place(unplaced:
     row = {"source": "10.0.0.1", "source_port": 1, "destination": "10.0.0.2", "destination_port": 2}
     causes = {"fast_retransmissions": 20, "timeout_retransmissions": 0, "probe_retransmissions": 0}
     counts = {"data_packets": 1000, "retransmissions": 20 + unplaced, "unplaced_retransmissions": unplaced}
-    sentence = lost_downstream.sentence_of({**row, **causes, **counts}, 20)
+    sentence, _ = lost_downstream.texts({**row, **causes, **counts}, 20)
     assert sentence == f"10.0.0.1:1 → 10.0.0.2:2 lost {words}"
 
 
