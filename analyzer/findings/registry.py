@@ -16,15 +16,12 @@ from wiretale.analyzer.findings import (
     decoding,
     fragmentation,
     handshake,
-    loss,
     loss_pattern,
-    numbered,
-    order,
     queueing,
     throughput_limit,
-    window,
 )
-from wiretale.analyzer.findings.count_rule import CountRule
+from wiretale.analyzer.findings.counts import loss, numbered, order, window
+from wiretale.analyzer.findings.counts.count_rule import CountRule
 from wiretale.analyzer.findings.model import SHOWN, Finding, Rule
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural

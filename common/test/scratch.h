@@ -11,9 +11,9 @@
 
 #include "common/test/check.h"
 
-#define SCRATCH_PARENT_MOST 64 /* bytes of TMPDIR: a path in it must fit the address of a socket   \
-                                */
-#define SCRATCH_SIZE 108
+/* Bytes of TMPDIR, and of a path in it, which must fit the address of a socket. */
+#define SCRATCH_PARENT_MOST 64
+#define SCRATCH_SIZE        108
 
 static char scratch_made[SCRATCH_SIZE];
 static pid_t scratch_owner;

@@ -104,6 +104,16 @@ def findings_by_flow(found: Sequence[Row]) -> dict[int, list[Row]]:
     return by_flow
 
 
+def rows_of(one: Explained, by_flow: dict[int, list[Row]], following: int) -> list[Row]:
+    """Takes the findings of a transfer; those about the opposite direction stay if it is among those that follow."""
+    flow, opposite = one.transfer.row["flow"], flow_str(one.transfer.back)
+    rows = by_flow.pop(flow, [])
+    if following:
+        by_flow[flow] = [row for row in rows if row["sentence"].startswith(opposite)]
+        rows = [row for row in rows if not row["sentence"].startswith(opposite)]
+    return rows
+
+
 def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console: Console) -> Iterator[RenderableType]:
     """Yields each transfer with its findings: in the order of the findings, then those without, then minor flows."""
     by_flow = findings_by_flow(found)
@@ -111,15 +121,10 @@ def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console
     minor = [one for one in transfers if is_minor(one, by_flow)]
     shown = [one for one in transfers if not is_minor(one, by_flow)]
     quiet = 0
-    left = Counter(one.transfer.row["flow"] for one in shown)
+    following = Counter(one.transfer.row["flow"] for one in shown)
     for one in sorted(shown, key=lambda one: ranks.get(one.transfer.row["flow"], len(ranks))):
-        flow = one.transfer.row["flow"]
-        left[flow] -= 1
-        rows = by_flow.pop(flow, [])
-        if left[flow]:  # the opposite direction follows with the findings about it
-            opposite = flow_str(one.transfer.back)
-            by_flow[flow] = [row for row in rows if row["sentence"].startswith(opposite)]
-            rows = [row for row in rows if not row["sentence"].startswith(opposite)]
+        following[one.transfer.row["flow"]] -= 1
+        rows = rows_of(one, by_flow, following[one.transfer.row["flow"]])
         quiet += not rows
         if not rows and quiet > QUIET_SHOWN:
             continue

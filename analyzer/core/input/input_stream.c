@@ -21,7 +21,8 @@
 
 /* Sets the error, `problem: why` or `problem` alone, and makes the failure final. */
 static enum input_state fail(struct input_stream *stream, const char *problem, const char *why) {
-    snprintf(stream->error, sizeof stream->error, "%s%s%s", problem, why ? ": " : "", why ? why : "");
+    snprintf(stream->error, sizeof stream->error, "%s%s%s", problem, why ? ": " : "",
+             why ? why : "");
     return stream->last = INPUT_FAILED;
 }
 

@@ -29,7 +29,7 @@ FIELDS = {
 
 
 def test_each_code_is_defined_once() -> None:
-    text = "".join(path.read_text() for path in Path(findings.__path__[0]).glob("*.py"))
+    text = "".join(path.read_text() for path in Path(findings.__path__[0]).rglob("*.py"))
     assert sorted(re.findall(r'^    code="([a-z-]+)",$', text, re.MULTILINE)) == sorted(registry.RULES)
     assert set(registry.LAST) <= set(registry.RULES)
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from drawn_trace import DrawnTrace
-from wiretale.analyzer.findings.count_rule import CountRule
+from wiretale.analyzer.findings.counts.count_rule import CountRule
+from wiretale.analyzer.findings.counts.loss import lost_downstream
+from wiretale.analyzer.findings.counts.numbered import blocks_lost
 from wiretale.analyzer.findings.explain import carried, explain
-from wiretale.analyzer.findings.loss import lost_downstream
 from wiretale.analyzer.findings.model import Finding
-from wiretale.analyzer.findings.numbered import blocks_lost
 from wiretale.analyzer.findings.registry import RULES, find
 
 SEEDS = 300

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from wiretale.analyzer.findings.count_rule import CountRule, captured, held_in
+from wiretale.analyzer.findings.counts.count_rule import CountRule, captured, held_in
 from wiretale.analyzer.findings.model import Row, segments
 from wiretale.analyzer.findings.transfers import RETRANSMISSIONS
 from wiretale.analyzer.units import agreeing, plural, show_share

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from wiretale.analyzer.findings.count_rule import CountRule
+from wiretale.analyzer.findings.counts.count_rule import CountRule
 from wiretale.analyzer.findings.model import Row, endpoint_str
 from wiretale.analyzer.units import show_duration
 

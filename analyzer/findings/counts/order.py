@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from wiretale.analyzer.findings.count_rule import CountRule
+from wiretale.analyzer.findings.counts.count_rule import CountRule
 
 CHAPTER = "Reordering and duplicates"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from wiretale.analyzer.findings.count_rule import BY_BLOCKS, CountRule
+from wiretale.analyzer.findings.counts.count_rule import BY_BLOCKS, CountRule
 from wiretale.analyzer.findings.model import Row
 from wiretale.analyzer.units import plural, show_duration, show_share
 
