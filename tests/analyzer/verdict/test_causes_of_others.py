@@ -20,8 +20,10 @@ JUDGED = {
     # SACK had left these bytes open; the ACK was too soon by less than a tick of the clock, 977 us.
     "psc.fddi.dmp.gz": dict.fromkeys((241, 263), (TIMEOUT, "downstream", False)),
 }
-# By file and time in us: labelled as RTOs, but TSecr is the TSval of the ACK that reported three segments above.
-ANSWERS = {("loss-window-approximation", 1285864164969334), ("loss-window-approximation", 1285864304563844)}
+# Time in us of two segments of this file, frames 376 and 761, that TCPRS labels as RTOs. The TSecr of each is the TSval of
+# the third duplicate ACK (frames 371 and 746), whose SACK blocks report three segments above it. So that ACK was the last that
+# the sender had received: it retransmitted because of it (RFC 5681 section 3.2). Later duplicate ACKs were still on their way.
+MISLABELLED, FAST_AT = "loss-window-approximation", (1285864164969334, 1285864304563844)
 RTO_LABEL = "1"
 
 
@@ -42,7 +44,7 @@ def test_round_trips_are_at_least_a_tick_of_a_coarse_clock() -> None:
 
 
 def test_timeouts_are_those_that_tcprs_labels() -> None:
-    """All but three; of two more labels the timestamps show that they are wrong."""
+    """All but three, and but two whose timestamps show that the label is wrong."""
     found: Counter[str] = Counter()
     for log in sorted(needs.shared("labelled/tcprs").glob("*.tcpretransmissions.log")):
         name = log.name.split(".")[1]
@@ -52,5 +54,12 @@ def test_timeouts_are_those_that_tcprs_labels() -> None:
         kinds = {row["time_ns"] // 1000: row["kind"] for row in retransmissions(capture)}
         lines = [line.split("\t") for line in log.read_text().splitlines() if not line.startswith("#")]
         times = [round(float(line[0]) * 1_000_000) for line in lines if line[12] == RTO_LABEL]
-        found.update(kinds.get(time, "none") for time in times if (name, time) not in ANSWERS)
+        wrong = FAST_AT if name == MISLABELLED else ()
+        found.update(kinds.get(time, "none") for time in times if time not in wrong)
     assert found == {TIMEOUT: 34, FAST: 3}
+
+
+def test_a_retransmission_that_echoes_the_third_duplicate_ack_is_fast() -> None:
+    rows = retransmissions(needs.shared(f"labelled/tcprs/{MISLABELLED}.pcap"))
+    found = {row["frame"]: row["kind"] for row in rows if row["time_ns"] // 1000 in FAST_AT}
+    assert found == {376: FAST, 761: FAST}
