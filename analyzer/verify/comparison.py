@@ -158,6 +158,8 @@ class Comparison:
 
     around: Around = field(default_factory=Around)
     most: int | None = None  # differences kept per reason
+    problem: str | None = None  # why Wireshark did not read the file to its end
+    last_frame: int | None = None  # then the last frame that was compared
     kinds: dict[str, Count] = field(default_factory=lambda: {kind: Count() for kind in KINDS})
     reasons: Counter[Reason] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)

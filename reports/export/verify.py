@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 SCHEMA = "wiretale.verify/1"
 
 
+def write_error(path: str, why: str, versions: tuple[str, str], out: IO[str]) -> None:
+    """Writes the object of a file that was not compared."""
+    whole = {"schema": SCHEMA, "wiretale": versions[0], "wireshark": versions[1], "file": path, "error": why}
+    out.write(json.dumps(whole) + "\n")
+
+
 def write_json(path: str, found: Comparison, versions: tuple[str, str], out: IO[str]) -> None:
     """Writes one object, in one line; `versions` are wiretale's and Wireshark's."""
     reasons = [{**reason._asdict(), "count": count} for reason, count in found.reasons.most_common()]
@@ -25,6 +31,8 @@ def write_json(path: str, found: Comparison, versions: tuple[str, str], out: IO[
         "reasons": reasons,
         "events_dropped": found.around.dropped,
         "not_compared": dict(found.not_compared),
+        "error": found.problem,
+        "last_frame": found.last_frame,
     }
     # There may be many differences: each is serialized alone.
     out.write(json.dumps(whole)[:-1] + ', "differences": [')

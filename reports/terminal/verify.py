@@ -92,6 +92,8 @@ def comparison_parts(path: str, found: Comparison, wireshark: str, console: Cons
         block = reason_block(*one, wide)
         heading = plural(found.reasons.total(), "difference").capitalize()
         yield Padding(block, (1, 0, 0, INDENT)) if number else section(heading, block)
+    if found.problem:
+        yield Text(f"\nLater frames are not compared: {printable(found.problem)}.", style="yellow")
     if found.not_compared:
         others = ", ".join(f"{count:,} {spoken(kind)}" for kind, count in sorted(found.not_compared.items()))
         yield Text(f"\nNot compared, because Wireshark has no such verdict: {others}.")

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from wiretale.cli.analyze import exit_code, progress_bar
-from wiretale.cli.options import option, whole_number
+from wiretale.cli.options import note, option, whole_number
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
@@ -34,7 +34,11 @@ wiretale verify transfer.pcapng --differences 100
 wiretale verify transfer.pcapng --json | jq '.differences[] | select(.rule == null)'
 """
 EXIT_CODES = (0, 2, 3, 4, 5, 130, 143)
-EXIT_TEXTS = {0: "done, also with differences", 5: "tshark is missing"}
+EXIT_TEXTS = {
+    0: "done, also with differences",
+    4: "wiretale or tshark cannot read a file; the other files are compared",
+    5: "tshark is missing",
+}
 FRAMES_AT_ONCE = 65_536  # flagged frames per comparison, which bounds memory
 LISTED = 5
 
@@ -77,7 +81,8 @@ def lasting_paths(files: list[str]) -> list[str]:
 def compare_file(trace: Trace, path: str, dissector: Dissector, most: int | None) -> Comparison:
     """Compares wiretale's events with the frames that Wireshark flags, and keeps `most` differences per reason.
 
-    InputError if Wireshark cannot read a file that wiretale could.
+    If Wireshark stops where wiretale could read, frames up to the last one that it flags are compared. InputError if there is
+    none.
     """
     from wiretale.analyzer.errors import InputError
     from wiretale.analyzer.verify.comparison import Comparison
@@ -88,11 +93,16 @@ def compare_file(trace: Trace, path: str, dissector: Dissector, most: int | None
     with waiting(path):
         frames = iter(dissector.frames(path))
         while batch := dict(islice(frames, FRAMES_AT_ONCE)):
-            ours = events.take(max(batch))
+            found.last_frame = max(batch)
+            ours = events.take(found.last_frame)
             found.take(ours, batch, unread_frames(path, batch.keys() | ours.keys()))
-    found.take(events.take(float("inf")), {})
-    if dissector.problem and not trace.damaged:
+    if not dissector.problem or trace.damaged:
+        found.last_frame = None
+        found.take(events.take(float("inf")), {})
+    elif found.last_frame is None:
         raise InputError(f"tshark: {dissector.problem}")
+    else:
+        found.problem = f"tshark stopped after frame {found.last_frame}: {dissector.problem}"
     return found
 
 
@@ -109,22 +119,50 @@ def show(path: str, found: Comparison, wireshark: str, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def run(arguments: argparse.Namespace) -> int:
+def verify_file(path: str, dissector: Dissector, wireshark: str, arguments: argparse.Namespace) -> int:
+    """Compares one file and returns its exit code. InputError if it cannot be read by either program."""
+    from wiretale.analyzer.errors import InputError
     from wiretale.analyzer.trace import analyze
+
+    most = LISTED if arguments.differences is None and not arguments.json else arguments.differences
+    with progress_bar(True) as progress:
+        trace = analyze(path, progress=progress)
+    if trace.interrupted:
+        raise KeyboardInterrupt
+    found = compare_file(trace, path, dissector, most)
+    show(path, found, wireshark, arguments.json)
+    if found.problem:
+        note(f"{path}: {found.problem}")
+        return InputError.exit_code
+    return exit_code(trace)
+
+
+def not_compared(path: str, why: str, wireshark: str, as_json: bool) -> None:
+    """Says that a file was not compared, if others are."""
+    note(why if path in why else f"{path}: {why}")
+    if as_json:
+        from wiretale.reports.export.verify import write_error
+
+        write_error(path, why, (__version__, wireshark), sys.stdout)
+        sys.stdout.flush()
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from wiretale.analyzer.errors import InputError
     from wiretale.analyzer.verify.tshark import Dissector
 
     paths = lasting_paths(arguments.files)
     dissector = Dissector()
     wireshark = dissector.version()
-    most = LISTED if arguments.differences is None and not arguments.json else arguments.differences
     code = 0
     for number, path in enumerate(paths):
         if number and not arguments.json:
             print()
-        with progress_bar(True) as progress:
-            trace = analyze(path, progress=progress)
-        if trace.interrupted:
-            raise KeyboardInterrupt
-        show(path, compare_file(trace, path, dissector, most), wireshark, arguments.json)
-        code = max(code, exit_code(trace))
+        try:
+            code = max(code, verify_file(path, dissector, wireshark, arguments))
+        except InputError as error:
+            if len(paths) == 1:
+                raise
+            not_compared(path, str(error), wireshark, arguments.json)
+            code = max(code, error.exit_code)
     return code

@@ -624,6 +624,53 @@ def test_a_tshark_that_fails_is_one_line(wiretale_run: Any, samples: Path, tmp_p
     assert done.stderr.count("\n") == 1 and len(done.stderr) < 400 and "\x1b" not in done.stderr
 
 
+STOPS = 'print({row!r}); sys.exit("tshark: network type 147 unknown or unsupported")'
+UNSUPPORTED = "network type 147 unknown or unsupported"
+
+
+def test_frames_before_a_tshark_that_stops_are_compared(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    """A later interface of a pcapng file may have a link type that only wiretale knows."""
+    env = stand_in(tmp_path, STOPS.format(row=line(200, "retransmission").decode().rstrip("\n")))
+    done = wiretale_run("verify", samples / "tcp_losses.pcap", "--json", env=env)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["last_frame"]) == (4, 200) and UNSUPPORTED in found["error"]
+    assert found["kinds"]["retransmission"]["wireshark_only"] == 1
+    frames = [one["frame"] for one in found["differences"]]
+    assert 155 in frames and max(frames) == 200
+    assert "tshark stopped after frame 200" in done.stderr and done.stderr.count("\n") == 1
+    shown = wiretale_run("verify", samples / "tcp_losses.pcap", env=env)
+    assert shown.returncode == 4 and "Later frames are not compared" in shown.stdout
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_file_that_cannot_be_compared_does_not_stop_the_others(
+    wiretale_run: Any, samples: Path, tmp_path: Path, as_json: bool
+) -> None:
+    (tmp_path / "notes.pcap").write_text("this is no capture\n")
+    script = f'if "vlan" in " ".join(sys.argv): sys.exit("tshark: {UNSUPPORTED}")'
+    files = (samples / "vlan_ipv6.pcap", tmp_path / "notes.pcap", samples / "keep_alives.pcapng")
+    done = wiretale_run("verify", *files, *["--json"] * as_json, env=stand_in(tmp_path, script))
+    messages = done.stderr.splitlines()
+    assert done.returncode == 4 and len(messages) == 2 and all(message.startswith("wiretale: ") for message in messages)
+    assert "vlan_ipv6.pcap: tshark: " in messages[0] and "notes.pcap" in messages[1]
+    if as_json:
+        objects = [json.loads(text) for text in done.stdout.splitlines()]
+        assert [one["file"] for one in objects] == list(map(str, files))
+        assert [bool(one["error"]) for one in objects] == [True, True, False]
+    else:
+        assert "keep_alives.pcapng" in done.stdout and "keep alive" in done.stdout
+
+
+@needs.TSHARK
+def test_link_types_that_tshark_refuses() -> None:
+    """DSA tags: wiretale reads the file."""
+    path = needs.shared("captures/tcpdump-tests/dsa.pcap")
+    try:
+        compare_file(traces.analyze(path), str(path), Dissector(), None)
+    except InputError as error:
+        assert "unknown or unsupported" in str(error)
+
+
 def test_warnings_of_a_tshark_that_goes_on_are_no_matter(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
     row = line(2, "retransmission").decode().rstrip("\n")
     env = stand_in(tmp_path, f'sys.stderr.write("tshark: warning\\n" * 100000); print({row!r})')
