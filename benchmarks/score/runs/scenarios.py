@@ -221,6 +221,14 @@ SCENARIOS = (
         conditions=True,
     ),
     Scenario("deeper-queue", "a queue of 1 s, 0.3% lost", "loss=0.15%", base_second="rate=20Mbit delay=7ms queue=1700"),
+    Scenario(
+        "overshoot",
+        "slow start overshoots a long path and queue: hundreds of gaps in one window, Reno",
+        control="reno",
+        base_first="rate=200Mbit delay=3ms queue=2000",
+        base_second="rate=40Mbit delay=20ms queue=450",
+        mirror=True,
+    ),
     Scenario("four", "four connections at once, 1% lost", "loss=0.5%", talk=Talk(bytes=1_200_000, parallel=4)),
     Scenario(
         "udp",
