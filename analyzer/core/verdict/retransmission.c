@@ -399,7 +399,11 @@ NOINLINE void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, in
     if (step == 1) /* no packet is missing: there was no data to send */
         return;
     int most = ip_ids_per_connection(sender) ? MAX_OWN_IDS_SKIPPED : MAX_IDS_SKIPPED;
-    bool suspected = step > 1 && step <= most && idle_ns <= backed_off_ns(seg, step - 1);
+    /* An RTO retransmits the lowest outstanding bytes (RFC 6298 section 5.4), so new data follows
+     * none while bytes that were seen are outstanding. Another connection may have taken the IDs. */
+    bool outstanding = sender->snd_una_known && sender->snd_una < sender->snd_nxt;
+    bool suspected = step > 1 && step <= most && !outstanding &&
+                     idle_ns <= backed_off_ns(seg, step - 1);
     if (suspected)
         suspect_rto(seg, length, idle_ns);
     emit_event(seg, &(struct event){.kind = suspected ? WORD_SUSPECTED_TIMEOUT : WORD_IDLE_GAP,
