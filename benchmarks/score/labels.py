@@ -105,7 +105,9 @@ class Answers:
         return sum(time > after_ns and left < end and right > start for time, left, right in self.doubled) >= times
 
     def echoes_earlier(self, sending: Sending, time_ns: int) -> bool:
-        """Applies RFC 3522: the first ACK of the lowest outstanding segment echoes a TSval older than that of the segment."""
+        """Applies RFC 3522: the first ACK of the lowest outstanding segment echoes a TSval older than that of the segment.
+
+        An echo older than the first sending is not of these bytes: the receiver does not follow RFC 7323 section 4.3."""
         at = bisect_right(self.times, time_ns)
         if sending.tsval is None or not at or self.highest[at - 1] < sending.start:
             return False
@@ -113,7 +115,10 @@ class Answers:
         if first < at or first >= len(self.frames):
             return False
         echo = self.frames[first].tsecr
-        return echo is not None and 0 < (sending.tsval - echo) % 2**32 < 2**31
+        if echo is None or not 0 < (sending.tsval - echo) % 2**32 < 2**31:
+            return False
+        first_tsval = sending.earlier[0].tsval if sending.earlier else None
+        return first_tsval is None or (echo - first_tsval) % 2**32 < 2**31
 
 
 def is_doubled(blocks: list[tuple[int, int]], position: int) -> bool:
