@@ -28,6 +28,7 @@ CHAPTER = "The capture itself"
 COPIES_MIN, COPIES_SHARE = 10, 0.2  # repeated packets: fewer are duplicates that the network made
 DROPPERS = {"kernel": "by the kernel", "interface": "by the interface", "program": "by the capturing program"}
 QUEUES_APART_NS = 100_000  # between timestamps of packets that several capture queues take at once
+CLOCK_SET_NS = 1_000_000_000  # no queue holds packets for so long
 CAPTURES_MAX, NAMES_SHOWN = 64, 3
 
 capture_finding = partial(finding, scope="capture")
@@ -263,23 +264,25 @@ def mirror_duplicates(transfers: Transfers) -> Matches:
     title="Timestamps go backward",
     severity="warning; info below 100 µs",
     computed="A packet of an interface has an earlier timestamp than the packet before it in the file. A clock that "
-    "was set back does this once and far; several capture queues written in turn do it often and by little. Below 100 "
-    "µs, severity is info and the finding is listed last.",
+    "was set back does this once and far; several capture queues written in turn do it often and by little, never by 1 s. "
+    "Below 100 µs, severity is info and the finding is listed last.",
     unknown="Forward steps of the clock, because they look like pauses.",
     weakens="Every duration, RTT and order near those frames, above all reordering.",
     sentence="{steps:packet has|packets have} an earlier timestamp than the packet before, by up to {furthest}: "
-    "{cause} were written out of order. {doubtful} are unreliable.",
+    "{cause}. {doubtful} are unreliable.",
     advice="Sort with `reordercap`, slew the clock (chrony) and capture with one queue.",
 )
 def time_backward(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "backward_steps"):
         small = row["backward_ns_max"] < QUEUES_APART_NS
-        packets = "packets of several queues"
+        cause = "packets of several queues were written out of order"
+        if row["backward_ns_max"] >= CLOCK_SET_NS:
+            cause = "captures were joined out of order"
         yield Match(
             "info" if small else "warning",
             steps=row["backward_steps"],
             furthest=show_duration(row["backward_ns_max"]),
-            cause=packets if small else f"the clock was set back, or {packets}",
+            cause=cause if small else f"the clock was set back, or {cause}",
             doubtful="Smaller time differences" if small else "Times and orders near them",
             impact=0.0 if small else None,
             **first_at(row["backward_frame"]),

@@ -2,12 +2,8 @@
 /* The whole core on any bytes as a capture file: read, decode, track, finish, and every table
  * written out. */
 #define _GNU_SOURCE /* memfd_create */
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "export/export.h"
+#include "fuzz/memory_file.h"
 #include "pipeline/analysis.h"
 
 #define FLOWS_MOST 50 /* so that flows are evicted too */
@@ -63,13 +59,9 @@ static void analyze(const char *path) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    char path[32];
-    int file = memfd_create("capture", 0);
-    if (file < 0)
-        abort();
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    if (write(file, data, size) == (ssize_t)size)
-        analyze(path);
+    char path[CAPTURE_PATH_SIZE];
+    int file = make_capture_file(data, size, path);
+    analyze(path);
     close(file);
     return 0;
 }

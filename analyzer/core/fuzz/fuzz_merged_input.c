@@ -1,24 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as two capture files read together. */
 #define _GNU_SOURCE /* memfd_create */
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "format/merged_input.h"
-
-static int open_bytes(const uint8_t *data, size_t size, char path[32]) {
-    int file = memfd_create("capture", 0);
-    if (file < 0 || write(file, data, size) != (ssize_t)size)
-        abort();
-    snprintf(path, 32, "/proc/self/fd/%d", file);
-    return file;
-}
+#include "fuzz/memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    char whole[32], part[32];
-    int files[] = {open_bytes(data, size, whole), open_bytes(data, size / 2, part)};
+    char whole[CAPTURE_PATH_SIZE], part[CAPTURE_PATH_SIZE];
+    int files[] = {make_capture_file(data, size, whole), make_capture_file(data, size / 2, part)};
     const char *paths[] = {whole, part};
     struct error error;
     for (size_t count = 1; count <= 2; count++) {

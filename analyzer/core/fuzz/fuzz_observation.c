@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a capture whose packets become rows. */
 #define _GNU_SOURCE /* memfd_create */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "fuzz/memory_file.h"
 #include "observation/observation.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static struct observation rows[64];
-    char path[32];
+    char path[CAPTURE_PATH_SIZE];
     const char *paths[] = {path};
     struct error error;
-    int file = memfd_create("capture", 0);
-    if (file < 0 || write(file, data, size) != (ssize_t)size)
-        abort();
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    int file = make_capture_file(data, size, path);
     struct observation_reader *reader = observation_reader_open(paths, 1, &error);
     for (size_t n; reader && (n = observation_read(reader, rows, 64)) > 0;)
         for (size_t i = 0; i < n; i++)

@@ -341,6 +341,21 @@ def test_a_standing_queue_does_not_shrink_in_a_pause(found: Found) -> None:
     assert 60 < float(row["sentence"].partition("about ")[2].partition(" kB")[0]) < 85
 
 
+@pytest.mark.parametrize(
+    ("step_ns", "cause"),
+    [
+        (5_000, "before, by up to 5 µs: packets of several queues were"),
+        (5 * 10**6, ": the clock was set back, or packets of several queues were"),
+        (3600 * 10**9, ": the clock was set back, or captures were joined out of order"),
+    ],
+)
+def test_the_cause_of_a_step_back_is_by_its_size(tmp_path: Path, step_ns: int, cause: str) -> None:
+    frames = [frame for _, frame in Wire().udp(0, b"a").udp(1, b"b").packets]
+    path = write_pcap(tmp_path / "back.pcap", zip((START_NS, START_NS - step_ns), frames, strict=True))
+    (row,) = [row for row in wiretale.analyze(path).findings.rows() if row["code"] == "time-backward"]
+    assert cause in row["sentence"]
+
+
 @pytest.mark.parametrize("backward_ms", [50.0, 150.0])
 def test_a_queue_delays_by_more_than_timestamps_go_backward(tmp_path: Path, backward_ms: float) -> None:
     packets = steady(connection(), 800, 2.0, lambda ms: min(RTT + ms / 4, 120.0)).packets

@@ -31,7 +31,7 @@ from wiretale.traffic.program import find_program
 pytestmark = pytest.mark.xdist_group("experiment")
 
 Row = dict[str, Any]
-CAPTURES_HERE = os.geteuid() == 0 and bool(shutil.which("tcpdump"))
+CAPTURES_HERE = not needs.first(needs.root(), needs.programs("tcpdump"))
 PLAN = """
 interval = "100ms"
 [[test]]
@@ -275,14 +275,14 @@ def test_no_program_to_capture_with_is_exit_code_5(wiretale_run: Run, tmp_path: 
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.skipif(not CAPTURES_HERE, reason="captures need root and tcpdump")
+@needs.marked(needs.root(), needs.programs("tcpdump"))
 def test_a_tracer_that_does_not_come_up_fails_the_test_with_its_reason(wiretale_run: Run, tmp_path: Path) -> None:
     text = PLAN + '[tracer]\ninterface = "lo"\nfilter = "no such filter"\n'
     done = wiretale_run(*Experiment(tmp_path, text).words())
     assert done.returncode == 3 and "the tracer (" in done.stderr and "did not start" in done.stderr
 
 
-@pytest.mark.skipif(not CAPTURES_HERE, reason="captures need root and tcpdump")
+@needs.marked(needs.root(), needs.programs("tcpdump"))
 def test_a_missing_interface_is_reported_before_anything_runs(wiretale_run: Run, tmp_path: Path) -> None:
     done = wiretale_run(*Experiment(tmp_path).words("--interface", "nosuch0"))
     assert done.returncode == 2 and done.stderr.startswith(
@@ -311,7 +311,7 @@ def two_namespaces() -> Iterator[tuple[str, str]]:
         yield sender, receiver
 
 
-@pytest.mark.skipif(not CAPTURES_HERE, reason="captures need root and tcpdump")
+@needs.marked(needs.root(), needs.programs("tcpdump"))
 def test_an_experiment_between_namespaces_is_captured_at_the_receiver(
     wiretale_run: Run, tmp_path: Path, two_namespaces: tuple[str, str]
 ) -> None:
