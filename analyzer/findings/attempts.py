@@ -103,7 +103,7 @@ class Retried(NamedTuple):
 
     @property
     def early(self) -> list[SynEvent]:
-        """Those that followed the first sooner than an RTT (rule V7.6)."""
+        """Those that followed the first sooner than an RTT (rule V7.9)."""
         return [one for one in self.again if not one.placed and not one.spurious]
 
 

@@ -112,6 +112,7 @@ NEAR = [one for one in ALL if "near" in one.headers and one.of_tcp]
 DOCUMENT = (ROOT / "docs" / "verdicts.md").read_text()
 RULE = re.compile(r"^- \*\*(V\d+\.\d+)\*\* .*Scenarios? (.*)\.$", re.MULTILINE)
 RULES = {number: re.findall(r"`(\w+)`", names) for number, names in RULE.findall(DOCUMENT)}
+CITED = re.compile(r"\bV\d+\.\d+\b")
 CHAPTERS = {number.partition(".")[0] for number in RULES} | {"datagrams"}
 ROW = re.compile(r"\| (\d+) \| [^|]+ \| [^|]+ \| ([^|]+) \| ([^|]+) \|")
 NAMED = re.compile(r"`(\w+)`")
@@ -139,6 +140,26 @@ def test_every_rule_has_a_scenario_that_names_it() -> None:
     named = {Path(one.name).name: one.headers["rule"].split(", ") for one in ALL}
     assert len(RULES) >= 50 and len(RULES) == DOCUMENT.count("\n- **V")
     assert [(rule, name) for rule, names in RULES.items() for name in names if rule not in named.get(name, [])] == []
+
+
+def test_rules_are_numbered_in_order() -> None:
+    numbers = [tuple(map(int, rule[1:].split("."))) for rule in RULES]
+    chapters = [chapter for chapter, _ in numbers]
+    assert numbers == sorted(numbers)
+    assert numbers == [
+        (chapter, count + 1) for chapter in sorted(set(chapters)) for count in range(chapters.count(chapter))
+    ]
+
+
+def test_a_rule_that_is_cited_exists() -> None:
+    """In comments, the reasons of `wiretale verify`, column descriptions, tests and documents."""
+    folders = [ROOT / folder for folder in ("analyzer", "benchmarks", "docs", "reports", "src", "tests", "traffic")]
+    files = [
+        path for folder in folders for path in folder.rglob("*") if path.suffix in (".c", ".h", ".py", ".md", ".txt")
+    ]
+    cited = {(path.name, rule) for path in files for rule in CITED.findall(path.read_text("utf-8", "replace"))}
+    assert len(cited) >= 200
+    assert sorted((name, rule) for name, rule in cited if rule not in RULES) == []
 
 
 def test_every_scenario_names_a_rule() -> None:
