@@ -111,7 +111,7 @@ struct retransmission_record {
     bool spurious;         /* proven */
     bool dsacked;          /* a DSACK was attributed to it */
     bool settled;          /* its ACK was seen, or none is expected */
-    bool place_unknown;    /* counts as lost on neither side (rules V7.2, V7.4) */
+    bool place_unknown;    /* counts as lost on neither side (V7.2, V7.4 to V7.9) */
     bool newer_tsval;      /* newer than the TSval of the first transmission */
     bool needed;           /* its ACK echoes this transmission */
     bool reported_missing; /* the last SACK before it left these bytes open */
@@ -167,9 +167,12 @@ struct tcp_recovery_state {
     int64_t suspected_point;   /* end of data that followed a suspected RTO, 0 if none */
     struct {                   /* data reported lost; it may have arrived since */
         int64_t start, end, time_ns;
-    } loss_report;
+    } loss_report;           /* without SACK: not yet retransmitted */
     struct gap forgotten;    /* gaps dropped below its end; its opener is newer than theirs */
     int64_t forgotten_bytes; /* of those gaps that have not come since */
+    uint32_t answer_us;      /* without SACK: from an ACK to the retransmission it caused last */
+    uint16_t report_wait_ms; /* without SACK: from the ACK that advanced to the report */
+    uint8_t idle_repeats;    /* without SACK: repeated ACKs with nothing outstanding, up to 3 */
     bool rto_undone;         /* the sender recovers as if no RTO had expired (RFC 4015, RFC 5682) */
     int64_t reorder_ns; /* longest delay of a segment that later ones overtook, 0 if none did */
     struct retransmission_record *records; /* a ring once it is full */

@@ -146,8 +146,11 @@ static bool repeats_last_ack(const struct segment_context *seg, const struct tcp
 /* Rule V9.1: RFC 5681 section 2, with data outstanding. */
 static NOINLINE void take_repeated_ack(struct segment_context *seg) {
     process_repeated_ack(seg);
-    if (seg->receiver->snd_nxt <= seg->receiver->snd_una)
+    if (seg->receiver->snd_nxt <= seg->receiver->snd_una) {
+        if (seg->receiver->recovery)
+            count_idle_repeat(seg, seg->receiver->recovery);
         return;
+    }
     recovery_state(seg, seg->sender)->duplicate_acks++;
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->receiver);
     recovery->last_loss_signal_ns = seg->packet->time_ns;

@@ -17,70 +17,16 @@
  * A queue between the sender and the capture point delays the answer by more than the least RTT,
  * and then a fast retransmission looks like an RTO. Timestamps show the sender's own view: its
  * TSecr is the TSval of the newest ACK that it had received, and its TSvals show whether it paused.
- */
+ * Without SACK, the ACK that caused a fast retransmission is known, so each measures the delay
+ * (answer_us) within which the next ones answer. Loss signals are in loss_report.c. */
 #include "verdict/retransmit_cause.h"
 
 /* The tail loss probe's timer as Linux sets it: 2 RTT, at least 2 ms, which coarse clocks extend.
  */
-#define MIN_TLP_NS   INT64_C(2000000)
-#define USUAL_TLP_NS INT64_C(10000000)
-#define SIGNAL_FRESH_NS                                                                            \
-    INT64_C(50000000)              /* a sender's delay after a loss signal, beyond an RTT          \
-                                    */
-#define SENDER_RESPONSE_NS 1000000 /* a sender's delay after an ACK */
-#define MAX_TICK_NS        INT64_C(20000000) /* a coarser timestamp clock cannot show a pause */
-
-/* --- loss signals ---------------------------------------------------------------------------- */
-
-static int64_t bytes_sacked_above(const struct tcp_recovery_state *recovery, int64_t position) {
-    int64_t bytes = 0;
-    for (uint32_t i = 0; i < recovery->sack_count; i++)
-        bytes += max64(recovery->sacked[i].end - max64(recovery->sacked[i].start, position), 0);
-    return bytes;
-}
-
-bool has_sack_above(const struct tcp_recovery_state *recovery, int64_t end) {
-    return bytes_sacked_above(recovery, end) > 0;
-}
-
-bool is_sacked(const struct tcp_recovery_state *recovery, int64_t start, int64_t end) {
-    for (uint32_t i = 0; i < recovery->sack_count; i++)
-        if (recovery->sacked[i].start <= start && end <= recovery->sacked[i].end)
-            return start >= 0;
-    return false;
-}
-
-bool has_loss_signal(const struct segment_context *seg, int64_t end) {
-    return seg->receiver->dup_ack_count || bytes_sacked_above(recovery_of(seg->sender), end);
-}
-
-bool is_reported_lost(const struct segment_context *seg, int64_t start, int64_t end) {
-    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
-    /* Rule V5.3: fast retransmit, RFC 5681 section 3.2. */
-    if (seg->receiver->dup_ack_count >= DUP_ACK_THRESH && start == seg->sender->snd_una)
-        return true;
-    /* Rule V5.4: IsLost(), RFC 6675 section 4. */
-    return bytes_sacked_above(recovery, end) > 2 * full_segment_size(seg->connection, seg->sender);
-}
-
-NOINLINE void keep_loss_report(const struct segment_context *seg,
-                               struct tcp_recovery_state *recovery) {
-    const struct tcp_stream *data = seg->receiver;
-    int64_t start = data->snd_una, end = start, now = seg->packet->time_ns;
-    int64_t size = full_segment_size(seg->connection, data);
-    if (!data->snd_una_known)
-        return;
-    if (seg->sender->dup_ack_count >= DUP_ACK_THRESH)
-        end = start + size;
-    if (bytes_sacked_above(recovery, start) > 2 * size)
-        end = max64(end, recovery->sacked_max - 2 * size);
-    if (end == start)
-        return;
-    bool extends = now - recovery->loss_report.time_ns <= path_rtt(seg->connection);
-    recovery->loss_report.start = extends ? min64(start, recovery->loss_report.start) : start;
-    recovery->loss_report.end = extends ? max64(end, recovery->loss_report.end) : end;
-    recovery->loss_report.time_ns = now;
-}
+#define MIN_TLP_NS         INT64_C(2000000)
+#define USUAL_TLP_NS       INT64_C(10000000)
+#define SENDER_RESPONSE_NS 1000000  /* a sender's delay after an ACK */
+#define PROMPT_NS          10000000 /* the same with pacing */
 
 /* --- the sender's view ----------------------------------------------------------------------- */
 
@@ -120,13 +66,6 @@ static int64_t rto_timer_age_ns(const struct segment_context *seg,
     return seg->packet->time_ns - rto_timer_restart(seg, rtx).time_ns;
 }
 
-/* RFC 8985 requires SACK for RACK (section 3) and for the tail loss probe (section 7). */
-static bool may_use_rack(const struct segment_context *seg) {
-    const struct tcp_stream *sender = seg->sender, *receiver = seg->receiver;
-    return (!sender->syn_seen || sender->syn_truncated || sender->sack_permitted) &&
-           (!receiver->syn_seen || receiver->syn_truncated || receiver->sack_permitted);
-}
-
 /* The data ends at snd_nxt, counting the segment's FIN. */
 static bool is_last_data(const struct segment_context *seg, const struct retransmission *rtx) {
     bool fin = seg->tcp && seg->tcp->flags & TCP_FIN;
@@ -158,19 +97,33 @@ static struct sender_clock read_sender_clock(const struct segment_context *seg) 
                                  .error_ns = own + peer + clock_step_ns(seg)};
 }
 
+/* Returns the time from an ACK at the capture point to the sender's answer: without SACK, at least
+ * as long as the last retransmission that an ACK caused took, because queues change slowly. */
+static int64_t answer_delay_ns(const struct segment_context *seg) {
+    int64_t least = sender_rtt(seg->connection, seg->sender);
+    int64_t last = 1250 * (int64_t)recovery_of(seg->sender)->answer_us;
+    return may_use_rack(seg) ? least : max64(least, last);
+}
+
 /* The ACK of all data below `position` had reached the sender before it sent this segment: since it
  * passed, at least the RTT to the sender has elapsed, and TSecr is not older. */
 static bool ack_reached_sender(const struct segment_context *seg, int64_t position) {
     struct sender_clock clock = read_sender_clock(seg);
-    int64_t delay = max64(sender_rtt(seg->connection, seg->sender), 0) + SENDER_RESPONSE_NS;
+    int64_t delay = max64(answer_delay_ns(seg), 0) + SENDER_RESPONSE_NS;
     return seg->sender->snd_una >= position &&
            seg->packet->time_ns - seg->sender->una_advanced_ns > delay &&
            (!clock.known || clock.ack_ns + clock.error_ns >= seg->sender->una_advanced_ns);
 }
 
+/* Returns how late an answer may be: less if the delay of the last one is known. */
+static int64_t answer_slack_ns(const struct segment_context *seg) {
+    bool measured = !may_use_rack(seg) && recovery_of(seg->sender)->answer_us;
+    return measured ? PROMPT_NS : SIGNAL_FRESH_NS;
+}
+
 /* The sender transmitted this as soon as an ACK arrived, as it did with the segment before. */
-static bool is_ack_clocked(const struct sender_clock *clock) {
-    int64_t most = SIGNAL_FRESH_NS + clock->error_ns;
+static bool is_ack_clocked(const struct segment_context *seg, const struct sender_clock *clock) {
+    int64_t most = answer_slack_ns(seg) + clock->error_ns;
     return clock->known && clock->paused_ns <= most && clock->paused_ns >= -most;
 }
 
@@ -179,10 +132,12 @@ static bool is_ack_clocked(const struct sender_clock *clock) {
 static bool answers_ack(const struct segment_context *seg, int64_t ack_ns) {
     struct sender_clock clock = read_sender_clock(seg);
     int64_t rtt = max64(path_rtt(seg->connection), 0);
-    int64_t least = sender_rtt(seg->connection, seg->sender), delay = rtt / 4 + SIGNAL_FRESH_NS;
-    if (is_ack_clocked(&clock) && clock.ack_ns + clock.error_ns >= ack_ns)
+    int64_t usual = answer_delay_ns(seg), slack = answer_slack_ns(seg), delay = rtt / 4 + slack;
+    if (is_ack_clocked(seg, &clock) && clock.ack_ns + clock.error_ns >= ack_ns)
         return clock.ack_ns - clock.error_ns - ack_ns <= delay;
-    return seg->packet->time_ns - ack_ns <= (least < 0 ? rtt : least) + delay;
+    if (!may_use_rack(seg) && clock.known && clock.paused_ns > slack + clock.error_ns)
+        return false; /* it waited for a timer */
+    return seg->packet->time_ns - ack_ns <= (usual < 0 ? rtt : usual) + delay;
 }
 
 /* Rule V5.3 for a sender without SACK: the third duplicate ACK causes one retransmission, those
@@ -261,19 +216,39 @@ static bool in_fast_recovery(const struct segment_context *seg, const struct ret
 }
 
 /* Rule V5.6: without SACK, Linux keeps some of the duplicate ACKs that it counted in an earlier
- * recovery (tcp_add_reno_sack), so two more suffice. */
+ * recovery (tcp_add_reno_sack), so two more suffice, or an ACK above the recovery alone. */
 static bool dupack_counter_carried_over(const struct segment_context *seg,
                                         const struct retransmission *rtx) {
-    return !may_use_rack(seg) && recovery_of(seg->sender)->recovery_frame &&
-           seg->receiver->dup_ack_count + 1 >= DUP_ACK_THRESH &&
-           rtx->start == seg->sender->snd_una &&
-           rto_timer_age_ns(seg, rtx) < rto_ns(seg->connection, seg->sender) / 2;
+    if (may_use_rack(seg) || !recovery_of(seg->sender)->recovery_frame ||
+        rtx->start != seg->sender->snd_una)
+        return false;
+    int64_t at_once = max64(answer_delay_ns(seg), 0) + SENDER_RESPONSE_NS;
+    return rto_timer_age_ns(seg, rtx) < rto_ns(seg->connection, seg->sender) / 2 &&
+           (seg->receiver->dup_ack_count + 1 >= DUP_ACK_THRESH ||
+            seg->packet->time_ns - seg->sender->una_advanced_ns <= at_once);
+}
+
+/* Rule V5.7 without SACK: three duplicate ACKs passed before later ACKs did, and since the ACK
+ * that they repeat no RTO can have expired, or the answer takes as long as before. Linux counts
+ * duplicate ACKs on, and may answer with a later segment. */
+static bool answers_loss_report(const struct segment_context *seg,
+                                const struct retransmission *rtx) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    int64_t reported = recovery->loss_report.start, time_ns = recovery->loss_report.time_ns;
+    if (may_use_rack(seg) || rtx->repeated || rtx->start < reported ||
+        recovery->loss_report.end == reported)
+        return false;
+    int64_t rto = rto_ns(seg->connection, seg->sender);
+    int64_t age = seg->packet->time_ns - time_ns + 1000000 * (int64_t)recovery->report_wait_ms;
+    return age < rto - rto / 10 || (rtx->start == reported && answers_ack(seg, time_ns));
 }
 
 /* Rule V5.7: acknowledged by now, but the last report that had reached the sender was a loss. */
 static bool was_reported_lost(const struct segment_context *seg, const struct retransmission *rtx) {
     const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
     int64_t delay = sender_rtt(seg->connection, seg->sender), rtt = path_rtt(seg->connection);
+    if (!may_use_rack(seg))
+        return answers_loss_report(seg, rtx);
     return rtx->end <= seg->sender->snd_una && rtx->start >= recovery->loss_report.start &&
            rtx->end <= recovery->loss_report.end && rtt >= 0 &&
            seg->packet->time_ns - recovery->loss_report.time_ns <=
@@ -347,14 +322,34 @@ static bool is_tail_loss_probe(const struct segment_context *seg,
     return age <= latest && (rto <= expected || age <= (rto + expected) / 2);
 }
 
+/* Returns the most that the sender's timer can have run by its own clock: since the ACK that
+ * restarted it, up to the newest ACK that it had received when it transmitted this, if that ACK
+ * released it. INT64_MAX if unknown. */
+static int64_t sender_timer_age_ns(const struct segment_context *seg,
+                                   const struct retransmission *rtx) {
+    struct sender_clock clock = read_sender_clock(seg);
+    struct ack_point since = sender_view(seg, rtx);
+    if (!is_ack_clocked(seg, &clock) || rtx->repeated || !since.time_ns ||
+        since.snd_una != rtx->start)
+        return INT64_MAX;
+    return clock.ack_ns - since.time_ns + SIGNAL_FRESH_NS + clock.error_ns;
+}
+
 /* Rule V5.10: RFC 6298 section 5. Timers of the endpoint may be a little faster than estimated.
  * Without SACK, only the timer can repeat a retransmission within a recovery, however soon: neither
  * that retransmission nor duplicate ACKs restart it, and of the partial ACKs only the first may
  * (RFC 6582 section 4). */
 static bool is_rto(const struct segment_context *seg, const struct retransmission *rtx) {
-    int64_t rto = rto_ns(seg->connection, seg->sender);
+    int64_t rto = rto_ns(seg->connection, seg->sender), age = rto_timer_age_ns(seg, rtx);
     bool lowest = !seg->sender->snd_una_known || rtx->start <= seg->sender->snd_una;
-    bool due = rto_timer_age_ns(seg, rtx) >= rto - rto / 10;
+    if (!may_use_rack(seg)) {
+        struct sender_clock clock = read_sender_clock(seg);
+        age = min64(age, sender_timer_age_ns(seg, rtx));
+        /* A duplicate ACK released it: RTTVAR of Linux, and the slop of BSD, are 200 ms or more. */
+        if (is_reported_lost(seg, rtx->start, rtx->end) && is_ack_clocked(seg, &clock))
+            rto = max64(rto, add_ns(path_rtt(seg->connection), MIN_RTO_NS));
+    }
+    bool due = age >= rto - rto / 10;
     return lowest && (due || repeats_within_recovery(seg, rtx));
 }
 
@@ -383,14 +378,24 @@ static struct retransmit_cause find_timer_cause(const struct segment_context *se
     return cause;
 }
 
+/* Acknowledged by an ACK that is newer than those which the sender had received, and an ACK caused
+ * it: a partial one, because a duplicate ACK releases new data. */
+static bool precedes_last_ack(const struct segment_context *seg, const struct retransmission *rtx) {
+    struct sender_clock clock = read_sender_clock(seg);
+    return rtx->end <= seg->sender->snd_una && !rtx->repeated && is_ack_clocked(seg, &clock) &&
+           clock.ack_ns - clock.error_ns < seg->sender->una_advanced_ns;
+}
+
 /* Rule V5.1 without SACK: the ACK that caused a retransmission is known, the third duplicate or, in
  * a recovery, the last partial one. */
 static bool answers_reno_signal(const struct segment_context *seg,
                                 const struct retransmission *rtx) {
     if (seg->receiver->dup_ack_count >= DUP_ACK_THRESH && rtx->start == seg->sender->snd_una)
         return answers_third_dup_ack(seg, rtx);
+    if (answers_loss_report(seg, rtx))
+        return true;
     return (in_fast_recovery(seg, rtx) || in_rto_recovery(seg, rtx)) &&
-           answers_ack(seg, seg->sender->una_advanced_ns);
+           (answers_ack(seg, seg->sender->una_advanced_ns) || precedes_last_ack(seg, rtx));
 }
 
 /* Rule V5.1: although an RTO has elapsed, the ACKs explain the retransmission. One that is repeated
@@ -406,10 +411,10 @@ static bool acks_explain(const struct segment_context *seg, const struct retrans
         return !may_use_rack(seg) && !repeats_within_recovery(seg, rtx) &&
                answers_third_dup_ack(seg, rtx);
     if (may_use_rack(seg))
-        return fresh || is_ack_clocked(&clock);
+        return fresh || is_ack_clocked(seg, &clock);
     if (answers_reno_signal(seg, rtx))
         return true;
-    return fresh && !is_ack_clocked(&clock) &&
+    return fresh && !is_ack_clocked(seg, &clock) &&
            rto_timer_age_ns(seg, rtx) < rto_ns(seg->connection, seg->sender) + rtt;
 }
 
@@ -425,6 +430,30 @@ struct retransmit_cause find_cause(const struct segment_context *seg,
 
 /* --- the sender's state ---------------------------------------------------------------------- */
 
+/* Measures how long the sender's answers take at present, if the ACK that caused this one is known
+ * (answer_us), and ends the report that it answers. */
+static void note_answer(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                        bool fast_retransmit, int64_t start) {
+    int64_t asked_ns = 0, now = seg->packet->time_ns;
+    if (start >= recovery->loss_report.start &&
+        recovery->loss_report.end > recovery->loss_report.start) {
+        asked_ns = recovery->loss_report.time_ns;
+        recovery->loss_report.end = recovery->loss_report.start;
+    } else if (start == seg->sender->snd_una && !seg->receiver->dup_ack_count) {
+        asked_ns = seg->sender->una_advanced_ns;
+    }
+    if (fast_retransmit && asked_ns && now > asked_ns && now - asked_ns < KEPT_REPORT_NS)
+        recovery->answer_us = (uint32_t)((now - asked_ns) / 1000);
+}
+
+/* The receiver had the data when its RTO expired, and its ACK, which has passed, echoes an older
+ * TSval: then the sender undoes the RTO (RFC 4015). With SACK, F-RTO shows that. */
+static bool undoes_rto(const struct segment_context *seg, int64_t start, int64_t end) {
+    return !may_use_rack(seg) && has_timestamps(seg) && seg->sender->snd_una_known &&
+           end <= seg->sender->snd_una &&
+           !last_retransmission_of(seg->sender->recovery, start, end, false);
+}
+
 uint64_t count_retransmission(const struct segment_context *seg,
                               const struct retransmit_cause *cause, int64_t start, int64_t end) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
@@ -436,6 +465,8 @@ uint64_t count_retransmission(const struct segment_context *seg,
     recovery->fast_count += fast_retransmit;
     recovery->rto_retransmissions += timeout;
     recovery->tlp_count += cause->kind == WORD_PROBE_RETRANSMISSION;
+    if (!may_use_rack(seg) && seg->packet->time_known)
+        note_answer(seg, recovery, fast_retransmit, start);
     /* Lost again during go-back-N: fast recovery retransmits the rest. */
     recovery->rto_undone |= fast_retransmit && recovery->rto_frame && start < recovery->rto_point;
     if (timeout && !cause->detail) { /* the expiry itself */
@@ -443,11 +474,12 @@ uint64_t count_retransmission(const struct segment_context *seg,
         record_stall(seg, recovery, cause->idle_ns, cause->idle_frame);
         recovery->rto_point = seg->sender->snd_nxt;
         recovery->rto_frame = seg->frame;
-        recovery->rto_undone = false;
+        recovery->rto_undone = undoes_rto(seg, start, end);
         recovery->recovery_point = 0;
         recovery->recovery_frame = 0;
-    } else if (fast_retransmit && cause->frame != recovery->recovery_frame &&
-               (!recovery->recovery_frame || seg->sender->snd_una >= recovery->recovery_point)) {
+    } else if (fast_retransmit &&
+               (!recovery->recovery_frame || (cause->frame != recovery->recovery_frame &&
+                                              seg->sender->snd_una >= recovery->recovery_point))) {
         recovery->recovery_point = seg->sender->snd_nxt;
         recovery->recovery_frame = seg->frame;
     }
