@@ -16,6 +16,8 @@ from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from wiretale.analyzer.findings.model import row_at
+
 if TYPE_CHECKING:
     from wiretale.analyzer.findings.transfers import Counts, Transfers
 
@@ -119,7 +121,8 @@ class Attempts:
         self.transfers = transfers
         self.flows = transfers.trace.flows
         self.states = self.flows.packed("state", "B")
-        numbers = {state: number for number, state in self.flows.words("state")}
+        firsts = (self.states.index(number) for number in set(self.states) - {NO_WORD})
+        numbers = self._words = {row_at(self.flows, flow)["state"]: self.states[flow] for flow in firsts}
         self.numbers = {state: numbers.get(state, ABSENT) for state in PROBES}
         self._never_open = {self.numbers[state] for state in NEVER_OPEN}
         failed = ("refused",) if transfers.hidden.everywhere else FAILED
@@ -191,7 +194,8 @@ class Attempts:
 
     def flows_in(self, state: str) -> list[int]:
         """Returns the flows in a state that belong to no scan."""
-        flows = self.flows.rows_where("state", state)
+        number = self._words.get(state)
+        flows = [flow for flow, word in enumerate(self.states) if word == number] if number is not None else []
         return [flow for flow in flows if not self.is_scan(flow)] if self.scans else flows
 
     def unanswered(self) -> list[int]:
@@ -218,10 +222,12 @@ class Attempts:
     def retried(self) -> list[Retried]:
         """The connections that came about, with SYNs or SYN-ACKs that were retransmitted."""
         counts = self.transfers.counts["retransmissions"]
-        syns = array("I", self.transfers.trace.directions.packed("syns", "I") if counts else b"")
-        repeated = {number // 2 for number, _ in counts if 1 < syns[number] < NULL}
-        flows = sorted(flow for flow in repeated if self.came_about(flow))[:FLOWS_MAX]
-        return list(self._handshakes(flows)) if flows else []
+        numbers = {number for number, _ in counts}
+        flows = sorted(flow for flow in {number // 2 for number in numbers} if self.came_about(flow))
+        packed = self.transfers.trace.directions.packed("syns", "I", flows=flows) if flows else b""
+        syns = zip([2 * flow + side for flow in flows for side in (0, 1)], array("I", packed), strict=True)
+        repeated = {number // 2 for number, count in syns if number in numbers and 1 < count < NULL}
+        return list(self._handshakes(sorted(repeated)[:FLOWS_MAX])) if repeated else []
 
     def _handshakes(self, flows: list[int]) -> Iterator[Retried]:
         """Yields the handshakes that were completed: the initiator sent more than SYNs and RSTs."""

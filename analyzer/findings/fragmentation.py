@@ -177,8 +177,10 @@ def unfragmented_efficiency(transfers: Transfers, row: Row, payload: int) -> flo
 def fragmentation(transfers: Transfers) -> Matches:
     overhead = sum(size for _, size in transfers.counts["fragment_overhead_bytes"])
     trace = transfers.trace
+    if not overhead:
+        return
     fragments, datagrams = (trace.directions.total(name) for name in ("fragments", "fragmented_datagrams"))
-    if not overhead or fragments <= datagrams:
+    if fragments <= datagrams:
         return
     numbers = nonzero_rows(trace.directions, "fragments")
     rows = [row_at(trace.directions, number) for number in numbers[:ROWS_MAX]]
