@@ -35,10 +35,10 @@ static int64_t give_up_lowest(struct range_set *list) {
     return bytes;
 }
 
-static bool grow(struct range_set *list, uint32_t most, struct pool *pool) {
+static bool grow(struct range_set *list, struct pool *pool) {
     struct gap *entries = entries_of(list);
     uint32_t room = list->room;
-    if (!pool_grow(pool, (void **)&entries, &room, sizeof *entries, 2, most + most / 4))
+    if (!pool_grow(pool, (void **)&entries, &room, sizeof *entries, 2, GAPS_MOST + GAPS_MOST / 4))
         return false;
     list->gaps = entries + list->head;
     list->room = (uint16_t)room;
@@ -55,12 +55,11 @@ static bool move_down(struct range_set *list) {
 
 /* Returns whether there is an entry above the highest gap. */
 static bool has_room(struct range_set *list, struct pool *pool) {
-    uint32_t most = list->most ? list->most : GAPS_MOST;
-    if (list->count == most)
+    if (list->count == GAPS_MOST)
         return false;
     if (list->head + list->count < list->room)
         return true;
-    return (2u * list->head <= list->room && grow(list, most, pool)) || move_down(list);
+    return (2u * list->head <= list->room && grow(list, pool)) || move_down(list);
 }
 
 int64_t range_set_open(struct range_set *list, struct gap gap, struct pool *pool) {

@@ -27,7 +27,6 @@ struct range_set {
     uint16_t count, acked;
     uint16_t head; /* unused entries below the lowest gap */
     uint16_t room; /* of all entries */
-    uint16_t most; /* greatest count; 0 for GAPS_MOST */
 };
 
 /* The effect of a segment on the gaps. */

@@ -61,11 +61,15 @@ struct direction {
     uint8_t ttl_min, ttl_max, dscp;
     bool timed : 1;           /* first_ns and last_ns are known */
     bool payload_unknown : 1; /* of at least one packet */
-    /* Fields that few packets change. */
-    uint32_t ecn_ce, fragments, fragmented_datagrams, incomplete_datagrams;
-    uint64_t incomplete_bytes;
-    uint64_t fragment_overhead_bytes;
+    uint32_t ecn_ce, fragments;
 } __attribute__((aligned(64)));
+_Static_assert(sizeof(struct direction) == 128, "two lines");
+
+/* Fields that few packets change. */
+struct fragment_counts {
+    uint32_t fragmented_datagrams, incomplete_datagrams;
+    uint64_t incomplete_bytes, overhead_bytes;
+};
 
 /* Numbered packets that one endpoint sends over UDP. */
 struct udp_stream {
@@ -103,7 +107,8 @@ struct flow {
     union {
         struct tcp_connection tcp;
         struct udp_stream udp[2];
-    } __attribute__((aligned(64)));
+    };
+    struct fragment_counts fragments[2]; /* of `directions` */
 };
 
 /* Returns the end of the key that sends in a direction. */

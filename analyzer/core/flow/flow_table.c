@@ -145,10 +145,9 @@ void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash) {
         return;
     const size_t hot = offsetof(struct tcp_stream, cold);
     prefetch_bytes(flow, offsetof(struct flow, first_frame));
-    prefetch_bytes(&flow->directions[0], offsetof(struct direction, ecn_ce));
-    prefetch_bytes(&flow->directions[1], offsetof(struct direction, ecn_ce));
+    prefetch_bytes(flow->directions, sizeof flow->directions);
     /* From the connection's own fields to the last hot one of the second stream: between both
-     * streams is less than a line. */
+     * streams is about a line. */
     prefetch_bytes(&flow->tcp, offsetof(struct tcp_connection, streams[1]) + hot);
 }
 

@@ -146,8 +146,7 @@ static struct datagram *add(struct reassembly *table, const struct datagram_key 
                                   .first_ns = seen->time_ns,
                                   .first_frame = seen->frame,
                                   .capture = seen->capture,
-                                  .timed = seen->time_known,
-                                  .gaps.most = DATAGRAM_GAPS_MOST};
+                                  .timed = seen->time_known};
     *bucket = datagram;
     enlist(table, datagram);
     table->count++;

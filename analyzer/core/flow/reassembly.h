@@ -11,7 +11,6 @@
 #include "flow/flow.h"
 
 #define DATAGRAMS_MOST        65536u
-#define DATAGRAM_GAPS_MOST    4096u
 #define DATAGRAM_UNBOUNDED    UINT32_MAX /* end of the last gap until the last fragment arrives */
 #define DATAGRAM_WAITING_MOST 256u       /* fragments that wait for the first one */
 

@@ -2,7 +2,7 @@
 /* The row of a fragmented datagram that is complete or given up. Offsets and sizes are bytes of the
  * IP payload. A column stays null if the datagram cannot determine it: its size if the last
  * fragment (more fragments = 0, RFC 791) is missing, its missing bytes also if the list of gaps
- * overflowed (DATAGRAM_GAPS_MOST), its flow if no fragment could be assigned to one. */
+ * overflowed (GAPS_MOST), its flow if no fragment could be assigned to one. */
 #include <stdio.h>
 
 #include "rows/rows.h"

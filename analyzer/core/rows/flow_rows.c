@@ -108,7 +108,9 @@ static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end
     add_row(sink, TABLE_flows, &row);
 }
 
-static void put_counts(struct row *row, const struct direction *direction) {
+static void put_counts(struct row *row, const struct flow *flow, unsigned number) {
+    const struct direction *direction = &flow->directions[number];
+    const struct fragment_counts *fragments = &flow->fragments[number];
     bool payload_known = !direction->payload_unknown;
     row_set(row, directions_packets, direction->packets);
     row_set(row, directions_wire_bytes, direction->wire_bytes);
@@ -117,9 +119,9 @@ static void put_counts(struct row *row, const struct direction *direction) {
     row_set_if(row, directions_data_packets, payload_known, direction->data_packets);
     row_set_if(row, directions_segment_max, payload_known, direction->segment_max);
     row_set(row, directions_fragments, direction->fragments);
-    row_set(row, directions_fragmented_datagrams, direction->fragmented_datagrams);
-    row_set(row, directions_incomplete_datagrams, direction->incomplete_datagrams);
-    row_set(row, directions_fragment_overhead_bytes, direction->fragment_overhead_bytes);
+    row_set(row, directions_fragmented_datagrams, fragments->fragmented_datagrams);
+    row_set(row, directions_incomplete_datagrams, fragments->incomplete_datagrams);
+    row_set(row, directions_fragment_overhead_bytes, fragments->overhead_bytes);
     row_set(row, directions_ecn_ce, direction->ecn_ce);
 }
 
@@ -132,30 +134,31 @@ static void put_header_fields(struct row *row, const struct direction *direction
 
 /* Returns the payload without retransmissions: for TCP each byte of the stream once, for others the
  * payload except that of datagrams whose fragments did not all arrive. */
-static uint64_t useful_bytes(const struct direction *direction, const struct tcp_stream *stream) {
-    if (stream)
-        return stream->unique_bytes;
-    return direction->payload_bytes > direction->incomplete_bytes
-               ? direction->payload_bytes - direction->incomplete_bytes
-               : 0;
+static uint64_t useful_bytes(const struct flow *flow, unsigned number) {
+    uint64_t payload = flow->directions[number].payload_bytes;
+    uint64_t incomplete = flow->fragments[number].incomplete_bytes;
+    if (flow->key.protocol == IP_TCP)
+        return flow->tcp.streams[number].unique_bytes;
+    return payload > incomplete ? payload - incomplete : 0;
 }
 
 /* Rates are averages from the first to the last packet of the direction, null if these have the
  * same time. Duplicates that the capture made were never on the link twice, so throughput excludes
- * them. `stream` is NULL for other protocols. */
-static void put_rates(struct row *row, const struct direction *direction,
-                      const struct tcp_stream *stream) {
+ * them. */
+static void put_rates(struct row *row, const struct flow *flow, unsigned number) {
+    const struct direction *direction = &flow->directions[number];
+    bool tcp = flow->key.protocol == IP_TCP;
     int64_t span = direction->timed ? direction->last_ns - direction->first_ns : 0;
     row_set_if(row, directions_first_ns, direction->timed, direction->first_ns);
     row_set_if(row, directions_last_ns, direction->timed, direction->last_ns);
     row_set_if(row, directions_idle_ns_max, direction->timed && direction->packets > 1,
                direction->idle_ns_max);
-    uint64_t copied = stream ? recovery_of(stream)->mirror_ip_bytes : 0;
+    uint64_t copied = tcp ? recovery_of(&flow->tcp.streams[number])->mirror_ip_bytes : 0;
     if (span <= 0)
         return;
     row_set(row, directions_throughput_bps, rate_bps(direction->ip_bytes - copied, span));
     row_set_if(row, directions_goodput_bps, !direction->payload_unknown,
-               rate_bps(useful_bytes(direction, stream), span));
+               rate_bps(useful_bytes(flow, number), span));
 }
 
 /* Samples taken before the tick of the capture's clock was known may be shorter than it. */
@@ -367,9 +370,9 @@ static void add_direction_row(struct row_writer *writer, struct flow *flow, unsi
     put_end(sink, row, flow, flow_end(flow, number), directions_source, directions_source_port);
     put_end(sink, row, flow, flow_end(flow, !number), directions_destination,
             directions_destination_port);
-    put_counts(row, direction);
+    put_counts(row, flow, number);
     put_header_fields(row, direction);
-    put_rates(row, direction, tcp ? &flow->tcp.streams[number] : NULL);
+    put_rates(row, flow, number);
     if (tcp)
         put_tcp(row, flow, number, &writer->pool);
     if (row_known(row, directions_limit_timeout_ns)) {

@@ -126,19 +126,20 @@ struct retransmission_record {
 struct tcp_recovery_state {
     /* Read for every packet: one cache line. */
     uint64_t retransmissions;
-    uint64_t rto_count; /* expiries; the go-back-N after one belongs to it */
-    uint64_t suspected_rto_count;
+    uint32_t rto_count; /* expiries; the go-back-N after one belongs to it */
+    uint32_t suspected_rto_count;
     int64_t recovery_point, rto_point;  /* snd_nxt when fast recovery or the RTO began */
     uint32_t recovery_frame, rto_frame; /* of the first retransmission, 0 if none */
     int64_t previous_snd_una;           /* before its last advance */
-    uint32_t sack_count;                /* ranges in `sacked` */
+    uint16_t sack_count;                /* ranges in `sacked` */
+    uint16_t unsettled;                 /* records that wait for their ACK */
+    struct second_side second_side;
     /* Counters of the data. */
     uint64_t fast_count, rto_retransmissions, tlp_count, spurious_count;
     uint64_t retransmitted_bytes, duplicate_bytes, probe_bytes, unseen_bytes, unknown_bytes;
     uint64_t out_of_order, ambiguous, network_duplicates, mirror_duplicates, mirror_ip_bytes;
     uint64_t unknown_duplicates, third_duplicates;
     uint64_t packets_before_duplicates; /* sent before the first duplicate */
-    struct second_side second_side;
     uint64_t lost_upstream, lost_downstream;
     uint64_t lost_upstream_bytes, lost_downstream_bytes; /* of these, without SYN and FIN */
     uint64_t gaps_opened, gaps_filled, capture_reordered;
@@ -149,8 +150,8 @@ struct tcp_recovery_state {
     int64_t zero_since_ns, zero_window_ns; /* total of closed windows */
     int64_t window_opened_ns;              /* last time, 0 if never */
     uint32_t window_opened_frame;
-    int64_t rto_idle_ns; /* total of idle time that RTOs ended */
     uint32_t stall_count;
+    int64_t rto_idle_ns; /* total of idle time that RTOs ended */
     struct stall {
         int64_t ns;
         uint32_t from, until; /* frames */
@@ -176,8 +177,8 @@ struct tcp_recovery_state {
     bool rto_undone;         /* the sender recovers as if no RTO had expired (RFC 4015, RFC 5682) */
     int64_t reorder_ns; /* longest delay of a segment that later ones overtook, 0 if none did */
     struct retransmission_record *records; /* a ring once it is full */
-    uint32_t record_count, record_capacity, record_next;
-    uint32_t unsettled;
+    uint32_t record_capacity;
+    uint16_t record_count, record_next;
     int64_t settled_from;     /* an ACK below this settles no record */
     int64_t maybe_held_below; /* without SACK: the receiver may hold data above a gap below this */
 };
@@ -214,7 +215,7 @@ struct time_accounting {
 struct ack_point {
     int64_t snd_una, time_ns;
     uint32_t frame; /* 0 if unknown */
-};
+} __attribute__((packed, aligned(4)));
 
 /* Fields that every packet changes come first: memory is fetched in lines of 64 bytes. */
 struct tcp_stream {
@@ -243,19 +244,19 @@ struct tcp_stream {
     uint8_t ip_id_small_steps, ip_id_jumps;
     uint8_t ip_id_skips;      /* small steps of more than one */
     uint8_t next_fingerprint; /* where the next one goes */
-    uint16_t mss;             /* announced, 0 if not seen */
-    uint16_t agreed_mss;      /* the lesser of both SYNs, less options, or of the path if that
-                                 is proven to be less; 0 before data, or if unknown */
-    uint16_t last_window;     /* as in the header */
+    uint8_t fingerprint_capacity;
+    uint16_t mss;         /* announced, 0 if not seen */
+    uint16_t agreed_mss;  /* the lesser of both SYNs, less options, or of the path if that
+                             is proven to be less; 0 before data, or if unknown */
+    uint16_t last_window; /* as in the header */
     uint16_t last_ip_id;
     uint32_t max_tsval;     /* the newest */
     uint32_t tsval_echo;    /* TSecr of the first segment with that TSval */
     uint32_t last_ack;      /* acknowledgment number that it sent last */
     uint32_t dup_ack_count; /* duplicate ACKs that it sent since its last ACK that advanced */
-    uint32_t fingerprint_capacity;
+    uint32_t una_advanced_frame;
     int64_t snd_nxt;                 /* position after the highest byte (or FIN) seen */
     int64_t snd_una;                 /* highest cumulative ACK for this stream */
-    int64_t first_seq;               /* position of the first segment seen */
     int64_t una_advanced_ns;         /* when snd_una last advanced */
     struct ack_point ack_history[2]; /* earlier ones, oldest first, one RTT apart */
     int64_t last_data_ns;
@@ -267,22 +268,23 @@ struct tcp_stream {
     struct histogram rtt;               /* from the capture point to the receiver and back, ns */
     uint32_t srtt_us, rttvar_us;        /* RFC 6298, of the same samples */
     int32_t clock_step_ns;              /* tick of the capture's clock, 0 if it is fine */
-    int32_t window;                 /* last announced, bytes; -1 if it or its scale is unknown */
-    int32_t window_min, window_max; /* below 2^30 (RFC 7323 section 2.3) */
-    uint32_t una_advanced_frame;
-    uint32_t first_tsval;                    /* of the first segment with timestamps */
-    int64_t flight_max;                      /* bytes */
-    uint64_t packets;                        /* of the direction */
+    int32_t window;     /* last announced, bytes; -1 if it or its scale is unknown */
+    int64_t flight_max; /* bytes */
+    uint64_t packets;   /* of the direction */
     struct tcp_recovery_state *recovery;     /* NULL if there was nothing irregular */
     struct packet_fingerprint *fingerprints; /* a ring once it is full */
     uint32_t segment_max;                    /* largest payload, bytes */
     uint32_t single_max;                   /* a longer payload may be a super-segment; 0 at first */
     char cold[0];                          /* rarely changed fields follow */
+    int64_t first_seq;                     /* position of the first segment seen */
+    int32_t window_min, window_max;        /* below 2^30 (RFC 7323 section 2.3) */
     struct super_segments *super_segments; /* NULL if there was none */
-    int64_t first_tsval_ns;                /* of the same segment */
-    struct block_stream *blocks;           /* NULL unless recognized */
-    int64_t fin_end;                       /* position after the FIN */
-    uint32_t syns, fins, resets;
+    int64_t first_tsval_ns;                /* of the first segment with timestamps */
+    uint32_t first_tsval;                  /* of the same segment */
+    uint32_t resets;
+    struct block_stream *blocks; /* NULL unless recognized */
+    int64_t fin_end;             /* position after the FIN */
+    uint32_t syns, fins;
 };
 
 extern const struct tcp_recovery_state no_recovery; /* all zero */

@@ -34,13 +34,14 @@ static void account_fragment(struct worker *worker, struct datagram *datagram, s
     uint32_t sequence = datagram->tcp_sequence + info->fragment_offset - datagram->transport_header;
     struct direction *direction = &flow->directions[number];
     direction->fragments++;
-    direction->fragmented_datagrams += !datagram->counted; /* with its first fragment */
+    flow->fragments[number].fragmented_datagrams +=
+        !datagram->counted; /* with its first fragment */
     direction->data_packets += !datagram->counted;
     datagram->counted = true;
     datagram->flow = flow->number;
     datagram->direction = number;
     if (!first && info->wire_bytes > info->payload_bytes) {
-        direction->fragment_overhead_bytes += info->wire_bytes - info->payload_bytes;
+        flow->fragments[number].overhead_bytes += info->wire_bytes - info->payload_bytes;
         datagram->overhead_bytes += info->wire_bytes - info->payload_bytes;
     }
     bool continues = !first && datagram->first_seen && datagram->transport_header &&
@@ -125,10 +126,10 @@ static void count_incomplete(struct updater *updater, const struct datagram *dat
     /* The flow may be over, or another may have its key by now. */
     if (!flow || flow->number != datagram->flow)
         return;
-    struct direction *direction = &flow->directions[datagram->direction];
-    direction->incomplete_datagrams++;
+    struct fragment_counts *counts = &flow->fragments[datagram->direction];
+    counts->incomplete_datagrams++;
     if (datagram->received > datagram->transport_header)
-        direction->incomplete_bytes += datagram->received - datagram->transport_header;
+        counts->incomplete_bytes += datagram->received - datagram->transport_header;
 }
 
 void datagram_finish(void *context, struct datagram *datagram) {

@@ -361,13 +361,13 @@ static bool take_second_side(struct segment_context *seg) {
 
 /* Returns false without memory. */
 static NOINLINE bool make_room(struct tcp_stream *stream, struct pool *pool) {
-    uint32_t old = stream->fingerprint_capacity;
+    uint32_t old = stream->fingerprint_capacity, capacity = old;
     stream->next_fingerprint = 0;
-    if (!pool_grow(pool, (void **)&stream->fingerprints, &stream->fingerprint_capacity,
-                   sizeof *stream->fingerprints, 4, MAX_FINGERPRINTS))
+    if (!pool_grow(pool, (void **)&stream->fingerprints, &capacity, sizeof *stream->fingerprints, 4,
+                   MAX_FINGERPRINTS))
         return old;
-    memset(stream->fingerprints + old, 0,
-           (stream->fingerprint_capacity - old) * sizeof *stream->fingerprints);
+    stream->fingerprint_capacity = (uint8_t)capacity;
+    memset(stream->fingerprints + old, 0, (capacity - old) * sizeof *stream->fingerprints);
     stream->next_fingerprint = (uint8_t)old;
     return true;
 }
