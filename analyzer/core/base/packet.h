@@ -47,11 +47,11 @@ struct packet_info {
     uint32_t payload_bytes; /* bytes of transport payload in this packet */
     /* Bytes of text in a RST: not part of the stream (RFC 9293 section 3.5.3). */
     uint32_t reset_bytes;
-    uint32_t fragment_offset;
-    uint16_t port : 12; /* of the capture, PORT_BITS bits */
+    uint16_t fragment_offset;
+    uint16_t port; /* of the capture, PORT_BITS bits */
     bool fragment : 1, more_fragments : 1;
-    bool time_known : 1;
     bool payload_known : 1; /* payload_bytes is valid: the headers before it were read */
+    bool time_known;
     uint8_t ttl;
     uint8_t traffic_class;
     uint16_t clock_step_us; /* one tick of the clock that stamped it, 0 if that is fine */

@@ -131,24 +131,15 @@ static struct flow *likely_flow(const struct flow_table *table, uint32_t hash) {
     return entry->hash == hash && entry->flow != NONE ? flow_at(table, entry->flow) : NULL;
 }
 
-/* Prefetches each cache line that the bytes touch, wherever they begin in one. */
-static inline void prefetch_bytes(const void *memory, size_t size) {
-    uintptr_t start = (uintptr_t)memory;
-    for (uintptr_t line = start & ~(uintptr_t)(LINE_BYTES - 1); line < start + size;
-         line += LINE_BYTES)
-        __builtin_prefetch((const void *)line);
-}
+_Static_assert(sizeof(struct flow) % LINE_BYTES == 0, "a flow begins with a line");
 
+/* Prefetches up to the last hot field of the second stream; the few others before it are not worth
+ * a second loop. */
 void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash) {
     const struct flow *flow = likely_flow(table, hash);
-    if (!flow)
-        return;
-    const size_t hot = offsetof(struct tcp_stream, cold);
-    prefetch_bytes(flow, offsetof(struct flow, first_frame));
-    prefetch_bytes(flow->directions, sizeof flow->directions);
-    /* From the connection's own fields to the last hot one of the second stream: between both
-     * streams is about a line. */
-    prefetch_bytes(&flow->tcp, offsetof(struct tcp_connection, streams[1]) + hot);
+    const size_t end = offsetof(struct flow, tcp.streams[1]) + offsetof(struct tcp_stream, cold);
+    for (size_t line = 0; flow && line < end; line += LINE_BYTES)
+        __builtin_prefetch((const uint8_t *)flow + line);
 }
 
 /* Prefetches an element of a list that may not exist yet. */

@@ -39,6 +39,12 @@ static bool tick_is_known(const struct interface_count *count) {
     return count->ticks >= TICKS_ENOUGH && count->no_ticks >= TICKS_ENOUGH;
 }
 
+/* Returns whether another step of this length shows nothing. */
+static inline bool is_step_known(const struct interface_count *count, int64_t step_ns) {
+    return step_ns ? step_ns >= count->tick_ns && count->ticks >= TICKS_ENOUGH
+                   : count->no_ticks >= TICKS_ENOUGH;
+}
+
 /* A coarse clock stamps many packets with the same time and others one tick apart, never less. A
  * clock as fine as its file has such packets as well, a microsecond apart. */
 static NOINLINE void note_tick(struct interface_count *count, int64_t step_ns) {
@@ -94,8 +100,9 @@ int64_t interface_count_packet(struct interface_count *count, const struct packe
     count->truncated += packet->captured < packet->length;
     if (!LIKELY(time_ns >= count->last_ns) || !LIKELY(packet->time_ns == time_ns))
         return note_other_time(count, packet, time_ns);
-    if (time_ns - count->last_ns <= count->tick_most_ns)
-        note_tick(count, time_ns - count->last_ns);
+    int64_t step_ns = time_ns - count->last_ns;
+    if (step_ns <= count->tick_most_ns && !is_step_known(count, step_ns))
+        note_tick(count, step_ns);
     count->last_ns = count->previous_ns = time_ns;
     return 0;
 }

@@ -29,9 +29,9 @@ int64_t path_rtt(const struct tcp_connection *connection) {
 
 int64_t sender_rtt(const struct tcp_connection *connection, const struct tcp_stream *stream) {
     const struct tcp_stream *peer = peer_of(connection, stream);
-    int64_t handshake = handshake_rtt(connection);
     if (peer->rtt.count)
         return least_sample(peer);
+    int64_t handshake = handshake_rtt(connection);
     if (handshake < 0)
         return RTT_UNKNOWN;
     return max64(handshake - (stream->rtt.count ? least_sample(stream) : 0), 0);

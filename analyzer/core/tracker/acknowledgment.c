@@ -162,12 +162,13 @@ static NOINLINE void take_repeated_ack(struct segment_context *seg) {
 /* An ACK without SACK blocks ends earlier ones if it acknowledges them. A pure ACK ends them in any
  * case: it would report all data above a gap (RFC 2018 section 4), so the receiver has dropped it
  * (section 8). */
-static void take_sack(struct segment_context *seg, const struct tcp_header *tcp, int64_t position) {
+static NOINLINE void take_sack(struct segment_context *seg, const struct tcp_header *tcp,
+                               int64_t position) {
     struct tcp_recovery_state *recovery = seg->receiver->recovery;
     if (tcp->sack_count) {
         recovery_state(seg, seg->sender)->sack_acks++;
         process_sack(seg, position);
-    } else if (recovery && recovery->sack_count) {
+    } else if (recovery) {
         bool pure = !seg->packet->payload_bytes && !(tcp->options & TCP_OPTION_CUT);
         if (pure || position >= recovery->sacked_max)
             recovery->sack_count = 0;
@@ -196,8 +197,9 @@ bool process_ack(struct segment_context *seg, struct tcp_stream *sender,
         advance(seg, sender, receiver, position);
     else if (!(receiver->probe_pending && answer_probe(seg)) && repeats_last_ack(seg, tcp))
         take_repeated_ack(seg);
-    take_sack(seg, tcp, position);
-    struct tcp_recovery_state *recovery = receiver->recovery;
+    if (tcp->sack_count || (receiver->recovery && receiver->recovery->sack_count))
+        take_sack(seg, tcp, position);
+    struct tcp_recovery_state *recovery = receiver->recovery; /* an ACK may allocate it */
     if (recovery && (recovery->sack_count || sender->dup_ack_count >= DUP_ACK_THRESH))
         keep_loss_report(seg, recovery);
     sender->last_ack = tcp->acknowledgment;

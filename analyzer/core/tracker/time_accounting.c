@@ -153,8 +153,8 @@ static NOINLINE struct time_accounting *begin_accounting(const struct segment_co
 
 /* Accounts the time until the segment, which brings data of this half-connection or an ACK of it,
  * and sets the state that the segment leaves. */
-static inline void account(const struct segment_context *seg, const struct half_connection *half,
-                           int64_t flight, bool data) {
+static ALWAYS_INLINE void account(const struct segment_context *seg,
+                                  const struct half_connection *half, int64_t flight, bool data) {
     struct time_accounting *accounting = half->sender->accounting;
     if (seg->packet->time_ns >= accounting->accounted_until_ns)
         account_interval(seg, half->sender, accounting, data);

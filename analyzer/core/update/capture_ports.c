@@ -22,9 +22,9 @@
 enum name_state { NAME_NONE, NAME_KNOWN, NAME_SHARED };
 
 struct port_name {
-    uint32_t hash, interface;
-    uint8_t state;  /* enum name_state */
-    bool addressed; /* `addresses` is set: destination, source */
+    uint64_t complement; /* of the first packet's interface and hash; 0 without a packet */
+    uint8_t state;       /* enum name_state */
+    bool addressed;      /* `addresses` is set: destination, source */
     uint8_t addresses[ADDRESSES];
 };
 
@@ -54,14 +54,14 @@ void capture_ports_close(struct capture_ports *ports) {
 void capture_ports_note(struct capture_ports *ports, const struct packet *packet,
                         const struct headers *headers, const struct packet_info *info) {
     struct port_name *name = &ports->names[info->port];
-    if (LIKELY(name->state && name->hash == headers->link_hash && name->interface == info->capture))
+    uint64_t complement = ~((uint64_t)info->capture << 32 | headers->link_hash);
+    if (LIKELY(name->complement == complement))
         return;
     if (name->state) {
         name->state = NAME_SHARED;
         return;
     }
-    *name = (struct port_name){
-        .hash = headers->link_hash, .interface = info->capture, .state = NAME_KNOWN};
+    *name = (struct port_name){.complement = complement, .state = NAME_KNOWN};
     name->addressed = packet->link_type == ETHERNET && packet->captured >= ADDRESSES;
     if (name->addressed)
         memcpy(name->addresses, packet->data, ADDRESSES);
@@ -113,6 +113,10 @@ static size_t written(int length, size_t room) {
     return (size_t)length < room ? (size_t)length : room - 1;
 }
 
+static uint32_t interface_of(const struct port_name *name) {
+    return (uint32_t)(~name->complement >> 32);
+}
+
 /* Returns its length. */
 static size_t port_text(const struct capture_ports *ports, const struct pair *pair, unsigned side,
                         char *text, size_t room) {
@@ -121,8 +125,8 @@ static size_t port_text(const struct capture_ports *ports, const struct pair *pa
     const uint8_t *to = name->addresses, *from = to + 6;
     size_t used = 0;
     if (name->state == NAME_KNOWN && other->state == NAME_KNOWN &&
-        name->interface != other->interface)
-        used += written(snprintf(text, room, "at interface %u ", name->interface), room);
+        interface_of(name) != interface_of(other))
+        used += written(snprintf(text, room, "at interface %u ", interface_of(name)), room);
     if (name->state == NAME_KNOWN && name->addressed)
         used += written(snprintf(text + used, room - used,
                                  "from %02x:%02x:%02x:%02x:%02x:%02x to "

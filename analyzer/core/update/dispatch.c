@@ -57,9 +57,8 @@ static NOINLINE void fill_other_length(struct packet_info *info, const struct he
 }
 
 static inline uint16_t port_of(uint32_t link_hash, uint32_t interface) {
-    uint32_t link = link_hash >> (32 - PORT_BITS + PORT_INTERFACE_BITS);
-    return (uint16_t)(link << PORT_INTERFACE_BITS |
-                      (interface & ((1u << PORT_INTERFACE_BITS) - 1)));
+    uint32_t low = (1u << PORT_INTERFACE_BITS) - 1;
+    return (uint16_t)((link_hash >> (32 - PORT_BITS) & ~low) | (interface & low));
 }
 
 static inline void fill_headers(struct packet_info *info, const struct headers *headers, bool tcp) {
@@ -69,7 +68,7 @@ static inline void fill_headers(struct packet_info *info, const struct headers *
     if (!LIKELY(headers->layer == LAYER_TRANSPORT) || (tcp && headers->tcp.flags & TCP_RST))
         fill_other_length(info, headers);
     info->ip_bytes = headers->ip_length;
-    info->fragment_offset = headers->fragment_offset;
+    info->fragment_offset = (uint16_t)headers->fragment_offset; /* IPv4 and IPv6: 16 bits */
     info->fragment = headers->fragment;
     info->more_fragments = headers->more_fragments;
     info->ttl = headers->ttl;

@@ -67,27 +67,44 @@ static void amend_mirrored(const struct segment_context *seg, uint32_t interface
  */
 static const struct event_sink sink = {log_event, amend_row, amend_mirrored};
 
-static inline void note_time(struct flow *flow, struct direction *direction, int64_t now) {
-    if (!LIKELY(direction->timed))
-        direction->first_ns = direction->last_ns = now;
-    if (now - direction->last_ns > direction->idle_ns_max)
-        direction->idle_ns_max = now - direction->last_ns;
-    if (now < direction->first_ns)
-        direction->first_ns = now;
-    if (now > direction->last_ns)
-        direction->last_ns = now;
-    if (!LIKELY(flow->timed) || now < flow->first_ns)
-        flow->first_ns = now;
-    if (!LIKELY(flow->timed) || now > flow->last_ns)
-        flow->last_ns = now;
-    flow->timed = direction->timed = true;
-}
-
-static void note_hops(struct direction *direction, const struct packet_info *info) {
+/* Takes the first packet of a direction, and one that has no time or an earlier one. */
+static NOINLINE void note_other(struct flow *flow, struct direction *direction,
+                                const struct packet_info *info) {
+    int64_t now = info->time_ns;
     if (!direction->packets) {
         direction->ttl_min = direction->ttl_max = info->ttl;
         direction->dscp = info->traffic_class >> 2;
     }
+    if (!info->time_known)
+        return;
+    if (!direction->timed)
+        direction->first_ns = direction->last_ns = now;
+    if (now < direction->first_ns)
+        direction->first_ns = now;
+    if (now > direction->last_ns)
+        direction->last_ns = now;
+    if (!flow->timed || now < flow->first_ns)
+        flow->first_ns = now;
+    if (!flow->timed || now > flow->last_ns)
+        flow->last_ns = now;
+    flow->timed = direction->timed = true;
+}
+
+static inline void note_time(struct flow *flow, struct direction *direction,
+                             const struct packet_info *info) {
+    int64_t idle_ns = info->time_ns - direction->last_ns;
+    if (!LIKELY(info->time_known) || !LIKELY(direction->timed) || idle_ns < 0) {
+        note_other(flow, direction, info);
+        return;
+    }
+    if (idle_ns > direction->idle_ns_max)
+        direction->idle_ns_max = idle_ns;
+    direction->last_ns = info->time_ns;
+    if (info->time_ns > flow->last_ns)
+        flow->last_ns = info->time_ns;
+}
+
+static void note_hops(struct direction *direction, const struct packet_info *info) {
     if (info->ttl < direction->ttl_min)
         direction->ttl_min = info->ttl;
     if (info->ttl > direction->ttl_max)
@@ -98,8 +115,7 @@ static void note_hops(struct direction *direction, const struct packet_info *inf
  * is slower here. */
 static ALWAYS_INLINE void count_packet(struct flow *flow, struct direction *direction,
                                        const struct packet_info *info) {
-    if (LIKELY(info->time_known))
-        note_time(flow, direction, info->time_ns);
+    note_time(flow, direction, info);
     note_hops(direction, info);
     direction->packets++;
     direction->wire_bytes += info->wire_bytes;
@@ -109,8 +125,6 @@ static ALWAYS_INLINE void count_packet(struct flow *flow, struct direction *dire
     if ((info->traffic_class & ECN_CE) == ECN_CE)
         direction->ecn_ce++;
     direction->payload_bytes += info->payload_bytes;
-    if (info->payload_bytes > direction->segment_max)
-        direction->segment_max = info->payload_bytes;
     flow->last_frame = info->frame;
 }
 
@@ -238,12 +252,15 @@ static inline void begin_segment(struct segment_context *seg, struct worker *wor
     begin_effect(&seg->effect);
 }
 
-static ALWAYS_INLINE void note_size(struct segment_context *seg, const struct direction *own) {
-    struct tcp_stream *sender = seg->sender;
-    sender->packets = own->packets;
-    if (seg->tcp && seg->packet->payload_bytes > sender->single_max)
+/* Takes a payload that exceeds all before, or a segment on the wire. */
+static NOINLINE void note_large(struct segment_context *seg, struct direction *own, bool is_tcp) {
+    uint32_t payload = seg->packet->payload_bytes;
+    if (seg->tcp && payload > seg->sender->single_max)
         note_long_payload(seg);
-    sender->segment_max = own->segment_max;
+    if (payload > own->segment_max)
+        own->segment_max = payload;
+    if (is_tcp)
+        seg->sender->segment_max = own->segment_max;
 }
 
 /* A packet's time may be unknown: then it is counted but is in no bin. A direction's window is that
@@ -263,7 +280,9 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     count_packet(flow, own, info);
     struct tcp_stream *sender = seg.sender, *receiver = seg.receiver;
     if (is_tcp)
-        note_size(&seg, own);
+        sender->packets = own->packets;
+    if (info->payload_bytes > own->segment_max || (tcp && info->payload_bytes > sender->single_max))
+        note_large(&seg, own, is_tcp);
     if (tcp)
         flight = track_segment(&seg);
     else if (sequence)
