@@ -119,15 +119,16 @@ static ALWAYS_INLINE void track_unacked(const struct segment_context *seg,
                          seg->receiver->base_known ? MAX_UNACKED : MAX_UNACKED_ONE_WAY, seg->pool);
     if (!segment)
         return;
-    segment->end = end;
-    segment->frame = seg->frame;
-    segment->tsval = tcp && tcp->options & TCP_OPTION_TIMESTAMPS ? tcp->timestamp_value : 0;
-    segment->length = (uint32_t)length;
-    segment->ip_id = seg->packet->ip_id;
-    segment->time_ns = seg->packet->time_ns;
-    segment->no_sample = !seg->packet->time_known;
-    segment->ttl = seg->packet->ttl;
-    segment->link = unacked_link(seg->packet->port);
+    *segment = (struct unacked_segment){
+        .end = end,
+        .time_ns = seg->packet->time_ns,
+        .length = (uint32_t)length,
+        .frame = seg->frame,
+        .tsval = tcp && tcp->options & TCP_OPTION_TIMESTAMPS ? tcp->timestamp_value : 0,
+        .ip_id = seg->packet->ip_id,
+        .ttl = seg->packet->ttl,
+        .link = unacked_link(seg->packet->port),
+        .no_sample = !seg->packet->time_known};
 }
 
 /* Returns the recovery state of one of the connection's streams for writing, allocating it if

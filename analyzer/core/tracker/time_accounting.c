@@ -128,12 +128,14 @@ static NOINLINE void note_growth(const struct segment_context *seg, const struct
 /* --- segments -------------------------------------------------------------------------------- */
 
 /* A stream may never send a full segment, so one under half the MSS is short, too. */
+static inline bool is_short(const struct segment_context *seg, const struct half_connection *half) {
+    uint32_t mss = half->receiver->mss ? half->receiver->mss : SEGMENT_USUAL;
+    return seg->packet->payload_bytes < full_segment(half) || seg->packet->payload_bytes < mss / 2;
+}
+
 static inline void note_data(const struct segment_context *seg, const struct half_connection *half,
                              struct time_accounting *accounting) {
-    int64_t mss = half->receiver->mss ? half->receiver->mss : SEGMENT_USUAL;
-    bool is_short =
-        seg->packet->payload_bytes < full_segment(half) || seg->packet->payload_bytes < mss / 2;
-    accounting->last_short = seg->tcp->flags & TCP_PSH && is_short;
+    accounting->last_short = seg->tcp->flags & TCP_PSH && is_short(seg, half);
     accounting->peer_replied = false;
     accounting->ack_held_ns = 0;
 }
