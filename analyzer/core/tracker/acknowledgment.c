@@ -175,6 +175,11 @@ static NOINLINE void take_sack(struct segment_context *seg, const struct tcp_hea
     }
 }
 
+/* The last ACK of the stream had SACK blocks that still count. */
+static inline bool has_reports(const struct tcp_stream *stream) {
+    return stream->recovery && stream->recovery->sack_count;
+}
+
 bool process_ack(struct segment_context *seg, struct tcp_stream *sender,
                  struct tcp_stream *receiver, const struct tcp_header *tcp) {
     if (!receiver->isn_known)
@@ -197,7 +202,7 @@ bool process_ack(struct segment_context *seg, struct tcp_stream *sender,
         advance(seg, sender, receiver, position);
     else if (!(receiver->probe_pending && answer_probe(seg)) && repeats_last_ack(seg, tcp))
         take_repeated_ack(seg);
-    if (tcp->sack_count || (receiver->recovery && receiver->recovery->sack_count))
+    if (tcp->sack_count || has_reports(receiver))
         take_sack(seg, tcp, position);
     struct tcp_recovery_state *recovery = receiver->recovery; /* an ACK may allocate it */
     if (recovery && (recovery->sack_count || sender->dup_ack_count >= DUP_ACK_THRESH))

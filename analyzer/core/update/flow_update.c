@@ -263,6 +263,15 @@ static NOINLINE void note_large(struct segment_context *seg, struct direction *o
         seg->sender->segment_max = own->segment_max;
 }
 
+static ALWAYS_INLINE void note_size(struct segment_context *seg, struct direction *own,
+                                    bool is_tcp) {
+    uint32_t payload = seg->packet->payload_bytes;
+    if (is_tcp)
+        seg->sender->packets = own->packets;
+    if (payload > own->segment_max || (seg->tcp && payload > seg->sender->single_max))
+        note_large(seg, own, is_tcp);
+}
+
 /* A packet's time may be unknown: then it is counted but is in no bin. A direction's window is that
  * which its receiver advertises, so the bin of the data's direction holds it.
  *
@@ -279,10 +288,7 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     seg.tcp = tcp;
     count_packet(flow, own, info);
     struct tcp_stream *sender = seg.sender, *receiver = seg.receiver;
-    if (is_tcp)
-        sender->packets = own->packets;
-    if (info->payload_bytes > own->segment_max || (tcp && info->payload_bytes > sender->single_max))
-        note_large(&seg, own, is_tcp);
+    note_size(&seg, own, is_tcp);
     if (tcp)
         flight = track_segment(&seg);
     else if (sequence)
