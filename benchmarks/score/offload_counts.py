@@ -6,14 +6,15 @@ as with tcptrace: a count is right up to the number of true cases."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import wiretale
-from score.labels import Observer
+from score.labels import Label, Observer
 from score.runs.offloads import HOSTS
 from score.runs.testbed import SENDER
 from score.sendings import Run
-from score.tally import KINDS, Tally
+from score.tally import KINDS, Kind, Tally
 
 # Columns of `directions` that count segments on the wire.
 COLUMNS = {
@@ -35,6 +36,13 @@ class Counted:
     by_kind: dict[str, tuple[int, int]]
 
 
+def true_counts(kind: Kind, labels: Iterable[Label]) -> tuple[int, int]:
+    """Returns how many labels a capture can show to be of a kind, and how many may be."""
+    mine = [label for label in labels if kind.applies_to(label)]
+    shown = sum(bool(kind.true(label)) and kind.decidable(label) for label in mine)
+    return shown, sum(kind.true(label) is not False for label in mine)
+
+
 def count_offloads(scenario: str, run: Run, tally: Tally) -> list[Counted]:
     """Adds the captures of both hosts to the scores, and returns their counts."""
     found = []
@@ -43,14 +51,11 @@ def count_offloads(scenario: str, run: Run, tally: Tally) -> list[Counted]:
         labels = list(Observer(run, point, run.frames[point]).labels())
         by_kind = {}
         for kind in KINDS:
-            if kind.name not in COLUMNS:
-                continue
-            mine = [label for label in labels if kind.applies_to(label)]
-            most = sum(kind.true(label) is not False for label in mine)
-            there = sum(bool(kind.true(label)) and kind.decidable(label) for label in mine)
-            said = sum(row[COLUMNS[kind.name]] or 0 for row in rows)
-            tally.scores[kind.name, point, "wiretale"].add(said, min(said, most), there, min(said, there))
-            by_kind[kind.name] = (there, said)
+            if kind.name in COLUMNS:
+                there, most = true_counts(kind, labels)
+                said = sum(row[COLUMNS[kind.name]] or 0 for row in rows)
+                tally.scores[kind.name, point, "wiretale"].add(said, min(said, most), there, min(said, there))
+                by_kind[kind.name] = (there, said)
         data = [row for row in rows if row["source"] == SENDER]
         sent = sum(frame.source == SENDER and frame.length > 0 for frame in run.frames[point])
         segments = (sent, sum(row["wire_segments"] or 0 for row in data))

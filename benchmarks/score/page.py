@@ -24,7 +24,7 @@ from score.tcprs import compare_labels
 from shared.markdown import table
 
 GOAL = 0.99
-TEXT = Path(__file__).with_name("page.md")
+TEXT = Path(__file__).with_name("text") / "page.md"
 NS3_TEXT, OFFLOADS_TEXT = TEXT.with_name("second_stack.md"), TEXT.with_name("offloads.md")
 SCENARIO_HEADS = "scenario | description | TCP | captures | packets | lost on 1 | lost on 2 | retransmitted"
 Row = tuple[object, ...]
