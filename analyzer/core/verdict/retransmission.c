@@ -377,6 +377,12 @@ static int ip_id_step(const struct segment_context *seg) {
     return known ? (int16_t)(seg->packet->ip_id - sender->last_ip_id) : 0;
 }
 
+/* Returns whether bytes that were seen are outstanding. An RTO retransmits the lowest of them (RFC
+ * 6298 section 5.4), so new data follows none; another connection may have taken missing IDs. */
+static bool has_outstanding(const struct tcp_stream *sender) {
+    return sender->snd_una_known && sender->snd_una < sender->snd_nxt;
+}
+
 /* Go-back-N behind the data belongs to the same RTO, so it begins as a proven one does. */
 static void suspect_rto(struct segment_context *seg, int64_t length, int64_t idle_ns) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
@@ -399,10 +405,7 @@ NOINLINE void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, in
     if (step == 1) /* no packet is missing: there was no data to send */
         return;
     int most = ip_ids_per_connection(sender) ? MAX_OWN_IDS_SKIPPED : MAX_IDS_SKIPPED;
-    /* An RTO retransmits the lowest outstanding bytes (RFC 6298 section 5.4), so new data follows
-     * none while bytes that were seen are outstanding. Another connection may have taken the IDs. */
-    bool outstanding = sender->snd_una_known && sender->snd_una < sender->snd_nxt;
-    bool suspected = step > 1 && step <= most && !outstanding &&
+    bool suspected = step > 1 && step <= most && !has_outstanding(sender) &&
                      idle_ns <= backed_off_ns(seg, step - 1);
     if (suspected)
         suspect_rto(seg, length, idle_ns);
