@@ -241,8 +241,18 @@ static struct retransmission_record *next_record(const struct segment_context *s
     return record;
 }
 
+/* Returns the retransmission that filled the gap of these bytes, all zero if there was no gap: it
+ * was the first transmission that passed. */
+static struct retransmission_record fill_of(const struct tcp_recovery_state *recovery,
+                                            const struct retransmission_record *record) {
+    const struct retransmission_record *fill =
+        last_retransmission_of(recovery, record->start, record->end, true);
+    return fill ? *fill : (struct retransmission_record){0};
+}
+
 void remember_verdict(const struct segment_context *seg, struct retransmission_record record) {
     struct tcp_recovery_state *recovery = seg->sender->recovery;
+    const struct retransmission_record fill = fill_of(recovery, &record); /* its slot may be next */
     struct retransmission_record *entry = recovery ? next_record(seg, recovery) : NULL;
     if (!entry)
         return;
@@ -253,8 +263,9 @@ void remember_verdict(const struct segment_context *seg, struct retransmission_r
     record.has_tsval = has_timestamps(seg);
     record.tsval = record.has_tsval ? seg->tcp->timestamp_value : 0;
     record.first_ns = first ? first->time_ns : 0;
-    record.first_tsval = first ? first->tsval : 0;
-    record.newer_tsval = first && record.has_tsval && (int32_t)(record.tsval - first->tsval) > 0;
+    record.first_tsval = first ? first->tsval : fill.tsval;
+    record.newer_tsval = (first || fill.has_tsval) && record.has_tsval &&
+                         (int32_t)(record.tsval - record.first_tsval) > 0;
     if (!record.settled && (!recovery->unsettled++ || record.end < recovery->settled_from))
         recovery->settled_from = record.end;
     seg->sender->has_unsettled = recovery->unsettled;
