@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Set
 from typing import Any, NamedTuple
 
-UNEXPLAINED = "no rule explains this: please report"
+UNEXPLAINED = "no rule explains this, and one of the two programs may be wrong: please report the frames"
 RETRANSMISSIONS = frozenset({"fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission"})
 SPURIOUS = "spurious_retransmission"
 COPIES = frozenset({"mirror_duplicate", "network_duplicate", "unknown_duplicate"})
@@ -120,6 +120,9 @@ def by_evidence(sentences: Mapping[str, str], case: Case) -> str:
 NONE: Set[str | None] = frozenset({None})
 NEAR = "Wireshark calls it out of order because it came within 3 ms (or the handshake RTT) of the highest byte"
 FAST = "Wireshark calls it fast after only two duplicate ACKs, if it came within 20 ms of the last"
+
+# Of rules that depend on more of the stream than both verdicts show.
+BY_STATE = "wiretale's count is right if its state of the stream is, which verify does not check"
 
 RULES = (
     Rule(
@@ -316,7 +319,8 @@ RULES = (
         "keep-alive-outstanding",
         verdicts=(RETRANSMISSIONS | {"ambiguous", None}, {"keep_alive"}),
         sentence="Wireshark calls any segment of 0 or 1 byte one below the next sequence number a keep-alive; wiretale only if "
-        "all data was acknowledged (if it was, please report)",
+        "all data was acknowledged and the byte is not that of the data just before (rule V10.4), because only an idle "
+        f"connection sends keep-alives (RFC 9293 section 3.8.4): {BY_STATE}",
     ),
     Rule(
         "probe-of-open-window",
@@ -354,15 +358,15 @@ RULES = (
     Rule(
         "nothing-outstanding",
         verdicts=(NONE, {"duplicate_ack"}),
-        sentence="Wireshark counts every repeated ACK; wiretale follows RFC 5681 and counts it if data is outstanding and no "
-        "later ACK overtook it (if data was outstanding, please report)",
+        sentence="Wireshark counts every repeated ACK; wiretale only if data is outstanding and no later ACK overtook it (rules "
+        f"V9.1, V9.2), as a sender does (RFC 5681 section 2): {BY_STATE}",
         when=lambda case: "sack" not in case.words,
     ),
     Rule(
         "no-data-yet",
         verdicts=(NONE, {"duplicate_ack"}),
         sentence="the capture began within the conversation, and wiretale counts a duplicate ACK only after it has seen "
-        "outstanding data (if it has, please report)",
+        "outstanding data; Wireshark counts every repeated ACK. Which count is right depends on data before the capture began",
         when=lambda case: case.begun,
     ),
     Rule(
@@ -374,9 +378,9 @@ RULES = (
     Rule(
         "duplicate-of-highest",
         verdicts=({"duplicate_ack"}, NONE),
-        sentence="it repeats the highest ACK (RFC 5681, rules V9.1, V9.2); Wireshark compares with the last segment stored, "
-        "which another had overtaken, or counts no ACK that begins below the highest byte of its sender (if neither is so, "
-        "please report)",
+        sentence="it repeats the highest ACK while data is outstanding (rules V9.1, V9.2); Wireshark compares with the last "
+        "segment stored, which another may have overtaken, and counts no ACK that begins below the highest byte of its sender. "
+        f"A sender has neither condition (RFC 5681 section 2): {BY_STATE}",
     ),
     Rule(
         "ack-overtook",
@@ -435,7 +439,8 @@ RULES = (
         "one-byte-unseen",
         verdicts=(NONE, {"acked_unseen_segment"}),
         sentence="wiretale has seen all bytes below this ACK, or all but one: it passed before the capture began and a "
-        "keep-alive repeats its position, or it is a FIN (rule V9.3; if more is missing, please report)",
+        "keep-alive repeats its position, or it is a FIN (rule V9.3). Wireshark reports any ACK above its highest byte in "
+        f"order, although no data is missing: {BY_STATE}",
     ),
     # --- windows, RSTs
     Rule(
@@ -455,7 +460,8 @@ RULES = (
         "window-of-highest-ack",
         verdicts=({"window_full", None}, {"window_full", None}),
         sentence="wiretale compares new data with the highest ACK and its window (rules V9.2, V10.2); Wireshark with those of "
-        "the last segment stored, which another may have overtaken (if none was, please report)",
+        "the last segment stored, which may be an older one that was overtaken. An older ACK changes no window (RFC 9293 "
+        f"section 3.10.7.4): {BY_STATE}",
     ),
     Rule(
         "sequence-of-reset",
