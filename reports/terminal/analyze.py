@@ -80,7 +80,7 @@ class FlowColumn:
 
 FLOW_COLUMNS = (
     FlowColumn("flow", lambda line: str(line.flow["flow"])),
-    FlowColumn("", lambda line: " ".join(filter(None, (line.flow["protocol"], line.flow["application"]))), 1, False),
+    FlowColumn("", lambda line: protocol_text(line.flow), 1, False),
     FlowColumn("initiator → responder", lambda line: flow_str(line.flow), 0, False, "→"),
     FlowColumn("inside", lambda line: line.flow["path"] or "", 9, False, "/"),
     FlowColumn("state", lambda line: line.flow["state"] or "", 6, False),
@@ -93,6 +93,12 @@ FLOW_COLUMNS = (
     FlowColumn("RTT", FlowLine.rtt, 4),
     FlowColumn("problems", FlowLine.problems, 0, False, ","),
 )
+
+
+def protocol_text(flow: Row) -> str:
+    """`udp rtp`, `ip 253`: a protocol that wiretale does not decode has its number only."""
+    number = str(flow["protocol_number"]) if flow["protocol"] == "ip" else None
+    return " ".join(filter(None, (flow["protocol"], number, flow["application"])))
 
 
 def capture_line(row: Row) -> RenderableType:

@@ -89,3 +89,9 @@ def test_a_finding_stands_below_the_direction_that_it_is_about(wiretale_run: Any
             (head,) = [before for before in lines[:number] if before.startswith("flow")][-1:]
             assert any(end in line and end in head for end in ends), line
     assert sum("spurious retransmission" in line for line in lines) == 2
+
+
+def test_an_ip_protocol_that_is_not_decoded_has_its_number(wiretale_run: Any, tmp_path: Path) -> None:
+    """253 is for experiments (RFC 3692), so that its payload has no ports."""
+    path = Wire().ip(0, "10.0.0.1", "10.0.0.2", 253, bytes(80)).write(tmp_path / "wire.pcap")
+    assert re.search(r"ip 253 +10\.0\.0\.1 → 10\.0\.0\.2 ", wiretale_run("analyze", path).stdout)

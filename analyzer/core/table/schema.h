@@ -105,7 +105,7 @@
  * second row. */
 #define FLOWS_COLUMNS(X)                                                                           \
     X(flow, INT, "", "number of the conversation, from 0, in the order of first packets")          \
-    X(protocol, WORD, "", "transport protocol")                                                    \
+    X(protocol, WORD, "", "transport protocol; ip for one that is not decoded, without ports")     \
     X(protocol_number, INT, "", "IP protocol number")                                              \
     X(ip_version, INT, "", "4 or 6")                                                               \
     X(source, ADDRESS, "", "the initiator's address")                                              \

@@ -385,3 +385,9 @@ def test_tshark_finds_the_same_packets_in_captures_of_others(name: str) -> None:
     trace = wiretale.analyze(path)
     assert {flow["path"] for flow in trace.flows.rows()} == paths
     assert trace.interfaces.rows()[0]["not_ip"] == 0
+
+
+def test_the_real_packets_behind_a_vn_tag_are_of_an_experimental_protocol() -> None:
+    """Number 253 (RFC 3692), as tshark says, so they have no ports."""
+    (flow,) = wiretale.analyze(needs.shared("labelled/cases/vntag.pcap")).flows.rows()
+    assert (flow["protocol"], flow["protocol_number"], flow["source_port"]) == ("ip", 253, None)
