@@ -7,7 +7,7 @@ doubled (`mirrored`). All three analyzers read every file."""
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from score.conditions import CONDITIONS, write_condition
 from score.differences import Settled
 from score.labels import Observer
 from score.offload_counts import Counted, count_offloads
+from score.reasons import Cases, count_cases
 from score.runs.scenarios import COMMITTED, NS3, OFFLOADS, Scenario
 from score.runs.testbed import POINTS, Testbed
 from score.sendings import Run, read_run
@@ -59,6 +60,7 @@ class Assessment:
     facts: list[Fact] = field(default_factory=list)
     offloads: list[Counted] = field(default_factory=list)
     misses: list[tuple[str, str, str, Miss]] = field(default_factory=list)  # scenario, point, variant
+    cases: dict[tuple[str, str], Cases] = field(default_factory=lambda: defaultdict(Counter))  # by scenario and point
 
     def take(self, scenario: Scenario, run: Run) -> None:
         tally = self.groups.setdefault(scenario.group, {})[scenario.name] = Tally()
@@ -96,6 +98,7 @@ class Assessment:
         place = "mirrored" if capture.variant == "mirrored" else capture.point
         misses = tally.take(place, "wiretale", labels, wiretale_claims(trace))
         self.misses += [(scenario.name, place, capture.variant, miss) for miss in misses]
+        self.cases[scenario.name, place].update(count_cases(scenario, labels))
         tally.take(place, "Wireshark", labels, wireshark_claims(flags, openers))
         tally.take_counts(place, labels, tcptrace_counts(capture.path))
         if observer.numbers:

@@ -60,6 +60,8 @@ class Label:
     decidable: bool = True  # the capture can show `what`
     place_decidable: bool = False
     spurious_decidable: bool = False
+    acked: bool = False  # an ACK or SACK of a retransmission had passed
+    waited_ns: int = 0  # before a retransmission, since the last ACK that advanced
     opener: int | None = None  # frame that opened the gap which this frame fills
     unseen: int = 0  # bytes that this ACK is the first to cover and that the capture missed
 
@@ -94,6 +96,11 @@ class Answers:
         """Returns whether a cumulative ACK of it had passed."""
         last = bisect_left(self.times, before_ns) - 1
         return last >= 0 and self.highest[last] >= end
+
+    def waited_ns(self, now_ns: int) -> int:
+        """Returns the time since an ACK advanced, 0 if none did."""
+        last = bisect_left(self.times, now_ns) - 1
+        return now_ns - self.times[bisect_left(self.highest, self.highest[last])] if last >= 0 else 0
 
     def reported(self, sending: Sending, before_ns: int) -> bool:
         return any(
@@ -247,9 +254,10 @@ class Observer:
         answers = self.answers[sending.flow]
         behind = whole and answers.ended_at(sending.start)
         label.place_decidable = label.decidable and (behind if label.place == "downstream" else not here)
+        label.acked = answers.acknowledged(sending.end, frame.time_ns) or answers.reported(sending, frame.time_ns)
+        label.waited_ns = answers.waited_ns(frame.time_ns)
         label.spurious_decidable = bool(label.spurious) and (
-            answers.acknowledged(sending.end, frame.time_ns)
-            or answers.reported(sending, frame.time_ns)
+            label.acked
             or answers.reported_twice(sending.start, sending.end, frame.time_ns, 1 + sending.later)
             or answers.echoes_earlier(sending, frame.time_ns)
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -17,9 +17,10 @@ from score.conditions import CONDITIONS
 from score.differences import OUTCOMES
 from score.intervals import FEW_CASES, interval, scores_by_run, summed, worst_run
 from score.offload_counts import COLUMNS
+from score.reasons import Circumstance, reasons
 from score.runs import second_stack
 from score.runs.scenarios import COMMITTED, DRAWN, FIRST, NS3, OFFLOADS, SECOND, Scenario
-from score.tally import DATAGRAMS_LOST, KINDS, PLACES, TOOLS, Score
+from score.tally import DATAGRAMS_LOST, KINDS, PLACES, TOOLS, Miss, Score
 from score.tcprs import compare_labels
 from shared.markdown import table
 
@@ -192,10 +193,24 @@ def shortfall(found: Assessment, name: str, point: str, own: Score, others: Sequ
 
 
 def below_goal(found: Assessment, group: str) -> Iterator[str]:
-    """Yields a line for each kind and capture point of a group whose F1 misses the goal."""
+    """Yields a line for each kind and capture point of a group whose F1 or precision misses the goal, with the reasons."""
     for kind, point, cases, precision, recall, f1, *_ in group_rows(found, group):
-        if float(str(f1)) < GOAL:
-            yield f"- **{kind}, {point}**: {f1} (precision {precision}, recall {recall}, {cases} cases)"
+        if float(str(f1)) < GOAL or float(str(precision).replace("–", "1")) < GOAL:
+            name = str(kind).removesuffix(f", {group}")
+            runs = found.groups[group]
+            under = sum((found.cases[run, str(point)] for run in runs), Counter[tuple[str, tuple[Circumstance, ...]]]())
+            why = reasons(name, misses_of(found, runs, name, str(point)), under)
+            said = f"- **{kind}, {point}**: {f1} (precision {precision}, recall {recall}, {cases} cases)"
+            yield f"{said}. {why}" if why else said
+
+
+def misses_of(found: Assessment, runs: Collection[str], kind: str, point: str) -> list[tuple[Scenario, Miss]]:
+    scenarios = {fact.scenario.name: fact.scenario for fact in found.facts if fact.scenario.name in runs}
+    return [
+        (scenarios[name], miss)
+        for name, at, _, miss in found.misses
+        if name in scenarios and at == point and miss.kind == kind
+    ]
 
 
 def tcprs_parts(labelled: Path) -> dict[str, object]:

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,20 +20,22 @@ if not (BENCHMARKS / "score").is_dir():
     pytest.skip("the scenarios are in benchmarks/, which is not installed", allow_module_level=True)
 sys.path.insert(0, str(BENCHMARKS))
 
-from score.assess import Assessment, carry_out
+from score.assess import Assessment, Fact, carry_out
 from score.capture_frames import leave_out, mirror, read_frames
+from score.claims import Claim
 from score.conditions import write_condition
 from score.floors import CASES_LEAST, FLOORS, over_all_places
 from score.intervals import interval, worst_run
-from score.labels import Ranges
+from score.labels import Label, Ranges
 from score.offload_counts import count_offloads
-from score.page import shortened
+from score.page import below_goal, shortened
+from score.reasons import count_cases, reasons
 from score.runs import offloads, second_stack
 from score.runs.drawn import draw_scenarios
-from score.runs.scenarios import NS3, SCENARIOS
+from score.runs.scenarios import DRAWN, NEITHER, NO_SACK, NS3, SCENARIOS, Scenario
 from score.runs.testbed import missing, new_testbed
 from score.sendings import read_run
-from score.tally import Score, Tally, total
+from score.tally import Miss, Score, Tally, total
 
 pytestmark = pytest.mark.xdist_group("accuracy")
 
@@ -176,6 +181,41 @@ def test_the_interval_is_over_runs_and_the_worst_has_enough_cases() -> None:
     assert spread and spread[0] <= 0.5 < 0.95 < spread[1]
     assert worst_run(runs) == ("bad", 0.5)
     assert interval({"good": good, "bad": bad}) is None and worst_run({"small": small}) is None
+
+
+def test_a_row_below_the_goal_counts_its_misses_by_circumstance() -> None:
+    neither, with_all = (
+        Scenario("drawn-bare", "", sysctl=NEITHER, base_second="rate=12.0Mbit delay=1ms queue=300"),
+        Scenario("drawn-all", "", base_second="rate=12.0Mbit delay=1ms queue=10"),
+    )
+
+    def miss(**known: Any) -> Miss:
+        return Miss("fast", 1, False, Label(1, 1, "retransmission", **known), Claim())
+
+    acked = miss(acked=True)
+    cases = count_cases(neither, [replace(acked.label, cause="fast", causes=frozenset({"fast"}))] * 20)
+    misses = [*[(neither, acked)] * 14, (with_all, miss(waited_ns=300_000_000)), (with_all, miss())]
+    text = reasons("fast", misses, cases)
+    combination = "no SACK, no timestamps, a queue of 200 ms or more, its ACK had passed"
+    assert f"14 of 16 misses: {combination} (20 cases); 1 of 16" in text
+    assert (
+        "1 of 16: none of these, so the rules are wrong" in text and "shows which ACK its sender had received" in text
+    )
+    assert reasons("fast", [], cases) == ""
+
+
+def test_the_page_explains_rows_below_the_goal_or_of_low_precision() -> None:
+    scenario = Scenario("drawn-1", "", sysctl=NO_SACK)
+    label, found = Label(7, 1, "retransmission", cause="fast", causes=frozenset({"fast"})), Assessment()
+    tally = found.groups.setdefault(DRAWN, {}).setdefault(scenario.name, Tally())
+    found.misses = [
+        (scenario.name, "receiver", "whole", one) for one in tally.take("receiver", "wiretale", [label], {})
+    ]
+    found.facts.append(Fact(scenario, 1, 1, {}, {}, True, Counter()))
+    lines = [line for line in below_goal(found, DRAWN) if line.startswith("- **fast, receiver**")]
+    assert len(lines) == 1 and lines[0].endswith(
+        "1 of 1 misses: no SACK (0 cases). An ACK does not show which segments arrived."
+    )
 
 
 # --- the second stack
