@@ -147,15 +147,18 @@ static inline uint64_t first_bits(uint64_t bits, size_t count) {
  * the row, unless it is the last one of its group, which needs no end. */
 static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struct table *table,
                                  size_t wanted, bool last) {
-    uint64_t filled[2] = {0, 0};
+    uint64_t filled[2];
     size_t columns = table->schema->column_count, mask_bytes = (columns + 7) / 8;
-    row_clear(row);
-    memcpy(row->known, in, mask_bytes);
-    memcpy(filled, in + mask_bytes, mask_bytes);
+    _Static_assert(sizeof filled == MASK_BYTES && sizeof row->known == MASK_BYTES, "whole words");
+    memcpy(row->known, in, MASK_BYTES); /* a constant size; what follows the mask is cut below */
+    memcpy(filled, in + mask_bytes, MASK_BYTES);
     in += 2 * mask_bytes;
     memset(row->value, 0, wanted * sizeof *row->value);
-    for (size_t w = 0; w * 64 < columns; w++) {
-        uint64_t read = first_bits(filled[w], wanted > w * 64 ? wanted - w * 64 : 0);
+    for (size_t w = 0; w < 2; w++) {
+        size_t before = w * 64, here = columns > before ? columns - before : 0;
+        row->known[w] = first_bits(row->known[w], here);
+        filled[w] = first_bits(filled[w], here);
+        uint64_t read = first_bits(filled[w], wanted > before ? wanted - before : 0);
         in = unpack_values(in, row->value + w * 64, table->origins + w * 64, read);
         if (!last)
             in = skip_values(in, filled[w] & ~read);
