@@ -161,9 +161,9 @@ def segments(row: Row, column: str) -> Any:
     return row[column] if found is None else found
 
 
-def on_wire(directions: Table, column: str, counts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def on_wire(counted: dict[str, list[tuple[int, int]]], column: str) -> list[tuple[int, int]]:
     """Returns the nonzero counts of a column of ON_WIRE by row in segments on the wire, or as captured if that is unknown."""
-    found = directions.nonzero([ON_WIRE[column]])[ON_WIRE[column]]
+    counts, found = counted[column], counted[ON_WIRE[column]]
     if found == counts:  # no super-segments
         return counts
     known = dict(found)

@@ -18,7 +18,7 @@ from wiretale.analyzer import _core
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import Attempts
 from wiretale.analyzer.findings.hidden import Hidden
-from wiretale.analyzer.findings.model import SHOWN, Match, Row, flow_str, frame_range, row_at, segments
+from wiretale.analyzer.findings.model import ON_WIRE, SHOWN, Match, Row, flow_str, frame_range, row_at, segments
 from wiretale.analyzer.units import show_share
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ COUNTED = (
     *("spurious_retransmissions", "suspected_timeouts", "timeouts", "ambiguous", "unknown_duplicates", "unseen_bytes"),
     *("unplaced_retransmissions", "window_full", "zero_windows"),
     *STALLS,
+    *(name for column, name in ON_WIRE.items() if column != "data_packets"),
 )
 RETRANSMISSIONS = ("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission")
 #: packing codes of event columns; times and frames are doubles

@@ -54,7 +54,7 @@ class CountRule(NamedTuple):
         """Returns the directions to report and their counts, in segments on the wire if the rule counts those."""
         counts = transfers.counts[self.column]
         if counts and self.column in ON_WIRE:
-            counts = on_wire(transfers.trace.directions, self.column, counts)
+            counts = on_wire(transfers.counts, self.column)
         if self.events == RETRANSMISSIONS:
             counts = transfers.attempts.of_connections(counts)
         return transfers.attempts.without_deferred(counts) if self.spurious else counts
