@@ -80,12 +80,13 @@ def problem_text(sums: dict[str, int], icmp_errors: int) -> str:
 
 def problem_sums(trace: Trace) -> list[tuple[str, str, dict[int, int]]]:
     """Returns label, unit and sums by flow of each problem that occurs."""
-    counts = trace.directions.nonzero([name for kind in PROBLEMS for name in kind.columns])
+    columns = [name for kind in PROBLEMS for name in kind.columns]
+    counts = trace.directions.nonzero([*columns, *(ON_WIRE[name] for name in columns if name in ON_WIRE)])
     found = []
     for kind in PROBLEMS:
         sums: dict[int, int] = {}
         for name in kind.columns:
-            known = on_wire(trace.directions, name, counts[name]) if name in ON_WIRE else counts[name]
+            known = on_wire(counts, name) if name in ON_WIRE else counts[name]
             for row, count in known:
                 sums[row // 2] = sums.get(row // 2, 0) + count
         found.append((kind.label, kind.unit, sums))
