@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sorted array: a stream has few gaps at a time, and most changes are at its ends, because gaps
  * open above all others and a sender fills the lowest first. Entries below the lowest gap stay
- * unused until half of the array is, or until it cannot grow; then all gaps move down. If there is
- * no room, the lowest gap is dropped. Acknowledged gaps are the lowest, and the receiver has their
- * bytes; those of another one count as unknown from then on. */
+ * unused until half of the array is, or an eighth if it cannot grow; then all gaps move down, so
+ * that many changes share the cost. If there is no room, the lowest gaps are dropped. Acknowledged
+ * gaps are the lowest, and the receiver has their bytes; those of others count as unknown from then
+ * on. */
 #include "base/range_set.h"
 
 #include <string.h>
@@ -59,14 +60,20 @@ static bool has_room(struct range_set *list, struct pool *pool) {
         return false;
     if (list->head + list->count < list->room)
         return true;
-    return (2u * list->head <= list->room && grow(list, pool)) || move_down(list);
+    return (2u * list->head <= list->room && grow(list, pool)) ||
+           (8u * list->head >= list->room && move_down(list));
+}
+
+/* Returns whether there is an entry above the highest gap or below the lowest. */
+static bool has_room_inside(struct range_set *list, struct pool *pool) {
+    return has_room(list, pool) || (list->head && list->count < GAPS_MOST);
 }
 
 int64_t range_set_open(struct range_set *list, struct gap gap, struct pool *pool) {
     int64_t given_up = 0;
     bool full = gap.acked && list->acked == GAPS_ACKED_MOST;
-    if (list->count && (full || !has_room(list, pool)))
-        given_up = give_up_lowest(list);
+    for (; list->count && (full || !has_room(list, pool)); full = false)
+        given_up += give_up_lowest(list);
     if (!has_room(list, pool)) /* not even for one */
         return gap.acked ? 0 : size_of(&gap);
     list->gaps[list->count++] = gap;
@@ -93,9 +100,10 @@ static int64_t split(struct range_set *list, uint32_t at, int64_t start, int64_t
     struct gap upper = list->gaps[at];
     list->gaps[at].end = start;
     upper.start = end;
-    if (!has_room(list, pool))
+    if (!has_room_inside(list, pool))
         return upper.acked ? 0 : size_of(&upper);
-    if (list->head && at < list->count / 2u) {
+    bool above = list->head + list->count < list->room;
+    if (list->head && (!above || at < list->count / 2u)) {
         list->gaps = memmove(list->gaps - 1, list->gaps, (at + 1) * sizeof *list->gaps);
         list->head--;
     } else {
@@ -151,7 +159,7 @@ static void part_acknowledged(struct range_set *list, uint32_t at, int64_t posit
     struct gap *below = at ? &list->gaps[at - 1] : NULL;
     if (below && below->acked && below->end == list->gaps[at].start) {
         below->end = list->gaps[at].start = position;
-    } else if (has_room(list, pool)) {
+    } else if (has_room_inside(list, pool)) {
         split(list, at, position, position, pool);
         mark_acknowledged(list, at, now_ns);
     } else {

@@ -38,7 +38,7 @@ struct gap_fill {
 };
 
 /* Adds a gap, which must be above all others. Returns the bytes that become unknown because
- * there is no room: of the lowest gap, or of the gap itself without memory. */
+ * there is no room: of the lowest gaps, or of the gap itself without memory. */
 int64_t range_set_open(struct range_set *list, struct gap gap, struct pool *pool);
 
 /* Removes [start, end) from the gaps. `*given_up` grows by the bytes that become unknown if a

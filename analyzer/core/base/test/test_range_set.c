@@ -114,6 +114,35 @@ static void check_lowest_first(void) {
     range_set_free(&list, &pool);
 }
 
+/* Without memory to grow, the gaps move down at most once in an eighth of their number. */
+static void check_moves_without_memory(void) {
+    struct pool pool = {.most = 3 * 256 * sizeof(struct gap)}; /* 512 while 256 are moved */
+    struct range_set list = {0};
+    int64_t above = 0, given_up = 0, opened = 0;
+    unsigned moves = 0;
+    for (unsigned i = 0; i < 8192; i++, above += 10) {
+        uint32_t before = list.count;
+        given_up += range_set_open(&list, (struct gap){.start = above, .end = above + 5}, &pool);
+        opened += 5;
+        moves += list.count < before; /* an eighth is dropped before a move */
+        CHECK_INT(range_set_bytes(&list), opened - given_up);
+        CHECK(i < 512 || list.count >= 512 - 512 / 8);
+        if (i % 3) /* a middle part arrives: no gap is lost while entries are unused */
+            continue;
+        uint32_t at = i % 2 ? list.count - 1u : list.count / 4u, unused = list.head;
+        int64_t lost = 0, start = list.gaps[at].start;
+        if (list.gaps[at].end - start == 5) {
+            opened -= range_set_fill(&list, start + 2, start + 3, &pool, &lost).bytes;
+            CHECK(!lost || !unused);
+            given_up += lost;
+        }
+    }
+    CHECK_INT(list.room, 512);
+    CHECK(moves > 0 && moves <= 8192 * 4 / 3 / (512 / 8) + 1);
+    range_set_free(&list, &pool);
+    CHECK_INT(pool.used, 0);
+}
+
 static void check_acknowledged_gaps(void) {
     struct pool pool = {.most = 1 << 20};
     struct range_set list = {0};
@@ -144,6 +173,7 @@ int main(void) {
     check_bound();
     check_bounded_fills();
     check_lowest_first();
+    check_moves_without_memory();
     check_acknowledged_gaps();
     check_no_pool();
     return 0;
