@@ -80,7 +80,7 @@ enum wire_counter {
 
 /* Payloads longer than a segment on the wire, allocated at the first. */
 struct super_segments {
-    struct {
+    struct wire_sum {
         uint64_t packets;
         uint64_t bytes;
         uint64_t segments; /* of agreed_mss, each payload rounded up; 0 if that is unknown */

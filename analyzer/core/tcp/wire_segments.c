@@ -179,11 +179,16 @@ void count_long(struct tcp_stream *stream, enum wire_counter counter, uint64_t b
                 uint64_t sign) {
     if (!bytes)
         return;
-    stream->super_segments->sums[counter].packets += sign;
-    stream->super_segments->sums[counter].bytes += sign * bytes;
-    if (stream->agreed_mss)
-        stream->super_segments->sums[counter].segments +=
-            sign * whole_segments(bytes, stream->agreed_mss);
+    struct wire_sum *sum = &stream->super_segments->sums[counter];
+    sum->packets += sign;
+    sum->bytes += sign * bytes;
+    if (!stream->agreed_mss)
+        return;
+    /* A payload that counted by the sum of bytes may be taken back as more segments than that. */
+    uint64_t least = whole_segments(sum->bytes, stream->agreed_mss);
+    sum->segments += sign * whole_segments(bytes, stream->agreed_mss);
+    if ((int64_t)(sum->segments - least) < 0)
+        sum->segments = least;
 }
 
 uint32_t segments_of(const struct tcp_stream *stream, uint64_t bytes) {

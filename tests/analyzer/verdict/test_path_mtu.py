@@ -34,22 +34,32 @@ def too_big(version: int, mtu: int) -> Packet:
     return IP(src=router, dst=source) / ICMP(type=3, code=4, nexthopmtu=mtu) / IPerror(src=source, dst=target) / quoted
 
 
-def sender(folder: Path, version: int, mtu: int | None, unit: int) -> Row:
-    """Three super-segments of 10 units, the first before the error, and a SYN each of 1,460 bytes of MSS."""
+def handshake(version: int) -> list[Packet]:
+    """Each SYN announces an MSS of 1,460 bytes."""
     syn = {"options": [("MSS", 1460), ("SAckOK", b""), ("NOP", None), ("WScale", 7)]}
-    packets = [
+    return [
         packet(version, 0, "S", 0, 0, **syn),
         packet(version, 1, "SA", 0, 1, **syn),
         packet(version, 0, "A", 1, 1),
     ]
-    packets.append(packet(version, 0, "A", 1, 1, 10 * unit))
-    packets += [too_big(version, mtu)] if mtu else []
-    packets += [packet(version, 0, "A", 1 + i * 10 * unit, 1, 10 * unit) for i in (1, 2)]
-    packets.append(packet(version, 1, "A", 1, 1 + 30 * unit))
+
+
+def analyze(folder: Path, packets: list[Packet]) -> Row:
+    """Returns the row of the initiator's direction; packets are 10 ms apart."""
     link = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
     frames = ((10**18 + i * 10**7, bytes(link / one)) for i, one in enumerate(packets))
     row: Row = wiretale.analyze(write_pcap(folder / "wire.pcap", frames)).directions.rows()[0]
     return row
+
+
+def sender(folder: Path, version: int, mtu: int | None, unit: int) -> Row:
+    """Three super-segments of 10 units, the first before the error."""
+    packets = handshake(version)
+    packets.append(packet(version, 0, "A", 1, 1, 10 * unit))
+    packets += [too_big(version, mtu)] if mtu else []
+    packets += [packet(version, 0, "A", 1 + i * 10 * unit, 1, 10 * unit) for i in (1, 2)]
+    packets.append(packet(version, 1, "A", 1, 1 + 30 * unit))
+    return analyze(folder, packets)
 
 
 @pytest.mark.parametrize("version", [4, 6])
@@ -63,3 +73,12 @@ def test_an_error_without_a_smaller_mtu_changes_nothing(tmp_path: Path, mtu: int
     """An MTU of 68 is the least of RFC 791; no path has it, but an attacker may send it."""
     row = sender(tmp_path, 4, mtu, 1260)
     assert (row["wire_mss"], row["wire_segments"]) == (1460, 27)  # 9 for 12,600 bytes
+
+
+def test_losses_that_are_taken_back_leave_none(tmp_path: Path) -> None:
+    """Three retransmissions of 3,000 bytes are 8 segments of 1,260 together, and 3 each once they are proven spurious."""
+    data = [packet(4, 0, "A", 1 + i * 3000, 1, 3000) for i in range(3)]
+    edges = [(1001 + i * 3000, 4001 + i * 3000) for i in range(3)]
+    reports = [packet(4, 1, "A", 1, 9001, options=[("NOP", None), ("NOP", None), ("SAck", edge)]) for edge in edges]
+    row = analyze(tmp_path, [*handshake(4), *data, *data, too_big(4, 1300), packet(4, 1, "A", 1, 9001), *reports])
+    assert (row["spurious_retransmissions"], row["lost_downstream"], row["wire_lost_downstream"]) == (3, 0, 0)
