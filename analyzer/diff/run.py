@@ -23,6 +23,9 @@ TABLES = ("interfaces", "flows", "directions", "findings")
 TIMES = "* REPLACE (epoch_ns(first_ns) AS first_ns, epoch_ns(last_ns) AS last_ns)"  # Parquet has timestamps
 FLOWS_MAX = 100_000
 ADDED = ", ".join(f"NULL::BIGINT AS {name}" for name in ON_WIRE.values())  # earlier versions have no such columns
+# throughput_bps leaves out the duplicates of a mirror port
+IP_BYTES = """CASE WHEN d.mirror_duplicates > 0 AND d.throughput_bps IS NOT NULL
+    THEN d.throughput_bps::DOUBLE * (d.last_ns - d.first_ns) / 8e9 ELSE d.ip_bytes END"""
 NUMBERED = "coalesce(blocks, 0) + coalesce(blocks_lost, 0)"
 
 # One flow. RTTs are those of the direction with most samples. A null of one direction counts as 0, unless both are null.
@@ -30,7 +33,7 @@ BY_FLOW = f"""
 SELECT flow, any_value(f.protocol) AS protocol, any_value(f.source) AS source, any_value(f.source_port) AS source_port,
     any_value(f.destination) AS destination, any_value(f.destination_port) AS destination_port, any_value(f.path) AS path,
     arg_max(d.goodput_bps, d.payload_bytes) AS goodput, arg_max(d.throughput_bps, d.payload_bytes) AS throughput,
-    sum(d.goodput_bps::DOUBLE * (d.last_ns - d.first_ns)) / 8e9 AS useful_bytes, sum(d.ip_bytes) AS ip_bytes,
+    sum(d.goodput_bps::DOUBLE * (d.last_ns - d.first_ns)) / 8e9 AS useful_bytes, sum({IP_BYTES}) AS ip_bytes,
     min(f.first_ns) AS first_ns, max(f.last_ns) AS last_ns,
     {", ".join(f"sum(coalesce(d.{ON_WIRE[name]}, d.{name})) AS {name}" for name in ON_WIRE)},
     sum(d.blocks_lost) AS blocks_lost,

@@ -328,7 +328,7 @@ class Transfers:
         retransmitted = {self.words[name] for name in RETRANSMISSIONS}
         block_lost, sides = self.words["block_lost"], {self.words["upstream"], self.words["downstream"]}
         found: list[Loss] = []
-        merged = one.row["wire_segments"] != one.row["data_packets"]
+        merged = one.data_segments > one.data_packets
         mss = (merged and one.row["wire_mss"]) or math.inf
         names = ("direction", "kind", "place", "spurious", "frame", "related_frame", "time_ns", "bytes")
         for direction, kind, place, spurious, frame, related, time_ns, size in self.events([one.row["flow"]], *names):

@@ -253,8 +253,10 @@ static void put_wire(struct row *row, const struct tcp_stream *stream) {
         unsigned captured = wire_columns[i].captured;
         if (!row_known(row, captured))
             continue;
-        int64_t segments =
-            wire_count(stream, wire_columns[i].counter, (uint64_t)row->value[captured]);
+        uint64_t count = (uint64_t)row->value[captured];
+        if (captured == directions_data_packets)
+            count -= recovery->duplicate_data; /* counted there too */
+        int64_t segments = wire_count(stream, wire_columns[i].counter, count);
         row_set_if(row, wire_columns[i].column, segments >= 0, segments);
     }
     put_wire_unplaced(row, stream);

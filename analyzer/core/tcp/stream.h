@@ -137,6 +137,7 @@ struct tcp_recovery_state {
     /* Counters of the data. */
     uint64_t fast_count, rto_retransmissions, tlp_count, spurious_count;
     uint64_t retransmitted_bytes, duplicate_bytes, probe_bytes, unseen_bytes, unknown_bytes;
+    uint64_t duplicate_data; /* duplicates with payload */
     uint64_t out_of_order, ambiguous, network_duplicates, mirror_duplicates, mirror_ip_bytes;
     uint64_t unknown_duplicates, third_duplicates;
     uint64_t packets_before_duplicates; /* sent before the first duplicate */

@@ -191,6 +191,13 @@ void count_long(struct tcp_stream *stream, enum wire_counter counter, uint64_t b
         sum->segments = least;
 }
 
+void leave_out_duplicate(struct segment_context *seg) {
+    uint32_t payload = seg->packet->payload_bytes;
+    recovery_state(seg, seg->sender)->duplicate_data += payload > 0;
+    if (!(seg->tcp->flags & TCP_SYN))
+        count_long(seg->sender, WIRE_DATA, long_bytes(seg->sender, payload), UINT64_MAX);
+}
+
 uint32_t segments_of(const struct tcp_stream *stream, uint64_t bytes) {
     bool several = bytes && stream->agreed_mss && has_super_segments(stream);
     return several ? (uint32_t)whole_segments(bytes, stream->agreed_mss) : 1;

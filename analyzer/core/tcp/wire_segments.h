@@ -18,6 +18,10 @@ void note_long_payload(struct segment_context *seg);
  * Then it learns from it the largest packet that a link carries. */
 uint64_t long_bytes(const struct tcp_stream *stream, int64_t bytes);
 
+/* The current segment is a duplicate: its sender sent the data once, so wire_segments leave it out
+ * (rule V13.4). */
+void leave_out_duplicate(struct segment_context *seg);
+
 /* Adds a result of long_bytes() to a sum if `sign` is 1, and takes it back if it is -1. */
 void count_long(struct tcp_stream *stream, enum wire_counter counter, uint64_t bytes,
                 uint64_t sign);

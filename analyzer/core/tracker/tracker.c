@@ -133,6 +133,8 @@ static void take_repeated(struct segment_context *seg, int64_t start, int64_t en
     struct tcp_recovery_state *recovery = recovery_state(seg, sender);
     if (kind == REPEATED_DUPLICATE) {
         recovery->duplicate_bytes += (uint64_t)repeated;
+        if (repeated == end - start && repeated == seg->packet->payload_bytes)
+            leave_out_duplicate(seg);
         return;
     }
     unacked_exclude(&sender->unacked, start, end);

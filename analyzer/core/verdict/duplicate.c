@@ -296,6 +296,7 @@ static void count_duplicate(struct segment_context *seg, const struct duplicate 
     int64_t end = start + seg->packet->payload_bytes + (syn || fin);
     seg->connection->duplicated |= !is_pure_ack(seg);
     recovery_state(seg, seg->sender)->duplicate_bytes += seg->packet->payload_bytes;
+    leave_out_duplicate(seg);
     record_duplicate(seg, start, end, duplicate);
 }
 

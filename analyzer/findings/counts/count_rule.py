@@ -147,7 +147,7 @@ def captured(row: Row, column: str, count: int) -> int:
 
 def held_in(row: Row, column: str, count: int) -> str:
     """Returns `; 7.24 kB in 2 captured packets` if the direction has super-segments, else nothing."""
-    if column not in ON_WIRE or segments(row, "data_packets") == row["data_packets"]:
+    if column not in ON_WIRE or (segments(row, "data_packets") or 0) <= row["data_packets"]:
         return ""
     lost_bytes = row.get(f"{column}_bytes")
     size = f"{show_bytes(lost_bytes)} in " if lost_bytes else ""

@@ -254,3 +254,16 @@ def test_json_is_one_object_with_the_same_exit_code(write: Write, wiretale_run: 
     assert measures["retransmissions"]["change_percent"] is None  # from 0
     assert result["conditions"][0]["holds"] is True
     assert result["flows"][0]["matched_by"] == "ends" and result["findings_appeared"]
+
+
+def test_a_mirror_port_changes_neither_rates_nor_shares(write: Write) -> None:
+    talk = transfer(lost=frozenset({10}))
+    once = load_run(str(write("once.pcap", talk)))
+    copies = [packet.copy() for packet in talk.packets]
+    for packet, copied in zip(talk.packets, copies, strict=True):
+        copied.time = packet.time + 2e-6
+    talk.packets.extend(copies)
+    twice = load_run(str(write("twice.pcap", talk)))
+    assert twice.total["packets"] == 2 * (once.total["packets"] or 0)
+    for name in ("throughput", "goodput", "retransmissions"):
+        assert twice.total[name] == pytest.approx(once.total[name], rel=1e-3)
