@@ -158,11 +158,12 @@ static struct datagram *add(struct reassembly *table, const struct datagram_key 
 /* Returns the bytes of [start, end) that have not been seen. */
 static uint32_t missing_in(const struct datagram *datagram, uint32_t start, uint32_t end) {
     int64_t bytes = 0;
-    for (uint32_t i = 0; i < datagram->gaps.count; i++) {
-        const struct gap *gap = &datagram->gaps.gaps[i];
-        int64_t from = start > gap->start ? start : gap->start;
-        int64_t to = end < gap->end ? end : gap->end;
-        bytes += from < to ? to - from : 0;
+    const struct range_set *gaps = &datagram->gaps;
+    uint32_t i = range_set_first_above(gaps, start);
+    for (; i < gaps->count && gaps->gaps[i].start < end; i++) {
+        int64_t from = start > gaps->gaps[i].start ? start : gaps->gaps[i].start;
+        int64_t to = end < gaps->gaps[i].end ? end : gaps->gaps[i].end;
+        bytes += to - from;
     }
     return (uint32_t)bytes;
 }
