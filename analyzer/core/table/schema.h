@@ -221,7 +221,7 @@
     X(wire_segments, INT, "segments",                                                              \
       "TCP: data_packets on the wire, less duplicates of the network or a mirror port. If the "    \
       "capture has super-segments (TSO, GSO, GRO, LRO), each is as many segments as it needs of "  \
-      "wire_mss. Null if wire_mss is unknown and the capture has them")                                                                  \
+      "wire_mss. Null if wire_mss is unknown and the capture has them")                            \
     X(wire_retransmissions, INT, "segments", "TCP: retransmissions on the wire; null as above")    \
     X(wire_spurious, INT, "segments",                                                              \
       "TCP: spurious_retransmissions on the wire; null as above, and as there")                    \
