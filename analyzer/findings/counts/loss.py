@@ -16,11 +16,14 @@ CHAPTER = "Loss and retransmissions"
 def cause_words(row: Row, count: int) -> Row:
     """`causes` is ` (retransmitted: 3 fast, 1 by RTO)`. It counts all, also those of another finding."""
     probes = row["probe_retransmissions"] or 0
-    counts = (
+    counts: tuple[tuple[int | None, str], ...] = (
         (row["fast_retransmissions"], "fast"),
         (row["timeout_retransmissions"], "by RTO"),
         (probes, agreeing(probes, "as tail loss probe", "as tail loss probes")),
     )
+    other = row["retransmissions"] - sum(number or 0 for number, _ in counts)
+    if any(number for number, _ in counts):
+        counts = (*counts, (max(other, 0), "of unknown cause"))
     parts = [f"{number:,} {word}" for number, word in counts if number]
     whole = sum(number or 0 for number, _ in counts)
     known = "" if whole == count else f"of all {whole:,} " if whole > count else f"known of {whole:,} "

@@ -126,12 +126,12 @@ def test_losses_are_reported_by_place(lost: int, runs: int, longest: int, words:
         (
             30,
             "20 to 50 of 1,000 data segments (2% to 5%), or their ACKs, between capture point and receiver "
-            "(retransmitted: 20 fast); the place of 30 of 50 retransmissions is unknown.",
+            "(of all 50 retransmitted: 20 fast, 30 of unknown cause); the place of 30 of 50 retransmissions is unknown.",
         ),
         (
             9_980,
-            "20 to 10,000 segments, or their ACKs, between capture point and receiver (retransmitted: 20 fast); the "
-            "place of 9,980 of 10,000 retransmissions is unknown.",
+            "20 to 10,000 segments, or their ACKs, between capture point and receiver (of all 10,000 retransmitted: 20 fast, "
+            "9,980 of unknown cause); the place of 9,980 of 10,000 retransmissions is unknown.",
         ),
     ],
 )
