@@ -79,8 +79,8 @@ UNDECODED_NAMES = {
     computed="The IP, transport or tunnel header of these packets exceeds the snap length.",
     unknown="The content of those packets: payload lengths, flags and options, and so the verdicts of their flows.",
     weakens="All verdicts of those flows; their columns are null if a header was not read.",
-    sentence="The snap length truncated the headers of {count:packet}: {count:~its|their} flags, options and lengths "
-    "are unknown.",
+    sentence="The snap length truncated the headers of {count:packet}: TCP options, flags or lengths of "
+    "{count:~it|them} are unknown.",
     advice="Capture at least 128 bytes per packet (-s 128), more inside tunnels.",
 )
 def headers_cut(transfers: Transfers) -> Matches:

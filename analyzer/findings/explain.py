@@ -72,6 +72,13 @@ def main_limit(one: Transfer) -> tuple[str | None, float | None]:
     return name, one.share(name)
 
 
+def unknown_because(one: Transfer) -> str:
+    """Returns why no limit of a TCP transfer is known."""
+    if one.flow["one_way"]:
+        return "only one direction was captured"
+    return "too few packets" if one.row["first_ns"] is not None else "the packets have no timestamps"
+
+
 def headline(transfers: Transfers, one: Transfer) -> str:
     """Returns the limiting factor, or the losses if it is unknown, in one line."""
     name, share = main_limit(one)
@@ -91,7 +98,7 @@ def headline(transfers: Transfers, one: Transfer) -> str:
     if incomplete:
         return f"{plural(incomplete, 'datagram')} of {row['data_packets']:,} stayed incomplete"
     if one.flow["protocol"] == "tcp":
-        return f"limit unknown: {'only one direction was captured' if one.flow['one_way'] else 'too few packets'}"
+        return f"limit unknown: {unknown_because(one)}"
     count = row["data_packets"] or 0
     return f"{plural(count, 'datagram')}; losses unknown, because {agreeing(count, 'it has', 'they have')} no numbers"
 

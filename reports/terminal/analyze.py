@@ -195,9 +195,28 @@ def any_packet(trace: Trace) -> bool:
     return any(trace.interfaces.column("packets"))
 
 
-def healthy_line(found: Sequence[Row]) -> Text:
-    """Returns the last line if no finding is a warning or an error."""
-    return Text(f"\nNo {'other ' if found else ''}problem is visible in this capture.", style="green")
+def is_healthy(trace: Trace, found: Sequence[Row]) -> bool:
+    """Returns whether no finding is a warning or an error, and a packet was left to analyze."""
+    return all(row["severity"] == "info" for row in found) and any_packet(trace)
+
+
+def unjudged_packets(trace: Trace) -> int:
+    """Returns the packets without a verdict: neither TCP nor numbered, such as QUIC and ARP."""
+    protocols, blocks = trace.flows.column("protocol"), trace.directions.column("blocks")
+    packets = trace.directions.column("packets")
+    judged = sum(
+        count for number, count in enumerate(packets) if protocols[number // 2] == "tcp" or blocks[number] is not None
+    )
+    return int(max(sum(trace.interfaces.column("packets")) - judged, 0))
+
+
+def healthy_line(trace: Trace, found: Sequence[Row]) -> Text:
+    """Returns the last line of a healthy capture, which does not speak for packets without a verdict if these are most."""
+    whole, unjudged = sum(trace.interfaces.column("packets")), unjudged_packets(trace)
+    line = f"\nNo {'other ' if found else ''}problem is visible in this capture"
+    if 2 * unjudged <= whole:
+        return Text(f"{line}.", style="green")
+    return Text(f"{line}, but losses and RTTs of {unjudged:,} of {plural(whole, 'packet')} cannot be determined.")
 
 
 def link_share(one: Explained) -> str:
@@ -248,8 +267,8 @@ def summary_parts(trace: Trace, width: int, flows: int, link_bps: int | None) ->
         yield section("Fragmentation", fragmentation_line(trace))
     if others:
         yield section("Findings", *map(finding_block, others))
-    if all(row["severity"] == "info" for row in found) and any_packet(trace):
-        yield healthy_line(found)
+    if is_healthy(trace, found):
+        yield healthy_line(trace, found)
 
 
 def print_summary(trace: Trace, out: IO[str], flows: int, link_bps: int | None) -> None:

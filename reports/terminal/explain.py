@@ -18,7 +18,7 @@ from wiretale.analyzer.findings.transfers import LIMITS
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural, show_bytes, show_share
 from wiretale.reports.phrases import cost_text
-from wiretale.reports.terminal.analyze import any_packet, capture_lines, healthy_line, link_share
+from wiretale.reports.terminal.analyze import capture_lines, healthy_line, is_healthy, link_share
 from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, section, title
 
 if TYPE_CHECKING:
@@ -162,8 +162,11 @@ def closing(trace: Trace, found: Sequence[Row], left: int) -> Iterator[Renderabl
     """Yields the last lines."""
     if left:
         yield Text(f"\n{plural(left, 'more finding')} (--top)", style="dim")
-    if all(row["severity"] == "info" for row in found) and not left and any_packet(trace):
-        yield healthy_line(found)
+    every = trace.findings.rows()  # --code may have chosen some
+    if len(found) + left < len(every):
+        yield Text(f"\n{plural(len(every) - len(found) - left, 'finding')} of other codes (--code)", style="dim")
+    elif not left and is_healthy(trace, every):
+        yield healthy_line(trace, every)
     if found:
         yield Text("\nHow a finding is computed, and its limits: wiretale explain --code CODE", style="dim")
 

@@ -49,6 +49,25 @@ def test_nothing_chosen_is_not_called_healthy(wiretale_run: Any, samples: Path) 
     assert "problem is visible" not in done.stdout
 
 
+def test_findings_that_code_hides_are_not_denied(wiretale_run: Any, samples: Path) -> None:
+    said = wiretale_run("explain", samples / "tcp_losses.pcap", "--code", "headers-cut").stdout
+    assert "problem is visible" not in said and "findings of other codes" in said
+
+
+@pytest.mark.parametrize("command", ["analyze", "explain"])
+def test_packets_without_a_verdict_are_not_called_healthy(wiretale_run: Any, tmp_path: Path, command: str) -> None:
+    """Datagrams without numbers, such as those of QUIC, show neither losses nor round trips."""
+    wire = Wire()
+    for n in range(20):
+        wire.udp(n, b"x" * 100)
+    path = write_pcap(
+        tmp_path / "quic.pcap", ((START_NS + n * 10**6, frame) for n, (_, frame) in enumerate(wire.packets))
+    )
+    assert "losses and RTTs of 20 of 20 packets cannot be determined" in " ".join(
+        wiretale_run(command, path).stdout.split()
+    )
+
+
 @pytest.mark.parametrize("command", ["analyze", "explain"])
 def test_beside_notes_not_all_is_called_well(wiretale_run: Any, samples: Path, command: str) -> None:
     """Losses too few for a warning are named, and the next line does not deny them."""
