@@ -197,12 +197,27 @@ static bool continues_last_retransmit(const struct segment_context *seg,
            seg->packet->time_ns - last->time_ns < path_rtt(seg->connection);
 }
 
+/* A sender that undoes an RTO goes on with new data (RFC 4015 section 3.2, RFC 5682 section 3.1),
+ * or recovers from a loss that was reported since. One that retransmits in answer to the ACK itself
+ * has neither the Eifel response nor F-RTO. */
+static bool shows_undone_rto(const struct segment_context *seg,
+                             const struct tcp_recovery_state *recovery) {
+    int64_t delay = max64(answer_delay_ns(seg), 0), now = seg->packet->time_ns;
+    bool reported =
+        seg->receiver->dup_ack_count >= DUP_ACK_THRESH && now - recovery->third_dup_ack_ns >= delay;
+    bool waited = seg->receiver->dup_ack_count &&
+                  now - seg->sender->una_advanced_ns > delay + SENDER_RESPONSE_NS;
+    return recovery->recovery_frame || seg->sender->snd_nxt > recovery->rto_point || reported ||
+           waited;
+}
+
 /* Rule V5.2: after an RTO the sender retransmits everything up to the snd_nxt of that time (RFC
  * 5681 section 3.1), until it receives an ACK of all that, or recovers in another way. */
 static bool in_rto_recovery(const struct segment_context *seg, const struct retransmission *rtx) {
     const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
-    bool fast_recovery = recovery->rto_undone &&
-                         (recovery->recovery_frame || is_reported_lost(seg, rtx->start, rtx->end));
+    bool undone = recovery->rto_undone && shows_undone_rto(seg, recovery);
+    bool fast_recovery =
+        undone && (recovery->recovery_frame || is_reported_lost(seg, rtx->start, rtx->end));
     return recovery->rto_frame && rtx->start < recovery->rto_point && !fast_recovery &&
            !is_lost_again(seg, rtx) &&
            (!ack_reached_sender(seg, recovery->rto_point) || continues_last_retransmit(seg, rtx));
@@ -336,7 +351,7 @@ static int64_t sender_timer_age_ns(const struct segment_context *seg,
 }
 
 /* Rule V5.10: RFC 6298 section 5. Timers of the endpoint may be a little faster than estimated.
- * Without SACK, only the timer can repeat a retransmission within a recovery, however soon: neither
+ * Without SACK, only the timer can repeat a retransmission within a recovery an RTT later: neither
  * that retransmission nor duplicate ACKs restart it, and of the partial ACKs only the first may
  * (RFC 6582 section 4). */
 static bool is_rto(const struct segment_context *seg, const struct retransmission *rtx) {
@@ -426,62 +441,4 @@ struct retransmit_cause find_cause(const struct segment_context *seg,
     if (rtx->start >= 0 && (!is_rto(seg, rtx) || acks_explain(seg, rtx)))
         cause = find_ack_cause(seg, rtx);
     return cause.kind == WORD_NONE ? find_timer_cause(seg, rtx) : cause;
-}
-
-/* --- the sender's state ---------------------------------------------------------------------- */
-
-/* Measures how long the sender's answers take at present, if the ACK that caused this one is known
- * (answer_us), and ends the report that it answers. */
-static void note_answer(const struct segment_context *seg, struct tcp_recovery_state *recovery,
-                        bool fast_retransmit, int64_t start) {
-    int64_t asked_ns = 0, now = seg->packet->time_ns;
-    if (start >= recovery->loss_report.start &&
-        recovery->loss_report.end > recovery->loss_report.start) {
-        asked_ns = recovery->loss_report.time_ns;
-        recovery->loss_report.end = recovery->loss_report.start;
-    } else if (start == seg->sender->snd_una && !seg->receiver->dup_ack_count) {
-        asked_ns = seg->sender->una_advanced_ns;
-    }
-    if (fast_retransmit && asked_ns && now > asked_ns && now - asked_ns < KEPT_REPORT_NS)
-        recovery->answer_us = (uint32_t)((now - asked_ns) / 1000);
-}
-
-/* The receiver had the data when its RTO expired, and its ACK, which has passed, echoes an older
- * TSval: then the sender undoes the RTO (RFC 4015). With SACK, F-RTO shows that. */
-static bool undoes_rto(const struct segment_context *seg, int64_t start, int64_t end) {
-    return !may_use_rack(seg) && has_timestamps(seg) && seg->sender->snd_una_known &&
-           end <= seg->sender->snd_una &&
-           !last_retransmission_of(seg->sender->recovery, start, end, false);
-}
-
-uint64_t count_retransmission(const struct segment_context *seg,
-                              const struct retransmit_cause *cause, int64_t start, int64_t end) {
-    struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
-    uint64_t super = long_bytes(seg->sender, start < 0 ? 0 : end - start);
-    bool timeout = cause->kind == WORD_TIMEOUT_RETRANSMISSION;
-    bool fast_retransmit = cause->kind == WORD_FAST_RETRANSMISSION;
-    recovery->retransmissions++;
-    count_long(seg->sender, WIRE_RETRANSMITTED, super, 1);
-    recovery->fast_count += fast_retransmit;
-    recovery->rto_retransmissions += timeout;
-    recovery->tlp_count += cause->kind == WORD_PROBE_RETRANSMISSION;
-    if (!may_use_rack(seg) && seg->packet->time_known)
-        note_answer(seg, recovery, fast_retransmit, start);
-    /* Lost again during go-back-N: fast recovery retransmits the rest. */
-    recovery->rto_undone |= fast_retransmit && recovery->rto_frame && start < recovery->rto_point;
-    if (timeout && !cause->detail) { /* the expiry itself */
-        recovery->rto_count++;
-        record_stall(seg, recovery, cause->idle_ns, cause->idle_frame);
-        recovery->rto_point = seg->sender->snd_nxt;
-        recovery->rto_frame = seg->frame;
-        recovery->rto_undone = undoes_rto(seg, start, end);
-        recovery->recovery_point = 0;
-        recovery->recovery_frame = 0;
-    } else if (fast_retransmit &&
-               (!recovery->recovery_frame || (cause->frame != recovery->recovery_frame &&
-                                              seg->sender->snd_una >= recovery->recovery_point))) {
-        recovery->recovery_point = seg->sender->snd_nxt;
-        recovery->recovery_frame = seg->frame;
-    }
-    return super;
 }

@@ -38,8 +38,8 @@ struct retransmit_cause find_ack_cause(const struct segment_context *seg,
 struct retransmit_cause find_cause(const struct segment_context *seg,
                                    const struct retransmission *rtx);
 
-/* Counts the retransmission; the caller must do so once for each. Begins the sender's RTO or fast
- * recovery if it is the first. Returns its long_bytes(). */
+/* count_retransmission.c: counts the retransmission; the caller must do so once for each. Begins
+ * the sender's RTO or fast recovery if it is the first. Returns its long_bytes(). */
 uint64_t count_retransmission(const struct segment_context *seg,
                               const struct retransmit_cause *cause, int64_t start, int64_t end);
 
