@@ -13,7 +13,8 @@ from pathlib import Path
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.findings.registry import CHAPTERS, Page
-from wiretale.analyzer.verify.reasons import RETRANSMISSIONS, RULES
+from wiretale.analyzer.verify.case import RETRANSMISSIONS
+from wiretale.analyzer.verify.reasons import RULES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from wiretale.analyzer.verify.reasons import (
+from wiretale.analyzer.verify.case import (
     ANSWERS,
     COPIES,
     LASTING,
@@ -20,8 +20,8 @@ from wiretale.analyzer.verify.reasons import (
     SPURIOUS,
     Case,
     Row,
-    reason_of,
 )
+from wiretale.analyzer.verify.reasons import reason_of
 from wiretale.analyzer.verify.tshark import End, Flagged
 
 KINDS = (
@@ -167,6 +167,7 @@ class Comparison:
     noted: dict[int, frozenset[str]] = field(default_factory=dict)  # earlier verdicts by Wireshark's stream
     streams: dict[frozenset[End] | None, int | None] = field(default_factory=dict)  # first of Wireshark, by ended ends
     probed: set[int] = field(default_factory=set)  # streams with a window probe of Wireshark
+    shortened: set[int] = field(default_factory=set)  # streams with a record that is shorter than its packet
 
     def take(
         self, ours: Mapping[int, Sequence[Row]], theirs: Mapping[int, Flagged], unread: Mapping[int, str] | None = None
@@ -195,6 +196,8 @@ class Comparison:
             self.noted[stream] = self.noted.get(stream, frozenset()) | kinds
         if "window_probe" in flagged.words:
             self.probed.add(stream)
+        if flagged.shortened:
+            self.shortened.add(stream)
         if flagged.ends in self.around.ended_ends:
             self.streams.setdefault(flagged.ends, stream)
 
@@ -228,6 +231,7 @@ class Comparison:
             shared=flow in self.around.shared_flows or flagged.ends in self.around.shared_ends,
             noted=self.noted.get(-1 if flagged.stream is None else flagged.stream, frozenset()),
             probed=flagged.stream in self.probed,
+            shortened=flagged.stream in self.shortened,
             ended=self.has_ended(frame, flagged),
             dropped=self.around.misses(frame, flagged),
             path=self.around.paths.get(flow) if flow is not None else None,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.findings.model import nonzero_rows, row_at
+from wiretale.analyzer.verify.case import FIRST_BEFORE, FRAGMENT
 from wiretale.analyzer.verify.comparison import Around
-from wiretale.analyzer.verify.reasons import FIRST_BEFORE, FRAGMENT
 
 if TYPE_CHECKING:
     from wiretale.analyzer.table import Table

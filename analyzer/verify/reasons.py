@@ -8,114 +8,27 @@ as unexplained, because it may be an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
-from typing import Any, NamedTuple
+from collections.abc import Set
+
+from wiretale.analyzer.verify.case import (
+    ANSWERS,
+    FIRST_BEFORE,
+    FRAGMENT,
+    PROVEN,
+    REORDERED,
+    REPEATED,
+    RETRANSMISSIONS,
+    RETRANSMITTED,
+    SEGMENT,
+    SPURIOUS,
+    Case,
+    Rule,
+    by_evidence,
+    in_tunnel,
+    kind_reason,
+)
 
 UNEXPLAINED = "no rule explains this, and one of the two programs may be wrong: please report the frames"
-RETRANSMISSIONS = frozenset({"fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission"})
-SPURIOUS = "spurious_retransmission"
-COPIES = frozenset({"mirror_duplicate", "network_duplicate", "unknown_duplicate"})
-PROBES = frozenset({"keep_alive", "window_probe"})
-ANSWERS = frozenset({"duplicate_ack", "keep_alive_ack"})
-REPEATED = RETRANSMISSIONS | {SPURIOUS}  # Wireshark's kinds
-SEGMENT = REPEATED | COPIES | PROBES | {"out_of_order", "ambiguous"}  # verdicts on the data of a frame
-#: verdicts of wiretale that also explain later frames of the conversation
-LASTING = RETRANSMISSIONS | {"acked_unseen_segment", "captured_out_of_order", "window_probe", "zero_window", "reset"}
-FRAGMENT = "fragment"  # of a segment, which Wireshark judges when it is whole
-FIRST_BEFORE = "first transmission before the capture began"  # detail of an event
-
-Row = Mapping[str, Any]
-
-
-class Case(NamedTuple):
-    """One difference: both verdicts on a frame, and the context."""
-
-    ours: str | None
-    theirs: str | None
-    row: Row  # wiretale's event; empty without one
-    words: Set[str]  # all of Wireshark's verdicts on the frame
-    kinds: Set[str]  # all of wiretale's, also those that Wireshark does not have
-    shared: bool = False  # Wireshark merges several flows into one conversation
-    noted: Set[str] = frozenset()  # verdicts on the conversation up to this frame, of LASTING
-    probed: bool = False  # Wireshark found a window probe in it
-    dropped: bool = False  # the events table is full
-    path: str | None = None  # VLANs and tunnels of the flow
-    cut: bool = False  # the snap length truncated TCP options of the flow
-    one_way: bool = False  # one direction was captured
-    begun: bool = False  # the capture began within the conversation
-    resumed: bool = False  # and it holds a retransmission of earlier data
-    ended: bool = False  # wiretale ended a flow before this frame, in the conversation that Wireshark continues
-    unread: str | None = None  # why wiretale found no TCP segment or ICMP message in the frame
-
-
-class Rule(NamedTuple):
-    """A reason, the verdicts that it explains (None in a set: no verdict), and a condition that must hold too."""
-
-    name: str
-    verdicts: tuple[Set[str | None] | None, Set[str | None] | None]  # wiretale's and Wireshark's; None: any
-    sentence: str
-    when: Callable[[Case], object] = lambda case: True
-
-    def fits(self, case: Case) -> bool:
-        """Returns whether the rule explains the difference."""
-        sides = zip(self.verdicts, (case.ours, case.theirs), strict=True)
-        return all(verdicts is None or verdict in verdicts for verdicts, verdict in sides) and bool(self.when(case))
-
-
-# By evidence, why a segment that fills a gap was retransmitted, or only late.
-RETRANSMITTED = {
-    "dsack": "a later DSACK (RFC 2883) reported that these bytes arrived twice (rule V6.3)",
-    "timestamps": "it was retransmitted, because its TSval is newer than that of the segment that opened the gap (rule V3.2)",
-    "ip_id": "it was retransmitted, because its IP ID is higher than that of the segment that opened the gap (rule V3.3)",
-    "acks": "it was retransmitted, because duplicate ACKs or SACKs of the segments above requested it (rules V5.3, V5.4)",
-    "time": "it was retransmitted, because it came a round trip or more after the gap opened (rule V3.5)",
-}
-REORDERED = {
-    "dsack": "a later DSACK (RFC 2883) reported that it and another copy of these bytes arrived",
-    "timestamps": "it was reordered, because its TSval is older than that of the segment before it (rule V3.2)",
-    "ip_id": "it was reordered, because its IP ID is lower than that of the segment before it (rule V3.3)",
-    "time": "it was reordered, because it came within a quarter of the RTT and before three duplicate ACKs, too early "
-    "for a retransmission (rule V3.4)",
-}
-PROVEN = {
-    "dsack": "a later DSACK (RFC 2883) reported that the first transmission had arrived (rule V6.3)",
-    "timestamps": "timestamps prove that the first transmission arrived (RFC 3522, rule V6.4)",
-    "ip_id": "the first transmission passed later, by its IP ID (rule V4.3)",
-    "acknowledged": "its bytes had been acknowledged at the capture point, longer ago than the way to the sender takes "
-    "(rule V6.1)",
-}
-# Why wiretale chose the kind of a retransmission: by the beginning of the event's detail, else by the kind.
-KIND_REASONS = {
-    "RACK": "wiretale found it transmitted an RTT before, and later data was acknowledged (RFC 8985, rule V5.8)",
-    "in the recovery": "wiretale found an earlier segment that had begun the recovery (RFC 6675, rule V5.5)",
-    "go-back-N": "wiretale found an RTO before it, after which all that was outstanding is retransmitted (rule V5.2)",
-    "fast_retransmission": "wiretale found three duplicate ACKs, or SACKs of over two segments above it (RFC 5681, "
-    "RFC 6675, rules V5.3, V5.4)",
-    "timeout_retransmission": "wiretale found no ACK of new data during a whole RTO before it (RFC 6298, rule V5.10)",
-    "probe_retransmission": "wiretale found the last segment, repeated once about two RTTs later without an ACK "
-    "between (RFC 8985, rule V5.9)",
-    "retransmission": "wiretale found neither three duplicate ACKs nor an RTO before it, so its kind is left open (rule V5.11)",
-}
-
-
-def in_tunnel(path: str | None) -> bool:
-    """Returns whether a flow has encapsulations other than tags."""
-    return any(not part.startswith(("vlan", "pppoe", "pbb")) for part in path.split(" / ")) if path else False
-
-
-def kind_reason(case: Case) -> str:
-    """Returns why wiretale chose this kind."""
-    text = f"{case.row.get('detail') or ''}\n{case.ours}"
-    return next((sentence for begin, sentence in KIND_REASONS.items() if begin in text), "")
-
-
-def by_evidence(sentences: Mapping[str, str], case: Case) -> str:
-    """Returns the sentence for wiretale's evidence, or names it."""
-    evidence = case.row.get("evidence")
-    if evidence is None:
-        return "wiretale names no evidence"
-    return sentences.get(evidence, f"wiretale's evidence is {evidence.replace('_', ' ')}")
-
 
 NONE: Set[str | None] = frozenset({None})
 NEAR = "Wireshark calls it out of order because it came within 3 ms (or the handshake RTT) of the highest byte"
@@ -157,6 +70,20 @@ RULES = (
         sentence="the snap length truncated the options of this conversation's segments: Wireshark does not judge a segment "
         "with an incomplete header",
         when=lambda case: case.cut and not case.words,
+    ),
+    Rule(
+        "lengths-cut",
+        verdicts=(NONE, {"gap", "acked_unseen_segment", "duplicate_ack", "keep_alive"}),
+        sentence="records of this conversation are shorter than the IP length of their packets: Wireshark believes the length "
+        "in the record, so that data seems to be missing; wiretale uses the IP length",
+        when=lambda case: case.shortened,
+    ),
+    Rule(
+        "lengths-cut",
+        verdicts=(SEGMENT | {"duplicate_ack", "window_full"}, NONE),
+        sentence="records of this conversation are shorter than the IP length of their packets: Wireshark believes the length "
+        "in the record, and sees no data or less; wiretale uses the IP length",
+        when=lambda case: case.shortened,
     ),
     Rule(
         "one-way",

@@ -43,10 +43,12 @@ VERDICTS = (
 FLAGS = (("syn", "tcp.flags.syn"), ("ack", "tcp.flags.ack"))  # no verdicts; as sack and dsack they explain differences
 ICMP_ERRORS = {"icmp.type": (3, 4, 5, 11, 12), "icmpv6.type": (1, 2, 3, 4)}  # RFC 792, RFC 4443
 ADDRESSES = ("ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "tcp.srcport", "tcp.dstport")
+LENGTHS = ("frame.len", "ip.len", "ipv6.plen")
 FIELDS = (
     "frame.number",
     "tcp.ack",
     "tcp.options.sack_le",
+    *LENGTHS,
     "tcp.stream",
     *(field for _, field in (*VERDICTS, *FLAGS)),
     *ICMP_ERRORS,
@@ -63,13 +65,15 @@ class Flagged(NamedTuple):
     words: frozenset[str]
     stream: int | None = None
     ends: frozenset[End] | None = None  # of the conversation
+    shortened: bool = False  # the record's length is less than the IP length
 
 
 def display_filter() -> str:
-    """Returns the display filter of frames with a verdict."""
+    """Returns the display filter of frames with a verdict, and of those with a record that is shorter than its packet."""
     flags = (f"{field} == 1" if field == "tcp.flags.reset" else field for _, field in VERDICTS)
     errors = (f"{field} == {number}" for field, numbers in ICMP_ERRORS.items() for number in numbers)
-    return " || ".join((*flags, *errors))
+    shortened = (f"{field} > {LENGTHS[0]}" for field in LENGTHS[1:])  # these frames only explain differences
+    return " || ".join((*flags, *errors, *shortened))
 
 
 def command_line(program: str, path: str) -> list[str]:
@@ -113,14 +117,22 @@ def read_verdicts(text: bytes, sack: str) -> Flagged:
     if any(types):  # verdicts on the quoted packet do not count
         return Flagged(frozenset({"icmp_error"}))
     words = {word for (word, _), flag in zip(known, flags, strict=True) if flag not in FALSE} | {sack}
+    if words.isdisjoint(word for word, _ in VERDICTS):
+        words.clear()  # a frame that is listed for its length has no verdict that they explain
     return Flagged(frozenset(strongest(words - {""})), int(stream) if stream else None, ends_of(addresses))
+
+
+def is_shortened(wire: bytes, *lengths: bytes) -> bool:
+    """Returns whether a frame's record has a length on the wire that is less than its IP length."""
+    return bool(wire) and any(int(length) > int(wire) for length in lengths if length)
 
 
 def read_line(line: bytes) -> tuple[int, Flagged]:
     """Parses a line, which must have every field of FIELDS. Raises InputError otherwise."""
     try:
-        number, ack, left_edge, rest = line.rstrip(b"\r\n").split(b"\t", 3)
-        return int(number), read_verdicts(rest, sack_word(ack, left_edge))
+        number, ack, left_edge, wire, ip, ipv6, rest = line.rstrip(b"\r\n").split(b"\t", 3 + len(LENGTHS))
+        found = read_verdicts(rest, sack_word(ack, left_edge))
+        return int(number), found._replace(shortened=True) if is_shortened(wire, ip, ipv6) else found
     except ValueError:
         raise InputError(f"tshark: expected a verdict, found {line[:40]!r}") from None
 

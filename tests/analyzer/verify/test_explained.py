@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import needs
+from capture_files import write_pcap as write_records
 from checkout import SCENARIOS
-from plain_wire import ACK, FIN, PSH, RST, Connection, Wire
+from plain_wire import ACK, FIN, PSH, RST, Connection, Wire, sack
 from scenario import captured, read_scenario
 from scenario_wire import write_pcap
 from wiretale.analyzer import trace as traces
@@ -135,3 +136,26 @@ def test_differences_over_captures_of_others_are_explained(name: str) -> None:
     assert None not in found
     if Dissector().version().startswith("4.0."):
         assert found >= OTHERS[name]
+
+
+def with_losses(options: bytes) -> Wire:
+    """A transfer of 24 segments of which the 8th is lost behind the capture point; the ACKs have SACK blocks or not."""
+    talk = Connection(Wire(by_time=True)).open()
+    for turn in range(24):
+        talk.data(30 + turn / 10, 1460 * turn)
+        talk.ack(50 + turn / 10, 1460 * min(turn + 1, 7), options=options if turn > 7 else b"")
+    talk.data(53, 1460 * 7).ack(73, 1460 * 24)
+    return talk.wire
+
+
+@pytest.mark.parametrize("kept", [54, 60, 120, 500])
+@pytest.mark.parametrize("sacks", [True, False])
+def test_rewritten_lengths_explain_missing_data(kept: int, sacks: bool, tmp_path: Path) -> None:
+    """A tool cut the packets and wrote the shorter length into the records: for Wireshark, data is missing."""
+    wire = with_losses(sack((1460 * 8, 1460 * 9)) if sacks else b"")
+    frames = [(round(at), frame[:kept]) for at, frame in sorted(wire.packets, key=lambda packet: packet[0])]
+    found = rules_of(write_records(tmp_path / "cut.pcap", frames))
+    assert "lengths-cut" in found
+    assert not found & {None, "one-byte-unseen", "overlap", "nothing-outstanding"}
+    whole = rules_of(wire.write(tmp_path / "whole.pcap"))
+    assert "lengths-cut" not in whole and None not in whole

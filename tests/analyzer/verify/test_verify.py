@@ -28,9 +28,10 @@ from scenario_wire import write_pcap as write_frames
 from talk import Talk
 from wiretale.analyzer import trace as traces
 from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.verify.case import FIRST_BEFORE
 from wiretale.analyzer.verify.comparison import KINDS, Around, Comparison, Difference, pairs
 from wiretale.analyzer.verify.frame_events import FrameEvents, around
-from wiretale.analyzer.verify.reasons import FIRST_BEFORE, RULES, UNEXPLAINED
+from wiretale.analyzer.verify.reasons import RULES, UNEXPLAINED
 from wiretale.analyzer.verify.tshark import FIELDS, Dissector, Flagged, read_line
 from wiretale.cli.analyze import exit_code
 from wiretale.cli.doctor import version_numbers
@@ -179,6 +180,7 @@ def test_every_rule_has_its_case() -> None:
     elsewhere |= {"events-dropped", "tunnel", "probe-byte", "capture-reordered", "overlap"}
     elsewhere |= {
         "headers-cut",
+        "lengths-cut",
         "one-way",
         "no-data-yet",
         "went-before",
