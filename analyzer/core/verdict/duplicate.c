@@ -24,7 +24,6 @@
 #define MAX_COPIES     3u
 #define NEAR_IDS       8192u       /* of the newest: a host's packets in LIFETIME_NS */
 #define PASSED_IDS     64          /* no reordering puts a packet behind so many later ones */
-#define SIDE_PROVEN    2u          /* duplicates that show the other side of a router */
 #define NO_POSITION    INT64_C(-2) /* a pure ACK has no position in the stream */
 
 /* --- the capture's or the network's ---------------------------------------------------------- */
@@ -145,32 +144,6 @@ static bool is_routed(const struct segment_context *seg, const struct packet_fin
 static bool has_two_ports(const struct segment_context *seg,
                           const struct packet_fingerprint *entry) {
     return is_routed(seg, entry) || seg->packet->port != entry->port;
-}
-
-/* Counts the duplicates that each port behind a router stored, so that the most frequent one
- * remains. */
-static void note_second_side(struct segment_context *seg) {
-    struct second_side *side = &recovery_state(seg, seg->sender)->second_side;
-    bool same = side->port == seg->packet->port && side->ttl == seg->packet->ttl;
-    if (side->count && !same)
-        side->count--;
-    else if (side->count < UINT8_MAX)
-        *side =
-            (struct second_side){seg->packet->port, seg->packet->ttl, (uint8_t)(side->count + 1)};
-}
-
-static bool is_at_second_side(const struct segment_context *seg) {
-    const struct second_side *side = &recovery_of(seg->sender)->second_side;
-    return side->count >= SIDE_PROVEN && seg->packet->port == side->port &&
-           seg->packet->ttl == side->ttl;
-}
-
-static void note_second_port(struct segment_context *seg, uint16_t port, uint8_t ttl,
-                             int64_t delay_ns) {
-    seg->effect.second_port = true;
-    seg->effect.first_port = port;
-    seg->effect.first_ttl = ttl;
-    seg->effect.port_delay_ns = delay_ns;
 }
 
 /* --- evidence -------------------------------------------------------------------------------- */
@@ -350,11 +323,22 @@ static bool may_have_passed(const struct segment_context *seg) {
                        seg->packet->port;
 }
 
+/* An initiator whose ACK completed the handshake retransmits no SYN (RFC 9293 section 3.10.7.3). A
+ * responder may, but not if its peer's packets are stored a second time. */
+static bool is_late_syn(const struct segment_context *seg) {
+    bool over = !segment_direction(seg) && seg->connection->handshake_ack_seen;
+    return seg->tcp->flags & TCP_SYN && seg->tcp->sequence == seg->sender->isn &&
+           (over || recovery_of(seg->receiver)->second_side.count) && is_apart_from_last(seg);
+}
+
 /* Rule V8.3: the capture stores the sender's packets a second time behind a router. Many packets
  * may have passed since the original. */
 static bool take_second_side(struct segment_context *seg) {
-    if (!is_at_second_side(seg) || !may_have_passed(seg))
+    bool late_syn = is_late_syn(seg);
+    if (!(late_syn || is_at_second_side(seg)) || !may_have_passed(seg))
         return false;
+    if (late_syn)
+        note_second_side(seg);
     note_second_port(seg, NO_PORT, 0, 0);
     count_duplicate(seg, &(struct duplicate){.mirror = true, .two_ports = true});
     return true;
@@ -442,16 +426,39 @@ static bool is_late_behind_router(const struct segment_context *seg,
     return false;
 }
 
+/* The original is forgotten, but the sender has sent later packets than this one, and nothing new
+ * is stored at this side. */
+static bool has_passed_router(const struct segment_context *seg,
+                              const struct unacked_segment *first) {
+    bool ids_known = seg->packet->ip_id && ip_ids_ordered(seg->sender);
+    bool passed = ids_known ? ids_passed(seg) > 0 : has_old_tsval(seg);
+    return !first && passed && (was_stored_at_side(seg) || is_apart_from_last(seg));
+}
+
+/* The signature of a late duplicate is that of no later packet, but its port would look like one at
+ * which new data is stored. */
+static void drop_fingerprint(const struct segment_context *seg) {
+    const struct tcp_stream *sender = seg->sender;
+    if (!sender->next_fingerprint)
+        return;
+    struct packet_fingerprint *last = &sender->fingerprints[sender->next_fingerprint - 1];
+    if (last->frame == seg->frame)
+        last->frame = 0;
+}
+
 bool take_late_duplicate(struct segment_context *seg, const struct unacked_segment *first,
                          int64_t start, int64_t end) {
     if (start < 0)
         return false;
+    bool routed = has_passed_router(seg, first);
     bool unrequested = is_unrequested(seg, first, start, end);
     bool same_id = first && first->ip_id == seg->packet->ip_id;
-    bool behind_router = is_late_behind_router(seg, first);
-    if (!repeats_transmission(seg, first, start, end) && !(unrequested && same_id) &&
+    bool behind_router = routed || is_late_behind_router(seg, first);
+    if (!routed && !repeats_transmission(seg, first, start, end) && !(unrequested && same_id) &&
         !(behind_router && same_id && seg->packet->ip_id))
         return false;
+    if (behind_router)
+        drop_fingerprint(seg);
     if (behind_router) {
         note_second_side(seg);
         note_second_port(seg, NO_PORT, 0, 0);

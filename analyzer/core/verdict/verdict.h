@@ -44,6 +44,26 @@ bool take_duplicate(struct segment_context *seg, bool old);
 bool take_late_duplicate(struct segment_context *seg, const struct unacked_segment *first,
                          int64_t start, int64_t end);
 
+/* second_side.c: the other side of a router, rules V8.3 and V8.4. All are about seg->sender. */
+
+/* Counts a duplicate that the segment's port stored behind a router, so that the port with the most
+ * remains. */
+void note_second_side(struct segment_context *seg);
+
+/* Returns whether the last packets, one at least, all have other link addresses and another TTL:
+ * nothing new was stored at the segment's port. */
+bool is_apart_from_last(const struct segment_context *seg);
+
+/* Returns whether the segment's port stored duplicates, more than any other. */
+bool was_stored_at_side(const struct segment_context *seg);
+
+/* The same, if several show it, or one and is_apart_from_last(). */
+bool is_at_second_side(const struct segment_context *seg);
+
+/* Notes in the segment's effect that another port than that of the original, `port` and `ttl`,
+ * stored it after `delay_ns`; NO_PORT, 0 and 0 if the original is forgotten. */
+void note_second_port(struct segment_context *seg, uint16_t port, uint8_t ttl, int64_t delay_ns);
+
 /* sack.c: the receiver's reports on data that it received: SACK (RFC 2018), DSACK (RFC 2883),
  * echoed timestamps (RFC 7323), and repeated ACKs if there is no SACK. The segment's own sender is
  * the receiver of the data that it reports on. */
