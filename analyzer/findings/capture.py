@@ -26,6 +26,8 @@ from wiretale.analyzer.units import plural, show_bytes, show_duration, show_shar
 
 CHAPTER = "The capture itself"
 COPIES_MIN, COPIES_SHARE = 10, 0.2  # repeated packets: fewer are duplicates that the network made
+MISSED_SHARE = 0.01  # of payload: less is missing at the beginning or the end of many captures
+OFFLOADED_MIN = 3  # packets longer than the MTU: one or two may have a wrong length
 DROPPERS = {"kernel": "by the kernel", "interface": "by the interface", "program": "by the capturing program"}
 QUEUES_APART_NS = 100_000  # between timestamps of packets that several capture queues take at once
 CLOCK_SET_NS = 1_000_000_000  # no queue holds packets for so long
@@ -137,6 +139,7 @@ def capture_dropped(transfers: Transfers) -> Matches:
 @capture_finding(
     code="capture-missed",
     title="Acknowledged data not captured",
+    severity="warning; info below 1% of the payload",
     unit="bytes",
     computed="A receiver acknowledged bytes of the stream that did not pass the capture point "
     "(directions.unseen_bytes). They arrived, so another path carried them or the capture was too slow. If more "
@@ -159,6 +162,7 @@ def capture_missed(transfers: Transfers) -> Matches:
     yield from flows_match(
         transfers,
         flows,
+        severity="info" if missed < MISSED_SHARE * (missed + payload) else "warning",
         missed=show_bytes(missed),
         share=show_share(missed, missed + payload),
         before="" if all(complete[flow] for flow in flows) else ", or passed before the capture began",
@@ -293,10 +297,12 @@ def time_backward(transfers: Transfers) -> Matches:
     code="time-unknown",
     title="Packets without timestamps",
     computed="pcapng simple packet blocks have no timestamp.",
-    unknown="All rates and delays of those packets.",
-    weakens="Rates, RTTs and RTOs: they are null.",
+    unknown="All delays of those packets.",
+    weakens="RTTs and RTOs: those of the packets are null. Rates: null without any timestamp, else too high if the packets "
+    "passed before the first or after the last timestamp.",
     sentence="{count:packet has|packets have} no timestamp (pcapng simple packet blocks). wiretale counts "
-    "{count:~it|them}, but computes no rates or delays from {count:~it|them}.",
+    "{count:~it|them}, but computes no delays from {count:~it|them}; rates include {count:~its|their} bytes, over the "
+    "time of the other packets.",
     advice="Use a capture tool that writes enhanced packet blocks.",
 )
 def time_unknown(transfers: Transfers) -> Matches:
@@ -309,10 +315,12 @@ def time_unknown(transfers: Transfers) -> Matches:
     title="Timestamps out of range",
     computed="The timestamp of a packet is before 1896 or after 2116 (interfaces.time_out_of_range): the file gives a "
     "wrong unit or offset for the interface, or its clock was wrong.",
-    unknown="All rates and delays of those packets.",
-    weakens="Rates, RTTs and RTOs: they are null.",
+    unknown="All delays of those packets.",
+    weakens="RTTs and RTOs: those of the packets are null. Rates: null without any timestamp, else too high if the packets "
+    "passed before the first or after the last timestamp.",
     sentence="{count:packet has|packets have} a timestamp before 1896 or after 2116. wiretale counts {count:~it|them}, "
-    "but computes no rates or delays from {count:~it|them}.",
+    "but computes no delays from {count:~it|them}; rates include {count:~its|their} bytes, over the time of the other "
+    "packets.",
     advice="Check if_tsresol and if_tsoffset of interface {interface}, and correct the times with `editcap -t`.",
 )
 def time_out_of_range(transfers: Transfers) -> Matches:
@@ -321,24 +329,33 @@ def time_out_of_range(transfers: Transfers) -> Matches:
         yield Match(count=row["time_out_of_range"], interface=interface, **first_at(frame))
 
 
+OFFLOADED = (
+    "captured before the adapter segmented (TSO, GSO) or after it merged them (GRO, LRO). Packet counts, wire bytes and RTTs "
+    "are those of the host, not of the wire."
+)
+LONG_ONCE = "too few to decide between segmentation or merging by the adapter (TSO, GSO, GRO, LRO) and a wrong length."
+
+
 @capture_finding(
     code="offload",
     title="Packets longer than the link MTU",
+    severity="warning; info if fewer than 3 packets",
     computed="IP packets are longer than any frame of the path: captured before the adapter segmented them (TSO, GSO) "
-    "or after it merged them (GRO, LRO).",
+    "or after it merged them (GRO, LRO). Fewer than 3 may as well have a wrong length.",
     unknown="The packets on the wire: their number, spacing and headers.",
     weakens="Packet counts, wire bytes, header overhead, bursts, reordering within such a packet, and RTTs by some "
     "tens of microseconds. Bytes and goodput stay correct; losses and retransmissions are counted in segments on the "
     "wire (wire_mss in directions).",
-    sentence="{count:packet is|packets are} longer than the link MTU: captured before the adapter segmented (TSO, "
-    "GSO) or after it merged them (GRO, LRO). Packet counts, wire bytes and RTTs are those of the host, not of the "
-    "wire.",
+    sentence="{count:packet is|packets are} longer than the link MTU: {cause}",
     advice="Capture on a separate machine, or first run: ethtool -K {device} tso off gso off gro off lro off.",
 )
 def offload(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "super_segments"):
+        several = row["super_segments"] >= OFFLOADED_MIN
         yield Match(
+            "warning" if several else "info",
             count=row["super_segments"],
+            cause=OFFLOADED if several else LONG_ONCE,
             device=row["name"] or "DEVICE",
             evidence=f"first at frame {row['super_segment_frame']}",
             filter="ip.len > 9216 || ip.len == 0",

@@ -24,7 +24,7 @@ from wiretale.analyzer.findings.model import (
     stall_list,
     stalls_of,
 )
-from wiretale.analyzer.findings.transfers import ROWS_MAX, Transfers, rows_of_kind
+from wiretale.analyzer.findings.transfers import NO_BINS, ROWS_MAX, Transfers, rows_of_kind
 from wiretale.analyzer.units import show_bytes, show_duration, show_share
 
 CHAPTER = "Connections"
@@ -53,6 +53,13 @@ def reset(transfers: Transfers) -> Matches:
     return flows_match(transfers, transfers.attempts.flows_in("reset"), filter=RESETS)
 
 
+def answered_before_reset(transfers: Transfers, row: Row) -> bool:
+    """Returns whether the end that sent the RST sent other packets in the 30 s before, as far as the time bins show."""
+    bins = transfers.bins_of_flow(row["flow"]).get(row["direction"], NO_BINS)
+    counts = zip(bins.start_ns, bins.packets, strict=True)
+    return sum(count for at, count in counts if at > row["last_ns"] - IDLE_MIN_NS) > row["resets"]
+
+
 def idle_before_reset(transfers: Transfers, flow: int) -> int:
     """Returns the ns for which both ends were idle before one resumed and got a RST; 0 otherwise."""
     rows = transfers.trace.directions.rows(2 * flow, 2 * flow + 2)
@@ -62,7 +69,9 @@ def idle_before_reset(transfers: Transfers, flow: int) -> int:
         return 0
     waited = resetting[0]["last_ns"] - resuming[0]["last_ns"]
     idle = min(row["idle_ns_max"] or 0 for row in rows)
-    return idle if idle >= IDLE_MIN_NS and 0 <= waited <= ANSWER_MAX_NS else 0
+    if idle < IDLE_MIN_NS or not 0 <= waited <= ANSWER_MAX_NS:
+        return 0
+    return 0 if answered_before_reset(transfers, resetting[0]) else idle
 
 
 @finding(
@@ -70,7 +79,8 @@ def idle_before_reset(transfers: Transfers, flow: int) -> int:
     title="Connections reset after an idle period",
     unit="connections",
     computed="Flows in the state reset. Both directions must have been idle for 30 s or more until one end resumed, "
-    "and the RST must follow within 5 s. An end that sends a RST out of its own idle period does not count.",
+    "and the RST must follow within 5 s, without another "
+    "packet of its sender after the idle period. An end that sends a RST out of its own idle period does not count.",
     unknown="Who sent the RST: a middlebox forges both ends. Compare the TTL of the RST (directions.ttl_min) with the "
     "others.",
     sentence="{count:connection was|connections were} reset after an idle period of up to {longest}: a NAT or "

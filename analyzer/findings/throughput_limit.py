@@ -100,6 +100,28 @@ def stall_evidence(transfers: Transfers, one: Transfer, count: int) -> tuple[str
     return frame_list(frames, max(count, len(frames))) or "", frames
 
 
+AFTER_LOSS = (
+    "Find the loss first. Enable SACK at both ends and keep four segments in flight, because fast retransmit needs three "
+    "duplicate ACKs."
+)
+ALL_SPURIOUS = (
+    "Nothing was lost: find the delay of the data or its ACKs, which was longer than the RTO. F-RTO (RFC 5682) and "
+    "timestamps at both ends let the sender undo its reaction."
+)
+
+
+def timeout_advice(transfers: Transfers, one: Transfer, count: int) -> str:
+    """Returns advice about the loss, or about the delay that made RTOs spurious."""
+    kind, needless = transfers.words["timeout_retransmission"], 0
+    for direction, event, spurious in transfers.events([one.row["flow"]], "direction", "kind", "spurious"):
+        needless += direction == one.row["direction"] and event == kind and spurious == 1
+    if not needless:
+        return AFTER_LOSS
+    if needless >= count:
+        return ALL_SPURIOUS
+    return f"{AFTER_LOSS} {plural(needless, 'RTO was', 'RTOs were')} spurious, without a loss: find the delay too."
+
+
 @limit_finding(
     code="timeout-stalls",
     title="Stalled in retransmission timeouts",
@@ -110,8 +132,7 @@ def stall_evidence(transfers: Transfers, one: Transfer, count: int) -> tuple[str
     "after the longest stalls (directions.stall_frames); the filter selects them.",
     unknown="How long the sender would have waited without the loss.",
     sentence="{name} stalled {time} ({share} of transfer time) in {timeouts}: no ACK triggered fast retransmit.",
-    advice="Find the loss first. Enable SACK at both ends and keep four segments in flight, because fast retransmit "
-    "needs three duplicate ACKs.",
+    advice="{advice}",
 )
 def timeout_stalls(transfers: Transfers) -> Matches:
     for one in transfers.limited():
@@ -126,6 +147,7 @@ def timeout_stalls(transfers: Transfers) -> Matches:
             "warning" if ns >= STALL_WARNING_NS else severity_of(share),
             time=show_duration(ns),
             share=show_share(ns, max(one.accounted_ns, ns)),
+            advice=timeout_advice(transfers, one, count),
             timeouts=plural(count, "suspected RTO" if suspected == count else "RTO") + probable,
             cost=seconds(ns),
             evidence=evidence,

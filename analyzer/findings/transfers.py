@@ -67,6 +67,7 @@ class Bins(NamedTuple):
     payload_bytes: list[float]
     rtt_ns: list[float]
     window_bytes: list[float]
+    packets: list[float]
 
     def wire_bytes_within(self, start_ns: float, end_ns: float) -> list[float]:
         """Returns the wire bytes of the bins that are wholly within a span."""
@@ -74,6 +75,7 @@ class Bins(NamedTuple):
         return [size for at, size in bins if at >= start_ns and at + self.width_ns <= end_ns]
 
 
+NO_BINS = Bins([], 1.0, [], [], [], [], [])
 SERIES_COLUMNS = [("direction", "B", 0, 1), *((name, "d", 0, 1) for name in Bins._fields)]
 
 
@@ -346,10 +348,11 @@ class Transfers:
         """Returns the time bins of a direction."""
         number = one.row["flow"]
         if number not in self._bins:
-            self._bins[number] = self._read_bins(number)
-        return self._bins[number].get(one.row["direction"], Bins([], 1.0, [], [], [], []))
+            self._bins[number] = self.bins_of_flow(number)
+        return self._bins[number].get(one.row["direction"], NO_BINS)
 
-    def _read_bins(self, flow: int) -> dict[int, Bins]:
+    def bins_of_flow(self, flow: int) -> dict[int, Bins]:
+        """Returns the time bins by direction; reads them anew."""
         packed = self.trace.series.packed_columns(SERIES_COLUMNS, [flow])
         columns = {name: array(code, data) for (name, code, *_), data in zip(SERIES_COLUMNS, packed, strict=True)}
         found = {}

@@ -210,12 +210,21 @@ def unjudged_packets(trace: Trace) -> int:
     return int(max(sum(trace.interfaces.column("packets")) - judged, 0))
 
 
+def limits_unknown(left: Sequence[Explained]) -> str:
+    """Returns why the limits of TCP transfers are unknown."""
+    return " or ".join(dict.fromkeys(one.headline.partition(": ")[2] for one in left))
+
+
 def healthy_line(trace: Trace, found: Sequence[Row]) -> Text:
-    """Returns the last line of a healthy capture, which does not speak for packets without a verdict if these are most."""
+    """Returns the last line of a healthy capture; it excepts unknown limits, or packets without a verdict if these are most."""
     whole, unjudged = sum(trace.interfaces.column("packets")), unjudged_packets(trace)
     line = f"\nNo {'other ' if found else ''}problem is visible in this capture"
     if 2 * unjudged <= whole:
-        return Text(f"{line}.", style="green")
+        left = [one for one in explain(trace) if one.limited_by is None and one.transfer.flow["protocol"] == "tcp"]
+        if not left:
+            return Text(f"{line}.", style="green")
+        limits = plural(len(left), "limit is", "limits are")
+        return Text(f"{line}, but {limits} unknown: {limits_unknown(left)}.")
     return Text(f"{line}, but losses and RTTs of {unjudged:,} of {plural(whole, 'packet')} cannot be determined.")
 
 

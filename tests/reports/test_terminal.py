@@ -69,6 +69,14 @@ def test_packets_without_a_verdict_are_not_called_healthy(wiretale_run: Any, tmp
 
 
 @pytest.mark.parametrize("command", ["analyze", "explain"])
+def test_no_problem_is_said_of_limits_that_are_unknown(wiretale_run: Any, tmp_path: Path, command: str) -> None:
+    talk = Connection(Wire()).open().data(30, 0, 100).ack(50, 100)
+    path = talk.wire.write(tmp_path / "short.pcap")
+    said = " ".join(wiretale_run(command, path).stdout.split())
+    assert "No problem is visible in this capture, but 1 limit is unknown: too few packets." in said
+
+
+@pytest.mark.parametrize("command", ["analyze", "explain"])
 def test_beside_notes_not_all_is_called_well(wiretale_run: Any, samples: Path, command: str) -> None:
     """Losses too few for a warning are named, and the next line does not deny them."""
     said = {name: wiretale_run(command, samples / name).stdout for name in ("vlan_ipv6.pcap", "window_full.pcap")}

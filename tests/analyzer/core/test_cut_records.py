@@ -135,6 +135,8 @@ def test_a_time_out_of_range_is_null(tmp_path: Path, options: bytes, ticks: int)
     assert (row["packets"], row["first_ns"], row["last_ns"]) == (4, START_NS, START_NS)
     codes = trace.findings.column("code")
     assert "time-out-of-range" in codes and "time-unknown" not in codes
+    sentence = trace.findings.rows()[codes.index("time-out-of-range")]["sentence"]
+    assert "no delays from them; rates include their bytes" in sentence
 
 
 # --- ports

@@ -671,6 +671,41 @@ def test_a_reset_out_of_silence_is_not(found: Found) -> None:
     assert "reset" in rows and "idle-reset" not in rows
 
 
+@pytest.mark.parametrize("resets", [1, 3])
+def test_a_reset_after_an_answer_is_not_of_the_idle_period(found: Found, resets: int) -> None:
+    """Both ends exchanged data after the idle period, and the RST answers a FIN; several RSTs without an answer do not."""
+    one = connection()
+    one.data(50, 0, 100, PSH | ACK).ack(70, 100)
+    one.data(45_000, 100, 100, PSH | ACK).ack(45_020, 200)
+    one.send(46_000, 0, 200, flags=FIN | ACK).send(46_400, 0, 200, flags=FIN | ACK)
+    rows = found(one.send(46_420, 1, 0, flags=RST).wire)
+    assert "reset" in rows and "idle-reset" not in rows
+    other = connection()
+    other.data(50, 0, 100, PSH | ACK).ack(70, 100)
+    for turn in range(resets):
+        other.data(45_000 + turn, 100 + 100 * turn, 100, PSH | ACK).send(45_020 + turn, 1, 0, flags=RST)
+    assert found(other.wire)["idle-reset"]["severity"] == "warning"
+
+
+def stalled_once(spurious: bool) -> Wire:
+    """An RTO, whose data the receiver had or not: then its first ACK was late, and a DSACK reports the second copy."""
+    one = connection()
+    steady(one, 10)
+    one.data(400, 10 * MSS).data(900, 10 * MSS)
+    if spurious:
+        one.ack(901, 11 * MSS).ack(921, 11 * MSS, options=sack((10 * MSS, 11 * MSS)))
+    else:
+        one.ack(921, 11 * MSS)
+    return one.wire
+
+
+def test_the_advice_about_an_rto_follows_its_spuriousness(found: Found) -> None:
+    lost = found(stalled_once(False))["timeout-stalls"]
+    assert lost["advice"].startswith("Find the loss first.") and "spurious" not in lost["advice"]
+    late = found(stalled_once(True))["timeout-stalls"]
+    assert late["advice"].startswith("Nothing was lost: find the delay") and "Find the loss" not in late["advice"]
+
+
 def test_a_reset_of_a_busy_connection_is_not(found: Found) -> None:
     rows = found(ended(5))
     assert "reset" in rows and "idle-reset" not in rows

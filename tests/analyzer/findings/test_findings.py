@@ -118,7 +118,19 @@ def test_clocks_and_offload(codes: Codes) -> None:
     udp = ether(A / UDP(sport=1, dport=2) / Raw(b"x"))
     assert codes([udp.copy(), udp.copy()], times=[1, 0]) == {"time-backward": "warning"}
     assert codes([udp.copy(), udp.copy()], times=[1, 1 - 5e-6]) == {"time-backward": "info"}
-    assert codes([*HANDSHAKE, out("PA", 100, 500, 20_000), back("A", 500, 20_100)])["offload"] == "warning"
+    large = [
+        p for i in range(3) for p in (out("PA", 100 + 20_000 * i, 500, 20_000), back("A", 500, 20_100 + 20_000 * i))
+    ]
+    assert codes([*HANDSHAKE, *large])["offload"] == "warning"
+    assert codes([*HANDSHAKE, *large[:2]])["offload"] == "info"  # its length may be wrong
+
+
+@pytest.mark.parametrize(("size", "severity"), [(1, "info"), (1400, "warning")])
+def test_bytes_that_the_capture_missed_weigh_by_their_share(codes: Codes, size: int, severity: str) -> None:
+    data = [p for i in range(20) for p in (out("PA", 100 + 1000 * i, 500, 1000), back("A", 500, 1100 + 1000 * i))]
+    after = 20_100 + size
+    more = [out("PA", after, 500, 100), back("A", 500, after + 100)]
+    assert codes([*HANDSHAKE, *data, *more])["capture-missed"] == severity
 
 
 def test_cut_and_broken_headers(codes: Codes) -> None:
