@@ -78,6 +78,14 @@ def event(row: dict[str, Any], file_length: int) -> tuple[int, str]:
     return row["capture"] * file_length + row["frame"], " ".join(word for word in words if word)
 
 
+def check_throughput(trace: wiretale.Trace, direction: int, row: dict[str, Any]) -> None:
+    """Duplicates that the capture made, as their events say in the end, were on the link once."""
+    copies = {(e["capture"], e["frame"]) for e in trace.events.rows() if e["kind"] == "mirror_duplicate"}
+    sizes = {(p["capture"], p["frame"]): p["ip_bytes"] for p in trace.packets().rows() if p["direction"] == direction}
+    once = sum(size for frame, size in sizes.items() if frame not in copies)
+    assert row["throughput_bps"] == once * 8 * 10**9 // (row["last_ns"] - row["first_ns"])
+
+
 @pytest.mark.parametrize(
     ("name", "variant"),
     [
@@ -94,11 +102,13 @@ def test_scenario(name: str, variant: str, tmp_path: Path) -> None:
     events = sorted(event(row, file_length(frames) if writer == "rotated" else 0) for row in trace.events.rows())
     assert events == sorted(expected_events(frames, variant))
     rows = trace.directions.rows(0, 2)
-    for end, row in zip(("initiator", "responder"), rows, strict=True):
+    for direction, (end, row) in enumerate(zip(("initiator", "responder"), rows, strict=True)):
         wanted = scenario.expected(end, variant) if scenario.of_tcp else dict.fromkeys(VERDICTS[:-1])
         assert counters(row) == {name: count for name, count in wanted.items() if count != 0}, (end, events)
         if row["unique_bytes"] is not None:
             assert row["payload_bytes"] == sum(row[part] for part in PAYLOAD_PARTS)
+        if scenario.of_tcp and row["throughput_bps"] is not None and len(trace.flows) == 1:
+            check_throughput(trace, direction, row)
     if not any(path == "flows" for path, _, _ in scenario.checks):
         assert len(trace.flows) == 1
     for path, sign, values in scenario.checks:

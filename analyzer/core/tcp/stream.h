@@ -98,7 +98,10 @@ struct retransmission_record {
     int64_t first_ns;    /* of the first transmission, 0 if unknown */
     int64_t late_ns;     /* delay of the first transmission if its ACK answers that; 0 if unknown */
     uint64_t event;      /* row in `events`, or EVENT_NONE */
-    uint64_t long_bytes; /* long_bytes() of start to end */
+    union {
+        uint64_t long_bytes; /* of a retransmission: long_bytes() of start to end */
+        uint64_t ip_bytes;   /* of a duplicate */
+    };
     uint32_t frame;
     uint32_t tsval;       /* if has_tsval */
     uint32_t first_tsval; /* of the first transmission, if newer_tsval */

@@ -100,6 +100,7 @@ static void record_duplicate(struct segment_context *seg, int64_t start, int64_t
                      (struct retransmission_record){.start = data ? start : NO_POSITION,
                                                     .end = data ? end : NO_POSITION,
                                                     .event = row,
+                                                    .ip_bytes = seg->packet->ip_bytes,
                                                     .kind = (uint16_t)event.kind,
                                                     .duplicate = true,
                                                     .settled = true,

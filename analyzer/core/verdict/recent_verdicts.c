@@ -122,6 +122,14 @@ void mark_spurious(const struct segment_context *seg, struct tcp_recovery_state 
 
 /* --- mirror duplicates ----------------------------------------------------------------------- */
 
+void set_mirrored(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                  const struct retransmission_record *record, bool mirrored) {
+    uint64_t sign = mirrored ? 1 : UINT64_MAX; /* -1 */
+    recovery->mirror_duplicates += sign;
+    recovery->mirror_ip_bytes += sign * record->ip_bytes;
+    seg->sink->mirrored(seg, record->interface, mirrored ? 1 : -1);
+}
+
 bool is_mirrored_throughout(const struct tcp_stream *stream) {
     const struct tcp_recovery_state *recovery = recovery_of(stream);
     uint64_t duplicates = recovery->mirror_duplicates;
@@ -159,12 +167,11 @@ static void settle_third(const struct segment_context *seg, struct retransmissio
         return;
     record->kind = WORD_MIRROR_DUPLICATE;
     recovery->network_duplicates--;
-    recovery->mirror_duplicates++;
+    set_mirrored(seg, recovery, record, true);
     amend_event(seg, record->event,
                 &(struct event){.kind = WORD_MIRROR_DUPLICATE,
                                 .place = WORD_CAPTURE,
                                 .evidence = record->ip_id ? WORD_IP_ID : WORD_SIGNATURE});
-    seg->sink->mirrored(seg, record->interface, 1);
 }
 
 /* `throughout`: a mirror duplicates the direction throughout. */
@@ -175,10 +182,9 @@ static void settle_duplicate(const struct segment_context *seg,
     if (throughout || !may_be_network_duplicate(seg, record))
         return;
     record->kind = WORD_UNKNOWN_DUPLICATE;
-    recovery->mirror_duplicates--;
+    set_mirrored(seg, recovery, record, false);
     recovery->unknown_duplicates++;
     amend_event(seg, record->event, &(struct event){.kind = WORD_UNKNOWN_DUPLICATE});
-    seg->sink->mirrored(seg, record->interface, -1);
 }
 
 /* --- the ring -------------------------------------------------------------------------------- */

@@ -26,6 +26,11 @@ struct retransmission_record *last_retransmission_of(const struct tcp_recovery_s
 void set_lost(struct tcp_stream *stream, struct tcp_recovery_state *recovery,
               struct retransmission_record *record, bool lost);
 
+/* Counts the duplicate as the capture's, or no longer: its packet, and its bytes, which were on the
+ * link once. `record` must be a duplicate. */
+void set_mirrored(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                  const struct retransmission_record *record, bool mirrored);
+
 /* Counts its retransmission as spurious, once; nothing if `spurious` is not set. */
 void set_spurious(struct tcp_stream *stream, struct tcp_recovery_state *recovery,
                   struct retransmission_record *record, bool spurious);

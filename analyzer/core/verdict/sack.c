@@ -18,8 +18,7 @@ static void prove_network_duplicate(struct segment_context *seg,
                                     struct retransmission_record *record) {
     record->dsacked = true;
     record->kind = WORD_NETWORK_DUPLICATE;
-    recovery->mirror_duplicates--;
-    seg->sink->mirrored(seg, record->interface, -1);
+    set_mirrored(seg, recovery, record, false);
     recovery->network_duplicates++;
     amend_event(seg, record->event,
                 &(struct event){.kind = WORD_NETWORK_DUPLICATE, .evidence = WORD_DSACK});
