@@ -11,6 +11,7 @@ from wiretale.analyzer.diff.measures import MEASURES, Measure, Values
 from wiretale.analyzer.diff.run import Part, Run
 
 ROUNDING = 1e-9  # relative change that is noise of rounding
+SAME_SHARE = 5e-4  # relative change that is neither better nor worse: it is shown as under 0.1%
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,10 @@ class Change:
 
     @property
     def verdict(self) -> str | None:
-        """`better`, `worse` or `same`; None if unknown or if neither is better."""
+        """`better`, `worse` or `same` (below 0.05%); None if unknown or if neither is better."""
         if self.difference is None:
             return None
-        if not self.weight:
+        if self.weight < SAME_SHARE:
             return "same"
         if not self.measure.better:
             return None

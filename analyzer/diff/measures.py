@@ -94,7 +94,9 @@ MEASURES = {
         Measure("host_dropped", COUNT, -1, "dropped by the receiver's kernel (generator reports)"),
         Measure("duration", TIME, 0, "from the first packet to the last"),
         Measure("packets", COUNT, 0, "IP packets"),
-        Measure("bytes", BYTES, 0, "received payload (in captures: captured payload)"),
+        Measure(
+            "bytes", BYTES, 0, "received payload (in captures: captured payload, without duplicates of a mirror port)"
+        ),
         Measure("flows", COUNT, 0, "conversations, or tests"),
         Measure("findings", COUNT, -1, "warnings and errors"),
     )

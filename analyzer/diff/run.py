@@ -26,6 +26,8 @@ ADDED = ", ".join(f"NULL::BIGINT AS {name}" for name in ON_WIRE.values())  # ear
 # throughput_bps leaves out the duplicates of a mirror port
 IP_BYTES = """CASE WHEN d.mirror_duplicates > 0 AND d.throughput_bps IS NOT NULL
     THEN d.throughput_bps::DOUBLE * (d.last_ns - d.first_ns) / 8e9 ELSE d.ip_bytes END"""
+PAYLOAD = """CASE WHEN d.mirror_duplicates > 0
+    THEN coalesce(d.unique_bytes + d.retransmitted_bytes, d.payload_bytes) ELSE d.payload_bytes END"""
 NUMBERED = "coalesce(blocks, 0) + coalesce(blocks_lost, 0)"
 
 # One flow. RTTs are those of the direction with most samples. A null of one direction counts as 0, unless both are null.
@@ -45,7 +47,7 @@ SELECT flow, any_value(f.protocol) AS protocol, any_value(f.source) AS source, a
     sum(d.jitter_ns::DOUBLE * d.blocks) AS jitter, sum(d.blocks) FILTER (d.jitter_ns IS NOT NULL) AS jittered,
     sum(coalesce(d.out_of_order, 0) + coalesce(d.blocks_out_of_order, 0)) AS out_of_order, sum(d.fragments) AS fragments,
     sum(d.incomplete_datagrams) AS incomplete_datagrams, sum(d.zero_windows) AS zero_windows,
-    sum(d.packets) AS packets, sum(d.payload_bytes) AS bytes
+    sum(d.packets) AS packets, sum({PAYLOAD}) AS bytes
 FROM flows AS f JOIN directions AS d USING (flow) GROUP BY flow
 """
 SUMS = (

@@ -26,6 +26,7 @@ from wiretale.analyzer.units import plural, show_bytes, show_duration, show_shar
 
 CHAPTER = "The capture itself"
 COPIES_MIN, COPIES_SHARE = 10, 0.2  # repeated packets: fewer are duplicates that the network made
+BACKWARD = "frame.time_delta < 0"
 MISSED_SHARE = 0.01  # of payload: less is missing at the beginning or the end of many captures
 OFFLOADED_MIN = 3  # packets longer than the MTU: one or two may have a wrong length
 DROPPERS = {"kernel": "by the kernel", "interface": "by the interface", "program": "by the capturing program"}
@@ -289,7 +290,7 @@ def time_backward(transfers: Transfers) -> Matches:
             cause=cause if small else f"the clock was set back, or {cause}",
             doubtful="Smaller time differences" if small else "Times and orders near them",
             impact=0.0 if small else None,
-            **first_at(row["backward_frame"]),
+            **{**first_at(row["backward_frame"]), **({"filter": BACKWARD} if row["backward_steps"] > 1 else {})},
         )
 
 

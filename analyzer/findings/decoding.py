@@ -108,7 +108,7 @@ def lengths_cut(transfers: Transfers) -> Matches:
             count=row["lengths_cut"],
             share=show_share(row["lengths_cut"], row["packets"]),
             cost=float(row["lengths_cut"]),
-            **first_at(row["length_cut_frame"]),
+            **{**first_at(row["length_cut_frame"]), "filter": "ip.len > frame.len || ipv6.plen > frame.len"},
         )
 
 

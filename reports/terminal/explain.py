@@ -122,6 +122,8 @@ def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console
     shown = [one for one in transfers if not is_minor(one, by_flow)]
     quiet = 0
     following = Counter(one.transfer.row["flow"] for one in shown)
+    if shown:
+        yield title("Transfers")
     for one in sorted(shown, key=lambda one: ranks.get(one.transfer.row["flow"], len(ranks))):
         following[one.transfer.row["flow"]] -= 1
         rows = rows_of(one, by_flow, following[one.transfer.row["flow"]])
@@ -178,8 +180,6 @@ def explain_parts(
     yield from capture_parts(trace, found)
     of_flows = [row for row in found if row["flow"] is not None and row["scope"] != "capture"]
     several = [row for row in found if row["flow"] is None and row["scope"] != "capture"]
-    if transfers or of_flows:
-        yield title("Transfers")
     yield from transfer_parts(transfers, of_flows, console)
     unseen = left_out(trace)
     if unseen:

@@ -13,8 +13,9 @@ from scapy.all import wrpcap
 
 from checkout import Run as Runner
 from talk import ENDS, Talk
-from wiretale.analyzer.diff.difference import diff_runs
+from wiretale.analyzer.diff.difference import Change, diff_runs
 from wiretale.analyzer.diff.fail_condition import parse_condition
+from wiretale.analyzer.diff.measures import MEASURES
 from wiretale.analyzer.diff.run import load_run
 from wiretale.analyzer.errors import InputError, UsageError
 
@@ -81,6 +82,11 @@ def test_losses_and_round_trips_are_measured(write: Write) -> None:
     median = change(found, "rtt_median")
     assert (median.before, median.after) == (pytest.approx(20e6, rel=0.02), pytest.approx(40e6, rel=0.02))
     assert change(found, "packets").difference == 1  # one more segment, one acknowledgment less and one more
+
+
+@pytest.mark.parametrize(("after", "verdict"), [(999_995.0, "same"), (998_000.0, "worse"), (1_002_000.0, "better")])
+def test_a_change_that_rounds_to_nothing_is_none(after: float, verdict: str) -> None:
+    assert Change(MEASURES["goodput"], 1_000_000.0, after).verdict == verdict
 
 
 def test_goodput_is_payload_over_time(write: Write) -> None:
@@ -265,5 +271,6 @@ def test_a_mirror_port_changes_neither_rates_nor_shares(write: Write) -> None:
     talk.packets.extend(copies)
     twice = load_run(str(write("twice.pcap", talk)))
     assert twice.total["packets"] == 2 * (once.total["packets"] or 0)
+    assert twice.total["bytes"] == once.total["bytes"] == 41_000  # 40 segments, one of them twice
     for name in ("throughput", "goodput", "retransmissions"):
         assert twice.total[name] == pytest.approx(once.total[name], rel=1e-3)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 import wiretale
 from checkout import CAPTURES, ROOT, SCENARIOS, Run
-from plain_wire import Connection, Wire
+from plain_wire import SYN, Connection, Wire
 from processes import refusal
 from wiretale.analyzer import findings
 from wiretale.analyzer.errors import UsageError
@@ -199,3 +199,12 @@ def test_goodput_is_drawn_against_the_link(tmp_path: Path) -> None:
     result = explain(trace, link_bps=10**7)[0]
     assert result.maximum_bps == pytest.approx(1e7 * 1460 / 1538) and result.used == pytest.approx(0.6, abs=0.02)
     assert explain(trace)[0].used is None
+
+
+def test_a_capture_without_a_transfer_has_no_heading_of_transfers(wiretale_run: Run, tmp_path: Path) -> None:
+    """Three SYNs without an answer carry no data."""
+    talk = Connection(Wire())
+    for second in (0, 1, 3):
+        talk.send(1000 * second, 0, -1, flags=SYN, ack=0)
+    said = wiretale_run("explain", talk.wire.write(tmp_path / "syn.pcap")).stdout
+    assert "syn-unanswered" in said and "Other flows" in said and "Transfers" not in said

@@ -12,7 +12,7 @@ import pytest
 import needs
 from capture_files import write_pcap as write_records
 from checkout import SCENARIOS
-from plain_wire import ACK, FIN, PSH, RST, Connection, Wire, sack
+from plain_wire import ACK, FIN, PSH, RST, START_NS, Connection, Wire, sack
 from scenario import captured, read_scenario
 from scenario_wire import write_pcap
 from wiretale.analyzer import trace as traces
@@ -153,7 +153,9 @@ def with_losses(options: bytes) -> Wire:
 def test_rewritten_lengths_explain_missing_data(kept: int, sacks: bool, tmp_path: Path) -> None:
     """A tool cut the packets and wrote the shorter length into the records: for Wireshark, data is missing."""
     wire = with_losses(sack((1460 * 8, 1460 * 9)) if sacks else b"")
-    frames = [(round(at), frame[:kept]) for at, frame in sorted(wire.packets, key=lambda packet: packet[0])]
+    frames = [
+        (START_NS + round(at * 10**6), frame[:kept]) for at, frame in sorted(wire.packets, key=lambda packet: packet[0])
+    ]
     found = rules_of(write_records(tmp_path / "cut.pcap", frames))
     assert "lengths-cut" in found
     assert not found & {None, "one-byte-unseen", "overlap", "nothing-outstanding"}
