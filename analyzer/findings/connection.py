@@ -57,7 +57,7 @@ def answered_before_reset(transfers: Transfers, row: Row) -> bool:
     """Returns whether the end that sent the RST sent other packets in the 30 s before, as far as the time bins show."""
     bins = transfers.bins_of_flow(row["flow"]).get(row["direction"], NO_BINS)
     counts = zip(bins.start_ns, bins.packets, strict=True)
-    return sum(count for at, count in counts if at > row["last_ns"] - IDLE_MIN_NS) > row["resets"]
+    return bool(sum(count for at, count in counts if at > row["last_ns"] - IDLE_MIN_NS) > row["resets"])
 
 
 def idle_before_reset(transfers: Transfers, flow: int) -> int:

@@ -114,16 +114,13 @@ def rows_of(one: Explained, by_flow: dict[int, list[Row]], following: int) -> li
     return rows
 
 
-def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console: Console) -> Iterator[RenderableType]:
-    """Yields each transfer with its findings: in the order of the findings, then those without, then minor flows."""
-    by_flow = findings_by_flow(found)
+def large_parts(
+    shown: Sequence[Explained], by_flow: dict[int, list[Row]], console: Console
+) -> Iterator[RenderableType]:
+    """Yields each transfer with its findings, which it takes: in the order of the findings, then those without."""
     ranks = {flow: rank for rank, flow in enumerate(by_flow)}
-    minor = [one for one in transfers if is_minor(one, by_flow)]
-    shown = [one for one in transfers if not is_minor(one, by_flow)]
     quiet = 0
     following = Counter(one.transfer.row["flow"] for one in shown)
-    if shown:
-        yield title("Transfers")
     for one in sorted(shown, key=lambda one: ranks.get(one.transfer.row["flow"], len(ranks))):
         following[one.transfer.row["flow"]] -= 1
         rows = rows_of(one, by_flow, following[one.transfer.row["flow"]])
@@ -135,6 +132,16 @@ def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console
         yield from (indented(finding_block(row)) for row in rows)
     if quiet > QUIET_SHOWN:
         yield Text(f"\nand {plural(quiet - QUIET_SHOWN, 'more transfer')} without findings", style="dim")
+
+
+def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console: Console) -> Iterator[RenderableType]:
+    """Yields transfers, then minor flows, then other flows with findings; each has a heading if there are any."""
+    by_flow = findings_by_flow(found)
+    minor = [one for one in transfers if is_minor(one, by_flow)]
+    shown = [one for one in transfers if not is_minor(one, by_flow)]
+    if shown:
+        yield title("Transfers")
+    yield from large_parts(shown, by_flow, console)
     yield from minor_parts(minor, by_flow)
     rest = [row for rows in by_flow.values() for row in rows]
     if rest:
