@@ -226,15 +226,22 @@ static const struct {
     {directions_wire_lost_downstream, directions_lost_downstream, WIRE_LOST_DOWNSTREAM},
 };
 
-/* The same difference as unplaced(). */
+/* The same difference as unplaced(). Super-segments from before the path's MSS was known count by
+ * their sum, which may be less than the sum of those that were judged since, one by one: each
+ * count is the least possible, so all are at least as many as their parts. */
 static void put_wire_unplaced(struct row *row, const struct tcp_stream *stream) {
     const struct tcp_recovery_state *recovery = recovery_of(stream);
     int64_t all = wire_count(stream, WIRE_RETRANSMITTED, recovery->retransmissions);
     int64_t known = wire_count(stream, WIRE_SPURIOUS, recovery->spurious_count) +
                     wire_count(stream, WIRE_LOST_UPSTREAM, recovery->lost_upstream) +
                     wire_count(stream, WIRE_LOST_DOWNSTREAM, recovery->lost_downstream);
-    int64_t packets = row->value[directions_unplaced_retransmissions];
-    row_set_if(row, directions_wire_unplaced, all >= 0, max64(all - known, packets));
+    int64_t packets = row_known(row, directions_unplaced_retransmissions)
+                          ? row->value[directions_unplaced_retransmissions]
+                          : 0;
+    int64_t open = max64(all - known, packets);
+    if (all >= 0 && row_known(row, directions_wire_retransmissions))
+        row_set(row, directions_wire_retransmissions, known + open);
+    row_set_if(row, directions_wire_unplaced, all >= 0, open);
 }
 
 /* Counts on the wire, null where those of the captured packets are; the row must hold these. */

@@ -82,3 +82,4 @@ def test_losses_that_are_taken_back_leave_none(tmp_path: Path) -> None:
     reports = [packet(4, 1, "A", 1, 9001, options=[("NOP", None), ("NOP", None), ("SAck", edge)]) for edge in edges]
     row = analyze(tmp_path, [*handshake(4), *data, *data, too_big(4, 1300), packet(4, 1, "A", 1, 9001), *reports])
     assert (row["spurious_retransmissions"], row["lost_downstream"], row["wire_lost_downstream"]) == (3, 0, 0)
+    assert (row["wire_retransmissions"], row["wire_spurious"], row["wire_unplaced"]) == (9, 9, 0)
