@@ -184,9 +184,10 @@ struct icmp_header {
     uint16_t identifier; /* echo request and reply only */
     uint32_t mtu;        /* fragmentation needed / packet too big, else 0 */
     bool quotes;         /* the fields below are valid */
+    bool quotes_sequence;
     uint8_t quoted_protocol;
     uint16_t quoted_source_port, quoted_destination_port; /* 0 if unknown */
-    uint32_t quoted_sequence;                             /* TCP */
+    uint32_t quoted_sequence;                             /* TCP, if quotes_sequence */
     uint8_t quoted_source[16], quoted_destination[16];    /* IPv4 in the first 4 bytes */
 };
 

@@ -38,7 +38,8 @@ static void quote_transport(struct icmp_header *icmp, struct quotation quoted, u
         return;
     icmp->quoted_source_port = load_be16(quoted.bytes + offset);
     icmp->quoted_destination_port = load_be16(quoted.bytes + offset + 2);
-    if (icmp->quoted_protocol == IP_TCP && offset + 8 <= quoted.length)
+    icmp->quotes_sequence = icmp->quoted_protocol == IP_TCP && offset + 8 <= quoted.length;
+    if (icmp->quotes_sequence)
         icmp->quoted_sequence = load_be32(quoted.bytes + offset + 4);
 }
 

@@ -63,6 +63,21 @@ static void describe(const struct headers *headers, char *text, size_t room) {
         snprintf(text + used, room - (size_t)used, ", MTU %u", icmp->mtu);
 }
 
+/* RFC 5927 section 4.1: an error about a packet in the network quotes a sequence number of data
+ * that was sent and not acknowledged. One that quotes another is stale, or forged. The capture may
+ * have stored an ACK of later data first, so positions above an earlier ACK (ack_history) count. */
+static bool quotes_sent_data(const struct icmp_header *icmp, const struct tcp_stream *stream) {
+    if (!icmp->quotes_sequence)
+        return false;
+    if (!stream->base_known) /* none of its packets was captured */
+        return true;
+    int64_t at = stream_position(stream, icmp->quoted_sequence), least = stream->snd_una;
+    for (unsigned i = 0; i < 2; i++)
+        if (stream->ack_history[i].time_ns)
+            least = min64(least, stream->ack_history[i].snd_una);
+    return at <= stream->snd_nxt && (!stream->snd_una_known || at >= least);
+}
+
 void icmp_error_update(struct worker *worker, const struct decoded_packet *decoded,
                        const struct packet_extras *extras) {
     const struct icmp_header *icmp = &extras->headers->icmp;
@@ -83,7 +98,7 @@ void icmp_error_update(struct worker *worker, const struct decoded_packet *decod
         return;
     /* The event belongs to the direction of the quoted packet, because that one failed. */
     flow->icmp_errors++;
-    if (icmp->mtu && quoted.protocol == IP_TCP)
+    if (icmp->mtu && quotes_sent_data(icmp, &flow->tcp.streams[swapped ^ flow->swapped]))
         note_path_mtu(&flow->tcp.streams[swapped ^ flow->swapped], icmp->mtu,
                       quoted.ip_version == 6 ? 40 : 20);
     describe(extras->headers, detail, sizeof detail);

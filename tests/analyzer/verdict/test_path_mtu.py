@@ -25,10 +25,10 @@ def packet(version: int, side: int, flags: str, at: int, ack: int, payload: int 
     return layer / tcp / Raw(bytes(payload))
 
 
-def too_big(version: int, mtu: int) -> Packet:
+def too_big(version: int, mtu: int, sequence: int = 1001) -> Packet:
     """Quotes a packet of the initiator."""
     source, target, router = ENDS[version]
-    quoted = TCPerror(sport=40000, dport=80, seq=1001)
+    quoted = TCPerror(sport=40000, dport=80, seq=sequence)
     if version == 6:
         return IPv6(src=router, dst=source) / ICMPv6PacketTooBig(mtu=mtu) / IPerror6(src=source, dst=target) / quoted
     return IP(src=router, dst=source) / ICMP(type=3, code=4, nexthopmtu=mtu) / IPerror(src=source, dst=target) / quoted
@@ -83,3 +83,11 @@ def test_losses_that_are_taken_back_leave_none(tmp_path: Path) -> None:
     row = analyze(tmp_path, [*handshake(4), *data, *data, too_big(4, 1300), packet(4, 1, "A", 1, 9001), *reports])
     assert (row["spurious_retransmissions"], row["lost_downstream"], row["wire_lost_downstream"]) == (3, 0, 0)
     assert (row["wire_retransmissions"], row["wire_spurious"], row["wire_unplaced"]) == (9, 9, 0)
+
+
+@pytest.mark.parametrize(("sequence", "mss"), [(1001, 1260), (13601, 1260), (13602, 1460), (999, 1460), (2**31, 1460)])
+def test_an_error_must_quote_data_that_was_sent(tmp_path: Path, sequence: int, mss: int) -> None:
+    """RFC 5927 section 4.1: others cannot know the sequence numbers in flight."""
+    data = [packet(4, 0, "A", 1 + i * 12600, 1, 12600) for i in range(2)]
+    row = analyze(tmp_path, [*handshake(4), data[0], too_big(4, 1300, sequence), data[1], packet(4, 1, "A", 1, 25201)])
+    assert row["wire_mss"] == mss
