@@ -95,9 +95,9 @@ struct super_segments {
 struct retransmission_record {
     int64_t start, end; /* stream positions */
     int64_t time_ns;
-    int64_t first_ns;    /* of the first transmission, 0 if unknown */
-    int64_t late_ns;     /* delay of the first transmission if its ACK answers that; 0 if unknown */
-    uint64_t event;      /* row in `events`, or EVENT_NONE */
+    int64_t first_ns; /* of the first transmission, 0 if unknown */
+    int64_t late_ns;  /* delay of the first transmission if its ACK answers that; 0 if unknown */
+    uint64_t event;   /* row in `events`, or EVENT_NONE */
     union {
         uint64_t long_bytes; /* of a retransmission: long_bytes() of start to end */
         uint64_t ip_bytes;   /* of a duplicate */
