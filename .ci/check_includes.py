@@ -33,7 +33,7 @@ LAYERS = (
     ("verdict",),
     ("flow",),
     ("tcp",),
-    ("format",),
+    ("format", "application"),
     ("input", "sequence", "decode", "export"),
     ("table",),
     ("base",),

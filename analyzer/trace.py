@@ -46,7 +46,21 @@ STEP_PACKETS = 65_536  # some ms
 MAX_FLOWS = 1_000_000
 PACKETS_MAX = 2_000_000
 BLOCK_MIN, BLOCK_MAX = 32, 2**30  # common/block.h
-TABLES = ("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
+TABLES = (
+    *(
+        "interfaces",
+        "flows",
+        "directions",
+        "events",
+        "series",
+        "datagrams",
+        "blocks",
+        "handshakes",
+        "queries",
+        "requests",
+    ),
+    *("packets", "findings"),
+)
 
 ERRORS: dict[str, type[WiretaleError]] = {"usage": UsageError, "unreadable": InputError, "memory": InputError}
 Stamp = tuple[int, int, int, int] | None  # device, inode, size, mtime
@@ -85,7 +99,7 @@ class Trace:
         #: whether Ctrl-C stopped the analysis
         self.interrupted = interrupted
         #: packets, flows, evicted_flows, evicted_datagrams, filter_refused, packets_rows_dropped (beyond the limit of the
-        #: last packets table), events_dropped, blocks_dropped
+        #: last packets table), events_dropped, blocks_dropped, queries_dropped
         self.totals = core.totals()
 
     def table(self, name: str) -> Table:
@@ -139,6 +153,21 @@ class Trace:
     def blocks(self) -> Table:
         """One of wiretale's blocks (common/block.h), over UDP or TCP."""
         return self.table("blocks")
+
+    @property
+    def handshakes(self) -> Table:
+        """The handshake of TLS or QUIC of a flow."""
+        return self.table("handshakes")
+
+    @property
+    def queries(self) -> Table:
+        """One DNS question, with its answer."""
+        return self.table("queries")
+
+    @property
+    def requests(self) -> Table:
+        """The first request of HTTP/1 of a flow."""
+        return self.table("requests")
 
     @property
     def findings(self) -> Table:

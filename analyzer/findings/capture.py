@@ -417,6 +417,15 @@ blocks_dropped = table_full(
     weakens="Lists and graphs of blocks, never counts.",
 )
 
+queries_dropped = table_full(
+    "queries",
+    "query",
+    code="queries-dropped",
+    computed="The table holds 4 million rows.",
+    unknown="The questions that are not listed.",
+    weakens="Findings about DNS.",
+)
+
 
 @capture_finding(
     code="one-way",

@@ -15,7 +15,21 @@ if TYPE_CHECKING:
 
     from wiretale.analyzer.trace import Trace
 
-TABLES = ("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "findings")
+TABLES = (
+    *(
+        "interfaces",
+        "flows",
+        "directions",
+        "events",
+        "series",
+        "datagrams",
+        "blocks",
+        "handshakes",
+        "queries",
+        "requests",
+    ),
+    "findings",
+)
 # Format version 2 has the DELTA encodings, which shrink times and counters. Level 1 of zstd is as fast as no compression.
 # Row groups of a quarter of DuckDB's default use all cores and less memory; the files grow by some percent.
 FORMATS = {

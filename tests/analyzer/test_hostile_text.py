@@ -81,7 +81,7 @@ def test_csv_neither_steers_a_terminal_nor_computes(tmp_path: Path, texts: tuple
 def test_csv_files_and_standard_output_have_the_same_texts(samples: Path, tmp_path: Path) -> None:
     for sample in ("two_interfaces.pcapng", "damaged.pcap", "ip_fragments.pcap"):
         run("analyze", samples / sample, "-q", "-o", tmp_path / sample, "--csv")
-        for name in ("interfaces", "flows", "events", "datagrams", "findings"):
+        for name in ("interfaces", "flows", "events", "datagrams", "handshakes", "queries", "requests", "findings"):
             shown = rows_of(run("analyze", samples / sample, "--csv", "--tables", name).stdout.decode())
             written = rows_of((tmp_path / sample / f"{name}.csv").read_text())
             texts = [

@@ -49,7 +49,10 @@ CRAFTED = (
     *("duplicate/one_copy_at_once", "duplicate/network_duplicate", "numbered/rtp_with_another_source"),
 )
 NAMES = (*CAPTURES, *CRAFTED)
-TABLES = ("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "findings")
+TABLES = (
+    *("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "handshakes", "queries"),
+    *("requests", "findings"),
+)
 ADDRESS = re.compile(r"(?:\d+\.){3}\d+|[\da-f]*:[\da-f]*:[\da-f:]*")
 DAYS_400 = 400 * 86_400 * 10**9
 Row = dict[str, Any]
@@ -228,6 +231,7 @@ FRAMES = {
 }
 FRAME_FREE = frozenset(
     {"related_frame", "last_frame", "stall_frames", "blocks.first_frame", "first_capture", "capture"}
+    | {"queries.first_frame", "response_frame", "frames"}
 )
 ADDED = (
     *("packets", "bytes", "captured_bytes", "filtered_packets", "truncated_packets", "time_unknown"),
@@ -237,7 +241,7 @@ ADDED = (
 
 def of_flows(tables: Tables) -> Tables:
     """The tables whose rows belong to a flow."""
-    return {name: tables[name] for name in ("flows", "directions", "events", "series", "datagrams", "blocks")}
+    return {name: tables[name] for name in TABLES[1:-1]}
 
 
 def findings_of(tables: Tables) -> set[tuple[str, str]]:

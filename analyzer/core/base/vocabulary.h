@@ -85,6 +85,10 @@
     X(IPERF2, "iperf2")                                                                            \
     X(IPERF3, "iperf3")                                                                            \
     X(RTP, "rtp")                                                                                  \
+    X(DNS, "dns")                                                                                  \
+    X(TLS, "tls")                                                                                  \
+    X(HTTP, "http")                                                                                \
+    X(QUIC, "quic")                                                                                \
     /* verdicts on blocks (blocks.verdict) */                                                      \
     X(DELIVERED, "delivered")                                                                      \
     X(HEAD_OF_LINE, "head_of_line") /* delivered, but delayed by missing bytes before it */        \

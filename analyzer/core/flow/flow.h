@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "application/application.h"
 #include "decode/headers.h"
 #include "flow/time_bins.h"
 #include "sequence/tracker.h"
@@ -109,6 +110,7 @@ struct flow {
         struct udp_stream udp[2];
     };
     struct fragment_counts fragments[2]; /* of `directions` */
+    struct application *application;     /* NULL until a payload is selected */
 };
 
 /* Returns the end of the key that sends in a direction. */

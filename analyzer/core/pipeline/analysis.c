@@ -74,10 +74,11 @@ static bool open_state(struct analysis *analysis) {
     updater->flows = flow_table_open(analysis->options.flows_most, !small);
     updater->encapsulations = updater->sink.encapsulations = encapsulation_table_open();
     updater->ports = capture_ports_open();
+    updater->selection = selection_open();
     updater->datagrams =
         reassembly_open(datagram_finish, &updater->workers[0], &updater->workers[0].rows.pool);
-    return updater->flows && updater->encapsulations && updater->ports && updater->datagrams &&
-           list_flows(analysis);
+    return updater->flows && updater->encapsulations && updater->ports && updater->selection &&
+           updater->datagrams && list_flows(analysis);
 }
 
 /* Compiles the filter first: an invalid expression must be a usage error before any file is
@@ -140,6 +141,7 @@ static void close_state(struct analysis *analysis) {
     *input = (struct reader_input){0};
     free(updater->mirrored);
     capture_ports_close(updater->ports);
+    selection_close(updater->selection);
     free(updater->packet_flows);
     row_sink_free_buffers(&updater->sink);
     updater->flows = NULL;
@@ -147,6 +149,7 @@ static void close_state(struct analysis *analysis) {
     updater->encapsulations = NULL;
     updater->mirrored = NULL;
     updater->ports = NULL;
+    updater->selection = NULL;
     updater->packet_flows = NULL;
 }
 
@@ -208,6 +211,7 @@ static void process_packets(struct worker *worker, struct batch *batch,
     uint32_t firsts = 0;
     worker->found = NULL; /* another worker may have ended it */
     worker->extras = batch->extras;
+    worker->selected = batch->selected;
     for (size_t i = 0; i < PREFETCH_STAGES * PREFETCH_DISTANCE; i++)
         firsts = prefetch_ahead(flows, batch, entries, count, i, firsts);
     for (size_t i = 0; i < count; i++) {
@@ -272,11 +276,14 @@ static bool needs_file_order(const struct analysis *analysis, const struct batch
     const struct analysis_options *options = &analysis->options;
     uint64_t events = analysis->updater.sink.tables[TABLE_events].row_count;
     uint64_t blocks = analysis->updater.sink.tables[TABLE_blocks].row_count;
+    uint64_t queries = analysis->updater.sink.tables[TABLE_queries].row_count;
     uint64_t most = EVENTS_PER_PACKET * batch->count;
     return options->packets != PACKETS_NONE || batch->next_headers > batch->headers ||
            reassembly_count(analysis->updater.datagrams) ||
            flow_table_count(analysis->updater.flows) + batch->count > options->flows_most ||
            events + most > MAX_EVENTS || blocks + most > MAX_BLOCK_ROWS ||
+           queries + most > MAX_QUERY_ROWS ||
+           analysis->updater.holding_first_bytes + batch->selected_count > FIRST_BYTES_FLOWS ||
            analysis->updater.memory_left < MEMORY_LIMIT / 2;
 }
 
@@ -358,6 +365,7 @@ static void note_totals(struct analysis *analysis) {
     analysis->totals.packet_rows_dropped = analysis->updater.packet_rows_dropped;
     analysis->totals.events_dropped = analysis->updater.sink.events_dropped;
     analysis->totals.blocks_dropped = analysis->updater.sink.blocks_dropped;
+    analysis->totals.queries_dropped = analysis->updater.sink.queries_dropped;
     analysis->totals.excluded = analysis->input.excluded;
     analysis->totals.finished = true;
     if (analysis->input.filter)

@@ -35,6 +35,7 @@ void batch_begin(struct batch *batch, size_t most) {
     batch->out_of_memory = false;
     batch->next_extras = batch->extras;
     batch->next_headers = batch->headers;
+    batch->selected_bytes = batch->selected_count = 0;
 }
 
 static uint32_t group_of(struct batch_entry turn) {

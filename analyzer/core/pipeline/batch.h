@@ -18,6 +18,9 @@
 #define FLOWS_MANY    65536u
 #define MARK_PACKETS  128u /* packets between two marks */
 #define BATCH_HEADERS 1024u
+/* Selected bytes of a batch, and those that the packets of one mark may need. */
+#define BATCH_SELECTED (8u << 20)
+#define MARK_SELECTED  (MARK_PACKETS * FIRST_BYTES)
 
 /* The state of the reader after some packets of a batch. */
 struct mark {
@@ -42,8 +45,10 @@ struct batch {
     /* Where each shard begins in by_flow, and where the last one ends. */
     uint32_t parts[FLOW_PARTS + 1];
     struct mark marks[BATCH / MARK_PACKETS + 1];
-    struct packet_extras *next_extras; /* the next unused */
-    struct headers *next_headers;      /* the next unused */
+    struct packet_extras *next_extras;       /* the next unused */
+    struct headers *next_headers;            /* the next unused */
+    uint8_t selected[BATCH_SELECTED];        /* first bytes, of packets in order */
+    uint32_t selected_bytes, selected_count; /* used bytes; packets that have some */
     size_t mark_count;
     size_t most;      /* capacity */
     size_t count;     /* packets to process */

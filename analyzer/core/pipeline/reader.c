@@ -95,6 +95,15 @@ static NOINLINE void count_filtered(struct reader_input *input, struct batch *ba
         count->filtered++;
 }
 
+/* has_room() has made sure that there is room for the packets up to the next mark. */
+static void keep_selected(struct batch *batch, struct packet_extras *extras,
+                          const struct headers *headers) {
+    extras->selected_at = batch->selected_bytes;
+    memcpy(batch->selected + batch->selected_bytes, headers->payload, extras->selected.length);
+    batch->selected_bytes += extras->selected.length;
+    batch->selected_count++;
+}
+
 /* Counts and decodes a packet. Returns false if it is not processed further: it is filtered, or is
  * not IP and has no extras. Packets outside the interval are not decoded and do not advance the
  * clock. The extras and headers are written to the next unused places of the batch, which are kept
@@ -125,6 +134,8 @@ static bool prepare(struct reader *reader, struct batch *batch, const struct pac
     }
     if (!decoded->extra_kinds)
         return decoded->keyed;
+    if (decoded->extra_kinds & EXTRA_APPLICATION)
+        keep_selected(batch, extras, headers);
     decoded->extras = (uint32_t)(extras - batch->extras);
     batch->next_extras++;
     batch->next_headers += (decoded->extra_kinds & EXTRA_HEADERS) != 0;
@@ -163,6 +174,7 @@ static bool read_to_mark(struct reader *reader, struct batch *batch) {
 static bool has_room(const struct batch *batch) {
     return batch->count + MARK_PACKETS <= batch->most &&
            batch->next_headers + MARK_PACKETS < batch->headers + BATCH_HEADERS &&
+           batch->selected_bytes + MARK_SELECTED <= BATCH_SELECTED &&
            batch->mark_count < sizeof batch->marks / sizeof *batch->marks;
 }
 

@@ -105,6 +105,8 @@ static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end
     put_span(&row, flow);
     put_sums(&row, flow);
     row_set_if(&row, flows_application, application != WORD_NONE, application);
+    if (flow->application)
+        row_set_text(sink, &row, flows_server_name, flow->application->server_name);
     add_row(sink, TABLE_flows, &row);
 }
 

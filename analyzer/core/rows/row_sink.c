@@ -11,10 +11,13 @@
 
 _Static_assert(events_column_count <= PENDING_COLUMNS, "a row of events fits");
 _Static_assert(blocks_column_count <= PENDING_COLUMNS, "a row of blocks fits");
-_Static_assert(events_flow == 0 && blocks_flow == 0, "the flow is the first column of both");
+_Static_assert(queries_column_count <= PENDING_COLUMNS, "a row of queries fits");
+_Static_assert(events_flow == 0 && blocks_flow == 0 && queries_flow == 0,
+               "the flow is their first column");
 
 static bool is_grouped(enum table_number number) {
-    return number == TABLE_flows || number == TABLE_directions || number == TABLE_series;
+    return number == TABLE_flows || number == TABLE_directions || number == TABLE_series ||
+           number == TABLE_handshakes || number == TABLE_requests;
 }
 
 void row_sink_open(struct row_sink *sink, bool packets_only) {
@@ -33,8 +36,9 @@ void row_sink_free_buffers(struct row_sink *sink) {
     free(sink->new_flows);
     free(sink->events.rows);
     free(sink->blocks.rows);
+    free(sink->queries.rows);
     sink->new_flows = NULL;
-    sink->events = sink->blocks = (struct pending_rows){0};
+    sink->events = sink->blocks = sink->queries = (struct pending_rows){0};
     sink->new_flow_count = sink->new_flow_room = 0;
 }
 
@@ -47,19 +51,23 @@ void row_sink_free(struct row_sink *sink) {
 }
 
 static struct pending_rows *pending_of(struct row_sink *sink, enum table_number number) {
-    return number == TABLE_events ? &sink->events : &sink->blocks;
+    return number == TABLE_events   ? &sink->events
+           : number == TABLE_blocks ? &sink->blocks
+                                    : &sink->queries;
 }
 
 void row_sink_begin_batch(struct row_sink *sink, uint32_t first_flow) {
     sink->buffered = true;
     sink->first_flow = first_flow;
-    sink->new_flow_count = sink->events.count = sink->blocks.count = 0;
+    sink->new_flow_count = 0;
+    sink->events.count = sink->blocks.count = sink->queries.count = 0;
 }
 
 void row_writer_begin_flow(struct row_writer *writer, const struct flow *flow, uint32_t next_flow) {
     struct row_sink *sink = writer->sink;
     /* Bounds the buffers when a million flows end at once. Each emission is sorted by itself. */
-    if (sink->events.count >= MAX_PENDING || sink->blocks.count >= MAX_PENDING) {
+    if (sink->events.count >= MAX_PENDING || sink->blocks.count >= MAX_PENDING ||
+        sink->queries.count >= MAX_PENDING) {
         row_sink_end_batch(sink);
         row_sink_begin_batch(sink, next_flow);
     }
@@ -86,14 +94,14 @@ void row_sink_note_end(struct row_sink *sink, const struct flow *flow) {
 }
 
 uint64_t row_sink_rows(const struct row_sink *sink, enum table_number number) {
-    uint64_t rows = sink->tables[number].row_count;
-    if (!sink->buffered)
-        return rows;
-    return rows + (number == TABLE_events ? sink->events.count : sink->blocks.count);
+    const struct pending_rows *pending = number == TABLE_events   ? &sink->events
+                                         : number == TABLE_blocks ? &sink->blocks
+                                                                  : &sink->queries;
+    return sink->tables[number].row_count + (sink->buffered ? pending->count : 0);
 }
 
-/* Keeps a row of events or blocks. Values are copied without the room of wider tables: a pending
- * row takes 136 bytes instead of a whole struct row. Returns false without memory. */
+/* Keeps a row of events, blocks or queries. Values are copied without the room of wider tables: a
+ * pending row takes 136 bytes instead of a whole struct row. Returns false without memory. */
 static bool append(struct pending_rows *pending, uint32_t batch_index, const struct row *row) {
     if (!list_grow(&pending->rows, &pending->room, pending->count + 1, sizeof *pending->rows))
         return false;
@@ -188,7 +196,7 @@ void row_sink_end_batch(struct row_sink *sink) {
     sink->buffered = false;
     if (sink->out_of_memory) /* a new flow may be missing, and there will be no tables */
         return;
-    if (!sink->new_flow_count && !sink->events.count && !sink->blocks.count)
+    if (!sink->new_flow_count && !sink->events.count && !sink->blocks.count && !sink->queries.count)
         return;
     uint32_t *ranks = malloc((sink->new_flow_count + 1) * sizeof *ranks);
     bool done = ranks && (!sink->new_flow_count || number_flows(sink, ranks));
@@ -196,6 +204,8 @@ void row_sink_end_batch(struct row_sink *sink) {
         done = emit(sink, TABLE_events, ranks);
     if (done && sink->blocks.count)
         done = emit(sink, TABLE_blocks, ranks);
+    if (done && sink->queries.count)
+        done = emit(sink, TABLE_queries, ranks);
     free(ranks);
     sink->out_of_memory |= !done;
 }

@@ -46,12 +46,12 @@ struct row_sink {
                                                    then writes its last events */
     bool packets_only;                          /* no table but packets is wanted */
     bool out_of_memory;
-    uint64_t events_dropped, blocks_dropped; /* rows above a bound */
-    bool buffered;                           /* between begin_batch and end_batch */
-    uint32_t first_flow;                     /* number of the first flow that the batch began */
+    uint64_t events_dropped, blocks_dropped, queries_dropped; /* rows above a bound */
+    bool buffered;       /* between begin_batch and end_batch */
+    uint32_t first_flow; /* number of the first flow that the batch began */
     struct new_flow *new_flows;
     size_t new_flow_count, new_flow_room;
-    struct pending_rows events, blocks;
+    struct pending_rows events, blocks, queries;
 };
 
 /* A worker's way to the rows. */
@@ -89,10 +89,10 @@ void row_writer_begin_flow(struct row_writer *writer, const struct flow *flow, u
 void row_sink_note_new_flow(const struct row_writer *writer, struct flow *flow);
 void row_sink_note_end(struct row_sink *sink, const struct flow *flow);
 
-/* Adds a row to events or blocks; returns its number, by which it can be amended. */
+/* Adds a row to events, blocks or queries; returns its number, by which it can be amended. */
 uint64_t row_sink_add(const struct row_writer *writer, enum table_number number,
                       const struct row *row);
-/* Returns the rows of events or blocks, buffered ones included. */
+/* Returns the rows of events, blocks or queries, buffered ones included. */
 uint64_t row_sink_rows(const struct row_sink *sink, enum table_number number);
 
 /* Adds a row to another table at once. */

@@ -10,6 +10,7 @@
 #define MAX_EVENTS          4000000u /* rows in all */
 #define MAX_EVENTS_PER_FLOW 10000u
 #define MAX_BLOCK_ROWS      4000000u /* in all */
+#define MAX_QUERY_ROWS      4000000u /* in all */
 
 /* event_rows.c */
 /* Writes an event; `flow` is NULL for one of the capture itself. Returns its row, EVENT_NONE if a
@@ -25,6 +26,13 @@ void event_amend(struct row_sink *sink, uint64_t row, const struct event *event)
  * if none was recognised; `directions` hold the columns of numbered units and are completed. */
 void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
                    enum word application, struct row directions[static 2]);
+
+/* application_rows.c */
+/* Adds the rows of handshakes and requests of a flow that is over. */
+void application_rows_add(struct row_sink *sink, const struct flow *flow);
+/* Adds the row of a question that was answered or given up. */
+void query_row_add(const struct row_writer *writer, const struct flow *flow,
+                   const struct dns_query *query);
 
 /* datagram_rows.c */
 /* Adds the row of a datagram that is over. Only the first worker may call it, outside of shards. */

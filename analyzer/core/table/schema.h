@@ -124,8 +124,11 @@
     X(state, WORD, "", "TCP: state of the connection at its end; null for other protocols")        \
     X(end, WORD, "", "why the row ended: end_of_capture, idle, evicted, ports_reused")             \
     X(application, WORD, "",                                                                       \
-      "blocks, iperf2, iperf3 or rtp, by the content of its packets; null if none was "            \
-      "recognised")                                                                                \
+      "blocks, iperf2, iperf3, rtp, dns, tls, http or quic, by the content of its packets; null "  \
+      "if none was recognised")                                                                    \
+    X(server_name, TEXT, "",                                                                       \
+      "name of the server: SNI of TLS and QUIC, Host of the first HTTP request, name of the "      \
+      "first DNS question; other bytes than printable ASCII are \\DDD; null without one")          \
     X(first_ns, TIME, "ns", "time of the first packet; null if the file has no times")             \
     X(last_ns, TIME, "ns", "time of the last packet")                                              \
     X(first_capture, INT, "", "interfaces row of the first packet")                                \
@@ -494,6 +497,63 @@
     X(verdict, WORD, "",                                                                           \
       "delivered, head_of_line, out_of_order, duplicate, late, corrupt or unfinished")
 
+/* One row per flow with a TLS or QUIC handshake, grouped. Times are those of the packets that
+ * completed a message in order. */
+#define HANDSHAKES_COLUMNS(X)                                                                      \
+    X(flow, INT, "", "flows row")                                                                  \
+    X(protocol, WORD, "", "tls or quic")                                                           \
+    X(version, TEXT, "",                                                                           \
+      "version that the server chose, as in 1.3 or SSL 3.0; null if its answer was not captured")  \
+    X(server_name, TEXT, "", "SNI of the ClientHello; null without one")                           \
+    X(alpn, TEXT, "",                                                                              \
+      "application protocol: that of the server's answer, else the client's offers, separated "    \
+      "by commas, because TLS 1.3 encrypts the answer; null without one")                          \
+    X(resumed, BOOL, "",                                                                           \
+      "whether the server resumed a session: it accepted a PSK or echoed the session id; null "    \
+      "without its answer")                                                                        \
+    X(alert, TEXT, "",                                                                             \
+      "first alert that is not encrypted and no close_notify, by its name in RFC 8446; null "      \
+      "without one")                                                                               \
+    X(alert_direction, INT, "", "direction of the flow that sent the alert; null without one")     \
+    X(duration_ns, DURATION, "ns",                                                                 \
+      "from the ClientHello to the Finished that ends the handshake: the client's, or the "        \
+      "server's in a full handshake of TLS 1.2; null if it is not within the first 4 kB of its "   \
+      "direction")                                                                                 \
+    X(round_trips, INT, "", "round trips of the handshake; null if it did not end")                \
+    X(server_ns, DURATION, "ns",                                                                   \
+      "time in which the client waited for the server's messages, without the least RTT to the "   \
+      "server; null if one of both is unknown")                                                    \
+    X(client_ns, DURATION, "ns",                                                                   \
+      "time from the server's last message to the client's answer, without the least RTT to the "  \
+      "client; null if one of both is unknown")                                                    \
+    X(frames, TEXT, "", "frames of the ClientHello, the ServerHello and the end, as in `4, 6, 9`")
+
+/* One row per DNS question, in the order of answers; those without an answer follow when their
+ * flow ends. */
+#define QUERIES_COLUMNS(X)                                                                         \
+    X(flow, INT, "", "flows row")                                                                  \
+    X(id, INT, "", "transaction id")                                                               \
+    X(name, TEXT, "",                                                                              \
+      "name of the question, without the final dot; other bytes than printable ASCII are \\DDD")   \
+    X(type, TEXT, "", "type of the question: A, AAAA, ..., or TYPE and its number")                \
+    X(first_ns, TIME, "ns", "time of the first query; null if the file has no times")              \
+    X(first_frame, INT, "frame", "the first query")                                                \
+    X(sent, INT, "", "number of times that the client sent the query")                             \
+    X(response_ns, DURATION, "ns",                                                                 \
+      "time from the first query to the answer; null without an answer")                           \
+    X(response_frame, INT, "frame", "the answer; null without one")                                \
+    X(code, TEXT, "", "code of the answer: NOERROR, SERVFAIL, NXDOMAIN, ...; null without one")
+
+/* One row per flow whose first bytes are a request or response of HTTP/1, grouped. */
+#define REQUESTS_COLUMNS(X)                                                                        \
+    X(flow, INT, "", "flows row")                                                                  \
+    X(method, TEXT, "", "method of the first request; null if it was not captured")                \
+    X(host, TEXT, "", "its Host, or the target of CONNECT; null without one")                      \
+    X(status, INT, "",                                                                             \
+      "status of the first response that is not 1xx, or 101; null if it is not within the first "  \
+      "4 kB")                                                                                      \
+    X(frames, TEXT, "", "frames of the end of the request's header and of the status line")
+
 /* Filled by the caller after analysis_finish(), through analysis_add_finding(). */
 #define FINDINGS_COLUMNS(X)                                                                        \
     X(code, TEXT, "", "name of the rule")                                                          \
@@ -519,6 +579,9 @@
     X(series, SERIES_COLUMNS, "one direction in one time bin; at most 2,000 a direction")          \
     X(datagrams, DATAGRAMS_COLUMNS, "one fragmented IP datagram")                                  \
     X(blocks, BLOCKS_COLUMNS, "one of wiretale's blocks")                                          \
+    X(handshakes, HANDSHAKES_COLUMNS, "the handshake of TLS or QUIC of a flow")                    \
+    X(queries, QUERIES_COLUMNS, "one DNS question, with its answer")                               \
+    X(requests, REQUESTS_COLUMNS, "the first request of HTTP/1 of a flow")                         \
     X(packets, PACKETS_COLUMNS, "an IP packet of a flow; made only on request")                    \
     X(findings, FINDINGS_COLUMNS, "an explanation of an anomaly or a cost")
 
@@ -572,6 +635,9 @@ extern const struct schema schemas[TABLE_COUNT];
 #define COLUMN_OF_datagrams(name, type, unit, meaning)  datagrams_##name,
 #define COLUMN_OF_packets(name, type, unit, meaning)    packets_##name,
 #define COLUMN_OF_blocks(name, type, unit, meaning)     blocks_##name,
+#define COLUMN_OF_handshakes(name, type, unit, meaning) handshakes_##name,
+#define COLUMN_OF_queries(name, type, unit, meaning)    queries_##name,
+#define COLUMN_OF_requests(name, type, unit, meaning)   requests_##name,
 #define COLUMN_OF_findings(name, type, unit, meaning)   findings_##name,
 
 #define TABLE(name, columns, meaning) enum { columns(COLUMN_OF_##name) name##_column_count };

@@ -119,6 +119,24 @@ static inline bool has_payload(const struct headers *headers, bool tcp) {
     return headers->protocol == IP_UDP && headers->layer == LAYER_TRANSPORT;
 }
 
+/* Selects first bytes. Pure ACKs, most packets of one direction, cost no lookup. */
+static inline bool select_first_bytes(struct selection *selection, struct packet_extras *extras,
+                                      const struct decoded_packet *decoded,
+                                      const struct headers *headers) {
+    if (headers->fragment)
+        return false;
+    if (decoded->is_tcp) {
+        if (!headers->payload_captured && !(headers->tcp.flags & TCP_SYN))
+            return false;
+        extras->selected = selection_segment(selection, decoded->hash, decoded->swapped, headers);
+        return extras->selected.length;
+    }
+    if (headers->protocol != IP_UDP || headers->layer != LAYER_TRANSPORT)
+        return false;
+    extras->selected = selection_datagram(headers);
+    return extras->selected.length;
+}
+
 /* Fills the parts that few packets have. Returns a bit for each of them. */
 static inline unsigned fill_extras(struct packet_extras *extras, const struct headers *headers,
                                    bool tcp) {
@@ -176,6 +194,8 @@ packet_prepare(struct updater *updater, struct decoded_packet *decoded,
         memcpy(decoded->tcp, &headers->tcp, sizeof decoded->tcp);
     }
     decoded->extra_kinds = (uint8_t)fill_extras(extras, headers, tcp);
+    if (select_first_bytes(updater->selection, extras, decoded, headers))
+        decoded->extra_kinds |= EXTRA_APPLICATION;
 }
 
 static NOINLINE void log_step_back(struct worker *worker, const struct decoded_packet *decoded,
@@ -238,6 +258,8 @@ static ALWAYS_INLINE void take_of(struct worker *worker, const struct decoded_pa
         return;
     flow->directions[number].data_packets += info->payload_bytes > 0;
     flow_update(worker, flow, number, tcp, NULL, info, payload);
+    if (!LIKELY(!(decoded->extra_kinds & EXTRA_APPLICATION)))
+        application_update(worker, flow, number, info, extras_of(worker, decoded));
     if (!tcp && decoded->extra_kinds & EXTRA_HEADERS)
         icmp_error_update(worker, decoded, extras_of(worker, decoded));
 }

@@ -325,6 +325,8 @@ void flow_release(struct worker *worker, struct flow *flow) {
         else if (flow->key.protocol == IP_UDP)
             sequence_free(&flow->udp[number].sequence, &worker->rows.pool);
     }
+    if (flow->application)
+        application_release(worker, flow);
 }
 
 /* Verdicts are settled before rows are written, because they change the counts: those on segments
@@ -345,7 +347,11 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
             row_clear(&directions[number]);
             sequence_finish(worker, flow, number, &directions[number]);
         }
+        if (application == WORD_NONE && flow->application)
+            application = flow->application->protocol;
         flow_rows_add(&worker->rows, flow, end, application, directions);
+        if (flow->application)
+            application_finish(worker, flow);
     }
     flow_release(worker, flow);
 }

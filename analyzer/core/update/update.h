@@ -27,6 +27,7 @@ struct worker {
     struct updater *updater;
     struct flow *found;                 /* of the packet before; NULL if it may have ended */
     const struct packet_extras *extras; /* of the batch at hand */
+    const uint8_t *selected;            /* the selected bytes of the batch at hand */
     struct pool nothing;                /* an empty pool, for flows whose packets are not counted */
     struct tcp_recovery_state spare;    /* absorbs counts if memory has run out */
 };
@@ -46,7 +47,9 @@ struct updater {
     uint64_t *mirrored;         /* by interface: duplicates made by the capture, under the lock */
     size_t mirrored_room;
     struct capture_ports *ports;
-    uint32_t flow_count; /* number of the next flow */
+    struct selection *selection;     /* of first bytes; the reader's thread alone uses it */
+    atomic_uint holding_first_bytes; /* flows; see FIRST_BYTES_FLOWS */
+    uint32_t flow_count;             /* number of the next flow */
     uint64_t evicted_flows;
     int64_t now_ns; /* ns; the latest time that two successive packets reached */
     bool timed;     /* now_ns is known */
@@ -57,6 +60,8 @@ struct updater {
 struct packet_extras {
     char tcp[sizeof(struct tcp_header) - TCP_FIXED_BYTES]; /* the end of a struct tcp_header */
     struct sequence_payload payload;
+    struct selected selected;
+    uint32_t selected_at; /* where the batch keeps the selected bytes */
     int64_t step_back_ns; /* how far its time is before that of the packet before */
     const struct headers *headers;
 };
@@ -66,6 +71,7 @@ enum packet_extra {
     EXTRA_PAYLOAD = 2, /* of UDP, and of TCP if a block begins there */
     EXTRA_HEADERS = 4, /* of a fragment or an ICMP error */
     EXTRA_STEP_BACK = 8,
+    EXTRA_APPLICATION = 16, /* selected first bytes */
 };
 
 /* A packet on its way from the reader to a worker, in two cache lines. */
@@ -133,6 +139,15 @@ void sequence_update_segment(struct worker *worker, struct flow *flow, unsigned 
 void sequence_finish(struct worker *worker, struct flow *flow, unsigned direction, struct row *row);
 /* Returns WORD_NONE if no format was recognised. */
 enum word sequence_application(const struct flow *flow);
+
+/* application_update.c */
+/* Takes the selected payload of a packet of the flow. */
+void application_update(struct worker *worker, struct flow *flow, unsigned direction,
+                        const struct packet_info *packet, const struct packet_extras *extras);
+/* Adds the rows of a flow that is over. */
+void application_finish(struct worker *worker, struct flow *flow);
+/* Frees the state of a flow. */
+void application_release(struct worker *worker, struct flow *flow);
 
 /* fragments.c */
 void fragment_update(struct worker *worker, const struct decoded_packet *decoded,

@@ -35,7 +35,21 @@ tcpdump -i eth0 -w - | wiretale analyze - --report live.html
 # tables as JSON, for scripts
 wiretale analyze transfer.pcapng --json --tables flows,events | jq .events
 """
-TABLES = ("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
+TABLES = (
+    *(
+        "interfaces",
+        "flows",
+        "directions",
+        "events",
+        "series",
+        "datagrams",
+        "blocks",
+        "handshakes",
+        "queries",
+        "requests",
+    ),
+    *("packets", "findings"),
+)
 DAMAGED = 3
 
 

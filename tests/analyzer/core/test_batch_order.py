@@ -18,7 +18,18 @@ from scapy.all import ICMP, IP, TCP, raw
 from plain_wire import FIN, MSS, RST, SYN, Connection, Wire, block, sack
 from wiretale.analyzer import _core
 
-TABLES = ("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks")
+TABLES = (
+    "interfaces",
+    "flows",
+    "directions",
+    "events",
+    "series",
+    "datagrams",
+    "blocks",
+    "handshakes",
+    "queries",
+    "requests",
+)
 FILE_HEADER, RECORD_HEADER = 24, 16
 
 

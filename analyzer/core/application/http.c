@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first request and its status line in HTTP/1 (RFC 9112). A header is read when all of it is
+ * complete, or when FIRST_BYTES are: lines end with LF, and a CR before it is no part of the line.
+ * Interim responses (1xx but 101) are skipped, because another one follows in the same stream. The
+ * target of the request is not kept, because it may contain secrets. */
+#include <string.h>
+#include <strings.h>
+
+#include "application/application.h"
+
+#define STATUS_SWITCHING 101
+#define STATUS_FINAL     200
+#define STATUS_AT        9 /* bytes of "HTTP/1.x " */
+
+static const char *const methods[] = {"GET ",     "POST ",  "HEAD ",  "PUT ",     "DELETE ",
+                                      "OPTIONS ", "PATCH ", "TRACE ", "CONNECT ", "HTTP/1."};
+
+/* A line without its end. */
+struct line {
+    const uint8_t *bytes;
+    size_t length, next; /* position behind its end */
+};
+
+bool http_begins(const uint8_t *bytes, size_t length) {
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        size_t size = strlen(methods[i]);
+        if (length && !memcmp(bytes, methods[i], length < size ? length : size))
+            return true;
+    }
+    return false;
+}
+
+/* Returns false if the line at `at` is not complete. */
+static bool read_line(const struct first_bytes *stream, size_t at, struct line *line) {
+    const uint8_t *start = stream->bytes + at;
+    const uint8_t *end = memchr(start, '\n', stream->ready - at);
+    if (!end)
+        return false;
+    *line = (struct line){start, (size_t)(end - start), at + (size_t)(end - start) + 1};
+    if (line->length && start[line->length - 1] == '\r')
+        line->length--;
+    return true;
+}
+
+static void set_host(struct http_request *http, struct pool *pool, const uint8_t *value,
+                     size_t length) {
+    while (length && (*value == ' ' || *value == '\t'))
+        value++, length--;
+    while (length && (value[length - 1] == ' ' || value[length - 1] == '\t'))
+        length--;
+    if (!http->host)
+        http->host = name_copy(pool, value, length);
+}
+
+/* Reads the method, and the target of CONNECT, which is the host (RFC 9112 section 3.2.3). Returns
+ * false if the line is no request. */
+static bool read_request_line(struct http_request *http, struct pool *pool,
+                              const struct line *line) {
+    const uint8_t *space = memchr(line->bytes, ' ', line->length);
+    size_t method = space ? (size_t)(space - line->bytes) : 0;
+    if (!method || method >= sizeof http->method)
+        return false;
+    const uint8_t *target = space + 1;
+    size_t rest = line->length - method - 1;
+    const uint8_t *end = memchr(target, ' ', rest);
+    if (!end || rest - (size_t)(end - target) < sizeof " HTTP/1.x" - 1 ||
+        memcmp(end, " HTTP/1.", sizeof " HTTP/1." - 1) != 0)
+        return false;
+    memcpy(http->method, line->bytes, method);
+    http->method[method] = '\0';
+    if (!strcmp(http->method, "CONNECT"))
+        set_host(http, pool, target, (size_t)(end - target));
+    return true;
+}
+
+static void parse_request(struct application *application, struct first_bytes *stream,
+                          const struct arrival *arrival) {
+    struct http_request *http = &application->http;
+    struct line line;
+    while (!stream->over && read_line(stream, stream->parsed, &line)) {
+        bool first = !stream->parsed;
+        stream->parsed = (uint16_t)line.next;
+        if (first)
+            stream->over = !read_request_line(http, arrival->pool, &line);
+        else if (line.length > 5 && !strncasecmp((const char *)line.bytes, "Host:", 5))
+            set_host(http, arrival->pool, line.bytes + 5, line.length - 5);
+        if (!first && !line.length) {
+            http->requested = moment_of(arrival);
+            stream->over = true;
+        }
+    }
+    if (!application->server_name && http->host)
+        application->server_name = text_copy(arrival->pool, http->host);
+}
+
+/* Returns 0 if the line is no status line. */
+static unsigned read_status(const struct line *line) {
+    unsigned status = 0;
+    if (line->length < STATUS_AT + 3 || memcmp(line->bytes, "HTTP/1.", 7) != 0)
+        return 0;
+    for (size_t i = STATUS_AT; i < STATUS_AT + 3; i++) {
+        if (line->bytes[i] < '0' || line->bytes[i] > '9')
+            return 0;
+        status = 10 * status + (unsigned)(line->bytes[i] - '0');
+    }
+    return status;
+}
+
+/* Skips the header of an interim response: its lines, up to an empty one. */
+static void parse_response(struct http_request *http, struct first_bytes *stream,
+                           const struct arrival *arrival) {
+    struct line line;
+    while (!stream->over && read_line(stream, stream->parsed, &line)) {
+        unsigned status = read_status(&line);
+        stream->over = !stream->parsed && !status;
+        stream->parsed = (uint16_t)line.next;
+        if (status < STATUS_FINAL && status != STATUS_SWITCHING)
+            continue;
+        http->status = (uint16_t)status;
+        http->answered = moment_of(arrival);
+        stream->over = true;
+    }
+}
+
+void http_parse(struct application *application, const struct arrival *arrival,
+                struct first_bytes *stream) {
+    static const char answer[] = "HTTP/1.";
+    size_t size = sizeof answer - 1;
+    if (stream->ready < size)
+        return;
+    if (memcmp(stream->bytes, answer, size) != 0)
+        parse_request(application, stream, arrival);
+    else
+        parse_response(&application->http, stream, arrival);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of the tables of applications: a handshake or a request for each flow that has one, and the
+ * questions of DNS. */
+#include <stdio.h>
+
+#include "rows/rows.h"
+
+#define FRAMES_TEXT 64 /* three numbers of 20 digits, separated */
+
+/* Sets a column to the frames of the messages that were seen, as in `4, 6, 9`. */
+static void put_frames(struct row_sink *sink, struct row *row, unsigned column,
+                       const struct moment *moments, size_t count) {
+    char text[FRAMES_TEXT + 1];
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        if (moments[i].frame && used < FRAMES_TEXT)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%llu", used ? ", " : "",
+                                     (unsigned long long)moments[i].frame);
+    row_set_text(sink, row, column, text);
+}
+
+static bool begin_row(struct row_sink *sink, struct row *row, enum table_number number,
+                      const struct flow *flow) {
+    row_clear(row);
+    row_set(row, 0, flow->number);
+    bool begun = table_begin_group(&sink->tables[number], flow->number);
+    sink->out_of_memory |= !begun;
+    return begun;
+}
+
+static void add_request(struct row_sink *sink, const struct flow *flow) {
+    const struct http_request *http = &flow->application->http;
+    const struct moment moments[] = {http->requested, http->answered};
+    struct row row;
+    if (!begin_row(sink, &row, TABLE_requests, flow))
+        return;
+    row_set_text(sink, &row, requests_method, http->method);
+    row_set_text(sink, &row, requests_host, http->host);
+    row_set_if(&row, requests_status, http->status, http->status);
+    put_frames(sink, &row, requests_frames, moments, sizeof moments / sizeof *moments);
+    add_row(sink, TABLE_requests, &row);
+}
+
+/* Sets the time that an end took to answer: the sum of the waits for it, each without the least RTT
+ * between the capture point and this end. `sender` is the stream of the other end's data. */
+static void put_wait(struct row *row, unsigned column, const struct tls_handshake *tls,
+                     unsigned direction, const struct tcp_stream *sender) {
+    int64_t rtt_ns = min_rtt(sender);
+    int64_t wait_ns = tls->wait_ns[direction] - tls->turns[direction] * rtt_ns;
+    bool known = rtt_ns != RTT_UNKNOWN && tls->turns[direction] && !tls->untimed;
+    row_set_if(row, column, known, wait_ns > 0 ? wait_ns : 0);
+}
+
+static void put_times(struct row *row, const struct flow *flow, const struct tls_handshake *tls) {
+    unsigned client = tls->client;
+    bool ended = tls->hello.frame && tls->end.frame;
+    bool timed = tls->hello.time_ns != TIME_UNKNOWN && tls->end.time_ns != TIME_UNKNOWN;
+    row_set_if(row, handshakes_duration_ns, ended && timed, tls->end.time_ns - tls->hello.time_ns);
+    row_set_if(row, handshakes_round_trips, ended, tls->turns[!client]);
+    if (!ended)
+        return;
+    put_wait(row, handshakes_server_ns, tls, !client, &flow->tcp.streams[client]);
+    if (flow->application->streams[!client].ready <
+        FIRST_BYTES) /* its last message is among them */
+        put_wait(row, handshakes_client_ns, tls, client, &flow->tcp.streams[!client]);
+}
+
+static void add_handshake(struct row_sink *sink, const struct flow *flow) {
+    const struct tls_handshake *tls = &flow->application->tls;
+    const struct moment moments[] = {tls->hello, tls->answer, tls->end};
+    bool resumed = tls->version == TLS_1_3 ? tls->psk : tls->echoed;
+    bool comparable = tls->version == TLS_1_3 || tls->hello.frame;
+    char text[TLS_TEXT_MAX];
+    struct row row;
+    if (!begin_row(sink, &row, TABLE_handshakes, flow))
+        return;
+    row_set(&row, handshakes_protocol, WORD_TLS);
+    if (tls->version) {
+        tls_version_text(tls->version, text);
+        row_set_text(sink, &row, handshakes_version, text);
+    }
+    row_set_text(sink, &row, handshakes_server_name, flow->application->server_name);
+    row_set_text(sink, &row, handshakes_alpn, tls->alpn);
+    row_set_if(&row, handshakes_resumed, tls->answer.frame && comparable, resumed);
+    if (tls->alerted) {
+        tls_alert_text(tls->alert, text);
+        row_set_text(sink, &row, handshakes_alert, text);
+        row_set(&row, handshakes_alert_direction, tls->alert_direction);
+    }
+    put_times(&row, flow, tls);
+    put_frames(sink, &row, handshakes_frames, moments, sizeof moments / sizeof *moments);
+    add_row(sink, TABLE_handshakes, &row);
+}
+
+void application_rows_add(struct row_sink *sink, const struct flow *flow) {
+    const struct application *application = flow->application;
+    const struct tls_handshake *tls = &application->tls;
+    const struct http_request *http = &application->http;
+    if (application->protocol == WORD_HTTP && (http->method[0] || http->status))
+        add_request(sink, flow);
+    if (application->protocol == WORD_TLS &&
+        (tls->hello.frame || tls->answer.frame || tls->alerted))
+        add_handshake(sink, flow);
+}
+
+void query_row_add(const struct row_writer *writer, const struct flow *flow,
+                   const struct dns_query *query) {
+    struct row_sink *sink = writer->sink;
+    int64_t first_ns = query->first.time_ns, answer_ns = query->answer.time_ns;
+    bool timed = first_ns != TIME_UNKNOWN, answered = query->answer.frame;
+    char text[DNS_TEXT_MAX];
+    struct row row;
+    row_sink_lock(sink);
+    if (row_sink_rows(sink, TABLE_queries) >= MAX_QUERY_ROWS) {
+        sink->queries_dropped++;
+        row_sink_unlock(sink);
+        return;
+    }
+    row_clear(&row);
+    row_set(&row, queries_flow, flow->number);
+    row_set(&row, queries_id, query->id);
+    row_set_text(sink, &row, queries_name, query->name);
+    dns_type_text(query->type, text);
+    row_set_text(sink, &row, queries_type, text);
+    row_set_if(&row, queries_first_ns, timed, first_ns);
+    row_set(&row, queries_first_frame, (int64_t)query->first.frame);
+    row_set(&row, queries_sent, query->sent);
+    if (answered) {
+        row_set_if(&row, queries_response_ns, timed && answer_ns != TIME_UNKNOWN,
+                   answer_ns - first_ns);
+        row_set(&row, queries_response_frame, (int64_t)query->answer.frame);
+        dns_code_text(query->code, text);
+        row_set_text(sink, &row, queries_code, text);
+    }
+    row_sink_add(writer, TABLE_queries, &row);
+    row_sink_unlock(sink);
+}

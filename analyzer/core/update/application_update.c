@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Selected first bytes into the state of their flow. The state is allocated with the first of them
+ * and lives as long as the flow; it is of the pool of the worker. Flows that hold bytes are counted
+ * by all workers together: one that would exceed FIRST_BYTES_FLOWS gets no bytes (a batch that may
+ * reach the limit is processed in file order, so that the packets alone decide which flow it is).
+ */
+#include "update/update.h"
+
+static struct application *application_of(struct worker *worker, struct flow *flow) {
+    if (flow->application)
+        return flow->application;
+    struct application *application = pool_alloc(&worker->rows.pool, sizeof *application);
+    if (application)
+        memset(application, 0, sizeof *application);
+    return flow->application = application;
+}
+
+static void count_holding(struct updater *updater, struct application *application, bool holds) {
+    if (holds && !application->counted)
+        updater->holding_first_bytes++;
+    else if (!holds && application->counted)
+        updater->holding_first_bytes--;
+    application->counted = holds;
+}
+
+/* An arrival function; the context is a struct query_place. */
+struct query_place {
+    struct worker *worker;
+    const struct flow *flow;
+};
+
+static void add_query(void *context, const struct dns_query *query) {
+    const struct query_place *place = context;
+    query_row_add(&place->worker->rows, place->flow, query);
+}
+
+static struct arrival arrival_of(struct query_place *place, unsigned direction) {
+    const struct flow *flow = place->flow;
+    return (struct arrival){.pool = &place->worker->rows.pool,
+                            .finish_query = add_query,
+                            .context = place,
+                            .time_ns = TIME_UNKNOWN,
+                            .direction = (uint8_t)direction,
+                            .dns_port =
+                                flow->key.port[0] == PORT_DNS || flow->key.port[1] == PORT_DNS};
+}
+
+NOINLINE void application_update(struct worker *worker, struct flow *flow, unsigned direction,
+                                 const struct packet_info *packet,
+                                 const struct packet_extras *extras) {
+    struct updater *updater = worker->updater;
+    struct application *application = flow->drawn ? application_of(worker, flow) : NULL;
+    if (!application)
+        return;
+    const uint8_t *bytes = worker->selected + extras->selected_at;
+    struct query_place place = {worker, flow};
+    struct arrival arrival = arrival_of(&place, direction);
+    if (packet->time_known)
+        arrival.time_ns = packet->time_ns;
+    arrival.frame = packet->frame;
+    arrival.ip_id = packet->ip_id;
+    if (flow->key.protocol == IP_UDP) {
+        application_datagram(application, &arrival, bytes, extras->selected.length);
+        return;
+    }
+    if (!application->counted && updater->holding_first_bytes >= FIRST_BYTES_FLOWS)
+        return;
+    application_segment(application, &arrival, extras->selected.position, bytes,
+                        extras->selected.length);
+    count_holding(updater, application, application_holds_bytes(application));
+}
+
+void application_finish(struct worker *worker, struct flow *flow) {
+    struct query_place place = {worker, flow};
+    struct arrival arrival = arrival_of(&place, 0);
+    application_finish_queries(flow->application, &arrival);
+    application_rows_add(worker->rows.sink, flow);
+}
+
+void application_release(struct worker *worker, struct flow *flow) {
+    count_holding(worker->updater, flow->application, false);
+    application_free(flow->application, &worker->rows.pool);
+    pool_free(&worker->rows.pool, flow->application, sizeof *flow->application);
+    flow->application = NULL;
+}
