@@ -2,6 +2,10 @@
 """Scores wiretale, Wireshark and tcptrace against a path that logs the fate of each packet, and writes docs/accuracy.md.
 
     make accuracy
+    python -m score --limits --keep DIR [--again] [--only WORD ...]
+
+The second scores limits alone, against the sender's kernel. It prints a line per capture and, without --only, replaces the
+section on limits.
 
 Needs root (network namespaces), wiretale-link, tshark and tcptrace. The exit status is 1 if a score is below the goal or below
 that of a peer.
@@ -18,6 +22,8 @@ from pathlib import Path
 from random import randrange
 
 from score.assess import Assessment, carry_out
+from score.limits import page as limits_page
+from score.limits import rows as limits
 from score.page import below_goal, shortfalls, write_page
 from score.runs import offloads, second_stack
 from score.runs.drawn import draw_scenarios
@@ -66,6 +72,15 @@ def assess(scenarios: list[Scenario], folder: Path, again: bool) -> Assessment:
     return found
 
 
+def score_limits_alone(arguments: argparse.Namespace, folder: Path) -> int:
+    rows = limits.score_limits(limits.chosen(arguments.only or ()), folder, arguments.again)
+    if not arguments.only:
+        limits_page.replace_section(rows, arguments.output)
+    short = list(limits_page.shortfalls(rows))
+    print("\n".join(short) if short else "every limit reaches the goal", file=sys.stderr)
+    return 1 if short else 0
+
+
 def print_misses(found: Assessment) -> None:
     """Prints each frame for which wiretale made a wrong claim or none."""
     for scenario, point, variant, miss in found.misses:
@@ -76,7 +91,10 @@ def print_misses(found: Assessment) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="score the verdicts against the log of an emulated path")
     parser.add_argument("--short", action="store_true", help="run only the short set")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="run only these scenarios")
+    parser.add_argument("--limits", action="store_true", help="score only limits of throughput")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="run only these scenarios; with --limits, those with such a word"
+    )
     parser.add_argument("--chance", type=int, default=0, metavar="N", help="seed of the random losses; the page has 0")
     parser.add_argument("--draw", type=int, metavar="N", help="repeat the drawn scenarios of this draw [a new one]")
     parser.add_argument("--drawn", type=int, default=16, metavar="K", help="number of drawn scenarios [16]")
@@ -99,11 +117,16 @@ def main() -> int:
     from wiretale.analyzer.verify.tshark import Dissector
 
     with tempfile.TemporaryDirectory(prefix="wtacc") as temporary:
-        found = assess(choose(arguments), arguments.keep or Path(temporary), arguments.again)
+        folder = arguments.keep or Path(temporary)
+        if arguments.limits:
+            return score_limits_alone(arguments, folder)
+        found = assess(choose(arguments), folder, arguments.again)
+        if not arguments.short and not arguments.only:
+            found.limits = limits.score_limits(limits.chosen(()), folder, arguments.again)
     if arguments.misses:
         print_misses(found)
     write_page(found, Dissector().version(), arguments.draw, arguments.labelled, arguments.output)
-    short = [*shortfalls(found), *below_goal(found, DRAWN)]
+    short = [*shortfalls(found), *below_goal(found, DRAWN), *limits_page.shortfalls(found.limits)]
     print("\n".join(short) if short else "every score reaches the goal", file=sys.stderr)
     return 1 if short else 0
 

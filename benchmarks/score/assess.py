@@ -19,6 +19,7 @@ from score.claims import tcptrace_counts, wireshark_claims, wireshark_flags, wir
 from score.conditions import CONDITIONS, write_condition
 from score.differences import Settled
 from score.labels import Observer
+from score.limits.rows import Row
 from score.offload_counts import Counted, count_offloads
 from score.reasons import Cases, count_cases
 from score.runs.scenarios import COMMITTED, NS3, OFFLOADS, Scenario
@@ -59,6 +60,7 @@ class Assessment:
     settled: Settled = field(default_factory=Settled)
     facts: list[Fact] = field(default_factory=list)
     offloads: list[Counted] = field(default_factory=list)
+    limits: list[Row] = field(default_factory=list)
     misses: list[tuple[str, str, str, Miss]] = field(default_factory=list)  # scenario, point, variant
     cases: dict[tuple[str, str], Cases] = field(default_factory=lambda: defaultdict(Counter))  # by scenario and point
 

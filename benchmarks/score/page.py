@@ -16,6 +16,7 @@ from score.assess import Assessment, Fact
 from score.conditions import CONDITIONS
 from score.differences import OUTCOMES
 from score.intervals import FEW_CASES, interval, scores_by_run, summed, worst_run
+from score.limits.page import limits_section
 from score.offload_counts import COLUMNS
 from score.reasons import Circumstance, reasons
 from score.runs import second_stack
@@ -292,6 +293,7 @@ def write_page(found: Assessment, wireshark: str, draw: int, labelled: Path, pat
         **tcprs_parts(labelled),
         "NS3": ns3_section(found),
         "OFFLOADS": offloads_section(found),
+        "LIMITS": limits_section(found.limits),
         "DRAWN_SHORT": "\n".join(below_goal(found, DRAWN)) or "None in this run.",
     }
     path.write_text(filled(TEXT, parts), "utf-8")

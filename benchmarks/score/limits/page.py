@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The section of docs/accuracy.md on limits."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from score.limits.rows import GOAL, SHAPED, Row, listed
+from score.limits.scenarios import CONTROLS, KINDS, LimitScenario
+from score.limits.truth import dominant
+from score.runs.scenarios import NO_TIMESTAMPS
+from score.runs.testbed import POINTS
+from shared.markdown import table
+
+TEXT = Path(__file__).parents[1] / "text" / "limits.md"
+PLACES = ("sender", SHAPED, *POINTS[1:])
+SECTION = re.compile(r"^## Limits\n.*?(?=^## |\Z)", re.M | re.S)
+HEADS = "capture | rows | not known | right | near | right of known | near of known"
+
+
+def with_timestamps(row: Row) -> bool:
+    return row.scenario.sysctl != NO_TIMESTAMPS
+
+
+def share(count: int, whole: int) -> str:
+    return f"{count / whole:.3f}" if whole else "–"
+
+
+def summary(name: str, rows: Sequence[Row]) -> tuple[object, ...]:
+    known = [row for row in rows if row.claimed]
+    right, near = sum(row.right for row in known), sum(row.near for row in known)
+    return name, len(rows), len(rows) - len(known), right, near, share(right, len(known)), share(near, len(known))
+
+
+def groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Yields the rows of each capture point, timestamp setting and congestion control, and all."""
+    for place in PLACES:
+        yield place, [row for row in rows if row.place == place]
+    for name, wanted in (("with timestamps", True), ("without timestamps", False)):
+        yield name, [row for row in rows if with_timestamps(row) == wanted]
+    for control in CONTROLS:
+        yield control, [row for row in rows if row.scenario.control == control]
+    yield "**all**", list(rows)
+
+
+def mean_shares(rows: Sequence[Row]) -> str:
+    """Returns the kernel's shares, the mean of the rows."""
+    return listed({name: sum(row.true[name] for row in rows) / len(rows) for name in rows[0].true})
+
+
+def cell(rows: Sequence[Row]) -> str:
+    known = [row for row in rows if row.claimed]
+    if not known:
+        return "not known"
+    most = max(row.difference or 0 for row in known)
+    return f"{sum(row.right for row in known)} of {len(known)}, {100 * most:.0f}"
+
+
+def of_kind(rows: Iterable[Row], kind: LimitScenario) -> list[Row]:
+    return [row for row in rows if row.scenario.name.startswith(f"limits-{kind.name}-{row.scenario.control}")]
+
+
+def kind_rows(rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:
+    for kind in KINDS:
+        if found := of_kind(rows, kind):
+            cells = (cell([row for row in found if row.point == point]) for point in POINTS)
+            yield f"`{kind.name}`", kind.description, mean_shares(found), *cells
+
+
+def shortfalls(rows: Sequence[Row]) -> Iterator[str]:
+    """Yields a line for each capture point at which too few of the known rows are right or near, with its misses."""
+    for place in PLACES:
+        known = [row for row in rows if row.place == place and row.claimed]
+        right, near = sum(row.right for row in known), sum(row.near for row in known)
+        if min(right, near) >= GOAL * len(known):
+            continue
+        wrong = Counter((row.scenario.kind, dominant(row.claimed)) for row in known if row.claimed and not row.right)
+        said = "; ".join(f"{true} taken for {claim} {count}" for (true, claim), count in wrong.most_common())
+        yield (f"- **limits, {place}**: {right} of {len(known)} right, {near} near{': ' if said else ''}{said}")
+
+
+def limits_section(rows: Sequence[Row]) -> str:
+    """Returns the section, empty without rows."""
+    if not rows:
+        return ""
+    parts = {
+        "GOAL": f"{GOAL:.0%}",
+        "ROWS": len(rows),
+        "RUNS": len({row.scenario.name for row in rows}),
+        "PLACES": table(HEADS, (summary(name, found) for name, found in groups(rows) if found)),
+        "KINDS": table("run | sender does | kernel, mean | sender | tracer | receiver", kind_rows(rows), 3),
+        "SHORT": "\n".join(shortfalls(rows)) or "None in this run.",
+    }
+    text = TEXT.read_text("utf-8")
+    for name, value in parts.items():
+        text = text.replace(f"@{name}@", str(value))
+    return text
+
+
+def replace_section(rows: Sequence[Row], path: Path) -> None:
+    """Replaces the section in a page, or adds it before the last one."""
+    page, section = path.read_text("utf-8"), limits_section(rows)
+    if SECTION.search(page):
+        page = SECTION.sub(lambda _: section, page, count=1)
+    else:
+        before = page.rindex("\n## ") + 1
+        page = page[:before] + section + page[before:]
+    path.write_text(page, "utf-8")

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shares of transfer time by limit: those of the sender's kernel, and those of a row of `directions`.
+
+Exact are the kernel's chronometers: idle (transfer time that is not busy), limited by the receive window, limited by the send
+buffer. The samples divide the rest of the busy time: recovery after a loss (with the silence before an RTO), nothing left to
+send (because of the send buffer, if a write has not returned), a full receive window (a sender that paces tests the pace first,
+so its chronometer stops although the window is full), slow start, otherwise the path. Slow start that fills a queue is the path's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from score.limits.talk import Sample
+from wiretale.analyzer.findings.transfers import fit_limits
+
+Shares = dict[str, float]
+# Limits, and the columns that claim them. A send buffer that is too small is a limit of the sender's host: of the application.
+COLUMNS = {
+    "application": ("limit_idle_ns", "limit_delayed_ack_ns"),
+    "window": ("limit_window_ns",),
+    "loss": ("limit_recovery_ns", "limit_timeout_ns"),
+    "slow start": ("limit_slow_start_ns",),
+    "path": ("limit_network_ns",),
+}
+NETWORK = ("loss", "slow start", "path")  # which the chronometers do not divide
+BUFFER = "send buffer"  # part of the application's share
+RECOVERY, LOSS = 3, 4  # TCP_CA_Recovery, TCP_CA_Loss
+QUEUED_RTT, QUEUED_US = 1.25, 2_000  # a greater RTT is that of a queue
+FILLED = 0.75  # of the congestion window: below this it is not the limit
+TIE = 0.1  # a limit whose share is so close to the greatest is right, too
+
+
+def read_samples(text: str) -> list[Sample]:
+    return [Sample(*json.loads(line)) for line in text.splitlines()]
+
+
+def busy_limit(sample: Sample) -> str:
+    """Returns the limit of a sender that is busy, and limited neither by the receive window nor by the send buffer."""
+    if sample.ca_state >= RECOVERY:
+        return "loss"
+    if not sample.not_sent:
+        return "application"
+    if sample.full:
+        return "window"
+    queued = sample.rtt_us > QUEUED_RTT * sample.min_rtt_us + QUEUED_US
+    filled = sample.flight >= FILLED * sample.cwnd
+    return "slow start" if sample.grows and filled and not queued else "path"
+
+
+def true_shares(samples: Sequence[Sample]) -> Shares:
+    """Returns the share of each limit, and that of the send buffer, between the first sample and the last."""
+    times = dict.fromkeys((*COLUMNS, BUFFER), 0.0)
+    silence = dict.fromkeys(COLUMNS, 0.0)  # since the last progress, by the limit that it was counted as
+    for last, sample in pairwise(samples):
+        span = (sample.time_ns - last.time_ns) / 1e3
+        busy, window, buffer = (
+            getattr(sample, name) - getattr(last, name) for name in ("busy_us", "window_us", "buffer_us")
+        )
+        times["application"] += span - busy + buffer  # may be negative: the chronometers count ticks
+        times["window"] += window
+        times[BUFFER] += buffer
+        rest = busy - window - buffer
+        limit = busy_limit(sample)
+        times[limit] += rest
+        times[BUFFER] += rest if limit == "application" and sample.writing else 0
+        if sample.acked != last.acked:
+            silence = dict.fromkeys(COLUMNS, 0.0)
+        silence[limit] += rest
+        if sample.ca_state == LOSS != last.ca_state:  # an RTO: the sender waited for it
+            for name, waited in silence.items():
+                times[name] -= waited
+                times["loss"] += waited
+            silence = dict.fromkeys(COLUMNS, 0.0)
+    times = {name: max(us, 0.0) for name, us in times.items()}
+    whole = sum(times[name] for name in COLUMNS) or 1.0
+    return {name: us / whole for name, us in times.items()}
+
+
+def claimed_shares(row: Mapping[str, int | None]) -> Shares | None:
+    """Returns the shares that a row of `directions` claims; None if its limits are not known."""
+    names = [name for columns in COLUMNS.values() for name in columns]
+    limits = {name: ns for name in names if (ns := row[name]) is not None}
+    if len(limits) < len(names) or not any(limits.values()):
+        return None
+    limits = fit_limits(limits, (row["last_ns"] or 0) - (row["first_ns"] or 0))
+    whole = sum(limits.values())
+    return {limit: sum(limits[name] for name in columns) / whole for limit, columns in COLUMNS.items()}
+
+
+def dominant(shares: Shares) -> str:
+    return max(COLUMNS, key=lambda name: shares[name])
+
+
+def is_right(true: Shares, claimed: Shares) -> bool:
+    """Returns whether the dominant limit of the claim is the true one, or within TIE of it."""
+    return true[dominant(claimed)] >= true[dominant(true)] - TIE
+
+
+def by_chronometers(shares: Shares) -> Iterable[float]:
+    """Returns the shares that the kernel's chronometers tell apart: application, receive window, network."""
+    return shares["application"], shares["window"], sum(shares[name] for name in NETWORK)
+
+
+def greatest_difference(true: Shares, claimed: Shares) -> float:
+    pairs = zip(by_chronometers(true), by_chronometers(claimed), strict=True)
+    return max(abs(one - other) for one, other in pairs)
