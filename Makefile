@@ -180,7 +180,7 @@ studies: build ## repeat the published studies in emulated networks (as root), w
 	@$(BENCHMARK) studies
 
 .PHONY: accuracy
-accuracy: $(VENV)/.stamp-test build ## score the verdicts of wiretale, tshark and tcptrace (as root), write docs/accuracy.md
+accuracy: $(VENV)/.stamp-test build ## score verdicts and limits (as root), write docs/accuracy.md
 	@.ci/packages test bench
 	@$(BENCHMARK) score
 

@@ -36,13 +36,15 @@ def summary(name: str, rows: Sequence[Row]) -> tuple[object, ...]:
 
 
 def groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
-    """Yields the rows of each capture point, timestamp setting and congestion control, and all."""
+    """Yields the rows of each capture point, timestamp setting and congestion control, with a small send buffer, and all."""
     for place in PLACES:
         yield place, [row for row in rows if row.place == place]
     for name, wanted in (("with timestamps", True), ("without timestamps", False)):
         yield name, [row for row in rows if with_timestamps(row) == wanted]
     for control in CONTROLS:
         yield control, [row for row in rows if row.scenario.control == control]
+    for name, wanted in (("small send buffer", True), ("the others", False)):
+        yield name, [row for row in rows if bool(row.scenario.talk.send_buffer) == wanted]
     yield "**all**", list(rows)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from score.runs.scenarios import NO_TIMESTAMPS, Scenario, Talk
 
@@ -28,7 +28,7 @@ class LimitScenario(Scenario):
 
     kind: str = ""
     shaper: str = ""  # tbf at the sender's interface, before the capture
-    talk: LimitTalk = field(default_factory=LimitTalk)
+    talk: LimitTalk = LimitTalk()
     base_first: str = FAR
     base_second: str = "rate=20Mbit delay=5ms queue=200"
     group: str = LIMITS

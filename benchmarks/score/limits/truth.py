@@ -4,7 +4,7 @@
 Exact are the kernel's chronometers: idle (transfer time that is not busy), limited by the receive window, limited by the send
 buffer. The samples divide the rest of the busy time: recovery after a loss (with the silence before an RTO), nothing left to
 send (because of the send buffer, if a write has not returned), a full receive window (a sender that paces tests the pace first,
-so its chronometer stops although the window is full), slow start, otherwise the path. Slow start that fills a queue is the path's.
+so its chronometer stops although the window is full), slow start, otherwise the path. Slow start into a queue is the path's.
 """
 
 from __future__ import annotations
