@@ -79,7 +79,7 @@ def shortfalls(rows: Sequence[Row]) -> Iterator[str]:
         right, near = sum(row.right for row in known), sum(row.near for row in known)
         if min(right, near) >= GOAL * len(known):
             continue
-        wrong = Counter((row.scenario.kind, dominant(row.claimed)) for row in known if row.claimed and not row.right)
+        wrong = Counter((dominant(row.true), dominant(row.claimed)) for row in known if row.claimed and not row.right)
         said = "; ".join(f"{true} taken for {claim} {count}" for (true, claim), count in wrong.most_common())
         yield (f"- **limits, {place}**: {right} of {len(known)} right, {near} near{': ' if said else ''}{said}")
 

@@ -41,6 +41,7 @@ def shaped(kind: str, description: str, name: str = "", **more: object) -> Limit
 
 
 SMALL_WRITES = LimitTalk(chunk=1_448, pause=0.0024)  # 4.8 Mbit/s
+MESSAGES = LimitTalk(chunk=500, pause=0.002)  # 2 Mbit/s
 LARGE_WRITES = LimitTalk(chunk=131_072, pause=0.21)  # 5 Mbit/s
 KINDS = (
     LimitScenario("path", "as fast as the path", kind="path"),
@@ -53,6 +54,7 @@ KINDS = (
         talk=LimitTalk(receive_buffer=131_072, read_pause=0.1),
     ),
     LimitScenario("small-writes", "1,448 bytes every 2.4 ms", kind="application", talk=SMALL_WRITES),
+    LimitScenario("messages", "500 bytes every 2 ms", kind="application", talk=MESSAGES),
     LimitScenario("large-writes", "131 kB every 210 ms", kind="application", talk=LARGE_WRITES),
     LimitScenario(
         "slow-start",
