@@ -18,7 +18,6 @@ from wiretale.analyzer.findings.model import (
     frame_list,
     frame_range,
     opposite,
-    percent,
     row_at,
     seconds,
     stall_list,
@@ -261,9 +260,9 @@ def keep_alive_unanswered(transfers: Transfers) -> Matches:
     code="mss-clamped",
     title="Small maximum segment size",
     severity="info",
-    unit="percent",
+    unit="bytes",
     computed="The MSS option in the receiver's SYN must be 1,400 bytes or less, in a transfer of 1 MB or more. The "
-    "cost is the additional share of header bytes, compared with an MSS of 1,460.",
+    "cost is the additional header bytes, compared with an MSS of 1,460.",
     unknown="Whether the receiver or a router set the MSS. Compare captures on both sides of the router.",
     sentence="{name} sends segments of at most {mss:byte}, because the receiver or a router set that MSS (Ethernet "
     "allows 1,460): headers take {share} more of the link.",
@@ -277,7 +276,7 @@ def mss_clamped(transfers: Transfers) -> Matches:
             yield one.match(
                 mss=mss,
                 share=show_share(lost, 1),
-                cost=percent(lost, digits=2),
+                cost=float(round(lost * one.row["wire_bytes"])),
                 filter=f"{flow_filter(one.flow)} && tcp.options.mss_val",
                 weight=lost,
             )
@@ -289,7 +288,7 @@ def mss_clamped(transfers: Transfers) -> Matches:
     severity="info",
     unit="bytes",
     computed="1,000 packets or more with 200 bytes of payload or less on average: payload of the wire bytes, compared "
-    "with full packets.",
+    "with full packets. The cost is the wire bytes that full packets would save.",
     unknown="Whether the application can send more at a time. Voice cannot.",
     sentence="{name} sends {mean:byte} of payload per packet: {share} of its wire bytes are payload, and {full} in "
     "full packets. The link could carry {factor} times as much.",
@@ -304,7 +303,7 @@ def small_packets(transfers: Transfers) -> Matches:
                 share=show_share(payload, wire),
                 full=show_share(FULL_SEGMENT, 1),
                 factor=f"{FULL_SEGMENT * wire / payload:,.1f}",
-                cost=float(wire - payload),
+                cost=float(round(wire - payload / FULL_SEGMENT)),
                 evidence=f"{packets:,} packets, {one.frames}",
                 weight=(1 - payload / wire) * 0.5,
             )

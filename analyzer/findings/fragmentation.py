@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import compress
 
+from wiretale.analyzer.findings.cost import BY_COST
 from wiretale.analyzer.findings.model import (
     SHOWN,
     Match,
@@ -17,7 +18,6 @@ from wiretale.analyzer.findings.model import (
     frame_range,
     nonzero_rows,
     only,
-    percent,
     row_at,
 )
 from wiretale.analyzer.findings.transfers import Transfers
@@ -25,8 +25,6 @@ from wiretale.analyzer.table import Table
 from wiretale.analyzer.units import plural, show_bytes, show_share
 
 CHAPTER = "Fragmentation"
-OVERHEAD_WARNING = 0.02  # of the wire bytes
-GAIN_MIN = 0.005  # of the wire bytes, by datagrams that fit; a smaller gain justifies no change
 AMPLIFIED_MIN = 3  # incomplete datagrams
 CUT_MIN, CUT_SHARE = 6, 0.5  # datagrams without their end; of the incomplete ones, beyond chance
 INDEPENDENT = 0.6  # of the datagrams lost by independent losses of fragments
@@ -54,6 +52,11 @@ def incomplete_bytes(transfers: Transfers, states: Sequence[str]) -> tuple[int, 
     return wasted, wasted / (transfers.trace.directions.total("wire_bytes") or 1)
 
 
+def fragment_bytes(datagrams: Table) -> float:
+    """Returns the mean bytes of a received fragment."""
+    return float(sum(datagrams.column("received_bytes")) / max(sum(datagrams.column("fragments")), 1))
+
+
 def cut_at_end(datagrams: Table) -> int:
     """Returns the number of datagrams that lack only their last fragments."""
     ends = (text or "" for text in datagrams.column("missing"))
@@ -63,15 +66,19 @@ def cut_at_end(datagrams: Table) -> int:
 @datagram_finding(
     code="loss-amplified",
     title="Fragment loss amplified",
-    unit="percent",
+    severity=BY_COST,
+    unit="bytes",
     computed="With three incomplete datagrams or more: p is the share of missing fragments (by the usual number of "
     "fragments of complete datagrams), compared with the share of lost datagrams and with 1-(1-p)^n of independent "
     "losses of n fragments. A full queue is reported if, of six incomplete datagrams or more, half (and 1/n) lack "
-    "only their end, because the fragments of a datagram arrive at once and fill it.",
+    "only their end, because the fragments of a datagram arrive at once and fill it. The cost is the received bytes of "
+    "incomplete datagrams, which datagrams without fragments would not waste; the amplification is these bytes and the lost "
+    "ones per lost fragment.",
     unknown="Datagrams of which no fragment passed the capture point. Datagrams of very different sizes make p "
     "inexact.",
     sentence="About {p} of fragments were lost, but {share} of datagrams of {each:fragment}: a datagram needs every "
-    "fragment, so 1-(1-p)^n = {expected} is expected ({comparison}). {wasted} arrived in incomplete datagrams.{queue}",
+    "fragment, so 1-(1-p)^n = {expected} is expected ({comparison}). "
+    "Each lost fragment cost {amplified} of data ({wasted} arrived in vain).{queue}",
     advice="{congestion}Send datagrams that need no fragments: about {p} would be lost, {factor} times less.",
 )
 def loss_amplified(transfers: Transfers) -> Matches:
@@ -98,11 +105,12 @@ def loss_amplified(transfers: Transfers) -> Matches:
         expected=show_share(expected, 1),
         comparison="losses are not independent" if queue else comparison,
         wasted=show_bytes(wasted),
+        amplified=show_bytes((wasted + missing * fragment_bytes(datagrams)) / missing),
         queue=OVERFLOW.format(cut=cut, incomplete=incomplete) if queue else "",
         congestion=CONGESTION if queue else "",
         factor=f"{share / p:.1f}",
         flow=only_flow(datagrams),
-        cost=percent(share - p),
+        cost=float(wasted),
         evidence=f"{plural(incomplete, 'incomplete datagram')} of {len(states):,}",
         filter=FILTER,
         impact=impact,
@@ -112,6 +120,7 @@ def loss_amplified(transfers: Transfers) -> Matches:
 @datagram_finding(
     code="datagram-incomplete",
     title="Fragmented datagrams incomplete",
+    severity=BY_COST,
     unit="bytes",
     computed="Datagrams of which a byte range was still missing when the reassembly time (30 s; IPv6 60 s) or the "
     "capture ended. The cost is the received bytes of these datagrams.",
@@ -161,11 +170,12 @@ def unfragmented_efficiency(transfers: Transfers, row: Row, payload: int) -> flo
 @datagram_finding(
     code="fragmentation",
     title="Overhead of IP fragments",
-    severity="warning from 2% of wire bytes if datagrams that fit would save 0.5 points, else info",
+    severity="info",
     unit="bytes",
     computed="Wire bytes of the headers, preambles and gaps of each fragment after the first of its datagram (sizes: "
     "docs/theory.md), and the share of payload with and without them. The largest payload without fragments is that "
-    "of the fullest fragment, less the UDP header.",
+    "of the fullest fragment, less the UDP header. The cost is the wire bytes that datagrams of that size would save. "
+    "Fragments without loss are a note; loss-amplified has the cost of lost ones.",
     unknown="The path MTU after the capture point. Fragments made by a router before it look as if the sender had "
     "made them.",
     sentence="{datagrams:datagram} came in {fragments:fragment} ({extra:more frame}): headers, preambles and gaps of "
@@ -186,24 +196,23 @@ def fragmentation(transfers: Transfers) -> Matches:
     rows = [row_at(trace.directions, number) for number in numbers[:ROWS_MAX]]
     flows = list(dict.fromkeys(number // 2 for number in numbers))
     wire, largest = trace.directions.total("wire_bytes"), largest_unfragmented(rows)
-    now = sum(row["payload_bytes"] or 0 for row in rows) / sum(row["wire_bytes"] for row in rows)
     fitting = unfragmented_efficiency(transfers, rows[0], largest)
-    gains = fitting - now >= GAIN_MIN
+    payload, carried = (sum(row[name] or 0 for row in rows) for name in ("payload_bytes", "wire_bytes"))
+    saved = max(round(carried - payload / fitting), 0) if fitting else 0
+    gain = {"verdict": "", "condition": "", "cost": float(saved)}
+    none = {"verdict": ", so avoiding fragments saves no bytes", "condition": " if losses matter"}
     yield from flows_match(
         transfers,
         flows,
-        severity="warning" if gains and overhead >= OVERHEAD_WARNING * wire else "info",
         datagrams=datagrams,
         fragments=fragments,
         extra=fragments - datagrams,
         overhead=show_bytes(overhead),
         share=show_share(overhead, wire),
-        now=show_share(now, 1),
+        now=show_share(payload, carried),
         fitting=show_share(fitting, 1),
-        verdict="" if gains else ", so avoiding fragments saves no bytes",
         most=f" (at most {largest:,} bytes of payload)" if largest else "",
-        condition="" if gains else " if losses matter",
-        cost=float(overhead),
         filter=FILTER,
         impact=overhead / wire,
+        **(gain if saved else none),
     )

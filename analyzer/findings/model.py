@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.display_filter import frame_filter
+from wiretale.analyzer.findings.cost import BY_COST
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Finding(NamedTuple):
     evidence: str | None = None
     filter: str | None = None
     impact: float | None = 0.0  # share of the trace's bytes, 0 to 1; None: all of it may be affected
+    lost_ns: float | None = None  # the cost as time; None if it is none. No column
 
     def row(self) -> tuple[Any, ...]:
         """Returns the row as the core takes it: -1 and NaN are null."""
@@ -122,6 +124,7 @@ class Rule(NamedTuple):
     scope: str = "flow"
     unit: str | None = None  # of the cost
     weakens: str | None = None  # results that the capture's own findings make doubtful
+    delays: bool = False  # the cost is the delay of a packet, not time of the transfer
 
     def findings(self, transfers: Transfers) -> Iterator[Finding]:
         """Returns one finding per match."""
@@ -131,7 +134,7 @@ class Rule(NamedTuple):
                 fields["impact"] = 0.0
             yield Finding(
                 self.code,
-                match.severity or self.severity,
+                match.severity or ("warning" if self.severity == BY_COST else self.severity),
                 self.scope,
                 fill(self.sentence, match.words),
                 fill(self.advice, match.words),

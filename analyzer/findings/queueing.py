@@ -10,7 +10,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
-from wiretale.analyzer.findings.model import SECOND, Match, Matches, finding, percent, seconds
+from wiretale.analyzer.findings.cost import BY_COST
+from wiretale.analyzer.findings.model import SECOND, Match, Matches, Row, finding, seconds
 from wiretale.analyzer.findings.throughput_limit import ETHERNET_MSS
 from wiretale.analyzer.findings.transfers import Bins, Transfer, Transfers, mean, variation
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
@@ -28,9 +29,13 @@ LOSSY_SHARE = 0.5  # of the bins, if more is offered than the path carries
 CAPPED_DISPERSION = 0.5  # of that of random losses; a path's rate reduces it
 HEAVY_LOSS = 0.25  # of the packets; random losses are not as many all the time
 CAPPED_VARIATION = 0.25  # of the received rate, if the path's rate caps it
-BURST_FACTOR = 4.0
+BURST_FACTOR = 4.0  # of the mean rate
 LOSSES_MIN = 6
-BURST_BIN_NS = 20_000_000  # wider bins hide bursts
+BURSTS = {"burst_1ms_bytes": 1_000_000, "burst_100us_bytes": 100_000, "burst_10us_bytes": 10_000}  # ns
+PORTS = (1e9, 10e9, 40e9)  # bit/s
+BUFFER_SHOWN = 3000  # bytes, two full frames
+BUFFER_MIN = 100_000  # bytes that a port of a shallow switch can hold
+LOSSY_BURST = 20_000  # bytes in 1 ms; more than an initial window (RFC 6928)
 JITTER_WARNING_NS, JITTER_INFO_NS = 30_000_000, 5_000_000
 FAIR = 0.8  # Jain's index
 FAIR_OVERALL = 0.95  # of rates over whole durations; the common time is not examined
@@ -56,6 +61,7 @@ def bit_rate(size: float, ns: float) -> float:
     title="Standing queue (bufferbloat)",
     severity="warning from 30 ms, else info",
     unit="seconds",
+    delays=True,
     computed="With 30 RTT samples or more: the median RTT must exceed the least by 5 ms or more, and by at least the "
     "RTT of the path. The transfer must have had data to send for 25% of transfer time or more, without the pauses of "
     "RTOs, and the queue must hold two full packets of it or more. The queue in bytes is that delay times the rate in "
@@ -157,10 +163,12 @@ def overload_of(transfers: Transfers, one: Transfer) -> Overload | None:
 @finding(
     code="udp-above-path",
     title="More offered than the path carries",
-    unit="percent",
+    severity=BY_COST,
+    unit="bytes",
     computed="2% of the numbered packets or more must be missing, half of the time bins or more must have losses, and "
     "the received rate must be level: it varies by less than 25% and (below 25% of loss) by less than half of the "
-    "variance that random losses cause. The offer is the received packets plus the missing numbers.",
+    "variance that random losses cause. The offer is the received packets plus the missing numbers. "
+    "The cost is the bytes of the missing packets.",
     unknown="Losses after the capture point. A policer and a full queue differ only in delay.",
     sentence="{name} offered {offered}, and {received} arrived, level all the time: more than the path before the "
     "capture point carries. {share} was lost.{delay}",
@@ -177,7 +185,7 @@ def udp_above_path(transfers: Transfers) -> Matches:
                 received=show_rate(overload.received_bps),
                 share=show_share(lost, 1),
                 delay=f" Packets wait up to {show_duration(waited)} in the full queue." if queued else "",
-                cost=percent(lost),
+                cost=float(round(one.row["blocks_lost"] * one.row["wire_bytes"] / max(one.row["packets"], 1))),
                 evidence=overload.evidence,
                 weight=1.01 * min(lost / (1 - lost), 1.0),  # the cause ranks before its effects
             )
@@ -188,6 +196,7 @@ def udp_above_path(transfers: Transfers) -> Matches:
     title="Jitter",
     severity="warning from 30 ms, else info",
     unit="seconds",
+    delays=True,
     computed="RFC 3550 interarrival jitter of numbered packets that contain their sending time, and the range of "
     "their delays, which needs no synchronized clocks. Reported from 5 ms.",
     unknown="Whether the sending times themselves are steady.",
@@ -208,39 +217,81 @@ def jitter(transfers: Transfers) -> Matches:
             )
 
 
-@finding(
-    code="bursty-sender",
-    title="Bursts overflow queues",
-    severity="info",
-    unit="percent",
-    computed="Transfers of 1 s or more with six losses or more: the rate of the fullest 1% of the time bins (20 ms or "
-    "less each) must be four times the mean or more.",
-    unknown="Bursts shorter than a bin.",
-    sentence="{name} sends in bursts: {peak} in the fullest {width}, {factor} times its mean of {usual}, and loses "
-    "packets.",
-    advice="Pace the sender (fq with SO_MAX_PACING_RATE, smaller bursts of the application), because bursts overflow "
-    "queues, not means.",
-)
-def bursty_sender(transfers: Transfers) -> Matches:
+def buffer_needed(row: Row, port_bps: float) -> float:
+    """Returns the bytes of the fullest burst of an interface that a port of this rate must hold; 0 if it needs no buffer."""
+    rests = (float(row[name]) - port_bps * ns / SECOND / 8 for name, ns in BURSTS.items() if row[name] is not None)
+    return max(0.0, *rests)
+
+
+def burst_sender(transfers: Transfers, time_ns: float) -> tuple[Transfer | None, str]:
+    """Returns the transfer that sent half or more of the bytes of the time bins at that time, and a sentence."""
+    sizes: list[tuple[float, Transfer]] = []
     for one in transfers.largest:
-        if one.lost < LOSSES_MIN or one.duration_ns < SECOND:
-            continue
         bins = transfers.bins(one)
-        if len(bins.wire_bytes) < BINS_MIN or bins.width_ns > BURST_BIN_NS:
+        place = bisect_right(bins.start_ns, time_ns) - 1
+        if place >= 0 and time_ns < bins.start_ns[place] + bins.width_ns:
+            sizes.append((bins.wire_bytes[place], one))
+    most, sender = max(sizes, key=lambda pair: pair[0], default=(0.0, None))
+    whole = sum(size for size, _ in sizes)
+    if sender is None or 2 * most < whole:
+        return None, " No single transfer sent most of it."
+    width = show_duration(transfers.bins(sender).width_ns)
+    return sender, f" {sender.name} sent {show_share(most, whole)} of the bytes in the {width} around it."
+
+
+def loses_packets(transfers: Transfers, capture: int) -> bool:
+    """Returns whether a large transfer of an interface lost six packets or more."""
+    return any(one.lost >= LOSSES_MIN and one.flow["first_capture"] == capture for one in transfers.largest)
+
+
+def microburst_match(transfers: Transfers, row: Row, buffers: dict[float, float], rates: dict[str, str]) -> Match:
+    """Returns the match of an interface, with the buffers that ports need by their bit/s."""
+    needs = [f"{show_bytes(size)} at {show_rate(port)}" for port, size in buffers.items() if size >= BUFFER_SHOWN]
+    finer = [f", {show_bytes(row[name])} in {show_duration(ns)}" for name, ns in list(BURSTS.items())[1:] if row[name]]
+    sender, who = burst_sender(transfers, row["burst_ns"])
+    about = {"flow": sender.row["flow"], "filter": flow_filter(sender.flow)} if sender else {}
+    return Match(
+        interface=f"Interface {row['name']}" if row["name"] else "The interface",
+        burst=show_bytes(row["burst_1ms_bytes"]),
+        finer="".join(finer),
+        ports=f"a port needs a buffer of {', '.join(needs)}"
+        if needs
+        else "a port of 1 Gbit/s needs no buffer for that",
+        who=who,
+        evidence=f"ends at frame {row['burst_frame']}",
+        impact=0.01 * (sender.traffic_share if sender else 1.0),
+        **about,
+        **rates,
+    )
+
+
+@finding(
+    code="microburst",
+    title="Microbursts",
+    severity="info",
+    computed="The fullest 1 ms, 100 µs and 10 µs of an interface (interfaces.burst_*_bytes, exact), compared with its mean "
+    "rate. A port of rate R must hold the bytes of a window less those that it sends meanwhile. Reported if the rate in 1 ms is "
+    "four times the mean or more, and either a port of 1, 10 or 40 Gbit/s that carries the mean needs a buffer of 100 kB or "
+    "more, or the burst has 20 kB and a transfer lost six packets or more. The sender is that of most bytes in the time bins "
+    "around the burst.",
+    unknown="The rate of the port that the burst meets. Both directions of the interface count together. Interfaces with "
+    "super-segments have no such finding, because their packets were not on the wire at that moment.",
+    sentence="{interface} carried {burst} in its fullest 1 ms ({peak}, {factor} times its mean of {usual}){finer}: {ports}.{who}",
+    advice="Pace the sender (fq with SO_MAX_PACING_RATE, smaller writes), or give the slower port that buffer, because bursts "
+    "overflow queues, not means.",
+)
+def microburst(transfers: Transfers) -> Matches:
+    for row in transfers.trace.interfaces.rows():
+        burst, whole_ns = row["burst_1ms_bytes"], (row["last_ns"] or 0) - (row["first_ns"] or 0)
+        if not burst or row["super_segments"] or whole_ns < SECOND:
             continue
-        ordered = sorted(bins.wire_bytes)
-        peak = bit_rate(ordered[int(0.99 * (len(ordered) - 1))], bins.width_ns)
-        usual = own_rate(one)
-        if peak >= BURST_FACTOR * usual:
-            yield one.match(
-                peak=show_rate(peak),
-                width=show_duration(bins.width_ns),
-                factor=f"{peak / usual:.0f}",
-                usual=show_rate(usual),
-                cost=None if one.unplaced else percent(one.lost, one.data_segments),
-                evidence=f"throughput_bps in the series; {one.frames}",
-                weight=0.01,
-            )
+        usual, peak = bit_rate(row["bytes"], whole_ns), bit_rate(burst, BURSTS["burst_1ms_bytes"])
+        buffers = {port: buffer_needed(row, port) for port in PORTS if port > usual}
+        deep = max(buffers.values(), default=0.0) >= BUFFER_MIN
+        overflows = deep or (burst >= LOSSY_BURST and loses_packets(transfers, row["capture"]))
+        if peak >= BURST_FACTOR * usual and overflows:
+            shown = {"peak": show_rate(peak), "factor": f"{peak / usual:,.0f}", "usual": show_rate(usual)}
+            yield microburst_match(transfers, row, buffers, shown)
 
 
 def own_rate(one: Transfer) -> float:
@@ -296,7 +347,6 @@ def rates_together(transfers: Transfers, members: Sequence[Transfer]) -> tuple[l
     code="unfair-share",
     title="Unequal shares of the path",
     severity="info",
-    unit="percent",
     computed="Transfers of 1 MB or more between the same two hosts must overlap for half of the shorter duration. The "
     "finding compares their rates in the common time by Jain's index (sum x)^2 / (n sum x^2). Reported below 0.8.",
     unknown="Whether they share a bottleneck at all, and the other traffic on it.",
@@ -325,7 +375,6 @@ def unfair_share(transfers: Transfers) -> Matches:
         shares=", ".join(shares),
         index=f"{index:.2f}",
         mixed=" UDP takes its offered rate and TCP the rest." if mixed else "",
-        cost=percent(1 - index, digits=1),
         evidence="; ".join(f"flow {one.row['flow']} {one.name} {show_rate(rate)}" for rate, one in order),
         impact=sum(one.traffic_share for one in members) * (1 - index),
     )
@@ -352,7 +401,6 @@ def ethernet_speed(transfers: Transfers, members: Sequence[Transfer]) -> float |
     code="wire-full",
     title="Full link",
     severity="info",
-    unit="bytes",
     computed="Frames of all transfers (1% of the capture's bytes or more each) from one host to another in their "
     "common time, with preambles, checksums and gaps: together they must reach 98.5% to 101% of an Ethernet speed (10 "
     "Mbit/s to 100 Gbit/s), in 20 time bins or more. For a single transfer it is the mean of the middle half of its "
@@ -384,7 +432,6 @@ def wire_full(transfers: Transfers) -> Matches:
             payload=show_rate(speed * payload / wire),
             overhead=show_share(wire - payload, wire),
             flow=flow,
-            cost=float(wire - payload),
             evidence=f"{frames}; wire_bytes in the series",
             filter=selected,
             impact=FULL_WEIGHT * sum(one.traffic_share for one in members),

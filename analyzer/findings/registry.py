@@ -20,9 +20,10 @@ from wiretale.analyzer.findings import (
     queueing,
     throughput_limit,
 )
+from wiretale.analyzer.findings.cost import Concern, severity_by_cost
 from wiretale.analyzer.findings.counts import loss, numbered, order, window
 from wiretale.analyzer.findings.counts.count_rule import CountRule
-from wiretale.analyzer.findings.model import SHOWN, Finding, Rule
+from wiretale.analyzer.findings.model import SHOWN, Finding, Rule, row_at
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural
 
@@ -34,12 +35,14 @@ Page = Rule | CountRule
 #: Findings of equal rank are in the order of their rules, except that these come last: they explain less.
 LAST = (
     *("retransmission-cost", "icmp-errors", "path-mtu", "loss-amplified", "datagram-incomplete", "fragmentation"),
-    *("ecn-ignored", "keep-alive-unanswered", "mss-clamped", "small-packets", "jitter", "bursty-sender"),
+    *("ecn-ignored", "keep-alive-unanswered", "mss-clamped", "small-packets", "jitter", "microburst"),
     *("unfair-share", "wire-full", "loss-limited-window", "path-limited", "window-scaling-off", "slow-start"),
     "sender-idle",
 )
 #: If it is no info, it comes before all others: these are about the packets that were decoded.
 FIRST = "undecoded"
+#: Their advice saves nothing: the time that they name is how a healthy transfer works.
+NOTHING_SAVED = {"path-limited"}
 CHAPTERS: dict[str, tuple[Page, ...]] = {
     module.CHAPTER: tuple(rule for rule in vars(module).values() if isinstance(rule, (Rule, CountRule)))
     for module in (
@@ -70,18 +73,49 @@ def page_of(code: str) -> Page:
     return RULES[code]
 
 
-def rank(finding: Finding) -> tuple[int, bool, float, bool]:
-    """Returns the sort key: FIRST, severity, findings that may affect the whole capture first, then impact."""
-    affects_all = finding.scope == "capture" and finding.impact is None
-    if finding.code == FIRST and finding.severity != "info":
-        return -1, False, 0.0, False
-    return SEVERITIES.index(finding.severity), not affects_all, -(finding.impact or 0.0), finding.scope == "capture"
+def rank(finding: Finding) -> tuple[int, bool, float, float]:
+    """Returns the sort key: FIRST; findings that weaken results, unless they are notes; severity, time lost, impact."""
+    affects_all, impact = finding.scope == "capture" and finding.impact is None, finding.impact or 0.0
+    if finding.severity != "info" and (finding.code == FIRST or RULES[finding.code].weakens):
+        return -1 - (finding.code == FIRST), not affects_all, 0.0, -impact
+    return SEVERITIES.index(finding.severity), not affects_all, -round(finding.lost_ns or 0.0), -impact
+
+
+def concern_of(transfers: Transfers, flow: int) -> Concern:
+    """Returns the transfer of a flow."""
+    row = row_at(transfers.trace.flows, flow)
+    known = row["first_ns"] is not None and row["last_ns"] is not None
+    return Concern(row["last_ns"] - row["first_ns"] if known else 0.0, row["wire_bytes"])
+
+
+def judged(transfers: Transfers, page: Page, finding: Finding) -> Finding:
+    """Returns the finding with its time lost, and with the severity that follows from its cost.
+
+    Findings about the capture keep theirs, because they weaken results, as do those about delays and several flows.
+    """
+    if finding.cost is None or page.weakens:
+        return finding
+    if finding.code in NOTHING_SAVED:
+        return finding._replace(cost=None, cost_unit=None)
+    if finding.flow is None:
+        lost_ns = Concern(0.0, 0.0).time_ns(finding.cost, finding.cost_unit)
+        return finding._replace(lost_ns=lost_ns)
+    concern = concern_of(transfers, finding.flow)
+    share = None if page.delays else concern.share(finding.cost, finding.cost_unit)
+    return finding._replace(
+        severity=severity_by_cost(finding.severity, share), lost_ns=concern.time_ns(finding.cost, finding.cost_unit)
+    )
+
+
+def time_lost(found: Sequence[Finding]) -> float:
+    """Returns the time that findings cost together, as far as it is known."""
+    return sum(one.lost_ns or 0.0 for one in found)
 
 
 def summary_of_rest(rest: Sequence[Finding]) -> Finding:
     """Returns one finding for those of a code that are not shown one by one."""
     flows, units = sorted({one.flow for one in rest if one.flow is not None}), {one.cost_unit for one in rest}
-    adds_up = units <= ADDITIVE_UNITS and all(one.cost is not None for one in rest)
+    adds_up = len(units) == 1 and units <= ADDITIVE_UNITS and all(one.cost is not None for one in rest)
     shown = ", ".join(map(str, flows[:FLOWS_SHOWN])) + (", …" if len(flows) > FLOWS_SHOWN else "")
     return Finding(
         rest[0].code,
@@ -91,6 +125,7 @@ def summary_of_rest(rest: Sequence[Finding]) -> Finding:
         "Check their columns in the directions table.",
         cost=sum(one.cost or 0.0 for one in rest) if adds_up else None,
         cost_unit=rest[0].cost_unit if adds_up else None,
+        lost_ns=time_lost(rest),
         evidence=f"{'flow' if len(flows) == 1 else 'flows'} {shown}",
     )
 
@@ -111,6 +146,7 @@ def collapse(found: Iterable[Finding]) -> Iterator[Finding]:
 
 def find(transfers: Transfers) -> list[Finding]:
     """Returns all findings, the most severe and costly first."""
-    found = sorted(collapse(one for rule in ORDERED for one in rule.findings(transfers)), key=rank)
+    every = (judged(transfers, rule, one) for rule in ORDERED for one in rule.findings(transfers))
+    found = sorted(collapse(every), key=rank)
     transfers.release_counts()
     return found

@@ -167,10 +167,24 @@ def minor_parts(minor: Sequence[Explained], found: dict[int, list[Row]]) -> Iter
         yield Text(f"and {plural(len(flows) - MINOR_SHOWN, 'more flow')}", style="dim")
 
 
+def rest_parts(rest: Sequence[Row]) -> Iterator[RenderableType]:
+    """Yields a line for each code of the findings that are not shown: how many, the greatest cost, and its title."""
+    if not rest:
+        return
+    grid = Grid.grid(padding=(0, 2))
+    grid.add_column(justify="right")
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for code, count in Counter(row["code"] for row in rest).items():
+        first = next(row for row in rest if row["code"] == code)
+        cost = cost_text(first)
+        most = f"; {cost}" if cost and count == 1 else f"; at most {cost}" if cost else ""
+        grid.add_row(f"{count:,}", Text(code, style=STYLES[first["severity"]]), f"{RULES[code].title}{most}")
+    yield section(f"{plural(len(rest), 'more finding')} (--all)", grid)
+
+
 def closing(trace: Trace, found: Sequence[Row], left: int) -> Iterator[RenderableType]:
     """Yields the last lines."""
-    if left:
-        yield Text(f"\n{plural(left, 'more finding')} (--top)", style="dim")
     every = trace.findings.rows()  # --code may have chosen some
     if len(found) + left < len(every):
         yield Text(f"\n{plural(len(every) - len(found) - left, 'finding')} of other codes (--code)", style="dim")
@@ -181,9 +195,9 @@ def closing(trace: Trace, found: Sequence[Row], left: int) -> Iterator[Renderabl
 
 
 def explain_parts(
-    trace: Trace, transfers: Sequence[Explained], found: Sequence[Row], left: int, console: Console
+    trace: Trace, transfers: Sequence[Explained], found: Sequence[Row], rest: Sequence[Row], console: Console
 ) -> Iterator[RenderableType]:
-    """Yields everything that `wiretale explain` prints; `left` findings are hidden by --top."""
+    """Yields everything that `wiretale explain` prints; of the findings in `rest` only a sum by code."""
     yield from capture_parts(trace, found)
     of_flows = [row for row in found if row["flow"] is not None and row["scope"] != "capture"]
     several = [row for row in found if row["flow"] is None and row["scope"] != "capture"]
@@ -193,7 +207,8 @@ def explain_parts(
         yield Text(f"\n{plural(unseen, 'smaller flow')} with waiting times: {LEFT_OUT}", style="dim")
     if several:
         yield section("Over several flows", *map(finding_block, several))
-    yield from closing(trace, found, left)
+    yield from rest_parts(rest)
+    yield from closing(trace, found, len(rest))
 
 
 def page_parts(code: str) -> Iterator[RenderableType]:

@@ -137,7 +137,7 @@ static void close_state(struct analysis *analysis) {
         encapsulation_table_close(updater->encapsulations);
     bpf_filter_close(input->filter);
     merged_input_close(input->files);
-    free(input->counts.counts);
+    interface_counts_free(&input->counts);
     *input = (struct reader_input){0};
     free(updater->mirrored);
     capture_ports_close(updater->ports);

@@ -35,6 +35,12 @@ inline struct interface_count *interface_count_of(struct interface_counts *list,
     return LIKELY(interface < list->room) ? &list->counts[interface] : grow_counts(list, interface);
 }
 
+void interface_counts_free(struct interface_counts *list) {
+    for (size_t i = 0; i < list->room; i++)
+        bursts_free(&list->counts[i].bursts);
+    free(list->counts);
+}
+
 static bool tick_is_known(const struct interface_count *count) {
     return count->ticks >= TICKS_ENOUGH && count->no_ticks >= TICKS_ENOUGH;
 }
@@ -268,6 +274,26 @@ static void put_frames(struct row *row, const struct interface_count *count) {
     row_set_if(row, interfaces_malformed_frame, count->malformed_frame, count->malformed_frame);
 }
 
+/* A burst is null if the clock cannot show it. A packet with an earlier time than the one before it
+ * counts at the latest time, so the bytes are right as long as no step back is as long as a window.
+ */
+static void put_bursts(struct row *row, const struct interface *interface,
+                       const struct interface_count *count) {
+    static const unsigned columns[BURST_WINDOWS] = {
+        interfaces_burst_10us_bytes, interfaces_burst_100us_bytes, interfaces_burst_1ms_bytes};
+    const struct bursts *bursts = &count->bursts;
+    bool known = false;
+    for (unsigned i = 0; i < BURST_WINDOWS; i++) {
+        int64_t window_ns = burst_window_ns(i);
+        known = count->packets && !count->time_unknown && !bursts->lost &&
+                count->backward_ns_max < window_ns && interface->time_resolution_ns <= window_ns &&
+                (!tick_is_known(count) || count->tick_ns <= window_ns);
+        row_set_if(row, columns[i], known, bursts->windows[i].most);
+    }
+    row_set_if(row, interfaces_burst_ns, known, bursts->first_ns);
+    row_set_if(row, interfaces_burst_frame, known, bursts->last_frame);
+}
+
 static void put_counts(struct row_sink *sink, struct row *row, struct interface_count *count) {
     char reasons[512], undecoded[512]; /* the second has room for UNDECODED_NAMED of the longest */
     bool timed = count->packets > count->time_unknown;
@@ -326,6 +352,7 @@ void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
         put_file(sink, &row, interface, merged_input_damage(input, interface->file_index));
         put_interface(sink, &row, interface);
         put_counts(sink, &row, count);
+        put_bursts(&row, interface, count);
         add_row(sink, TABLE_interfaces, &row);
     }
 }

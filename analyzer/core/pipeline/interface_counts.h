@@ -5,6 +5,7 @@
 
 #include "decode/headers.h"
 #include "format/merged_input.h"
+#include "pipeline/bursts.h"
 #include "rows/row_sink.h"
 #include "update/capture_ports.h"
 
@@ -28,11 +29,13 @@ struct interface_count {
     uint64_t reasons[REASON_COUNT];         /* packets by how decoding ended */
     struct undecoded_count undecoded[UNDECODED_NAMED];
     uint64_t undecoded_sum; /* packets of these and of all further protocols */
+    struct bursts bursts;
 };
 
 struct interface_counts {
     struct interface_count *counts; /* by interface */
     size_t room;
+    size_t rings_bytes; /* memory of the rings of their bursts */
 };
 
 /* Packets outside the interval that was asked for. Without any, first_ns > last_ns. */
@@ -48,6 +51,9 @@ struct interface_count *interface_count_of(struct interface_counts *list, uint32
 /* Counts a packet. Returns by how much its time is before that of the packet before it, ns. */
 int64_t interface_count_packet(struct interface_count *count, const struct packet *packet,
                                int64_t time_ns);
+/* Frees all counts. */
+void interface_counts_free(struct interface_counts *list);
+
 /* Counts how the decoding of the packet ended, and packets longer than a link could carry. */
 void interface_count_headers(struct interface_count *count, const struct packet *packet,
                              const struct headers *headers);

@@ -126,6 +126,8 @@ static bool prepare(struct reader *reader, struct batch *batch, const struct pac
     if (!count)
         return false;
     int64_t step_back_ns = interface_count_packet(count, packet, time_ns);
+    bursts_add(&count->bursts, count->last_ns, count->bytes - packet->length, count->bytes,
+               packet->frame, &input->counts.rings_bytes);
     decoded->info.clock_step_us = count->clock_step_us;
     interface_count_headers(count, packet, headers);
     if (!LIKELY(!step_back_ns)) {

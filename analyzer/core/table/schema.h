@@ -59,6 +59,15 @@
     X(backward_steps, INT, "packets", "packets with an earlier time stamp than the packet before") \
     X(backward_ns_max, DURATION, "ns", "the largest such step; null without one")                  \
     X(backward_frame, INT, "frame", "the first frame with such a step; null without one")          \
+    X(burst_10us_bytes, INT, "bytes",                                                              \
+      "bytes of the fullest 10 µs: of all packets from one packet on, in both directions; a "     \
+      "packet with an earlier time than the one before it counts at the latest time; null if a "   \
+      "time is missing, if the clock's tick or a step back is longer, or if 1 ms has more than "   \
+      "262,144 packets")                                                                           \
+    X(burst_100us_bytes, INT, "bytes", "the same of 100 µs")                                       \
+    X(burst_1ms_bytes, INT, "bytes", "the same of 1 ms")                                           \
+    X(burst_ns, TIME, "ns", "first packet of that 1 ms; null if burst_1ms_bytes is")               \
+    X(burst_frame, INT, "frame", "the last packet of that 1 ms")                                   \
     X(mirror_duplicates, INT, "packets",                                                           \
       "duplicates of TCP packets that the capture made; null if only the interfaces table was"     \
       " made")                                                                                     \
@@ -561,11 +570,13 @@
     X(scope, TEXT, "", "subject of the finding: capture, flow or datagrams")                       \
     X(flow, INT, "", "flows row; null if it concerns the capture or many flows")                   \
     X(sentence, TEXT, "", "the finding, with its figures")                                         \
-    X(cost, REAL, "", "its cost in cost_unit; null if it cannot be determined")                    \
-    X(cost_unit, TEXT, "", "bytes, packets, seconds or percent")                                   \
+    X(cost, REAL, "",                                                                              \
+      "time or bytes of the transfer that following the advice would save, or a count of "         \
+      "cost_unit; null if it saves nothing that can be determined")                                \
+    X(cost_unit, TEXT, "", "seconds, bytes, packets, segments, connections or percent")            \
     X(impact, REAL, "",                                                                            \
-      "share of the trace's wire bytes that it affects, 0 to 1: the order of findings of equal "   \
-      "severity; null: it may affect all of them, and comes first")                                \
+      "share of the trace's wire bytes that it affects, 0 to 1: the order of findings that cost "  \
+      "the same time; null: it may affect all of them, and comes first")                           \
     X(evidence, TEXT, "", "frames or rows that show it; null if the whole table does")             \
     X(advice, TEXT, "", "what to do")                                                              \
     X(filter, TEXT, "", "Wireshark display filter that shows it; null without one")

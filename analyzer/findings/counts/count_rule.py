@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
+from wiretale.analyzer.findings.cost import BY_COST, BYTES, NOTE_SHARE, SECONDS, Concern, Saved, larger
 from wiretale.analyzer.findings.model import (
     ON_WIRE,
     SHOWN,
@@ -22,9 +23,9 @@ from wiretale.analyzer.findings.model import (
 from wiretale.analyzer.findings.transfers import RETRANSMISSIONS, Counts, Transfers
 from wiretale.analyzer.units import plural, show_bytes, show_share
 
-SHARE_WARNING = 0.01  # of the segments; a smaller share hardly slows a transfer
-BY_SEGMENTS = "warning from 1% of segments, else info"
+BY_SEGMENTS = "warning from 1% of the transfer's time or bytes, of segments if its cost is unknown, else info"
 BY_BLOCKS = "warning from 1% of blocks, else info"
+BY_SHARE = (BY_SEGMENTS, BY_BLOCKS, BY_COST)
 
 
 class CountRule(NamedTuple):
@@ -48,7 +49,11 @@ class CountRule(NamedTuple):
     severity: str = BY_SEGMENTS
     denominator: str = "data_packets"
     words: Callable[[Row, int], Row] = lambda row, count: {}  # further words of the sentence
+    saves: Callable[[Row, int], Saved | None] = lambda row, count: (
+        None
+    )  # the cost; None if it saves none, or is unknown
     weakens: str | None = None
+    delays: bool = False  # as in Rule
 
     def counts(self, transfers: Transfers) -> Counts:
         """Returns the directions to report and their counts, in segments on the wire if the rule counts those."""
@@ -77,17 +82,17 @@ class CountRule(NamedTuple):
 
     def finding(self, transfers: Transfers, row: Row, count: int, frames: list[int]) -> Finding:
         """Returns the finding of one direction, which names these frames."""
-        share = self.share(row, count)
-        by_share = "warning" if share is None or share >= SHARE_WARNING else "info"
+        share, saved = self.share(row, count), self.saves(row, count)
+        by_share = "info" if not saved and share is not None and share < NOTE_SHARE else "warning"
         flow = flow_filter(row_at(transfers.trace.flows, row["flow"]))
         return Finding(
             self.code,
-            by_share if self.severity in (BY_SEGMENTS, BY_BLOCKS) else self.severity,
+            by_share if self.severity in BY_SHARE else self.severity,
             "flow",
             *self.texts(row, count),
             flow=row["flow"],
-            cost=float(count),
-            cost_unit=self.unit,
+            cost=round(saved.cost, 6) if saved else None,
+            cost_unit=saved.unit if saved else None,
             evidence=frame_list(
                 frames, row[self.event_count] if self.event_count else captured(row, self.column, count)
             ),
@@ -129,9 +134,48 @@ class CountRule(NamedTuple):
             "flow",
             f"{plural(len(counts), 'more direction')} {summary} ({total} in total).",
             f"Check {self.column} in the directions table.",
-            cost=float(sum(counts)),
-            cost_unit=self.unit,
         )
+
+
+def concern_of(row: Row) -> Concern:
+    """Returns the transfer of a directions row."""
+    known = row["first_ns"] is not None and row["last_ns"] is not None
+    return Concern(row["last_ns"] - row["first_ns"] if known else 0.0, row["wire_bytes"])
+
+
+def repeated_bytes(row: Row, count: int, column: str) -> Saved | None:
+    """Returns the wire bytes that were carried twice: payload of the column, else its share of all retransmitted bytes,
+    with the mean headers of the direction."""
+    payload, whole = row.get(f"{column}_bytes"), segments(row, "retransmissions") or 0
+    if not payload:
+        payload = (row["retransmitted_bytes"] or 0) * min(count / whole, 1.0) if whole else 0
+    headers = (row["wire_bytes"] - (row["payload_bytes"] or 0)) / max(row["packets"] or 1, 1)
+    return Saved(float(round(payload + count * headers)), BYTES) if payload else None
+
+
+def saved_share(sum_of_all: float | None, count: int, whole: int, unit: str) -> Saved | None:
+    """Returns the part of a sum that `count` of `whole` have; None if it is unknown or 0."""
+    part = (sum_of_all or 0) * min(count / whole, 1.0) if whole else 0.0
+    return Saved(part, unit) if part else None
+
+
+def stalled_seconds(row: Row, count: int) -> Saved | None:
+    """Returns the time of recovery and RTOs that `count` of the segments that caused it took."""
+    causes = ("lost_upstream", "lost_downstream", "unplaced_retransmissions", "spurious_retransmissions")
+    whole = sum(segments(row, name) or 0 for name in causes) + (row["suspected_timeouts"] or 0)
+    ns = (row["limit_recovery_ns"] or 0) + (row["limit_timeout_ns"] or 0)
+    return saved_share(ns / 1e9, count, max(whole, count), SECONDS)
+
+
+def retransmission_cost(row: Row, count: int, column: str) -> Saved | None:
+    """Returns what a transfer without these retransmissions saves: the bytes carried twice, or the time of recovery and
+    RTOs, whichever is the larger share of it."""
+    return larger(concern_of(row), stalled_seconds(row, count), repeated_bytes(row, count, column))
+
+
+def packet_bytes(row: Row, count: int) -> Saved | None:
+    """Returns the wire bytes of `count` packets of mean size."""
+    return Saved(float(round(count * row["wire_bytes"] / max(row["packets"] or 1, 1))), BYTES)
 
 
 def is_size_unknown(row: Row) -> bool:

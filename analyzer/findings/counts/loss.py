@@ -5,7 +5,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from wiretale.analyzer.findings.counts.count_rule import CountRule, captured, held_in
+from wiretale.analyzer.findings.cost import BY_COST
+from wiretale.analyzer.findings.counts.count_rule import (
+    CountRule,
+    captured,
+    held_in,
+    retransmission_cost,
+    stalled_seconds,
+)
 from wiretale.analyzer.findings.model import Row, segments
 from wiretale.analyzer.findings.transfers import RETRANSMISSIONS
 from wiretale.analyzer.units import agreeing, plural, show_share
@@ -92,6 +99,7 @@ lost_downstream = CountRule(
     summary="lost segments after the capture point",
     advice="Check queues, links and policers between capture point and receiver. The events table lists each loss.",
     words=partial(bounded_words, "lost_downstream"),
+    saves=partial(retransmission_cost, column="lost_downstream"),
 )
 
 lost_upstream = CountRule(
@@ -108,6 +116,7 @@ lost_upstream = CountRule(
     summary="lost segments before the capture point",
     advice="Compare drop counters between sender and capture point. The events table lists each loss.",
     words=partial(bounded_words, "lost_upstream"),
+    saves=partial(retransmission_cost, column="lost_upstream"),
 )
 
 retransmission_unlocated = CountRule(
@@ -126,6 +135,7 @@ retransmission_unlocated = CountRule(
     summary="retransmitted segments of unknown place",
     advice="{remedy}",
     words=unplaced_words,
+    saves=partial(retransmission_cost, column="unplaced_retransmissions"),
 )
 
 suspected_timeout = CountRule(
@@ -134,7 +144,7 @@ suspected_timeout = CountRule(
     column="suspected_timeouts",
     events=("suspected_timeout",),
     unit="timeouts",
-    severity="warning",
+    severity=BY_COST,
     computed="New data in order after a pause as long as an RTO, with a packet of the sender missing before it by its "
     "IPv4 IDs.",
     unknown="Whether the missing packet had data.",
@@ -142,6 +152,7 @@ suspected_timeout = CountRule(
     "RTO the stream continues in order, and an IPv4 ID of the sender is missing.",
     summary="paused like this",
     advice="Capture at the sender to confirm.",
+    saves=stalled_seconds,
 )
 
 spurious = CountRule(
@@ -157,4 +168,5 @@ spurious = CountRule(
     "arrived.",
     summary="sent spurious retransmissions",
     advice="Check for reordering, delay spikes, and a receiver whose ACKs are delayed.",
+    saves=partial(retransmission_cost, column="spurious_retransmissions"),
 )

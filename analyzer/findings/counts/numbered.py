@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from wiretale.analyzer.findings.counts.count_rule import BY_BLOCKS, CountRule
+from wiretale.analyzer.findings.cost import SECONDS, Saved
+from wiretale.analyzer.findings.counts.count_rule import BY_BLOCKS, CountRule, packet_bytes
 from wiretale.analyzer.findings.model import Row
 from wiretale.analyzer.units import plural, show_duration, show_share
 
@@ -41,6 +42,7 @@ blocks_lost = BlockRule(
     advice="Compare the sender's count and drop counters between sender and capture point; a full queue drops packets "
     "in runs.",
     words=loss_words,
+    saves=packet_bytes,
 )
 
 blocks_corrupt = CountRule(
@@ -81,6 +83,7 @@ blocks_duplicate = BlockRule(
     sentence="{name}: {count:numbered packet} came twice.",
     summary="were duplicated",
     advice="Check for a loop, a flooding bridge, or a mirror that stores packets twice.",
+    saves=packet_bytes,
 )
 
 head_of_line = BlockRule(
@@ -94,4 +97,6 @@ head_of_line = BlockRule(
     summary="had blocks that waited",
     advice="Use several connections, or UDP: one lost segment delays every later block of a stream.",
     words=lambda row, count: {"blocks": row["blocks"], "waited": show_duration(row["head_of_line_ns_max"])},
+    saves=lambda row, count: Saved((row["head_of_line_ns_max"] or 0) / 1e9, SECONDS),
+    delays=True,
 )

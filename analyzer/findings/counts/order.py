@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from wiretale.analyzer.findings.counts.count_rule import CountRule
+from wiretale.analyzer.findings.counts.count_rule import CountRule, packet_bytes
 
 CHAPTER = "Reordering and duplicates"
 
@@ -47,6 +47,7 @@ network_duplicates = CountRule(
     sentence="{name}: the network duplicated {count:packet}.",
     summary="had duplicates",
     advice="Check for a loop, a flooding bridge, or a failover pair of which both forward.",
+    saves=packet_bytes,
 )
 
 unknown_duplicates = CountRule(

@@ -3,11 +3,17 @@
 
 from __future__ import annotations
 
+from wiretale.analyzer.findings.cost import BY_COST, SECONDS, Saved
 from wiretale.analyzer.findings.counts.count_rule import CountRule
 from wiretale.analyzer.findings.model import Row, endpoint_str
 from wiretale.analyzer.units import show_duration
 
 CHAPTER = "Receive window and congestion marks"
+
+
+def seconds_of(ns: int | None) -> Saved | None:
+    """Returns a time as a cost; None if it is unknown or 0."""
+    return Saved(ns / 1e9, SECONDS) if ns else None
 
 
 def zero_window_words(row: Row, count: int) -> Row:
@@ -23,7 +29,7 @@ zero_window = CountRule(
     title="Zero receive window",
     column="zero_windows",
     events=("zero_window",),
-    severity="warning",
+    severity=BY_COST,
     computed="Segments with window 0 after the handshake, and the time until the window reopened "
     "(directions.zero_window_ns).",
     unknown="Why the application did not read.",
@@ -32,6 +38,7 @@ zero_window = CountRule(
     summary="announced a zero window",
     advice="Profile the receiving application and check its socket buffer; the network is not the limit.",
     words=zero_window_words,
+    saves=lambda row, count: seconds_of(row["zero_window_ns"]),
 )
 
 window_full = CountRule(
@@ -46,6 +53,7 @@ window_full = CountRule(
     sentence="{name} filled the receive window {count:time}: the window, not the network, limited the sender then.",
     summary="filled the receive window",
     advice="Raise the receive buffer (its autotuning limit) if the path should carry more.",
+    saves=lambda row, count: seconds_of(row["limit_window_ns"]),
 )
 
 congestion_marks = CountRule(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 USAGE = "wiretale explain FILE... [options]\nwiretale explain --list\nwiretale explain --code CODE"
+SHOWN = 10  # findings
 EXAMPLES = """\
 wiretale explain transfer.pcapng
 # compared with the maximum of the link
@@ -36,7 +37,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_json(output)
     option(output, "--code", "CODE", "show only findings of this code; without FILE, its page")
     option(output, "--list", None, "list every finding that exists")
-    option(output, "--top", "N", "show only the first N findings", type=whole_number(1))
+    option(
+        output, "--top", "N", f"show only the first N findings; default {SHOWN}, with --json all", type=whole_number(1)
+    )
+    option(output, "--all", None, "show every finding")
     option(output, "--link", "RATE", LINK_HELP)
     option(output, "-q --quiet", None, "print no progress")
 
@@ -47,6 +51,8 @@ def check_arguments(arguments: argparse.Namespace) -> None:
 
     if arguments.list and (arguments.files or arguments.code):
         raise UsageError("--list takes no FILE and no --code")
+    if arguments.all and arguments.top:
+        raise UsageError("--all and --top exclude each other")
     if not arguments.files and not arguments.code and not arguments.list:
         raise UsageError("no capture given: expected a file, a directory, - for standard input, --code or --list")
 
@@ -69,7 +75,8 @@ def show_trace(trace: Trace, arguments: argparse.Namespace, link: int | None) ->
     from wiretale.analyzer.findings.explain import explain as explain_transfers
 
     found: list[dict[str, Any]] = [row for row in trace.findings.rows() if arguments.code in (None, row["code"])]
-    shown = found[: arguments.top]
+    most = arguments.top or (None if arguments.all or arguments.json else SHOWN)
+    shown, rest = found[:most], found[most:] if most else []
     transfers = explain_transfers(trace, link)
     if arguments.json:
         from wiretale.reports.export.explain import explain_object
@@ -79,8 +86,7 @@ def show_trace(trace: Trace, arguments: argparse.Namespace, link: int | None) ->
     from wiretale.reports.terminal.console import print_parts
     from wiretale.reports.terminal.explain import explain_parts
 
-    left = len(found) - len(shown)
-    print_parts(sys.stdout, lambda console: explain_parts(trace, transfers, shown, left, console))
+    print_parts(sys.stdout, lambda console: explain_parts(trace, transfers, shown, rest, console))
 
 
 def run(arguments: argparse.Namespace) -> int:

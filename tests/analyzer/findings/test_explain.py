@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from io import StringIO
 from pathlib import Path
 
@@ -69,7 +70,7 @@ def test_a_page_that_is_none() -> None:
         registry.page_of("lost-sideways")
 
 
-def test_findings_are_ranked_by_severity_then_scope_then_cost() -> None:
+def test_findings_are_ranked_by_severity_then_time_lost() -> None:
     trace = wiretale.analyze(ROOT / "sample_pcaps" / "timeouts.pcap")
     found = registry.find(trace.transfers)
     assert [registry.rank(one) for one in found] == sorted(registry.rank(one) for one in found)
@@ -149,7 +150,7 @@ def test_bars_need_no_colour(monkeypatch: pytest.MonkeyPatch, samples: Path, no_
     monkeypatch.setenv("NO_COLOR", no_color)
     trace = wiretale.analyze(samples / "zero_window.pcap")
     console = Console(file=StringIO(), force_terminal=True, width=80, color_system="standard")
-    for part in explain_parts(trace, explain(trace), trace.findings.rows(), 0, console):
+    for part in explain_parts(trace, explain(trace), trace.findings.rows(), [], console):
         console.print(part)
     assert isinstance(console.file, StringIO) and mark in console.file.getvalue()
 
@@ -175,7 +176,23 @@ def test_findings_can_be_chosen(wiretale_run: Run, samples: Path) -> None:
     )
     assert {row["code"] for row in chosen["findings"]} == {"lost-downstream"}
     top = wiretale_run("explain", samples / "timeouts.pcap", "--top", "1")
-    assert top.stdout.count("timeout-stalls") == 1 and "more findings (--top)" in top.stdout
+    assert top.stdout.count("Stalled in retransmission timeouts") == 1 and "more findings (--all)" in top.stdout
+
+
+def test_ten_findings_are_shown_and_the_rest_is_summed_by_kind(wiretale_run: Run, tmp_path: Path) -> None:
+    wire = Wire()
+    for port in range(12):  # on each of 6 connections a zero window and a loss
+        one = Connection(wire, 40000 + port).open(port)
+        one.data(100, 0).ack(120, 1460, window=0).ack(220, 1460).data(230, 1460).data(500, 1460).ack(520, 2920)
+    file = str(wire.write(tmp_path / "a.pcap"))
+    few, every = (wiretale_run("explain", file, *words) for words in ((), ("--all",)))
+    whole = json.loads(wiretale_run("explain", file, "--json").stdout)["findings"]
+    assert len(whole) > 10 and few.stdout.count("▲") + few.stdout.count("•") == 10
+    assert f"{len(whole) - 10} more finding" in few.stdout
+    left = Counter(row["code"] for row in whole[10:])
+    for code, count in left.items():
+        assert re.search(rf"{count} +{code} ", few.stdout), code
+    assert every.stdout.count("▲") + every.stdout.count("•") == len(whole) and "more finding" not in every.stdout
 
 
 @pytest.mark.parametrize(

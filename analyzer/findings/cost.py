@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cost of a finding: time or bytes of the transfer that following its advice would save; severity follows from it.
+
+A cost is counterfactual: the transfer as it is, less the transfer without the problem. It is never a sum of all that was
+sent or waited. Bytes are converted to time by the transfer's mean rate, so that costs in both units can be compared.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SECONDS, BYTES = "seconds", "bytes"
+#: of the transfer's time and of its bytes: a problem that costs less in both is a note, from it on a warning
+NOTE_SHARE = 0.01
+BY_COST = "warning from 1% of the transfer's time or bytes, else info"
+
+
+class Concern(NamedTuple):
+    """A transfer that a finding is about."""
+
+    duration_ns: float  # 0 without timestamps
+    wire_bytes: float
+
+    def share(self, cost: float, unit: str | None) -> float | None:
+        """Returns the share of its time or bytes, 0 to 1; None for other units, or if either is unknown."""
+        whole = {SECONDS: self.duration_ns / 1e9, BYTES: self.wire_bytes}.get(unit or "", 0.0)
+        return min(cost / whole, 1.0) if whole > 0 else None
+
+    def time_ns(self, cost: float, unit: str | None) -> float | None:
+        """Returns the cost as time; None if it is none."""
+        if unit == SECONDS:
+            return cost * 1e9
+        share = self.share(cost, unit)
+        return None if share is None else share * self.duration_ns
+
+
+class Saved(NamedTuple):
+    """What an advice saves."""
+
+    cost: float
+    unit: str
+
+
+def larger(concern: Concern, *costs: Saved | None) -> Saved | None:
+    """Returns the cost with the largest share of a transfer; the first if no share is known."""
+    known = [one for one in costs if one and one.cost > 0]
+    return max(known, key=lambda one: concern.share(*one) or 0.0, default=None)
+
+
+def severity_by_cost(severity: str, share: float | None) -> str:
+    """Returns the severity of a problem that costs this share; `severity` stays if no share is known, or if it is not a
+    warning."""
+    return "info" if severity == "warning" and share is not None and share < NOTE_SHARE else severity
