@@ -33,7 +33,6 @@ BULK_MIN = 1_000_000  # bytes of a transfer whose rate matters
 DELAYED_ACK_MIN_NS = 120_000_000  # three delayed ACKs of Linux
 UNSCALED_MAX = 65_535  # bytes of a window without scaling (RFC 7323)
 STALL_WARNING_NS = 1_000_000_000
-ROUND_TRIPS_MIN = 10
 LOSSES_MIN = 6
 QUEUE_SHARE, QUEUE_MIN_NS = 0.3, 1_000_000  # RTT growth up to both is not a queue
 MATHIS_FACTOR = 3.0
@@ -46,15 +45,17 @@ RECOVERED_MIN = 50_000  # bytes of a transfer that losses delay
 limit_finding = partial(finding, unit="seconds")
 
 ACCOUNTING = (
-    "Transfer time runs from the 8th packet to the last data. Each interval is attributed to the factor that limited the "
-    "sender (directions.limit_*): the receive window if one more segment does not fit it; recovery from the first loss signal "
-    "until the loss is repaired; an RTO if only the timer ended the stall; the application if all data was acknowledged, or "
-    "the last segment was short, and no ACK released the next; slow start until the flight last doubled before any loss; "
-    "otherwise the network. "
+    "Transfer time runs from the 8th packet to the last data. Each interval between two data segments is attributed to the "
+    "factor that limited the sender in its own view (directions.limit_*), which TSecr shows at any capture point: the newest "
+    "ACK that the sender had processed (RFC 7323); without timestamps, the newest that passed the sender's RTT before. "
+    "The factor is the receive window if one more segment did not fit it; recovery from the first loss signal until the loss "
+    "is repaired; an RTO if only the timer ended the stall; the application if all data was acknowledged, or the last segment "
+    "was short, and neither an ACK nor a queue of the sender's host released the next; slow start until the flight last "
+    "doubled before any loss; otherwise the network. "
 )
-NEAR_RECEIVER = (
-    "If the capture point is near the receiver, neither flight nor a full window is visible, and their time is attributed to "
-    "the network. "
+SENDER_VIEW = (
+    "Without timestamps, a queue between the sender and the capture point looks like the network, also if the window was full. "
+    "Without timestamps and without the RTT to the sender, limits are null. "
 )
 
 
@@ -195,7 +196,7 @@ def window_reason(transfers: Transfers, one: Transfer) -> tuple[str, str]:
     severity="warning from 25% of transfer time, else info",
     computed=ACCOUNTING
     + "Reported from 10% of transfer time, with the cause: zero window, no scaling, or a small window.",
-    unknown=NEAR_RECEIVER + "The window scale is known only if both SYNs were captured.",
+    unknown=SENDER_VIEW + "The window scale is known only if both SYNs were captured.",
     sentence="{name} waited {time} ({share} of transfer time) for the receive window: {reason}.{rtt}",
     advice="{advice}",
 )
@@ -204,30 +205,6 @@ def receive_window_limited(transfers: Transfers) -> Matches:
         reason, advice = window_reason(transfers, one)
         rtt = f" The RTT is {show_duration(one.path_rtt_ns)}." if one.path_rtt_ns else ""
         yield limited_by_share(one, "limit_window_ns", reason=reason, rtt=rtt, advice=advice)
-
-
-@limit_finding(
-    code="window-per-round-trip",
-    title="Receive window limited (1 window per RTT)",
-    computed="Goodput times the RTT of the path (from the handshake) must be within 20% of the median receive window, "
-    "without loss, and the capture point must be nearer to the receiver.",
-    unknown="Whether a congestion window of the same size was the limit.",
-    sentence="{name} reached {rate}, one receive window ({window}) per RTT ({rtt}): the window is probably the limit. "
-    "The capture point is too near the receiver to see it full.",
-    advice="Raise the receive buffer, and capture at the sender to confirm.",
-)
-def window_per_round_trip(transfers: Transfers) -> Matches:
-    for one in examined(transfers):
-        rtt, rate = one.path_rtt_ns, one.row["goodput_bps"]
-        if not rtt or not rate or one.lost or one.unplaced or one.share("limit_window_ns") >= SHARE_INFO:
-            continue
-        near_receiver = (one.row["rtt_ns_min"] or 0) < rtt / 2
-        steady = one.share("limit_network_ns", "limit_slow_start_ns") >= 0.5
-        lasts = one.duration_ns >= ROUND_TRIPS_MIN * rtt
-        window = usual_window(transfers, one) if near_receiver and steady and lasts else None
-        if window and 0.8 <= rate / 8 * rtt / SECOND / window <= 1.2:
-            words: dict[str, Any] = {"rate": show_rate(rate), "window": show_bytes(window), "rtt": show_duration(rtt)}
-            yield limited(one, "limit_network_ns", **words)
 
 
 @limit_finding(
@@ -360,7 +337,7 @@ def path_reason(one: Transfer) -> str:
     computed="Data must be in flight for 70% of transfer time or more, in a transfer of 1 MB and 1 s or more, and "
     "loss must not explain the rate. A healthy bulk transfer has this finding. The series throughput_bps and "
     "flight_bytes show it.",
-    unknown=NEAR_RECEIVER
+    unknown=SENDER_VIEW
     + "A sender that limits its congestion window (pacing, BBR, a small send buffer) looks the same.",
     sentence="{name} had data in flight for {share} of transfer time, at {rate}: {reason}.",
     advice="Compare with the capacity of the link: --link RATE, or wiretale theory --link RATE.",
@@ -397,7 +374,7 @@ def window_scaling_off(transfers: Transfers) -> Matches:
     title="Limited by slow start",
     severity="info",
     computed=ACCOUNTING + "Reported from 30% of transfer time.",
-    unknown=NEAR_RECEIVER.rstrip(),
+    unknown=SENDER_VIEW.rstrip(),
     sentence="{name} was in slow start for {time} ({share} of transfer time): with {size} and an RTT of {rtt} it ends "
     "before the path is full.",
     advice="Reuse connections; a larger initial window (RFC 6928) helps a little.",

@@ -61,6 +61,9 @@ void stream_free(struct tcp_stream *stream, struct pool *pool) {
     range_set_free(&stream->gaps, pool);
     unacked_free(&stream->unacked, pool);
     histogram_free(&stream->rtt, pool);
+    if (stream->accounting)
+        pool_release(pool, stream->accounting->view.passing, stream->accounting->view.room,
+                     sizeof *stream->accounting->view.passing);
     pool_release(pool, stream->accounting, 1, sizeof *stream->accounting);
     pool_release(pool, stream->fingerprints, stream->fingerprint_capacity,
                  sizeof *stream->fingerprints);

@@ -201,6 +201,29 @@ enum limit_cause {
     LIMIT_CAUSES
 };
 
+/* An ACK between the capture point and the sender of the data. */
+struct passing_ack {
+    int64_t una;     /* position that it acknowledges */
+    int64_t edge;    /* position of the right edge of its window, INT64_MAX if unknown */
+    int64_t time_ns; /* at the capture point */
+    uint32_t tsval;  /* 0 without timestamps */
+} __attribute__((packed, aligned(4)));
+
+/* The connection as the sender of the data saw it when it created its last segment
+ * (tracker/sender_view.c). */
+struct sender_view {
+    struct passing_ack seen;     /* the newest ACK that it had processed */
+    struct passing_ack *passing; /* later ones, oldest first: from `first` to `end` */
+    uint32_t first, end, room;
+    int64_t echo_rtt_ns;  /* least time from an ACK to data that echoes it, INT64_MAX if unknown */
+    int64_t least_age_ns; /* of segments, compared with the first one with timestamps */
+    int64_t least_age_at_ns; /* when a segment had it */
+    int64_t tick_ns;         /* of the sender's timestamp clock, 0 if unknown */
+    int64_t queued_ns;       /* how long the last segment was queued before the capture point */
+    bool thinned;            /* `passing` was full, and leaves out ACKs */
+    bool unknown;            /* neither timestamps nor an RTT: the view is not known */
+};
+
 /* A direction's time broken down by limiting factor. */
 struct time_accounting {
     int64_t ns[LIMIT_CAUSES];
@@ -208,10 +231,13 @@ struct time_accounting {
     int64_t doubled_ns;    /* when bytes in flight last doubled */
     int64_t doubled_bytes; /* to this many */
     int64_t ack_held_ns;   /* how long the last ACK was delayed, 0 if it was not */
+    int64_t end;           /* snd_nxt after the last segment */
     uint64_t rto_count;    /* RTOs accounted so far, suspected ones too */
-    uint8_t state;         /* enum limit_state */
+    struct sender_view view;
+    uint8_t state; /* enum limit_state */
     bool slow_start_over;
     bool last_short;   /* the last segment ended the data to send */
+    bool last_pushed;  /* it had PSH: there may be no more data */
     bool peer_replied; /* the other endpoint sent data since */
 };
 

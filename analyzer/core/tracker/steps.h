@@ -22,6 +22,23 @@ bool process_ack(struct segment_context *seg, struct tcp_stream *sender,
  * direction in flight (-1 if unknown: it is not accounted). */
 void account_segment(const struct segment_context *seg, int64_t flight);
 
+/* sender_view.c: flight and window as the sender of the data saw them. */
+
+/* Begins with the connection as the capture point sees it after the segment. */
+void begin_view(const struct segment_context *seg, struct sender_view *view);
+
+/* Keeps an ACK that passes the capture point on its way to the sender of the data; the segment is
+ * the ACK. */
+void pass_ack(const struct segment_context *seg, struct sender_view *view);
+
+/* Moves the view to the time at which the sender created the segment, which brings data. */
+void view_data(const struct segment_context *seg, struct sender_view *view);
+
+/* Returns the RTT between the capture point and the sender of `stream` in ns, RTT_UNKNOWN if
+ * unknown. */
+int64_t view_rtt(const struct tcp_connection *connection, const struct tcp_stream *stream,
+                 const struct sender_view *view);
+
 /* receive_window.c: receive windows that are full or zero, the probes of a zero window, and
  * keep-alives, which look alike: rules V10. */
 

@@ -1,50 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accounts each interval between two segments to one limiting factor: the state that the first
- * segment left. The segment that ends the interval may correct that:
+/* Accounts each interval between two data segments to one limiting factor: the state that the first
+ * segment left in the sender's view (sender_view.c), so that the capture point does not matter. The
+ * segment that ends the interval may correct that:
  *
  * - A retransmission after an RTO makes the interval RTO time.
- * - If there was no data in flight, or the last segment was short, new data shows whether the
- *   application was idle or waited for an ACK: data that follows an ACK within the time that the
- *   ACK takes to the sender, and the data back, was released by it. If the receiver delayed that
- *   ACK, the time until it is delayed-ACK time.
+ * - If no data was in flight when the sender created the segment, or the last segment was short,
+ *   new data shows whether the application was idle or waited for an ACK: data that follows an ACK
+ *   within the time that the ACK takes to the sender, and the data back, was released by it. If the
+ *   receiver delayed that ACK, the time until it is delayed-ACK time.
+ * - The application was not idle while the segment was queued between the sender's TCP and the
+ *   capture point (qdisc, shaper), nor after a full segment without PSH, which had more behind it.
  * - While bytes in flight double every few RTTs and nothing was lost, network time is slow start
  *   (RFC 5681 section 3.1).
  *
  * A full segment is the largest seen, or the MSS if that is less. */
 #include "tracker/steps.h"
 
-#define SLACK_NS          1000000  /* a sender's response to an ACK */
-#define MIN_ACK_DELAY_NS  30000000 /* the shortest delayed-ACK timer, Linux's, is 40 ms */
-#define RTTS_PER_DOUBLING 3        /* slow start doubles in one or two */
+#define SLACK_NS          1000000    /* a sender's response to an ACK */
+#define MIN_ACK_DELAY_NS  30000000   /* the shortest delayed-ACK timer, Linux's, is 40 ms */
+#define MAX_SPACING_NS    MIN_RTO_NS /* between segments of one write: pacing or a shaper */
+#define RTTS_PER_DOUBLING 3          /* slow start doubles in one or two */
 #define MIN_DOUBLED_BYTES INT64_C(2000)
 
-/* After a segment. The first two are pauses, which continue until new data; the others are limiting
- * factors. */
+/* After a segment. The first two may be pauses; the others are limiting factors. */
 enum limit_state {
-    STATE_IDLE,  /* no data in flight */
+    STATE_OPEN,  /* nothing but the congestion window held the next segment back */
     STATE_SHORT, /* the last segment was short: there may be no more data */
     STATE_WINDOW = LIMIT_WINDOW,
-    STATE_RECOVERY = LIMIT_RECOVERY,
-    STATE_NETWORK = LIMIT_NETWORK
+    STATE_RECOVERY = LIMIT_RECOVERY
 };
-_Static_assert(STATE_WINDOW > STATE_SHORT && STATE_RECOVERY > STATE_SHORT, "not pauses");
-
-struct half_connection {
-    struct tcp_stream *sender, *receiver; /* of the data that is accounted */
-};
+_Static_assert(STATE_WINDOW > STATE_SHORT && STATE_RECOVERY > STATE_SHORT, "no limiting factors");
 
 /* --- state ----------------------------------------------------------------------------------- */
 
-static inline int64_t full_segment(const struct half_connection *half) {
-    int64_t most = half->sender->segment_max, mss = half->receiver->mss;
+static inline int64_t full_segment(const struct segment_context *seg) {
+    int64_t most = seg->sender->segment_max, mss = seg->receiver->mss;
     return mss && mss < most ? mss : most;
 }
 
-static inline bool is_window_full(const struct half_connection *half, int64_t flight) {
-    int64_t window = half->receiver->window;
-    if (window <= 0)
-        return half->receiver->zero_window;
-    return flight + half->sender->segment_max > window && flight + full_segment(half) > window;
+static inline bool is_window_full(const struct segment_context *seg,
+                                  const struct time_accounting *accounting) {
+    int64_t edge = accounting->view.seen.edge;
+    return edge != INT64_MAX && edge - accounting->end < full_segment(seg);
 }
 
 static inline bool is_recovering(const struct tcp_stream *sender) {
@@ -53,15 +50,13 @@ static inline bool is_recovering(const struct tcp_stream *sender) {
                         (recovery->rto_count && recovery->rto_point > sender->snd_una));
 }
 
-static inline enum limit_state state_of(const struct half_connection *half,
-                                        const struct time_accounting *accounting, int64_t flight) {
-    if (is_window_full(half, flight))
+static inline enum limit_state state_of(const struct segment_context *seg,
+                                        const struct time_accounting *accounting) {
+    if (is_window_full(seg, accounting))
         return STATE_WINDOW;
-    if (is_recovering(half->sender))
+    if (is_recovering(seg->sender))
         return STATE_RECOVERY;
-    if (accounting->last_short)
-        return STATE_SHORT;
-    return flight <= 0 ? STATE_IDLE : STATE_NETWORK;
+    return accounting->last_short ? STATE_SHORT : STATE_OPEN;
 }
 
 /* Suspected RTOs count: the sender was stalled, and its data was lost upstream. */
@@ -72,47 +67,56 @@ static inline uint64_t rtos_of(const struct tcp_stream *sender) {
 
 /* --- intervals ------------------------------------------------------------------------------- */
 
-/* Divides a pause of `span` ns that new data ended. If the peer sent data in it, it was the turn of
- * this endpoint's application. */
-static inline void account_pause(const struct segment_context *seg,
-                                 struct time_accounting *accounting, int64_t span) {
-    int64_t since = max64(accounting->accounted_until_ns, seg->sender->una_advanced_ns);
+/* Returns how long the application was idle in an interval of `span` ns, and sets how long a
+ * delayed ACK held the data back. If the peer sent data in it, it was the turn of this endpoint's
+ * application. */
+static int64_t idle_time(const struct segment_context *seg,
+                         const struct time_accounting *accounting, int64_t span, int64_t *held) {
+    const struct sender_view *view = &accounting->view;
+    bool acknowledged = view->seen.una >= accounting->end;
+    bool is_short = accounting->state == STATE_SHORT;
+    bool more = !is_short && !accounting->last_pushed && !accounting->peer_replied &&
+                span <= MAX_SPACING_NS;
+    int64_t most = max64(span - view->queued_ns, 0);
+    if ((!acknowledged && !is_short) || more)
+        return 0;
     /* An ACK takes so long to the sender, and the data that it releases back. */
-    int64_t rtt = sender_rtt(seg->connection, seg->sender);
-    int64_t reaction = (rtt < 0 ? max64(path_rtt(seg->connection), 0) : rtt) + SLACK_NS;
-    int64_t idle = seg->packet->time_ns - since - reaction;
-    bool released = idle <= 0 && !accounting->peer_replied;
-    if (accounting->peer_replied || (accounting->state == STATE_SHORT && !released))
-        idle = span;
-    int64_t held = released ? min64(accounting->ack_held_ns, span) : 0;
-    idle = min64(max64(idle, 0), span);
-    accounting->ns[LIMIT_IDLE] += idle;
-    accounting->ns[LIMIT_DELAYED_ACK] += held;
-    accounting->ns[LIMIT_NETWORK] += span - idle - held;
+    int64_t reaction = max64(view_rtt(seg->connection, seg->sender, view), 0) + SLACK_NS;
+    int64_t since = max64(accounting->accounted_until_ns, view->seen.time_ns);
+    int64_t idle = seg->packet->time_ns - view->queued_ns - since - reaction;
+    bool released = acknowledged && idle <= 0 && !accounting->peer_replied;
+    if (released)
+        *held = min64(accounting->ack_held_ns, span);
+    if (accounting->peer_replied || (is_short && !released))
+        idle = most;
+    return min64(max64(idle, 0), most);
 }
 
+/* Accounts the interval that the segment ends, with the view in which its sender created it. */
 static inline void account_interval(const struct segment_context *seg,
-                                    const struct tcp_stream *sender,
-                                    struct time_accounting *accounting, bool data) {
-    int64_t span = seg->packet->time_ns - accounting->accounted_until_ns;
-    uint64_t rtos = rtos_of(sender);
-    bool pause = accounting->state <= STATE_SHORT;
-    if (rtos != accounting->rto_count)
+                                    struct time_accounting *accounting) {
+    int64_t span = seg->packet->time_ns - accounting->accounted_until_ns, held = 0;
+    uint64_t rtos = rtos_of(seg->sender);
+    if (rtos != accounting->rto_count) {
         accounting->ns[LIMIT_TIMEOUT] += span;
-    else if (pause && !data)
-        return;
-    else if (pause)
-        account_pause(seg, accounting, span);
-    else
-        accounting->ns[accounting->state] += span;
+    } else if (accounting->state == STATE_RECOVERY) {
+        accounting->ns[LIMIT_RECOVERY] += span;
+    } else {
+        int64_t idle = idle_time(seg, accounting, span, &held);
+        enum limit_cause rest = accounting->state == STATE_WINDOW ? LIMIT_WINDOW : LIMIT_NETWORK;
+        accounting->ns[LIMIT_IDLE] += idle;
+        accounting->ns[LIMIT_DELAYED_ACK] += held;
+        accounting->ns[rest] += span - idle - held;
+    }
     accounting->rto_count = rtos;
     accounting->accounted_until_ns = seg->packet->time_ns;
 }
 
 /* Slow start ends with a loss, or if bytes in flight no longer double. */
-static NOINLINE void note_growth(const struct segment_context *seg, const struct tcp_stream *sender,
-                                 struct time_accounting *accounting, int64_t flight) {
-    int64_t now = seg->packet->time_ns;
+static NOINLINE void note_growth(const struct segment_context *seg,
+                                 struct time_accounting *accounting) {
+    const struct tcp_stream *sender = seg->sender;
+    int64_t now = seg->packet->time_ns, flight = accounting->end - accounting->view.seen.una;
     int64_t rtt = max64(path_rtt(seg->connection), 1000 * (int64_t)sender->srtt_us);
     accounting->slow_start_over =
         recovery_of(sender)->retransmissions ||
@@ -128,14 +132,16 @@ static NOINLINE void note_growth(const struct segment_context *seg, const struct
 /* --- segments -------------------------------------------------------------------------------- */
 
 /* A stream may never send a full segment, so one under half the MSS is short, too. */
-static inline bool is_short(const struct segment_context *seg, const struct half_connection *half) {
-    uint32_t mss = half->receiver->mss ? half->receiver->mss : SEGMENT_USUAL;
-    return seg->packet->payload_bytes < full_segment(half) || seg->packet->payload_bytes < mss / 2;
+static inline bool is_short(const struct segment_context *seg) {
+    uint32_t mss = seg->receiver->mss ? seg->receiver->mss : SEGMENT_USUAL;
+    return seg->packet->payload_bytes < full_segment(seg) || seg->packet->payload_bytes < mss / 2;
 }
 
-static inline void note_data(const struct segment_context *seg, const struct half_connection *half,
+static inline void note_data(const struct segment_context *seg,
                              struct time_accounting *accounting) {
-    accounting->last_short = seg->tcp->flags & TCP_PSH && is_short(seg, half);
+    accounting->end = seg->sender->snd_nxt;
+    accounting->last_pushed = seg->tcp->flags & TCP_PSH;
+    accounting->last_short = accounting->last_pushed && is_short(seg);
     accounting->peer_replied = false;
     accounting->ack_held_ns = 0;
 }
@@ -144,50 +150,55 @@ static NOINLINE struct time_accounting *begin_accounting(const struct segment_co
     if (seg->sender->packets < ACCOUNTING_MIN_PACKETS)
         return NULL;
     struct time_accounting *accounting = pool_alloc(seg->pool, sizeof *accounting);
-    if (accounting)
-        *accounting = (struct time_accounting){
-            .accounted_until_ns = seg->packet->time_ns,
-            .doubled_ns = seg->packet->time_ns,
-            .rto_count = rtos_of(seg->sender),
-            .doubled_bytes = max64(seg->sender->flight_max, MIN_DOUBLED_BYTES)};
+    if (!accounting)
+        return NULL;
+    *accounting = (struct time_accounting){.accounted_until_ns = seg->packet->time_ns,
+                                           .doubled_ns = seg->packet->time_ns,
+                                           .rto_count = rtos_of(seg->sender),
+                                           .doubled_bytes =
+                                               max64(seg->sender->flight_max, MIN_DOUBLED_BYTES)};
+    begin_view(seg, &accounting->view);
     return seg->sender->accounting = accounting;
 }
 
-/* Accounts the time until the segment, which brings data of this half-connection or an ACK of it,
- * and sets the state that the segment leaves. */
-static ALWAYS_INLINE void account(const struct segment_context *seg,
-                                  const struct half_connection *half, int64_t flight, bool data) {
-    struct time_accounting *accounting = half->sender->accounting;
+static ALWAYS_INLINE void account_data(const struct segment_context *seg) {
+    struct time_accounting *accounting = seg->sender->accounting;
+    view_data(seg, &accounting->view);
     if (seg->packet->time_ns >= accounting->accounted_until_ns)
-        account_interval(seg, half->sender, accounting, data);
-    if (data)
-        note_data(seg, half, accounting);
+        account_interval(seg, accounting);
+    note_data(seg, accounting);
     if (!accounting->slow_start_over)
-        note_growth(seg, half->sender, accounting, flight);
-    accounting->state = (uint8_t)state_of(half, accounting, flight);
+        note_growth(seg, accounting);
+    accounting->state = (uint8_t)state_of(seg, accounting);
 }
 
 /* The segment as an ACK of the other direction's data. If the receiver delayed its ACK of a short
- * segment by a delayed-ACK timer or more, that time is remembered. */
+ * segment by a delayed-ACK timer or more, that time is remembered. Time in which the window stays
+ * zero, and the last recovery, may end without data, so ACKs end them. */
 static void account_ack(const struct segment_context *seg, struct time_accounting *accounting,
                         bool data) {
-    struct half_connection half = {seg->receiver, seg->sender};
+    const struct tcp_stream *sender = seg->receiver;
     accounting->peer_replied |= data;
-    if (half.sender->una_advanced_ns == seg->packet->time_ns) {
-        int64_t delay = seg->packet->time_ns - half.sender->last_data_ns;
-        delay -= half.sender->rtt.count ? least_sample(half.sender) : 0;
+    if (sender->una_advanced_ns == seg->packet->time_ns) {
+        int64_t delay = seg->packet->time_ns - sender->last_data_ns;
+        delay -= sender->rtt.count ? least_sample(sender) : 0;
         accounting->ack_held_ns = accounting->last_short && delay >= MIN_ACK_DELAY_NS ? delay : 0;
     }
-    account(seg, &half, stream_flight(half.sender), false);
+    int64_t span = seg->packet->time_ns - accounting->accounted_until_ns;
+    bool closed = seg->sender->zero_window && accounting->state == STATE_WINDOW;
+    if ((closed || accounting->state == STATE_RECOVERY) && span > 0) {
+        accounting->ns[accounting->state] += span;
+        accounting->accounted_until_ns = seg->packet->time_ns;
+    }
+    pass_ack(seg, &accounting->view);
 }
 
 void account_segment(const struct segment_context *seg, int64_t flight) {
     bool data = seg->packet->payload_bytes && !seg->effect.probe;
-    struct half_connection half = {seg->sender, seg->receiver};
     if (!seg->packet->time_known || flight < 0)
         return;
     if (data && (seg->sender->accounting || begin_accounting(seg)))
-        account(seg, &half, flight, true);
+        account_data(seg);
     if (seg->receiver->accounting && seg->effect.acknowledges)
         account_ack(seg, seg->receiver->accounting, data);
 }

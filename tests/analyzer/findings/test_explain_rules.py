@@ -855,14 +855,14 @@ SHOWN = [
 ]
 SAID = [
     ("receive-window-limited", "scaling is off", lambda: unscaled(20480, 20, 14)),
-    ("window-per-round-trip", "20.5 kB", lambda: near_receiver(100 / 14)),
+    ("receive-window-limited", "its median was 20.5 kB", lambda: near_receiver(100 / 14)),
     ("window-scaling-off", "at most 5.24 Mbit/s", lambda: unscaled(65535, 25, 30, 100.0)),
     ("udp-above-path", "wait up to 49.5 ms in the full queue", lambda: through_a_queue(4000)),
     ("microburst", "times its mean", lambda: one_in_a_hundred_lost(lambda i: 100.0 if i % 100 == 0 else 0.01)),
 ]
 NEARLY: list[tuple[str, Callable[[], Wire]]] = [
     ("receive-window-limited", lambda: flights(connection(window=512), 20, 14)),  # never reached
-    ("window-per-round-trip", lambda: near_receiver(100 / 7)),  # half a window
+    ("receive-window-limited", lambda: near_receiver(100 / 7)),  # half a window
     ("window-scaling-off", lambda: steady(connection(rtt=1.0, scale=None, window=65535), 800, 2.0, lambda ms: 1.0)),
     ("delayed-ack", lambda: small_writes(10.0)),
     *((code, lambda: lossy(420)) for code in ("loss-limited-window", "recovery-limited", "retransmission-cost")),

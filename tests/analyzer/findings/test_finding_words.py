@@ -26,7 +26,6 @@ SELDOM = {
     "path-limited",
     "scan",
     "udp-above-path",
-    "window-per-round-trip",
 }  # figures must fit
 NOUNS = (
     "packet|segment|block|frame|fragment|datagram|gap|pause|time|run|byte|flow|connection|connection attempt|direction|"

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rebuilds flight and window as the sender of the data saw them, from any capture point.
+ *
+ * ACKs that pass the capture point take sender_rtt() until data that they released returns. They
+ * are kept until a segment shows that the sender has processed them:
+ *
+ * - With timestamps, the TSecr of a segment is the TSval of the newest ACK that its sender had
+ *   processed (RFC 7323 section 4.3). Several ACKs can have that TSval: then the newest which
+ *   passed early enough counts, or the first if the segment was queued for an unknown time.
+ * - Without timestamps, the newest which passed sender_rtt() before the segment counts. A queue
+ *   makes the RTT longer, so this is the upper bound of what the sender had processed.
+ *
+ * A sender never sends above the right edge of the window, so an ACK is also processed if a segment
+ * needs its window.
+ *
+ * The TSval of a segment is the time of its creation. A segment whose age at the capture point
+ * exceeds the least age by more than a tick was queued in between, by its host or by a link. The
+ * least age, at first that of the SYN, grows by the drift that clocks can have.
+ *
+ * At most MAX_PASSING ACKs are kept. If there are more, every second one is dropped, so that the
+ * rest still covers the whole RTT. */
+#include "tracker/steps.h"
+
+#define MAX_PASSING    64u
+#define FIRST_PASSING  4u
+#define TICKS_MEASURED 64u   /* before the tick of the clock is trusted */
+#define DRIFT          10000 /* clocks differ by less than one part in so many */
+
+int64_t view_rtt(const struct tcp_connection *connection, const struct tcp_stream *stream,
+                 const struct sender_view *view) {
+    int64_t rtt = sender_rtt(connection, stream);
+    if (view->echo_rtt_ns == INT64_MAX)
+        return rtt;
+    return rtt < 0 ? view->echo_rtt_ns : min64(rtt, view->echo_rtt_ns);
+}
+
+/* --- ACKs ------------------------------------------------------------------------------------ */
+
+/* Returns the state that the last ACK for `data` announced. The segment is that ACK, or data. */
+static inline struct passing_ack newest_ack(const struct tcp_stream *data,
+                                            const struct tcp_stream *acks, int64_t time_ns,
+                                            uint32_t tsval) {
+    int64_t edge = acks->window >= 0 ? data->snd_una + acks->window : INT64_MAX;
+    if (acks->zero_window)
+        edge = data->snd_una;
+    return (struct passing_ack){data->snd_una, edge, time_ns, tsval};
+}
+
+void begin_view(const struct segment_context *seg, struct sender_view *view) {
+    const struct tcp_stream *data = seg->sender;
+    *view = (struct sender_view){
+        .seen = newest_ack(data, seg->receiver, data->una_advanced_ns, seg->receiver->max_tsval),
+        .echo_rtt_ns = INT64_MAX,
+        .least_age_at_ns = data->first_tsval_ns};
+}
+
+/* Makes room for an ACK. */
+static NOINLINE bool make_room(struct sender_view *view, struct pool *pool) {
+    uint32_t kept = 0;
+    if (!view->first && pool_grow(pool, (void **)&view->passing, &view->room, sizeof *view->passing,
+                                  FIRST_PASSING, MAX_PASSING))
+        return true;
+    unsigned step = view->first ? 1 : 2;
+    view->thinned |= step == 2;
+    for (uint32_t i = view->first + step - 1; i < view->end; i += step)
+        view->passing[kept++] = view->passing[i];
+    view->first = 0;
+    view->end = kept;
+    return kept < view->room;
+}
+
+void pass_ack(const struct segment_context *seg, struct sender_view *view) {
+    const struct passing_ack *last =
+        view->first < view->end ? &view->passing[view->end - 1] : &view->seen;
+    struct passing_ack ack =
+        newest_ack(seg->receiver, seg->sender, seg->packet->time_ns,
+                   has_timestamps(seg) ? seg->tcp->timestamp_value : last->tsval);
+    if ((ack.una == last->una && ack.edge == last->edge && ack.tsval == last->tsval) ||
+        (int32_t)(ack.tsval - last->tsval) < 0)
+        return;
+    if (view->end < view->room || make_room(view, seg->pool))
+        view->passing[view->end++] = ack;
+}
+
+/* --- data ------------------------------------------------------------------------------------ */
+
+/* Learns from the first segment that echoes a TSval how long the ACK took to the sender, and the
+ * data back. */
+static inline void learn_rtt(struct sender_view *view, const struct passing_ack *ack, uint32_t echo,
+                             int64_t now) {
+    if (!view->thinned && ack->tsval == echo && now > ack->time_ns &&
+        now - ack->time_ns < view->echo_rtt_ns)
+        view->echo_rtt_ns = now - ack->time_ns;
+}
+
+/* Sets how long the segment was queued at least. */
+static void measure_queue(const struct segment_context *seg, struct sender_view *view) {
+    const struct tcp_stream *stream = seg->sender;
+    int64_t now = seg->packet->time_ns;
+    uint32_t ticks = seg->tcp->timestamp_value - stream->first_tsval;
+    view->queued_ns = 0;
+    if (!view->tick_ns && stream->max_tsval - stream->first_tsval >= TICKS_MEASURED)
+        view->tick_ns = tsval_tick_ns(stream);
+    if (!view->tick_ns || ticks > INT32_MAX)
+        return;
+    int64_t age = now - stream->first_tsval_ns - view->tick_ns * (int64_t)ticks;
+    int64_t least = view->least_age_ns + max64(now - view->least_age_at_ns, 0) / DRIFT;
+    view->queued_ns = max64(age - least - view->tick_ns, 0);
+    if (age <= least) {
+        view->least_age_ns = age;
+        view->least_age_at_ns = now;
+    }
+}
+
+void view_data(const struct segment_context *seg, struct sender_view *view) {
+    bool echoes = has_timestamps(seg) && seg->receiver->timestamps;
+    uint32_t echo = echoes ? seg->tcp->timestamp_echo : 0;
+    int64_t end = seg->sender->snd_nxt;
+    if (echoes)
+        measure_queue(seg, view);
+    int64_t rtt =
+        view->first < view->end || !echoes ? view_rtt(seg->connection, seg->sender, view) : 0;
+    int64_t latest = rtt < 0 || view->queued_ns ? INT64_MIN : seg->packet->time_ns - rtt;
+    view->unknown |= rtt < 0 && !echoes;
+    for (; view->first < view->end; view->first++) {
+        const struct passing_ack *ack = &view->passing[view->first];
+        int32_t ahead = echoes ? (int32_t)(echo - ack->tsval) : 0;
+        bool first_echo = echoes && !ahead && ack->tsval != view->seen.tsval;
+        if (ahead < 0 || (!ahead && !first_echo && ack->time_ns > latest && end <= view->seen.edge))
+            break;
+        if (first_echo)
+            learn_rtt(view, ack, echo, seg->packet->time_ns);
+        view->seen = *ack;
+    }
+    if (view->first == view->end) {
+        view->first = view->end = 0;
+        view->thinned = false;
+    }
+}
