@@ -6,7 +6,7 @@
  *
  * - With timestamps, the TSecr of a segment is the TSval of the newest ACK that its sender had
  *   processed (RFC 7323 section 4.3). Several ACKs can have that TSval: then the newest which
- *   passed early enough counts, or the first if the segment was queued for an unknown time.
+ *   passed early enough counts.
  * - Without timestamps, the newest which passed sender_rtt() before the segment counts. A queue
  *   makes the RTT longer, so this is the upper bound of what the sender had processed.
  *
@@ -120,7 +120,9 @@ void view_data(const struct segment_context *seg, struct sender_view *view) {
         measure_queue(seg, view);
     int64_t rtt =
         view->first < view->end || !echoes ? view_rtt(seg->connection, seg->sender, view) : 0;
-    int64_t latest = rtt < 0 || view->queued_ns ? INT64_MIN : seg->packet->time_ns - rtt;
+    int64_t created = seg->packet->time_ns - view->queued_ns;
+    int64_t unsure = view->queued_ns ? view->tick_ns : 0;
+    int64_t latest = rtt < 0 ? INT64_MIN : created - unsure - rtt;
     view->unknown |= rtt < 0 && !echoes;
     for (; view->first < view->end; view->first++) {
         const struct passing_ack *ack = &view->passing[view->first];

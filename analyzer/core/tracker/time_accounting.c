@@ -77,25 +77,25 @@ static int64_t idle_time(const struct segment_context *seg,
     bool is_short = accounting->state == STATE_SHORT;
     bool more = !is_short && !accounting->last_pushed && !accounting->peer_replied &&
                 span <= MAX_SPACING_NS;
-    int64_t most = max64(span - view->queued_ns, 0);
     if ((!acknowledged && !is_short) || more)
         return 0;
     /* An ACK takes so long to the sender, and the data that it releases back. */
     int64_t reaction = max64(view_rtt(seg->connection, seg->sender, view), 0) + SLACK_NS;
     int64_t since = max64(accounting->accounted_until_ns, view->seen.time_ns);
-    int64_t idle = seg->packet->time_ns - view->queued_ns - since - reaction;
+    int64_t idle = accounting->accounted_until_ns + span - since - reaction;
     bool released = acknowledged && idle <= 0 && !accounting->peer_replied;
     if (released)
         *held = min64(accounting->ack_held_ns, span);
     if (accounting->peer_replied || (is_short && !released))
-        idle = most;
-    return min64(max64(idle, 0), most);
+        idle = span;
+    return min64(max64(idle, 0), span);
 }
 
-/* Accounts the interval that the segment ends, with the view in which its sender created it. */
+/* Accounts `span` ns, the interval that the segment ends, with the view in which its sender created
+ * it. */
 static inline void account_interval(const struct segment_context *seg,
-                                    struct time_accounting *accounting) {
-    int64_t span = seg->packet->time_ns - accounting->accounted_until_ns, held = 0;
+                                    struct time_accounting *accounting, int64_t span) {
+    int64_t held = 0;
     uint64_t rtos = rtos_of(seg->sender);
     if (rtos != accounting->rto_count) {
         accounting->ns[LIMIT_TIMEOUT] += span;
@@ -109,7 +109,7 @@ static inline void account_interval(const struct segment_context *seg,
         accounting->ns[rest] += span - idle - held;
     }
     accounting->rto_count = rtos;
-    accounting->accounted_until_ns = seg->packet->time_ns;
+    accounting->accounted_until_ns += span;
 }
 
 /* Slow start ends with a loss, or if bytes in flight no longer double. */
@@ -131,7 +131,8 @@ static NOINLINE void note_growth(const struct segment_context *seg,
 
 /* --- segments -------------------------------------------------------------------------------- */
 
-/* A stream may never send a full segment, so one under half the MSS is short, too. */
+/* A stream may never send a full segment, so one under half the MSS is short, too. A sender with
+ * more data sets PSH rarely: full segments in a row that have it are one write each. */
 static inline bool is_short(const struct segment_context *seg) {
     uint32_t mss = seg->receiver->mss ? seg->receiver->mss : SEGMENT_USUAL;
     return seg->packet->payload_bytes < full_segment(seg) || seg->packet->payload_bytes < mss / 2;
@@ -140,8 +141,9 @@ static inline bool is_short(const struct segment_context *seg) {
 static inline void note_data(const struct segment_context *seg,
                              struct time_accounting *accounting) {
     accounting->end = seg->sender->snd_nxt;
-    accounting->last_pushed = seg->tcp->flags & TCP_PSH;
-    accounting->last_short = accounting->last_pushed && is_short(seg);
+    bool pushed = seg->tcp->flags & TCP_PSH;
+    accounting->last_short = pushed && (accounting->last_pushed || is_short(seg));
+    accounting->last_pushed = pushed;
     accounting->peer_replied = false;
     accounting->ack_held_ns = 0;
 }
@@ -164,8 +166,10 @@ static NOINLINE struct time_accounting *begin_accounting(const struct segment_co
 static ALWAYS_INLINE void account_data(const struct segment_context *seg) {
     struct time_accounting *accounting = seg->sender->accounting;
     view_data(seg, &accounting->view);
-    if (seg->packet->time_ns >= accounting->accounted_until_ns)
-        account_interval(seg, accounting);
+    /* A queue before the capture point stretches intervals: they end when segments are created. */
+    int64_t created = seg->packet->time_ns - accounting->view.queued_ns;
+    if (created >= accounting->accounted_until_ns)
+        account_interval(seg, accounting, created - accounting->accounted_until_ns);
     note_data(seg, accounting);
     if (!accounting->slow_start_over)
         note_growth(seg, accounting);

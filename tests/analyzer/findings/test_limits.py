@@ -43,7 +43,7 @@ class Sender:
 
     def wire(self) -> Wire:
         one = Connection(Wire(by_time=True)).open(rtt=self.rtt, near=self.near)
-        una = nxt = departed = 0
+        una = nxt = 0
         now, limit, edge, echo = self.rtt + 10.0, self.write, self.window, 0
         departure = 0.0
         events: list[tuple[float, int, int, int]] = []  # time, TSval of the ACK, its position, its window's edge
