@@ -170,6 +170,11 @@ struct tcp_recovery_state {
         int64_t start, end;
     } sacked[MAX_SACK_RANGES]; /* of the last ACK */
     int64_t suspected_point;   /* end of data that followed a suspected RTO, 0 if none */
+    int64_t idle_point;        /* end of data that followed an idle time of a sender with more
+                                  to send, 0 if none */
+    int64_t rto_room;          /* bytes that the sender of the last RTO may send at once after the
+                                  ACK of rto_point */
+    uint32_t idle_frame;       /* of the data that ends at idle_point */
     struct {                   /* data reported lost; it may have arrived since */
         int64_t start, end, time_ns;
     } loss_report;           /* without SACK: not yet retransmitted */
@@ -258,6 +263,8 @@ struct tcp_stream {
     bool window_range_known : 1; /* window_min and window_max are set */
     bool window_shift_known : 1;
     bool has_unsettled : 1; /* records wait for their ACK */
+    bool pushes : 1;        /* some of its data had PSH */
+    bool last_pushed : 1;   /* its last new data had */
     bool syn_seen : 1, syn_ack_seen : 1, fin_seen : 1;
     bool sack_permitted : 1;
     bool scale_offered : 1;     /* its SYN had a window scale option */

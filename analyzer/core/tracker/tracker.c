@@ -64,13 +64,7 @@ static NOINLINE void open_gap(struct segment_context *seg, int64_t start, int64_
         forget_gaps(seg, dropped, any ? sender->gaps.gaps[0].start : end,
                     any ? sender->gaps.gaps[0] : gap);
     recovery->gaps_opened++;
-    /* Rule V2.2: behind an RTO whose data is not all acknowledged, or a suspected one, this was
-     * lost with it. The new data above shows how far the sender had sent before (F-RTO, RFC 5682
-     * section 2.1). */
-    bool suspected = recovery->suspected_point && recovery->suspected_point == start;
-    if (suspected || (recovery->rto_frame && recovery->rto_point == start &&
-                      sender->snd_una_known && sender->snd_una < start))
-        recovery->rto_point = end;
+    extend_rto(seg, start, end);
     emit_kind(seg, WORD_GAP, end - start);
 }
 
@@ -85,6 +79,8 @@ static ALWAYS_INLINE void take_new(struct segment_context *seg, struct tcp_strea
         if (idle_ns >= MIN_RTO_NS)
             classify_idle_gap(seg, idle_ns, end - start, fin);
     }
+    sender->last_pushed = !tcp || tcp->flags & TCP_PSH; /* unknown of a later fragment */
+    sender->pushes |= tcp && sender->last_pushed;
     int64_t window = seg->receiver->window;
     if (end == sender->snd_una + window && window > 0 && sender->snd_una_known)
         emit_window_full(seg);

@@ -28,6 +28,16 @@ static bool undoes_rto(const struct segment_context *seg, int64_t start, int64_t
            !last_retransmission_of(seg->sender->recovery, start, end, false);
 }
 
+/* An RTO leaves a congestion window of one segment, which grows by no more than the data that is
+ * acknowledged since (RFC 5681 section 3.1): SACKed data had arrived before. */
+static int64_t room_after_rto(const struct segment_context *seg,
+                              const struct tcp_recovery_state *recovery) {
+    const struct tcp_stream *sender = seg->sender;
+    int64_t missing =
+        sender->snd_nxt - sender->snd_una - bytes_sacked_above(recovery, sender->snd_una);
+    return full_segment_size(seg->connection, sender) + max64(missing, 0);
+}
+
 uint64_t count_retransmission(const struct segment_context *seg,
                               const struct retransmit_cause *cause, int64_t start, int64_t end) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
@@ -49,6 +59,7 @@ uint64_t count_retransmission(const struct segment_context *seg,
         recovery->rto_point = seg->sender->snd_nxt;
         recovery->rto_frame = seg->frame;
         recovery->rto_undone = undoes_rto(seg, start, end);
+        recovery->rto_room = room_after_rto(seg, recovery);
         recovery->recovery_point = 0;
         recovery->recovery_frame = 0;
     } else if (fast_retransmit &&

@@ -383,16 +383,39 @@ static bool has_outstanding(const struct tcp_stream *sender) {
     return sender->snd_una_known && sender->snd_una < sender->snd_nxt;
 }
 
-/* Go-back-N behind the data belongs to the same RTO, so it begins as a proven one does. */
+/* Go-back-N behind the data, which ends at `point`, belongs to the same RTO, so it begins as a
+ * proven one does. */
+static void begin_suspected(struct tcp_recovery_state *recovery, uint32_t frame, int64_t point) {
+    recovery->rto_frame = frame;
+    recovery->rto_undone = false;
+    recovery->rto_point = recovery->suspected_point = point;
+    recovery->recovery_frame = 0;
+    recovery->recovery_point = 0;
+}
+
 static void suspect_rto(struct segment_context *seg, int64_t length, int64_t idle_ns) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
     recovery->suspected_rto_count++;
     record_stall(seg, recovery, idle_ns, 0);
-    recovery->rto_frame = seg->frame;
-    recovery->rto_undone = false;
-    recovery->rto_point = recovery->suspected_point = seg->sender->snd_nxt + length;
-    recovery->recovery_frame = 0;
-    recovery->recovery_point = 0;
+    begin_suspected(recovery, seg->frame, seg->sender->snd_nxt + length);
+}
+
+/* Without IDs: a sender sets PSH if it has no more data to send (RFC 9293 section 3.9.1.2). This
+ * one had more, an open window, and no answer for an RTO, so data upstream was lost. It is not
+ * certain before a gap shows that data, because an application may have corked the stream. */
+static void note_idle_with_data(struct segment_context *seg, int64_t length) {
+    const struct tcp_stream *sender = seg->sender;
+    int64_t window = seg->receiver->window, since = sender->last_data_ns;
+    int64_t rto = rto_ns(seg->connection, sender);
+    if (!sender->pushes || sender->last_pushed || has_outstanding(sender) ||
+        !sender->snd_una_known || seg->receiver->zero_window ||
+        (window >= 0 && window < full_segment_size(seg->connection, sender)) ||
+        recovery_of(seg->receiver)->window_opened_ns > since ||
+        seg->packet->time_ns - sender->una_advanced_ns < rto - rto / 10)
+        return;
+    struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
+    recovery->idle_point = sender->snd_nxt + length;
+    recovery->idle_frame = seg->frame;
 }
 
 NOINLINE void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, int64_t length,
@@ -409,8 +432,47 @@ NOINLINE void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, in
                      idle_ns <= backed_off_ns(seg, step - 1);
     if (suspected)
         suspect_rto(seg, length, idle_ns);
+    else
+        note_idle_with_data(seg, length);
     emit_event(seg, &(struct event){.kind = suspected ? WORD_SUSPECTED_TIMEOUT : WORD_IDLE_GAP,
                                     .place = suspected ? WORD_UPSTREAM : WORD_NONE,
                                     .evidence = suspected ? WORD_IP_ID : WORD_NONE,
                                     .bytes = length});
+}
+
+/* --- V2.2: a gap behind an RTO --------------------------------------------------------------- */
+
+/* All data up to the gap is acknowledged, and the sender answers that ACK. */
+static bool follows_last_ack(const struct segment_context *seg, int64_t start) {
+    const struct tcp_stream *sender = seg->sender;
+    return sender->snd_una_known && sender->snd_una >= start &&
+           seg->packet->time_ns - sender->una_advanced_ns < rto_ns(seg->connection, sender);
+}
+
+/* The ACK of the RTO's data covers all that was seen. Data of the gap was sent before the RTO if
+ * fewer IDs are missing than it has segments, or if it is more than the RTO left room for. */
+static bool was_sent_before_rto(const struct segment_context *seg, int64_t start, int64_t end) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    const struct retransmission_record *last =
+        recovery->record_count ? record_at(recovery, 0) : NULL;
+    if (!last || last->kind != WORD_TIMEOUT_RETRANSMISSION || last->spurious ||
+        recovery->rto_undone || !follows_last_ack(seg, start))
+        return false;
+    int step = ip_id_step(seg);
+    bool unnumbered =
+        step > 0 && (step - 1) * full_segment_size(seg->connection, seg->sender) < end - start;
+    return unnumbered || end - start >= recovery->rto_room;
+}
+
+/* The new data above a gap shows how far the sender had sent before (F-RTO, RFC 5682 section 2.1).
+ */
+NOINLINE void extend_rto(struct segment_context *seg, int64_t start, int64_t end) {
+    struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
+    if (recovery->idle_point && recovery->idle_point == start && follows_last_ack(seg, start))
+        begin_suspected(recovery, recovery->idle_frame, start);
+    bool suspected = recovery->suspected_point && recovery->suspected_point == start;
+    bool behind = recovery->rto_frame && recovery->rto_point == start && seg->sender->snd_una_known;
+    if (suspected ||
+        (behind && (seg->sender->snd_una < start || was_sent_before_rto(seg, start, end))))
+        recovery->rto_point = end;
 }

@@ -32,6 +32,10 @@ void classify_before_capture(struct segment_context *seg, int64_t start, int64_t
  * least, in which the sender sent no data. */
 void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, int64_t length, bool fin);
 
+/* Rule V2.2: the gap [start, end) opens. If it was lost with the RTO before it, it belongs to that.
+ */
+void extend_rto(struct segment_context *seg, int64_t start, int64_t end);
+
 /* duplicate.c: duplicates of packets, made by a mirror port or by the network, rules V8. */
 
 /* Returns true if the segment duplicates one of the sender's last packets (rules V8.1, V8.2); then
