@@ -185,6 +185,11 @@ class Trace:
         return self._transfers
 
     @property
+    def flow_sums(self) -> list[tuple[str, str, int, int]]:
+        """Returns reason, measures, packets and wire bytes of traffic that was not judged; of all flows first, as ''."""
+        return self._core.judged()
+
+    @property
     def empty_range(self) -> str | None:
         """Returns the time span of the packets if start and end exclude all of them; else None."""
         excluded = self._core.excluded()

@@ -10,6 +10,8 @@ import json
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
+from wiretale.analyzer.findings.judged import judge
+
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
@@ -45,6 +47,7 @@ def write_json(trace: Trace, version: str, out: IO[bytes], tables: Sequence[str]
         "interrupted": trace.interrupted,
         "totals": trace.totals,
         "blocks_summary": blocks_summary(trace),
+        "judged": judge(trace).as_object(),
     }
     out.write(json.dumps(head).encode()[:-1])
     for name in tables:

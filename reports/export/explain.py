@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.findings.explain import Explained, left_out
+from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.registry import RULES, page_of
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def explain_object(trace: Trace, transfers: Sequence[Explained], found: Sequence
         "schema": SCHEMA,
         "wiretale": version,
         "inputs": trace.inputs,
+        "judged": judge(trace).as_object(),
         "transfers": [transfer_object(one) for one in transfers],
         "transfers_left_out": left_out(trace),
         "findings": [

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.findings.explain import Explained, carried, explain
+from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.transfers import LIMITS
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate, show_share
@@ -188,6 +189,7 @@ def transfer_entry(one: Explained) -> dict[str, Any]:
 def render(trace: Trace, link_bps: int | None = None) -> str:
     """Returns the page; `link_bps` is the rate that goodput is compared with."""
     found = [{**row, "cost_text": cost_text(row)} for row in trace.findings.rows()]
+    judged = judge(trace)
     return offline_page.render(
         "capture.html",
         page_data(trace),
@@ -195,7 +197,8 @@ def render(trace: Trace, link_bps: int | None = None) -> str:
         title=", ".join(Path(name).name for name in trace.inputs[:3]),
         captures=[capture_facts(row) for row in trace.interfaces.rows()],
         interrupted=trace.interrupted,
-        healthy=all(row["severity"] == "info" for row in found),
+        judged=judged.sentence(),
+        healthy=judged.no_problem(bool(found)) if all(row["severity"] == "info" for row in found) else "",
         transfers=[transfer_entry(one) for one in explain(trace, link_bps) if not one.transfer.is_control_connection][
             :TRANSFERS_SHOWN
         ],

@@ -13,6 +13,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from wiretale.analyzer.findings.explain import Explained, explain
+from wiretale.analyzer.findings.judged import Judged, judge
 from wiretale.analyzer.findings.model import flow_str, row_at, segments
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
@@ -85,9 +86,9 @@ FLOW_COLUMNS = (
     FlowColumn("inside", lambda line: line.flow["path"] or "", 9, False, "/"),
     FlowColumn("state", lambda line: line.flow["state"] or "", 6, False),
     FlowColumn("packets", lambda line: show_count(line.flow["packets"]), 2),
-    FlowColumn("→", lambda line: show_bytes(line.out["payload_bytes"]), 7),
+    FlowColumn("payload →", lambda line: show_bytes(line.out["payload_bytes"]), 7),
     FlowColumn("←", lambda line: show_bytes(line.back["payload_bytes"]), 8),
-    FlowColumn("bytes", lambda line: show_bytes(line.flow["wire_bytes"])),
+    FlowColumn("wire bytes", lambda line: show_bytes(line.flow["wire_bytes"])),
     FlowColumn("duration", lambda line: show_duration(line.duration()), 5),
     FlowColumn("throughput", lambda line: show_rate(line.main()["throughput_bps"]), 3),
     FlowColumn("RTT", FlowLine.rtt, 4),
@@ -108,7 +109,9 @@ def capture_line(row: Row) -> RenderableType:
         line.append(f" [{shown_cell(row['name'])}]")
     kind = row["format"] if row["compression"] == "none" else f"{row['format']}, {row['compression']}"
     facts = [kind, row["link_type_name"] or f"link type {row['link_type']}", plural(row["packets"], "packet")]
-    facts.append(show_bytes(row["bytes"]))
+    facts.append(f"{show_bytes(row['bytes'])} of frames")
+    if row["captured_bytes"] < row["bytes"]:
+        facts.append(f"{show_bytes(row['captured_bytes'])} captured")
     if row["first_ns"] is not None:
         facts.append(f"{show_duration(row['last_ns'] - row['first_ns'])} from {show_time(row['first_ns'])}")
     if (row["clock_tick_ns"] or 0) > FINE_TICK_NS:
@@ -131,7 +134,7 @@ def capture_lines(trace: Trace) -> Iterator[RenderableType]:
         times = [[ns for ns in trace.interfaces.column(name) if ns is not None] for name in ("first_ns", "last_ns")]
         span = f", {show_duration(max(times[1]) - min(times[0]))} from {show_time(min(times[0]))}" if times[0] else ""
         more = plural(left, "more input interface")
-        yield Text(f"and {more}: {plural(packets, 'packet')}, {show_bytes(size)} in all{span}")
+        yield Text(f"and {more}: {plural(packets, 'packet')}, {show_bytes(size)} of frames in all{span}")
 
 
 def finding_block(row: Row) -> RenderableType:
@@ -146,7 +149,7 @@ def flow_paragraphs(lines: Sequence[FlowLine]) -> Grid:
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(overflow="fold")
     for line in lines:
-        facts = [plural(line.flow["packets"], "packet"), show_bytes(line.flow["wire_bytes"])]
+        facts = [plural(line.flow["packets"], "packet"), f"{show_bytes(line.flow['wire_bytes'])} on the wire"]
         facts += [show_rate(line.main()["throughput_bps"]), f"RTT {line.rtt()}", line.flow["state"], line.problems()]
         known = ", ".join(fact for fact in facts if fact and UNKNOWN not in fact)
         ends = f"{line.flow['protocol']} {flow_str(line.flow)}"
@@ -200,32 +203,15 @@ def is_healthy(trace: Trace, found: Sequence[Row]) -> bool:
     return all(row["severity"] == "info" for row in found) and any_packet(trace)
 
 
-def unjudged_packets(trace: Trace) -> int:
-    """Returns the packets without a verdict: neither TCP nor numbered, such as QUIC and ARP."""
-    protocols, blocks = trace.flows.column("protocol"), trace.directions.column("blocks")
-    packets = trace.directions.column("packets")
-    judged = sum(
-        count for number, count in enumerate(packets) if protocols[number // 2] == "tcp" or blocks[number] is not None
-    )
-    return int(max(sum(trace.interfaces.column("packets")) - judged, 0))
+def judged_lines(judged: Judged) -> Iterator[Text]:
+    """Yields the line about what was judged; none without a packet."""
+    if said := judged.sentence():
+        yield Text(f"\n{said}")
 
 
-def limits_unknown(left: Sequence[Explained]) -> str:
-    """Returns why the limits of TCP transfers are unknown."""
-    return " or ".join(dict.fromkeys(one.headline.partition(": ")[2] for one in left))
-
-
-def healthy_line(trace: Trace, found: Sequence[Row]) -> Text:
-    """Returns the last line of a healthy capture; it excepts unknown limits, or packets without a verdict if these are most."""
-    whole, unjudged = sum(trace.interfaces.column("packets")), unjudged_packets(trace)
-    line = f"\nNo {'other ' if found else ''}problem is visible in this capture"
-    if 2 * unjudged <= whole:
-        left = [one for one in explain(trace) if one.limited_by is None and one.transfer.flow["protocol"] == "tcp"]
-        if not left:
-            return Text(f"{line}.", style="green")
-        limits = plural(len(left), "limit is", "limits are")
-        return Text(f"{line}, but {limits} unknown: {limits_unknown(left)}.")
-    return Text(f"{line}, but losses and RTTs of {unjudged:,} of {plural(whole, 'packet')} cannot be determined.")
+def healthy_line(judged: Judged, found: Sequence[Row]) -> Text:
+    """Returns the last line of a healthy capture, which is about what was judged alone."""
+    return Text(f"\n{judged.no_problem(bool(found))}", style="green" if judged.everything else "")
 
 
 def link_share(one: Explained) -> str:
@@ -265,7 +251,9 @@ def summary_parts(trace: Trace, width: int, flows: int, link_bps: int | None) ->
     found = trace.findings.rows()
     about_capture = [row for row in found if row["scope"] == "capture"]
     others = [row for row in found if row["scope"] != "capture"]
+    judged = judge(trace)
     yield from capture_lines(trace)
+    yield from judged_lines(judged)
     if about_capture:
         yield section("The capture itself", *map(finding_block, about_capture))
     yield from flow_parts(trace, width, flows)
@@ -277,7 +265,7 @@ def summary_parts(trace: Trace, width: int, flows: int, link_bps: int | None) ->
     if others:
         yield section("Findings", *map(finding_block, others))
     if is_healthy(trace, found):
-        yield healthy_line(trace, found)
+        yield healthy_line(judged, found)
 
 
 def print_summary(trace: Trace, out: IO[str], flows: int, link_bps: int | None) -> None:

@@ -12,13 +12,14 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from wiretale.analyzer.findings.explain import Explained, accounted_str, carried, left_out
+from wiretale.analyzer.findings.judged import Judged, judge
 from wiretale.analyzer.findings.model import flow_str
 from wiretale.analyzer.findings.registry import CHAPTERS, RULES, page_of
 from wiretale.analyzer.findings.transfers import LIMITS
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural, show_bytes, show_share
 from wiretale.reports.phrases import cost_text
-from wiretale.reports.terminal.analyze import capture_lines, healthy_line, is_healthy, link_share
+from wiretale.reports.terminal.analyze import capture_lines, healthy_line, is_healthy, judged_lines, link_share
 from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, section, title
 
 if TYPE_CHECKING:
@@ -87,9 +88,10 @@ def transfer_head(one: Explained, console: Console) -> RenderableType:
     return Group(ends, indented(headline), *map(indented, bar(one, console)))
 
 
-def capture_parts(trace: Trace, found: Sequence[Row]) -> Iterator[RenderableType]:
-    """Yields the captures, and the findings about them."""
+def capture_parts(trace: Trace, judged: Judged, found: Sequence[Row]) -> Iterator[RenderableType]:
+    """Yields the captures, what was judged in them, and the findings about them."""
     yield from capture_lines(trace)
+    yield from judged_lines(judged)
     about = [row for row in found if row["scope"] == "capture"]
     if about:
         yield section("The capture itself", *(finding_block(row, RULES[row["code"]].weakens) for row in about))
@@ -161,7 +163,9 @@ def minor_parts(minor: Sequence[Explained], found: dict[int, list[Row]]) -> Iter
         yield title("Minor flows")
     for number, one in list(reversed(flows.items()))[:MINOR_SHOWN]:
         name = Text(f"flow {number} {one.flow['application'] or one.flow['protocol']} ", style="dim")
-        yield Text.assemble(name, f"{printable(one.name)}  {show_bytes(one.flow['payload_bytes'])} both ways")
+        yield Text.assemble(
+            name, f"{printable(one.name)}  {show_bytes(one.flow['payload_bytes'])} of payload both ways"
+        )
         yield from (indented(finding_block(row)) for row in found.pop(number, []))
     if len(flows) > MINOR_SHOWN:
         yield Text(f"and {plural(len(flows) - MINOR_SHOWN, 'more flow')}", style="dim")
@@ -183,13 +187,13 @@ def rest_parts(rest: Sequence[Row]) -> Iterator[RenderableType]:
     yield section(f"{plural(len(rest), 'more finding')} (--all)", grid)
 
 
-def closing(trace: Trace, found: Sequence[Row], left: int) -> Iterator[RenderableType]:
+def closing(trace: Trace, judged: Judged, found: Sequence[Row], left: int) -> Iterator[RenderableType]:
     """Yields the last lines."""
     every = trace.findings.rows()  # --code may have chosen some
     if len(found) + left < len(every):
         yield Text(f"\n{plural(len(every) - len(found) - left, 'finding')} of other codes (--code)", style="dim")
     elif not left and is_healthy(trace, every):
-        yield healthy_line(trace, every)
+        yield healthy_line(judged, every)
     if found:
         yield Text("\nHow a finding is computed, and its limits: wiretale explain --code CODE", style="dim")
 
@@ -198,7 +202,8 @@ def explain_parts(
     trace: Trace, transfers: Sequence[Explained], found: Sequence[Row], rest: Sequence[Row], console: Console
 ) -> Iterator[RenderableType]:
     """Yields everything that `wiretale explain` prints; of the findings in `rest` only a sum by code."""
-    yield from capture_parts(trace, found)
+    judged = judge(trace)
+    yield from capture_parts(trace, judged, found)
     of_flows = [row for row in found if row["flow"] is not None and row["scope"] != "capture"]
     several = [row for row in found if row["flow"] is None and row["scope"] != "capture"]
     yield from transfer_parts(transfers, of_flows, console)
@@ -208,7 +213,7 @@ def explain_parts(
     if several:
         yield section("Over several flows", *map(finding_block, several))
     yield from rest_parts(rest)
-    yield from closing(trace, found, len(rest))
+    yield from closing(trace, judged, found, len(rest))
 
 
 def page_parts(code: str) -> Iterator[RenderableType]:

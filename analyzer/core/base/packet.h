@@ -36,6 +36,18 @@ static inline bool packet_is_timed(const struct packet *packet) {
     return packet->time_ns > TIME_OUT_OF_RANGE;
 }
 
+#define LINKTYPE_ETHERNET 1
+#define ETHERNET_LEAST    60 /* bytes of a frame without FCS; shorter ones are padded (IEEE 802.3) */
+#define ETHERNET_AROUND   24 /* preamble and delimiter 8, FCS 4, gap 12 */
+
+/* Returns the bytes that a frame takes on an Ethernet link, so that rates compare with the link
+ * rate. Other link types count as captured, since their overhead is unknown. */
+static inline uint32_t wire_bytes_of(uint16_t link_type, uint32_t length) {
+    if (link_type != LINKTYPE_ETHERNET || length > UINT32_MAX - ETHERNET_AROUND)
+        return length;
+    return (length < ETHERNET_LEAST ? ETHERNET_LEAST : length) + ETHERNET_AROUND;
+}
+
 /* Metadata of a packet, enough to count it: a fragment that waits for the first one of its
  * datagram is kept as this alone. */
 struct packet_info {

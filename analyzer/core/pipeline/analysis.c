@@ -367,6 +367,7 @@ static void note_totals(struct analysis *analysis) {
     analysis->totals.blocks_dropped = analysis->updater.sink.blocks_dropped;
     analysis->totals.queries_dropped = analysis->updater.sink.queries_dropped;
     analysis->totals.excluded = analysis->input.excluded;
+    analysis->totals.judged = analysis->updater.sink.judged;
     analysis->totals.finished = true;
     if (analysis->input.filter)
         analysis->totals.filter_refused = bpf_filter_refused(analysis->input.filter);

@@ -37,6 +37,7 @@ struct analysis_totals {
     uint64_t queries_dropped;         /* rows above the bound */
     uint64_t bytes_read, bytes_total; /* of the files; the total is 0 if unknown */
     struct excluded_packets excluded; /* set by analysis_finish() */
+    struct judged_sums judged;        /* likewise */
     bool finished;                    /* the tables are filled */
 };
 

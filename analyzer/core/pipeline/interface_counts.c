@@ -122,10 +122,14 @@ static NOINLINE void note_long_packet(struct interface_count *count, const struc
         count->super_segment_frame = packet->frame;
 }
 
-/* Counts a packet other than TCP if its protocol may hide an IP packet. */
-static NOINLINE void note_undecoded(struct interface_count *count, const struct headers *headers) {
+/* Counts a packet other than TCP if it belongs to no flow, and if its protocol may hide an IP
+ * packet. */
+static NOINLINE void note_undecoded(struct interface_count *count, const struct packet *packet,
+                                    const struct headers *headers) {
     uint32_t protocol = undecoded_protocol(headers);
     struct undecoded_count *one = count->undecoded, *end = one + UNDECODED_NAMED;
+    if (headers->layer < LAYER_NETWORK)
+        count->no_flow_bytes += wire_bytes_of(packet->link_type, packet->length);
     if (!protocol)
         return;
     count->undecoded_sum++;
@@ -155,7 +159,7 @@ void interface_count_headers(struct interface_count *count, const struct packet 
     if (!LIKELY(!headers->length_over_record))
         note_cut_length(count, packet, headers);
     if (!LIKELY(headers->protocol == IP_TCP))
-        note_undecoded(count, headers);
+        note_undecoded(count, packet, headers);
 }
 
 /* Files hold LINKTYPE_ numbers, but libpcap compiles for its own DLT_ numbers; a few of them
@@ -315,6 +319,7 @@ static void put_counts(struct row_sink *sink, struct row *row, struct interface_
             (int64_t)(answers(count, DECODE_NOT_UNDERSTOOD) - count->reasons[REASON_NOT_IP]));
     row_set(row, interfaces_cut_headers, answers(count, DECODE_CUT));
     row_set(row, interfaces_malformed, answers(count, DECODE_MALFORMED));
+    row_set(row, interfaces_no_flow_bytes, count->no_flow_bytes);
     reasons_text(count, reasons, sizeof reasons);
     row_set_text(sink, row, interfaces_reasons, reasons);
     undecoded_text(count, undecoded, sizeof undecoded);

@@ -30,6 +30,7 @@ struct interface_count {
     struct undecoded_count undecoded[UNDECODED_NAMED];
     uint64_t undecoded_sum; /* packets of these and of all further protocols */
     struct bursts bursts;
+    uint64_t no_flow_bytes; /* wire bytes of packets without an IP header that was read */
 };
 
 struct interface_counts {

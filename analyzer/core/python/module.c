@@ -19,6 +19,7 @@
 #include "format/capture_file.h"
 #include "pipeline/analysis.h"
 #include "python/binding.h"
+#include "rows/rows.h"
 
 static PyObject *core_error;
 
@@ -238,6 +239,44 @@ static PyObject *analysis_excluded_method(PyObject *object, PyObject *Py_UNUSED(
                          (long long)excluded->last_ns);
 }
 
+/* Appends (reason, measures, packets, wire bytes) unless there are none; returns whether it could.
+ */
+static bool append_sum(PyObject *list, const char *reason, const char *measures,
+                       const struct traffic_sum *sum) {
+    if (!sum->packets)
+        return true;
+    PyObject *item = Py_BuildValue("(ssKK)", reason, measures, (unsigned long long)sum->packets,
+                                   (unsigned long long)sum->wire_bytes);
+    bool appended = item && !PyList_Append(list, item);
+    Py_XDECREF(item);
+    return appended;
+}
+
+/* judged(): the sum of all flows as reason "", then traffic that was not judged for some measures.
+ * The reason of another protocol is its word. */
+static PyObject *analysis_judged_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
+    static const char *const names[][2] = {
+#define X(name, text, measures) {text, measures},
+        JUDGED_REASONS(X)
+#undef X
+    };
+    const struct analysis *analysis =
+        finished_analysis(object, "judged packets are counted after finish()");
+    if (!analysis)
+        return NULL;
+    const struct judged_sums *sums = &analysis_totals(analysis)->judged;
+    PyObject *list = PyList_New(0);
+    bool made = list && append_sum(list, "", "", &sums->whole);
+    for (unsigned i = 0; made && i < UNJUDGED_COUNT; i++)
+        made = append_sum(list, names[i][0], names[i][1], &sums->unjudged[i]);
+    for (unsigned i = 0; made && i < 256; i++)
+        made = append_sum(list, word_text(protocol_word((uint8_t)i)), "loss rtt limits",
+                          &sums->protocols[i]);
+    if (!made)
+        Py_CLEAR(list);
+    return list;
+}
+
 /* table(name): a new Table that shares the memory of the analysis and keeps it alive. Two calls
  * return two objects. An argument that is not a string raises KeyError as an unknown name does. */
 static PyObject *analysis_table_method(PyObject *object, PyObject *argument) {
@@ -260,6 +299,8 @@ static PyMethodDef analysis_methods[] = {
            "Fills the tables with the packets that were read."),
     METHOD("add_finding", analysis_add_finding_method, METH_VARARGS, "Adds a row of findings."),
     METHOD("totals", analysis_totals_method, METH_NOARGS, "Counts over the whole input."),
+    METHOD("judged", analysis_judged_method, METH_NOARGS,
+           "Traffic of all flows, and the part that was not judged, by reason."),
     METHOD("excluded", analysis_excluded_method, METH_NOARGS,
            "Count, first and last time of packets outside start_ns and end_ns, or None."),
     METHOD("table", analysis_table_method, METH_O, "A table by name, after finish()."),

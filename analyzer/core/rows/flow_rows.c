@@ -44,7 +44,7 @@ static const enum word evidence_words[] = {
     [INITIATOR_SYN_ACK] = WORD_SYN_ACK,
 };
 
-static enum word protocol_word(uint8_t number) {
+enum word protocol_word(uint8_t number) {
     for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++)
         if (protocols[i].number == number)
             return (enum word)protocols[i].word;
@@ -414,4 +414,6 @@ void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
         add_direction_row(writer, flow, number, &directions[number]);
         series_rows_add(sink, flow, number);
     }
+    bool handshake = flow->key.protocol == IP_TCP && handshake_rtt(&flow->tcp) >= 0;
+    judged_count(&sink->judged, flow, directions, handshake);
 }

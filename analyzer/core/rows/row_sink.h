@@ -38,7 +38,38 @@ struct new_flow {
     struct flow *flow;    /* NULL if it is over */
 };
 
+/* Why traffic was not judged: name, and the measures that it concerns. */
+#define JUDGED_REASONS(X)                                                                          \
+    X(ONE_WAY, "one_way", "loss rtt limits")                                                       \
+    X(HEADERS_CUT, "headers_cut", "loss rtt limits")                                               \
+    X(NO_TIMES, "no_times", "rtt limits")                                                          \
+    X(NO_ROUND_TRIP, "no_round_trip", "rtt")                                                       \
+    X(SHORT, "short", "limits")                                                                    \
+    X(NO_ACKNOWLEDGMENTS, "no_acknowledgments", "rtt limits")                                      \
+    X(DNS, "dns", "loss rtt limits")                                                               \
+    X(QUIC, "quic", "loss rtt limits")                                                             \
+    X(UDP, "udp", "loss rtt limits")
+
+enum judged_reason {
+#define X(name, text, measures) UNJUDGED_##name,
+    JUDGED_REASONS(X)
+#undef X
+        UNJUDGED_COUNT
+};
+
+struct traffic_sum {
+    uint64_t packets, wire_bytes;
+};
+
+/* Traffic of all flows that are over, and the part that was not judged. */
+struct judged_sums {
+    struct traffic_sum whole;
+    struct traffic_sum unjudged[UNJUDGED_COUNT]; /* by reason */
+    struct traffic_sum protocols[256];           /* of flows of other protocols, by IP protocol */
+};
+
 struct row_sink {
+    struct judged_sums judged;
     struct table tables[TABLE_COUNT];
     struct string_table texts;
     struct encapsulation_table *encapsulations; /* read only, for flows.path */

@@ -34,6 +34,14 @@ void application_rows_add(struct row_sink *sink, const struct flow *flow);
 void query_row_add(const struct row_writer *writer, const struct flow *flow,
                    const struct dns_query *query);
 
+/* Returns the word of an IP protocol; WORD_OTHER_IP if it is not decoded. */
+enum word protocol_word(uint8_t number);
+
+/* judged.c */
+/* Counts a flow that is over, of which these are the complete rows of both directions. */
+void judged_count(struct judged_sums *sums, const struct flow *flow,
+                  const struct row directions[static 2], bool has_handshake_rtt);
+
 /* datagram_rows.c */
 /* Adds the row of a datagram that is over. Only the first worker may call it, outside of shards. */
 void datagram_row_add(struct row_sink *sink, const struct datagram *datagram);

@@ -97,6 +97,8 @@
     X(cut_headers, INT, "packets", "packets whose headers were truncated by the snap length")      \
     X(malformed, INT, "packets", "packets that violate their own format")                          \
     X(malformed_frame, INT, "frame", "the first of them; null without one")                        \
+    X(no_flow_bytes, INT, "bytes",                                                                 \
+      "wire bytes, as in directions, of packets in no flow: no IP header of them was read")        \
     X(reasons, TEXT, "",                                                                           \
       "why packets were not decoded: name=count, most frequent first; null if all were")           \
     X(damage, TEXT, "", "why reading ended before the end of the file; null if it did not")        \

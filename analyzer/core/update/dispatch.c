@@ -17,19 +17,8 @@
 #include "decode/decode.h"
 #include "update/update.h"
 
-#define LINKTYPE_ETHERNET 1
-#define UDP_HEADER_BYTES  8
-#define ETHERNET_LEAST    60 /* bytes of a frame without FCS; shorter ones are padded (IEEE 802.3) */
-#define ETHERNET_AROUND   24 /* preamble and delimiter 8, FCS 4, gap 12 */
-#define NO_PATH           0  /* of a packet without encapsulations; see flow/encapsulation.c */
-
-/* Returns the bytes that a frame takes on an Ethernet link, so that rates compare with the link
- * rate. Other link types count as captured, since their overhead is unknown. */
-static inline uint32_t wire_bytes_of(uint16_t link_type, uint32_t length) {
-    if (link_type != LINKTYPE_ETHERNET || length > UINT32_MAX - ETHERNET_AROUND)
-        return length;
-    return (length < ETHERNET_LEAST ? ETHERNET_LEAST : length) + ETHERNET_AROUND;
-}
+#define UDP_HEADER_BYTES 8
+#define NO_PATH          0 /* of a packet without encapsulations; see flow/encapsulation.c */
 
 static inline void fill_frame(struct packet_info *info, const struct packet *packet,
                               int64_t time_ns) {

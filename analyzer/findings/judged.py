@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of a trace that was judged for loss, round trips and limits, and why the rest was not.
+
+The core sums traffic by reason when it writes the rows of a flow (analyzer/core/rows/judged.c), so that no row is read again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.units import show_share
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from wiretale.analyzer.trace import Trace
+
+MEASURES = {"loss": "loss", "rtt": "round trip", "limits": "limits"}
+ALL = tuple(MEASURES)
+REASONS = {
+    "one_way": "only one direction was captured",
+    "headers_cut": "TCP headers were cut or malformed",
+    "no_times": "the packets have no timestamps",
+    "no_round_trip": "no packet and its answer give a round trip",
+    "short": "too few packets",
+    "no_acknowledgments": "numbered datagrams have no acknowledgments",
+    "dns": "DNS has no sequence numbers",
+    "quic": "QUIC (UDP port 443) is encrypted",
+    "esp": "ESP is encrypted",
+    "udp": "UDP without numbers",
+}
+CAUSES = {"not IP": "not_ip", "not decoded": "not_understood", "headers cut": "cut_headers", "malformed": "malformed"}
+REASONS_SHOWN = 5
+
+
+class Amount(NamedTuple):
+    """Packets and their wire bytes."""
+
+    packets: int = 0
+    wire_bytes: int = 0
+
+
+def added(one: Amount, other: Amount) -> Amount:
+    """Returns the sum."""
+    return Amount(one.packets + other.packets, one.wire_bytes + other.wire_bytes)
+
+
+class Unjudged(NamedTuple):
+    """Traffic that was not judged for some measures."""
+
+    reason: str  # of REASONS, no_flow, or a protocol
+    text: str
+    measures: tuple[str, ...]
+    amount: Amount
+
+
+class Judged(NamedTuple):
+    """A trace's traffic, what was judged for each measure, and the rest by reason, most packets first."""
+
+    whole: Amount
+    measures: dict[str, Amount]
+    unjudged: list[Unjudged]
+
+    @property
+    def everything(self) -> bool:
+        """Whether all packets were judged for all measures."""
+        return not self.unjudged
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no packet was judged for any measure."""
+        return not any(amount.packets for amount in self.measures.values())
+
+    def sentence(self) -> str:
+        """Returns the line of each report; empty without a packet."""
+        if not self.whole.packets:
+            return ""
+        reasons = "; ".join(self._reason(one) for one in self.unjudged[:REASONS_SHOWN])
+        left = len(self.unjudged) - REASONS_SHOWN
+        reasons += f"; and {left} more" if left > 0 else ""
+        if self.nothing:
+            return f"Nothing was judged for loss, round trip or limits: {reasons}."
+        said: dict[str, list[str]] = {}
+        for name, amount in self.measures.items():
+            said.setdefault(self._share(amount), []).append(MEASURES[name])
+        judged = "; ".join(f"{share} for {listed(names, 'and')}" for share, names in said.items())
+        return f"Judged: {judged}." + (f" Not judged: {reasons}." if reasons else "")
+
+    def no_problem(self, others: bool) -> str:
+        """Returns the last line of a capture without a warning; `others`: it has notes."""
+        other = "other " if others else ""
+        if self.nothing:
+            return f"Nothing was judged: whether there are {other}problems cannot be determined from this capture."
+        return f"No {other}problem is visible in {'this capture' if self.everything else 'the part that was judged'}."
+
+    def as_object(self) -> dict[str, Any]:
+        """Returns the member `judged` of the JSON output."""
+        return {
+            **self.whole._asdict(),
+            **{name: amount._asdict() for name, amount in self.measures.items()},
+            "not_judged": [
+                {"reason": one.reason, "text": one.text, "for": list(one.measures), **one.amount._asdict()}
+                for one in self.unjudged
+            ],
+            "sentence": self.sentence(),
+        }
+
+    def _share(self, amount: Amount) -> str:
+        if amount == self.whole:
+            return "all packets"
+        if not amount.packets:
+            return "no packet"
+        packets, size = (show_share(part, whole) for part, whole in zip(amount, self.whole, strict=True))
+        return f"{packets} of packets and {size} of bytes"
+
+    def _reason(self, one: Unjudged) -> str:
+        share = f"{one.text} ({show_share(one.amount.packets, self.whole.packets)} of packets)"
+        if one.measures == ALL or self.nothing:
+            return share
+        return f"for {listed([MEASURES[name] for name in one.measures], 'and')}, {share}"
+
+
+def listed(words: list[str], last: str) -> str:
+    """`a, b and c`."""
+    return f"{', '.join(words[:-1])} {last} {words[-1]}" if len(words) > 1 else words[0]
+
+
+def outside_flows(trace: Trace, flows: Amount) -> Unjudged:
+    """Returns the packets without a flow, because no IP header of them was read, and the possible causes."""
+    interfaces = trace.interfaces
+    amount = Amount(interfaces.total("packets") - flows.packets, interfaces.total("no_flow_bytes"))
+    causes = [text for text, column in CAUSES.items() if interfaces.total(column)] or ["no IP header"]
+    if interfaces.total("not_ip") == amount.packets:  # packets of other causes have an IP header, and a flow
+        causes = causes[:1]
+    return Unjudged("no_flow", listed(causes, "or"), ALL, amount)
+
+
+def judge(trace: Trace) -> Judged:
+    """Returns what was judged."""
+    sums: dict[str, tuple[str, Amount]] = {"": ("", Amount())}
+    for reason, measures, packets, wire_bytes in trace.flow_sums:
+        _, before = sums.get(reason, (measures, Amount()))  # several protocols are named "ip"
+        sums[reason] = measures, added(before, Amount(packets, wire_bytes))
+    flows = sums.pop("")[1]
+    unjudged = [
+        Unjudged(reason, REASONS.get(reason, f"{reason.upper()} is not judged"), tuple(measures.split()), amount)
+        for reason, (measures, amount) in sums.items()
+    ]
+    outside = outside_flows(trace, flows)
+    if outside.amount.packets:
+        unjudged.append(outside)
+    whole = added(flows, outside.amount)
+    judged = dict.fromkeys(MEASURES, whole)
+    for one in unjudged:
+        for name in one.measures:
+            judged[name] = Amount(*(total - part for total, part in zip(judged[name], one.amount, strict=True)))
+    return Judged(whole, judged, sorted(unjudged, key=lambda one: (-one.amount.packets, one.reason)))

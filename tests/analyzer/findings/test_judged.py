@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each report says what was judged, and claims nothing about the rest."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wiretale
+from capture_files import block, interface, section, write_pcap
+from checkout import Run
+from plain_wire import START_NS, Connection, Wire
+from wiretale.analyzer.findings.judged import MEASURES, judge
+
+TCP_PACKETS = 3 + 2 * 40
+ARP = bytes(6) + b"\2" + bytes(5) + b"\x08\x06" + bytes(28)
+
+
+def tcp(wire: Wire, count: int = 40) -> Wire:
+    one = Connection(wire).open()
+    for n in range(count):
+        one.data(30 + 2 * n, n * 1000, 1000).ack(50 + 2 * n, (n + 1) * 1000)
+    return wire
+
+
+def mixed() -> Wire:
+    """One transfer, DNS, QUIC by its port, other datagrams, ESP, one direction of a connection, a short one, and ARP."""
+    wire = tcp(Wire())
+    for n in range(8):
+        wire.udp(200 + n, b"q" * 40, port=53)
+    for n in range(5):
+        wire.udp(220 + n, b"q" * 1200, port=443)
+    for n in range(4):
+        wire.udp(240 + n, b"x" * 100, port=7000)
+    for n in range(3):
+        wire.ip(260 + n, "10.0.0.1", "10.0.0.2", 50, bytes(60))
+    alone = Connection(wire, port=41000)
+    for n in range(2):
+        alone.data(280 + n, n * 100, 100)
+    Connection(wire, port=42000).open(300).data(330, 0, 100).ack(350, 100)
+    wire.packets += [(400.0 + n, ARP) for n in range(6)]
+    return wire
+
+
+WHOLE = TCP_PACKETS + 8 + 5 + 4 + 3 + 2 + 5 + 6
+REASONS = {"dns": 8, "quic": 5, "udp": 4, "esp": 3, "one_way": 2, "no_flow": 6}
+
+
+def result(run: Run, command: str, path: Path) -> Any:
+    return json.loads(run(command, path, "--json").stdout)["judged"]
+
+
+def text(run: Run, command: str, path: Path) -> str:
+    return " ".join(run(command, path).stdout.split())
+
+
+@pytest.mark.parametrize("command", ["analyze", "explain"])
+def test_each_packet_is_judged_or_has_a_reason(wiretale_run: Run, tmp_path: Path, command: str) -> None:
+    path = mixed().write(tmp_path / "mixed.pcap")
+    found = result(wiretale_run, command, path)
+    reasons = {one["reason"]: one for one in found["not_judged"]}
+    assert {name: one["packets"] for name, one in reasons.items()} == {**REASONS, "short": 5}
+    assert reasons["short"]["for"] == ["limits"]
+    assert all(one["for"] == list(MEASURES) for name, one in reasons.items() if name != "short")
+    assert found["packets"] == WHOLE
+    assert [found[name]["packets"] for name in MEASURES] == [TCP_PACKETS + 5, TCP_PACKETS + 5, TCP_PACKETS]
+    assert reasons["no_flow"]["wire_bytes"] == 6 * (60 + 24) and reasons["no_flow"]["text"] == "not IP"
+    assert reasons["quic"]["wire_bytes"] == 5 * (1200 + 42 + 24)
+    assert found["wire_bytes"] == sum(max(len(frame), 60) + 24 for _, frame in mixed().packets)
+    for name in MEASURES:
+        left_out = [one["wire_bytes"] for one in found["not_judged"] if name in one["for"]]
+        assert found[name]["wire_bytes"] + sum(left_out) == found["wire_bytes"]
+
+
+@pytest.mark.parametrize("command", ["analyze", "explain"])
+def test_the_line_has_shares_and_reasons(wiretale_run: Run, tmp_path: Path, command: str) -> None:
+    said = text(wiretale_run, command, mixed().write(tmp_path / "mixed.pcap"))
+    assert "Judged: 75.9% of packets and 83.9% of bytes for loss and round trip; 71.6% of packets" in said
+    assert "Not judged: DNS has no sequence numbers (6.90% of packets); not IP (5.17% of packets); " in said
+    assert "problem is visible in this capture" not in said
+
+
+def test_a_wholly_judged_capture_says_so(wiretale_run: Run, tmp_path: Path) -> None:
+    path = tcp(Wire()).write(tmp_path / "tcp.pcap")
+    for command in ("analyze", "explain"):
+        said = text(wiretale_run, command, path)
+        assert "Judged: all packets for loss, round trip and limits. " in said and "Not judged" not in said
+        assert re.search(r"No (other )?problem is visible in this capture\.", said)
+
+
+@pytest.mark.parametrize("port", [53, 443, 7000])
+def test_if_nothing_was_judged_nothing_is_claimed(wiretale_run: Run, tmp_path: Path, port: int) -> None:
+    wire = Wire()
+    for n in range(20):
+        wire.udp(n, b"x" * 100, port=port)
+    path = wire.write(tmp_path / "udp.pcap")
+    for command in ("analyze", "explain"):
+        said = text(wiretale_run, command, path)
+        assert "Nothing was judged for loss, round trip or limits: " in said
+        assert "Nothing was judged: whether there are problems cannot be determined from this capture." in said
+        assert "problem is visible" not in said
+    page = wiretale.analyze(path).report(tmp_path / "udp.html").read_text("utf-8")
+    assert "Nothing was judged for loss, round trip or limits: " in page and "problem is visible" not in page
+
+
+def test_the_report_has_the_line_in_its_head(tmp_path: Path) -> None:
+    trace = wiretale.analyze(mixed().write(tmp_path / "mixed.pcap"))
+    page = trace.report(tmp_path / "mixed.html").read_text("utf-8")
+    at = page.index(f'<p class="judged">{judge(trace).sentence()}')
+    assert at < page.index('id="h-findings"')
+
+
+def test_packets_without_times_have_no_round_trip(tmp_path: Path) -> None:
+    path = tmp_path / "untimed.pcapng"
+    simple = b"".join(
+        block(3, struct.pack("<I", len(frame)) + frame)
+        for _, frame in sorted(tcp(Wire()).packets, key=lambda one: one[0])
+    )
+    path.write_bytes(section() + interface() + simple)
+    found = judge(wiretale.analyze(path))
+    assert {name: amount.packets for name, amount in found.measures.items()} == {
+        "loss": TCP_PACKETS,
+        "rtt": 0,
+        "limits": 0,
+    }
+    assert [one.reason for one in found.unjudged] == ["no_times"]
+
+
+def test_limits_are_judged_where_the_table_has_them(samples: Path) -> None:
+    """The class of each flow, which the flows table decides, agrees with the columns of its directions."""
+    checked = 0
+    for path in sorted(samples.glob("*.pcap*")):
+        trace = wiretale.analyze(path)
+        flows, directions = trace.flows.rows(), trace.directions.rows()
+        known = {"limits": "limit_network_ns", "rtt": "rtt_ns_min", "loss": "lost_downstream"}
+        found = judge(trace)
+        for name, column in known.items():
+            packets = 0
+            for flow in flows:
+                sides = directions[2 * flow["flow"] : 2 * flow["flow"] + 2]
+                one = flow["protocol"] == "tcp" and any(side[column] is not None for side in sides)
+                one |= name == "rtt" and flow["handshake_rtt_ns"] is not None
+                packets += flow["packets"] if one else 0
+                if name == "loss" and flow["protocol"] != "tcp":
+                    packets += sum(side["packets"] for side in sides if side["blocks"] is not None)
+            assert found.measures[name].packets == packets, (path.name, name)
+            checked += packets > 0
+    assert checked > 20
+
+
+def test_the_line_of_many_flows_takes_little_time(tmp_path: Path) -> None:
+    """The core sums while it writes the rows, so that 20,000 flows take no longer than one."""
+    frames = []
+    for n in range(20_000):
+        wire = Connection(Wire(), port=1024 + n % 60_000, ends=(f"10.1.{n >> 8 & 255}.{n & 255}", "10.0.0.2")).open(n)
+        frames += wire.wire.packets
+    path = write_pcap(tmp_path / "many.pcap", ((START_NS + round(ms * 1e6), frame) for ms, frame in frames))
+    trace = wiretale.analyze(path)
+    took = []
+    for _ in range(5):
+        start = time.perf_counter()
+        judge(trace)
+        took.append(time.perf_counter() - start)
+    assert min(took) < 0.003
