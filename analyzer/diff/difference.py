@@ -6,12 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 from wiretale.analyzer.diff.measures import MEASURES, Measure, Values
-from wiretale.analyzer.diff.run import Part, Run
+from wiretale.analyzer.diff.run import Found, Part, Run
+from wiretale.analyzer.findings.transfers import LIMITS
+from wiretale.analyzer.units import PREFIXES, show_rate, three_digits
 
 ROUNDING = 1e-9  # relative change that is noise of rounding
 SAME_SHARE = 5e-4  # relative change that is neither better nor worse: it is shown as under 0.1%
+SAME_SPEED = 0.01  # relative change of goodput below which neither run is slower
+SPEEDS = ("goodput", "throughput")  # the first that both runs have decides which is slower
+UNITS = ("seconds", "bytes")  # of costs: time comes first
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,54 @@ class FlowPair:
         return size * max((change.weight for change in self.changes if change.measure.better), default=1.0)
 
 
+class LimitChange(NamedTuple):
+    """Time by one limit over all flows of both runs, in ns."""
+
+    name: str  # of LIMITS
+    before: float
+    after: float
+
+
+class FindingChange(NamedTuple):
+    """The findings of one code in both runs; at least one has some."""
+
+    code: str
+    before: list[Found]
+    after: list[Found]
+
+    @property
+    def unit(self) -> str | None:
+        """The unit of all costs; None if there is none or several."""
+        units = {one.cost_unit for one in (*self.before, *self.after)}
+        return units.pop() if len(units) == 1 else None
+
+    def cost(self, found: Sequence[Found]) -> float | None:
+        """Returns the sum of the costs of one run; the greatest if they are shares; None if one is unknown."""
+        known = [one.cost for one in found if one.cost is not None]
+        if self.unit is None or len(known) < len(found):
+            return None
+        return max(known, default=0.0) if self.unit == "percent" else sum(known)
+
+    @property
+    def change(self) -> float | None:
+        """The cost in the second run minus that in the first; None if unknown."""
+        before, after = self.cost(self.before), self.cost(self.after)
+        return None if before is None or after is None else after - before
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both runs have findings of this code at the same cost."""
+        both = bool(self.before and self.after)
+        if self.change is None:
+            return both and len(self.before) == len(self.after)
+        return both and abs(self.change) <= SAME_SPEED * max(self.cost(self.before) or 0, self.cost(self.after) or 0)
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """The sort key: time, then bytes, then the rest; the largest change first."""
+        return UNITS.index(self.unit) if self.unit in UNITS else len(UNITS), -abs(self.change or 0)
+
+
 @dataclass
 class Difference:
     """All changes between two runs."""
@@ -83,13 +137,82 @@ class Difference:
     after: Run
     changes: list[Change]
     flows: list[FlowPair]
-    appeared: list[tuple[str, str, str]]
-    gone: list[tuple[str, str, str]]
+    appeared: list[Found]
+    gone: list[Found]
+
+    @property
+    def speed(self) -> Change | None:
+        """The change that decides which run is slower; None if unknown."""
+        known = {one.measure.name: one for one in self.changes if one.difference is not None}
+        return next((known[name] for name in SPEEDS if name in known), None)
+
+    @property
+    def verdict(self) -> str | None:
+        """`slower`, `faster` or `same`: the second run, by goodput over its whole time; None if unknown."""
+        change = self.speed
+        if change is None or change.difference is None:
+            return None
+        if change.weight < SAME_SPEED:
+            return "same"
+        return "faster" if change.difference > 0 else "slower"
+
+    def sentence(self) -> str:
+        """Returns the verdict: `B is slower: goodput 0.91 against 2.18 Mbit/s, −58%.`"""
+        change = self.speed
+        if change is None or change.before is None or change.after is None:
+            return "Which run is slower cannot be determined: the goodput of one is unknown."
+        word = {"same": "as fast as A"}.get(self.verdict or "", self.verdict)
+        percent = change.percent if change.before else None
+        relative = "" if percent is None or self.verdict == "same" else f", {signed_percent(percent)}"
+        return f"B is {word}: {change.measure.name} {against(change.after, change.before)}{relative}."
+
+    @property
+    def limits(self) -> list[LimitChange]:
+        """The limits whose time changed by more than 1% of the longer time, the largest change first."""
+        found = [
+            LimitChange(name, before, after)
+            for name in LIMITS
+            if (before := self.before.limits.get(name)) is not None
+            and (after := self.after.limits.get(name)) is not None
+            and abs(after - before) > SAME_SPEED * max(before, after)
+        ]
+        return sorted(found, key=lambda one: -abs(one.after - one.before))
+
+    @property
+    def findings(self) -> list[FindingChange]:
+        """The codes that appeared, disappeared or changed their cost by more than 1%, ordered by the change of cost."""
+        codes = dict.fromkeys(one.code for run in (self.after, self.before) for one in run.findings)
+        each = [
+            FindingChange(
+                code, *([one for one in run.findings if one.code == code] for run in (self.before, self.after))
+            )
+            for code in codes
+        ]
+        return sorted((one for one in each if not one.is_same), key=lambda one: one.rank)
 
     def most_changed(self, most: int) -> list[Change]:
         """Returns the largest relative changes; those that are neither better nor worse come last."""
         changed = [change for change in self.changes if change.weight]
         return sorted(changed, key=lambda change: (not change.measure.better, -change.weight))[:most]
+
+
+def against(after: float, before: float) -> str:
+    """`0.91 against 2.18 Mbit/s`: both in the unit of the larger rate."""
+    larger = show_rate(max(after, before))
+    unit = larger.split(" ", 1)[1]
+    return f"{in_unit(after, unit)} against {in_unit(before, unit)} {unit}"
+
+
+def in_unit(rate: float, unit: str) -> str:
+    """Returns a rate as a number of this unit."""
+    return three_digits(rate / 1000 ** PREFIXES.index(unit.removesuffix("bit/s")))
+
+
+def signed_percent(percent: float) -> str:
+    """`−58%`, `+140%`."""
+    return (
+        f"{'−' if percent < 0 else '+'}{three_digits(abs(percent)) if abs(percent) < 1000 else f'{abs(percent):,.0f}'}%"
+    )
 
 
 EVIDENCE = ("ends", "service", "port", "protocol")
@@ -127,10 +250,10 @@ def pair_parts(before: Sequence[Part], after: Sequence[Part]) -> Iterator[FlowPa
     yield from (FlowPair(None, part, None) for part in left[1])
 
 
-def new_findings(run: Run, other: Run) -> list[tuple[str, str, str]]:
+def new_findings(run: Run, other: Run) -> list[Found]:
     """Returns findings of codes that the other run does not have."""
-    known = {code for code, _, _ in other.findings}
-    return [one for one in run.findings if one[0] not in known]
+    known = {one.code for one in other.findings}
+    return [one for one in run.findings if one.code not in known]
 
 
 def diff_runs(before: Run, after: Run) -> Difference:

@@ -8,12 +8,13 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.compare.endpoint_log import part, read_reports
 from wiretale.analyzer.diff.measures import Values
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.findings.model import ON_WIRE, endpoint_str
+from wiretale.analyzer.findings.transfers import LIMITS
 from wiretale.analyzer.printable import utf8_name
 
 if TYPE_CHECKING:
@@ -71,6 +72,19 @@ class Part:
     values: Values
 
 
+LIMITED = f"SELECT {', '.join(f'sum({name}) AS {name}' for name in LIMITS)} FROM directions"
+
+
+class Found(NamedTuple):
+    """A finding of a run."""
+
+    code: str
+    severity: str
+    sentence: str
+    cost: float | None
+    cost_unit: str | None
+
+
 @dataclass
 class Run:
     """The measures and findings of one run."""
@@ -80,9 +94,10 @@ class Run:
     kind: str
     total: Values
     parts: list[Part] = field(default_factory=list)
-    #: code, severity and sentence
-    findings: list[tuple[str, str, str]] = field(default_factory=list)
+    findings: list[Found] = field(default_factory=list)
     damaged: bool = False
+    #: ns by limit (names of LIMITS) over all flows; None if unknown
+    limits: Values = field(default_factory=dict)
 
 
 def ratio(part_of: float | None, whole: float | None, factor: float = 1.0) -> float | None:
@@ -134,14 +149,15 @@ def run_of_tables(connection: duckdb.DuckDBPyConnection, path: str, kind: str) -
     connection.execute(f"CREATE TEMP TABLE each_flow AS {BY_FLOW}")
     (whole,) = dicts(connection, TOTAL)
     parts = [flow_part(row) for row in dicts(connection, f"FROM each_flow ORDER BY bytes DESC, flow LIMIT {FLOWS_MAX}")]
-    found = dicts(connection, "SELECT code, severity, sentence FROM findings")
+    found = [Found(**row) for row in dicts(connection, f"SELECT {', '.join(Found._fields)} FROM findings")]
+    (limits,) = dicts(connection, LIMITED)
     total = values_of(whole)
     total["flows"] = float(whole["flows"])
-    total["findings"] = float(sum(row["severity"] in ("warning", "error") for row in found))
+    total["findings"] = float(sum(one.severity in ("warning", "error") for one in found))
     if not whole["flows"]:  # no traffic is 0, not unknown
         total.update(goodput=0.0, throughput=0.0, packets=0.0, bytes=0.0)
     damaged = dicts(connection, "SELECT count(damage) AS n FROM interfaces")[0]["n"] > 0
-    return Run(path, kind, total, parts, [(r["code"], r["severity"], r["sentence"]) for r in found], damaged)
+    return Run(path, kind, total, parts, found, damaged, {name: number(limits[name]) for name in LIMITS})
 
 
 def load_capture(path: str) -> Run:

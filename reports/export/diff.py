@@ -8,7 +8,7 @@ from math import isinf
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.diff.difference import Change, Difference, FlowPair
+    from wiretale.analyzer.diff.difference import Change, Difference, FindingChange, FlowPair, LimitChange
     from wiretale.analyzer.diff.fail_condition import Condition
     from wiretale.analyzer.diff.run import Run
 
@@ -39,6 +39,21 @@ def change_entry(change: Change) -> dict[str, Any]:
     }
 
 
+def limit_entry(change: LimitChange) -> dict[str, Any]:
+    """Returns the time by a limit, summed over all flows of each run."""
+    name = change.name.removeprefix("limit_").removesuffix("_ns")
+    seconds = {"a_seconds": change.before / 1e9, "b_seconds": change.after / 1e9}
+    return {"limit": name, **seconds, "change_seconds": (change.after - change.before) / 1e9}
+
+
+def finding_entry(change: FindingChange) -> dict[str, Any]:
+    """Returns the findings of a code with their cost in each run."""
+    counts = {"a_count": len(change.before), "b_count": len(change.after)}
+    costs = {"a_cost": change.cost(change.before), "b_cost": change.cost(change.after), "change": change.change}
+    first = (change.after or change.before)[0]
+    return {"code": change.code, **counts, **costs, "cost_unit": change.unit, "sentence": first.sentence}
+
+
 def flow_entry(pair: FlowPair) -> dict[str, Any]:
     """Returns a pair of flows."""
     return {
@@ -61,21 +76,21 @@ def condition_entry(condition: Condition, difference: Difference) -> dict[str, A
 
 def diff_object(difference: Difference, conditions: Sequence[Condition], flows: int, version: str) -> dict[str, Any]:
     """Returns the object that `wiretale diff --json` prints, with at most `flows` flows."""
-    names = ("code", "severity", "sentence")
-    appeared, gone = (
-        [dict(zip(names, one, strict=True)) for one in found] for found in (difference.appeared, difference.gone)
-    )
     return {
         "schema": SCHEMA,
         "wiretale": version,
         "a": run_entry(difference.before),
         "b": run_entry(difference.after),
+        "verdict": difference.verdict,
+        "sentence": difference.sentence(),
+        "limits": [limit_entry(one) for one in difference.limits],
+        "findings": [finding_entry(one) for one in difference.findings],
         "changed_most": [change.measure.name for change in difference.most_changed(LARGEST)],
         "measures": [change_entry(change) for change in difference.changes],
         "flows": [flow_entry(pair) for pair in difference.flows[:flows]],
         "flows_total": len(difference.flows),
-        "findings_appeared": appeared,
-        "findings_gone": gone,
+        "findings_appeared": [one._asdict() for one in difference.appeared],
+        "findings_gone": [one._asdict() for one in difference.gone],
         "conditions": [condition_entry(condition, difference) for condition in conditions],
         "failed": any(condition.holds(difference) for condition in conditions),
     }

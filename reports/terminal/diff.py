@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wiretale diff`: the largest changes first, then totals, findings, flows and thresholds."""
+"""`wiretale diff`: which run is slower, then the limits and findings that changed, totals, flows and thresholds."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ from typing import IO, TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from wiretale.analyzer.diff.measures import show_time
+from wiretale.analyzer.findings.transfers import LIMITS
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import UNKNOWN
+from wiretale.reports.phrases import cost_text
 from wiretale.reports.terminal.console import STYLES, grid_of, print_parts, section
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.diff.difference import Change, Difference, FlowPair
+    from wiretale.analyzer.diff.difference import Change, Difference, FindingChange, FlowPair
     from wiretale.analyzer.diff.fail_condition import Condition
 
-LARGEST_SHOWN = 5
+LIMITS_SHOWN, FINDINGS_SHOWN = 5, 10
 FLOW_CHANGES = 6
+LOSSES = ("limit_recovery_ns", "limit_timeout_ns")  # limits of which less is better
 VERDICTS = {"better": "green", "worse": "red"}
 MATCHED = {"service": "ports differ", "port": "hosts differ", "protocol": "by rank alone"}
 
@@ -60,11 +64,14 @@ def changes_grid(changes: Sequence[Change]) -> RenderableType:
     return grid_of(("measure", "A", "B", "change", "", ""), (1, 2, 3, 4), map(change_row, changes))
 
 
-def change_line(change: Change) -> Text:
-    """Returns a change in one line."""
-    show = change.measure.unit.show
-    text = f"{change.measure.name} {show(change.before)} → {show(change.after)} ({percent_text(change)})"
-    return Text(text, style=VERDICTS.get(change.verdict or "", ""))
+def limit_lines(difference: Difference) -> Iterator[Text]:
+    """Yields the limits whose time changed most."""
+    for one in difference.limits[:LIMITS_SHOWN]:
+        change = show_time(one.after - one.before)
+        sign = "" if change.startswith("-") else "+"
+        style = VERDICTS["worse" if one.after > one.before else "better"] if one.name in LOSSES else ""
+        text = f"{LIMITS[one.name]}: {show_time(one.before)} → {show_time(one.after)} ({sign}{change})"
+        yield Text(text, style=style)
 
 
 def flow_block(pair: FlowPair) -> RenderableType:
@@ -83,12 +90,23 @@ def flow_block(pair: FlowPair) -> RenderableType:
     return Group(Text(title), changes_grid(changed[:FLOW_CHANGES]))
 
 
+def finding_cost(one: FindingChange) -> str:
+    """`  1.2 s → 3.4 s`: the costs in both runs; empty if unknown."""
+    costs = [cost_text({"cost": one.cost(found), "cost_unit": one.unit}) for found in (one.before, one.after) if found]
+    return f"  {' → '.join(costs)}" if all(costs) else ""
+
+
 def findings_block(difference: Difference) -> Iterator[Text]:
-    """Yields the findings of one run alone."""
-    for code, severity, sentence in difference.appeared:
-        yield Text(printable(f"+ {code}: {sentence}"), style=STYLES.get(severity, ""))
-    for code, _, sentence in difference.gone:
-        yield Text(printable(f"− {code}: {sentence}"))
+    """Yields the findings of one run alone (+ and −) and those whose cost changed, with the first sentence of each."""
+    for one in difference.findings[:FINDINGS_SHOWN]:
+        found = one.after or one.before
+        sign = "~" if one.before and one.after else "+" if one.after else "−"
+        more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+        style = STYLES.get(found[0].severity, "") if one.after else ""
+        yield Text(printable(f"{sign} {one.code}{finding_cost(one)}: {found[0].sentence}{more}"), style=style)
+    left = len(difference.findings) - FINDINGS_SHOWN
+    if left > 0:
+        yield Text(f"and {left:,} more (--json)")
 
 
 def condition_line(condition: Condition, difference: Difference) -> Text:
@@ -106,11 +124,13 @@ def difference_parts(difference: Difference, conditions: Sequence[Condition], fl
     """Yields the sections."""
     for name, run in (("A", difference.before), ("B", difference.after)):
         yield Text(f"{name}  {printable(run.path)} ({run.kind})", style="bold")
-    lines = [change_line(change) for change in difference.most_changed(LARGEST_SHOWN)]
-    yield section("Largest changes", *(lines or [Text("nothing changed")]))
+    colour = {"slower": VERDICTS["worse"], "faster": VERDICTS["better"]}.get(difference.verdict or "", "")
+    yield Text(f"\n{difference.sentence()}", style=f"bold {colour}".strip())
+    if difference.limits:
+        yield section("Time by limit, summed over flows", *limit_lines(difference))
+    if difference.findings:
+        yield section("Findings that appeared (+), disappeared (−) or changed (~)", *findings_block(difference))
     yield section("In total", changes_grid(difference.changes))
-    if difference.appeared or difference.gone:
-        yield section("Findings that appeared (+) and disappeared (−)", *findings_block(difference))
     if difference.flows and flows:
         blocks = [flow_block(pair) for pair in difference.flows[:flows]]
         left = len(difference.flows) - flows

@@ -18,6 +18,7 @@ from wiretale.analyzer.diff.fail_condition import parse_condition
 from wiretale.analyzer.diff.measures import MEASURES
 from wiretale.analyzer.diff.run import load_run
 from wiretale.analyzer.errors import InputError, UsageError
+from wiretale.analyzer.trace import analyze
 
 Write = Callable[..., Path]
 
@@ -138,8 +139,6 @@ def test_findings_come_and_go(write: Write) -> None:
 
 
 def test_tables_of_an_analysis_measure_the_same(write: Write, tmp_path: Path) -> None:
-    from wiretale.analyzer.trace import analyze
-
     path = write("a.pcap", transfer(lost=frozenset({10})))
     tables = analyze(str(path)).write(tmp_path / "a.wiretale")
     found = diff_runs(load_run(str(path)), load_run(str(tables)))
@@ -274,3 +273,50 @@ def test_a_mirror_port_changes_neither_rates_nor_shares(write: Write) -> None:
     assert twice.total["bytes"] == once.total["bytes"] == 41_000  # 40 segments, one of them twice
     for name in ("throughput", "goodput", "retransmissions"):
         assert twice.total[name] == pytest.approx(once.total[name], rel=1e-3)
+
+
+def test_the_verdict_comes_first_with_both_rates_in_one_unit(write: Write, wiretale_run: Runner) -> None:
+    """100 segments of 1,000 bytes take 129 ms and 228 ms."""
+    fast, slow = write("a.pcap", transfer(count=100, gap=1.0)), write("b.pcap", transfer(count=100, gap=2.0))
+    found = diff_runs(load_run(str(fast)), load_run(str(slow)))
+    rates = [change(found, "goodput").before / 1e6, change(found, "goodput").after / 1e6]
+    percent = 100 * (1 - rates[1] / rates[0])
+    verdict = f"B is slower: goodput {rates[1]:.2f} against {rates[0]:.2f} Mbit/s, −{percent:.1f}%."
+    lines = wiretale_run("diff", fast, slow).stdout.splitlines()
+    assert lines[3] == verdict
+    result = json.loads(wiretale_run("diff", fast, slow, "--json").stdout)
+    assert result["sentence"] == verdict and result["verdict"] == "slower"
+    assert diff_runs(load_run(str(slow)), load_run(str(fast))).verdict == "faster"
+    same = wiretale_run("diff", fast, fast).stdout.splitlines()
+    assert same[3].startswith("B is as fast as A: goodput ") and "Time by limit" not in same
+
+
+def test_limits_and_findings_that_changed_are_ordered_by_cost(samples: Path, wiretale_run: Runner) -> None:
+    clean, lossy = samples / "window_full.pcap", samples / "timeouts.pcap"
+    result = json.loads(wiretale_run("diff", clean, lossy, "--json").stdout)
+    changes = [abs(one["change_seconds"]) for one in result["limits"]]
+    assert changes and changes == sorted(changes, reverse=True)
+    (timeout,) = [one for one in result["limits"] if one["limit"] == "timeout"]
+    truth = sum(row or 0 for row in analyze(lossy).directions.column("limit_timeout_ns")) / 1e9
+    assert timeout["b_seconds"] == pytest.approx(truth) and truth > 0.2
+    seconds = [one for one in result["findings"] if one["cost_unit"] == "seconds"]
+    costs = [abs(one["change"]) for one in seconds]
+    assert costs == sorted(costs, reverse=True) and costs[0] > 0
+    assert result["findings"][: len(seconds)] == seconds
+    stalls = next(one for one in seconds if one["code"] == "timeout-stalls")
+    assert (stalls["a_count"], stalls["a_cost"]) == (0, 0) and stalls["b_cost"] == stalls["change"]
+    text = wiretale_run("diff", clean, lossy).stdout
+    assert text.index("B is ") < text.index("Time by limit") < text.index("Findings that") < text.index("In total")
+    assert "+ timeout-stalls  " in text
+
+
+def test_two_runs_without_goodput_have_no_verdict(tmp_path: Path, wiretale_run: Runner) -> None:
+    one = report(tmp_path / "a.json", 900, 9.0)
+    two = report(tmp_path / "b.json", 900, 9.0)
+    for path in (one, two):
+        told = json.loads(path.read_text())
+        del told["receiver"]["rate_mbit_s"], told["sender"]["rate_mbit_s"]
+        path.write_text(json.dumps(told))
+    done = wiretale_run("diff", one, two)
+    assert "Which run is slower cannot be determined" in done.stdout
+    assert json.loads(wiretale_run("diff", one, two, "--json").stdout)["verdict"] is None
