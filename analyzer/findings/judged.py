@@ -25,7 +25,7 @@ REASONS = {
     "short": "too few packets",
     "no_acknowledgments": "numbered datagrams have no acknowledgments",
     "dns": "DNS has no sequence numbers",
-    "quic": "QUIC (UDP port 443) is encrypted",
+    "quic": "QUIC is encrypted",
     "esp": "ESP is encrypted",
     "udp": "UDP without numbers",
 }

@@ -415,5 +415,5 @@ void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
         series_rows_add(sink, flow, number);
     }
     bool handshake = flow->key.protocol == IP_TCP && handshake_rtt(&flow->tcp) >= 0;
-    judged_count(&sink->judged, flow, directions, handshake);
+    judged_count(&sink->judged, flow, application, directions, handshake);
 }

@@ -56,13 +56,16 @@ static void judge_numbered(struct judged_sums *sums, const struct flow *flow,
     }
 }
 
-static struct traffic_sum *sum_of_datagrams(struct judged_sums *sums, const struct flow *flow) {
+/* The content decides; if nothing was recognised, the ports do. */
+static enum judged_reason datagram_reason(const struct flow *flow, enum word application) {
+    if (application == WORD_DNS || application == WORD_QUIC)
+        return application == WORD_DNS ? UNJUDGED_DNS : UNJUDGED_QUIC;
     if (has_port(flow, PORT_DNS) || has_port(flow, PORT_MDNS) || has_port(flow, PORT_LLMNR))
-        return &sums->unjudged[UNJUDGED_DNS];
-    return &sums->unjudged[has_port(flow, PORT_QUIC) ? UNJUDGED_QUIC : UNJUDGED_UDP];
+        return UNJUDGED_DNS;
+    return has_port(flow, PORT_QUIC) ? UNJUDGED_QUIC : UNJUDGED_UDP;
 }
 
-void judged_count(struct judged_sums *sums, const struct flow *flow,
+void judged_count(struct judged_sums *sums, const struct flow *flow, enum word application,
                   const struct row directions[static 2], bool has_handshake_rtt) {
     count_flow(&sums->whole, flow);
     if (flow->key.protocol == IP_TCP)
@@ -70,7 +73,7 @@ void judged_count(struct judged_sums *sums, const struct flow *flow,
     else if (either_known(directions, directions_blocks))
         judge_numbered(sums, flow, directions);
     else if (flow->key.protocol == IP_UDP || flow->key.protocol == IP_UDP_LITE)
-        count_flow(sum_of_datagrams(sums, flow), flow);
+        count_flow(&sums->unjudged[datagram_reason(flow, application)], flow);
     else
         count_flow(&sums->protocols[flow->key.protocol], flow);
 }

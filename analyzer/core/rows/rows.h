@@ -26,6 +26,8 @@ void event_amend(struct row_sink *sink, uint64_t row, const struct event *event)
  * if none was recognised; `directions` hold the columns of numbered units and are completed. */
 void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
                    enum word application, struct row directions[static 2]);
+/* Returns the word of an IP protocol; WORD_OTHER_IP if it is not decoded. */
+enum word protocol_word(uint8_t number);
 
 /* application_rows.c */
 /* Adds the rows of handshakes and requests of a flow that is over. */
@@ -34,12 +36,10 @@ void application_rows_add(struct row_sink *sink, const struct flow *flow);
 void query_row_add(const struct row_writer *writer, const struct flow *flow,
                    const struct dns_query *query);
 
-/* Returns the word of an IP protocol; WORD_OTHER_IP if it is not decoded. */
-enum word protocol_word(uint8_t number);
-
 /* judged.c */
-/* Counts a flow that is over, of which these are the complete rows of both directions. */
-void judged_count(struct judged_sums *sums, const struct flow *flow,
+/* Counts a flow that is over, of which these are the complete rows of both directions.
+ * `application` is as in flow_rows_add(). */
+void judged_count(struct judged_sums *sums, const struct flow *flow, enum word application,
                   const struct row directions[static 2], bool has_handshake_rtt);
 
 /* datagram_rows.c */
