@@ -86,7 +86,7 @@ FLOW_COLUMNS = (
     FlowColumn("inside", lambda line: line.flow["path"] or "", 9, False, "/"),
     FlowColumn("state", lambda line: line.flow["state"] or "", 6, False),
     FlowColumn("packets", lambda line: show_count(line.flow["packets"]), 2),
-    FlowColumn("payload →", lambda line: show_bytes(line.out["payload_bytes"]), 7),
+    FlowColumn("→ payload", lambda line: show_bytes(line.out["payload_bytes"]), 7),
     FlowColumn("←", lambda line: show_bytes(line.back["payload_bytes"]), 8),
     FlowColumn("wire bytes", lambda line: show_bytes(line.flow["wire_bytes"])),
     FlowColumn("duration", lambda line: show_duration(line.duration()), 5),
