@@ -197,4 +197,4 @@ def test_an_encoding_without_arrows_gets_plain_ones(
         header, rule, row = lines[at - 1 : at + 2]
         assert set(rule.strip()) == {"-"} and "initiator -> responder" in header
         assert header.index("state") == row.index("closed") and header.index("problems") == row.index("2 lost")
-        assert header.index("bytes") + len("bytes") == row.index("333 kB") + len("333 kB")
+        assert header.index("wire") + len("wire") == row.index("333 kB") + len("333 kB")
