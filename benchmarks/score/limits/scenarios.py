@@ -9,7 +9,7 @@ from score.runs.scenarios import NO_TIMESTAMPS, Scenario, Talk
 
 CONTROLS = ("cubic", "bbr", "reno")
 LIMITS = "limits"  # group
-NEAR = "rate=200Mbit delay=500us queue=400"
+NEAR = "rate=200Mbit delay=50us queue=400"  # ACKs come back before a shaper has sent the next segment
 FAR = "rate=200Mbit delay=5ms queue=400"
 SHAPER = "rate 20mbit burst 4000 latency 60ms"  # of tbf
 
@@ -28,6 +28,7 @@ class LimitScenario(Scenario):
 
     kind: str = ""
     shaper: str = ""  # tbf at the sender's interface, before the capture
+    super_segments: bool = False  # handed to the shaper, which splits them (GSO)
     talk: LimitTalk = LimitTalk()
     base_first: str = FAR
     base_second: str = "rate=20Mbit delay=5ms queue=200"
@@ -67,6 +68,7 @@ KINDS = (
     LimitScenario("outages", "two outages of the second link", second="outage=500ms-1100ms,1.5s-2.2s", kind="loss"),
     LimitScenario("send-buffer", "SO_SNDBUF of 8 kB", kind="application", talk=LimitTalk(send_buffer=8_192)),
     shaped("path", "as fast as the shaper"),
+    shaped("path", "the same in super-segments", "super-segments", super_segments=True),
     shaped(
         "path", "as fast as the shaper, a round trip of 40 ms", "far", base_second="rate=200Mbit delay=15ms queue=400"
     ),

@@ -24,12 +24,14 @@ SAMPLES = "samples.jsonl"
 
 
 class LimitTestbed(Testbed):
-    def shape(self, shaper: str) -> None:
-        device = f"tc -n {self.names['sender']} qdisc"
+    def shape(self, scenario: LimitScenario) -> None:
+        device, segments = f"tc -n {self.names['sender']} qdisc", 64 if scenario.super_segments else 1
         if "tbf" in run(*f"{device} show dev path".split()):
             run(*f"{device} del dev path root".split())
-        if shaper:
-            run(*f"{device} add dev path root tbf {shaper}".split())
+        if scenario.shaper:
+            run(*f"{device} add dev path root tbf {scenario.shaper}".split())
+        run(*self.inside("sender", *f"ethtool -K path gso {'on' if scenario.super_segments else 'off'}".split()))
+        run(*f"ip -n {self.names['sender']} link set path gso_max_segs {segments}".split())
 
     def transfer(self, scenario: LimitScenario) -> str:
         """Returns the samples of the sender."""
@@ -50,7 +52,7 @@ class LimitTestbed(Testbed):
         """Writes captures and samples into a folder; the samples are last."""
         folder.mkdir(parents=True, exist_ok=True)
         self.set_up(scenario)
-        self.shape(scenario.shaper)
+        self.shape(scenario)
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.linked(scenario, folder))
             for name in self.captures:
