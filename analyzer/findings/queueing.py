@@ -244,12 +244,12 @@ def loses_packets(transfers: Transfers, capture: int) -> bool:
     return any(one.lost >= LOSSES_MIN and one.flow["first_capture"] == capture for one in transfers.largest)
 
 
-def microburst_match(transfers: Transfers, row: Row, buffers: dict[float, float], rates: dict[str, str]) -> Match:
+def microburst_match(transfers: Transfers, row: Row, buffers: dict[float, float], rates: Row) -> Match:
     """Returns the match of an interface, with the buffers that ports need by their bit/s."""
     needs = [f"{show_bytes(size)} at {show_rate(port)}" for port, size in buffers.items() if size >= BUFFER_SHOWN]
     finer = [f", {show_bytes(row[name])} in {show_duration(ns)}" for name, ns in list(BURSTS.items())[1:] if row[name]]
     sender, who = burst_sender(transfers, row["burst_ns"])
-    about = {"flow": sender.row["flow"], "filter": flow_filter(sender.flow)} if sender else {}
+    about: Row = {"flow": sender.row["flow"], "filter": flow_filter(sender.flow)} if sender else {}
     return Match(
         interface=f"Interface {row['name']}" if row["name"] else "The interface",
         burst=show_bytes(row["burst_1ms_bytes"]),

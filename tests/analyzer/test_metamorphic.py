@@ -179,7 +179,8 @@ def cut_to_96(packets: list[Packet], table: str, column: str, row: Row) -> Any:
 # Link time has the tag, but frames of less than 60 bytes had room for it; findings with a share of it change with it.
 TAG_FREE = {
     *("wire_bytes", "overhead_bytes", "fragment_overhead_bytes"),
-    *("findings.impact", "fragmentation.sentence", "fragmentation.cost"),
+    *("findings.impact", "findings.cost", "fragmentation.sentence"),
+    *("burst_10us_bytes", "burst_100us_bytes", "burst_1ms_bytes", "burst_ns", "burst_frame"),
 }
 CHANGES = {
     "later by 400 days": Change(lambda packets: later(packets, DAYS_400), with_later_times),
