@@ -427,7 +427,9 @@ def analyze(
     if interfaces_only:
         return trace
     from wiretale.analyzer.findings.registry import find
+    from wiretale.analyzer.quic import name_servers
 
+    name_servers(core)
     for finding in find(trace.transfers):
         core.add_finding(*finding.row())
     return trace

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from wiretale.analyzer import quic
 from wiretale.analyzer.display_filter import frame_filter
 from wiretale.analyzer.findings.hidden import DOUBTFUL_SHARE
 from wiretale.analyzer.findings.model import (
@@ -425,6 +426,21 @@ queries_dropped = table_full(
     unknown="The questions that are not listed.",
     weakens="Findings about DNS.",
 )
+
+
+@capture_finding(
+    code="quic-names-unread",
+    title="Names of QUIC servers not read",
+    severity="info",
+    computed="Counts the flows of QUIC, if the library cryptography is not installed, which decrypts their Initials.",
+    unknown="Server name and ALPN of these flows.",
+    weakens="flows.server_name and the names in handshakes.",
+    sentence="{count:QUIC flow has|QUIC flows have} no server name, because the library cryptography is not installed.",
+    advice="Install it: pip install wiretale[quic].",
+)
+def quic_names_unread(transfers: Transfers) -> Matches:
+    unread = not quic.has_library() and transfers.trace.handshakes.rows_where("protocol", "quic")
+    return count_match(len(unread or ()))
 
 
 @capture_finding(

@@ -140,4 +140,6 @@ void application_free(struct application *application, struct pool *pool) {
     else if (application->protocol == WORD_DNS)
         dns_free(&application->dns, pool);
     application->protocol = WORD_NONE;
+    quic_free(application->quic, pool);
+    application->quic = NULL;
 }

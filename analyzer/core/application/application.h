@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "application/quic.h"
 #include "base/packet.h"
 #include "base/pool.h"
 #include "base/vocabulary.h"
@@ -137,6 +138,7 @@ struct application {
     bool counted;       /* it holds first bytes, and counts as one of FIRST_BYTES_FLOWS */
     struct first_bytes streams[2];
     char *server_name; /* escaped; NULL without one */
+    struct quic *quic; /* NULL until a datagram may be QUIC */
     union {
         struct dns_queries dns;
         struct tls_handshake tls;

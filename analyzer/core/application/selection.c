@@ -134,7 +134,7 @@ NOINLINE struct selected selection_segment(struct selection *selection, uint32_t
 
 struct selected selection_datagram(const struct headers *headers) {
     uint32_t captured = headers->payload_captured;
-    if (!is_dns_port(headers))
+    if (!is_dns_port(headers) && !quic_begins(headers->payload, captured))
         return (struct selected){0};
     return (struct selected){captured < DATAGRAM_BYTES ? captured : DATAGRAM_BYTES, 0};
 }

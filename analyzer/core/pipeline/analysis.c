@@ -284,6 +284,8 @@ static bool needs_file_order(const struct analysis *analysis, const struct batch
            events + most > MAX_EVENTS || blocks + most > MAX_BLOCK_ROWS ||
            queries + most > MAX_QUERY_ROWS ||
            analysis->updater.holding_first_bytes + batch->selected_count > FIRST_BYTES_FLOWS ||
+           (analysis->updater.initial_flows < FIRST_BYTES_FLOWS &&
+            analysis->updater.initial_flows + batch->selected_count > FIRST_BYTES_FLOWS) ||
            analysis->updater.memory_left < MEMORY_LIMIT / 2;
 }
 
@@ -382,6 +384,7 @@ bool analysis_finish(struct analysis *analysis, struct error *error) {
     note_totals(analysis);
     table_settle(&analysis->updater.sink.tables[TABLE_events]);
     table_settle(&analysis->updater.sink.tables[TABLE_blocks]);
+    analysis->updater.sink.out_of_memory |= !quic_names_collect(&analysis->updater.sink);
     close_state(analysis);
 #ifdef __GLIBC__
     /* The tables may live for long: return the memory of the analysis to the kernel now. */
@@ -415,6 +418,24 @@ bool analysis_add_finding(struct analysis *analysis, const struct finding *findi
     row_set_text(&analysis->updater.sink, &row, findings_filter, finding->filter);
     add_row(&analysis->updater.sink, TABLE_findings, &row);
     return !analysis->updater.sink.out_of_memory;
+}
+
+size_t analysis_initials(const struct analysis *analysis) {
+    return analysis->updater.sink.quic_names.count;
+}
+
+const char *analysis_initial(const struct analysis *analysis, size_t number, size_t *size) {
+    const struct row_sink *sink = &analysis->updater.sink;
+    return string_table_get(&sink->texts, sink->quic_names.list[number].initials, size);
+}
+
+bool analysis_set_hello(struct analysis *analysis, size_t number, const char *server_name,
+                        const char *alpn) {
+    return quic_names_set(&analysis->updater.sink, number, server_name, alpn);
+}
+
+void analysis_settle_hellos(struct analysis *analysis) {
+    quic_names_settle(&analysis->updater.sink);
 }
 
 const struct analysis_totals *analysis_totals(const struct analysis *analysis) {

@@ -71,6 +71,16 @@ struct finding {
 };
 bool analysis_add_finding(struct analysis *analysis, const struct finding *finding);
 
+/* Initials of QUIC, one text for each flow that has some; analyzer/quic.py decrypts them. */
+size_t analysis_initials(const struct analysis *analysis);
+/* Returns the Initials of a number below analysis_initials(), each after its size as 16 bits. */
+const char *analysis_initial(const struct analysis *analysis, size_t number, size_t *size);
+/* Sets the names of their ClientHello; NULL if it has none. They are visible after
+ * analysis_settle_hellos(). Returns false without memory. */
+bool analysis_set_hello(struct analysis *analysis, size_t number, const char *server_name,
+                        const char *alpn);
+void analysis_settle_hellos(struct analysis *analysis);
+
 /* They are good up to the next call for the analysis. */
 const struct analysis_totals *analysis_totals(const struct analysis *analysis);
 

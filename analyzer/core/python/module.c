@@ -200,6 +200,44 @@ static PyObject *analysis_add_finding_method(PyObject *object, PyObject *args) {
     return analysis_add_finding(analysis, &f) ? Py_NewRef(Py_None) : PyErr_NoMemory();
 }
 
+/* initials(): number of flows whose ClientHello of QUIC may be decrypted. */
+static PyObject *analysis_initials_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
+    const struct analysis *analysis = finished_analysis(object, "Initials come after finish()");
+    return analysis ? PyLong_FromSize_t(analysis_initials(analysis)) : NULL;
+}
+
+/* initial(number): the Initials of one of them. */
+static PyObject *analysis_initial_method(PyObject *object, PyObject *argument) {
+    const struct analysis *analysis = finished_analysis(object, "Initials come after finish()");
+    size_t size, number = analysis ? PyLong_AsSize_t(argument) : 0;
+    if (!analysis || PyErr_Occurred())
+        return NULL;
+    if (number >= analysis_initials(analysis))
+        return PyErr_Format(PyExc_IndexError, "there are no Initials %zu", number);
+    const char *bytes = analysis_initial(analysis, number, &size);
+    return PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size);
+}
+
+/* set_hellos(list): sets (server name, ALPN), each may be None, of all Initials in order. */
+static PyObject *analysis_set_hellos_method(PyObject *object, PyObject *list) {
+    struct analysis *analysis = finished_analysis(object, "names come after finish()");
+    if (!analysis)
+        return NULL;
+    size_t count = analysis_initials(analysis);
+    if (!PyList_Check(list) || (size_t)PyList_Size(list) != count)
+        return PyErr_Format(PyExc_TypeError, "expected a list of %zu pairs", count);
+    for (size_t i = 0; i < count; i++) {
+        const char *server_name, *alpn;
+        PyObject *pair = PyList_GetItem(list, (Py_ssize_t)i);
+        if (!PyTuple_Check(pair) || !PyArg_ParseTuple(pair, "zz", &server_name, &alpn))
+            return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "expected pairs");
+        if (!analysis_set_hello(analysis, i, server_name, alpn))
+            return PyErr_NoMemory();
+    }
+    analysis_settle_hellos(analysis);
+    Py_RETURN_NONE;
+}
+
 static PyObject *analysis_totals_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
     const struct analysis *analysis = idle_analysis(object);
     if (!analysis)
@@ -298,6 +336,11 @@ static PyMethodDef analysis_methods[] = {
     METHOD("finish", analysis_finish_method, METH_NOARGS,
            "Fills the tables with the packets that were read."),
     METHOD("add_finding", analysis_add_finding_method, METH_VARARGS, "Adds a row of findings."),
+    METHOD("initials", analysis_initials_method, METH_NOARGS,
+           "Number of flows with Initials of QUIC, after finish()."),
+    METHOD("initial", analysis_initial_method, METH_O, "The Initials of one of them."),
+    METHOD("set_hellos", analysis_set_hellos_method, METH_O,
+           "Sets server name and ALPN of all of them."),
     METHOD("totals", analysis_totals_method, METH_NOARGS, "Counts over the whole input."),
     METHOD("judged", analysis_judged_method, METH_NOARGS,
            "Traffic of all flows, and the part that was not judged, by reason."),

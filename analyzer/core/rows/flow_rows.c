@@ -84,7 +84,9 @@ static void put_state(struct row *row, const struct flow *flow, enum word end) {
     row_set(row, flows_initiator_evidence, evidence_words[flow->initiator_evidence]);
     row_set_if(row, flows_state, tcp, tcp ? connection_state(&flow->tcp) : 0);
     row_set(row, flows_end, end);
-    int64_t handshake = tcp ? handshake_rtt(&flow->tcp) : RTT_UNKNOWN;
+    int64_t handshake = tcp                 ? handshake_rtt(&flow->tcp)
+                        : flow->application ? quic_handshake_rtt(flow->application->quic)
+                                            : RTT_UNKNOWN;
     row_set_if(row, flows_handshake_rtt_ns, handshake >= 0, handshake);
 }
 

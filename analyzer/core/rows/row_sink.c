@@ -44,6 +44,7 @@ void row_sink_free_buffers(struct row_sink *sink) {
 
 void row_sink_free(struct row_sink *sink) {
     row_sink_free_buffers(sink);
+    free(sink->quic_names.list);
     for (unsigned i = 0; i < TABLE_COUNT; i++)
         table_free(&sink->tables[i]);
     string_table_free(&sink->texts);

@@ -68,6 +68,18 @@ struct judged_sums {
     struct traffic_sum protocols[256];           /* of flows of other protocols, by IP protocol */
 };
 
+/* Initials of a flow whose ClientHello is still to be decrypted; see quic_rows.c. */
+struct quic_name {
+    uint64_t row; /* of handshakes */
+    uint32_t flow;
+    int64_t initials; /* number of a stored text */
+};
+
+struct quic_names {
+    struct quic_name *list;
+    size_t count, room;
+};
+
 struct row_sink {
     struct judged_sums judged;
     struct table tables[TABLE_COUNT];
@@ -82,6 +94,7 @@ struct row_sink {
     uint32_t first_flow; /* number of the first flow that the batch began */
     struct new_flow *new_flows;
     size_t new_flow_count, new_flow_room;
+    struct quic_names quic_names; /* once all rows are added */
     struct pending_rows events, blocks, queries;
 };
 

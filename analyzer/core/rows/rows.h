@@ -3,6 +3,7 @@
 #ifndef WIRETALE_ROWS_H
 #define WIRETALE_ROWS_H
 
+#include "application/quic.h"
 #include "flow/reassembly.h"
 #include "rows/row_sink.h"
 #include "tcp/segment.h"
@@ -41,6 +42,19 @@ void query_row_add(const struct row_writer *writer, const struct flow *flow,
  * `application` is as in flow_rows_add(). */
 void judged_count(struct judged_sums *sums, const struct flow *flow, enum word application,
                   const struct row directions[static 2], bool has_handshake_rtt);
+
+/* quic_rows.c */
+/* Adds the row of a QUIC handshake. */
+void quic_row_add(struct row_sink *sink, const struct flow *flow,
+                  const struct quic_summary *summary);
+/* Lists the kept Initials in sink->quic_names, once all rows are added. Returns false without
+ * memory. */
+bool quic_names_collect(struct row_sink *sink);
+/* Sets the names of the ClientHello in the Initials of that number; NULL if it has none. Readers
+ * see them after quic_names_settle(). Returns false without memory. */
+bool quic_names_set(struct row_sink *sink, size_t number, const char *server_name,
+                    const char *alpn);
+void quic_names_settle(struct row_sink *sink);
 
 /* datagram_rows.c */
 /* Adds the row of a datagram that is over. Only the first worker may call it, outside of shards. */

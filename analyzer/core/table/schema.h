@@ -150,7 +150,8 @@
     X(payload_bytes, INT, "bytes", "both directions; see directions.payload_bytes")                \
     X(handshake_rtt_ns, DURATION, "ns",                                                            \
       "TCP: from the last SYN to the ACK of the SYN-ACK, which is the RTT of the whole path at "   \
-      "any capture point; null unless all three were captured and the SYN-ACK once")               \
+      "any capture point; null unless all three were captured and the SYN-ACK once; QUIC: the "    \
+      "sum of handshakes.server_rtt_ns and client_rtt_ns")                                         \
     X(one_way, BOOL, "", "only one direction was captured")                                        \
     X(icmp_errors, INT, "packets", "ICMP errors that quote a packet of this flow")
 
@@ -515,7 +516,8 @@
     X(flow, INT, "", "flows row")                                                                  \
     X(protocol, WORD, "", "tls or quic")                                                           \
     X(version, TEXT, "",                                                                           \
-      "version that the server chose, as in 1.3 or SSL 3.0; null if its answer was not captured")  \
+      "version that the server chose, as in 1.3 or SSL 3.0; null if its answer was not captured. " \
+      "QUIC: 1, 2, draft-29 or a number as 0x51303530; without the answer that of the client")     \
     X(server_name, TEXT, "", "SNI of the ClientHello; null without one")                           \
     X(alpn, TEXT, "",                                                                              \
       "application protocol: that of the server's answer, else the client's offers, separated "    \
@@ -530,7 +532,7 @@
     X(duration_ns, DURATION, "ns",                                                                 \
       "from the ClientHello to the Finished that ends the handshake: the client's, or the "        \
       "server's in a full handshake of TLS 1.2; null if it is not within the first 4 kB of its "   \
-      "direction")                                                                                 \
+      "direction. QUIC: from the client's first Initial to its first 1-RTT packet")                \
     X(round_trips, INT, "", "round trips of the handshake; null if it did not end")                \
     X(server_ns, DURATION, "ns",                                                                   \
       "time in which the client waited for the server's messages, without the least RTT to the "   \
@@ -538,7 +540,19 @@
     X(client_ns, DURATION, "ns",                                                                   \
       "time from the server's last message to the client's answer, without the least RTT to the "  \
       "client; null if one of both is unknown")                                                    \
-    X(frames, TEXT, "", "frames of the ClientHello, the ServerHello and the end, as in `4, 6, 9`")
+    X(frames, TEXT, "", "frames of the ClientHello, the ServerHello and the end, as in `4, 6, 9`") \
+    X(server_rtt_ns, DURATION, "ns",                                                               \
+      "QUIC: least time from a packet of the client's handshake to the server's answer, at the "   \
+      "capture point; null if it was retransmitted before the answer, and for TLS")                \
+    X(client_rtt_ns, DURATION, "ns",                                                               \
+      "QUIC: the same from a packet of the server's handshake to the client's answer")             \
+    X(spin_rtt_ns, DURATION, "ns",                                                                 \
+      "QUIC: RTT by the spin bit, the lesser of both directions' medians; null unless both have "  \
+      "two samples or more and a median within a factor of three of the handshake's RTT")          \
+    X(spin_samples, INT, "", "QUIC: times between two edges of the spin bit, both directions")     \
+    X(version_negotiation, BOOL, "", "QUIC: whether the server refused the client's version")      \
+    X(retry, BOOL, "", "QUIC: whether the server sent a Retry")                                    \
+    X(zero_rtt, BOOL, "", "QUIC: whether the client sent 0-RTT packets")
 
 /* One row per DNS question, in the order of answers; those without an answer follow when their
  * flow ends. */

@@ -31,6 +31,10 @@ int64_t string_table_add_path(struct string_table *store, const char *path) {
     return add_bytes(store, path, strnlen(path, TEXT_MAX));
 }
 
+int64_t string_table_add_bytes(struct string_table *store, const uint8_t *bytes, size_t size) {
+    return add_bytes(store, bytes, size < TEXT_MAX ? size : TEXT_MAX);
+}
+
 int64_t string_table_add_address(struct string_table *store, unsigned version,
                                  const uint8_t *address) {
     return add_bytes(store, address, version == 4 ? 4 : 16);

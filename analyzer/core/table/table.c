@@ -352,10 +352,22 @@ bool table_next(const struct table *table, struct table_cursor *cursor, struct r
     return table_next_of(table, cursor, table->schema->column_count, row);
 }
 
+/* Most grouped tables that are amended have one row in each group. */
+static uint64_t rows_before(const struct table *table, size_t group) {
+    uint64_t rows = 0;
+    if (table->row_count == table->group_count)
+        return group;
+    for (size_t i = 0; i < group; i++)
+        rows += table->groups[i].size;
+    return rows;
+}
+
 uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group) {
     *cursor = (struct table_cursor){.group = group};
     if (group >= table->group_count || !table->groups[group].size)
         return 0;
+    if (table->amendment_count)
+        cursor->row = rows_before(table, group);
     enter_next_group(table, cursor);
     return cursor->left;
 }

@@ -28,6 +28,8 @@ struct string_table {
 int64_t string_table_add(struct string_table *store, const char *text);
 /* The same without changing any byte; a path longer than TEXT_MAX is cut. */
 int64_t string_table_add_path(struct string_table *store, const char *path);
+/* The same for bytes that are no column's value for long. */
+int64_t string_table_add_bytes(struct string_table *store, const uint8_t *bytes, size_t size);
 /* `address` has 4 bytes if `version` is 4, else 16. Returns its number, -1 without memory. */
 int64_t string_table_add_address(struct string_table *store, unsigned version,
                                  const uint8_t *address);
@@ -147,10 +149,11 @@ bool table_add_moved(struct table *table, uint32_t number, const struct row *row
  * memory. */
 bool table_permute_groups(struct table *table, uint32_t first, const uint32_t *ranks, size_t count);
 
-/* Changes a value, to null unless it is `known`, of a row of a table that is not grouped; readers
- * see it after table_settle(). The last change of a value wins. A row that is still to be added by
- * table_add_moved() has its number already: the row count at table_begin_moved() plus its number
- * among the announced rows. Returns false without memory. */
+/* Changes a value, to null unless it is `known`, of a row; readers see it after table_settle().
+ * Rows of a grouped table are numbered in the order of their groups, which must be complete. The
+ * last change of a value wins. A row that is still to be added by table_add_moved() has its number
+ * already: the row count at table_begin_moved() plus its number among the announced rows. Returns
+ * false without memory. */
 bool table_amend(struct table *table, uint64_t row, unsigned column, bool known, int64_t value);
 void table_settle(struct table *table);
 
@@ -173,8 +176,7 @@ bool table_next_of(const struct table *table, struct table_cursor *cursor, size_
                    struct row *row);
 
 /* Moves a cursor to the first row of a group. Returns the number of its rows, 0 if the group has
- * none; the caller must then not read. Amendments are not applied, because the row number is
- * unknown: only grouped tables, which cannot be amended, have groups. */
+ * none; the caller must then not read. If the table was amended, the rows before are counted. */
 uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group);
 
 /* Moves a cursor to row `number`. If the table has fewer rows, the cursor is at the end. The

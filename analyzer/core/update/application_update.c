@@ -45,6 +45,37 @@ static struct arrival arrival_of(struct query_place *place, unsigned direction) 
                                 flow->key.port[0] == PORT_DNS || flow->key.port[1] == PORT_DNS};
 }
 
+/* Flows that keep Initials are counted as long as the analysis runs, because the rows keep them. */
+static void take_quic(struct worker *worker, struct flow *flow, unsigned direction,
+                      const struct packet_info *packet, const uint8_t *bytes, size_t captured) {
+    struct updater *updater = worker->updater;
+    struct application *application = flow->application;
+    unsigned sender = flow_end(flow, direction);
+    bool kept = quic_keeps_initials(application->quic);
+    struct quic_datagram datagram = {.bytes = bytes,
+                                     .captured = captured,
+                                     .length = packet->payload_bytes,
+                                     .frame = packet->frame,
+                                     .time_ns = packet->time_ns,
+                                     .time_known = packet->time_known,
+                                     .keep_initials = updater->initial_flows < FIRST_BYTES_FLOWS,
+                                     .to_lower_port =
+                                         flow->key.port[!sender] < flow->key.port[sender],
+                                     .direction = direction};
+    quic_take(&application->quic, &datagram, &worker->rows.pool);
+    if (quic_recognised(application->quic))
+        application->protocol = WORD_QUIC;
+    updater->initial_flows += !kept && quic_keeps_initials(application->quic);
+}
+
+/* Long headers are selected; of a short header only the first byte can be read. */
+NOINLINE void application_short_header(struct worker *worker, struct flow *flow, unsigned direction,
+                                       const struct packet_info *packet,
+                                       const struct sequence_payload *payload) {
+    if (payload->captured && !(payload->bytes[0] & 0x80))
+        take_quic(worker, flow, direction, packet, payload->bytes, 1);
+}
+
 NOINLINE void application_update(struct worker *worker, struct flow *flow, unsigned direction,
                                  const struct packet_info *packet,
                                  const struct packet_extras *extras) {
@@ -61,6 +92,8 @@ NOINLINE void application_update(struct worker *worker, struct flow *flow, unsig
     arrival.ip_id = packet->ip_id;
     if (flow->key.protocol == IP_UDP) {
         application_datagram(application, &arrival, bytes, extras->selected.length);
+        if (application->protocol == WORD_NONE || application->protocol == WORD_QUIC)
+            take_quic(worker, flow, direction, packet, bytes, extras->selected.length);
         return;
     }
     if (!application->counted && updater->holding_first_bytes >= FIRST_BYTES_FLOWS)
@@ -75,6 +108,9 @@ void application_finish(struct worker *worker, struct flow *flow) {
     struct arrival arrival = arrival_of(&place, 0);
     application_finish_queries(flow->application, &arrival);
     application_rows_add(worker->rows.sink, flow);
+    struct quic_summary summary;
+    if (quic_summary(flow->application->quic, &summary, &worker->rows.pool))
+        quic_row_add(worker->rows.sink, flow, &summary);
 }
 
 void application_release(struct worker *worker, struct flow *flow) {

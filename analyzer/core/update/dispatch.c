@@ -249,6 +249,8 @@ static ALWAYS_INLINE void take_of(struct worker *worker, const struct decoded_pa
     flow_update(worker, flow, number, tcp, NULL, info, payload);
     if (!LIKELY(!(decoded->extra_kinds & EXTRA_APPLICATION)))
         application_update(worker, flow, number, info, extras_of(worker, decoded));
+    else if (!tcp && payload && flow->application && flow->application->quic)
+        application_short_header(worker, flow, number, info, payload);
     if (!tcp && decoded->extra_kinds & EXTRA_HEADERS)
         icmp_error_update(worker, decoded, extras_of(worker, decoded));
 }

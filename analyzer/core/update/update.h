@@ -49,6 +49,7 @@ struct updater {
     struct capture_ports *ports;
     struct selection *selection;     /* of first bytes; the reader's thread alone uses it */
     atomic_uint holding_first_bytes; /* flows; see FIRST_BYTES_FLOWS */
+    atomic_uint initial_flows;       /* flows whose Initials are kept */
     uint32_t flow_count;             /* number of the next flow */
     uint64_t evicted_flows;
     int64_t now_ns; /* ns; the latest time that two successive packets reached */
@@ -144,6 +145,10 @@ enum word sequence_application(const struct flow *flow);
 /* Takes the selected payload of a packet of the flow. */
 void application_update(struct worker *worker, struct flow *flow, unsigned direction,
                         const struct packet_info *packet, const struct packet_extras *extras);
+/* Takes a packet of a flow that may be QUIC, if it has a short header. */
+void application_short_header(struct worker *worker, struct flow *flow, unsigned direction,
+                              const struct packet_info *packet,
+                              const struct sequence_payload *payload);
 /* Adds the rows of a flow that is over. */
 void application_finish(struct worker *worker, struct flow *flow);
 /* Frees the state of a flow. */

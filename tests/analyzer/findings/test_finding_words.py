@@ -24,13 +24,14 @@ SELDOM = {
     "idle-reset",
     "loss-limited-window",
     "path-limited",
+    "quic-names-unread",
     "scan",
     "udp-above-path",
 }  # figures must fit
 NOUNS = (
     "packet|segment|block|frame|fragment|datagram|gap|pause|time|run|byte|flow|connection|connection attempt|direction|"
     "transfer|sender|timeout|retransmission timeout|keep-alive|loss|duplicate ACK|event|time bin|numbered packet|"
-    "RTO|suspected RTO|spurious retransmission|data segment|more frame"
+    "QUIC flow|RTO|suspected RTO|spurious retransmission|data segment|more frame"
 )
 WRONG = {
     "several of one": rf"(?<![\d.,:–-])1 (?:more )?(?:{NOUNS})e?s\b",
