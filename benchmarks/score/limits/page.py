@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from score.limits.rows import GOAL, SHAPED, Row, listed
-from score.limits.scenarios import CONTROLS, KINDS, LimitScenario
+from score.limits.scenarios import CONTROLS, KINDS
 from score.limits.truth import dominant
 from score.runs.scenarios import NO_TIMESTAMPS
 from score.runs.testbed import POINTS
@@ -61,13 +61,14 @@ def cell(rows: Sequence[Row]) -> str:
     return f"{sum(row.right for row in known)} of {len(known)}, {100 * most:.0f}"
 
 
-def of_kind(rows: Iterable[Row], kind: LimitScenario) -> list[Row]:
-    return [row for row in rows if row.scenario.name.startswith(f"limits-{kind.name}-{row.scenario.control}")]
+def kind_of(row: Row) -> str:
+    """Returns the name of a scenario without the congestion control and the setting of timestamps."""
+    return row.scenario.name.removeprefix("limits-").rsplit(f"-{row.scenario.control}", 1)[0]
 
 
 def kind_rows(rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:
     for kind in KINDS:
-        if found := of_kind(rows, kind):
+        if found := [row for row in rows if kind_of(row) == kind.name]:
             cells = (cell([row for row in found if row.point == point]) for point in POINTS)
             yield f"`{kind.name}`", kind.description, mean_shares(found), *cells
 
@@ -79,9 +80,18 @@ def shortfalls(rows: Sequence[Row]) -> Iterator[str]:
         right, near = sum(row.right for row in known), sum(row.near for row in known)
         if min(right, near) >= GOAL * len(known):
             continue
-        wrong = Counter((dominant(row.true), dominant(row.claimed)) for row in known if row.claimed and not row.right)
-        said = "; ".join(f"{true} taken for {claim} {count}" for (true, claim), count in wrong.most_common())
-        yield (f"- **limits, {place}**: {right} of {len(known)} right, {near} near{': ' if said else ''}{said}")
+        wrong = Counter(
+            f"`{kind_of(row)}` ({dominant(row.true)} taken for {dominant(row.claimed)})"
+            for row in known
+            if row.claimed and not row.right
+        )
+        far = Counter(f"`{kind_of(row)}`" for row in known if row.right and not row.near)
+        said = f"{right} of {len(known)} right{counted(wrong)}; {near} near{counted(far, 'right, but far: ')}"
+        yield f"- **limits, {place}**: {said}"
+
+
+def counted(misses: Counter[str], heading: str = "wrong: ") -> str:
+    return f" ({heading}{', '.join(f'{name} {count}' for name, count in misses.most_common())})" if misses else ""
 
 
 def limits_section(rows: Sequence[Row]) -> str:
@@ -103,11 +113,11 @@ def limits_section(rows: Sequence[Row]) -> str:
 
 
 def replace_section(rows: Sequence[Row], path: Path) -> None:
-    """Replaces the section in a page, or adds it before the last one."""
+    """Replaces the section in a page, or adds it before that on earlier work."""
     page, section = path.read_text("utf-8"), limits_section(rows)
     if SECTION.search(page):
         page = SECTION.sub(lambda _: section, page, count=1)
     else:
-        before = page.rindex("\n## ") + 1
+        before = page.index("## Earlier work")
         page = page[:before] + section + page[before:]
     path.write_text(page, "utf-8")

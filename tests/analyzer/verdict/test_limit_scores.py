@@ -153,14 +153,20 @@ def test_the_page_has_what_is_right_wrong_and_not_known(tmp_path: Path) -> None:
     rows = [Row(PLAIN, "sender", true, true), Row(PLAIN, "tracer", true, claimed), Row(PLAIN, "receiver", true, None)]
     section = limits_section(rows)
     assert "| **all** | 3 | 1 | 1 | 1 | 0.500 | 0.500 |" in section and "@" not in section
-    assert list(shortfalls(rows)) == ["- **limits, tracer**: 0 of 1 right, 0 near: path taken for window 1"]
+    assert list(shortfalls(rows)) == [
+        "- **limits, tracer**: 0 of 1 right (wrong: `path` (path taken for window) 1); 0 near"
+    ]
     page = tmp_path / "page.md"
-    page.write_text("# Accuracy\n\n## Scores\n\nones\n\n## Scenarios\n\nsome\n")
+    page.write_text("# Accuracy\n\n## Scores\n\nones\n\n## Earlier work\n\nsome\n")
     replace_section(rows, page)
     once = page.read_text()
     replace_section(rows, page)
     assert page.read_text() == once
-    assert [line for line in once.splitlines() if line.startswith("## ")] == ["## Scores", "## Limits", "## Scenarios"]
+    assert [line for line in once.splitlines() if line.startswith("## ")] == [
+        "## Scores",
+        "## Limits",
+        "## Earlier work",
+    ]
     assert limits_section([]) == ""
 
 
