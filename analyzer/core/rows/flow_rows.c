@@ -334,8 +334,8 @@ static const unsigned limit_columns[LIMIT_CAUSES] = {
     [LIMIT_NETWORK] = directions_limit_network_ns,
 };
 
-/* Time by limiting factor, ns, if the sender's view is known. Idle time before RTOs comes from the recovery state, which has it
- * even if no accounting was kept, and replaces the accounted one. */
+/* Time by limiting factor, ns, if the sender's view is known. Idle time before RTOs comes from the
+ * recovery state, which has it even if no accounting was kept, and replaces the accounted one. */
 static void put_limits(struct row *row, const struct tcp_stream *stream) {
     bool known = stream->accounting && !stream->accounting->view.unknown;
     for (unsigned i = 0; known && i < LIMIT_CAUSES; i++)

@@ -347,13 +347,13 @@
     X(limit_idle_ns, DURATION, "ns",                                                               \
       "TCP: of the time from the 8th packet to the last data, time in which the sender had "       \
       "nothing to send: all was acknowledged, or the last segment was short; null if there are "   \
-      "fewer packets or one direction, or neither timestamps nor the RTT to the sender")                                                            \
+      "fewer packets or one direction, or neither timestamps nor the RTT to the sender")           \
     X(limit_delayed_ack_ns, DURATION, "ns",                                                        \
       "TCP: time in which a short segment waited for a delayed ACK (Nagle's algorithm); null as"   \
       " above")                                                                                    \
     X(limit_window_ns, DURATION, "ns",                                                             \
-      "TCP: time in which the receive window was full or closed in the view of the sender, which "  \
-      "TSecr shows at any capture point; null as above")                   \
+      "TCP: time in which the receive window was full or closed in the view of the sender, which " \
+      "TSecr shows at any capture point; null as above")                                           \
     X(limit_recovery_ns, DURATION, "ns", "TCP: time in fast recovery or go-back-N; null as above") \
     X(limit_timeout_ns, DURATION, "ns",                                                            \
       "TCP: idle time that ended with an RTO, suspected ones included, over the whole life")       \

@@ -86,11 +86,10 @@ void pass_ack(const struct segment_context *seg, struct sender_view *view) {
 
 /* Learns from the first segment that echoes a TSval how long the ACK took to the sender, and the
  * data back. */
-static inline void learn_rtt(struct sender_view *view, const struct passing_ack *ack, uint32_t echo,
-                             int64_t now) {
-    if (!view->thinned && ack->tsval == echo && now > ack->time_ns &&
-        now - ack->time_ns < view->echo_rtt_ns)
-        view->echo_rtt_ns = now - ack->time_ns;
+static inline void learn_rtt(struct sender_view *view, const struct passing_ack *ack, int64_t now) {
+    int64_t rtt = now - ack->time_ns;
+    if (!view->thinned && rtt > 0 && rtt < view->echo_rtt_ns)
+        view->echo_rtt_ns = rtt;
 }
 
 /* Sets how long the segment was queued at least. */
@@ -112,27 +111,58 @@ static void measure_queue(const struct segment_context *seg, struct sender_view 
     }
 }
 
-void view_data(const struct segment_context *seg, struct sender_view *view) {
-    bool echoes = has_timestamps(seg) && seg->receiver->timestamps;
-    uint32_t echo = echoes ? seg->tcp->timestamp_echo : 0;
-    int64_t end = seg->sender->snd_nxt;
-    if (echoes)
-        measure_queue(seg, view);
-    int64_t rtt =
-        view->first < view->end || !echoes ? view_rtt(seg->connection, seg->sender, view) : 0;
-    int64_t created = seg->packet->time_ns - view->queued_ns;
+/* Returns the latest time at which an ACK passed that the sender had surely processed, INT64_MIN if
+ * the RTT to the sender is unknown. */
+static inline int64_t latest_processed(const struct segment_context *seg,
+                                       const struct sender_view *view) {
+    int64_t rtt = view_rtt(seg->connection, seg->sender, view);
     int64_t unsure = view->queued_ns ? view->tick_ns : 0;
-    int64_t latest = rtt < 0 ? INT64_MIN : created - unsure - rtt;
-    view->unknown |= rtt < 0 && !echoes;
+    return rtt < 0 ? INT64_MIN : seg->packet->time_ns - view->queued_ns - unsure - rtt;
+}
+
+/* Moves the view to the ACKs that passed until `latest`, and to those whose window the data needs.
+ */
+static inline void view_without_echo(struct sender_view *view, int64_t latest, int64_t end) {
     for (; view->first < view->end; view->first++) {
         const struct passing_ack *ack = &view->passing[view->first];
-        int32_t ahead = echoes ? (int32_t)(echo - ack->tsval) : 0;
-        bool first_echo = echoes && !ahead && ack->tsval != view->seen.tsval;
-        if (ahead < 0 || (!ahead && !first_echo && ack->time_ns > latest && end <= view->seen.edge))
-            break;
-        if (first_echo)
-            learn_rtt(view, ack, echo, seg->packet->time_ns);
+        if (ack->time_ns > latest && end <= view->seen.edge)
+            return;
         view->seen = *ack;
+    }
+}
+
+/* Moves the view to the newest ACK that `echo` shows to be processed. */
+static inline void view_echo(const struct segment_context *seg, struct sender_view *view,
+                             int64_t end) {
+    uint32_t echo = seg->tcp->timestamp_echo;
+    int64_t latest = INT64_MIN;
+    bool computed = false;
+    for (; view->first < view->end; view->first++) {
+        const struct passing_ack *ack = &view->passing[view->first];
+        if ((int32_t)(echo - ack->tsval) < 0)
+            return;
+        if (ack->tsval == echo && view->seen.tsval != echo) {
+            learn_rtt(view, ack, seg->packet->time_ns);
+        } else if (ack->tsval == echo) {
+            if (!computed)
+                latest = latest_processed(seg, view);
+            computed = true;
+            if (ack->time_ns > latest && end <= view->seen.edge)
+                return;
+        }
+        view->seen = *ack;
+    }
+}
+
+void view_data(const struct segment_context *seg, struct sender_view *view) {
+    int64_t end = seg->sender->snd_nxt;
+    if (has_timestamps(seg) && seg->receiver->timestamps) {
+        measure_queue(seg, view);
+        view_echo(seg, view, end);
+    } else {
+        int64_t latest = latest_processed(seg, view);
+        view->unknown |= latest == INT64_MIN;
+        view_without_echo(view, latest, end);
     }
     if (view->first == view->end) {
         view->first = view->end = 0;
