@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.findings import (
+    application,
     capture,
     connection,
     decoding,
@@ -58,6 +59,7 @@ CHAPTERS: dict[str, tuple[Page, ...]] = {
         numbered,
         loss_pattern,
         fragmentation,
+        application,
     )
 }
 RULES: dict[str, Page] = {rule.code: rule for rules in CHAPTERS.values() for rule in rules}

@@ -33,6 +33,7 @@ def transfer_object(one: Explained) -> Row:
         "name": one.transfer.name,
         "protocol": one.transfer.flow["protocol"],
         "application": one.transfer.flow["application"],
+        "server_name": one.transfer.flow["server_name"],
         "headline": one.headline,
         "minor": one.transfer.is_control_connection,
         "limited_by": short_name(one.limited_by) if one.limited_by else None,

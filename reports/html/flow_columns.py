@@ -119,11 +119,13 @@ def flow_columns(trace: Trace, base_ns: int) -> dict[str, Any]:
     ends = [of_chosen(trace.flows.column(name), chosen) for name in ("source", "destination")]
     addresses, numbers = texts([*ends[0], *ends[1]])
     paths, path_numbers = texts(of_chosen(trace.flows.column("path"), chosen))
+    servers, server_numbers = texts(of_chosen(trace.flows.column("server_name"), chosen))
     fragmented = trace.datagrams.rows_by_flow(len(trace.flows))
     columns |= {
         "source": planes("I", numbers[: len(chosen)].tobytes()),
         "destination": planes("I", numbers[len(chosen) :].tobytes()),
         "path": planes("I", path_numbers.tobytes()),
+        "server": planes("I", server_numbers.tobytes()),
         "fragmented": planes("B", bytes([fragmented[flow] > 0 for flow in chosen])),
         **measured_columns(trace, chosen, base_ns),
     }
@@ -134,6 +136,7 @@ def flow_columns(trace: Trace, base_ns: int) -> dict[str, Any]:
         "words": {name: numbered_words(trace.flows, name) for name in WORDS},
         "addresses": encoded("\n".join(addresses).encode()),
         "paths": paths,
+        "servers": servers,
         "problems": sparse_problems(trace, chosen),
     }
 

@@ -83,6 +83,7 @@ FLOW_COLUMNS = (
     FlowColumn("flow", lambda line: str(line.flow["flow"])),
     FlowColumn("", lambda line: protocol_text(line.flow), 1, False),
     FlowColumn("initiator → responder", lambda line: flow_str(line.flow), 0, False, "→"),
+    FlowColumn("server", lambda line: line.flow["server_name"] or "", 10, False, "."),
     FlowColumn("inside", lambda line: line.flow["path"] or "", 9, False, "/"),
     FlowColumn("state", lambda line: line.flow["state"] or "", 6, False),
     FlowColumn("packets", lambda line: show_count(line.flow["packets"]), 2),

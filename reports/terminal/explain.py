@@ -78,11 +78,17 @@ def bar(one: Explained, console: Console) -> Iterator[RenderableType]:
         yield Text(shares, style="dim")
 
 
+def application_str(flow: Row) -> str:
+    """`tls www.example.org`, `http`, `udp`: the application of a flow, or its protocol, and the name of its server."""
+    return " ".join(filter(None, (flow["application"] or flow["protocol"], flow["server_name"])))
+
+
 def transfer_head(one: Explained, console: Console) -> RenderableType:
     """Returns endpoints and volume of a transfer, its headline, and its time by limit."""
     transfer = one.transfer
-    kind = transfer.flow["application"] or transfer.flow["protocol"]
-    ends = Text.assemble((f"flow {transfer.row['flow']} {kind} ", "dim"), (printable(transfer.name), "bold"))
+    ends = Text.assemble(
+        (f"flow {transfer.row['flow']} {application_str(transfer.flow)} ", "dim"), (printable(transfer.name), "bold")
+    )
     ends.append(f"  {carried(transfer)}")
     headline = Text.assemble((one.headline[0].upper() + one.headline[1:], "bold"), link_share(one))
     return Group(ends, indented(headline), *map(indented, bar(one, console)))
@@ -162,7 +168,7 @@ def minor_parts(minor: Sequence[Explained], found: dict[int, list[Row]]) -> Iter
     if flows:
         yield title("Minor flows")
     for number, one in list(reversed(flows.items()))[:MINOR_SHOWN]:
-        name = Text(f"flow {number} {one.flow['application'] or one.flow['protocol']} ", style="dim")
+        name = Text(f"flow {number} {application_str(one.flow)} ", style="dim")
         yield Text.assemble(
             name, f"{printable(one.name)}  {show_bytes(one.flow['payload_bytes'])} of payload both ways"
         )

@@ -31,7 +31,29 @@
 
 /* --- selection.c: which payload a worker needs ----------------------------------------------- */
 
-struct selection;
+#define SELECTION_BUCKETS (1u << 16)
+
+struct selection_entry;
+
+struct selection {
+    struct selection_entry *entries;
+    uint32_t used; /* entries */
+    /* By selection_bucket(): directions whose first bytes may follow; UINT8_MAX is for ever. */
+    uint8_t open[SELECTION_BUCKETS];
+};
+
+static inline uint8_t *selection_bucket(struct selection *selection, uint32_t hash, unsigned end) {
+    return &selection->open[(hash ^ end) % SELECTION_BUCKETS];
+}
+
+/* Returns whether selection_segment() may select a payload that begins with this byte. Most
+ * segments are of a stream that is past its first bytes, or unknown, and cost this much alone: the
+ * first byte of a known protocol is one of few. */
+static inline bool selection_may_begin(struct selection *selection, uint32_t hash, unsigned end,
+                                       uint8_t first) {
+    bool of_known_protocol = (uint8_t)(first - 'C') <= 'T' - 'C' || (first & ~3) == 0x14;
+    return *selection_bucket(selection, hash, end) | of_known_protocol;
+}
 
 /* Returns NULL without memory. */
 struct selection *selection_open(void);
@@ -90,6 +112,7 @@ struct first_bytes {
 struct dns_query {
     char *name; /* escaped; NULL if the question was not captured */
     struct moment first, answer;
+    int64_t last_ns; /* time of the last query */
     uint32_t sent;
     uint16_t id, type, code; /* code: of the answer */
     uint16_t ip_id;          /* of the last query */

@@ -25,6 +25,7 @@
 #define CLASS_CHAOS    3
 #define QUERIES_FIRST  2
 #define QUERIES_MOST   1024u
+#define DUPLICATE_NS   UINT64_C(10000000)
 #define REPEAT_NS      INT64_C(30000000000)
 
 /* A message up to its first question. */
@@ -168,15 +169,21 @@ static bool is_over(const struct dns_query *query, const struct arrival *arrival
            arrival->time_ns - first_ns > REPEAT_NS;
 }
 
-/* A query with the IP identification of the one before is a duplicate of it, no retry. */
+/* A query that follows at once with the same IP identification is a duplicate, no retry. */
+static bool is_duplicate(const struct dns_query *query, const struct arrival *arrival) {
+    return arrival->ip_id && query->ip_id == arrival->ip_id &&
+           (uint64_t)arrival->time_ns - (uint64_t)query->last_ns < DUPLICATE_NS;
+}
+
 static void take_query(struct application *application, const struct arrival *arrival,
                        const struct message *message) {
     struct dns_queries *queries = &application->dns;
     uint32_t number = find_query(queries, message, arrival->direction);
     if (number < queries->count && !is_over(&queries->list[number], arrival)) {
         struct dns_query *query = &queries->list[number];
-        query->sent += !arrival->ip_id || query->ip_id != arrival->ip_id;
+        query->sent += !is_duplicate(query, arrival);
         query->ip_id = arrival->ip_id;
+        query->last_ns = arrival->time_ns;
         return;
     }
     if (number < queries->count || queries->count == QUERIES_MOST)
@@ -191,6 +198,7 @@ static void take_query(struct application *application, const struct arrival *ar
     queries->list[queries->count++] =
         (struct dns_query){.name = text_copy(arrival->pool, message->name),
                            .first = moment_of(arrival),
+                           .last_ns = arrival->time_ns,
                            .sent = 1,
                            .id = message->id,
                            .type = message->type,

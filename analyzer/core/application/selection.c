@@ -4,8 +4,9 @@
  * A hash table has an entry for each TCP connection whose SYN was captured, or whose segment begins
  * like a request or a ClientHello: the sequence number of the first byte of each direction. A
  * segment is selected if it is within FIRST_BYTES of it. If the first byte of a direction does not
- * match any protocol, both directions are closed, and further segments cost one lookup. The table
- * is as large as ENTRIES allow; if it is full, all entries are dropped, so that the selection
+ * match any protocol, both directions are closed; a direction is closed too when it is far past its
+ * first bytes. Buckets count the open directions, so that most other segments need no lookup. The
+ * table is as large as ENTRIES allow; if it is full, all entries are dropped, so that the selection
  * depends only on the packets and never on the seed of the hash. */
 #include <stdlib.h>
 
@@ -15,18 +16,13 @@
 #define ENTRIES      (1u << 18)
 #define ENTRIES_MOST (ENTRIES / 2)
 
-enum { ONE_END = 1, BOTH_ENDS = 3 };
+#define PAST_BYTES (FIRST_BYTES + 65536u) /* no segment comes so late that it is before these */
 
-struct entry {
+struct selection_entry {
     uint32_t hash;     /* 0: unused */
     uint32_t first[2]; /* sequence number of the first byte, by end of the flow key */
     uint8_t known;     /* bit `end`: first[end] is valid */
     uint8_t closed;    /* bit `end`: nothing more is selected */
-};
-
-struct selection {
-    struct entry *entries;
-    uint32_t used;
 };
 
 struct selection *selection_open(void) {
@@ -45,7 +41,7 @@ void selection_close(struct selection *selection) {
 }
 
 /* Returns the entry of a hash, or the unused one that it would take. */
-static inline struct entry *entry_at(const struct selection *selection, uint32_t hash) {
+static inline struct selection_entry *entry_at(const struct selection *selection, uint32_t hash) {
     uint32_t place = hash % ENTRIES;
     while (selection->entries[place].hash && selection->entries[place].hash != hash)
         place = (place + 1) % ENTRIES;
@@ -65,71 +61,98 @@ static bool begins_well(const struct headers *headers) {
     return tls_begins(bytes, captured) || http_begins(bytes, captured);
 }
 
-/* Begins the entry of a connection; returns NULL if its table was full. */
-static struct entry *begin_entry(struct selection *selection, struct entry *entry, uint32_t hash) {
-    if (entry->hash != hash && selection->used >= ENTRIES_MOST) {
+static bool is_open(const struct selection_entry *entry, unsigned end) {
+    return (entry->known & ~entry->closed) >> end & 1;
+}
+
+static void set_first(struct selection *selection, struct selection_entry *entry, unsigned end,
+                      uint32_t first) {
+    uint8_t *bucket = selection_bucket(selection, entry->hash, end);
+    if (!is_open(entry, end) && *bucket < UINT8_MAX)
+        ++*bucket;
+    entry->first[end] = first;
+    entry->known |= (uint8_t)(1u << end);
+}
+
+static void close_end(struct selection *selection, struct selection_entry *entry, unsigned end) {
+    uint8_t *bucket = selection_bucket(selection, entry->hash, end);
+    if (is_open(entry, end) && *bucket < UINT8_MAX)
+        --*bucket;
+    entry->closed |= (uint8_t)(1u << end);
+}
+
+/* Begins the entry of a connection, in place of an older one of the same flow. */
+static struct selection_entry *begin_entry(struct selection *selection,
+                                           struct selection_entry *entry, uint32_t hash) {
+    bool new = entry->hash != hash;
+    if (new && selection->used >= ENTRIES_MOST) {
         memset(selection->entries, 0, ENTRIES * sizeof *selection->entries);
+        memset(selection->open, 0, sizeof selection->open);
         selection->used = 0;
         entry = entry_at(selection, hash);
     }
-    selection->used += entry->hash != hash;
-    *entry = (struct entry){.hash = hash};
+    for (unsigned end = 0; !new &&end < 2; end++)
+        close_end(selection, entry, end);
+    selection->used += new;
+    *entry = (struct selection_entry){.hash = hash};
     return entry;
 }
 
 /* A SYN with another sequence number begins a new connection. */
-static struct entry *note_syn(struct selection *selection, struct entry *entry, uint32_t hash,
-                              unsigned end, const struct tcp_header *tcp) {
-    uint32_t first = tcp->sequence + 1;
-    bool new = entry->hash != hash;
-    if (new || (entry->known >> end & 1 && entry->first[end] != first))
+static struct selection_entry *note_syn(struct selection *selection, struct selection_entry *entry,
+                                        uint32_t hash, unsigned end, uint32_t first) {
+    if (entry->hash != hash || (entry->known >> end & 1 && entry->first[end] != first))
         entry = begin_entry(selection, entry, hash);
-    entry->first[end] = first;
-    entry->known |= (uint8_t)(ONE_END << end);
+    if (!(entry->known >> end & 1))
+        set_first(selection, entry, end, first);
     return entry;
 }
 
 /* Of a stream whose SYN was not captured: a segment that begins well is taken for its first one.
  * Its acknowledgment is the first byte of the answer. */
-static struct entry *note_middle(struct selection *selection, struct entry *entry, uint32_t hash,
-                                 unsigned end, const struct headers *headers) {
-    if (!begins_well(headers))
+static struct selection_entry *note_middle(struct selection *selection,
+                                           struct selection_entry *entry, uint32_t hash,
+                                           unsigned end, const struct headers *headers) {
+    if (!headers->payload_captured || !begins_well(headers))
         return NULL;
     if (entry->hash != hash)
         entry = begin_entry(selection, entry, hash);
-    entry->first[end] = headers->tcp.sequence;
-    entry->known |= (uint8_t)(ONE_END << end);
-    if (!(entry->known >> !end & 1) && headers->tcp.flags & TCP_ACK) {
-        entry->first[!end] = headers->tcp.acknowledgment;
-        entry->known |= (uint8_t)(ONE_END << !end);
-    }
+    set_first(selection, entry, end, headers->tcp.sequence);
+    if (!(entry->known >> !end & 1) && headers->tcp.flags & TCP_ACK)
+        set_first(selection, entry, !end, headers->tcp.acknowledgment);
     return entry;
+}
+
+/* Returns the part of a segment of an open direction. */
+static struct selected select_part(struct selection *selection, struct selection_entry *entry,
+                                   unsigned end, const struct headers *headers) {
+    uint32_t captured = headers->payload_captured;
+    uint32_t sequence = headers->tcp.sequence + !!(headers->tcp.flags & TCP_SYN);
+    uint32_t position = sequence - entry->first[end];
+    if (position > PAST_BYTES && position <= INT32_MAX)
+        close_end(selection, entry, end);
+    if (position >= FIRST_BYTES || !captured)
+        return (struct selected){0};
+    if (!position && !begins_well(headers)) {
+        close_end(selection, entry, 0);
+        close_end(selection, entry, 1);
+        return (struct selected){0};
+    }
+    uint32_t room = FIRST_BYTES - position;
+    return (struct selected){captured < room ? captured : room, position};
 }
 
 NOINLINE struct selected selection_segment(struct selection *selection, uint32_t hash, unsigned end,
                                            const struct headers *headers) {
     const struct tcp_header *tcp = &headers->tcp;
-    uint32_t sequence = tcp->sequence + !!(tcp->flags & TCP_SYN);
     hash += !hash;
-    struct entry *entry = entry_at(selection, hash);
+    struct selection_entry *entry = entry_at(selection, hash);
     if (tcp->flags & TCP_SYN)
-        entry = note_syn(selection, entry, hash, end, tcp);
-    else if (entry->hash == hash && entry->closed >> end & 1)
-        return (struct selected){0};
-    else if (entry->hash != hash || !(entry->known >> end & 1))
+        entry = note_syn(selection, entry, hash, end, tcp->sequence + 1);
+    else if (entry->hash != hash || !((entry->known | entry->closed) >> end & 1))
         entry = note_middle(selection, entry, hash, end, headers);
-    if (!entry || !headers->payload_captured)
-        return (struct selected){0};
-    uint32_t position = sequence - entry->first[end];
-    if (position >= FIRST_BYTES)
-        return (struct selected){0};
-    if (!position && !begins_well(headers)) {
-        entry->closed = BOTH_ENDS;
-        return (struct selected){0};
-    }
-    uint32_t room = FIRST_BYTES - position;
-    uint32_t captured = headers->payload_captured;
-    return (struct selected){captured < room ? captured : room, position};
+    return entry && is_open(entry, end) ? select_part(selection, entry, end, headers)
+                                        : (struct selected){0};
 }
 
 struct selected selection_datagram(const struct headers *headers) {

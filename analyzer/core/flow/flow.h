@@ -104,13 +104,13 @@ struct flow {
     uint64_t first_frame;
     uint32_t first_capture;
     uint64_t icmp_errors;
-    struct direction directions[2]; /* 0 from the initiator */
+    struct application *application; /* NULL until a payload is selected */
+    struct direction directions[2];  /* 0 from the initiator */
     union {
         struct tcp_connection tcp;
         struct udp_stream udp[2];
     };
     struct fragment_counts fragments[2]; /* of `directions` */
-    struct application *application;     /* NULL until a payload is selected */
 };
 
 /* Returns the end of the key that sends in a direction. */

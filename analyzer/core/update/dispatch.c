@@ -108,19 +108,28 @@ static inline bool has_payload(const struct headers *headers, bool tcp) {
     return headers->protocol == IP_UDP && headers->layer == LAYER_TRANSPORT;
 }
 
-/* Selects first bytes. Pure ACKs, most packets of one direction, cost no lookup. */
-static inline bool select_first_bytes(struct selection *selection, struct packet_extras *extras,
-                                      const struct decoded_packet *decoded,
-                                      const struct headers *headers) {
+static NOINLINE bool select_segment(struct selection *selection, struct packet_extras *extras,
+                                    const struct decoded_packet *decoded,
+                                    const struct headers *headers) {
     if (headers->fragment)
         return false;
-    if (decoded->is_tcp) {
-        if (!headers->payload_captured && !(headers->tcp.flags & TCP_SYN))
+    extras->selected = selection_segment(selection, decoded->hash, decoded->swapped, headers);
+    return extras->selected.length;
+}
+
+/* Pure ACKs, and most segments of a stream behind its first bytes, cost no call. */
+static inline bool select_first_bytes(struct selection *selection, struct packet_extras *extras,
+                                      const struct decoded_packet *decoded,
+                                      const struct headers *headers, bool tcp) {
+    if (LIKELY(tcp)) {
+        bool begins =
+            headers->payload_captured &&
+            selection_may_begin(selection, decoded->hash, decoded->swapped, *headers->payload);
+        if (LIKELY(!begins) && LIKELY(!(headers->tcp.flags & TCP_SYN)))
             return false;
-        extras->selected = selection_segment(selection, decoded->hash, decoded->swapped, headers);
-        return extras->selected.length;
+        return select_segment(selection, extras, decoded, headers);
     }
-    if (headers->protocol != IP_UDP || headers->layer != LAYER_TRANSPORT)
+    if (headers->protocol != IP_UDP || headers->layer != LAYER_TRANSPORT || headers->fragment)
         return false;
     extras->selected = selection_datagram(headers);
     return extras->selected.length;
@@ -183,7 +192,7 @@ packet_prepare(struct updater *updater, struct decoded_packet *decoded,
         memcpy(decoded->tcp, &headers->tcp, sizeof decoded->tcp);
     }
     decoded->extra_kinds = (uint8_t)fill_extras(extras, headers, tcp);
-    if (select_first_bytes(updater->selection, extras, decoded, headers))
+    if (select_first_bytes(updater->selection, extras, decoded, headers, tcp))
         decoded->extra_kinds |= EXTRA_APPLICATION;
 }
 

@@ -1,8 +1,8 @@
 // The list of flows. Searching and sorting cover all flows; the first rows are shown.
 const ROWS_SHOWN = 200;
 
-async function loadFlows({ columns, addresses, paths, words, problems }) {
-  const flows = { ...(await changed(columns, unplaned)), paths, words };
+async function loadFlows({ columns, addresses, paths, servers, words, problems }) {
+  const flows = { ...(await changed(columns, unplaned)), paths, servers, words };
   flows.addresses = new TextDecoder().decode(await inflate(addresses)).split("\n");
   flows.rowOf = (number) => {
     const row = firstAtOrAfter(flows.number, number);
@@ -28,6 +28,7 @@ function endOf(row, side) {
   return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
 }
 const nameOf = (row) => `${endOf(row, "source")} → ${endOf(row, "destination")}`;
+const serverOf = (row) => state.flows.servers[state.flows.server[row]];
 const pathOf = (row) => state.flows.paths[state.flows.path[row]];
 
 function problemsOf(row) {
@@ -93,6 +94,7 @@ const COLUMNS = [
   { key: "flow", head: "flow", value: (row) => state.flows.number[row], text: (row) => String(state.flows.number[row]), number: true },
   { key: "protocol", head: "protocol", value: (row) => `${protocolOf(row)} ${knownWord("application", row)}`.trim() },
   { key: "name", head: "initiator → responder", value: nameOf },
+  { key: "server", head: "server", value: serverOf },
   { key: "path", head: "inside", value: pathOf },
   { key: "state", head: "state", value: (row) => knownWord("state", row) },
   { key: "packets", head: "packets", value: measured("packets"), text: (row) => whole(state.flows.packets[row]), number: true },
@@ -105,7 +107,7 @@ const COLUMNS = [
 
 function makeHead() {
   const row = $("flows").tHead.insertRow();
-  state.columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "state" || Object.keys(data.flows.words.state).length));
+  state.columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "state" || Object.keys(data.flows.words.state).length));
   for (const column of state.columns) {
     const cell = document.createElement("th"), button = document.createElement("button");
     cell.scope = "col";
@@ -141,7 +143,7 @@ function ordered() {
 }
 
 function searchText(row) {
-  return `${nameOf(row)} ${protocolOf(row)} ${knownWord("application", row)} ${knownWord("state", row)} ${pathOf(row)} ${problemsOf(row)}`.toLowerCase();
+  return `${nameOf(row)} ${protocolOf(row)} ${knownWord("application", row)} ${knownWord("state", row)} ${serverOf(row)} ${pathOf(row)} ${problemsOf(row)}`.toLowerCase();
 }
 
 function matching(words) {

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about the first bytes of applications: DNS answers that are slow, missing or errors, and TLS handshakes.
+
+They read the tables queries and handshakes by columns. Times that overlap are counted once per client, because clients ask
+for several names at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from wiretale.analyzer.display_filter import frame_filter
+from wiretale.analyzer.findings.model import SHOWN, Match, Matches, Row, finding, flow_str, frame_list, only, seconds
+from wiretale.analyzer.findings.transfers import Transfers
+from wiretale.analyzer.units import plural, show_duration
+
+CHAPTER = "Applications"
+SLOW_NS = 100_000_000  # of an answer, and of what a handshake takes beyond its round trips
+MUCH_NS = 1_000_000_000  # from here on a warning
+QUERIES_MAX = 50_000  # that are examined
+ENDING_NS = 5_000_000_000  # before the end of the capture: an answer may follow
+FAILURES = frozenset(("SERVFAIL", "REFUSED", "FORMERR", "NOTIMP", "NOTAUTH"))
+NO_NAME = "NXDOMAIN"
+SERVER_ADVICE = (
+    "Check the load of the server, and that it resumes sessions and waits for no OCSP response or backend meanwhile."
+)
+CLIENT_ADVICE = (
+    "Check how the client verifies certificates (OCSP, CRL, a prompt for a client certificate), and its load."
+)
+ALERT_ADVICE = {
+    "protocol_version": "Enable a TLS version that both ends have.",
+    "handshake_failure": "Compare the cipher suites and groups of both ends; the server may want a client certificate.",
+    "unrecognized_name": "Check the server name (SNI) against the names that the server is configured for.",
+    "unknown_ca": "Install the CA that signed the certificate, or have the server send its intermediate certificates.",
+    "certificate_expired": "Renew the certificate, and check the clocks of both ends.",
+    "no_application_protocol": "Enable an application protocol (ALPN) that both ends have.",
+}
+
+
+class Span(NamedTuple):
+    """A time in which a client waited."""
+
+    client: str
+    first_ns: int
+    wait_ns: int
+
+
+def waited_ns(spans: Sequence[Span]) -> int:
+    """Returns the time in which a client waited for at least one answer, summed over clients."""
+    total, client, until = 0, "", 0
+    for span in sorted(spans):
+        if span.client != client:
+            client, until = span.client, span.first_ns
+        end = span.first_ns + span.wait_ns
+        total += max(end - max(span.first_ns, until), 0)
+        until = max(until, end)
+    return total
+
+
+def queries_of(transfers: Transfers) -> list[Row]:
+    return transfers.trace.queries.rows(0, QUERIES_MAX)
+
+
+def names_of(rows: Sequence[Row]) -> str:
+    """`example.org (A), www.example.org (AAAA) and 3 more`."""
+    found = list(dict.fromkeys(f"{row['name'] or '?'} ({row['type']})" for row in rows))
+    more = f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
+    return ", ".join(found[:SHOWN]) + more
+
+
+def spans_of(transfers: Transfers, rows: Sequence[Row]) -> list[Span]:
+    sources = transfers.trace.flows.column("source") if rows else []
+    return [Span(sources[row["flow"]], row["first_ns"], row["response_ns"]) for row in rows if row["response_ns"]]
+
+
+def servers_of(transfers: Transfers, rows: Sequence[Row]) -> str:
+    """`10.0.0.53 (12), 10.0.1.53 (2)`: the servers of these queries, most frequent first."""
+    destinations = transfers.trace.flows.column("destination")
+    counts = Counter(destinations[row["flow"]] for row in rows)
+    more = f" and {len(counts) - SHOWN:,} more" if len(counts) > SHOWN else ""
+    shown = counts.most_common(SHOWN)
+    return ", ".join(f"{one} ({count:,})" if len(counts) > 1 else one for one, count in shown) + more
+
+
+def query_match(transfers: Transfers, rows: Sequence[Row], severity: str, frame: str, **words: Any) -> Match:
+    """Returns a match about these queries, whose evidence is frames of this column."""
+    frames = [row[frame] for row in rows[:SHOWN]]
+    return Match(
+        severity,
+        flow=only(sorted({row["flow"] for row in rows})),
+        evidence=frame_list(frames, len(rows)),
+        filter=frame_filter(frames),
+        count=len(rows),
+        server=servers_of(transfers, rows),
+        names=names_of(rows),
+        **words,
+    )
+
+
+@finding(
+    code="dns-slow",
+    title="Slow DNS answers",
+    severity="warning if a client waited 1 s or longer in all, else info",
+    unit="seconds",
+    computed="Answers 100 ms or more after the first query (queries.response_ns). The cost is the time in which a client "
+    "waited for at least one of them: parallel queries count once. The first 50,000 questions are examined.",
+    unknown="Whether the client waited for the name, or asked ahead. An answer that another packet than the query of the "
+    "same id and name caused.",
+    sentence="{count:DNS answer} of {server} took 100 ms or longer, {longest} at most{retried}: {names}. {waited} were "
+    "spent waiting.",
+    advice="Use a resolver nearer to the client that caches; check its forwarders, and the path to {server} for loss.",
+)
+def dns_slow(transfers: Transfers) -> Matches:
+    rows = [row for row in queries_of(transfers) if (row["response_ns"] or 0) >= SLOW_NS]
+    if not rows:
+        return
+    rows.sort(key=lambda row: -row["response_ns"])
+    waited = waited_ns(spans_of(transfers, rows))
+    retried = sum(row["sent"] > 1 for row in rows)
+    yield query_match(
+        transfers,
+        rows,
+        "warning" if waited >= MUCH_NS else "info",
+        "response_frame",
+        cost=seconds(waited),
+        longest=show_duration(rows[0]["response_ns"]),
+        retried=f" ({plural(retried, 'of them was', 'of them were')} asked again)" if retried else "",
+        waited=show_duration(waited),
+    )
+
+
+def unanswered(transfers: Transfers) -> list[Row]:
+    """Returns the queries without an answer that the capture would show."""
+    ends = [ns for ns in transfers.trace.interfaces.column("last_ns") if ns is not None]
+    last_ns = max(ends, default=0) - ENDING_NS
+    rows = [
+        row
+        for row in queries_of(transfers)
+        if row["response_frame"] is None and row["first_ns"] is not None and row["first_ns"] <= last_ns
+    ]
+    both_ways = len(transfers.flow_counts["one_way"]) < len(transfers.trace.flows)
+    shown = set(transfers.hidden.conclusive(sorted({row["flow"] for row in rows}))) if both_ways else set()
+    return [row for row in rows if row["flow"] in shown]
+
+
+@finding(
+    code="dns-unanswered",
+    title="DNS questions without an answer",
+    unit="queries",
+    computed="Questions whose answer was not captured (queries.response_frame is null), sent 5 s or more before the end of "
+    "the capture. They do not count if the capture may hide the answer, as in syn-unanswered, or has only one direction of "
+    "all flows. The first 50,000 questions are examined.",
+    unknown="Whether an answer took another path, or came after 30 s.",
+    sentence="{count:DNS question} to {server} got no answer after {sent:query|queries}: {names}.",
+    advice="Check that {server} answers (dig @SERVER NAME) and that no firewall drops port 53; a client waits some "
+    "seconds before it asks another resolver.",
+)
+def dns_unanswered(transfers: Transfers) -> Matches:
+    rows = unanswered(transfers)
+    if rows:
+        sent = sum(row["sent"] for row in rows)
+        yield query_match(transfers, rows, "warning", "first_frame", cost=float(len(rows)), sent=sent)
+
+
+@finding(
+    code="dns-failed",
+    title="DNS questions answered by an error",
+    severity="warning if a server failed or refused, info if names do not exist",
+    unit="seconds",
+    computed="Answers with the code SERVFAIL, REFUSED, FORMERR, NOTIMP or NOTAUTH; NXDOMAIN is reported apart, because "
+    "search lists ask for such names as a rule. The cost is the time in which a client waited for at least one of these "
+    "answers. The first 50,000 questions are examined.",
+    unknown="Which zone or forwarder failed behind the resolver.",
+    sentence="{server} answered {count:DNS question} with {codes}: {names}.",
+    advice="{what}",
+)
+def dns_failed(transfers: Transfers) -> Matches:
+    rows = queries_of(transfers)
+    for severity, codes, what in (
+        (
+            "warning",
+            FAILURES,
+            "Ask the resolver for these names with `dig +trace`, and check its forwarders and DNSSEC.",
+        ),
+        ("info", {NO_NAME}, "Write names with a final dot, or shorten the search list of the clients."),
+    ):
+        failed = [row for row in rows if row["code"] in codes]
+        if failed:
+            counts = Counter(row["code"] for row in failed).most_common()
+            yield query_match(
+                transfers,
+                failed,
+                severity,
+                "response_frame",
+                cost=seconds(waited_ns(spans_of(transfers, failed))),
+                codes=", ".join(f"{code} ({count:,})" if len(counts) > 1 else code for code, count in counts),
+                what=what,
+            )
+
+
+@finding(
+    code="tls-alert",
+    title="TLS handshakes ended by an alert",
+    unit="connections",
+    computed="Flows with an alert that is not encrypted (handshakes.alert), other than close_notify. The cost is the "
+    "number of these connections, one finding for each alert.",
+    unknown="Alerts of TLS 1.3 after the ServerHello, because they are encrypted.",
+    sentence="{count:TLS handshake was|TLS handshakes were} ended by the alert {alert} of the {sender}{names}.",
+    advice="{what}",
+)
+def tls_alert(transfers: Transfers) -> Matches:
+    found: dict[tuple[str, int], list[Row]] = {}
+    for row in transfers.trace.handshakes.rows(0, QUERIES_MAX):
+        if row["alert"]:
+            found.setdefault((row["alert"], row["alert_direction"]), []).append(row)
+    for (alert, direction), rows in found.items():
+        flows = [row["flow"] for row in rows]
+        names = list(dict.fromkeys(row["server_name"] for row in rows if row["server_name"]))
+        yield Match(
+            flow=only(flows),
+            cost=float(len(rows)),
+            evidence=f"{'flow' if len(flows) == 1 else 'flows'} {', '.join(map(str, flows[:SHOWN]))}"
+            + (", …" if len(flows) > SHOWN else ""),
+            filter="tls.alert_message",
+            count=len(rows),
+            alert=alert,
+            sender="server" if direction else "client",
+            names=f" ({', '.join(names[:SHOWN])}{', …' if len(names) > SHOWN else ''})" if names else "",
+            what=ALERT_ADVICE.get(alert, "Compare the versions, cipher suites and certificates of both ends."),
+        )
+
+
+@finding(
+    code="tls-handshake-slow",
+    title="Slow TLS handshake",
+    severity="warning if both ends took 1 s or longer, else info",
+    unit="seconds",
+    computed="Handshakes in which the server and the client together took 100 ms or more beyond the round trips "
+    "(handshakes.server_ns + handshakes.client_ns, of those that are known). The cost is this time.",
+    unknown="Handshakes that do not end within the first 4 kB of a direction; loss inside the handshake counts as the time "
+    "of the end that retransmitted.",
+    sentence="{name}: the TLS {version} handshake{server} took {duration} with {trips:round trip}: {split}.",
+    advice="{what}",
+)
+def tls_handshake_slow(transfers: Transfers) -> Matches:
+    for row in transfers.trace.handshakes.rows(0, QUERIES_MAX):
+        server_ns, client_ns = row["server_ns"] or 0, row["client_ns"] or 0
+        if row["duration_ns"] is None or server_ns + client_ns < SLOW_NS:
+            continue
+        flow = transfers.trace.flows.rows(row["flow"], row["flow"] + 1)[0]
+        parts = [(row["server_ns"], "the server"), (row["client_ns"], "the client")]
+        yield Match(
+            "warning" if server_ns + client_ns >= MUCH_NS else "info",
+            flow=row["flow"],
+            cost=seconds(server_ns + client_ns),
+            evidence=f"frames {row['frames']}",
+            filter=frame_filter([int(frame) for frame in row["frames"].split(", ")]),
+            impact=flow["wire_bytes"] / transfers.wire_bytes,
+            name=flow_str(flow),
+            version=row["version"],
+            server=f" with {row['server_name']}" if row["server_name"] else "",
+            duration=show_duration(row["duration_ns"]),
+            trips=row["round_trips"],
+            split=" and ".join(f"{show_duration(ns)} were spent by {end}" for ns, end in parts if ns is not None),
+            what=SERVER_ADVICE if server_ns >= client_ns else CLIENT_ADVICE,
+        )

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about DNS and TLS: a capture that shows each, with its cost, and one that nearly does and must not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.all import DNS, DNSQR, IP, TCP, UDP, Packet, Raw
+
+from crafted import analyze_timed, ether
+
+Row = dict[str, Any]
+Timed = list[tuple[float, Packet]]
+
+
+def asked(at: float, number: int = 1, name: str = "a.example", port: int = 4000) -> tuple[float, Packet]:
+    message = DNS(id=number, rd=1, qd=DNSQR(qname=name))
+    return at, ether(IP(src="10.0.0.1", dst="10.0.0.53") / UDP(sport=port, dport=53) / message)
+
+
+def answered(
+    at: float, number: int = 1, name: str = "a.example", port: int = 4000, code: int = 0
+) -> tuple[float, Packet]:
+    message = DNS(id=number, qr=1, rcode=code, qd=DNSQR(qname=name))
+    return at, ether(IP(src="10.0.0.53", dst="10.0.0.1") / UDP(sport=53, dport=port) / message)
+
+
+def found(folder: Path, timed: Timed) -> dict[str, Row]:
+    rows = analyze_timed(folder, sorted(timed, key=lambda one: one[0])).findings.rows()
+    return {row["code"]: row for row in rows if row["code"].startswith(("dns-", "tls-"))}
+
+
+def test_slow_answers_cost_the_time_waited(tmp_path: Path) -> None:
+    timed = [asked(0), asked(0.1, 2, "b.example"), answered(0.6), answered(0.8, 2, "b.example")]  # 0.8 s in all
+    timed += [asked(5, 3), asked(6, 3), answered(6.5, 3), asked(8, 4), answered(8.09, 4)]
+    row = found(tmp_path, timed)["dns-slow"]
+    assert row["cost"] == pytest.approx(2.3, abs=0.001) and row["severity"] == "warning"
+    assert row["sentence"].startswith(
+        "3 DNS answers of 10.0.0.53 took 100 ms or longer, 1.50 s at most (1 of them was asked again)"
+    )
+
+
+def test_fast_answers_are_no_finding(tmp_path: Path) -> None:
+    assert not found(tmp_path, [asked(0), answered(0.099), asked(1, 2), answered(1.02, 2)])
+
+
+def test_questions_without_an_answer(tmp_path: Path) -> None:
+    timed = [
+        asked(0),
+        answered(0.01),
+        asked(1, 2, "lost.example", 4001),
+        asked(3, 2, "lost.example", 4001),
+        asked(20, 9),
+    ]
+    row = found(tmp_path, timed)["dns-unanswered"]
+    assert (row["cost"], row["cost_unit"], row["severity"]) == (1.0, "queries", "warning")
+    assert row["sentence"] == "1 DNS question to 10.0.0.53 got no answer after 2 queries: lost.example (A)."
+
+
+def test_one_direction_shows_no_unanswered_question(tmp_path: Path) -> None:
+    assert not found(tmp_path, [asked(0), asked(1, 2), asked(20, 3)])
+
+
+def test_errors_warn_and_missing_names_inform(tmp_path: Path) -> None:
+    timed = [
+        asked(0),
+        answered(0.05, code=2),
+        asked(1, 2, "no.example", 4001),
+        answered(1.02, 2, "no.example", 4001, 3),
+    ]
+    rows = [row for row in analyze_timed(tmp_path, timed).findings.rows() if row["code"] == "dns-failed"]
+    assert [(row["severity"], row["cost"]) for row in rows] == [
+        ("warning", pytest.approx(0.05, abs=0.001)),
+        ("info", pytest.approx(0.02, abs=0.001)),
+    ]
+    assert "SERVFAIL" in rows[0]["sentence"] and "NXDOMAIN" in rows[1]["sentence"]
+
+
+def handshake(think: float, alert: bytes = b"") -> Timed:
+    """A handshake of TLS 1.3 over a path of 10 ms whose server computes for a time, or its alert."""
+
+    def one(at: float, back: bool, position: int, data: bytes, flags: str = "PA") -> tuple[float, Packet]:
+        ends = {"src": "10.0.0.2", "dst": "10.0.0.1"} if back else {"src": "10.0.0.1", "dst": "10.0.0.2"}
+        ports = {"sport": 443, "dport": 4000} if back else {"sport": 4000, "dport": 443}
+        seq, ack = (500, 100) if back else (100, 500)
+        header = TCP(seq=seq + position, ack=0 if flags == "S" else ack + 1, flags=flags, **ports)
+        return at, ether(IP(**ends) / header / Raw(data))
+
+    client = b"\3\3" + bytes(32) + b"\0" + b"\0\2\x13\1" + b"\1\0"
+    server = b"\3\3" + bytes(32) + b"\0" + b"\x13\1\0" + b"\0\6\0\x2b\0\2\3\4"
+    first, second = (
+        b"\x16\3\3" + (len(body) + 4).to_bytes(2, "big") + bytes([kind]) + len(body).to_bytes(3, "big") + body
+        for kind, body in ((1, client), (2, server))
+    )
+    secret = b"\x17\3\3\0\x20" + bytes(32)
+    opened = [one(0, False, 0, b"", "S"), one(0.01, True, 0, b"", "SA"), one(0.01, False, 1, b"", "A")]
+    hello = one(0.02, False, 1, first)
+    if alert:
+        return [*opened, hello, one(0.04, True, 1, alert)]
+    return [*opened, hello, one(0.03 + think, True, 1, second), one(0.031 + think, False, 1 + len(first), secret)]
+
+
+def test_a_slow_handshake_costs_what_the_ends_took(tmp_path: Path) -> None:
+    row = found(tmp_path, handshake(1.2))["tls-handshake-slow"]
+    assert row["cost"] == pytest.approx(1.2, abs=0.005) and row["severity"] == "warning"
+    assert "TLS 1.3 handshake took 1.21 s with 1 round trip" in row["sentence"]
+
+
+def test_a_fast_handshake_is_no_finding(tmp_path: Path) -> None:
+    assert not found(tmp_path, handshake(0.09))
+
+
+def test_alerts_are_findings_except_of_the_end(tmp_path: Path) -> None:
+    row = found(tmp_path, handshake(0, b"\x15\3\3\0\2\2\x46"))["tls-alert"]
+    assert (row["cost"], row["cost_unit"]) == (1.0, "connections")
+    assert row["sentence"] == "1 TLS handshake was ended by the alert protocol_version of the server."
+    assert not found(tmp_path, handshake(0, b"\x15\3\3\0\2\1\0"))
