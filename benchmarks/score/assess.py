@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -16,9 +16,9 @@ from typing import NamedTuple
 import wiretale
 from score.capture_frames import Frame, leave_out, mirror, read_frames
 from score.claims import tcptrace_counts, wireshark_claims, wireshark_flags, wiretale_claims
-from score.conditions import CONDITIONS, write_condition
+from score.conditions import CONDITIONS, CUT, write_condition
 from score.differences import Settled
-from score.labels import Observer
+from score.labels import Label, Observer
 from score.limits.rows import Row
 from score.offload_counts import Counted, count_offloads
 from score.reasons import Cases, count_cases
@@ -89,7 +89,10 @@ class Assessment:
                 answers = write_condition(condition, run.folder / f"{point}.pcap", path)
                 observer = Observer(run, point, run.frames[point])
                 observer.answers = observer.read_answers(answers)
-                tally.take(point, "wiretale", observer.labels(), wiretale_claims(wiretale.analyze(path)))
+                labels = list(under_condition(condition, observer.labels(), answers))
+                misses = tally.take(point, "wiretale", labels, wiretale_claims(wiretale.analyze(path)))
+                self.misses += [(scenario.name, f"{point}, {condition}", condition, miss) for miss in misses]
+                self.cases[scenario.name, f"{point}, {condition}"].update(count_cases(scenario, labels))
 
     def take_capture(self, scenario: Scenario, run: Run, capture: Capture, tally: Tally) -> None:
         observer = Observer(run, capture.point, capture.held, capture.variant == "mirrored")
@@ -108,6 +111,15 @@ class Assessment:
             tally.take_lost_datagrams(place, observer.lost_datagrams(), said)
         if scenario.group not in NS3:
             self.settled.take(trace, capture.path, flags, {label.frame: label for label in labels})
+
+
+def under_condition(condition: str, labels: Iterable[Label], frames: Iterable[Frame]) -> Iterator[Label]:
+    """Marks the labels whose evidence the condition takes away."""
+    tsvals = {frame.number: frame.tsval for frame in frames}
+    for label in labels:
+        label.cut = condition == CUT
+        label.unordered = not label.cut and label.opener is not None and tsvals[label.frame] == tsvals.get(label.opener)
+        yield label
 
 
 def captures_of(scenario: Scenario, run: Run) -> Iterator[Capture]:

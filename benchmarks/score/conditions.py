@@ -13,6 +13,7 @@ from zlib import crc32
 from score.capture_frames import ETHERNET, Frame, Record, read_frames, read_records, write_records
 
 SNAP = 64
+CUT = f"snap {SNAP}"
 IPV6_PREFIX = bytes.fromhex("fd00") + bytes(10)
 CHECKSUM_AT = {6: 16, 17: 6}  # in the transport header
 
@@ -61,7 +62,7 @@ def cut(record: Record, frame: Frame) -> Record:
 CONDITIONS: dict[str, Callable[[Record, Frame], Record]] = {
     "random IP IDs": with_random_id,
     "IPv6": as_ipv6,
-    f"snap {SNAP}": cut,
+    CUT: cut,
 }
 
 

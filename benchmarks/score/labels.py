@@ -63,6 +63,8 @@ class Label:
     acked: bool = False  # an ACK or SACK of a retransmission had passed
     waited_ns: int = 0  # before a retransmission, since the last ACK that advanced
     opener: int | None = None  # frame that opened the gap which this frame fills
+    unordered: bool = False  # neither IP IDs nor timestamps show which of the two was sent first
+    cut: bool = False  # the snap length cut the options off
     unseen: int = 0  # bytes that this ACK is the first to cover and that the capture missed
 
 

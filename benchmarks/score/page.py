@@ -199,8 +199,9 @@ def below_goal(found: Assessment, group: str) -> Iterator[str]:
         if float(str(f1)) < GOAL or float(str(precision).replace("–", "1")) < GOAL:
             name = str(kind).removesuffix(f", {group}")
             runs = found.groups[group]
-            under = sum((found.cases[run, str(point)] for run in runs), Counter[tuple[str, tuple[Circumstance, ...]]]())
-            why = reasons(name, misses_of(found, runs, name, str(point)), under)
+            place = f"{point}, {group}" if group in CONDITIONS else str(point)
+            under = sum((found.cases[run, place] for run in runs), Counter[tuple[str, tuple[Circumstance, ...]]]())
+            why = reasons(name, misses_of(found, runs, name, place), under)
             said = f"- **{kind}, {point}**: {f1} (precision {precision}, recall {recall}, {cases} cases)"
             yield f"{said}. {why}" if why else said
 
@@ -290,6 +291,8 @@ def write_page(found: Assessment, wireshark: str, draw: int, labelled: Path, pat
         "DRAWN": group_table(found, DRAWN),
         "SPREAD": group_table(found, COMMITTED),
         "CONDITIONS": group_table(found, *CONDITIONS),
+        "CONDITIONS_SHORT": "\n".join(line for one in CONDITIONS for line in below_goal(found, one))
+        or "None in this run.",
         **tcprs_parts(labelled),
         "NS3": ns3_section(found),
         "OFFLOADS": offloads_section(found),

@@ -61,6 +61,18 @@ CIRCUMSTANCES = (
         CAUSES,
     ),
     Circumstance(
+        "TSval of the segment that overtook it, and no IDs that rise",
+        "Only time distinguishes a late segment from a retransmission, and from a quarter to all of an RTT it cannot.",
+        lambda _, label: label.unordered,
+        ("retransmitted", "lost upstream", "reordered"),
+    ),
+    Circumstance(
+        "options cut off",
+        "SACK blocks, DSACKs and echoed timestamps are missing.",
+        lambda _, label: label.cut,
+        ("lost downstream", "spurious", *CAUSES),
+    ),
+    Circumstance(
         "no ACK ended at it",
         "The receiver may have held it above a gap.",
         lambda _, label: not label.place_decidable,

@@ -20,10 +20,10 @@ if not (BENCHMARKS / "score").is_dir():
     pytest.skip("the scenarios are in benchmarks/, which is not installed", allow_module_level=True)
 sys.path.insert(0, str(BENCHMARKS))
 
-from score.assess import Assessment, Fact, carry_out
-from score.capture_frames import leave_out, mirror, read_frames
+from score.assess import Assessment, Fact, carry_out, under_condition
+from score.capture_frames import TCP, Frame, leave_out, mirror, read_frames
 from score.claims import Claim
-from score.conditions import write_condition
+from score.conditions import CUT, write_condition
 from score.floors import CASES_LEAST, FLOORS, over_all_places
 from score.intervals import interval, worst_run
 from score.labels import Label, Ranges
@@ -202,6 +202,21 @@ def test_a_row_below_the_goal_counts_its_misses_by_circumstance() -> None:
         "1 of 16: none of these, so the rules are wrong" in text and "shows which ACK its sender had received" in text
     )
     assert reasons("fast", [], cases) == ""
+
+
+def test_a_condition_takes_evidence_from_the_frames_that_need_it() -> None:
+    tsvals = enumerate((70, 69, 70), 1)
+    frames = [Frame(number, 0, TCP, "10.0.0.1", 1, 2, 0, 1000, tsval=tsval) for number, tsval in tsvals]
+    labels = [Label(1, 1, "new"), Label(2, 1, "reordered", opener=1), Label(3, 1, "reordered", opener=1)]
+    for condition in ("random IP IDs", "IPv6"):
+        found = list(under_condition(condition, [replace(label) for label in labels], frames))
+        assert [label.unordered for label in found] == [False, False, True]
+        assert not any(label.cut for label in found)
+    misses = [(Scenario("drawn-all", ""), Miss("reordered", 3, False, found[2], Claim()))]
+    text = reasons("reordered", misses, count_cases(Scenario("drawn-all", ""), found))
+    assert "1 of 1 misses: TSval of the segment that overtook it, and no IDs that rise (1 cases)" in text
+    found = list(under_condition(CUT, labels, frames))
+    assert all(label.cut and not label.unordered for label in found)
 
 
 def test_the_page_explains_rows_below_the_goal_or_of_low_precision() -> None:
