@@ -7,7 +7,6 @@
  * the innermost tunnel can come to that, because the packet around it is an IP packet. */
 #include "decode/decode.h"
 
-
 static const uint8_t reason_answers[REASON_COUNT] = {
 #define X(symbol, answer, name) DECODE_##answer,
     DECODE_REASONS(X)
