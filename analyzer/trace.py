@@ -53,6 +53,7 @@ TABLES = (
         "directions",
         "events",
         "series",
+        "turns",
         "datagrams",
         "blocks",
         "handshakes",
@@ -99,7 +100,8 @@ class Trace:
         #: whether Ctrl-C stopped the analysis
         self.interrupted = interrupted
         #: packets, flows, evicted_flows, evicted_datagrams, filter_refused, packets_rows_dropped (beyond the limit of the
-        #: last packets table), events_dropped, blocks_dropped, queries_dropped
+        #: last packets table), events_dropped, blocks_dropped, queries_dropped,
+        #: turns_dropped
         self.totals = core.totals()
 
     def table(self, name: str) -> Table:
@@ -143,6 +145,11 @@ class Trace:
     def series(self) -> Table:
         """One direction in one time bin."""
         return self.table("series")
+
+    @property
+    def turns(self) -> Table:
+        """A request and its response in a TCP flow."""
+        return self.table("turns")
 
     @property
     def datagrams(self) -> Table:

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 CARRIED_MIN = 0.1  # of the flow's payload; a direction with less only answers
 WHOLE_DURATION = 0.95  # of it; shares of a little less need no note
 TIMESTAMPS = 12  # bytes of TCP options, RFC 7323 appendix A
+#: headlines of flows with turns, by the part of Split that took the most time
+WAITS = {
+    "server": "waited for the server",
+    "network": "waited for the network",
+    "client": "waited for the client's next request",
+    "transfer": "transferred requests and responses",
+}
 TRANSPORTS = {"tcp", "udp", "udplite", "sctp", "dccp"}
 
 
@@ -82,9 +89,21 @@ def unknown_because(one: Transfer) -> str:
     return "too few packets" if one.row["first_ns"] is not None else "the packets have no timestamps"
 
 
+def turns_line(transfers: Transfers, one: Transfer) -> str:
+    """Returns who took the most time of a flow with turns; nothing without turns."""
+    found = transfers.turns.of_flow(one.row["flow"])
+    if found is None or not found.split.whole:
+        return ""
+    name, ns = max(found.split._asdict().items(), key=lambda part: part[1])
+    time = f"{show_duration(ns)} of {show_duration(found.split.whole)}"
+    return f"{WAITS[name]} for {time} in {plural(len(found.first_frames), 'turn')}"
+
+
 def headline(transfers: Transfers, one: Transfer) -> str:
     """Returns the limiting factor, or the losses if it is unknown, in one line."""
     name, share = main_limit(one)
+    if name in (None, "limit_idle_ns") and (line := turns_line(transfers, one)):
+        return line
     if name is not None and share is not None:
         return f"limited by {limit_str(one, name)} for {show_share(share, 1)} of transfer time"
     row = one.row

@@ -20,6 +20,7 @@ from wiretale.analyzer.findings import (
     loss_pattern,
     queueing,
     throughput_limit,
+    turns,
 )
 from wiretale.analyzer.findings.cost import Concern, severity_by_cost
 from wiretale.analyzer.findings.counts import loss, numbered, order, window
@@ -52,6 +53,7 @@ CHAPTERS: dict[str, tuple[Page, ...]] = {
         handshake,
         connection,
         throughput_limit,
+        turns,
         queueing,
         loss,
         order,

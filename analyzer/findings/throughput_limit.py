@@ -390,7 +390,9 @@ def slow_start(transfers: Transfers) -> Matches:
     code="sender-idle",
     title="Limited by the sending application",
     severity="info",
-    computed=ACCOUNTING + "Reported from 50% of transfer time, for 1 MB or more.",
+    computed=ACCOUNTING
+    + "Reported from 50% of transfer time, for 1 MB or more, unless the flow has turns: then the bar of "
+    "`explain` divides its idle time.",
     unknown="The reason: disk, CPU, pacing, or an answer that the application awaited. A small send buffer "
     "(SO_SNDBUF) looks like the network.",
     sentence="{name} had nothing to send for {time} ({share} of transfer time): the application limited the rate, not "
@@ -399,5 +401,5 @@ def slow_start(transfers: Transfers) -> Matches:
 )
 def sender_idle(transfers: Transfers) -> Matches:
     for one in examined(transfers, "limit_idle_ns", IDLE_INFO):
-        if one.row["unique_bytes"] >= BULK_MIN:
+        if one.row["unique_bytes"] >= BULK_MIN and not transfers.turns.idle_parts(one):
             yield limited(one, "limit_idle_ns")

@@ -19,6 +19,7 @@ from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import Attempts
 from wiretale.analyzer.findings.hidden import Hidden
 from wiretale.analyzer.findings.model import ON_WIRE, SHOWN, Match, Row, flow_str, frame_range, row_at, segments
+from wiretale.analyzer.findings.turns import Turns
 from wiretale.analyzer.units import show_share
 
 if TYPE_CHECKING:
@@ -268,6 +269,11 @@ class Transfers:
     def attempts(self) -> Attempts:
         """The TCP connection attempts."""
         return Attempts(self)
+
+    @cached_property
+    def turns(self) -> Turns:
+        """The requests and responses."""
+        return Turns(self)
 
     @cached_property
     def hidden(self) -> Hidden:

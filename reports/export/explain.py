@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wiretale.analyzer.findings.explain import Explained, left_out
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.registry import RULES, page_of
+from wiretale.analyzer.findings.turns import Split
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -48,6 +49,22 @@ def transfer_object(one: Explained) -> Row:
     }
 
 
+def seconds_of(split: Split) -> Row:
+    """Returns the parts of a split in seconds."""
+    return {name: ns / 1e9 for name, ns in split._asdict().items()}
+
+
+def turns_object(trace: Trace, one: Explained) -> Row:
+    """Returns how the flow's payload alternates, and the split of its turns; null without turns."""
+    turns = trace.transfers.turns
+    found = turns.of_flow(one.transfer.row["flow"])
+    return {
+        "exchange": one.transfer.flow["exchange"],
+        "turns": found and {"count": len(found.first_frames), **seconds_of(found.split)},
+        "idle": {name: ns / 1e9 for name, ns in turns.idle_parts(one.transfer).items()} or None,
+    }
+
+
 def list_object(version: str) -> Row:
     """Returns every code with its title."""
     found = [{"code": page.code, "title": page.title} for page in RULES.values()]
@@ -68,7 +85,8 @@ def explain_object(trace: Trace, transfers: Sequence[Explained], found: Sequence
         "wiretale": version,
         "inputs": trace.inputs,
         "judged": judge(trace).as_object(),
-        "transfers": [transfer_object(one) for one in transfers],
+        "time": seconds_of(trace.transfers.turns.split),
+        "transfers": [{**transfer_object(one), **turns_object(trace, one)} for one in transfers],
         "transfers_left_out": left_out(trace),
         "findings": [
             {"rank": i, **{name: row[name] for name in FIELDS.split()}} for i, row in enumerate(found, start=1)

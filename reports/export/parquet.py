@@ -22,6 +22,7 @@ TABLES = (
         "directions",
         "events",
         "series",
+        "turns",
         "datagrams",
         "blocks",
         "handshakes",

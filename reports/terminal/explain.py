@@ -16,8 +16,9 @@ from wiretale.analyzer.findings.judged import Judged, judge
 from wiretale.analyzer.findings.model import flow_str
 from wiretale.analyzer.findings.registry import CHAPTERS, RULES, page_of
 from wiretale.analyzer.findings.transfers import LIMITS
+from wiretale.analyzer.findings.turns import Split
 from wiretale.analyzer.printable import printable
-from wiretale.analyzer.units import plural, show_bytes, show_share
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 from wiretale.reports.phrases import cost_text
 from wiretale.reports.terminal.analyze import capture_lines, healthy_line, is_healthy, judged_lines, link_share
 from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, section, title
@@ -37,6 +38,13 @@ BARS = {
     "limit_timeout_ns": ("bold red", "T"),
     "limit_slow_start_ns": ("cyan", "s"),
     "limit_network_ns": ("green", "="),
+}
+# The same of the bar at the head.
+SPLIT_BARS = {
+    "server": ("magenta", "s"),
+    "network": ("red", "n"),
+    "client": ("yellow", "c"),
+    "transfer": ("bright_black", "="),
 }
 LEFT_OUT = "limit_*_ns in `wiretale analyze --json --tables directions`"
 SIGNS = {"error": "✖", "warning": "▲", "info": "•"}
@@ -83,7 +91,44 @@ def application_str(flow: Row) -> str:
     return " ".join(filter(None, (flow["application"] or flow["protocol"], flow["server_name"])))
 
 
-def transfer_head(one: Explained, console: Console) -> RenderableType:
+def split_bar(split: Split, console: Console) -> Iterator[Text]:
+    """Yields the time of turns and transfers by server, network, client and transfer, as a bar and in words."""
+    width = max(min(BAR_WIDTH_MOST, console.width - 2 * INDENT), 10)
+    colored = bool(console.color_system) and not console.no_color
+    drawn, legend = Text(), Text()
+    for name, ns in split.parts():
+        color, letter = SPLIT_BARS[name]
+        mark = "█" if colored else letter
+        drawn.append(mark * round(width * ns / split.whole), style=color)
+        legend.append("   " if legend else "").append(f"{mark} ", style=color)
+        legend.append(f"{name} {show_duration(ns)} ({show_share(ns, split.whole)})")
+    drawn.truncate(width)
+    yield drawn
+    yield legend
+
+
+def who_parts(trace: Trace, console: Console) -> Iterator[RenderableType]:
+    """Yields the bar at the head: the time of all turns, and of the largest transfers without turns."""
+    turns = trace.transfers.turns
+    if turns.split.whole:
+        base = f" of {plural(len(turns), 'turn')} and their transfers" if len(turns) else " of the transfers"
+        head = Text.assemble(("Time", "bold"), (f"{base}, {show_duration(turns.split.whole)} in all", "dim"))
+        yield Group(head, *map(indented, split_bar(turns.split, console)))
+
+
+def turns_lines(trace: Trace, one: Explained) -> Iterator[RenderableType]:
+    """Yields the split of a flow with turns, and that of the idle time of this direction."""
+    found = trace.transfers.turns.of_flow(one.transfer.row["flow"])
+    if found is None:
+        return
+    yield Text(f"{plural(len(found.first_frames), 'turn')}: {found.split.text()}", style="dim")
+    idle = trace.transfers.turns.idle_parts(one.transfer)
+    if idle and sum(idle.values()) >= BAR_LEAST * one.transfer.accounted_ns:
+        parts = ", ".join(f"{name} {show_duration(ns)}" for name, ns in idle.items())
+        yield Text(f"idle time: {parts}", style="dim")
+
+
+def transfer_head(trace: Trace, one: Explained, console: Console) -> RenderableType:
     """Returns endpoints and volume of a transfer, its headline, and its time by limit."""
     transfer = one.transfer
     ends = Text.assemble(
@@ -91,7 +136,8 @@ def transfer_head(one: Explained, console: Console) -> RenderableType:
     )
     ends.append(f"  {carried(transfer)}")
     headline = Text.assemble((one.headline[0].upper() + one.headline[1:], "bold"), link_share(one))
-    return Group(ends, indented(headline), *map(indented, bar(one, console)))
+    lines = (headline, *bar(one, console), *turns_lines(trace, one))
+    return Group(ends, *map(indented, lines))
 
 
 def capture_parts(trace: Trace, judged: Judged, found: Sequence[Row]) -> Iterator[RenderableType]:
@@ -123,7 +169,7 @@ def rows_of(one: Explained, by_flow: dict[int, list[Row]], following: int) -> li
 
 
 def large_parts(
-    shown: Sequence[Explained], by_flow: dict[int, list[Row]], console: Console
+    trace: Trace, shown: Sequence[Explained], by_flow: dict[int, list[Row]], console: Console
 ) -> Iterator[RenderableType]:
     """Yields each transfer with its findings, which it takes: in the order of the findings, then those without."""
     ranks = {flow: rank for rank, flow in enumerate(by_flow)}
@@ -136,20 +182,22 @@ def large_parts(
         if not rows and quiet > QUIET_SHOWN:
             continue
         yield Text()
-        yield transfer_head(one, console)
+        yield transfer_head(trace, one, console)
         yield from (indented(finding_block(row)) for row in rows)
     if quiet > QUIET_SHOWN:
         yield Text(f"\nand {plural(quiet - QUIET_SHOWN, 'more transfer')} without findings", style="dim")
 
 
-def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console: Console) -> Iterator[RenderableType]:
+def transfer_parts(
+    trace: Trace, transfers: Sequence[Explained], found: Sequence[Row], console: Console
+) -> Iterator[RenderableType]:
     """Yields transfers, then minor flows, then other flows with findings; each has a heading if there are any."""
     by_flow = findings_by_flow(found)
     minor = [one for one in transfers if is_minor(one, by_flow)]
     shown = [one for one in transfers if not is_minor(one, by_flow)]
     if shown:
         yield title("Transfers")
-    yield from large_parts(shown, by_flow, console)
+    yield from large_parts(trace, shown, by_flow, console)
     yield from minor_parts(minor, by_flow)
     rest = [row for rows in by_flow.values() for row in rows]
     if rest:
@@ -208,11 +256,12 @@ def explain_parts(
     trace: Trace, transfers: Sequence[Explained], found: Sequence[Row], rest: Sequence[Row], console: Console
 ) -> Iterator[RenderableType]:
     """Yields everything that `wiretale explain` prints; of the findings in `rest` only a sum by code."""
+    yield from who_parts(trace, console)
     judged = judge(trace)
     yield from capture_parts(trace, judged, found)
     of_flows = [row for row in found if row["flow"] is not None and row["scope"] != "capture"]
     several = [row for row in found if row["flow"] is None and row["scope"] != "capture"]
-    yield from transfer_parts(transfers, of_flows, console)
+    yield from transfer_parts(trace, transfers, of_flows, console)
     unseen = left_out(trace)
     if unseen:
         yield Text(f"\n{plural(unseen, 'smaller flow')} with waiting times: {LEFT_OUT}", style="dim")

@@ -50,8 +50,8 @@ CRAFTED = (
 )
 NAMES = (*CAPTURES, *CRAFTED)
 TABLES = (
-    *("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "handshakes", "queries"),
-    *("requests", "findings"),
+    *("interfaces", "flows", "directions", "events", "series", "turns", "datagrams", "blocks", "handshakes"),
+    *("queries", "requests", "findings"),
 )
 ADDRESS = re.compile(r"(?:\d+\.){3}\d+|[\da-f]*:[\da-f]*:[\da-f:]*")
 DAYS_400 = 400 * 86_400 * 10**9
@@ -232,7 +232,7 @@ FRAMES = {
 }
 FRAME_FREE = frozenset(
     {"related_frame", "last_frame", "stall_frames", "blocks.first_frame", "first_capture", "capture"}
-    | {"queries.first_frame", "response_frame", "frames"}
+    | {"queries.first_frame", "turns.first_frame", "response_frame", "frames"}
 )
 ADDED = (
     *("packets", "bytes", "captured_bytes", "filtered_packets", "truncated_packets", "time_unknown"),

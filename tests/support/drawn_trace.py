@@ -88,6 +88,7 @@ class DrawnTrace:
         self.directions = DrawnTable([self.direction(flow, way) for flow in self.flows.held for way in (0, 1)])
         self.events = DrawnTable([row for one in self.directions.held for row in self.events_of(one)])
         self.series = DrawnTable([row for one in self.directions.held for row in self.bins_of(one)])
+        self.turns = DrawnTable([row for one in self.flows.held for row in self.turns_of(one)])
         self.datagrams = DrawnTable([self.datagram() for _ in range(self.draw.choice((0, 1, 2, 40)))])
         self.blocks = DrawnTable([])
 
@@ -124,6 +125,8 @@ class DrawnTrace:
         states = ("syn_sent", "refused", "reset", "established", "closed", "syn_received")
         protocol = self.draw.choice(("tcp", "tcp", "udp"))
         row = {**self.row("flows"), "flow": number, "protocol": protocol, "ip_version": 4, "path": None}
+        exchange = self.draw.choice(("turns", "streaming", "pipelined", None))
+        row.update(exchange=exchange if protocol == "tcp" else None)
         row.update(application=None, state=self.draw.choice(states) if protocol == "tcp" else None)
         row["wire_bytes"] += 5000
         row["last_frame"] += row["first_frame"]
@@ -198,6 +201,18 @@ class DrawnTrace:
             rows.append(row)
         return rows
 
+    def turns_of(self, flow: Row) -> list[Row]:
+        if flow["exchange"] != "turns":
+            return []
+        way, rows = self.draw.choice((0, 0, 1)), []
+        for number in range(self.draw.choice((1, 2, 9))):
+            row = {**self.row("turns"), "flow": flow["flow"], "direction": way, "turn": number}
+            if self.draw.random() < 0.2:
+                row.update(server_ns=None, network_ns=None, response_ns=None, response_bytes=None)
+            row["last_frame"] += row["first_frame"]
+            rows.append(row)
+        return rows
+
     def datagram(self) -> Row:
         row = self.row("datagrams")
         row["last_frame"] += row["first_frame"]
@@ -211,7 +226,7 @@ Schema = dict[str, list[tuple[str, str, str]]]
 def schema() -> tuple[Schema, list[str]]:
     """The columns of the tables, and the names of the totals, as the core has them."""
     trace = wiretale.analyze(SAMPLES / "keep_alives.pcapng", interfaces_only=True)
-    tables = ("interfaces", "flows", "directions", "events", "series", "datagrams")
+    tables = ("interfaces", "flows", "directions", "events", "series", "turns", "datagrams")
     found = {name: [(column, kind, unit) for column, kind, unit, _ in trace.table(name).columns()] for name in tables}
     return found, list(trace.totals)
 

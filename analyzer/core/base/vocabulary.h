@@ -43,6 +43,10 @@
     X(IDLE, "idle")                                                                                \
     X(EVICTED, "evicted")                                                                          \
     X(PORTS_REUSED, "ports_reused")                                                                \
+    /* how payload alternates (flows.exchange) */                                                  \
+    X(TURNS, "turns")                                                                              \
+    X(PIPELINED, "pipelined")                                                                      \
+    X(STREAMING, "streaming")                                                                      \
     /* fragmented datagrams (datagrams.state) */                                                   \
     X(COMPLETE, "complete")                                                                        \
     X(INCOMPLETE, "incomplete")                                                                    \

@@ -368,6 +368,7 @@ static void note_totals(struct analysis *analysis) {
     analysis->totals.events_dropped = analysis->updater.sink.events_dropped;
     analysis->totals.blocks_dropped = analysis->updater.sink.blocks_dropped;
     analysis->totals.queries_dropped = analysis->updater.sink.queries_dropped;
+    analysis->totals.turns_dropped = analysis->updater.sink.turns_dropped;
     analysis->totals.excluded = analysis->input.excluded;
     analysis->totals.judged = analysis->updater.sink.judged;
     analysis->totals.finished = true;

@@ -243,7 +243,7 @@ static PyObject *analysis_totals_method(PyObject *object, PyObject *Py_UNUSED(un
     if (!analysis)
         return NULL;
     const struct analysis_totals *totals = analysis_totals(analysis);
-    return Py_BuildValue("{sKsKsKsKsKsKsKsKsK}", "packets", (unsigned long long)totals->packets,
+    return Py_BuildValue("{sKsKsKsKsKsKsKsKsKsK}", "packets", (unsigned long long)totals->packets,
                          "flows", (unsigned long long)totals->flows, "evicted_flows",
                          (unsigned long long)totals->evicted_flows, "evicted_datagrams",
                          (unsigned long long)totals->evicted_datagrams, "filter_refused",
@@ -251,7 +251,8 @@ static PyObject *analysis_totals_method(PyObject *object, PyObject *Py_UNUSED(un
                          (unsigned long long)totals->packet_rows_dropped, "events_dropped",
                          (unsigned long long)totals->events_dropped, "blocks_dropped",
                          (unsigned long long)totals->blocks_dropped, "queries_dropped",
-                         (unsigned long long)totals->queries_dropped);
+                         (unsigned long long)totals->queries_dropped, "turns_dropped",
+                         (unsigned long long)totals->turns_dropped);
 }
 
 /* The getter of an attribute, which is a member of the totals at that offset. */

@@ -9,6 +9,7 @@
 #include "rows/rows.h"
 #include "tcp/wire_segments.h"
 #include "tracker/steps.h"
+#include "tracker/turns.h"
 #include "verdict/recent_verdicts.h"
 
 /* Quantiles in thousandths. */
@@ -88,6 +89,8 @@ static void put_state(struct row *row, const struct flow *flow, enum word end) {
                         : flow->application ? quic_handshake_rtt(flow->application->quic)
                                             : RTT_UNKNOWN;
     row_set_if(row, flows_handshake_rtt_ns, handshake >= 0, handshake);
+    enum word exchange = tcp ? exchange_of(&flow->tcp) : WORD_NONE;
+    row_set_if(row, flows_exchange, exchange != WORD_NONE, exchange);
 }
 
 static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end,
@@ -401,7 +404,8 @@ static void add_direction_row(struct row_writer *writer, struct flow *flow, unsi
 static bool begin_rows(struct row_sink *sink, uint32_t flow) {
     return table_begin_group(&sink->tables[TABLE_flows], flow) &&
            table_begin_group(&sink->tables[TABLE_directions], flow) &&
-           table_begin_group(&sink->tables[TABLE_series], flow);
+           table_begin_group(&sink->tables[TABLE_series], flow) &&
+           table_begin_group(&sink->tables[TABLE_turns], flow);
 }
 
 void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
@@ -418,4 +422,5 @@ void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
     }
     bool handshake = flow->key.protocol == IP_TCP && handshake_rtt(&flow->tcp) >= 0;
     judged_count(&sink->judged, flow, application, directions, handshake);
+    turn_rows_add(sink, flow);
 }

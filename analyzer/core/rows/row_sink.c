@@ -17,7 +17,7 @@ _Static_assert(events_flow == 0 && blocks_flow == 0 && queries_flow == 0,
 
 static bool is_grouped(enum table_number number) {
     return number == TABLE_flows || number == TABLE_directions || number == TABLE_series ||
-           number == TABLE_handshakes || number == TABLE_requests;
+           number == TABLE_turns || number == TABLE_handshakes || number == TABLE_requests;
 }
 
 void row_sink_open(struct row_sink *sink, bool packets_only) {

@@ -89,7 +89,8 @@ struct row_sink {
                                                    then writes its last events */
     bool packets_only;                          /* no table but packets is wanted */
     bool out_of_memory;
-    uint64_t events_dropped, blocks_dropped, queries_dropped; /* rows above a bound */
+    uint64_t events_dropped, blocks_dropped, queries_dropped,
+        turns_dropped;   /* rows above a bound */
     bool buffered;       /* between begin_batch and end_batch */
     uint32_t first_flow; /* number of the first flow that the batch began */
     struct new_flow *new_flows;

@@ -12,6 +12,7 @@
 #define MAX_EVENTS_PER_FLOW 10000u
 #define MAX_BLOCK_ROWS      4000000u /* in all */
 #define MAX_QUERY_ROWS      4000000u /* in all */
+#define MAX_TURN_ROWS       4000000u /* in all */
 
 /* event_rows.c */
 /* Writes an event; `flow` is NULL for one of the capture itself. Returns its row, EVENT_NONE if a
@@ -85,5 +86,9 @@ bool series_record_add(struct table *table, struct series_head *head, const stru
 
 /* Adds the bins of a direction as rows to the group that is begun. */
 void series_rows_add(struct row_sink *sink, const struct flow *flow, unsigned direction);
+
+/* turn_rows.c */
+/* Adds the turns of a flow to the group that is begun, if it alternates (flows.exchange). */
+void turn_rows_add(struct row_sink *sink, const struct flow *flow);
 
 #endif

@@ -153,7 +153,12 @@
       "any capture point; null unless all three were captured and the SYN-ACK once; QUIC: the "    \
       "sum of handshakes.server_rtt_ns and client_rtt_ns")                                         \
     X(one_way, BOOL, "", "only one direction was captured")                                        \
-    X(icmp_errors, INT, "packets", "ICMP errors that quote a packet of this flow")
+    X(icmp_errors, INT, "packets", "ICMP errors that quote a packet of this flow")                 \
+    X(exchange, WORD, "",                                                                          \
+      "TCP: turns if payload alternates between requests and responses (table turns), pipelined "  \
+      "if an endpoint mostly sends while data to it is under way, streaming if one direction "     \
+      "alone has payload; null without payload, if one direction was captured, and for other "     \
+      "protocols")
 
 /* Two rows per flow, grouped: rows 2n and 2n + 1 belong to flow n, the initiator's direction
  * first. The widest table. Most columns are 0 or null in most flows, which costs two bits each. */
@@ -424,6 +429,45 @@
       "all IP bytes so far over the time so far (to the end of the bin, or the last packet)")      \
     X(goodput_bps, INT, "bit/s", "useful payload of the bin over its width")
 
+/* Grouped by flow, in order. TCP only. A turn is a request and its response (tracker/turns.c). */
+#define TURNS_COLUMNS(X)                                                                           \
+    X(flow, INT, "", "flows row")                                                                  \
+    X(direction, INT, "", "direction of the request")                                              \
+    X(turn, INT, "", "number in the flow, from 0; the messages of a TLS handshake are turns, too") \
+    X(start_ns, TIME, "ns", "first byte of the request at the capture point")                      \
+    X(first_frame, INT, "frame", "packet of the first byte of the request")                        \
+    X(last_frame, INT, "frame",                                                                    \
+      "last packet with data of the response, or of the request if there is no response")          \
+    X(request_bytes, INT, "bytes", "unique payload of the request")                                \
+    X(request_ns, DURATION, "ns",                                                                  \
+      "request spread: from its first byte to its last, without retransmission_*_ns")              \
+    X(network_ns, DURATION, "ns",                                                                  \
+      "round trip between capture point and server: the least sample of the flow, or the time "    \
+      "to the response if that is less, or the time to the ACK of the request if that is 200 ms "  \
+      "more, which no delayed-ACK timer explains; null if there is no response, or if no ACK "     \
+      "shows it: the handshake's, or one without data")                                            \
+    X(server_ns, DURATION, "ns",                                                                   \
+      "server time: from the last byte of the request to the first of the response, less "         \
+      "network_ns; null as above")                                                                 \
+    X(response_bytes, INT, "bytes", "unique payload of the response; null without one")            \
+    X(response_ns, DURATION, "ns",                                                                 \
+      "response spread: from its first byte to its last, without retransmission_*_ns; null "       \
+      "without one")                                                                               \
+    X(pause_ns, DURATION, "ns",                                                                    \
+      "client's pause before the request: since the last byte of the response before, less the "   \
+      "least round trip between capture point and client; null in the first turn, after one "      \
+      "that could not be divided, or if that round trip is unknown")                               \
+    X(client_network_ns, DURATION, "ns",                                                           \
+      "round trip between capture point and client before the request: that which pause_ns is "    \
+      "without, or the whole time if that is less; null as pause_ns")                              \
+    X(retransmission_client_ns, DURATION, "ns",                                                    \
+      "idle time before retransmissions in request and response, of data that was lost between "   \
+      "capture point and client")                                                                  \
+    X(retransmission_network_ns, DURATION, "ns",                                                   \
+      "the same of data whose place of loss is unknown, or which was not lost")                    \
+    X(retransmission_server_ns, DURATION, "ns",                                                    \
+      "the same of data that was lost between capture point and server")
+
 /* One row per fragmented datagram, when it is complete, expires or is evicted. */
 #define DATAGRAMS_COLUMNS(X)                                                                       \
     X(flow, INT, "", "flows row")                                                                  \
@@ -605,6 +649,7 @@
     X(directions, DIRECTIONS_COLUMNS, "one direction of a flow; both have a row, captured or not") \
     X(events, EVENTS_COLUMNS, "an event of one packet or span of a stream")                        \
     X(series, SERIES_COLUMNS, "one direction in one time bin; at most 2,000 a direction")          \
+    X(turns, TURNS_COLUMNS, "a request and its response in a TCP flow")                            \
     X(datagrams, DATAGRAMS_COLUMNS, "one fragmented IP datagram")                                  \
     X(blocks, BLOCKS_COLUMNS, "one of wiretale's blocks")                                          \
     X(handshakes, HANDSHAKES_COLUMNS, "the handshake of TLS or QUIC of a flow")                    \
@@ -660,6 +705,7 @@ extern const struct schema schemas[TABLE_COUNT];
 #define COLUMN_OF_directions(name, type, unit, meaning) directions_##name,
 #define COLUMN_OF_events(name, type, unit, meaning)     events_##name,
 #define COLUMN_OF_series(name, type, unit, meaning)     series_##name,
+#define COLUMN_OF_turns(name, type, unit, meaning)      turns_##name,
 #define COLUMN_OF_datagrams(name, type, unit, meaning)  datagrams_##name,
 #define COLUMN_OF_packets(name, type, unit, meaning)    packets_##name,
 #define COLUMN_OF_blocks(name, type, unit, meaning)     blocks_##name,

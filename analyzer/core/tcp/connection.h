@@ -5,6 +5,10 @@
 
 #include "tcp/stream.h"
 
+#define REQUESTER_UNKNOWN 2u
+
+struct turn_log; /* tracker/turns.h */
+
 struct tcp_connection {
     bool syn_ack_seen, handshake_ack_seen;
     bool handshake_ambiguous; /* a SYN-ACK was retransmitted, or a SYN has no time */
@@ -13,6 +17,8 @@ struct tcp_connection {
     bool duplicated;              /* a data packet was duplicated: pure ACKs may be, too */
     uint32_t duplicate_delay_ns;  /* of the last such duplicate */
     int64_t syn_ns;               /* the initiator's last SYN */
+    uint8_t requester;            /* direction of requests, by the ports; REQUESTER_UNKNOWN */
+    struct turn_log *turns;       /* NULL until the direction of payload changes */
     int64_t handshake_rtt_ns;     /* from that SYN to the ACK of the SYN-ACK, or RTT_UNKNOWN */
     struct tcp_stream streams[2]; /* 0: sent by the initiator */
 };

@@ -21,6 +21,7 @@ struct segment_effect {
     bool probe;           /* keep-alive or window probe: no data */
     bool mirrored;        /* a duplicate that the capture made, as far as is known */
     bool second_port;     /* by another port: the fields `first_port` to `port_delay_ns` are set */
+    bool turned;          /* its data follows data of the other direction, or is the first */
     uint32_t lost;        /* segments whose loss it proves */
     int64_t unique_bytes, retransmitted_bytes;
     int32_t window; /* bytes, scaled; -1 if unknown */

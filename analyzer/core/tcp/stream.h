@@ -105,6 +105,7 @@ struct retransmission_record {
     uint32_t frame;
     uint32_t tsval;       /* if has_tsval */
     uint32_t first_tsval; /* of the first transmission, if newer_tsval */
+    uint32_t waited_us;   /* since the sender's data before, which it retransmits or follows */
     uint16_t ip_id;
     uint16_t kind; /* enum word */
     bool has_tsval;
@@ -169,6 +170,8 @@ struct tcp_recovery_state {
     struct {
         int64_t start, end;
     } sacked[MAX_SACK_RANGES]; /* of the last ACK */
+    int64_t suspected_ns;      /* the last suspected RTO, 0 if none */
+    int64_t suspected_idle_ns; /* idle time before it */
     int64_t suspected_point;   /* end of data that followed a suspected RTO, 0 if none */
     int64_t idle_point;        /* end of data that followed an idle time of a sender with more
                                   to send, 0 if none */
@@ -299,6 +302,7 @@ struct tcp_stream {
     int64_t last_data_ns;
     int64_t tsval_ns; /* of the first segment with the newest TSval */
     uint64_t unique_bytes;
+    uint32_t last_data_frame; /* of the packet at last_data_ns */
     struct unacked_segments unacked;
     struct time_accounting *accounting; /* NULL below ACCOUNTING_MIN_PACKETS */
     struct range_set gaps;              /* data below snd_nxt that was not seen */
@@ -313,6 +317,8 @@ struct tcp_stream {
     uint32_t segment_max;                    /* largest payload, bytes */
     uint32_t single_max;                   /* a longer payload may be a super-segment; 0 at first */
     char cold[0];                          /* rarely changed fields follow */
+    int64_t first_data_ns;                 /* of its first data, if no data came before */
+    uint32_t first_data_frame;             /* 0 if data of the other direction came before */
     int64_t first_seq;                     /* position of the first segment seen */
     int32_t window_min, window_max;        /* below 2^30 (RFC 7323 section 2.3) */
     struct super_segments *super_segments; /* NULL if there was none */

@@ -12,12 +12,14 @@
  *     process_ack                   acknowledgment.c (V9), verdict/sack.c (V6)
  *     update_window                 receive_window.c (V10)
  *     account_segment               time_accounting.c
+ *     note_turn                     turns.c, if the direction of payload changes
  *
  * The usual segment, the next bytes and an ACK, takes one path without calls: rare work is in
  * functions that are never inlined. */
 #include "tracker/tracker.h"
 
 #include "tracker/steps.h"
+#include "tracker/turns.h"
 #include "verdict/verdict.h"
 
 #define MAX_SACK_AHEAD                                                                             \
@@ -206,7 +208,9 @@ static ALWAYS_INLINE void take_stretch(struct segment_context *seg, struct tcp_s
             (uint64_t)seg->effect.retransmitted_bytes;
     if (length) {
         sender->last_data_ns = seg->packet->time_ns;
+        sender->last_data_frame = seg->frame;
         sender->last_one_byte = length == 1;
+        seg->effect.turned = !sender->sent_data_last;
         sender->sent_data_last = true;
         seg->receiver->sent_data_last = false;
     }
@@ -432,6 +436,8 @@ NOINLINE int64_t track_segment(struct segment_context *seg) {
     note_timestamp(sender, tcp, seg->packet->time_ns);
     int64_t flight = note_flight(sender);
     account_segment(seg, flight);
+    if (!LIKELY(!seg->effect.turned && !watches_turns(seg)))
+        note_turn(seg);
     return flight;
 }
 

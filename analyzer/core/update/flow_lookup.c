@@ -127,6 +127,15 @@ static void set_initiator(struct flow *flow, bool swapped, const struct tcp_head
                                       : INITIATOR_FIRST_PACKET;
 }
 
+/* Returns the direction that requests: that of the initiator. Without a SYN, the lesser port is the
+ * server's if it is below the ephemeral ports of Linux (32768). */
+static unsigned requester_of(const struct flow *flow) {
+    uint16_t from = flow->key.port[flow_end(flow, 0)], to = flow->key.port[flow_end(flow, 1)];
+    if (flow->initiator_evidence != INITIATOR_FIRST_PACKET)
+        return 0;
+    return from == to || (from < to ? from : to) >= 32768 ? REQUESTER_UNKNOWN : from < to;
+}
+
 static bool is_listed(const struct updater *updater, uint32_t number) {
     return updater->packets_all || (number < updater->packet_flow_count &&
                                     updater->packet_flows[number / 8] >> number % 8 & 1);
@@ -191,6 +200,8 @@ static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struc
     flow->first_frame = info->frame;
     flow->first_capture = info->capture;
     set_initiator(flow, swapped, tcp);
+    if (key->protocol == IP_TCP)
+        flow->tcp.requester = (uint8_t)requester_of(flow);
     return flow;
 }
 

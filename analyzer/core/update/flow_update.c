@@ -12,6 +12,7 @@
 
 #include "decode/decode.h"
 #include "tracker/tracker.h"
+#include "tracker/turns.h"
 #include "update/update.h"
 #include "verdict/recent_verdicts.h"
 
@@ -318,6 +319,8 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
 
 /* Lists may have been allocated from the pool of the other worker; any pool may free them. */
 void flow_release(struct worker *worker, struct flow *flow) {
+    if (flow->key.protocol == IP_TCP)
+        turns_free(&flow->tcp, &worker->rows.pool);
     for (unsigned number = 0; number < 2; number++) {
         time_bins_free(&flow->directions[number].series, &worker->rows.pool);
         if (flow->key.protocol == IP_TCP)
@@ -342,6 +345,8 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
                                                       .sink = &sink,
                                                       .context = worker},
                             flow->directions[number].first_ns);
+        if (tcp)
+            finish_turns(&flow->tcp);
         enum word application = sequence_application(flow);
         for (unsigned number = 0; number < 2; number++) {
             row_clear(&directions[number]);

@@ -256,6 +256,14 @@ static struct retransmission_record fill_of(const struct tcp_recovery_state *rec
     return fill ? *fill : (struct retransmission_record){0};
 }
 
+/* Returns the time since the sender's last data in us, 0 if unknown. */
+static uint32_t waited_us(const struct segment_context *seg) {
+    int64_t waited_ns = seg->packet->time_ns - seg->sender->last_data_ns;
+    if (!seg->packet->time_known || !seg->sender->last_data_ns || waited_ns < 0)
+        return 0;
+    return (uint32_t)min64(waited_ns / 1000, UINT32_MAX);
+}
+
 void remember_verdict(const struct segment_context *seg, struct retransmission_record record) {
     struct tcp_recovery_state *recovery = seg->sender->recovery;
     const struct retransmission_record fill = fill_of(recovery, &record); /* its slot may be next */
@@ -265,6 +273,7 @@ void remember_verdict(const struct segment_context *seg, struct retransmission_r
     const struct unacked_segment *first = unacked_find(&seg->sender->unacked, record.start);
     record.time_ns = seg->packet->time_ns;
     record.frame = seg->frame;
+    record.waited_us = waited_us(seg);
     record.ip_id = seg->packet->ip_id;
     record.has_tsval = has_timestamps(seg);
     record.tsval = record.has_tsval ? seg->tcp->timestamp_value : 0;

@@ -396,6 +396,8 @@ static void begin_suspected(struct tcp_recovery_state *recovery, uint32_t frame,
 static void suspect_rto(struct segment_context *seg, int64_t length, int64_t idle_ns) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
     recovery->suspected_rto_count++;
+    recovery->suspected_ns = seg->packet->time_ns;
+    recovery->suspected_idle_ns = idle_ns;
     record_stall(seg, recovery, idle_ns, 0);
     begin_suspected(recovery, seg->frame, seg->sender->snd_nxt + length);
 }

@@ -42,6 +42,7 @@ TABLES = (
         "directions",
         "events",
         "series",
+        "turns",
         "datagrams",
         "blocks",
         "handshakes",

@@ -24,6 +24,7 @@ TABLES = (
     "directions",
     "events",
     "series",
+    "turns",
     "datagrams",
     "blocks",
     "handshakes",

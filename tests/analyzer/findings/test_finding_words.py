@@ -26,6 +26,7 @@ SELDOM = {
     "path-limited",
     "quic-names-unread",
     "scan",
+    "sender-idle",
     "udp-above-path",
 }  # figures must fit
 NOUNS = (
@@ -79,9 +80,10 @@ def test_every_finding_is_said() -> None:
 
 def test_full_tables_are_reported() -> None:
     trace: Any = DrawnTrace(1)
-    trace.totals |= {"events_dropped": 0, "blocks_dropped": 3}
+    trace.totals |= {"events_dropped": 0, "blocks_dropped": 3, "turns_dropped": 1}
     found = {one.code: one.sentence for one in find(trace.transfers)}
     assert "events-dropped" not in found
+    assert found["turns-dropped"].startswith("The turns table has no rows for 1 turn, because it is full")
     assert (
         found["blocks-dropped"]
         == "The blocks table has no rows for 3 blocks, because it is full; counters are complete."

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests and responses of a TCP connection (table `turns`). A turn begins if new data of the
+ * requester follows data of the responder that it has acknowledged. */
+#ifndef WIRETALE_TURNS_H
+#define WIRETALE_TURNS_H
+
+#include "tcp/segment.h"
+
+#define MAX_TURNS_PER_FLOW 10000u
+
+/* Places to which the stalls of a turn are charged. */
+enum turn_place { STALL_CLIENT, STALL_NETWORK, STALL_SERVER, TURN_PLACES };
+
+/* Times are those of packets at the capture point. */
+struct turn {
+    int64_t start_ns;    /* first byte of the request */
+    int64_t request_ns;  /* to its last byte, without stalls once it is over */
+    int64_t answer_ns;   /* from there to the first byte of the response; -1 without one */
+    int64_t response_ns; /* to its last byte, without stalls */
+    int64_t pause_ns;    /* before the request, from the last byte of a response; -1 if unknown */
+    uint64_t request_bytes, response_bytes; /* unique */
+    uint32_t first_frame, last_frame;       /* 0 if they exceed 32 bits */
+    uint32_t stall_us[TURN_PLACES];
+    uint32_t acked_us; /* from the last byte of the request to its ACK, 0 if the response was it */
+};
+
+/* Allocated when the direction of payload changes for the first time. */
+struct turn_log {
+    struct turn *turns; /* complete ones in order, and after them the present one if `open` */
+    uint32_t count, room;
+    uint32_t dropped;     /* turns above MAX_TURNS_PER_FLOW, or without memory */
+    uint32_t overlaps;    /* times that an endpoint sent while data to it was under way */
+    uint64_t base;        /* unique bytes of the sending endpoint before this request or response */
+    int64_t response_at;  /* position of the first byte of the response */
+    int64_t responded_ns; /* last byte of the response before; 0 if unknown */
+    uint8_t requester;    /* 0 or 1, a direction */
+    bool open, responding;
+    bool overlapped;     /* the present turn cannot be divided */
+    bool waits;          /* more data of the responder may begin the response */
+    bool untimed;        /* a packet had no time */
+    bool pure_sample[2]; /* a pure ACK gave an RTT sample of this direction's data */
+};
+_Static_assert(sizeof(struct turn_log) <= 128, "small, because most flows have one");
+
+/* Must be called after the segment was processed, if it brought new data after data of the other
+ * direction, or if watches_turns(). */
+void note_turn(struct segment_context *seg);
+
+/* Whether note_turn() must see the segment although the direction of payload has not changed. */
+static inline bool watches_turns(const struct segment_context *seg) {
+    const struct turn_log *log = seg->connection->turns;
+    if (LIKELY(!log))
+        return false;
+    return log->waits || (seg->effect.rtt_ns >= 0 && !(log->pure_sample[0] && log->pure_sample[1]));
+}
+
+/* Takes the last turn. Must be called once, after verdicts are settled. */
+void finish_turns(struct tcp_connection *connection);
+
+/* Returns how payload alternates: WORD_TURNS, WORD_PIPELINED, WORD_STREAMING, or WORD_NONE if that
+ * is unknown. */
+enum word exchange_of(const struct tcp_connection *connection);
+
+/* Returns the RTT in ns between the capture point and the receiver of the data that `direction`
+ * sends, RTT_UNKNOWN unless an ACK shows it that did not wait for a response. */
+int64_t turn_rtt(const struct tcp_connection *connection, unsigned direction);
+
+void turns_free(struct tcp_connection *connection, struct pool *pool);
+
+#endif
