@@ -82,11 +82,18 @@ def main_limit(one: Transfer) -> tuple[str | None, float | None]:
     return name, one.share(name)
 
 
+LIMITS_MIN_PACKETS = 8  # of a direction (ACCOUNTING_MIN_PACKETS of the core)
+
+
 def unknown_because(one: Transfer) -> str:
     """Returns why no limit of a TCP transfer is known."""
     if one.flow["one_way"]:
         return "only one direction was captured"
-    return "too few packets" if one.row["first_ns"] is not None else "the packets have no timestamps"
+    if one.row["first_ns"] is None:
+        return "the packets have no timestamps"
+    if one.row["packets"] < LIMITS_MIN_PACKETS or one.row["timestamps"]:
+        return "too few packets"
+    return "without TCP timestamps, this capture point does not show the sender's view"
 
 
 def turns_line(transfers: Transfers, one: Transfer) -> str:

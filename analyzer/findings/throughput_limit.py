@@ -54,8 +54,8 @@ ACCOUNTING = (
     "doubled before any loss; otherwise the network. "
 )
 SENDER_VIEW = (
-    "Without timestamps, a queue between the sender and the capture point looks like the network, also if the window was full. "
-    "Without timestamps and without the RTT to the sender, limits are null. "
+    "Without timestamps, a queue between the sender and the capture point looks like the network; limits are null if it may "
+    "hide a full window of up to 32 kB, or if the RTT to the sender is unknown. "
 )
 
 

@@ -337,10 +337,28 @@ static const unsigned limit_columns[LIMIT_CAUSES] = {
     [LIMIT_NETWORK] = directions_limit_network_ns,
 };
 
+#define HIDDEN_WINDOW   32768             /* bytes: a queue of a few ms can hold them */
+#define HIDDEN_QUEUE_NS INT64_C(50000000) /* a shaper's */
+
+/* Returns true if the window may have been full although the limits do not show it: without
+ * timestamps, a queue between the sender and the capture point is not seen. */
+static bool may_hide_full_window(const struct flow *flow, const struct tcp_stream *stream) {
+    const int64_t *ns = stream->accounting->ns;
+    int64_t window = peer_of(&flow->tcp, stream)->window, total = 0;
+    for (unsigned i = 0; i < LIMIT_CAUSES; i++)
+        total = add_ns(total, ns[i]);
+    if (stream->timestamps || window <= 0 || window > HIDDEN_WINDOW ||
+        ns[LIMIT_NETWORK] < total / 2)
+        return false;
+    int64_t delay_ns = max64(path_rtt(&flow->tcp), 0) + HIDDEN_QUEUE_NS;
+    return (double)window * (double)total <= (double)stream->unique_bytes * (double)delay_ns;
+}
+
 /* Time by limiting factor, ns, if the sender's view is known. Idle time before RTOs comes from the
  * recovery state, which has it even if no accounting was kept, and replaces the accounted one. */
-static void put_limits(struct row *row, const struct tcp_stream *stream) {
-    bool known = stream->accounting && !stream->accounting->view.unknown;
+static void put_limits(struct row *row, const struct flow *flow, const struct tcp_stream *stream) {
+    bool known = stream->accounting && !stream->accounting->view.unknown &&
+                 !may_hide_full_window(flow, stream);
     for (unsigned i = 0; known && i < LIMIT_CAUSES; i++)
         row_set(row, limit_columns[i], stream->accounting->ns[i]);
     row_set(row, directions_limit_timeout_ns, recovery_of(stream)->rto_idle_ns);
@@ -371,7 +389,7 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct 
     put_verdicts(row, recovery);
     if (answered) {
         put_acked_verdicts(row, recovery, flow->tcp.streams[!number].reports_truncated);
-        put_limits(row, stream);
+        put_limits(row, flow, stream);
     }
     put_wire(row, stream);
 }

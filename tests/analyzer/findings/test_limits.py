@@ -113,6 +113,12 @@ def test_a_window_that_a_shaper_drains_is_full(tmp_path: Path) -> None:
     assert found["window"] > 0.9, found
 
 
+def test_a_window_that_a_shaper_drains_is_not_known_without_timestamps(tmp_path: Path) -> None:
+    wire = Sender(False, 0.1, window=160 << SCALE, spacing=0.6, rtt=0.2).wire()
+    row = wiretale.analyze(wire.write(tmp_path / "wire.pcap")).directions.rows(0, 1)[0]
+    assert row["limit_network_ns"] is None and row["limit_window_ns"] is None
+
+
 @pytest.mark.parametrize("timestamps", [True, False])
 def test_pauses_behind_a_shaper_are_the_applications(tmp_path: Path, timestamps: bool) -> None:
     sender = Sender(timestamps, 0.1, write=40 * MSS, pause=100.0, spacing=0.6, rtt=0.2)
