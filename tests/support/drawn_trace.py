@@ -91,6 +91,7 @@ class DrawnTrace:
         self.turns = DrawnTable([row for one in self.flows.held for row in self.turns_of(one)])
         self.datagrams = DrawnTable([self.datagram() for _ in range(self.draw.choice((0, 1, 2, 40)))])
         self.blocks = DrawnTable([])
+        self.handshakes, self.queries, self.requests = DrawnTable([]), DrawnTable([]), DrawnTable([])
 
     @property
     def transfers(self) -> Transfers:
