@@ -108,8 +108,8 @@ def query_match(transfers: Transfers, rows: Sequence[Row], severity: str, frame:
     "waited for at least one of them: parallel queries count once. The first 50,000 questions are examined.",
     unknown="Whether the client waited for the name, or asked ahead. An answer that another packet than the query of the "
     "same id and name caused.",
-    sentence="{count:DNS answer} of {server} took 100 ms or longer, {longest} at most{retried}: {names}. {waited} were "
-    "spent waiting.",
+    sentence="{count:DNS answer} of {server} took 100 ms or longer, {longest} at most{retried}: {names}. Clients "
+    "waited {waited} for them.",
     advice="Use a resolver nearer to the client that caches; check its forwarders, and the path to {server} for loss.",
 )
 def dns_slow(transfers: Transfers) -> Matches:
@@ -263,6 +263,6 @@ def tls_handshake_slow(transfers: Transfers) -> Matches:
             server=f" with {row['server_name']}" if row["server_name"] else "",
             duration=show_duration(row["duration_ns"]),
             trips=row["round_trips"],
-            split=" and ".join(f"{show_duration(ns)} were spent by {end}" for ns, end in parts if ns is not None),
+            split=" and ".join(f"{end} took {show_duration(ns)}" for ns, end in parts if ns),
             what=SERVER_ADVICE if server_ns >= client_ns else CLIENT_ADVICE,
         )

@@ -90,6 +90,8 @@ class DrawnTrace:
         self.series = DrawnTable([row for one in self.directions.held for row in self.bins_of(one)])
         self.turns = DrawnTable([row for one in self.flows.held for row in self.turns_of(one)])
         self.datagrams = DrawnTable([self.datagram() for _ in range(self.draw.choice((0, 1, 2, 40)))])
+        self.queries = DrawnTable([self.query() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
+        self.handshakes = DrawnTable([self.handshake() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
         self.blocks = DrawnTable([])
         self.handshakes, self.queries, self.requests = DrawnTable([]), DrawnTable([]), DrawnTable([])
 
@@ -214,6 +216,18 @@ class DrawnTrace:
             rows.append(row)
         return rows
 
+    def query(self) -> Row:
+        code = self.draw.choice(("NOERROR", "SERVFAIL", "NXDOMAIN", None))
+        row = {**self.row("queries"), "flow": 0, "code": code, "sent": self.draw.choice((1, 2)), "first_ns": START_NS}
+        if code is None:
+            row.update(response_ns=None, response_frame=None)
+        return row
+
+    def handshake(self) -> Row:
+        row = {**self.row("handshakes"), "flow": 0, "frames": "4, 6, 9", "version": "1.3", "alert_direction": 1}
+        row["duration_ns"] = (row["server_ns"] or 0) + (row["client_ns"] or 0) + 1_000_000
+        return {**row, "alert": self.draw.choice((None, "protocol_version")), "round_trips": self.draw.choice((1, 2))}
+
     def datagram(self) -> Row:
         row = self.row("datagrams")
         row["last_frame"] += row["first_frame"]
@@ -227,7 +241,7 @@ Schema = dict[str, list[tuple[str, str, str]]]
 def schema() -> tuple[Schema, list[str]]:
     """The columns of the tables, and the names of the totals, as the core has them."""
     trace = wiretale.analyze(SAMPLES / "keep_alives.pcapng", interfaces_only=True)
-    tables = ("interfaces", "flows", "directions", "events", "series", "turns", "datagrams")
+    tables = ("interfaces", "flows", "directions", "events", "series", "turns", "datagrams", "queries", "handshakes")
     found = {name: [(column, kind, unit) for column, kind, unit, _ in trace.table(name).columns()] for name in tables}
     return found, list(trace.totals)
 
