@@ -22,7 +22,7 @@
 #include "tracker/steps.h"
 
 #define MAX_PASSING    64u
-#define FIRST_PASSING  4u
+#define FIRST_PASSING  1u    /* most flows are short */
 #define TICKS_MEASURED 64u   /* before the tick of the clock is trusted */
 #define DRIFT          10000 /* clocks differ by less than one part in so many */
 
