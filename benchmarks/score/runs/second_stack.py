@@ -8,7 +8,6 @@ made of them."""
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import json
 import subprocess
 import sys
@@ -112,7 +111,10 @@ def scenarios(draw: int, drawn: int) -> list[Scenario]:
 
 def version() -> str | None:
     """Returns the version of ns-3, or None if it is not installed."""
-    return importlib.metadata.version(PACKAGE) if importlib.util.find_spec(PACKAGE) else None
+    try:
+        return importlib.metadata.version(PACKAGE)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def seconds(text: str) -> float:

@@ -21,12 +21,17 @@ from wiretale.analyzer.findings.registry import RULES, find
 SEEDS = 300
 SELDOM = {
     "accept-deferred",
+    "dns-failed",
+    "dns-slow",
+    "dns-unanswered",
     "idle-reset",
     "loss-limited-window",
     "path-limited",
     "quic-names-unread",
     "scan",
     "sender-idle",
+    "tls-alert",
+    "tls-handshake-slow",
     "udp-above-path",
 }  # figures must fit
 NOUNS = (
@@ -80,9 +85,10 @@ def test_every_finding_is_said() -> None:
 
 def test_full_tables_are_reported() -> None:
     trace: Any = DrawnTrace(1)
-    trace.totals |= {"events_dropped": 0, "blocks_dropped": 3, "turns_dropped": 1}
+    trace.totals |= {"events_dropped": 0, "blocks_dropped": 3, "turns_dropped": 1, "queries_dropped": 2}
     found = {one.code: one.sentence for one in find(trace.transfers)}
     assert "events-dropped" not in found
+    assert found["queries-dropped"].startswith("The queries table has no rows for 2 ")
     assert found["turns-dropped"].startswith("The turns table has no rows for 1 turn, because it is full")
     assert (
         found["blocks-dropped"]
