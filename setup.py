@@ -22,6 +22,7 @@ HEADERS = {
     "zstd.h": "libzstd-dev",
     "lz4frame.h": "liblz4-dev",
     "sodium.h": "libsodium-dev",
+    "nettle/aes.h": "nettle-dev",
     "seccomp.h": "libseccomp-dev",
     "cap-ng.h": "libcap-ng-dev",
 }
@@ -43,7 +44,7 @@ CORE = Extension(
     sources=sorted({*glob("analyzer/core/*/*.c"), *SHARED} - set(glob("analyzer/core/fuzz/*.c"))),
     depends=sorted(glob("analyzer/core/*/*.h") + glob("common/*.h")),
     include_dirs=[".", "analyzer/core"],
-    libraries=["pcap", "z", "zstd", "lz4"],
+    libraries=["pcap", "z", "zstd", "lz4", "sodium", "nettle"],
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
     extra_compile_args=[
         "-std=gnu11",

@@ -32,10 +32,12 @@ class Table:
     def packed(
         self, fields: list[tuple[str, str, int, int, bool]], flows: list[int] | None = None, /
     ) -> list[bytes]: ...
+    def time_sums(self, start: str, width: str, names: list[str], base_ns: int, bin_ns: int, bins: int, /) -> bytes: ...
     def of_flows(self, flows: list[int], most: int, /) -> Table: ...
     def packet_streams(self, flows: list[int], base_ns: int, /) -> tuple[int, dict[str, bytes]]: ...
     def json(self) -> Iterator[bytes]: ...
     def __arrow_c_stream__(self, requested_schema: object = None, integers: bool = False) -> object: ...
+    def joined_stream(self, tables: list[Table], /) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
 
 class Observations:
@@ -63,7 +65,17 @@ class Analysis:
         packets_max: int = 2_000_000,
         interfaces_only: bool = False,
         block_size: int = 0,
+        limit_spans: bool = False,
+        names: list[str] = ...,
+        shard: bool = False,
+        clock_ns: int | None = None,
+        clock_most_ns: int | None = None,
     ) -> Analysis: ...
+    @classmethod
+    def gather(
+        cls, files: list[tuple[bytes, bytes, int]], shards: list[bytes], max_flows: int, inexact: bool, /
+    ) -> Analysis: ...
+    def shard_rows(self) -> bytes: ...
     @property
     def bytes_read(self) -> int: ...
     @property
@@ -73,6 +85,7 @@ class Analysis:
     def step(self, most: int, /) -> bool: ...
     def finish(self) -> None: ...
     def table(self, name: str, /) -> Table: ...
+    def take_packets(self) -> Table: ...
     def totals(self) -> dict[str, int]: ...
     def judged(self) -> list[tuple[str, str, int, int]]: ...
     def initials(self) -> int: ...
@@ -98,6 +111,52 @@ class Analysis:
 def decoded(paths: list[str], frames: list[int], /) -> list[tuple[str, int | None, bool, bool] | None]:
     """Reason, IP protocol, and whether a transport header and a fragment were found, for frames of a file in rising order;
     None if the file has no such frame."""
+
+def raw_frames(paths: list[str], frames: list[int], room: int, /) -> list[tuple[int, int | None, int, bytes] | None]:
+    """Link type, time in ns (None if it is not known), bytes on the wire and captured bytes, for frames of a file in rising
+    order; None if the file has no such frame, or if it does not fit into the bytes that `room` leaves for all frames."""
+
+def split(path: str, name: str, file: int, fds: list[int], head: bytes, key: bytes, /) -> dict[str, Any]:
+    """Writes a capture to shards and returns its facts (analyzer/core/shard/split.h). OSError if it cannot be written."""
+
+def cut(
+    paths: list[str],
+    *,
+    fd: int,
+    head: bytes,
+    files: bytes,
+    groups: list[tuple[bytes, bytes, int, int]],
+    ranges: bytes,
+    all: bool,
+    start_ns: int,
+    end_ns: int,
+    around_ns: int,
+    headers: bool,
+    key: bytes | None,
+    comments: tuple[bytes, bytes, bytes, list[bytes]],
+) -> tuple[int, int, list[str]]:
+    """Copies chosen packets to a descriptor as pcapng and returns packets read, packets written, and texts of damage.
+
+    `head` is written first. `files` has the file of each interface (u32). `groups` are frames: interfaces (u32), frames
+    (double), first and last frame that count. `ranges` has file, first and last frame (u64), sorted and disjoint. `key`
+    anonymizes. `comments` are files (u64), frames (u64) and texts (u32), sorted by file and frame, and the texts.
+    """
+
+def pseudonym(address: bytes, key: bytes, /) -> bytes: ...
+def frame_index(path: str, every: int, /) -> tuple[str | None, int, bytes, bytes]:
+    """Compression, number of frames, checkpoints (frames before, offset) and header blocks of pcapng (frames before, offset,
+    size, whether it is a section header), as native uint64; offsets are in the decompressed file."""
+
+def seek_points(path: str, store: int, spacing: int, most: int, /) -> bytes:
+    """The points of a compressed file, as six native uint64 each, beginning with the offset in the decompressed file; b"" of
+    a file that is not compressed. They are `spacing` bytes apart, or twice that if they would be `most`. Appends to the
+    descriptor `store` (analyzer/core/input/seek_points.h)."""
+
+def seek_read(path: str, points: bytes, store: int, offset: int, size: int, /) -> bytes:
+    """At most 16 MiB of the decompressed file from an offset; fewer bytes at its end or at damage."""
+
+def packet_rows(rows: list[tuple[int | None, ...]], /) -> Table:
+    """A packets table with these rows, each with all columns in order."""
 
 def schemas() -> list[tuple[str, str, list[tuple[str, str, str, str]]]]: ...
 def libraries() -> dict[str, str]: ...

@@ -290,6 +290,8 @@ def plan_text(given: str) -> tuple[str, str, str]:
         if len(content) > PLAN_BYTES_MOST:
             raise InputError(f"{given}: expected a plan of at most {PLAN_BYTES_MOST} bytes")
         return content.decode(), given, path.stem
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError(f"{given}: no such plan: expected a file, or one of {', '.join(BUILT_IN)}") from None
     except UnicodeDecodeError:

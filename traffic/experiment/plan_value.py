@@ -141,6 +141,8 @@ class PlanTable:
         value = self.data.pop(key)
         try:
             return parse(value)
+        except UsageError:  # is a ValueError, but names its key
+            raise
         except ValueError as error:
             raise self.error(key, f"{value!r}: {error}") from None
 

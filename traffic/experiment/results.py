@@ -12,7 +12,7 @@ from typing import Any
 from wiretale.analyzer.errors import InputError
 from wiretale.reports.export.csv_text import csv_cell
 from wiretale.reports.export.destination import output_file
-from wiretale.reports.html.experiment_data import Outcome
+from wiretale.reports.html.experiment.data import Outcome
 from wiretale.traffic.experiment.published import published
 from wiretale.traffic.experiment.session_series import session_series
 from wiretale.traffic.experiment.store import RESULTS, Store

@@ -1,77 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places the first bytes of streams and gives them to the parser of their protocol.
- *
- * Bytes come in the order of packets and are placed by their stream position; a byte that was
- * placed is kept if it comes again. The buffer grows to FIRST_BYTES at most and is freed when the
- * parser needs no more. Up to FIRST_PIECES pieces may wait behind a missing byte; later ones are
- * dropped, and the parser then gets no more than was complete. */
+/* Gives the first bytes of streams to the parser of their protocol, and datagrams of DNS to that of
+ * DNS. */
 #include "application/application.h"
 
-#include "base/bytes.h"
-
-#define ROOM_LEAST 512u
-
-static void drop_bytes(struct first_bytes *stream, struct pool *pool) {
-    pool_release(pool, stream->bytes, stream->room, 1);
-    stream->bytes = NULL;
-    stream->room = 0;
-    stream->over = true;
-}
-
-/* Returns false without memory. */
-static bool make_room(struct first_bytes *stream, struct pool *pool, uint32_t end) {
-    uint32_t room = stream->room ? stream->room : ROOM_LEAST;
-    if (end <= stream->room)
-        return true;
-    while (room < end)
-        room *= 2;
-    uint8_t *bytes = pool_alloc(pool, room);
-    if (!bytes)
-        return false;
-    if (stream->bytes)
-        memcpy(bytes, stream->bytes, stream->room);
-    pool_release(pool, stream->bytes, stream->room, 1);
-    stream->bytes = bytes;
-    stream->room = (uint16_t)room;
-    return true;
-}
-
-/* Adds the pieces that continue the complete bytes. */
-static void join_pieces(struct first_bytes *stream) {
-    for (unsigned i = 0; i < stream->piece_count;) {
-        if (stream->pieces[i].start > stream->ready) {
-            i++;
-            continue;
-        }
-        if (stream->pieces[i].end > stream->ready)
-            stream->ready = stream->pieces[i].end;
-        stream->pieces[i] = stream->pieces[--stream->piece_count];
-        i = 0;
-    }
-}
-
-/* Returns whether more bytes are complete than before. The position and the end are at most
- * FIRST_BYTES. */
-static bool place_bytes(struct first_bytes *stream, struct pool *pool, uint32_t position,
-                        const uint8_t *bytes, uint32_t length) {
-    uint32_t end = position + length;
-    if (end <= stream->ready)
-        return false;
-    if (position > stream->ready && stream->piece_count == FIRST_PIECES)
-        return false;
-    if (!make_room(stream, pool, end))
-        return false;
-    if (position > stream->ready) {
-        memcpy(stream->bytes + position, bytes, length);
-        stream->pieces[stream->piece_count].start = (uint16_t)position;
-        stream->pieces[stream->piece_count++].end = (uint16_t)end;
-        return false;
-    }
-    uint32_t known = stream->ready - position;
-    memcpy(stream->bytes + stream->ready, bytes + known, length - known);
-    stream->ready = (uint16_t)end;
-    join_pieces(stream);
-    return true;
+static enum word dns_word(const struct arrival *arrival) {
+    return arrival->dns_port == PORT_MDNS    ? WORD_MDNS
+           : arrival->dns_port == PORT_LLMNR ? WORD_LLMNR
+                                             : WORD_DNS;
 }
 
 /* Returns WORD_NONE if the bytes begin like no protocol. */
@@ -80,64 +15,98 @@ static enum word protocol_of(const struct first_bytes *stream, const struct arri
         return WORD_TLS;
     if (http_begins(stream->bytes, stream->ready))
         return WORD_HTTP;
-    return arrival->dns_port ? WORD_DNS : WORD_NONE;
+    bool dns = arrival->dns_port || dns_stream_begins(stream->bytes, stream->ready);
+    return dns ? dns_word(arrival) : WORD_NONE;
 }
 
 static void parse(struct application *application, const struct arrival *arrival,
                   struct first_bytes *stream) {
-    if (application->protocol == WORD_TLS)
+    if (application->protocol == WORD_NONE)
+        application->protocol = protocol_of(stream, arrival);
+    if (application->protocol == WORD_TLS) {
+        tls_note(&application->tls, arrival);
         tls_parse(application, arrival, stream);
-    else if (application->protocol == WORD_HTTP)
+    } else if (application->protocol == WORD_HTTP)
         http_parse(application, arrival, stream);
-    else if (application->protocol == WORD_DNS)
+    else if (is_dns(application->protocol))
         dns_parse(application, arrival, stream);
     else
         stream->over = true;
 }
 
+/* Places bytes and parses them, as long as the parser makes room for more. */
+static void take_bytes(struct application *application, const struct arrival *arrival,
+                       uint32_t position, const uint8_t *bytes, uint32_t length) {
+    struct first_bytes *stream = &application->streams[arrival->direction];
+    for (uint32_t used = 0, ready; used < length && !stream->over;) {
+        ready = stream->ready;
+        uint32_t more =
+            first_bytes_place(stream, arrival->pool, position + used, bytes + used, length - used);
+        if (!more)
+            break;
+        used += more;
+        if (stream->ready == ready)
+            continue;
+        parse(application, arrival, stream);
+        if (application->protocol != WORD_HTTP)
+            first_bytes_move_on(stream, arrival->pool);
+    }
+}
+
+/* Bytes that are skipped are a sign of their sender, too. */
 void application_segment(struct application *application, const struct arrival *arrival,
                          uint32_t position, const uint8_t *bytes, uint32_t length) {
     struct first_bytes *stream = &application->streams[arrival->direction];
-    if (stream->over || position >= FIRST_BYTES || length > FIRST_BYTES - position)
+    if (stream->over || position >= STREAM_BYTES || length > STREAM_BYTES - position)
         return;
-    if (!place_bytes(stream, arrival->pool, position, bytes, length))
-        return;
-    if (application->protocol == WORD_NONE)
-        application->protocol = protocol_of(stream, arrival);
-    parse(application, arrival, stream);
+    uint32_t end = position + length;
+    bool new = end > stream->seen;
+    if (new)
+        stream->seen = (uint16_t)end;
+    bool skipped = end <= stream->base && application->protocol == WORD_TLS;
+    if (skipped && new)
+        tls_note(&application->tls, arrival);
+    else if (skipped)
+        tls_note_again(&application->tls, arrival);
+    else
+        take_bytes(application, arrival, position, bytes, length);
     for (unsigned i = 0; i < 2; i++)
         if (application->streams[i].over || application->streams[i].ready == FIRST_BYTES)
-            drop_bytes(&application->streams[i], arrival->pool);
+            first_bytes_drop(&application->streams[i], arrival->pool);
 }
 
 /* Protocols over UDP are recognised by datagrams, each by itself. */
 void application_datagram(struct application *application, const struct arrival *arrival,
-                          const uint8_t *bytes, uint32_t length) {
-    bool unknown = application->protocol == WORD_NONE;
-    if ((unknown || application->protocol == WORD_DNS) && arrival->dns_port &&
-        dns_take(application, arrival, bytes, length))
-        application->protocol = WORD_DNS;
+                          const uint8_t *bytes, uint32_t captured, uint32_t length) {
+    bool known = is_dns(application->protocol), plain = arrival->dns_port == PORT_DNS;
+    if (!known && application->protocol != WORD_NONE)
+        return;
+    if (!known && !plain && !dns_plausible(bytes, captured, length, arrival->dns_port))
+        return;
+    if (dns_take(application, arrival, bytes, captured, length))
+        application->protocol = dns_word(arrival);
 }
 
 bool application_holds_bytes(const struct application *application) {
     return application->streams[0].bytes || application->streams[1].bytes;
 }
 
-void application_finish_queries(struct application *application, const struct arrival *arrival) {
-    if (application->protocol == WORD_DNS)
-        dns_finish(&application->dns, arrival);
+void application_finish_queries(struct application *application, const struct arrival *arrival,
+                                const bool unread[static 2]) {
+    if (is_dns(application->protocol))
+        dns_finish(&application->dns, arrival, unread);
 }
 
 void application_free(struct application *application, struct pool *pool) {
     for (unsigned i = 0; i < 2; i++)
-        drop_bytes(&application->streams[i], pool);
+        first_bytes_drop(&application->streams[i], pool);
     name_free(pool, application->server_name);
     application->server_name = NULL;
     if (application->protocol == WORD_HTTP)
         name_free(pool, application->http.host);
     else if (application->protocol == WORD_TLS)
         name_free(pool, application->tls.alpn);
-    else if (application->protocol == WORD_DNS)
+    else if (is_dns(application->protocol))
         dns_free(&application->dns, pool);
     application->protocol = WORD_NONE;
     quic_free(application->quic, pool);

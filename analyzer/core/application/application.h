@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The applications of flows, by their first bytes: DNS, TLS and HTTP/1. Nothing is decrypted.
+/* The applications of flows, by their first bytes: DNS, TLS and HTTP. Nothing is decrypted.
  *
  *   selection (reader's thread) -> application_segment(), application_datagram() (worker) -> rows/
  *
  * The reader's thread selects the payload that matters, because only there all of it is at hand:
  * the first FIRST_BYTES of both directions of a TCP stream that begins like one of these protocols,
- * and datagrams of DNS. A worker places the bytes by their stream position, gives those that are
- * complete from the beginning on to the parser of the protocol, and frees them when it needs no
- * more. A flow without such a payload has no state. All input is hostile: a length is checked
- * before it is used, and each list has a bound. */
+ * STREAM_BYTES of TLS and DNS, and datagrams of DNS. A worker places the bytes by their stream
+ * position, gives those that are complete to the parser of the protocol, and drops them when it has
+ * read or skipped them, so that no more than FIRST_BYTES are held. A flow without such a payload
+ * has no state. All input is hostile: a length is checked before it is used, and each list has a
+ * bound. */
 #ifndef WIRETALE_APPLICATION_H
 #define WIRETALE_APPLICATION_H
 
@@ -23,9 +24,13 @@
 #include "decode/headers.h"
 
 #define PORT_DNS          53
-#define FIRST_BYTES       4096u   /* of each direction of a stream */
+#define PORT_NETBIOS      137 /* its name service has the form of DNS, but other names */
+#define PORT_MDNS         5353
+#define PORT_LLMNR        5355
+#define FIRST_BYTES       4096u   /* of each direction of a stream, held at once */
+#define STREAM_BYTES      16384u  /* the same, read in all if they are TLS or DNS */
 #define FIRST_BYTES_FLOWS 100000u /* flows that may hold first bytes at once */
-#define FIRST_PIECES      4u      /* pieces behind the first missing byte */
+#define FIRST_PIECES      3u      /* pieces behind the first missing byte */
 #define DATAGRAM_BYTES    2048u   /* most bytes of a datagram that are selected */
 #define NAME_TEXT_MAX     1024u   /* a name of 255 bytes, escaped, with its NUL */
 
@@ -35,10 +40,15 @@
 
 struct selection_entry;
 
+#define SELECTIONS_MOST (1u << 21) /* connections whose first bytes are selected */
 struct selection {
     struct selection_entry *entries;
-    uint32_t used; /* entries */
-    /* By selection_bucket(): directions whose first bytes may follow; UINT8_MAX is for ever. */
+    uint32_t mask;       /* entries of the table less one, a power of 2 */
+    uint32_t used;       /* entries */
+    uint32_t open_count; /* directions whose first bytes may follow */
+    uint64_t begun;      /* entries since the start */
+    uint64_t missing;    /* segments without the payload that was needed: selection_pass() */
+    /* The same by selection_bucket(); UINT8_MAX is for ever. */
     uint8_t open[SELECTION_BUCKETS];
 };
 
@@ -48,11 +58,11 @@ static inline uint8_t *selection_bucket(struct selection *selection, uint32_t ha
 
 /* Returns whether selection_segment() may select a payload that begins with this byte. Most
  * segments are of a stream that is past its first bytes, or unknown, and cost this much alone: the
- * first byte of a known protocol is one of few. */
+ * first byte of a known protocol is one of few, and in many captures no first bytes may follow. */
 static inline bool selection_may_begin(struct selection *selection, uint32_t hash, unsigned end,
                                        uint8_t first) {
-    bool of_known_protocol = (uint8_t)(first - 'C') <= 'T' - 'C' || (first & ~3) == 0x14;
-    return *selection_bucket(selection, hash, end) | of_known_protocol;
+    bool of_known_protocol = (uint8_t)(first - 'C') <= 'U' - 'C' || (first & ~3) == 0x14;
+    return of_known_protocol || (selection->open_count && *selection_bucket(selection, hash, end));
 }
 
 /* Returns NULL without memory. */
@@ -63,14 +73,21 @@ void selection_close(struct selection *selection);
 /* A selected payload. */
 struct selected {
     uint32_t length;   /* bytes; 0: none */
-    uint32_t position; /* in its TCP stream, below FIRST_BYTES; 0 of a datagram */
+    uint32_t position; /* in its TCP stream, below STREAM_BYTES; 0 of a datagram */
 };
 /* Returns which part of the beginning of headers->payload is selected, at most DATAGRAM_BYTES of a
- * datagram and FIRST_BYTES of a segment. `end` is the sender's end of the flow key; `hash` is that
- * of the key. Packets must be given in file order. */
+ * datagram and STREAM_BYTES of a segment. `end` is the sender's end of the flow key; `hash` is that
+ * of the key, all of whose bits count. Packets must be given in file order. */
 struct selected selection_segment(struct selection *selection, uint32_t hash, unsigned end,
                                   const struct headers *headers);
 struct selected selection_datagram(const struct headers *headers);
+
+/* Passes a segment whose payload `wiretale split` left out because selection_segment() needs none
+ * of it. If it does, counts it in `missing`: the rows are not those of the whole capture. */
+void selection_pass(struct selection *selection, uint32_t hash, unsigned end,
+                    const struct headers *headers);
+/* Returns whether `wiretale split` must keep the payload of a segment because of its own bytes. */
+bool selection_begins(const struct headers *headers);
 
 /* --- application.c ---------------------------------------------------------------------------- */
 
@@ -86,7 +103,8 @@ struct arrival {
     uint64_t frame;
     uint16_t ip_id; /* as in struct packet_info */
     uint8_t direction;
-    bool dns_port; /* one of the ports is 53 */
+    bool multicast;    /* one of the addresses is */
+    uint16_t dns_port; /* PORT_DNS, PORT_MDNS or PORT_LLMNR if one of the ports is; else 0 */
 };
 
 /* A message that was seen: its frame is 0 if it was not. */
@@ -95,18 +113,32 @@ struct moment {
     uint64_t frame;
 };
 
-/* The first bytes of one direction. `bytes` are those from position 0 on; the first `ready` of them
- * are complete, and `pieces` are those behind a missing one. */
+/* The first bytes of one direction. `bytes` are those from position `base` on; the first `ready` of
+ * them are complete, and `pieces` are those behind a missing one. */
 struct first_bytes {
     uint8_t *bytes; /* `room` bytes; NULL if there are none, or if the parser needs no more */
+    uint16_t base;
+    uint16_t seen; /* position behind the last byte that came */
     uint16_t room, ready;
-    uint16_t parsed; /* the parser's: bytes that it has read, or will not read */
+    uint16_t parsed; /* the parser's: bytes that it has read, or will not read; may exceed ready */
     bool over;       /* the parser needs no more */
     uint8_t piece_count;
     struct {
         uint16_t start, end;
     } pieces[FIRST_PIECES];
 };
+_Static_assert(sizeof(struct first_bytes) == 32, "each flow that is recognised has two");
+
+/* The parser has read `count` bytes more, or will not read them. */
+static inline void first_bytes_pass(struct first_bytes *stream, size_t count) {
+    size_t most = UINT16_MAX - stream->base;
+    stream->parsed = (uint16_t)(count < most - stream->parsed ? stream->parsed + count : most);
+}
+
+/* Returns whether no more bytes can come before the parser passes some. */
+static inline bool first_bytes_full(const struct first_bytes *stream) {
+    return !stream->parsed && stream->ready == FIRST_BYTES;
+}
 
 /* A question, until it is answered. */
 struct dns_query {
@@ -123,27 +155,35 @@ struct dns_query {
 struct dns_queries {
     struct dns_query *list;
     uint32_t count, room;
+    bool answered; /* an answer gave a time */
 };
 
 #define TLS_1_3        0x0304
 #define TLS_SESSION_ID 32u
 struct tls_handshake {
-    struct moment hello, answer, end; /* ClientHello, ServerHello, the Finished that ends it */
-    char *alpn;                       /* escaped; NULL without one */
-    int64_t turn_ns;                  /* time of the latest message */
+    struct moment hello, answer; /* ClientHello, ServerHello */
+    struct moment end;           /* the Finished that ends it; the alert if `alerted` */
+    char *alpn;                  /* escaped; NULL without one */
+    int64_t turn_ns;             /* time of the latest message */
     int64_t wait_ns[2];     /* sum of the times from messages of the other direction to those of
                                this one */
+    uint32_t rest[2];       /* bytes of a message that the next record continues */
     uint16_t version;       /* that the server chose; 0 if it is not known */
     uint8_t turns[2];       /* number of such times */
     uint8_t turn_direction; /* of the latest message */
     uint8_t client;         /* direction of the ClientHello */
-    bool begun;             /* a message was seen: turn_direction is set */
-    bool untimed;           /* a message had no time */
-    bool psk;               /* the server accepted a PSK */
-    bool echoed;            /* the server echoed the session id of the ClientHello */
-    bool alpn_chosen;       /* `alpn` is that of the server */
-    bool encrypted[2];      /* ChangeCipherSpec was seen, before TLS 1.3 */
-    bool alerted;           /* `alert` and alert_direction are set */
+    uint8_t encrypted;      /* bit of each direction: ChangeCipherSpec was seen, before TLS 1.3 */
+    bool begun : 1;         /* a message was seen: turn_direction is set */
+    bool untimed : 1;       /* a message had no time */
+    bool psk : 1;           /* the server accepted a PSK */
+    bool echoed : 1;        /* the server echoed the session id of the ClientHello */
+    bool alpn_chosen : 1;   /* `alpn` is that of the server */
+    bool hello_read : 1;    /* all of the ClientHello was */
+    bool ech : 1;           /* the ClientHello has the extension encrypted_client_hello */
+    bool early : 1;         /* it offers early data, which looks like the Finished */
+    bool alerted : 1;       /* `alert` and alert_direction are set */
+    bool alert_hidden : 1;  /* the alert is encrypted: `alert` is 0 */
+    bool data : 1;          /* a record of application data was seen */
     uint8_t alert, alert_direction;
     uint8_t session_id[TLS_SESSION_ID], session_id_length;
 };
@@ -172,19 +212,34 @@ struct application {
 /* Takes the selected payload of a TCP segment. Does nothing without memory. */
 void application_segment(struct application *application, const struct arrival *arrival,
                          uint32_t position, const uint8_t *bytes, uint32_t length);
-/* Takes the selected payload of a datagram. */
+/* Takes the selected payload of a datagram of `length` bytes. */
 void application_datagram(struct application *application, const struct arrival *arrival,
-                          const uint8_t *bytes, uint32_t length);
+                          const uint8_t *bytes, uint32_t captured, uint32_t length);
 /* Returns whether it holds first bytes. */
 bool application_holds_bytes(const struct application *application);
-/* Gives up the questions that wait for an answer. */
-void application_finish_queries(struct application *application, const struct arrival *arrival);
+/* Gives up the questions that wait for an answer. Those that the data of the other direction may
+ * answer, because it exceeds what was read, are dropped: unread[] has its directions. */
+void application_finish_queries(struct application *application, const struct arrival *arrival,
+                                const bool unread[static 2]);
 /* Frees what the state holds, not the state itself. */
 void application_free(struct application *application, struct pool *pool);
 
 static inline struct moment moment_of(const struct arrival *arrival) {
     return (struct moment){arrival->time_ns, arrival->frame};
 }
+
+/* --- first_bytes.c: the window of a stream ---------------------------------------------------- */
+
+/* Returns how many of the bytes were placed or are not needed, because the parser passed them; 0
+ * without room or memory. */
+uint32_t first_bytes_place(struct first_bytes *stream, struct pool *pool, uint32_t position,
+                           const uint8_t *bytes, uint32_t length);
+/* Forgets what the parser has passed, and frees a buffer that is empty then. */
+void first_bytes_move_on(struct first_bytes *stream, struct pool *pool);
+/* Removes `count` bytes from `at` on, all of which are complete; later bytes follow. */
+void first_bytes_remove(struct first_bytes *stream, size_t at, size_t count);
+/* The parser needs no more. */
+void first_bytes_drop(struct first_bytes *stream, struct pool *pool);
 
 /* --- name.c: names as printable ASCII --------------------------------------------------------- */
 
@@ -202,13 +257,29 @@ size_t name_escape(char text[static NAME_TEXT_MAX], size_t used, const uint8_t *
 /* --- parsers: those of streams read stream->bytes up to stream->ready, from stream->parsed on, and
  * set stream->over if they need no more. */
 
-/* dns.c: RFC 1035. */
+/* dns.c: RFC 1035, 6762 (mDNS) and 4795 (LLMNR). */
+#define DNS_LEAST 17u /* bytes of a message with a question for the root */
+/* Returns whether dns_plausible() may: most datagrams cost this much. */
+static inline bool dns_may_begin(const uint8_t *bytes, size_t captured) {
+    return captured >= DNS_LEAST && !bytes[4] && bytes[5] == 1 && !(bytes[2] & 0x78) &&
+           !(bytes[3] & 0x40);
+}
+/* Returns whether a message of `length` bytes is one of DNS by its content alone: its flags agree,
+ * its names are printable, and its records fill it exactly, as far as they were captured. `port` is
+ * PORT_MDNS, PORT_LLMNR, or 0 for another one. */
+bool dns_plausible(const uint8_t *bytes, size_t captured, size_t length, uint16_t port);
+/* Returns whether a stream begins with such a message and its length. */
+bool dns_stream_begins(const uint8_t *bytes, size_t captured);
 /* Returns whether the message is one of DNS: then it is taken. */
 bool dns_take(struct application *application, const struct arrival *arrival, const uint8_t *bytes,
-              size_t length);
+              size_t captured, size_t length);
+static inline bool is_dns(enum word protocol) {
+    return protocol == WORD_DNS || protocol == WORD_MDNS || protocol == WORD_LLMNR;
+}
 void dns_parse(struct application *application, const struct arrival *arrival,
                struct first_bytes *stream);
-void dns_finish(struct dns_queries *queries, const struct arrival *arrival);
+void dns_finish(struct dns_queries *queries, const struct arrival *arrival,
+                const bool unread[static 2]);
 void dns_free(struct dns_queries *queries, struct pool *pool);
 #define DNS_TEXT_MAX 16
 /* Write the name of a type of question or of a code, as in A or TYPE65280. */
@@ -217,6 +288,9 @@ void dns_code_text(uint16_t code, char text[static DNS_TEXT_MAX]);
 
 /* tls.c: RFC 8446, 5246. */
 bool tls_begins(const uint8_t *bytes, size_t length);
+/* Takes the arrival of new bytes, before they are parsed. */
+void tls_note(struct tls_handshake *tls, const struct arrival *arrival);
+void tls_note_again(struct tls_handshake *tls, const struct arrival *arrival);
 void tls_parse(struct application *application, const struct arrival *arrival,
                struct first_bytes *stream);
 #define TLS_TEXT_MAX 40
@@ -224,7 +298,7 @@ void tls_parse(struct application *application, const struct arrival *arrival,
 void tls_version_text(uint16_t version, char text[static TLS_TEXT_MAX]);
 void tls_alert_text(uint8_t alert, char text[static TLS_TEXT_MAX]);
 
-/* http.c: RFC 9112. */
+/* http.c: RFC 9112, and the beginning of RFC 9113. */
 bool http_begins(const uint8_t *bytes, size_t length);
 void http_parse(struct application *application, const struct arrival *arrival,
                 struct first_bytes *stream);

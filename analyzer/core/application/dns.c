@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DNS messages (RFC 1035) over UDP and TCP: each question and its answer.
  *
+ * On port 53 a message is read if its header and question are well formed. On other ports the
+ * content alone must show that it is DNS: no other payload has flags of a query or response, one
+ * printable question, and records that end exactly where the datagram ends. mDNS and
+ * LLMNR are recognised by their ports and by records that fit. Answers to a multicast question come
+ * from other addresses, so that its flow cannot show them: such questions are not kept.
+ *
  * A query is kept until a response of the other direction has its id and, if the response repeats
  * the question, the same name and type. A query that is sent again counts as a retry of the first
  * one, unless it is REPEAT_NS later: then the first one is given up. At most QUERIES_MOST questions
@@ -18,11 +24,23 @@
 #define NAME_BYTES     255u
 #define LABEL_POINTER  0xC0
 #define FLAG_RESPONSE  0x8000
+#define FLAGS_QUERY    0x0130 /* RD, AD and CD: a query may have them */
+#define FLAGS_NEVER    0x7840 /* of a response: another opcode, and the bit that is always 0 */
 #define OPCODE(flags)  ((flags) >> 11 & 15)
+#define OPCODE_QUERY   0
+#define OPCODE_NOTIFY  4
+#define OPCODE_UPDATE  5
 #define CODE(flags)    ((flags)&15)
+#define CODE_MOST      11
+#define TYPE_OPT       41
+#define TYPE_MOST      0x0110
+#define RECORD_BYTES   10u /* of a record, without its name and its data */
 #define CLASS_INTERNET 1
 #define CLASS_ANY      255
 #define CLASS_CHAOS    3
+#define CLASS_BITS     0x7FFF /* mDNS uses the highest bit (RFC 6762 section 18.12) */
+#define QUESTIONS_MOST 64u    /* of a message of mDNS */
+#define ADDITIONS_MOST 2u     /* OPT and TSIG, of a query */
 #define QUERIES_FIRST  2
 #define QUERIES_MOST   1024u
 #define DUPLICATE_NS   UINT64_C(10000000)
@@ -42,10 +60,11 @@ static const struct {
     uint16_t type;
     const char *text;
 } types[] = {
-    {1, "A"},      {2, "NS"},      {5, "CNAME"}, {6, "SOA"},    {12, "PTR"},   {15, "MX"},
-    {16, "TXT"},   {28, "AAAA"},   {33, "SRV"},  {35, "NAPTR"}, {43, "DS"},    {46, "RRSIG"},
-    {47, "NSEC"},  {48, "DNSKEY"}, {52, "TLSA"}, {64, "SVCB"},  {65, "HTTPS"}, {251, "IXFR"},
-    {252, "AXFR"}, {255, "ANY"},   {257, "CAA"},
+    {1, "A"},     {2, "NS"},     {5, "CNAME"},  {6, "SOA"},    {12, "PTR"},    {13, "HINFO"},
+    {15, "MX"},   {16, "TXT"},   {28, "AAAA"},  {33, "SRV"},   {35, "NAPTR"},  {39, "DNAME"},
+    {43, "DS"},   {44, "SSHFP"}, {46, "RRSIG"}, {47, "NSEC"},  {48, "DNSKEY"}, {50, "NSEC3"},
+    {52, "TLSA"}, {64, "SVCB"},  {65, "HTTPS"}, {251, "IXFR"}, {252, "AXFR"},  {255, "ANY"},
+    {256, "URI"}, {257, "CAA"},
 };
 
 void dns_type_text(uint16_t type, char text[static DNS_TEXT_MAX]) {
@@ -60,6 +79,8 @@ void dns_type_text(uint16_t type, char text[static DNS_TEXT_MAX]) {
 void dns_code_text(uint16_t code, char text[static DNS_TEXT_MAX]) {
     if (code < sizeof codes / sizeof *codes)
         snprintf(text, DNS_TEXT_MAX, "%s", codes[code]);
+    else if (code == 16 || code == 23) /* RFC 6891, 7873 */
+        snprintf(text, DNS_TEXT_MAX, "%s", code == 16 ? "BADVERS" : "BADCOOKIE");
     else
         snprintf(text, DNS_TEXT_MAX, "RCODE%u", code);
 }
@@ -111,27 +132,118 @@ static size_t read_name(const uint8_t *bytes, size_t length, size_t at,
     return after ? after : at + 1;
 }
 
+static bool is_known(uint16_t opcode) {
+    return opcode == OPCODE_QUERY || opcode == OPCODE_NOTIFY || opcode == OPCODE_UPDATE;
+}
+
+static bool is_class(uint16_t class) {
+    return class == CLASS_INTERNET || class == CLASS_CHAOS || class == CLASS_ANY;
+}
+
 /* Returns whether the bytes begin like a query or its response. If they are cut behind the header,
- * a response is known by its id alone. */
-static bool read_message(struct message *message, const uint8_t *bytes, size_t length) {
+ * a response is known by its id alone. Only mDNS has messages of several questions, of which the
+ * first is read. */
+static bool read_message(struct message *message, const uint8_t *bytes, size_t length,
+                         unsigned questions_most) {
     if (length < HEADER_BYTES)
         return false;
     message->id = load_be16(bytes);
     message->flags = load_be16(bytes + 2);
     message->named = false;
-    uint16_t questions = load_be16(bytes + 4);
+    uint16_t questions = load_be16(bytes + 4), opcode = OPCODE(message->flags);
     bool response = message->flags & FLAG_RESPONSE;
-    if (OPCODE(message->flags) || questions > 1 || (!questions && !response))
+    if (!is_known(opcode) || questions > questions_most || (!questions && !response))
         return false;
     if (!questions || (response && length == HEADER_BYTES))
         return true;
     size_t after = read_name(bytes, length, HEADER_BYTES, message->name);
     if (!after || after + 4 > length)
         return false;
-    uint16_t class = load_be16(bytes + after + 2);
+    uint16_t class = load_be16(bytes + after + 2) & (questions_most > 1 ? CLASS_BITS : UINT16_MAX);
     message->type = load_be16(bytes + after);
     message->named = true;
-    return class == CLASS_INTERNET || class == CLASS_CHAOS || class == CLASS_ANY;
+    return is_class(class);
+}
+
+/* Returns the position behind a name, 0 if it is malformed or cut. */
+static size_t skip_name(const uint8_t *bytes, size_t length, size_t at) {
+    while (at < length && bytes[at] && bytes[at] < LABEL_POINTER)
+        at += bytes[at] > 63 ? length : bytes[at] + 1u;
+    if (at >= length)
+        return 0;
+    return at + (bytes[at] ? 2 : 1);
+}
+
+/* Walks over a message. */
+struct walk {
+    const uint8_t *bytes;
+    size_t captured;
+    size_t at;         /* behind the last whole entry */
+    unsigned extended; /* high bits of the code, in an OPT record (RFC 6891 section 6.1.3) */
+};
+
+/* Returns false if the next question or record is malformed or cut. */
+static bool walk_entry(struct walk *walk, bool question) {
+    size_t after = skip_name(walk->bytes, walk->captured, walk->at);
+    size_t fixed = question ? 4 : RECORD_BYTES;
+    if (!after || after + fixed > walk->captured)
+        return false;
+    const uint8_t *fields = walk->bytes + after;
+    size_t end = after + fixed + (question ? 0 : load_be16(fields + 8));
+    if (end > walk->captured)
+        return false;
+    if (!question && load_be16(fields) == TYPE_OPT)
+        walk->extended = fields[4];
+    walk->at = end;
+    return true;
+}
+
+/* Returns the number of questions and records that are whole, in `walk` where they end. */
+static unsigned walk_message(struct walk *walk) {
+    const uint8_t *header = walk->bytes;
+    unsigned questions = load_be16(header + 4), number = 0;
+    unsigned entries =
+        questions + load_be16(header + 6) + load_be16(header + 8) + load_be16(header + 10);
+    walk->at = HEADER_BYTES;
+    while (number < entries && walk_entry(walk, number < questions))
+        number++;
+    return number;
+}
+
+static bool flags_agree(const struct message *message, const uint8_t *bytes, uint16_t port) {
+    if (message->flags & FLAG_RESPONSE)
+        return !(message->flags & FLAGS_NEVER) && CODE(message->flags) <= CODE_MOST;
+    if (port)
+        return OPCODE(message->flags) == OPCODE_QUERY;
+    return !(message->flags & ~FLAGS_QUERY) && !load_be32(bytes + 6) &&
+           load_be16(bytes + 10) <= ADDITIONS_MOST;
+}
+
+bool dns_plausible(const uint8_t *bytes, size_t captured, size_t length, uint16_t port) {
+    struct message message;
+    struct walk walk = {.bytes = bytes, .captured = captured < length ? captured : length};
+    if (!port && !dns_may_begin(bytes, captured))
+        return false;
+    if (!read_message(&message, bytes, walk.captured, port == PORT_MDNS ? QUESTIONS_MOST : 1) ||
+        !flags_agree(&message, bytes, port))
+        return false;
+    bool ordinary = message.named && message.type && message.type <= TYPE_MOST &&
+                    !strchr(message.name, '\\') && load_be16(bytes + 4) == 1;
+    if (!port && !ordinary)
+        return false;
+    unsigned entries = walk_message(&walk);
+    return entries && (captured < length || walk.at == length);
+}
+
+/* The first segment should have the whole message; of a response it may have a part. */
+bool dns_stream_begins(const uint8_t *bytes, size_t captured) {
+    if (captured < 2 + DNS_LEAST)
+        return false;
+    size_t length = load_be16(bytes);
+    bool response = bytes[4] & FLAG_RESPONSE >> 8;
+    if (length < DNS_LEAST || (length > captured - 2 && !response))
+        return false;
+    return dns_plausible(bytes + 2, captured - 2, length, 0);
 }
 
 /* --- questions -------------------------------------------------------------------------------- */
@@ -177,6 +289,8 @@ static bool is_duplicate(const struct dns_query *query, const struct arrival *ar
 
 static void take_query(struct application *application, const struct arrival *arrival,
                        const struct message *message) {
+    if (arrival->multicast)
+        return;
     struct dns_queries *queries = &application->dns;
     uint32_t number = find_query(queries, message, arrival->direction);
     if (number < queries->count && !is_over(&queries->list[number], arrival)) {
@@ -207,26 +321,34 @@ static void take_query(struct application *application, const struct arrival *ar
 }
 
 static void take_response(struct application *application, const struct arrival *arrival,
-                          const struct message *message) {
+                          const struct message *message, unsigned extended) {
     struct dns_queries *queries = &application->dns;
     uint32_t number = find_query(queries, message, !arrival->direction);
     if (number == queries->count)
         return;
     queries->list[number].answer = moment_of(arrival);
-    queries->list[number].code = CODE(message->flags);
+    queries->answered |=
+        arrival->time_ns != TIME_UNKNOWN && queries->list[number].first.time_ns != TIME_UNKNOWN;
+    queries->list[number].code = (uint16_t)(extended << 4 | CODE(message->flags));
     finish_query(queries, arrival, number);
 }
 
+/* NOTIFY and UPDATE (RFC 1996, 2136) have the form of a query, but ask no question. */
 bool dns_take(struct application *application, const struct arrival *arrival, const uint8_t *bytes,
-              size_t length) {
+              size_t captured, size_t length) {
     struct message message;
-    if (!read_message(&message, bytes, length))
+    struct walk walk = {.bytes = bytes, .captured = captured < length ? captured : length};
+    bool mdns = arrival->dns_port == PORT_MDNS;
+    if (!read_message(&message, bytes, walk.captured, mdns ? QUESTIONS_MOST : 1))
         return false;
     if (!application->server_name && message.named)
         application->server_name = text_copy(arrival->pool, message.name);
-    if (message.flags & FLAG_RESPONSE)
-        take_response(application, arrival, &message);
-    else
+    if (OPCODE(message.flags) != OPCODE_QUERY)
+        return true;
+    if (message.flags & FLAG_RESPONSE) {
+        walk_message(&walk);
+        take_response(application, arrival, &message, walk.extended);
+    } else
         take_query(application, arrival, &message);
     return true;
 }
@@ -238,20 +360,26 @@ void dns_parse(struct application *application, const struct arrival *arrival,
     while (!stream->over && stream->parsed + 2u <= stream->ready) {
         const uint8_t *bytes = stream->bytes + stream->parsed;
         size_t length = load_be16(bytes), there = stream->ready - stream->parsed - 2u;
-        bool whole = there >= length;
         if (length < HEADER_BYTES) {
             stream->over = true;
             return;
         }
-        if (!whole && stream->ready < FIRST_BYTES)
+        if (there < length && !first_bytes_full(stream))
             return;
-        bool taken = dns_take(application, arrival, bytes + 2, whole ? length : there);
-        stream->over = !whole || !taken;
-        stream->parsed = (uint16_t)(stream->parsed + 2u + (whole ? length : there));
+        stream->over = !dns_take(application, arrival, bytes + 2, there, length);
+        first_bytes_pass(stream, 2 + length);
     }
 }
 
-void dns_finish(struct dns_queries *queries, const struct arrival *arrival) {
+void dns_finish(struct dns_queries *queries, const struct arrival *arrival,
+                const bool unread[static 2]) {
+    for (uint32_t i = queries->count; i--;)
+        if (unread[!queries->list[i].direction]) {
+            struct dns_query *query = &queries->list[i];
+            name_free(arrival->pool, query->name);
+            queries->count--;
+            memmove(query, query + 1, (queries->count - i) * sizeof *query);
+        }
     while (queries->count)
         finish_query(queries, arrival, 0);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first request and its status line in HTTP/1 (RFC 9112). A header is read when all of it is
+/* The first request and its status line in HTTP/1 (RFC 9112); of HTTP/2 only the preface (RFC 9113
+ * section 3.4). A header is read when all of it is
  * complete, or when FIRST_BYTES are: lines end with LF, and a CR before it is no part of the line.
  * Interim responses (1xx but 101) are skipped, because another one follows in the same stream. The
  * target of the request is not kept, because it may contain secrets. */
@@ -12,8 +13,13 @@
 #define STATUS_FINAL     200
 #define STATUS_AT        9 /* bytes of "HTTP/1.x " */
 
-static const char *const methods[] = {"GET ",     "POST ",  "HEAD ",  "PUT ",     "DELETE ",
-                                      "OPTIONS ", "PATCH ", "TRACE ", "CONNECT ", "HTTP/1."};
+/* Of requests (those of RFC 9110, WebDAV and UPnP) and of a response. */
+static const char *const beginnings[] = {
+    "GET ",       "POST ",      "HEAD ",        "PUT ",    "DELETE ", "OPTIONS ",
+    "PATCH ",     "TRACE ",     "CONNECT ",     "MKCOL ",  "COPY ",   "MOVE ",
+    "LOCK ",      "UNLOCK ",    "REPORT ",      "PRI * ",  "SEARCH ", "PROPFIND ",
+    "PROPPATCH ", "SUBSCRIBE ", "UNSUBSCRIBE ", "NOTIFY ", "HTTP/1."};
+static const char preface[] = "PRI * HTTP/2.0";
 
 /* A line without its end. */
 struct line {
@@ -22,9 +28,9 @@ struct line {
 };
 
 bool http_begins(const uint8_t *bytes, size_t length) {
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-        size_t size = strlen(methods[i]);
-        if (length && !memcmp(bytes, methods[i], length < size ? length : size))
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
+        size_t size = strlen(beginnings[i]);
+        if (length && !memcmp(bytes, beginnings[i], length < size ? length : size))
             return true;
     }
     return false;
@@ -52,8 +58,25 @@ static void set_host(struct http_request *http, struct pool *pool, const uint8_t
         http->host = name_copy(pool, value, length);
 }
 
-/* Reads the method, and the target of CONNECT, which is the host (RFC 9112 section 3.2.3). Returns
- * false if the line is no request. */
+/* Sets the host to that of a target in absolute form, as proxies get it, which replaces the header
+ * Host (RFC 9112 section 3.2.2). The user information before it is left out. */
+static void set_authority(struct http_request *http, struct pool *pool, const uint8_t *target,
+                          size_t length) {
+    static const char *const schemes[] = {"http://", "https://", "ws://", "wss://", "ftp://"};
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        size_t size = strlen(schemes[i]), end;
+        if (length <= size || strncasecmp((const char *)target, schemes[i], size) != 0)
+            continue;
+        for (end = size; end < length && !strchr("/?#", target[end]); end++)
+            if (target[end] == '@')
+                size = end + 1;
+        set_host(http, pool, target + size, end - size);
+        return;
+    }
+}
+
+/* Reads the method, and the host if the target has it: that of CONNECT is the host (RFC 9112
+ * section 3.2.3). Returns false if the line is no request. */
 static bool read_request_line(struct http_request *http, struct pool *pool,
                               const struct line *line) {
     const uint8_t *space = memchr(line->bytes, ' ', line->length);
@@ -70,6 +93,8 @@ static bool read_request_line(struct http_request *http, struct pool *pool,
     http->method[method] = '\0';
     if (!strcmp(http->method, "CONNECT"))
         set_host(http, pool, target, (size_t)(end - target));
+    else
+        set_authority(http, pool, target, (size_t)(end - target));
     return true;
 }
 
@@ -80,7 +105,11 @@ static void parse_request(struct application *application, struct first_bytes *s
     while (!stream->over && read_line(stream, stream->parsed, &line)) {
         bool first = !stream->parsed;
         stream->parsed = (uint16_t)line.next;
-        if (first)
+        if (first && line.length == sizeof preface - 1 &&
+            !memcmp(line.bytes, preface, line.length)) {
+            application->protocol = WORD_HTTP2;
+            application->streams[0].over = application->streams[1].over = true;
+        } else if (first)
             stream->over = !read_request_line(http, arrival->pool, &line);
         else if (line.length > 5 && !strncasecmp((const char *)line.bytes, "Host:", 5))
             set_host(http, arrival->pool, line.bytes + 5, line.length - 5);

@@ -23,10 +23,12 @@
 #define FIRST_ID_LEAST     8u       /* bytes of the destination of a client's first Initial */
 #define ACK_BYTES          64u      /* a shorter Initial has an ACK alone, no ServerHello */
 #define FLIGHT_NS          20000000 /* packets of one flight follow each other within it */
+#define PACKET_MAX         1500u    /* bytes of a packet; a longer datagram holds several */
 #define TRIES_MAX          16u      /* long headers without an answer */
 #define COALESCED_MAX      8u       /* packets read of one datagram */
 #define SPIN_SAMPLES_LEAST 2u       /* in each direction */
 #define SPIN_FACTOR        3        /* between a median and the handshake, either way */
+#define TIME_MOST_NS       (INT64_C(1) << 50) /* of a round trip; a longer one is a clock's step */
 
 /* The spin bit of one direction. */
 struct spin {
@@ -55,6 +57,8 @@ struct quic {
     uint64_t frames[QUIC_FRAMES];              /* as in struct quic_summary */
     int64_t server_ns, client_ns, duration_ns; /* -1 if not known */
     struct spin spin[2];
+    struct quic_square square[2];
+    bool super_datagrams; /* several packets may be one datagram of the capture (GSO, GRO) */
     uint8_t *initials;
     uint32_t initial_bytes, initial_room;
 };
@@ -67,7 +71,7 @@ static bool id_equals(const struct quic_id *a, const struct quic_id *b) {
 
 /* Takes the least time of those that are proven. */
 static void note_least(int64_t *least, int64_t ns) {
-    if (ns >= 0 && (*least < 0 || ns < *least))
+    if (ns >= 0 && ns <= TIME_MOST_NS && (*least < 0 || ns < *least))
         *least = ns;
 }
 
@@ -182,7 +186,12 @@ static void take_short(struct quic *quic, uint8_t first, const struct quic_datag
     struct spin *spin = &quic->spin[datagram->direction];
     bool value = first & SPIN_BIT;
     int64_t now = datagram->time_ns;
-    if (!quic->recognised || !datagram->time_known)
+    if (!quic->recognised)
+        return;
+    struct quic_moment seen = {datagram->frame, datagram->time_known ? now : -1};
+    quic_square_take(&quic->square[datagram->direction], first, seen);
+    quic->super_datagrams |= datagram->length > PACKET_MAX;
+    if (!datagram->time_known)
         return;
     if (!quic->frames[QUIC_END] && quic->begun && quic->answered &&
         datagram->direction == quic->client) {
@@ -343,6 +352,16 @@ int64_t quic_handshake_rtt(const struct quic *quic) {
     return known ? quic->server_ns + quic->client_ns : -1;
 }
 
+bool quic_has_round_trip(const struct quic *quic) {
+    return quic_recognised(quic) && (quic->server_ns >= 0 || quic->client_ns >= 0);
+}
+
+bool quic_loss_of(const struct quic *quic, unsigned direction, struct quic_loss *loss) {
+    static const struct quic_square none;
+    bool known = quic_recognised(quic) && !quic->super_datagrams;
+    return quic_square_loss(known ? &quic->square[direction] : &none, loss);
+}
+
 bool quic_summary(struct quic *quic, struct quic_summary *summary, struct pool *pool) {
     if (!quic_recognised(quic))
         return false;
@@ -362,6 +381,8 @@ bool quic_summary(struct quic *quic, struct quic_summary *summary, struct pool *
         .initial_bytes = quic->initial_bytes,
     };
     memcpy(summary->frames, quic->frames, sizeof summary->frames);
+    for (unsigned side = 0; side < 2; side++)
+        quic_loss_of(quic, quic->client ^ side, &summary->loss[side]);
     return true;
 }
 

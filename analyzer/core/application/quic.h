@@ -67,6 +67,54 @@ struct quic_datagram {
     unsigned direction; /* of the flow */
 };
 
+/* --- quic_loss.c: the bits Q and L ---------------------------------------------------------------
+ */
+
+struct quic_marks {
+    uint64_t packets, reports; /* with L */
+};
+
+/* A packet that was captured. */
+struct quic_moment {
+    uint64_t frame;  /* 0 if there is none */
+    int64_t time_ns; /* -1 if it is not known */
+};
+
+/* The Q bit of one direction. */
+struct quic_square {
+    struct quic_marks current, next; /* blocks; `next` may be reordering */
+    struct quic_marks sum;           /* of the blocks that are over, without the first */
+    uint64_t blocks;                 /* that were sent, those included that were lost wholly */
+    uint64_t runs, whole_runs;       /* blocks as captured; those of about 64 packets */
+    uint64_t edges;                  /* changes of the bit */
+    bool value;                      /* of `current` */
+    bool latest;                     /* of the latest packet */
+    bool seen, begun;                /* a packet was seen; the first block is over */
+    int64_t lacking;                 /* packets of the blocks that are over, in sum */
+    /* The first packet of `next`; the one behind the block since which packets are lacking; the
+     * first with L that counts. */
+    struct quic_moment edge, after_loss, report;
+};
+
+/* Packets; -1 if they are not known. */
+struct quic_loss {
+    int64_t sent;       /* in the blocks that count */
+    int64_t missing;    /* of them, those that the capture lacks */
+    int64_t whole;      /* that the sender declared lost, up- and downstream */
+    int64_t upstream;   /* those missing, unless far fewer were declared lost: then the capture may
+                           have dropped them */
+    int64_t downstream; /* the difference; not known if `upstream` is not */
+    struct quic_moment first; /* packet that showed the first loss */
+};
+
+/* Takes the first byte of a short header. */
+void quic_square_take(struct quic_square *square, uint8_t first, struct quic_moment seen);
+/* Returns false if Q is no square wave; then nothing of `loss` is known. */
+bool quic_square_loss(const struct quic_square *square, struct quic_loss *loss);
+
+/* --- quic.c --------------------------------------------------------------------------------------
+ */
+
 struct quic;
 
 /* Takes a datagram of a flow. `*quic` is NULL until a packet may be QUIC; without memory the
@@ -75,14 +123,15 @@ void quic_take(struct quic **quic, const struct quic_datagram *datagram, struct 
 
 /* The handshake as the capture shows it. Times are ns, -1 if they are not known. */
 struct quic_summary {
-    uint32_t version;      /* of the server's Initial; before it, of the client's latest */
-    unsigned client;       /* direction of the flow that the client sends */
-    int64_t server_ns;     /* least time from a client's packet to the server's answer to it */
-    int64_t client_ns;     /* least time from a server's packet to the client's answer to it */
-    int64_t duration_ns;   /* from the client's first Initial to its first 1-RTT packet */
-    int64_t spin_ns;       /* RTT by the spin bit; see quic_spin_rtt() */
-    uint64_t spin_samples; /* times between two edges of the spin bit, both directions */
-    uint32_t round_trips;  /* answers of the server that the client had to wait for */
+    uint32_t version;         /* of the server's Initial; before it, of the client's latest */
+    unsigned client;          /* direction of the flow that the client sends */
+    int64_t server_ns;        /* least time from a client's packet to the server's answer to it */
+    int64_t client_ns;        /* least time from a server's packet to the client's answer to it */
+    int64_t duration_ns;      /* from the client's first Initial to its first 1-RTT packet */
+    int64_t spin_ns;          /* RTT by the spin bit; see quic_spin_rtt() */
+    uint64_t spin_samples;    /* times between two edges of the spin bit, both directions */
+    struct quic_loss loss[2]; /* of packets of the client, and of the server */
+    uint32_t round_trips;     /* answers of the server that the client had to wait for */
     bool version_negotiation, retry, zero_rtt;
     uint64_t frames[QUIC_FRAMES]; /* 0 if it was not captured */
     const uint8_t *initials;      /* the client's, each after its size as 16 bits */
@@ -97,6 +146,10 @@ bool quic_recognised(const struct quic *quic);
 bool quic_keeps_initials(const struct quic *quic);
 /* Returns the RTT of the whole path by the handshake, ns; -1 if it is not known. */
 int64_t quic_handshake_rtt(const struct quic *quic);
+/* Returns whether a round trip to the server or to the client is known. */
+bool quic_has_round_trip(const struct quic *quic);
+/* Fills the losses of a direction of the flow; returns false if they are not known. */
+bool quic_loss_of(const struct quic *quic, unsigned direction, struct quic_loss *loss);
 
 /* Frees the state; it may be NULL. */
 void quic_free(struct quic *quic, struct pool *pool);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The handshake of TLS (RFC 8446, RFC 5246), from its first records of each direction.
  *
- * A record is read when its handshake message is complete; a longer one is skipped. A handshake
+ * A record is read when its handshake message is complete. A hello in several records is joined by
+ * removing the headers between them; other messages are skipped by their length, so that the end of
+ * a handshake behind a long certificate is seen without storing it. A handshake
  * ends with the client's Finished in TLS 1.3, where it is the first encrypted record behind the
  * ServerHello, and in a resumed session of TLS 1.2, where it follows ChangeCipherSpec; in a full
  * handshake of TLS 1.2 it ends with the server's. Each change of direction is a turn: the time
@@ -15,6 +17,8 @@
 
 #define RECORD_HEADER    5u
 #define RECORD_MOST      (16384u + 2048u) /* RFC 5246 section 6.2.3 */
+#define JOINED_MOST      (FIRST_BYTES + RECORD_MOST)
+#define FINISHED_LEAST   45u /* bytes of an encrypted Finished: header, hash, type, tag of 8 */
 #define MESSAGE_HEADER   4u
 #define RANDOM_BYTES     32u
 #define ALERT_CLOSE      0
@@ -23,7 +27,14 @@
 
 enum record_type { CHANGE_CIPHER_SPEC = 20, ALERT = 21, HANDSHAKE = 22, APPLICATION_DATA = 23 };
 enum message_type { CLIENT_HELLO = 1, SERVER_HELLO = 2 };
-enum extension { EXT_SERVER_NAME = 0, EXT_ALPN = 16, EXT_PSK = 41, EXT_VERSIONS = 43 };
+enum extension {
+    EXT_SERVER_NAME = 0,
+    EXT_ALPN = 16,
+    EXT_PSK = 41,
+    EXT_EARLY_DATA = 42,
+    EXT_VERSIONS = 43,
+    EXT_ECH = 0xFE0D
+};
 
 /* RFC 8446 section 4.1.3: the random of a HelloRetryRequest. */
 static const uint8_t retry_random[RANDOM_BYTES] = {
@@ -173,6 +184,7 @@ static void read_client_hello(struct application *application, const struct arri
     take_vector(&hello, 2); /* cipher suites */
     take_vector(&hello, 1); /* compression */
     struct span extensions = take_vector(&hello, 2);
+    extensions.short_of = false;
     while (extensions.length >= EXTENSION_HEADER) {
         unsigned type = take_number(&extensions, 2);
         struct span extension = take_vector(&extensions, 2);
@@ -180,7 +192,10 @@ static void read_client_hello(struct application *application, const struct arri
             read_server_name(application, arrival->pool, extension);
         else if (type == EXT_ALPN)
             read_alpn(tls, arrival->pool, extension, false);
+        tls->ech |= type == EXT_ECH;
+        tls->early |= type == EXT_EARLY_DATA;
     }
+    tls->hello_read |= !hello.short_of;
 }
 
 /* A HelloRetryRequest has the form of a ServerHello. */
@@ -212,29 +227,53 @@ static void read_server_hello(struct tls_handshake *tls, const struct arrival *a
 
 /* --- records ---------------------------------------------------------------------------------- */
 
-/* Reads the hellos of a record; other messages do not matter. */
+static bool is_encrypted(const struct tls_handshake *tls, unsigned direction) {
+    return tls->encrypted >> direction & 1;
+}
+
+/* Reads the hellos of a record of `length` bytes, as far as it is at hand; other messages do not
+ * matter. The last message may continue in the next record. */
 static void read_messages(struct application *application, const struct arrival *arrival,
-                          struct span record) {
+                          struct span record, size_t length) {
+    uint32_t *rest = &application->tls.rest[arrival->direction];
+    size_t passed = *rest < length ? *rest : length;
+    take(&record, passed);
+    *rest -= (uint32_t)passed;
     while (record.length >= MESSAGE_HEADER) {
         unsigned type = take_number(&record, 1);
-        struct span message = take_vector(&record, 3);
+        size_t size = take_number(&record, 3);
+        struct span message = take(&record, size);
+        message.short_of = false; /* it is read as far as it is at hand */
+        passed += MESSAGE_HEADER + size;
         if (type == CLIENT_HELLO)
             read_client_hello(application, arrival, message);
         else if (type == SERVER_HELLO && !application->tls.answer.frame)
             read_server_hello(&application->tls, arrival, message);
     }
+    if (passed > length)
+        *rest = (uint32_t)(passed - length);
 }
 
-static void read_alert(struct tls_handshake *tls, const struct arrival *arrival,
-                       struct span record) {
-    take(&record, 1); /* level */
-    unsigned alert = take_number(&record, 1);
-    if (record.short_of || record.length || tls->encrypted[arrival->direction] || tls->alerted ||
-        alert == ALERT_CLOSE)
+static void set_alert(struct tls_handshake *tls, const struct arrival *arrival, unsigned alert,
+                      bool hidden) {
+    if (tls->alerted)
         return;
+    tls->end = moment_of(arrival);
     tls->alerted = true;
+    tls->alert_hidden = hidden;
     tls->alert = (uint8_t)alert;
     tls->alert_direction = arrival->direction;
+}
+
+static void read_alert(struct tls_handshake *tls, const struct arrival *arrival, struct span record,
+                       size_t length) {
+    take(&record, 1); /* level */
+    unsigned alert = take_number(&record, 1);
+    if (is_encrypted(tls, arrival->direction)) {
+        if (tls->hello.frame && tls->answer.frame && !tls->data)
+            set_alert(tls, arrival, 0, true);
+    } else if (!record.short_of && length == 2 && alert != ALERT_CLOSE)
+        set_alert(tls, arrival, alert, false);
 }
 
 /* In TLS 1.3 ChangeCipherSpec means nothing (RFC 8446 appendix D.4). */
@@ -242,35 +281,66 @@ static void note_change(struct tls_handshake *tls, const struct arrival *arrival
     bool client = arrival->direction == tls->client, resumed = tls->echoed;
     if (tls->version == TLS_1_3)
         return;
-    tls->encrypted[arrival->direction] = true;
-    if (tls->answer.frame && tls->encrypted[!arrival->direction] && client == resumed)
+    tls->encrypted |= (uint8_t)(1u << arrival->direction);
+    if (tls->answer.frame && is_encrypted(tls, !arrival->direction) && client == resumed)
+        tls->end = moment_of(arrival);
+}
+
+/* The client's first encrypted record of TLS 1.3, behind the ServerHello. One that is too short for
+ * a Finished is an alert: the client refuses the server's messages. */
+static void note_encrypted(struct tls_handshake *tls, const struct arrival *arrival,
+                           size_t length) {
+    bool client = tls->hello.frame && arrival->direction == tls->client;
+    tls->data = true;
+    if (!client || tls->version != TLS_1_3 || !tls->answer.frame || tls->early)
+        return;
+    if (length < FINISHED_LEAST)
+        set_alert(tls, arrival, 0, true);
+    else
         tls->end = moment_of(arrival);
 }
 
 static void read_record(struct application *application, const struct arrival *arrival,
-                        unsigned type, struct span record) {
+                        unsigned type, struct span record, size_t length) {
     struct tls_handshake *tls = &application->tls;
-    bool client = tls->hello.frame && arrival->direction == tls->client;
-    if (type == HANDSHAKE && !tls->encrypted[arrival->direction])
-        read_messages(application, arrival, record);
+    if (type == HANDSHAKE && !is_encrypted(tls, arrival->direction))
+        read_messages(application, arrival, record, length);
     else if (type == ALERT)
-        read_alert(tls, arrival, record);
+        read_alert(tls, arrival, record, length);
     else if (type == CHANGE_CIPHER_SPEC)
         note_change(tls, arrival);
-    else if (type == APPLICATION_DATA && client && tls->version == TLS_1_3 && tls->answer.frame)
-        tls->end = moment_of(arrival);
+    else if (type == APPLICATION_DATA)
+        note_encrypted(tls, arrival, length);
+}
+
+/* Adds the time since the latest message to the wait for this direction. Clocks can step so often
+ * that the sum overflows: then no time is known. */
+static void add_wait(struct tls_handshake *tls, const struct arrival *arrival) {
+    int64_t *sum = &tls->wait_ns[arrival->direction];
+    tls->untimed |= arrival->time_ns == TIME_UNKNOWN;
+    if (!tls->untimed)
+        tls->untimed = __builtin_add_overflow(*sum, arrival->time_ns - tls->turn_ns, sum);
 }
 
 /* Adds the time since the latest message of the other direction to the wait for this one. */
-static void note_turn(struct tls_handshake *tls, const struct arrival *arrival) {
+void tls_note(struct tls_handshake *tls, const struct arrival *arrival) {
     uint8_t direction = arrival->direction;
     tls->untimed |= arrival->time_ns == TIME_UNKNOWN;
     if (tls->begun && tls->turn_direction != direction && tls->turns[direction] < UINT8_MAX) {
         tls->turns[direction]++;
-        tls->wait_ns[direction] += tls->untimed ? 0 : arrival->time_ns - tls->turn_ns;
+        add_wait(tls, arrival);
     }
     tls->begun = true;
     tls->turn_direction = direction;
+    tls->turn_ns = arrival->time_ns;
+}
+
+/* Takes the arrival of bytes that came before, or late, where they are skipped: loss counts as the
+ * time of the end that retransmits. */
+void tls_note_again(struct tls_handshake *tls, const struct arrival *arrival) {
+    if (!tls->begun || tls->turn_direction != arrival->direction || !tls->turns[arrival->direction])
+        return;
+    add_wait(tls, arrival);
     tls->turn_ns = arrival->time_ns;
 }
 
@@ -278,24 +348,25 @@ static void note_turn(struct tls_handshake *tls, const struct arrival *arrival) 
 static int body_length(const uint8_t *header) {
     unsigned length = load_be16(header + 3);
     bool record = header[0] >= CHANGE_CIPHER_SPEC && header[0] <= APPLICATION_DATA &&
-                  header[1] == 3 && length <= RECORD_MOST;
+                  header[1] == 3 && length <= JOINED_MOST;
     return record ? (int)length : -1;
 }
 
 /* Returns how many bytes of a record's body must be complete before it is read: those of its first
- * message if that is a hello, because the others of the record do not matter. */
+ * message if that is a hello, because the others of the record do not matter. They may be more than
+ * the record has. */
 static size_t needed_bytes(const struct tls_handshake *tls, const struct arrival *arrival,
                            const uint8_t *header, size_t length, size_t there) {
-    size_t needed = 0;
-    const uint8_t *body = header + RECORD_HEADER;
+    size_t before = tls->rest[arrival->direction];
     if (header[0] == ALERT)
-        needed = 2;
-    else if (header[0] == HANDSHAKE && !tls->encrypted[arrival->direction]) {
-        needed = MESSAGE_HEADER;
-        if (there >= needed && (body[0] == CLIENT_HELLO || body[0] == SERVER_HELLO))
-            needed += load_be32(body) & 0xFFFFFF;
-    }
-    return needed < length ? needed : length;
+        return length < 2 ? length : 2;
+    if (header[0] != HANDSHAKE || is_encrypted(tls, arrival->direction) || before >= length)
+        return 0;
+    if (there < before + MESSAGE_HEADER || length < before + MESSAGE_HEADER)
+        return before + MESSAGE_HEADER;
+    const uint8_t *body = header + RECORD_HEADER + before;
+    bool hello = body[0] == CLIENT_HELLO || body[0] == SERVER_HELLO;
+    return before + MESSAGE_HEADER + (hello ? load_be32(body) & 0xFFFFFF : 0);
 }
 
 static void note_hello(struct tls_handshake *tls, const struct arrival *arrival,
@@ -307,28 +378,60 @@ static void note_hello(struct tls_handshake *tls, const struct arrival *arrival,
     tls->client = arrival->direction;
 }
 
-/* A hello that exceeds the first bytes is read as far as they reach. */
+enum join { JOINED, JOIN_LATER, JOIN_NEVER };
+
+/* Joins the record at hand with the next one of the handshake. */
+static enum join join_next(struct first_bytes *stream, uint8_t *header, size_t length,
+                           size_t there) {
+    uint8_t *next = header + RECORD_HEADER + length;
+    if (there < length + RECORD_HEADER)
+        return JOIN_LATER;
+    int more = body_length(next);
+    if (next[0] != HANDSHAKE || more < 0 || length + (size_t)more > JOINED_MOST)
+        return JOIN_NEVER;
+    length += (size_t)more;
+    header[3] = (uint8_t)(length >> 8);
+    header[4] = (uint8_t)length;
+    first_bytes_remove(stream, (size_t)(next - stream->bytes), RECORD_HEADER);
+    return JOINED;
+}
+
+/* Reads the next record. Returns false if more bytes must come first. A hello that exceeds the
+ * first bytes is read as far as they reach. */
+static bool parse_record(struct application *application, const struct arrival *arrival,
+                         struct first_bytes *stream, size_t length) {
+    struct tls_handshake *tls = &application->tls;
+    uint8_t *header = stream->bytes + stream->parsed;
+    size_t there = stream->ready - stream->parsed - RECORD_HEADER;
+    note_hello(tls, arrival, header, there);
+    size_t needed = needed_bytes(tls, arrival, header, length, there);
+    bool full = first_bytes_full(stream);
+    if (needed > length && length) {
+        enum join join = join_next(stream, header, length, there);
+        if (join == JOINED)
+            return true;
+        if (join == JOIN_LATER && !full)
+            return false;
+        needed = length;
+    }
+    if (there < needed && !full)
+        return false;
+    if (there > length)
+        there = length;
+    read_record(application, arrival, header[0],
+                (struct span){header + RECORD_HEADER, there, false}, length);
+    first_bytes_pass(stream, RECORD_HEADER + length);
+    if (tls->end.frame)
+        application->streams[0].over = application->streams[1].over = true;
+    return true;
+}
+
 void tls_parse(struct application *application, const struct arrival *arrival,
                struct first_bytes *stream) {
-    struct tls_handshake *tls = &application->tls;
-    note_turn(tls, arrival);
     while (!stream->over && stream->parsed + RECORD_HEADER <= stream->ready) {
-        const uint8_t *header = stream->bytes + stream->parsed;
-        size_t there = stream->ready - stream->parsed - RECORD_HEADER;
-        int length = body_length(header);
+        int length = body_length(stream->bytes + stream->parsed);
         stream->over = length < 0;
-        if (stream->over)
+        if (stream->over || !parse_record(application, arrival, stream, (size_t)length))
             return;
-        note_hello(tls, arrival, header, there);
-        if (there < needed_bytes(tls, arrival, header, (size_t)length, there) &&
-            stream->ready < FIRST_BYTES)
-            return;
-        if (there > (size_t)length)
-            there = (size_t)length;
-        read_record(application, arrival, header[0],
-                    (struct span){header + RECORD_HEADER, there, false});
-        stream->parsed = (uint16_t)(stream->parsed + RECORD_HEADER + (size_t)length);
-        if (tls->end.frame || tls->alerted)
-            application->streams[0].over = application->streams[1].over = true;
     }
 }

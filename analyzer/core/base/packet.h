@@ -21,6 +21,7 @@ struct packet {
     uint32_t length;     /* bytes on the wire (without FCS) */
     uint32_t interface;  /* index in merged_input_interfaces() */
     uint16_t link_type;  /* LINKTYPE_* as in the file */
+    uint16_t shard;      /* enum packet_shard (format/packet_origin.h), 0 in ordinary files */
 };
 
 /* A port of the capture: a hash of the link addresses, and low bits of the interface, which alone

@@ -32,7 +32,7 @@
     X(MIDSTREAM, "midstream")       /* no handshake seen, still open at the end */                 \
     X(HALF_CLOSED, "half_closed")   /* one FIN seen */                                             \
     X(CLOSED, "closed")             /* FINs of both directions seen */                             \
-    X(RESET, "reset")               /* ended by RST */                                             \
+    X(RESET, "reset")               /* ended by RST; of events: an RST */                          \
     X(REFUSED, "refused")           /* RST in reply to the SYN */                                  \
     /* evidence of the initiator (flows.initiator_evidence) */                                     \
     X(SYN, "syn")                                                                                  \
@@ -47,6 +47,15 @@
     X(TURNS, "turns")                                                                              \
     X(PIPELINED, "pipelined")                                                                      \
     X(STREAMING, "streaming")                                                                      \
+    /* limiting factors (limit_spans.kind) */                                                      \
+    X(LIMITED_WAITING, "waiting")                                                                  \
+    X(LIMITED_SEND_BUFFER, "send_buffer")                                                          \
+    X(LIMITED_DELAYED_ACK, "delayed_ack")                                                          \
+    X(LIMITED_WINDOW, "window")                                                                    \
+    X(LIMITED_RECOVERY, "recovery")                                                                \
+    X(LIMITED_TIMEOUT, "timeout")                                                                  \
+    X(LIMITED_SLOW_START, "slow_start")                                                            \
+    X(LIMITED_NETWORK, "network")                                                                  \
     /* fragmented datagrams (datagrams.state) */                                                   \
     X(COMPLETE, "complete")                                                                        \
     X(INCOMPLETE, "incomplete")                                                                    \
@@ -72,8 +81,8 @@
     X(WINDOW_PROBE, "window_probe")                                                                \
     X(WINDOW_FULL, "window_full")                                                                  \
     X(ZERO_WINDOW, "zero_window")                                                                  \
-    X(CONNECTION_RESET, "reset")                                                                   \
     X(ICMP_ERROR, "icmp_error")                                                                    \
+    X(CONGESTION_MARK, "congestion_mark") /* the first of a direction */                           \
     X(FRAGMENT_OVERLAP, "fragment_overlap")                                                        \
     X(TIME_BACKWARD, "time_backward")                                                              \
     X(ACK_OUT_OF_RANGE, "ack_out_of_range")                                                        \
@@ -90,8 +99,11 @@
     X(IPERF3, "iperf3")                                                                            \
     X(RTP, "rtp")                                                                                  \
     X(DNS, "dns")                                                                                  \
+    X(MDNS, "mdns")                                                                                \
+    X(LLMNR, "llmnr")                                                                              \
     X(TLS, "tls")                                                                                  \
     X(HTTP, "http")                                                                                \
+    X(HTTP2, "http2")                                                                              \
     X(QUIC, "quic")                                                                                \
     /* verdicts on blocks (blocks.verdict) */                                                      \
     X(DELIVERED, "delivered")                                                                      \

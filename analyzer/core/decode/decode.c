@@ -131,6 +131,39 @@ __attribute__((flatten)) void decode_packet(const struct packet *packet, struct 
         HEADERS_CLEAR(headers, ip_version, link_hash);
 }
 
+/* A UDP port proves no tunnel: the headers inside one that held no IP packet are payload. */
+static size_t forget_tunnel(const struct decoding *d, const struct decode_step *steps,
+                            size_t count) {
+    size_t kept = count;
+    if (d->outer.kind == OUTER_UDP && d->headers->layer < LAYER_NETWORK)
+        while (kept && steps[--kept].kind != NEXT_UDP_TUNNEL)
+            continue;
+    return kept;
+}
+
+size_t decode_steps(const struct packet *packet, struct decode_step steps[DECODE_STEPS_MAX]) {
+    struct headers headers = {0};
+    struct decoding d = {.data = packet->data, .captured = packet->captured, .headers = &headers};
+    size_t count = 0;
+    d.end = packet->length > packet->captured ? packet->length : packet->captured;
+    enum next_header next = NEXT_ETHERNET;
+    if (packet->link_type != LINKTYPE_ETHERNET)
+        next = begin_link(&d, packet->link_type);
+    while (next != NEXT_END && count < DECODE_STEPS_MAX) {
+        struct decode_step *step = &steps[count++];
+        *step = (struct decode_step){next,  headers.protocol, headers.fragment, d.offset,
+                                     d.end, d.offset};
+        if (next == NEXT_IPV4)
+            next = decode_ipv4(&d);
+        else if (next == NEXT_TRANSPORT)
+            next = decode_transport(&d);
+        else
+            next = decode_other(&d, next);
+        step->behind = d.offset;
+    }
+    return forget_tunnel(&d, steps, count);
+}
+
 const char *decode_reason_name(enum decode_reason reason) {
     return reason_names[reason];
 }

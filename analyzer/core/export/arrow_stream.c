@@ -28,8 +28,9 @@ static bool is_text(const struct column *column) {
     return formats[column->type][0] == 'u';
 }
 
-int arrow_schema_export(const struct schema *schema, bool integers, struct ArrowSchema *out) {
-    struct arrow_field fields[COLUMNS_MAX];
+static int export_schema(const struct schema *schema, bool integers, bool numbered,
+                         struct ArrowSchema *out) {
+    struct arrow_field fields[COLUMNS_MAX + 1];
     for (size_t i = 0; i < schema->column_count; i++) {
         uint8_t type = schema->columns[i].type;
         fields[i] = (struct arrow_field){
@@ -38,7 +39,12 @@ int arrow_schema_export(const struct schema *schema, bool integers, struct Arrow
             type == TYPE_WORD,
         };
     }
-    return arrow_struct_schema(schema->name, fields, schema->column_count, out);
+    fields[schema->column_count] = (struct arrow_field){ARROW_TABLE_NUMBER, "l", false};
+    return arrow_struct_schema(schema->name, fields, schema->column_count + numbered, out);
+}
+
+int arrow_schema_export(const struct schema *schema, bool integers, struct ArrowSchema *out) {
+    return export_schema(schema, integers, false, out);
 }
 
 /* A column of the batch being built: buffers[0] is validity, [1] values or text offsets, [2] text.
@@ -145,7 +151,9 @@ static bool fill_column(struct filling *filling, const struct table *table, unsi
 }
 
 struct reading {
-    const struct table *table;
+    const struct table *table;   /* the one that is read */
+    const struct table **tables; /* of a joined stream, which has their numbers as a column */
+    size_t table_count, number;
     struct table_cursor cursor;
     bool integers; /* times and durations are int64 */
     void *owner;
@@ -186,14 +194,38 @@ static bool fill_batch(struct reading *reading, struct ArrowArray *out, size_t r
     return true;
 }
 
+/* Fills the column with the number of the table. */
+static bool fill_number(struct ArrowArray *array, size_t rows, int64_t number) {
+    int64_t *values;
+    if (!arrow_child_begin(array, rows, 2) || !(values = malloc(rows * sizeof *values)))
+        return false;
+    array->buffers[1] = values;
+    memset((void *)array->buffers[0], 0xFF, (rows + 7) / 8);
+    for (size_t i = 0; i < rows; i++)
+        values[i] = number;
+    return true;
+}
+
+/* Returns the rows of the next batch, which begins the next table that has any if this one ended.
+ */
+static size_t next_rows(struct reading *reading) {
+    size_t rows;
+    while (!(rows = batch_rows(reading)) && reading->number + 1 < reading->table_count) {
+        reading->table = reading->tables[++reading->number];
+        reading->cursor = (struct table_cursor){0};
+    }
+    return rows;
+}
+
 static int next_batch(struct ArrowArrayStream *stream, struct ArrowArray *out) {
     struct reading *reading = stream->private_data;
-    size_t rows = batch_rows(reading);
+    size_t rows = next_rows(reading), columns = reading->table->schema->column_count;
     *out = (struct ArrowArray){0};
     if (!rows)
         return 0;
-    if (arrow_struct_begin(out, reading->table->schema->column_count, rows) &&
-        fill_batch(reading, out, rows))
+    if (arrow_struct_begin(out, columns + !!reading->tables, rows) &&
+        fill_batch(reading, out, rows) &&
+        (!reading->tables || fill_number(out->children[columns], rows, (int64_t)reading->number)))
         return 0;
     if (out->release)
         out->release(out);
@@ -203,7 +235,7 @@ static int next_batch(struct ArrowArrayStream *stream, struct ArrowArray *out) {
 
 static int stream_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out) {
     struct reading *reading = stream->private_data;
-    return arrow_schema_export(reading->table->schema, reading->integers, out);
+    return export_schema(reading->table->schema, reading->integers, reading->tables, out);
 }
 
 static const char *stream_error(struct ArrowArrayStream *stream) {
@@ -213,6 +245,7 @@ static const char *stream_error(struct ArrowArrayStream *stream) {
 static void release_stream(struct ArrowArrayStream *stream) {
     struct reading *reading = stream->private_data;
     reading->disown(reading->owner);
+    free(reading->tables);
     free(reading);
     stream->release = NULL;
 }
@@ -229,5 +262,16 @@ int arrow_stream_export(const struct table *table, bool integers, struct ArrowAr
                                      .get_last_error = stream_error,
                                      .release = release_stream,
                                      .private_data = reading};
+    return 0;
+}
+
+int arrow_stream_join(const struct table **tables, size_t count, struct ArrowArrayStream *out,
+                      void *owner, void (*disown)(void *owner)) {
+    int failed = arrow_stream_export(tables[0], true, out, owner, disown);
+    if (failed)
+        return failed;
+    struct reading *reading = out->private_data;
+    reading->tables = tables;
+    reading->table_count = count;
     return 0;
 }

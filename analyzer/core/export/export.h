@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables out of the core: as Arrow streams, JSON, typed arrays, and packets for the report. */
+/* Tables out of the core: as Arrow streams, JSON, typed arrays, sums over time, and packets for the
+ * report. */
 #ifndef WIRETALE_EXPORT_H
 #define WIRETALE_EXPORT_H
 
@@ -20,6 +21,13 @@ int arrow_schema_export(const struct schema *schema, bool integers, struct Arrow
  * to release. */
 int arrow_stream_export(const struct table *table, bool integers, struct ArrowArrayStream *out,
                         void *owner, void (*disown)(void *owner));
+
+#define ARROW_TABLE_NUMBER "table_number"
+/* The same for the rows of `count` tables of one schema, at least one, one after another, with
+ * times as integers and with the number of the table as last column. Takes over `tables`, from
+ * malloc(), unless it fails. */
+int arrow_stream_join(const struct table **tables, size_t count, struct ArrowArrayStream *out,
+                      void *owner, void (*disown)(void *owner));
 
 /* --- table_json.c -------------------------------------------------------------------------- */
 
@@ -62,6 +70,21 @@ size_t column_pack_rows(const struct table *table, const struct flow_choice *cho
 void column_pack(const struct table *table, const struct column_pack *packs, size_t count,
                  const struct flow_choice *choice, uint8_t *const *out);
 
+/* --- time_sums.c --------------------------------------------------------------------------- */
+
+/* Sums of columns over time. */
+struct time_sums {
+    unsigned start, width;   /* columns: the time and the duration of a row, which must be known */
+    int64_t base_ns, bin_ns; /* start of the first bin, and the width of each, more than 0 */
+    size_t bins;
+    const unsigned *columns; /* of integers; null counts as 0 */
+    size_t column_count;
+    double *out; /* `bins` sums of each column */
+};
+
+/* Writes the sums. A row outside the bins counts for nothing, one across their ends in part. */
+void time_sums(const struct table *table, const struct time_sums *sums);
+
 /* --- packet_pack.c ------------------------------------------------------------------------- */
 
 /* Packs the packets table for the report's page: one stream of numbers per column.
@@ -76,6 +99,7 @@ void column_pack(const struct table *table, const struct column_pack *packs, siz
  *   capture   each packet                interfaces row
  *   known     each packet                bits of enum packet_known: which of the following exist
  *   size      each packet                payload minus the previous one
+ *   header    each packet                bytes of the IP packet without payload, minus the previous
  *   sequence  PACKET_SEQUENCE            position minus the end of the previous segment
  *   ack       PACKET_ACK                 position minus the previous one
  *   window    PACKET_WINDOW              bytes minus the previous ones
@@ -83,8 +107,9 @@ void column_pack(const struct table *table, const struct column_pack *packs, siz
  *   unique    PACKET_REPEATED            new bytes (if absent: all of the payload)
  *   rtt       PACKET_RTT                 ns
  *   offset    PACKET_FRAGMENT            bytes
- *   sack      PACKET_SACK                start of the first SACK block minus the ACK
- *   sacked    PACKET_SACK                bytes of that block
+ *   sacks     PACKET_SACK                SACK blocks
+ *   sack      each SACK block            start minus that of the block before (the first: the ACK)
+ *   sacked    each SACK block            bytes
  *
  * "Previous" means the previous packet of the same flow and direction, except for time and frame; 0
  * if there is no such packet.
@@ -93,7 +118,7 @@ void column_pack(const struct table *table, const struct column_pack *packs, siz
 /* clang-format off */
 #define PACKET_STREAMS(X)                                                                          \
     X(who) X(time) X(frame) X(capture) X(known) X(size) X(sequence) X(ack) X(window) X(flags)      \
-    X(unique) X(rtt) X(offset) X(sack) X(sacked)
+    X(unique) X(rtt) X(offset) X(sacks) X(sack) X(sacked) X(header)
 /* clang-format on */
 
 enum packet_stream {

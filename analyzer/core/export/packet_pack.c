@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packs packets for the report's page (format: PACKET_STREAMS in export.h). One pass over the
  * packets table; memory is the streams, 80 bytes per listed flow, and 4 bytes per flow number up
- * to the greatest in the list. A stream doubles its room; each packet adds at most one number to
- * a stream. */
+ * to the greatest in the list. A stream doubles its room; each packet adds at most
+ * SACK_BLOCKS numbers to a stream. */
 #include "export/export.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define VARINT_MAX 10 /* bytes */
-#define NOT_LISTED UINT32_MAX
+/* columns sack_start, sack_end and those of further blocks, which end before flags */
+#define SACK_BLOCKS ((packets_flags - packets_sack_start) / 2)
+#define ROOM_LEAST  (SACK_BLOCKS * VARINT_MAX) /* of a stream, for the numbers of a packet */
+#define NOT_LISTED  UINT32_MAX
 
 const char *const packet_stream_names[STREAM_COUNT] = {
 #define X(name) #name,
@@ -19,7 +22,7 @@ const char *const packet_stream_names[STREAM_COUNT] = {
 
 /* The previous packet of one direction of a flow. */
 struct before {
-    int64_t size, end, ack, window, flags;
+    int64_t size, header, end, ack, window, flags;
 };
 
 struct packing {
@@ -44,7 +47,7 @@ static void put(struct packing *packing, enum packet_stream stream, int64_t valu
 static bool make_rooms(struct packet_streams *out) {
     for (unsigned i = 0; i < STREAM_COUNT; i++)
         if (!list_grow(&out->streams[i].bytes, &out->streams[i].room,
-                       out->streams[i].used + VARINT_MAX, 1))
+                       out->streams[i].used + ROOM_LEAST, 1))
             return false;
     return true;
 }
@@ -76,6 +79,19 @@ static unsigned known_of(const struct row *row) {
     return known & PACKET_ACK ? known : known & ~(unsigned)PACKET_SACK;
 }
 
+static void put_sack(struct packing *packing, const struct row *row) {
+    int64_t before = row->value[packets_acknowledged];
+    unsigned count = 1;
+    while (count < SACK_BLOCKS && row_known(row, packets_sack_start + 2 * count))
+        count++;
+    put(packing, STREAM_sacks, count);
+    for (unsigned i = 0; i < count; i++) {
+        int64_t start = row->value[packets_sack_start + 2 * i];
+        put(packing, STREAM_sack, change(start, &before));
+        put(packing, STREAM_sacked, less(row->value[packets_sack_end + 2 * i], start));
+    }
+}
+
 static void put_known(struct packing *packing, struct before *before, const struct row *row,
                       unsigned known) {
     const int64_t *value = row->value;
@@ -95,10 +111,8 @@ static void put_known(struct packing *packing, struct before *before, const stru
         put(packing, STREAM_unique, value[packets_unique_bytes]);
     if (known & PACKET_FRAGMENT)
         put(packing, STREAM_offset, value[packets_fragment_offset]);
-    if (known & PACKET_SACK) {
-        put(packing, STREAM_sack, less(value[packets_sack_start], value[packets_acknowledged]));
-        put(packing, STREAM_sacked, less(value[packets_sack_end], value[packets_sack_start]));
-    }
+    if (known & PACKET_SACK)
+        put_sack(packing, row);
 }
 
 static void pack_row(struct packing *packing, const struct row *row, uint32_t place) {
@@ -112,6 +126,8 @@ static void pack_row(struct packing *packing, const struct row *row, uint32_t pl
     put(packing, STREAM_capture, value[packets_capture]);
     put(packing, STREAM_known, known);
     put(packing, STREAM_size, change(value[packets_payload_bytes], &before->size));
+    int64_t header = less(value[packets_ip_bytes], value[packets_payload_bytes]);
+    put(packing, STREAM_header, change(header, &before->header));
     put_known(packing, before, row, known);
     packing->out->packets++;
 }

@@ -66,7 +66,7 @@ struct direction {
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct direction) == 128, "two lines");
 
-/* Fields that few packets change. */
+/* Of one direction. */
 struct fragment_counts {
     uint32_t fragmented_datagrams, incomplete_datagrams;
     uint64_t incomplete_bytes, overhead_bytes;
@@ -110,8 +110,14 @@ struct flow {
         struct tcp_connection tcp;
         struct udp_stream udp[2];
     };
-    struct fragment_counts fragments[2]; /* of `directions` */
+    struct fragment_counts *fragments; /* of both directions, NULL without a fragment */
 };
+
+/* Returns the counts of a direction for reading; never NULL. */
+static inline const struct fragment_counts *fragments_of(const struct flow *flow, unsigned number) {
+    static const struct fragment_counts none;
+    return flow->fragments ? &flow->fragments[number] : &none;
+}
 
 /* Returns the end of the key that sends in a direction. */
 static inline unsigned flow_end(const struct flow *flow, unsigned direction) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Live flows: open addressing with linear probing over (hash, flow number) pairs, one index per
- * shard, with a seeded hash. The upper bits of the hash choose the shard, the lower ones the place.
- * A shard grows when half of it is used. Flows are in slabs and never move: a pointer is valid
- * until flow_table_remove().
+/* Live flows: open addressing with linear probing over (hash, flow number) pairs, with a seeded
+ * hash whose lower bits choose the place. A table grows when half of it is used. Flows are in slabs
+ * that all tables share, and never move: a pointer is valid until flow_table_remove(). A table
+ * keeps some free places and exchanges them with the others in portions, so that the lock of the
+ * memory is rarely taken.
  *
  * Expiry is a wheel of one-second slots that packets do not touch: a flow stays in the slot of the
  * due time that was last computed. When that slot passes, the flow is due or is queued again. Slots
@@ -10,49 +11,193 @@
  * therefore costs no list operation, and a flow is visited about once per idle time. */
 #include "flow/flow_table.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/arena.h"
-#include "flow/hash.h"
 
 #define SLAB_BITS   12
 #define SLAB_FLOWS  (1u << SLAB_BITS)
+#define UNIT_FLOWS  512u /* flows that are drained together */
 #define NONE        UINT32_MAX
-#define PART_LEAST  32u   /* entries */
+#define PAGE_BYTES  4096u
+#define PLACES      32u   /* places that a table takes or returns at once; divides SLAB_FLOWS */
+#define SIZE_LEAST  32u   /* entries */
 #define WHEEL_SLOTS 8192u /* seconds; must exceed the longest allowed silence */
 #define NS_A_SECOND 1000000000
+
+/* Below `used` each place belongs to a table, or is in the list of free ones. */
+struct flow_memory {
+    pthread_mutex_t lock;
+    bool huge;           /* pages for the flows */
+    struct flow **slabs; /* enough for the greatest number of flows */
+    uint32_t slab_room, slab_count, used;
+    uint32_t free;       /* first of the list, by flow.next */
+    struct slot *wheels; /* of all tables; most of their pages are never used */
+    unsigned table_count;
+};
+
+/* Flows that are due in a second. Numbers are greater by 1, so that zero pages are an empty wheel.
+ */
+struct slot {
+    uint32_t first, last;
+};
+#define WHEELS_BYTES (SHARDS * WHEEL_SLOTS * sizeof(struct slot))
 
 struct entry {
     uint32_t hash;
     uint32_t flow; /* NONE: empty */
 };
 
-struct part {
+struct flow_table {
+    struct flow_memory *memory;
     struct entry *entries;
     uint32_t mask, count;
-};
-
-struct flow_table {
-    struct part parts[FLOW_PARTS];
-    uint32_t count, most;
-    bool huge;                 /* pages for the flows */
-    struct flow **slabs;       /* enough for the greatest number of flows */
-    uint32_t slab_count, used; /* flows allocated so far */
-    uint32_t free;
-    uint64_t seed[3];
-    int64_t wheel_second; /* the wheel: all slots before it have passed */
+    uint32_t free, free_count;     /* places of this table without a flow, by flow.next */
+    uint32_t unused, unused_count; /* places in succession that never had one */
+    int64_t wheel_second;          /* the wheel: all slots before it have passed */
     bool wheel_started;
-    struct slot {
-        uint32_t first, last;
-    } wheel[WHEEL_SLOTS];
+    struct slot *wheel; /* WHEEL_SLOTS of them */
 };
 
 /* Returns a flow by its place in the slabs, which is not flows.flow: places are reused. */
-static struct flow *flow_at(const struct flow_table *table, uint32_t number) {
-    return &table->slabs[number >> SLAB_BITS][number & (SLAB_FLOWS - 1)];
+static struct flow *flow_at(const struct flow_memory *memory, uint32_t number) {
+    return &memory->slabs[number >> SLAB_BITS][number & (SLAB_FLOWS - 1)];
 }
+
+/* --- memory ------------------------------------------------------------------------------------
+ */
+
+/* Only the array of slabs has its final size, because other threads read it while slabs are added.
+ * Each table may hold some portions in reserve. */
+struct flow_memory *flow_memory_open(uint32_t most, bool huge) {
+    struct flow_memory *memory = calloc(1, sizeof *memory);
+    if (!memory)
+        return NULL;
+    memory->huge = huge;
+    memory->free = NONE;
+    memory->slab_room = (uint32_t)(((uint64_t)most + 4 * PLACES * SHARDS) / SLAB_FLOWS + 1);
+    memory->slabs = calloc(memory->slab_room, sizeof(struct flow *));
+    memory->wheels = huge_pages_map(WHEELS_BYTES, false);
+    pthread_mutex_init(&memory->lock, NULL);
+    if (memory->slabs && memory->wheels)
+        return memory;
+    flow_memory_close(memory);
+    return NULL;
+}
+
+void flow_memory_close(struct flow_memory *memory) {
+    for (uint32_t i = 0; i < memory->slab_count; i++)
+        munmap(memory->slabs[i], SLAB_FLOWS * sizeof(struct flow));
+    free(memory->slabs);
+    if (memory->wheels)
+        munmap(memory->wheels, WHEELS_BYTES);
+    pthread_mutex_destroy(&memory->lock);
+    free(memory);
+}
+
+static bool add_slab(struct flow_memory *memory) {
+    void *slab = memory->slab_count < memory->slab_room
+                     ? huge_pages_map(SLAB_FLOWS * sizeof(struct flow), memory->huge)
+                     : NULL;
+    if (!slab)
+        return false;
+    memory->slabs[memory->slab_count++] = slab;
+    return true;
+}
+
+/* Gives a table places that others returned or, without any, places that were never used. Returns
+ * false without memory. */
+static bool refill(struct flow_table *table) {
+    struct flow_memory *memory = table->memory;
+    pthread_mutex_lock(&memory->lock);
+    while (memory->free != NONE && table->free_count < PLACES) {
+        uint32_t number = memory->free;
+        struct flow *flow = flow_at(memory, number);
+        memory->free = flow->next;
+        flow->next = table->free;
+        table->free = number;
+        table->free_count++;
+    }
+    bool room =
+        table->free_count || memory->used < memory->slab_count * SLAB_FLOWS || add_slab(memory);
+    if (room && !table->free_count) {
+        table->unused = memory->used;
+        table->unused_count = PLACES;
+        memory->used += PLACES;
+    }
+    pthread_mutex_unlock(&memory->lock);
+    return room;
+}
+
+/* Returns half of the places that a table has in reserve. */
+static void return_places(struct flow_table *table) {
+    struct flow_memory *memory = table->memory;
+    pthread_mutex_lock(&memory->lock);
+    while (table->free_count > PLACES) {
+        uint32_t number = table->free;
+        struct flow *flow = flow_at(memory, number);
+        table->free = flow->next;
+        table->free_count--;
+        flow->next = memory->free;
+        memory->free = number;
+    }
+    pthread_mutex_unlock(&memory->lock);
+}
+
+/* Returns a place for a flow, all zero, or NONE. */
+static uint32_t take_place(struct flow_table *table) {
+    if (!table->free_count && !table->unused_count && !refill(table))
+        return NONE;
+    if (!table->free_count) {
+        table->unused_count--;
+        return table->unused++;
+    }
+    uint32_t number = table->free;
+    struct flow *flow = flow_at(table->memory, number);
+    table->free = flow->next;
+    table->free_count--;
+    memset(flow, 0, sizeof *flow);
+    return number;
+}
+
+struct flow *flow_memory_next(const struct flow_memory *memory, uint32_t *place) {
+    while (*place < memory->used) {
+        struct flow *flow = flow_at(memory, (*place)++);
+        if (flow->live)
+            return flow;
+    }
+    return NULL;
+}
+
+uint32_t flow_memory_units(const struct flow_memory *memory) {
+    return (memory->used + UNIT_FLOWS - 1) / UNIT_FLOWS;
+}
+
+/* Returns the whole pages of a unit to the kernel. */
+static void release_unit(const struct flow_memory *memory, uint32_t unit) {
+    uintptr_t from = (uintptr_t)flow_at(memory, unit * UNIT_FLOWS);
+    uintptr_t until = (from + UNIT_FLOWS * sizeof(struct flow)) & ~(uintptr_t)(PAGE_BYTES - 1);
+    from = (from + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
+    madvise((void *)from, until - from, MADV_DONTNEED);
+}
+
+struct flow *flow_memory_drain(struct flow_memory *memory, uint32_t unit, uint32_t *place) {
+    while (*place < UNIT_FLOWS && unit * UNIT_FLOWS + *place < memory->used) {
+        struct flow *flow = flow_at(memory, unit * UNIT_FLOWS + (*place)++);
+        if (flow->live) {
+            flow->live = false;
+            return flow;
+        }
+    }
+    release_unit(memory, unit);
+    return NULL;
+}
+
+/* --- the table ---------------------------------------------------------------------------------
+ */
 
 /* All bits are set, so that each entry has NONE and is empty. */
 static struct entry *make_entries(uint32_t count) {
@@ -62,62 +207,29 @@ static struct entry *make_entries(uint32_t count) {
     return entries;
 }
 
-static bool open_parts(struct flow_table *table) {
-    for (unsigned i = 0; i < FLOW_PARTS; i++) {
-        struct part *part = &table->parts[i];
-        part->mask = PART_LEAST - 1;
-        part->entries = make_entries(PART_LEAST);
-        if (!part->entries)
-            return false;
-    }
-    return true;
-}
-
-/* Only the array of slabs has its final size, because other threads read it while slabs are added.
- */
-struct flow_table *flow_table_open(uint32_t most, bool huge) {
-    struct flow_table *table = calloc(1, sizeof *table);
+struct flow_table *flow_table_open(struct flow_memory *memory) {
+    struct flow_table *table = memory->table_count < SHARDS ? calloc(1, sizeof *table) : NULL;
     if (!table)
         return NULL;
-    table->most = most;
-    table->huge = huge;
+    table->memory = memory;
+    table->wheel = memory->wheels + memory->table_count++ * (size_t)WHEEL_SLOTS;
     table->free = NONE;
-    memset(table->wheel, 0xFF, sizeof table->wheel);
-    hash_seed_fill(table->seed, sizeof table->seed / sizeof *table->seed);
-    table->slabs = calloc((size_t)most / SLAB_FLOWS + 1, sizeof(struct flow *));
-    if (table->slabs && open_parts(table))
+    table->mask = SIZE_LEAST - 1;
+    table->entries = make_entries(SIZE_LEAST);
+    if (table->entries)
         return table;
     flow_table_close(table);
     return NULL;
 }
 
 void flow_table_close(struct flow_table *table) {
-    for (uint32_t i = 0; i < table->slab_count; i++)
-        if (table->slabs[i])
-            munmap(table->slabs[i], SLAB_FLOWS * sizeof(struct flow));
-    free(table->slabs);
-    for (unsigned i = 0; i < FLOW_PARTS; i++)
-        free(table->parts[i].entries);
+    free(table->entries);
     free(table);
-}
-
-inline uint32_t flow_key_hash(const struct flow_table *table, const struct flow_key *key) {
-    const uint64_t *seed = table->seed;
-    uint64_t low = flow_key_word(key, 1), high = flow_key_word(key, 3);
-    uint64_t ends = hash_fold(flow_key_word(key, 0) ^ seed[0], flow_key_word(key, 2) ^ seed[1]);
-    if (low | high) /* the other half of an IPv6 address */
-        ends ^= hash_fold(low ^ seed[1], high ^ seed[2]);
-    return (uint32_t)hash_fold(ends, flow_key_word(key, 4) ^ seed[2]);
-}
-
-static struct part *part_of(struct flow_table *table, uint32_t hash) {
-    return &table->parts[flow_part(hash)];
 }
 
 /* Returns the place at which a search for the hash begins. */
 static const struct entry *first_entry(const struct flow_table *table, uint32_t hash) {
-    const struct part *part = &table->parts[flow_part(hash)];
-    return &part->entries[hash & part->mask];
+    return &table->entries[hash & table->mask];
 }
 
 void flow_table_prefetch_slot(const struct flow_table *table, uint32_t hash) {
@@ -128,7 +240,7 @@ void flow_table_prefetch_slot(const struct flow_table *table, uint32_t hash) {
  * wrong guess costs a prefetch only. */
 static struct flow *likely_flow(const struct flow_table *table, uint32_t hash) {
     const struct entry *entry = first_entry(table, hash);
-    return entry->hash == hash && entry->flow != NONE ? flow_at(table, entry->flow) : NULL;
+    return entry->hash == hash && entry->flow != NONE ? flow_at(table->memory, entry->flow) : NULL;
 }
 
 _Static_assert(sizeof(struct flow) % LINE_BYTES == 0, "a flow begins with a line");
@@ -159,10 +271,10 @@ static inline void prefetch_direction(const struct flow *flow, unsigned number) 
     prefetch_element(unacked->segments, unacked->head, sizeof *unacked->segments);
     prefetch_element(unacked->segments, tail, sizeof *unacked->segments);
     prefetch_element(stream->rtt.exact, stream->rtt.pending, sizeof *stream->rtt.exact);
-    for (unsigned line = 0; line < 2; line++) {
+    for (unsigned line = 0; line < sizeof *stream->accounting / LINE_BYTES; line++)
         prefetch_element(stream->accounting, line, LINE_BYTES);
+    for (unsigned line = 0; line < 2; line++)
         prefetch_element(stream->recovery, line, LINE_BYTES);
-    }
 }
 
 void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash) {
@@ -171,149 +283,122 @@ void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash) {
         return;
     prefetch_direction(flow, 0);
     prefetch_direction(flow, 1);
+    prefetch_element(flow->tcp.turns, 0, LINE_BYTES);
 }
 
 /* The probe ends, because at least half of the entries are empty. */
 struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
                              const struct flow_key *key) {
-    const struct part *part = &table->parts[flow_part(hash)];
-    for (uint32_t at = hash & part->mask;; at = (at + 1) & part->mask) {
-        struct entry entry = part->entries[at];
+    for (uint32_t at = hash & table->mask;; at = (at + 1) & table->mask) {
+        struct entry entry = table->entries[at];
         if (entry.flow == NONE)
             return NULL;
         if (entry.hash != hash)
             continue;
-        struct flow *flow = flow_at(table, entry.flow);
+        struct flow *flow = flow_at(table->memory, entry.flow);
         if (flow_key_equals(&flow->key, key))
             return flow;
     }
 }
 
-static void place_entry(struct part *part, struct entry entry) {
-    uint32_t at = entry.hash & part->mask;
-    while (part->entries[at].flow != NONE)
-        at = (at + 1) & part->mask;
-    part->entries[at] = entry;
+static void place_entry(struct flow_table *table, struct entry entry) {
+    uint32_t at = entry.hash & table->mask;
+    while (table->entries[at].flow != NONE)
+        at = (at + 1) & table->mask;
+    table->entries[at] = entry;
 }
 
-/* Doubles a shard that is half full. Returns false without memory. Hashes are in the entries, so
+/* Doubles a table that is half full. Returns false without memory. Hashes are in the entries, so
  * flows are not read. */
-static bool grow_part(struct part *part) {
-    struct entry *old = part->entries;
-    uint32_t old_size = part->mask + 1;
-    if (part->count < old_size / 2)
+static bool grow(struct flow_table *table) {
+    struct entry *old = table->entries;
+    uint32_t old_size = table->mask + 1;
+    if (table->count < old_size / 2)
         return true;
     struct entry *entries = make_entries(old_size * 2);
     if (!entries)
         return false;
-    part->entries = entries;
-    part->mask = old_size * 2 - 1;
+    table->entries = entries;
+    table->mask = old_size * 2 - 1;
     for (uint32_t i = 0; i < old_size; i++)
         if (old[i].flow != NONE)
-            place_entry(part, old[i]);
+            place_entry(table, old[i]);
     free(old);
     return true;
-}
-
-static bool add_slab(struct flow_table *table) {
-    void *slab = huge_pages_map(SLAB_FLOWS * sizeof(struct flow), table->huge);
-    if (!slab)
-        return false;
-    table->slabs[table->slab_count++] = slab;
-    return true;
-}
-
-/* Returns a place for a flow, all zero, or NONE. */
-static uint32_t take_place(struct flow_table *table) {
-    if (table->free != NONE) {
-        uint32_t number = table->free;
-        struct flow *flow = flow_at(table, number);
-        table->free = flow->next;
-        memset(flow, 0, sizeof *flow);
-        return number;
-    }
-    if (table->used == table->slab_count * SLAB_FLOWS && !add_slab(table))
-        return NONE;
-    return table->used++;
 }
 
 /* Puts a flow at the end of the slot of its due time. The slot must not have passed, because it
  * would be found only after a whole turn. */
 static void enlist(struct flow_table *table, uint32_t number, int64_t due_ns) {
-    struct flow *flow = flow_at(table, number);
+    struct flow *flow = flow_at(table->memory, number);
     int64_t second = due_ns / NS_A_SECOND;
     if (second < table->wheel_second)
         second = table->wheel_second;
     flow->slot = (uint32_t)((uint64_t)second % WHEEL_SLOTS);
     struct slot *slot = &table->wheel[flow->slot];
-    flow->next = NONE;
+    flow->next = 0;
     flow->previous = slot->last;
-    *(slot->last == NONE ? &slot->first : &flow_at(table, slot->last)->next) = number;
-    slot->last = number;
+    *(slot->last ? &flow_at(table->memory, slot->last - 1)->next : &slot->first) = number + 1;
+    slot->last = number + 1;
 }
 
 /* Removes a flow from its slot, which it must be in. */
 static void delist(struct flow_table *table, const struct flow *flow) {
     struct slot *slot = &table->wheel[flow->slot];
     uint32_t previous = flow->previous, next = flow->next;
-    *(previous == NONE ? &slot->first : &flow_at(table, previous)->next) = next;
-    *(next == NONE ? &slot->last : &flow_at(table, next)->previous) = previous;
+    *(previous ? &flow_at(table->memory, previous - 1)->next : &slot->first) = next;
+    *(next ? &flow_at(table->memory, next - 1)->previous : &slot->last) = previous;
 }
 
 struct flow *flow_table_add(struct flow_table *table, uint32_t hash, const struct flow_key *key,
                             int64_t due_ns) {
-    struct part *part = part_of(table, hash);
-    if (table->count == table->most || !grow_part(part))
-        return NULL;
-    uint32_t number = take_place(table);
+    uint32_t number = grow(table) ? take_place(table) : NONE;
     if (number == NONE)
         return NULL;
-    struct flow *flow = flow_at(table, number);
+    struct flow *flow = flow_at(table->memory, number);
     flow->key = *key;
     flow->hash = hash;
     flow->live = true;
-    place_entry(part, (struct entry){hash, number});
+    place_entry(table, (struct entry){hash, number});
     enlist(table, number, due_ns);
-    part->count++;
     table->count++;
     return flow;
 }
 
 /* Returns the place of the entry of a live flow. Keys need not be compared. */
-static uint32_t entry_of(const struct flow_table *table, const struct part *part,
-                         const struct flow *flow) {
-    uint32_t at = flow->hash & part->mask;
-    while (flow_at(table, part->entries[at].flow) != flow)
-        at = (at + 1) & part->mask;
+static uint32_t entry_of(const struct flow_table *table, const struct flow *flow) {
+    uint32_t at = flow->hash & table->mask;
+    while (flow_at(table->memory, table->entries[at].flow) != flow)
+        at = (at + 1) & table->mask;
     return at;
 }
 
 /* Deletion shifts entries back (Knuth, TAOCP 6.4, algorithm R): there are no tombstones, so the
  * table does not degrade. */
-static void remove_entry(struct part *part, uint32_t vacant) {
-    for (uint32_t at = (vacant + 1) & part->mask; part->entries[at].flow != NONE;
-         at = (at + 1) & part->mask) {
-        uint32_t home = part->entries[at].hash & part->mask;
-        if (((at - home) & part->mask) < ((at - vacant) & part->mask))
+static void remove_entry(struct flow_table *table, uint32_t vacant) {
+    for (uint32_t at = (vacant + 1) & table->mask; table->entries[at].flow != NONE;
+         at = (at + 1) & table->mask) {
+        uint32_t home = table->entries[at].hash & table->mask;
+        if (((at - home) & table->mask) < ((at - vacant) & table->mask))
             continue;
-        part->entries[vacant] = part->entries[at];
+        table->entries[vacant] = table->entries[at];
         vacant = at;
     }
-    part->entries[vacant] = (struct entry){NONE, NONE};
-    part->count--;
+    table->entries[vacant] = (struct entry){NONE, NONE};
+    table->count--;
 }
 
 /* The memory of the flow stays and is reused; its lists must have been released by the caller. */
 void flow_table_remove(struct flow_table *table, struct flow *flow) {
-    struct part *part = part_of(table, flow->hash);
-    uint32_t at = entry_of(table, part, flow);
-    uint32_t number = part->entries[at].flow;
-    remove_entry(part, at);
+    uint32_t at = entry_of(table, flow);
+    uint32_t number = table->entries[at].flow;
+    remove_entry(table, at);
     delist(table, flow);
     flow->live = false;
     flow->next = table->free;
     table->free = number;
-    table->count--;
+    if (++table->free_count > 2 * PLACES)
+        return_places(table);
 }
 
 uint32_t flow_table_count(const struct flow_table *table) {
@@ -325,14 +410,14 @@ static struct flow *due_in_slot(struct flow_table *table, uint32_t slot, int64_t
                                 flow_due *due_of) {
     /* A flow may be queued again behind `last` in this slot and must not be visited twice. */
     uint32_t last = table->wheel[slot].last;
-    for (uint32_t number = table->wheel[slot].first; number != NONE;) {
-        struct flow *flow = flow_at(table, number);
-        uint32_t next = number == last ? NONE : flow->next;
+    for (uint32_t number = table->wheel[slot].first; number;) {
+        struct flow *flow = flow_at(table->memory, number - 1);
+        uint32_t next = number == last ? 0 : flow->next;
         int64_t due = due_of(flow);
         if (due <= until_ns)
             return flow;
         delist(table, flow);
-        enlist(table, number, due);
+        enlist(table, number - 1, due);
         number = next;
     }
     return NULL;
@@ -353,34 +438,6 @@ struct flow *flow_table_expired(struct flow_table *table, int64_t now_ns, flow_d
         struct flow *flow = due_in_slot(table, slot, now_ns, due_of);
         if (flow)
             return flow;
-    }
-    return NULL;
-}
-
-/* Flows of one slot are not sorted, so the result is right to a second. */
-struct flow *flow_table_oldest(struct flow_table *table, flow_due *due_of) {
-    for (uint32_t i = 0; i < WHEEL_SLOTS; i++) {
-        uint64_t second = (uint64_t)(table->wheel_second + i);
-        uint32_t slot = (uint32_t)(second % WHEEL_SLOTS);
-        struct flow *flow = due_in_slot(table, slot, (int64_t)(second + 1) * NS_A_SECOND, due_of);
-        if (flow)
-            return flow;
-    }
-    return NULL;
-}
-
-struct flow *flow_table_drain(struct flow_table *table, size_t *place) {
-    for (; *place < table->used; ++*place) {
-        uint32_t slab = (uint32_t)(*place >> SLAB_BITS);
-        if (!(*place & (SLAB_FLOWS - 1)) && slab && table->slabs[slab - 1]) {
-            munmap(table->slabs[slab - 1], SLAB_FLOWS * sizeof(struct flow));
-            table->slabs[slab - 1] = NULL;
-        }
-        struct flow *flow = flow_at(table, (uint32_t)*place);
-        if (flow->live) {
-            flow->live = false;
-            return flow;
-        }
     }
     return NULL;
 }

@@ -5,8 +5,8 @@
  * Each datagram keeps its missing ranges (the hole descriptors of RFC 815), from one that is
  * unbounded to none. A fragment cuts its bytes out of them; the last fragment (M = 0) bounds them.
  * The datagram is complete once the end is known and no range is left. It stays for COPY_NS so that
- * duplicates are recognised. An open one stays for KEPT_NS, the longest wait that RFC 1122 allows,
- * so that fragments after the usual timeout count as late.
+ * duplicates are recognised. An open one stays for DATAGRAM_KEPT_NS, the longest wait that RFC 1122
+ * allows, so that fragments after the usual timeout count as late.
  *
  * A datagram is valid until the next reassembly_take(). */
 #include "flow/reassembly.h"
@@ -22,32 +22,36 @@
  * section 3.3.2 asks for 60 to 120 s), 60 s for IPv6 (RFC 8200 section 4.5). */
 #define REASSEMBLY_NS_IPV4 (30 * NS_A_SECOND)
 #define REASSEMBLY_NS_IPV6 (60 * NS_A_SECOND)
-#define KEPT_NS            (120 * NS_A_SECOND)
 /* How long duplicates of a complete datagram are recognised: they follow within about an RTT,
  * and identifications are reused soon (RFC 4963: 65,536 datagrams at 1 Gbit/s last 4 s). */
 #define COPY_NS 250000000
 
 struct reassembly {
     datagram_finished *finished;
+    reassembly_room *make_room;
     void *context;
     struct pool *pool;
     uint32_t count;
     struct datagram_list {
         struct datagram *oldest, *newest;
     } lists[2]; /* [0] open, [1] complete */
-    uint64_t seed[2], evicted;
+    uint64_t seed[2];
     struct datagram *buckets[BUCKETS];
 };
 
-struct reassembly *reassembly_open(datagram_finished *finished, void *context, struct pool *pool) {
+struct reassembly *reassembly_open(datagram_finished *finished, reassembly_room *make_room) {
     struct reassembly *table = calloc(1, sizeof *table);
     if (!table)
         return NULL;
     table->finished = finished;
-    table->context = context;
-    table->pool = pool;
+    table->make_room = make_room;
     hash_seed_fill(table->seed, sizeof table->seed / sizeof *table->seed);
     return table;
+}
+
+void reassembly_use(struct reassembly *table, void *context, struct pool *pool) {
+    table->context = context;
+    table->pool = pool;
 }
 
 /* Returns the first datagram of the key's bucket. The key is hashed and compared as bytes, so its
@@ -116,7 +120,7 @@ void reassembly_expire(struct reassembly *table, int64_t now_ns) {
     struct datagram *datagram;
     while ((datagram = table->lists[1].oldest) && now_ns - datagram->complete_ns > COPY_NS)
         finish(table, datagram);
-    while ((datagram = table->lists[0].oldest) && now_ns - datagram->first_ns > KEPT_NS)
+    while ((datagram = table->lists[0].oldest) && now_ns - datagram->first_ns > DATAGRAM_KEPT_NS)
         finish(table, datagram);
 }
 
@@ -124,19 +128,23 @@ uint32_t reassembly_count(const struct reassembly *table) {
     return table->count;
 }
 
-uint64_t reassembly_evicted(const struct reassembly *table) {
-    return table->evicted;
+uint64_t reassembly_oldest(const struct reassembly *table, bool complete) {
+    const struct datagram *datagram = table->lists[complete].oldest;
+    return !datagram ? UINT64_MAX : complete ? datagram->completed : datagram->begun;
+}
+
+void reassembly_evict(struct reassembly *table, bool complete) {
+    finish(table, table->lists[complete].oldest);
 }
 
 /* Returns NULL without memory. At the bound a complete datagram goes first, because it was counted
- * whole; an open one counts as evicted. */
+ * whole. */
 static struct datagram *add(struct reassembly *table, const struct datagram_key *key,
                             const struct packet_info *seen) {
-    if (table->count == DATAGRAMS_MOST) {
-        bool open = !table->lists[1].oldest;
-        finish(table, table->lists[!open].oldest);
-        table->evicted += open;
-    }
+    if (table->make_room)
+        table->make_room(table->context);
+    else if (table->count >= DATAGRAMS_MOST)
+        reassembly_evict(table, table->lists[1].oldest);
     struct datagram *datagram = pool_alloc(table->pool, sizeof *datagram);
     if (!datagram)
         return NULL;

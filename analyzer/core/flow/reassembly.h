@@ -2,7 +2,7 @@
 /* Fragmented IP datagrams: which bytes arrived, and in which order.
  *
  * Payload is not reassembled; the missing ranges are kept (RFC 815). At most DATAGRAMS_MOST are
- * open; above that the oldest ends first. */
+ * kept, of several tables together if reassembly_open() has a function for it. */
 #ifndef WIRETALE_REASSEMBLY_H
 #define WIRETALE_REASSEMBLY_H
 
@@ -21,6 +21,9 @@ struct datagram_key {
     uint16_t zero; /* compared as bytes */
 };
 
+/* An open datagram is kept for so long after its first fragment, ns. */
+#define DATAGRAM_KEPT_NS INT64_C(120000000000)
+
 struct datagram {
     struct datagram_key key;
     struct datagram *chain, *older, *newer;
@@ -31,6 +34,7 @@ struct datagram {
     uint32_t tcp_sequence;                  /* of the first payload byte */
     int64_t first_ns, last_ns, complete_ns;
     uint64_t first_frame, last_frame;
+    uint64_t begun, completed; /* the caller's: positions of these fragments, 0 before */
     uint32_t capture;
     uint32_t flow, direction; /* of the fragment that was counted last, if `counted` */
     uint32_t fragments, duplicates, overlaps, out_of_order, late;
@@ -48,8 +52,14 @@ struct reassembly;
 /* Called for each datagram that is over; it is freed afterwards. */
 typedef void datagram_finished(void *context, struct datagram *datagram);
 
-/* Returns NULL without memory. The pool must outlive the table. */
-struct reassembly *reassembly_open(datagram_finished *finished, void *context, struct pool *pool);
+/* Called before a datagram is added: it may evict others. */
+typedef void reassembly_room(void *context);
+
+/* `make_room` is NULL for a table with a limit of its own. Returns NULL without memory.
+ * reassembly_use() must come next. */
+struct reassembly *reassembly_open(datagram_finished *finished, reassembly_room *make_room);
+/* Sets the context of the functions, and the pool from which datagrams are allocated. */
+void reassembly_use(struct reassembly *table, void *context, struct pool *pool);
 /* Frees the table without reporting; reassembly_finish() must come first if rows are wanted. */
 void reassembly_close(struct reassembly *table);
 
@@ -69,6 +79,10 @@ void reassembly_expire(struct reassembly *table, int64_t now_ns);
 void reassembly_finish(struct reassembly *table);
 /* Returns the number of datagrams that are kept. */
 uint32_t reassembly_count(const struct reassembly *table);
-uint64_t reassembly_evicted(const struct reassembly *table);
+/* Returns the position at which the oldest datagram that is complete was completed, or the oldest
+ * one that is not was begun; UINT64_MAX without one. */
+uint64_t reassembly_oldest(const struct reassembly *table, bool complete);
+/* Reports and frees that datagram. */
+void reassembly_evict(struct reassembly *table, bool complete);
 
 #endif

@@ -115,6 +115,7 @@ static const char *name_in_command(const struct capture_file *file) {
 #define ERF_TYPE_MOST  48
 #define ERF_FIRST_SEC  631152000u  /* 1990 */
 #define ERF_LAST_SEC   4102444800u /* 2100 */
+#define ERF_DAY        86400u      /* s */
 #define ERF_EXTENSIONS 0x80
 
 /* The magic numbers are those of Wireshark's wiretap, file(1) and the formats' specifications. */
@@ -155,12 +156,16 @@ static bool is_erf_record(const uint8_t *bytes, size_t size, size_t *next) {
            type <= ERF_TYPE_MOST && length >= ERF_HEADER;
 }
 
-/* Two records, or one that is the whole file. */
+/* Two records within a day, or one that is the whole file. Without the day, one in some thousand
+ * Parquet files would be taken for a capture, and must then not be replaced. */
 static bool is_erf(const uint8_t *bytes, size_t size) {
     size_t next, unused;
     if (!is_erf_record(bytes, size, &next) || next > size)
         return false;
-    return next == size || is_erf_record(bytes + next, size - next, &unused);
+    if (next == size)
+        return true;
+    return is_erf_record(bytes + next, size - next, &unused) &&
+           load_le32(bytes + next + 4) - load_le32(bytes + 4) + ERF_DAY <= 2 * ERF_DAY;
 }
 
 const struct foreign_format *foreign_format_of(const uint8_t *bytes, size_t size) {
@@ -212,7 +217,8 @@ bool capture_file_open(struct capture_file *file, struct error *error) {
     for (uint32_t i = 0; i < file->interface_count; i++)
         /* A file that was probed is read from its beginning again. */
         file->list->items[file->interfaces[i]]->comments = 0;
-    enum input_state state = input_stream_open(&file->stream, file->path);
+    enum input_state state =
+        input_stream_open(&file->stream, file->path, file->window ? file->window : INPUT_WINDOW);
     file->regular = file->stream.regular;
     file->bytes_total = file->stream.bytes_total;
     bool opened = false;
@@ -254,6 +260,15 @@ static void end_file(struct capture_file *file) {
                                 file->need, left);
 }
 
+/* Ends reading if no more bytes will come; returns whether it has. */
+static bool end_reading(struct capture_file *file, enum input_state state) {
+    if (state == INPUT_ENDED)
+        end_file(file);
+    if (state == INPUT_FAILED)
+        capture_file_set_damage(file, "%s", file->stream.error);
+    return file->ended;
+}
+
 /* The reader parses records that are complete in the window; if it finds none, the window is filled
  * with the bytes that it asks for. Packets point into the window, so a fill must not follow in a
  * call that returns packets. */
@@ -267,12 +282,33 @@ size_t capture_file_read(struct capture_file *file, struct packet *packets, size
         *state = input_stream_fill(&file->stream, file->need);
         if (*state == INPUT_WAITING || *state == INPUT_INTERRUPTED)
             return 0;
-        if (*state == INPUT_ENDED)
-            end_file(file);
-        if (*state == INPUT_FAILED)
-            capture_file_set_damage(file, "%s", file->stream.error);
+        end_reading(file, *state);
     }
     return 0;
+}
+
+size_t capture_file_read_on(struct capture_file *file, struct packet *packets, size_t most) {
+    while (!file->ended) {
+        size_t count = file->format->parse(file, packets, most);
+        if (count || file->ended)
+            return count;
+        enum input_state state = input_stream_extend(&file->stream);
+        if (state != INPUT_READY && !end_reading(file, state))
+            return 0;
+    }
+    return 0;
+}
+
+void capture_file_note_header(struct capture_file *file, uint32_t size, bool section) {
+    struct header_blocks *headers = file->headers;
+    if (!headers)
+        return;
+    if (!list_grow(&headers->places, &headers->room, headers->count + 1, sizeof *headers->places)) {
+        headers->out_of_memory = true;
+        return;
+    }
+    headers->places[headers->count++] =
+        (struct header_place){file->frame, input_stream_offset(&file->stream), size, section};
 }
 
 uint64_t capture_file_bytes_read(const struct capture_file *file) {
@@ -295,7 +331,7 @@ struct interface *capture_file_interface(struct capture_file *file, uint32_t ind
     if (!added)
         return NULL;
     file->interfaces[file->interface_count++] = *number;
-    added->file = file->path;
+    added->file = file->shown;
     added->file_index = file->index;
     added->index = index;
     added->compression = file->stream.codec ? file->stream.codec->name : "none";

@@ -36,9 +36,24 @@ struct capture_format {
 
 extern const struct capture_format pcap_format, pcapng_format; /* pcap_read.c, pcapng_read.c */
 
+/* The section headers and interface descriptions of a pcapng file, if they are wanted. */
+struct header_place {
+    uint64_t frame;   /* frames before it */
+    uint64_t offset;  /* in the decompressed file */
+    uint64_t size;    /* bytes of the block */
+    uint64_t section; /* 1: a section header, 0: an interface description */
+};
+
+struct header_blocks {
+    struct header_place *places;
+    size_t count, room;
+    bool out_of_memory;
+};
+
 struct capture_file {
-    const char *path; /* as given; lives as long as the file */
-    const char *name; /* the path as valid UTF-8, for messages */
+    const char *path;  /* lives as long as the file, as the others */
+    const char *shown; /* in rows: the path, or the name that was given for it */
+    const char *name;  /* the same as valid UTF-8, for messages */
     uint32_t index;
     struct interface_list *list;
     uint32_t *interfaces; /* numbers of the file's interfaces in the list, kept when the file is
@@ -46,6 +61,7 @@ struct capture_file {
     uint32_t interface_count;
     size_t interface_room;
     struct input_stream stream;
+    size_t window; /* bytes of the stream's window, 0 for INPUT_WINDOW */
     const struct capture_format *const *formats; /* formats that are tried, NULL last */
     const struct capture_format *format;
     void *reader;
@@ -53,7 +69,9 @@ struct capture_file {
     uint64_t frame; /* of the last packet read */
     uint64_t bytes_read, bytes_total;
     bool open, ended, regular;
+    bool shard; /* of `wiretale split`: packets have their origin (format/packet_origin.h) */
     struct damage damage;
+    struct header_blocks *headers; /* where the reader of pcapng lists its blocks; NULL: nowhere */
 };
 
 /* Opens the file. Returns false with `error` set if it cannot be opened or is no capture. */
@@ -67,6 +85,10 @@ void capture_file_free(struct capture_file *file);
  * file. */
 size_t capture_file_read(struct capture_file *file, struct packet *packets, size_t most,
                          enum input_state *state);
+
+/* Reads further packets without invalidating those that were returned before. Returns 0 at the end
+ * (file->ended), or if only capture_file_read() can continue. */
+size_t capture_file_read_on(struct capture_file *file, struct packet *packets, size_t most);
 
 uint64_t capture_file_bytes_read(const struct capture_file *file);
 
@@ -98,6 +120,9 @@ struct interface *capture_file_interface(struct capture_file *file, uint32_t ind
 uint32_t link_type_packet_max(uint16_t link_type);
 /* Returns LINKTYPE_RAW for the DLT_RAW values of the BSDs that some files contain; others stay. */
 uint16_t link_type_normalize(uint16_t link_type);
+
+/* Lists the header block of `size` bytes at the cursor, if they are wanted. */
+void capture_file_note_header(struct capture_file *file, uint32_t size, bool section);
 
 /* Removes a frame check sequence of `fcs` bytes from both lengths. A packet whose lengths
  * contradict it stays as it is; one that the snap length cut before the FCS keeps its captured

@@ -5,129 +5,269 @@
  * Each of several files is probed for the time of its first packet and closed again. It is reopened
  * when the merge reaches that time, so that one or two files of a rotated set are open at once. The
  * order inside a file is never changed, because frame numbers and TCP analysis depend on it; if a
- * file steps back, its packets come at once. The earliest file is searched linearly, once per run
- * of packets. A single file is read without probing and without copies of its packets. */
+ * file steps back, its packets come at once. A heap holds the files whose next packet is known. A
+ * file without packets at hand leaves it until it is loaded, because the order is unknown without
+ * it. Files that overlap in time are open together: past OPEN_MOST of them, a file has a descriptor
+ * only while it is read, and past WINDOWS_BYTES their windows are smaller. A single file is read
+ * without probing and without copies of its packets. */
 #include "format/merged_input.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "common/utf8.h"
+#include "format/packet_origin.h"
 
-static const struct capture_format *const formats[] = {&pcap_format, &pcapng_format, NULL};
+const struct capture_format *const capture_formats[] = {&pcap_format, &pcapng_format, NULL};
 
-#define LOOKAHEAD 64u /* packets of a file at hand */
+#define LOOKAHEAD     64u         /* packets of a file at hand */
+#define OPEN_MOST     128u        /* descriptors; fewer if the process may have few */
+#define OPEN_SHARE    4u          /* of the limit of the process */
+#define WINDOWS_BYTES (32u << 20) /* of all open files */
+#define WINDOW_LEAST  (8u << 10)  /* bytes of the window of a file */
 
 struct source {
     struct capture_file file;
     struct packet *packets; /* while it takes part in a merge */
     size_t next, count;     /* indices into packets */
     int64_t head_ns;        /* ns; of the next packet, or of the one before if it has no time */
+    uint64_t bytes_counted; /* bytes read that are in the sum of all files */
     bool probed;            /* head_ns is known, the file is closed */
-    char *path, *name;      /* copies: the path as given, and as UTF-8 */
+    char *path, *shown;     /* copies of the path and of the name in rows */
+    char *name;             /* the latter as UTF-8 */
 };
 
 struct merged_input {
     struct source *sources;
     size_t count;
-    struct source **live; /* those not at their end */
-    size_t live_count;
+    struct source **heap; /* those with a known head, the earliest first */
+    size_t heap_count;
+    struct source **empty; /* those that must be loaded before the order is known */
+    size_t empty_count;
+    struct source *
+        *ended; /* to be closed: packets that were returned may point into their windows */
+    size_t ended_count;
+    size_t reading;              /* sources that are open */
+    size_t descriptors, at_most; /* of regular files */
+    uint64_t bytes_read;
     struct interface_list interfaces;
 };
 
-/* A file with packets at hand has not ended, even if all of it was read. */
-static bool source_ended(const struct source *source) {
-    return source->next == source->count && source->file.ended;
+/* Order of two files: by time, then as given, so that the result does not depend on reading. */
+static bool is_earlier(const struct source *a, const struct source *b) {
+    return a->head_ns != b->head_ns ? a->head_ns < b->head_ns : a->file.index < b->file.index;
 }
 
-/* Closes a file that has ended. The last one takes its place: the array has no order. */
-static void drop_source(struct merged_input *set, size_t at) {
-    struct source *source = set->live[at];
+/* Moves the source at a place of the heap down until no child is earlier. */
+static void sift_down(struct merged_input *set, size_t at) {
+    struct source *moved = set->heap[at];
+    for (size_t child; (child = 2 * at + 1) < set->heap_count; at = child) {
+        if (child + 1 < set->heap_count && is_earlier(set->heap[child + 1], set->heap[child]))
+            child++;
+        if (!is_earlier(set->heap[child], moved))
+            break;
+        set->heap[at] = set->heap[child];
+    }
+    set->heap[at] = moved;
+}
+
+static void push(struct merged_input *set, struct source *source) {
+    size_t at = set->heap_count++;
+    for (size_t parent; at && is_earlier(source, set->heap[parent = (at - 1) / 2]); at = parent)
+        set->heap[at] = set->heap[parent];
+    set->heap[at] = source;
+}
+
+static void pop(struct merged_input *set) {
+    set->heap[0] = set->heap[--set->heap_count];
+    if (set->heap_count)
+        sift_down(set, 0);
+}
+
+/* Returns the source that is next after the first of the heap, NULL if there is none. */
+static const struct source *second(const struct merged_input *set) {
+    if (set->heap_count < 3)
+        return set->heap_count == 2 ? set->heap[1] : NULL;
+    return set->heap[1 + is_earlier(set->heap[2], set->heap[1])];
+}
+
+static bool has_descriptor(const struct source *source) {
+    return source->file.open && source->file.regular && source->file.stream.file >= 0;
+}
+
+/* Parks a file that was read to its end, or for which too many descriptors are open. */
+static void count_descriptor(struct merged_input *set, struct source *source, bool had) {
+    struct input_stream *stream = &source->file.stream;
+    set->descriptors += (size_t)has_descriptor(source) - (size_t)had;
+    if (!has_descriptor(source) ||
+        (set->descriptors <= set->at_most && stream->last == INPUT_READY))
+        return;
+    input_stream_park(stream);
+    set->descriptors -= !has_descriptor(source);
+}
+
+static void close_source(struct merged_input *set, struct source *source) {
+    set->descriptors -= has_descriptor(source);
+    set->reading -= source->file.open;
     capture_file_close(&source->file);
     free(source->packets);
     source->packets = NULL;
-    set->live[at] = set->live[--set->live_count];
+}
+
+static void close_ended(struct merged_input *set) {
+    while (set->ended_count)
+        close_source(set, set->ended[--set->ended_count]);
 }
 
 /* A packet without a time follows the one before it. */
 static void note_head(struct source *source) {
     const struct packet *next = &source->packets[source->next];
-    if (packet_is_timed(next))
+    if (!LIKELY(!(next->shard & SHARD_ORIGIN)))
+        source->head_ns = packet_origin_of(next).merge_ns;
+    else if (packet_is_timed(next))
         source->head_ns = next->time_ns;
 }
 
+/* Opens the file for reading, with a smaller window if many files are open. */
+static bool begin_source(struct merged_input *set, struct source *source, size_t window,
+                         struct error *error) {
+    if (!source->packets)
+        source->packets = malloc(LOOKAHEAD * sizeof *source->packets);
+    if (!source->packets)
+        return error_set(error, ERROR_MEMORY, "out of memory for %zu files", set->count);
+    source->file.window = window;
+    bool opened = capture_file_open(&source->file, error);
+    set->reading += opened;
+    set->descriptors += has_descriptor(source);
+    return opened;
+}
+
 /* Reopens a file that was only probed. An error is damage now, because it was a capture before. */
-static void reopen_source(struct source *source) {
+static void reopen_source(struct merged_input *set, struct source *source) {
     struct error error = {0};
+    size_t window = WINDOWS_BYTES / (set->reading + 1);
+    window = window < WINDOW_LEAST ? WINDOW_LEAST : window;
     source->probed = false;
-    if (!capture_file_open(&source->file, &error))
+    if (!begin_source(set, source, window < INPUT_WINDOW ? window : INPUT_WINDOW, &error))
         capture_file_set_damage(&source->file, "could not be read again: %s", error.text);
 }
 
-/* Loads packets unless the file has ended or must be waited for. */
-static enum input_state load_source(struct source *source) {
-    enum input_state state = INPUT_READY;
-    if (source->next < source->count)
-        return state;
-    if (source->probed)
-        reopen_source(source);
+/* Makes packets at hand those that reading has returned. */
+static void take_loaded(struct merged_input *set, struct source *source, size_t count, bool had) {
+    uint64_t bytes = capture_file_bytes_read(&source->file);
+    set->bytes_read += bytes - source->bytes_counted;
+    source->bytes_counted = bytes;
     source->next = 0;
-    source->count = capture_file_read(&source->file, source->packets, LOOKAHEAD, &state);
-    if (source->count)
+    source->count = count;
+    if (count)
         note_head(source);
+    count_descriptor(set, source, had);
+}
+
+/* Loads packets of a source that has none at hand, unless it has ended or must be waited for. */
+static enum input_state load_source(struct merged_input *set, struct source *source) {
+    enum input_state state = INPUT_READY;
+    if (source->probed)
+        reopen_source(set, source);
+    bool had = has_descriptor(source);
+    size_t count = 0;
+    if (!source->file.ended)
+        count = capture_file_read(&source->file, source->packets, LOOKAHEAD, &state);
+    take_loaded(set, source, count, had);
     return state;
 }
 
-/* Finds when the file begins. A file that cannot be opened twice stays open. */
-static void probe_source(struct source *source) {
-    load_source(source);
-    if (!source->file.regular || !source->count)
-        return;
-    source->probed = true;
-    source->next = source->count = 0;
-    source->file.ended = false;
-    capture_file_close(&source->file);
+/* Loads packets without invalidating those that were returned. Returns false if that is impossible.
+ */
+static bool load_on(struct merged_input *set, struct source *source) {
+    bool had = has_descriptor(source);
+    take_loaded(set, source, capture_file_read_on(&source->file, source->packets, LOOKAHEAD), had);
+    return source->count || source->file.ended;
 }
 
-static bool open_source(struct merged_input *set, size_t at, const char *path,
+/* Puts a source where it belongs after loading. A file with packets at hand has not ended, even if
+ * all of it was read. */
+static void place_source(struct merged_input *set, struct source *source) {
+    if (source->probed || source->next < source->count)
+        push(set, source);
+    else if (source->file.ended)
+        set->ended[set->ended_count++] = source;
+    else
+        set->empty[set->empty_count++] = source;
+}
+
+/* Finds when the file begins. A file that cannot be opened twice stays open. */
+static void probe_source(struct merged_input *set, struct source *source) {
+    load_source(set, source);
+    if (source->file.regular && source->count) {
+        source->probed = true;
+        source->next = source->count = 0;
+        source->file.ended = false;
+        set->bytes_read -= source->bytes_counted; /* they are read again */
+        source->bytes_counted = 0;
+        close_source(set, source);
+    }
+    place_source(set, source);
+}
+
+static bool open_source(struct merged_input *set, size_t at, const char *path, const char *name,
                         struct error *error) {
     struct source *source = &set->sources[at];
-    size_t room = 3 * strlen(path) + 1; /* each byte may become U+FFFD */
+    size_t room = 3 * strlen(name) + 1; /* each byte may become U+FFFD */
     source->name = malloc(room);
     source->path = strdup(path);
-    source->packets = calloc(LOOKAHEAD, sizeof *source->packets);
-    if (!source->name || !source->path || !source->packets)
+    source->shown = strdup(name);
+    if (!source->name || !source->path || !source->shown)
         return error_set(error, ERROR_MEMORY, "out of memory for %zu files", set->count);
     /* Paths are bytes on Unix, messages and rows must be UTF-8. */
-    utf8_copy(source->name, room, path, room);
+    utf8_copy(source->name, room, name, room);
     source->file = (struct capture_file){.path = source->path,
+                                         .shown = source->shown,
                                          .name = source->name,
-                                         .formats = formats,
+                                         .formats = capture_formats,
                                          .index = (uint32_t)at,
                                          .list = &set->interfaces};
     source->head_ns = INT64_MIN;
-    if (!capture_file_open(&source->file, error))
+    if (set->count == 1)
+        return capture_file_open(&source->file, error);
+    if (!begin_source(set, source, INPUT_FIRST_READ, error))
         return false;
-    set->live[set->live_count++] = source;
-    if (set->count > 1)
-        probe_source(source);
+    probe_source(set, source);
+    close_ended(set);
     return true;
+}
+
+static size_t descriptors_most(void) {
+    struct rlimit limit;
+    bool known = !getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur / OPEN_SHARE < OPEN_MOST;
+    return known ? (size_t)(limit.rlim_cur / OPEN_SHARE) : OPEN_MOST;
 }
 
 struct merged_input *merged_input_open(const char *const *paths, size_t count,
                                        struct error *error) {
+    return merged_input_open_named(paths, paths, count, error);
+}
+
+struct merged_input *merged_input_open_named(const char *const *paths, const char *const *names,
+                                             size_t count, struct error *error) {
     struct merged_input *set = calloc(1, sizeof *set);
     bool opened = set != NULL;
     if (set) {
         set->count = count;
         set->sources = calloc(count, sizeof *set->sources);
-        set->live = calloc(count, sizeof(struct source *));
-        opened = set->sources && set->live;
+        set->heap = calloc(3 * count, sizeof(struct source *));
+        opened = set->sources && set->heap;
+        set->at_most = descriptors_most();
+    }
+    if (opened) {
+        set->empty = set->heap + count;
+        set->ended = set->empty + count;
     }
     if (!opened)
         error_set(error, ERROR_MEMORY, "out of memory for %zu files", count);
     for (size_t i = 0; opened && i < count; i++)
-        opened = open_source(set, i, paths[i], error);
+        opened = open_source(set, i, paths[i], names[i], error);
     if (opened)
         return set;
     merged_input_close(set);
@@ -139,44 +279,28 @@ void merged_input_close(struct merged_input *set) {
         capture_file_free(&set->sources[i].file);
         free(set->sources[i].packets);
         free(set->sources[i].name);
+        free(set->sources[i].shown);
         free(set->sources[i].path);
     }
     if (!set)
         return;
     interface_list_free(&set->interfaces);
     free(set->sources);
-    free(set->live);
+    free(set->heap);
     free(set);
 }
 
-/* Order of two files: by time, then as given, so that the result does not depend on reading. */
-static bool is_earlier(const struct source *a, const struct source *b) {
-    return a->head_ns != b->head_ns ? a->head_ns < b->head_ns : a->file.index < b->file.index;
-}
-
-/* Loads the next packets of every file that has none left and removes those that have ended.
- * Returns false if a file must be waited for, because the order is unknown until it has a
- * packet. */
-static bool load_heads(struct merged_input *set) {
-    for (size_t i = 0; i < set->live_count;) {
-        struct source *source = set->live[i];
-        enum input_state state = source->probed ? INPUT_READY : load_source(source);
+/* Loads the sources that have no packets at hand. Returns false if one must be waited for. */
+static bool load_empty(struct merged_input *set) {
+    for (size_t left = set->empty_count; left; left--) {
+        struct source *source = set->empty[left - 1];
+        enum input_state state = load_source(set, source);
         if (state == INPUT_WAITING || state == INPUT_INTERRUPTED)
             return false;
-        if (!source->probed && source_ended(source))
-            drop_source(set, i);
-        else
-            i++;
+        set->empty[left - 1] = set->empty[--set->empty_count];
+        place_source(set, source);
     }
     return true;
-}
-
-static struct source *earliest(struct merged_input *set, const struct source *but) {
-    struct source *best = NULL;
-    for (size_t i = 0; i < set->live_count; i++)
-        if (set->live[i] != but && (!best || is_earlier(set->live[i], best)))
-            best = set->live[i];
-    return best;
 }
 
 /* Packets of one file while it is the earliest. */
@@ -192,18 +316,25 @@ static size_t take_run(struct source *source, const struct source *second, struc
     return count;
 }
 
-/* Reads from several files. Stops before a file is read again, because that would overwrite
+/* Reads from several files. Stops before the window of a file moves, because that would overwrite
  * packets that were returned. */
 static size_t read_merged(struct merged_input *set, struct packet *packets, size_t most) {
     size_t count = 0;
-    if (!load_heads(set))
-        return 0;
-    while (count < most && set->live_count) {
-        struct source *best = earliest(set, NULL);
-        if (!best || (best->probed && load_source(best) != INPUT_READY) ||
-            best->next == best->count)
-            break;
-        count += take_run(best, earliest(set, best), packets + count, most - count);
+    close_ended(set);
+    while (count < most && set->heap_count && !set->empty_count) {
+        struct source *best = set->heap[0];
+        if (best->probed)
+            load_source(set, best);
+        else
+            count += take_run(best, second(set), packets + count, most - count);
+        if (best->next == best->count && !best->file.ended)
+            load_on(set, best);
+        if (best->next < best->count) {
+            sift_down(set, 0);
+        } else {
+            pop(set);
+            place_source(set, best);
+        }
     }
     return count;
 }
@@ -212,7 +343,7 @@ size_t merged_input_read(struct merged_input *set, struct packet *packets, size_
     enum input_state state;
     if (set->count > 1) {
         size_t count = 0;
-        while (!count && set->live_count && load_heads(set))
+        while (!count && load_empty(set) && set->heap_count)
             count = read_merged(set, packets, most);
         return count;
     }
@@ -220,7 +351,7 @@ size_t merged_input_read(struct merged_input *set, struct packet *packets, size_
 }
 
 bool merged_input_ended(const struct merged_input *set) {
-    return set->count > 1 ? !set->live_count : set->sources[0].file.ended;
+    return set->count > 1 ? !set->heap_count && !set->empty_count : set->sources[0].file.ended;
 }
 
 const struct interface_list *merged_input_interfaces(const struct merged_input *set) {
@@ -237,11 +368,7 @@ const struct damage *merged_input_damage(const struct merged_input *set, size_t 
 
 /* Files that were only probed do not count, because they are read again. */
 uint64_t merged_input_bytes_read(const struct merged_input *set) {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < set->count; i++)
-        if (!set->sources[i].probed)
-            bytes += capture_file_bytes_read(&set->sources[i].file);
-    return bytes;
+    return set->count > 1 ? set->bytes_read : capture_file_bytes_read(&set->sources[0].file);
 }
 
 uint64_t merged_input_bytes_total(const struct merged_input *set) {

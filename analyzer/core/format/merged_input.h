@@ -12,11 +12,17 @@
 
 struct merged_input;
 
+/* Every format, NULL last. */
+extern const struct capture_format *const capture_formats[];
+
 /* Opens `count` paths ("-" is standard input; the caller must have expanded folders). Returns
  * NULL with `error` set (ERROR_UNREADABLE, with file, offset and expectation) unless every path
  * opens and begins as a capture. An empty or truncated file header is unreadable; any later
  * error is damage. */
 struct merged_input *merged_input_open(const char *const *paths, size_t count, struct error *error);
+/* The same with a name for each path, which rows and messages show instead of it. */
+struct merged_input *merged_input_open_named(const char *const *paths, const char *const *names,
+                                             size_t count, struct error *error);
 void merged_input_close(struct merged_input *set);
 
 /* Reads up to `most` packets in time order and returns their number, 0 at the end of the input.

@@ -172,6 +172,7 @@ static ALWAYS_INLINE size_t read_records(struct capture_file *file, struct packe
         packet->data = p + reader.header_size;
         packet->interface = reader.interface;
         packet->link_type = reader.link_type;
+        packet->shard = 0;
         p += need;
         if (packet->captured > reader.snap_length)
             packet->captured = reader.snap_length;

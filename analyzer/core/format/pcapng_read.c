@@ -16,6 +16,7 @@
  * both byte orders, statistics and comments. Blocks of other types are skipped; journal blocks
  * count as frames, as in Wireshark. An error in the first section header rejects the file; a later
  * one ends it as damage. */
+#include "format/packet_origin.h"
 #include "format/pcapng_section.h"
 
 #include <stdlib.h>
@@ -124,6 +125,30 @@ static NOINLINE void read_packet_options(struct capture_file *file, struct pcapn
         file->list->items[interface->number]->comments++;
 }
 
+static size_t min_size(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* Reads the options of a packet in a shard, which are no others and in this order. The record stays
+ * in the block, from which packet_origin_of() reads it. */
+static NOINLINE bool read_origin(struct capture_file *file, struct pcapng_options options,
+                                 struct packet *packet) {
+    bool named = pcapng_options_next(&options) && options.current.code == OPTION_PACKET_ID &&
+                 options.current.length == 8;
+    if (!named)
+        return capture_file_set_damage(file, "a packet of a shard without its frame");
+    uint64_t id = load_le64(options.current.value);
+    packet->frame = id & ((UINT64_C(1) << ID_FRAME_BITS) - 1);
+    packet->shard = SHARD_PACKET | (id & ID_CUT ? SHARD_PAYLOAD_CUT : 0);
+    if (!pcapng_options_next(&options))
+        return true;
+    if (options.current.code != OPTION_ORIGIN || options.current.length != ORIGIN_SIZE)
+        return capture_file_set_damage(file, "a packet of a shard with an unknown option");
+    packet->shard |= SHARD_ORIGIN;
+    packet->time_ns = packet_origin_of(packet).time_ns;
+    return true;
+}
+
 /* Stores what all packets have. The data, of packet->captured bytes, come after `fixed` bytes. */
 static ALWAYS_INLINE bool store_packet(struct capture_file *file, struct pcapng_block *block,
                                        const struct pcapng_interface *interface, size_t fixed) {
@@ -135,6 +160,7 @@ static ALWAYS_INLINE bool store_packet(struct capture_file *file, struct pcapng_
     packet->data = block->body + fixed;
     packet->interface = interface->number;
     packet->link_type = interface->link_type;
+    packet->shard = 0;
     block->has_packet = true;
     return true;
 }
@@ -156,6 +182,9 @@ static ALWAYS_INLINE bool take_packet(struct capture_file *file, struct pcapng_b
         return false;
     uint32_t fcs = interface->fcs;
     size_t options = PACKET_FIXED + (((size_t)packet->captured + 3) & ~(size_t)3);
+    if (!LIKELY(!file->shard))
+        return read_origin(file, pcapng_options_after(block, min_size(options, block->size)),
+                           packet);
     if (options < block->size)
         read_packet_options(file, pcapng_options_after(block, options), interface, &fcs);
     if (fcs)

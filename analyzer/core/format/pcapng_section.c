@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "format/packet_origin.h"
 
 #define VERSION_MAJOR 1
 #define MICROSECONDS  6 /* the default of if_tsresol */
@@ -121,6 +122,9 @@ static void read_section_options(struct capture_file *file, struct pcapng_option
         case SHB_HARDWARE: reader->hardware = option_text(file, option); break;
         case SHB_OS: reader->system = option_text(file, option); break;
         case SHB_APPLICATION: reader->application = option_text(file, option); break;
+        case OPTION_SHARD:
+            file->shard = option->length == 4 && load_le32(option->value) == ORIGIN_VERSION;
+            break;
         }
     }
 }
@@ -137,7 +141,9 @@ bool pcapng_take_section(struct capture_file *file, struct pcapng_block *block) 
     reader->big_endian = block->big_endian;
     reader->count = 0;
     reader->hardware = reader->system = reader->application = reader->comment = NULL;
+    file->shard = false;
     read_section_options(file, pcapng_options_after(block, SECTION_FIXED));
+    capture_file_note_header(file, block->length, true);
     return true;
 }
 
@@ -272,6 +278,7 @@ bool pcapng_take_interface(struct capture_file *file, struct pcapng_block *block
                                        reader->described, INTERFACES_PER_FILE_MAX);
     if (fresh)
         describe_interface(file, added, &description);
+    capture_file_note_header(file, block->length, false);
     return add_interface(file, block, &time, &description, added, number);
 }
 

@@ -45,11 +45,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int64_t now_ns = 0;
     struct arrival arrival = {.pool = &pool, .finish_query = count, .context = &queries};
     bool datagrams = size && data[0] & 1;
-    arrival.dns_port = size && data[0] & 2;
+    static const uint16_t ports[] = {0, PORT_DNS, PORT_MDNS, PORT_LLMNR};
+    arrival.dns_port = size ? ports[data[0] >> 1 & 3] : 0;
+    arrival.multicast = size && data[0] & 8;
+    const bool unread[2] = {size && data[0] & 16, size && data[0] & 32};
     for (size_t at = 1; at + RECORD_BYTES <= size; arrival.frame++) {
         const uint8_t *record = data + at;
-        uint32_t position = (uint32_t)(record[0] << 8 | record[1]) % (FIRST_BYTES + 1);
-        uint32_t length = (uint32_t)(record[2] << 8 | record[3]) % (FIRST_BYTES + 1);
+        uint32_t position = (uint32_t)(record[0] << 8 | record[1]) % (STREAM_BYTES + 1);
+        uint32_t length = (uint32_t)(record[2] << 8 | record[3]) % (STREAM_BYTES + 1);
         at += RECORD_BYTES;
         if (length > size - at)
             length = (uint32_t)(size - at);
@@ -64,13 +67,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         now_ns += record[5] * INT64_C(200000000);
         arrival.time_ns = record[5] == UINT8_MAX ? TIME_UNKNOWN : now_ns;
         if (datagrams)
-            application_datagram(&application, &arrival, bytes, length);
+            application_datagram(&application, &arrival, bytes, length, length + (record[4] >> 7));
         else
             application_segment(&application, &arrival, position, bytes, length);
         free(bytes);
         check(&application);
     }
-    application_finish_queries(&application, &arrival);
+    application_finish_queries(&application, &arrival, unread);
     application_free(&application, &pool);
     if (pool.used)
         abort();

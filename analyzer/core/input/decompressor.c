@@ -16,15 +16,24 @@
 
 #define GZIP_WINDOW_BITS (15 + 16) /* zlib: the largest window, gzip framing only */
 
+#define GZIP_TRAILER 8    /* bytes; CRC-32 and length of a member */
+#define BLOCK_ENDED  0x80 /* bits of z_stream.data_type, see inflate() in zlib.h */
+#define BLOCK_LAST   0x40
+#define BLOCK_BITS   0x07
+
 struct gzip_decoder {
     z_stream stream;
-    bool between; /* after a member, before the next */
+    bool between;     /* before a member */
+    int flush;        /* Z_BLOCK: stop at blocks */
+    bool reopened;    /* within a member: zlib decodes its blocks without header and trailer */
+    unsigned trailer; /* bytes to skip behind such a member */
 };
 
 static void *open_gzip(void) {
     struct gzip_decoder *decoder = calloc(1, sizeof *decoder);
     if (!decoder)
         return NULL;
+    decoder->between = true;
     if (inflateInit2(&decoder->stream, GZIP_WINDOW_BITS) == Z_OK)
         return decoder;
     free(decoder);
@@ -35,6 +44,42 @@ static void close_gzip(void *state) {
     struct gzip_decoder *decoder = state;
     inflateEnd(&decoder->stream);
     free(decoder);
+}
+
+static void stop_at_blocks(void *state) {
+    ((struct gzip_decoder *)state)->flush = Z_BLOCK;
+}
+
+/* After the last block the member ends, which is a boundary. */
+static bool between_blocks(void *state, struct codec_restart *restart) {
+    struct gzip_decoder *decoder = state;
+    int type = decoder->stream.data_type;
+    uInt size = 0;
+    if (decoder->between || (type & (BLOCK_ENDED | BLOCK_LAST)) != BLOCK_ENDED ||
+        inflateGetDictionary(&decoder->stream, restart->window, &size) != Z_OK)
+        return false;
+    restart->bits = (unsigned)type & BLOCK_BITS;
+    restart->window_size = size;
+    return true;
+}
+
+/* The method of zran.c, an example of zlib: blocks are decoded without the header, and their bytes
+ * are not verified, because the checksum is of the whole member. */
+static void *reopen_gzip(const struct codec_restart *restart) {
+    struct gzip_decoder *decoder = calloc(1, sizeof *decoder);
+    if (!decoder)
+        return NULL;
+    z_stream *z = &decoder->stream;
+    decoder->reopened = true;
+    int bits = (int)(restart->bits & BLOCK_BITS);
+    bool ready = inflateInit2(z, -MAX_WBITS) == Z_OK;
+    if (ready && inflatePrime(z, bits, restart->byte >> (8 - bits)) == Z_OK &&
+        inflateSetDictionary(z, restart->window, (uInt)restart->window_size) == Z_OK)
+        return decoder;
+    if (ready)
+        inflateEnd(z);
+    free(decoder);
+    return NULL;
 }
 
 /* gzip(1) skips zeros after a member too, which pad tape blocks. */
@@ -50,7 +95,7 @@ static enum codec_state start_next_member(struct gzip_decoder *decoder,
         *error = "garbage follows the gzip stream";
         return CODEC_FAILED;
     }
-    inflateReset(&decoder->stream);
+    inflateReset2(&decoder->stream, GZIP_WINDOW_BITS);
     decoder->between = false;
     return CODEC_WITHIN;
 }
@@ -64,8 +109,13 @@ static enum codec_state inflate_some(struct gzip_decoder *decoder, struct codec_
     z->avail_in = (uInt)buffers->in_size;
     z->next_out = buffers->out;
     z->avail_out = (uInt)buffers->out_size;
-    int result = inflate(z, Z_NO_FLUSH);
+    int result = inflate(z, decoder->flush);
     *buffers = (struct codec_buffers){z->next_in, z->avail_in, z->next_out, z->avail_out};
+    if (result == Z_STREAM_END && decoder->reopened) {
+        decoder->reopened = false;
+        decoder->trailer = GZIP_TRAILER;
+        return CODEC_WITHIN;
+    }
     decoder->between = result == Z_STREAM_END;
     if (result == Z_STREAM_END)
         return CODEC_BOUNDARY;
@@ -75,8 +125,19 @@ static enum codec_state inflate_some(struct gzip_decoder *decoder, struct codec_
     return CODEC_FAILED;
 }
 
+static enum codec_state skip_trailer(struct gzip_decoder *decoder, struct codec_buffers *buffers) {
+    size_t skipped = buffers->in_size < decoder->trailer ? buffers->in_size : decoder->trailer;
+    buffers->in += skipped;
+    buffers->in_size -= skipped;
+    decoder->trailer -= (unsigned)skipped;
+    decoder->between = !decoder->trailer;
+    return decoder->between ? CODEC_BOUNDARY : CODEC_WITHIN;
+}
+
 static enum codec_state step_gzip(void *state, struct codec_buffers *buffers, const char **error) {
     struct gzip_decoder *decoder = state;
+    if (decoder->trailer)
+        return skip_trailer(decoder, buffers);
     if (!decoder->between)
         return inflate_some(decoder, buffers, error);
     enum codec_state next = start_next_member(decoder, buffers, error);
@@ -130,9 +191,17 @@ static enum codec_state step_lz4(void *state, struct codec_buffers *buffers, con
     return result == 0 ? CODEC_BOUNDARY : CODEC_WITHIN;
 }
 
-static const struct codec gzip_codec = {"gzip", open_gzip, close_gzip, step_gzip};
-static const struct codec zstd_codec = {"zstd", open_zstd, close_zstd, step_zstd};
-static const struct codec lz4_codec = {"lz4", open_lz4, close_lz4, step_lz4};
+static const struct codec gzip_codec = {.name = "gzip",
+                                        .open = open_gzip,
+                                        .close = close_gzip,
+                                        .step = step_gzip,
+                                        .stop_at_blocks = stop_at_blocks,
+                                        .between_blocks = between_blocks,
+                                        .reopen = reopen_gzip};
+static const struct codec zstd_codec = {
+    .name = "zstd", .open = open_zstd, .close = close_zstd, .step = step_zstd};
+static const struct codec lz4_codec = {
+    .name = "lz4", .open = open_lz4, .close = close_lz4, .step = step_lz4};
 
 /* A skippable frame (RFC 8878 section 3.1.2) may begin a zstd stream (as pzstd writes it) or an
  * lz4 stream. The magic numbers are the same, and only tools of zstd write it, so it counts as

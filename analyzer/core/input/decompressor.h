@@ -3,6 +3,7 @@
 #ifndef WIRETALE_DECOMPRESSOR_H
 #define WIRETALE_DECOMPRESSOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,17 @@ enum codec_state {
     CODEC_FAILED,
 };
 
+#define CODEC_WINDOW (32u << 10) /* bytes; the farthest distance of a match in deflate */
+
+/* The state of a decoder between two deflate blocks of a member: the next block may begin within a
+ * byte, and refers to the bytes before it. */
+struct codec_restart {
+    unsigned bits; /* of the last byte that belong to the next block, 0 to 7 */
+    uint8_t byte;  /* the last byte before the input, if `bits` is not 0 */
+    uint8_t window[CODEC_WINDOW];
+    size_t window_size;
+};
+
 /* The functions of a format. A decoder must be closed, also after CODEC_FAILED. */
 struct codec {
     const char *name;
@@ -30,6 +42,12 @@ struct codec {
     void (*close)(void *decoder);
     /* Decompresses as much as fits. Sets `*error` if it returns CODEC_FAILED. */
     enum codec_state (*step)(void *decoder, struct codec_buffers *buffers, const char **error);
+    /* The rest is NULL if decoding can begin only at a boundary (zstd, lz4). */
+    void (*stop_at_blocks)(void *decoder); /* a step ends at each block, too */
+    /* Sets the state and returns true if the last step ended between two blocks. */
+    bool (*between_blocks)(void *decoder, struct codec_restart *restart);
+    void *(*reopen)(
+        const struct codec_restart *restart); /* NULL without memory, or if it is wrong */
 };
 
 /* Returns the codec of a file that begins with these bytes; NULL if they are not compressed. */

@@ -4,8 +4,9 @@
  * The window holds the unread bytes [cursor, end). A fill moves them to the front, reads until
  * `need` bytes are there, and doubles the window only if it is full. The move is cheap, because a
  * reader leaves less than a record. Reads begin at 16 kB and double up to the window, so that a
- * file that is only probed costs little. `last` keeps the end or the failure: later fills return it
- * without another read. */
+ * file that is only probed costs little; the window of a small file is as small as the file. `last`
+ * keeps the end or the failure: later fills return it without another read. A parked stream has no
+ * descriptor; its next read opens the file again and continues at the same byte. */
 #include "input/input_stream.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #define COMPRESSED_BUFFER (128u << 10)
+#define WINDOW_SPARE      64u /* bytes behind a small file, so that its end is found without a move */
 
 /* Sets the error, `problem: why` or `problem` alone, and makes the failure final. */
 static enum input_state fail(struct input_stream *stream, const char *problem, const char *why) {
@@ -38,12 +40,30 @@ static enum input_state wait_for_data(const struct input_stream *stream) {
     return errno == EINTR ? INPUT_INTERRUPTED : INPUT_READY; /* read() reports the error */
 }
 
+/* Opens a parked file where its bytes were left. Another file under its name is an error, because
+ * its bytes would continue the first one. */
+static enum input_state unpark(struct input_stream *stream) {
+    struct stat status;
+    stream->file = open(stream->path, O_RDONLY | O_CLOEXEC);
+    if (stream->file < 0 && errno == EINTR)
+        return INPUT_INTERRUPTED;
+    if (stream->file < 0 || fstat(stream->file, &status) < 0)
+        return fail(stream, "could not be opened again", strerror(errno));
+    if (status.st_dev != stream->device || status.st_ino != stream->inode)
+        return fail(stream, "was replaced by another file while it was read", NULL);
+    if (lseek(stream->file, (off_t)stream->bytes_read, SEEK_SET) < 0)
+        return fail(stream, "could not be read further", strerror(errno));
+    return INPUT_READY;
+}
+
 /* Calls read(2) once. A pipe is polled first, so that a signal just before does not block the
  * read. */
 static enum input_state read_some(struct input_stream *stream, uint8_t *place, size_t room,
                                   size_t *got) {
     *got = 0;
-    enum input_state state = stream->regular ? INPUT_READY : wait_for_data(stream);
+    enum input_state state = stream->file < 0  ? unpark(stream)
+                             : stream->regular ? INPUT_READY
+                                               : wait_for_data(stream);
     if (state != INPUT_READY)
         return state;
     size_t size = room < stream->read_size ? room : stream->read_size;
@@ -67,7 +87,7 @@ static enum input_state read_some(struct input_stream *stream, uint8_t *place, s
  * of members or frames. */
 static enum input_state fill_compressed(struct input_stream *stream) {
     size_t got;
-    enum input_state state = read_some(stream, stream->compressed, COMPRESSED_BUFFER, &got);
+    enum input_state state = read_some(stream, stream->compressed, stream->compressed_room, &got);
     stream->compressed_cursor = stream->compressed;
     stream->compressed_size = got;
     if (state != INPUT_ENDED || stream->codec_state == CODEC_BOUNDARY)
@@ -151,6 +171,21 @@ enum input_state input_stream_fill(struct input_stream *stream, size_t need) {
     return INPUT_READY;
 }
 
+enum input_state input_stream_extend(struct input_stream *stream) {
+    if (stream->last != INPUT_READY)
+        return stream->last;
+    if (!stream->regular || !window_room(stream))
+        return INPUT_WAITING;
+    return stream->codec ? decompress_some(stream) : read_plain(stream);
+}
+
+void input_stream_park(struct input_stream *stream) {
+    if (!stream->regular || !stream->owns_file || stream->file < 0)
+        return;
+    close(stream->file);
+    stream->file = -1;
+}
+
 /* Standard input is not closed and may be a file: then its size is known. Read-ahead is a hint, so
  * its failure does not matter. */
 static enum input_state open_file(struct input_stream *stream, const char *path) {
@@ -169,25 +204,48 @@ static enum input_state open_file(struct input_stream *stream, const char *path)
     if (!stream->regular)
         return INPUT_READY;
     stream->bytes_total = (uint64_t)status.st_size;
+    stream->device = status.st_dev;
+    stream->inode = status.st_ino;
     (void)posix_fadvise(stream->file, 0, 0, POSIX_FADV_SEQUENTIAL);
     return INPUT_READY;
 }
 
-/* The bytes that were read to detect the compression are the first input of the decoder. */
-static enum input_state start_decoder(struct input_stream *stream) {
+/* Returns the lesser of a size and `most`, which counts alone if the size of the file is unknown:
+ * files of /proc have size 0. */
+static size_t size_within(const struct input_stream *stream, uint64_t size, size_t most) {
+    return stream->regular && stream->bytes_total && size < most ? (size_t)size : most;
+}
+
+static bool make_window(struct input_stream *stream, size_t capacity) {
+    uint8_t *window = realloc(stream->window, capacity);
+    if (!window)
+        return false;
+    stream->window = window;
+    stream->capacity = capacity;
+    stream->cursor = stream->end = window;
+    return true;
+}
+
+/* The bytes that were read to detect the compression are the first input of the decoder. Data grow
+ * about four times; a window that turns out too small grows. */
+static enum input_state start_decoder(struct input_stream *stream, size_t most) {
     size_t left = input_stream_available(stream);
     stream->codec = codec_find(stream->cursor, left);
     if (!stream->codec)
         return INPUT_READY;
+    size_t room = size_within(stream, stream->bytes_total, COMPRESSED_BUFFER);
+    size_t window = size_within(stream, 4 * stream->bytes_total, most);
     stream->decoder = stream->codec->open();
-    stream->compressed = malloc(left > COMPRESSED_BUFFER ? left : COMPRESSED_BUFFER);
+    stream->compressed_room = room > left ? room : left;
+    stream->compressed = malloc(stream->compressed_room);
     if (!stream->decoder || !stream->compressed)
         return fail(stream, "out of memory", NULL);
     memcpy(stream->compressed, stream->cursor, left);
     stream->compressed_cursor = stream->compressed;
     stream->compressed_size = left;
     stream->codec_state = CODEC_WITHIN;
-    stream->cursor = stream->end = stream->window;
+    if (!make_window(stream, window > stream->capacity ? window : stream->capacity))
+        return fail(stream, "out of memory", NULL);
     stream->end_offset = 0;
     /* A short file may have ended while it was probed; its end is found again after the decoder has
      * used these bytes. */
@@ -195,22 +253,19 @@ static enum input_state start_decoder(struct input_stream *stream) {
     return INPUT_READY;
 }
 
-enum input_state input_stream_open(struct input_stream *stream, const char *path) {
-    *stream = (struct input_stream){.file = -1, .read_size = INPUT_FIRST_READ};
+enum input_state input_stream_open(struct input_stream *stream, const char *path, size_t most) {
+    *stream = (struct input_stream){.file = -1, .path = path, .read_size = INPUT_FIRST_READ};
     enum input_state state = open_file(stream, path);
     if (state != INPUT_READY)
         return state;
-    stream->window = malloc(INPUT_WINDOW);
-    if (!stream->window)
+    if (!make_window(stream, size_within(stream, stream->bytes_total + WINDOW_SPARE, most)))
         return fail(stream, "out of memory", NULL);
-    stream->capacity = INPUT_WINDOW;
-    stream->cursor = stream->end = stream->window;
     do
         state = input_stream_fill(stream, CODEC_MAGIC_MAX);
     while (state == INPUT_WAITING);
     if (state == INPUT_FAILED || state == INPUT_INTERRUPTED)
         return state;
-    return start_decoder(stream);
+    return start_decoder(stream, most);
 }
 
 void input_stream_close(struct input_stream *stream) {

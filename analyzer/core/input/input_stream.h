@@ -31,7 +31,9 @@ struct input_stream {
     uint64_t end_offset;         /* of `end` in the decompressed stream */
     uint8_t *window;
     size_t capacity;
-    int file;
+    const char *path;
+    int file;               /* -1 while the stream is parked */
+    uint64_t device, inode; /* of a regular file */
     bool owns_file, regular;
     uint64_t bytes_read;  /* bytes read from disk (compressed) */
     uint64_t bytes_total; /* 0 if unknown */
@@ -43,19 +45,28 @@ struct input_stream {
     bool output_pending; /* the decoder filled the window and may hold more */
     uint8_t *compressed;
     const uint8_t *compressed_cursor;
-    size_t compressed_size;
+    size_t compressed_size, compressed_room;
     char error[INPUT_ERROR_MAX];
 };
 
-/* Opens a path ("-" is standard input) and detects its compression. Waits for a pipe. Returns
- * INPUT_READY, INPUT_FAILED or INPUT_INTERRUPTED; the stream must be closed in each case. */
-enum input_state input_stream_open(struct input_stream *stream, const char *path);
+/* Opens a path ("-" is standard input), which must live as long as the stream, and detects its
+ * compression. The window has `most` bytes, or fewer if the file is smaller. Waits for a pipe.
+ * Returns INPUT_READY, INPUT_FAILED or INPUT_INTERRUPTED; the stream must be closed in each case.
+ */
+enum input_state input_stream_open(struct input_stream *stream, const char *path, size_t most);
 void input_stream_close(struct input_stream *stream);
 
 /* Makes at least `need` bytes available at the cursor and returns INPUT_READY; otherwise the
  * reason, and the bytes that are there stay available. After INPUT_WAITING or INPUT_INTERRUPTED the
  * caller should try again. Invalidates pointers into the window. */
 enum input_state input_stream_fill(struct input_stream *stream, size_t need);
+
+/* Reads once behind the bytes at hand, so that pointers into the window stay valid. Returns
+ * INPUT_READY if it may be called again, INPUT_WAITING if only a fill can read further. */
+enum input_state input_stream_extend(struct input_stream *stream);
+
+/* Closes the descriptor of a regular file until the next read. */
+void input_stream_park(struct input_stream *stream);
 
 /* Returns the bytes that can be read at the cursor without a fill. */
 static inline size_t input_stream_available(const struct input_stream *stream) {

@@ -14,7 +14,7 @@
 /* An input interface of an input file, as the file describes it. Strings belong to the list, are
  * valid UTF-8 (malformed bytes become U+FFFD), and are NULL if the file has none. */
 struct interface {
-    const char *file;        /* path as given, "-" for standard input */
+    const char *file;        /* path or name, "-" for standard input */
     const char *format;      /* "pcap", "pcap-ns", "pcap-modified", "pcapng", ... */
     const char *compression; /* "none", "gzip", "zstd", "lz4" */
     const char *name;        /* if_name */

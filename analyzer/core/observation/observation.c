@@ -57,12 +57,14 @@ struct observation_reader *observation_reader_open(const char *const *paths, siz
     if (reader) {
         reader->pool.most = FRAGMENT_BYTES;
         reader->paths = encapsulation_table_open();
-        reader->datagrams = reassembly_open(forget_datagram, NULL, &reader->pool);
+        reader->datagrams = reassembly_open(forget_datagram, NULL);
     }
     if (!reader || !reader->paths || !reader->datagrams)
         error_set(error, ERROR_MEMORY, "out of memory");
-    else if ((reader->captures = merged_input_open(paths, count, error)))
+    else if ((reader->captures = merged_input_open(paths, count, error))) {
+        reassembly_use(reader->datagrams, NULL, &reader->pool);
         return reader;
+    }
     observation_reader_close(reader);
     return NULL;
 }

@@ -11,7 +11,7 @@
 #define GROUP_BITS 14 /* bits of the hash; flows that share them are processed together */
 #define GROUPS     (1u << GROUP_BITS)
 
-_Static_assert(GROUP_BITS >= FLOW_PART_BITS, "a part is some groups");
+_Static_assert(GROUP_BITS >= SHARD_BITS, "a shard is some groups");
 
 /* Returns the whole huge pages of a list behind its first `first` bytes to the kernel; they are
  * zero if they are used again. Partial pages stay, because other lists of the batch share them. */
@@ -26,11 +26,13 @@ void batch_begin(struct batch *batch, size_t most) {
     if (most < batch->most) {
         give_back(batch->decoded, sizeof batch->decoded, most * sizeof *batch->decoded);
         give_back(batch->extras, sizeof batch->extras, most * sizeof *batch->extras);
-        give_back(batch->in_order, sizeof batch->in_order, most * sizeof *batch->in_order);
-        give_back(batch->by_flow, sizeof batch->by_flow, most * sizeof *batch->by_flow);
+        give_back(batch->in_order, sizeof batch->in_order,
+                  (most + BATCH_HEADERS) * sizeof *batch->in_order);
+        give_back(batch->by_flow, sizeof batch->by_flow,
+                  (most + BATCH_HEADERS) * sizeof *batch->by_flow);
     }
     batch->most = most;
-    batch->count = batch->mark_count = 0;
+    batch->count = batch->entries = batch->mark_count = 0;
     batch->packets = 0;
     batch->out_of_memory = false;
     batch->next_extras = batch->extras;
@@ -38,26 +40,25 @@ void batch_begin(struct batch *batch, size_t most) {
     batch->selected_bytes = batch->selected_count = 0;
 }
 
-static uint32_t group_of(struct batch_entry turn) {
-    return turn.hash >> (32 - GROUP_BITS);
-}
-
 /* A counting sort by the upper bits of the hash, in two passes over the packets. It is stable, so
  * packets of one flow stay in file order, which TCP state depends on. A group may mix the packets
  * of several flows; that costs some cache misses, but no correctness. The list of places takes
  * 64 KiB of the stack, so STACK_BYTES of the reader must have room for it. */
-void batch_sort_by_flow(struct batch *batch) {
+void batch_sort(struct batch *batch, bool by_flow) {
     uint32_t places[GROUPS] = {0}, sum = 0;
-    for (size_t i = 0; i < batch->count; i++)
-        places[group_of(batch->in_order[i])]++;
+    uint32_t mask = (by_flow ? GROUPS - 1 : (SHARDS - 1) * (GROUPS / SHARDS)) << (32 - GROUP_BITS);
+    for (size_t i = 0; i < batch->entries; i++)
+        places[(batch->in_order[i].hash & mask) >> (32 - GROUP_BITS)]++;
     for (size_t group = 0; group < GROUPS; group++) {
         uint32_t size = places[group];
-        if (group % (GROUPS / FLOW_PARTS) == 0)
-            batch->parts[group / (GROUPS / FLOW_PARTS)] = sum;
+        if (group % (GROUPS / SHARDS) == 0)
+            batch->parts[group / (GROUPS / SHARDS)] = sum;
         places[group] = sum;
         sum += size;
     }
-    batch->parts[FLOW_PARTS] = sum;
-    for (size_t i = 0; i < batch->count; i++)
-        batch->by_flow[places[group_of(batch->in_order[i])]++] = batch->in_order[i];
+    batch->parts[SHARDS] = sum;
+    for (size_t i = 0; i < batch->entries; i++) {
+        uint32_t group = (batch->in_order[i].hash & mask) >> (32 - GROUP_BITS);
+        batch->by_flow[places[group]++] = batch->in_order[i];
+    }
 }

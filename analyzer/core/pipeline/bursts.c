@@ -12,7 +12,7 @@
 
 #include "pipeline/bursts.h"
 
-#define RING_FIRST       256u
+#define RING_FIRST       32u        /* packets; a rotated set has thousands of rings */
 #define RING_MOST        (1u << 18) /* packets; 1 ms of 100 Gbit/s in smallest frames has 148,810 */
 #define RINGS_BYTES_MOST (64u << 20) /* bytes of the rings of all interfaces */
 #define LONGEST          (BURST_WINDOWS - 1)
@@ -28,54 +28,44 @@ void bursts_free(struct bursts *bursts) {
     bursts->ring = NULL;
 }
 
-/* Moves the tail of a window that ends at `time_ns`; a packet one window before is outside it. It
- * searches in steps that double, then halve, because the tail may be many packets behind. */
+/* Moves the tail of a window that ends at `time_ns`; a packet one window before is outside it. */
 static inline void move_tail(struct bursts *bursts, unsigned number, int64_t time_ns) {
     struct burst_window *window = &bursts->windows[number];
     const struct burst_packet *ring = bursts->ring;
     int64_t since_ns = time_ns - windows_ns[number];
-    uint64_t mask = bursts->mask, head = bursts->head, tail = window->tail, step = 1;
-    if (tail == head)
-        return;
-    if (ring[tail & mask].time_ns <= since_ns) {
-        while (tail + step < head && ring[(tail + step) & mask].time_ns <= since_ns) {
-            tail += step; /* always a packet outside the window */
-            step *= 2;
-        }
-        for (step /= 2; step; step /= 2)
-            if (tail + step < head && ring[(tail + step) & mask].time_ns <= since_ns)
-                tail += step;
-        window->tail = tail + 1;
-    }
-    if (window->tail < head)
-        window->before = ring[window->tail & mask].before;
+    uint64_t mask = bursts->mask, head = bursts->head, tail = window->tail;
+    while (tail < head && ring[tail & mask].time_ns <= since_ns)
+        tail++;
+    window->tail = tail;
+    if (tail < head)
+        window->before = ring[tail & mask].before;
 }
 
-static void set_threshold(struct bursts *bursts) {
-    bursts->threshold = UINT64_MAX;
-    for (unsigned i = 0; i < BURST_WINDOWS; i++) {
-        uint64_t sum = bursts->windows[i].before + bursts->windows[i].most;
-        if (sum < bursts->threshold)
-            bursts->threshold = sum;
+static inline void measure_window(struct bursts *bursts, unsigned number, int64_t time_ns,
+                                  uint64_t after, uint64_t frame) {
+    struct burst_window *window = &bursts->windows[number];
+    move_tail(bursts, number, time_ns);
+    if (after - window->before <= window->most)
+        return;
+    window->most = after - window->before;
+    if (number == LONGEST) {
+        bursts->first_ns = bursts->ring[window->tail & bursts->mask].time_ns;
+        bursts->last_frame = frame;
+        bursts->last_ns = time_ns;
     }
 }
 
 NOINLINE void bursts_measure(struct bursts *bursts, int64_t time_ns, uint64_t after,
                              uint64_t frame) {
+    uint64_t threshold = UINT64_MAX;
     for (unsigned i = 0; i < BURST_WINDOWS; i++) {
         struct burst_window *window = &bursts->windows[i];
-        if (after - window->before <= window->most)
-            continue;
-        move_tail(bursts, i, time_ns);
-        if (after - window->before <= window->most)
-            continue;
-        window->most = after - window->before;
-        if (i == LONGEST) {
-            bursts->first_ns = bursts->ring[window->tail & bursts->mask].time_ns;
-            bursts->last_frame = frame;
-        }
+        if (after > window->before + window->most)
+            measure_window(bursts, i, time_ns, after, frame);
+        if (window->before + window->most < threshold)
+            threshold = window->before + window->most;
     }
-    set_threshold(bursts);
+    bursts->threshold = threshold;
 }
 
 /* Doubles the ring. Returns false without memory or at a bound. */

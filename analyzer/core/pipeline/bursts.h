@@ -31,7 +31,8 @@ struct bursts {
     uint64_t threshold;        /* up to this sum of bytes no window exceeds its greatest */
     struct burst_window windows[BURST_WINDOWS];
     int64_t first_ns;    /* the first packet of the fullest 1 ms */
-    uint64_t last_frame; /* its last packet */
+    int64_t last_ns;     /* its last packet */
+    uint64_t last_frame; /* the same */
     bool lost;           /* the ring had no room for the packets of 1 ms */
 };
 

@@ -67,10 +67,15 @@ static NOINLINE void note_tick(struct interface_count *count, int64_t step_ns) {
     count->clock_step_us = tick_is_known(count) ? (uint16_t)(count->tick_ns / 1000) : 0;
 }
 
+static void note_first(struct first_packet *first, const struct packet *packet) {
+    if (!first->frame)
+        *first = (struct first_packet){packet->frame, packet->time_ns, packet_is_timed(packet)};
+}
+
 static NOINLINE void note_step_back(struct interface_count *count, const struct packet *packet,
                                     int64_t step_ns) {
-    if (!count->backward_steps++)
-        count->backward_frame = packet->frame;
+    count->backward_steps++;
+    note_first(&count->backward, packet);
     if (step_ns > count->backward_ns_max)
         count->backward_ns_max = step_ns;
 }
@@ -83,9 +88,14 @@ static NOINLINE int64_t note_other_time(struct interface_count *count, const str
     bool first = count->packets == count->time_unknown + 1;
     int64_t step_ns = first ? 0 : count->previous_ns - time_ns;
     if (!packet_is_timed(packet)) {
+        bool out_of_range = packet->time_ns == TIME_OUT_OF_RANGE;
+        uint64_t *first_frame =
+            out_of_range ? &count->time_out_of_range_frame : &count->time_unknown_frame;
+        if (!*first_frame)
+            *first_frame = packet->frame;
         count->time_unknown++;
-        if (packet->time_ns == TIME_OUT_OF_RANGE && !count->time_out_of_range++)
-            count->time_out_of_range_frame = packet->frame;
+        count->time_out_of_range += out_of_range;
+        count->last_frame = 0;
         return 0;
     }
     if (step_ns > 0)
@@ -101,6 +111,7 @@ static NOINLINE int64_t note_other_time(struct interface_count *count, const str
 int64_t interface_count_packet(struct interface_count *count, const struct packet *packet,
                                int64_t time_ns) {
     count->packets++;
+    count->last_frame = packet->frame;
     count->bytes += packet->length;
     count->captured_bytes += packet->captured;
     count->truncated += packet->captured < packet->length;
@@ -118,8 +129,10 @@ int64_t interface_count_packet(struct interface_count *count, const struct packe
 static NOINLINE void note_long_packet(struct interface_count *count, const struct packet *packet,
                                       const struct headers *headers) {
     bool is_whole = !headers->fragment && !headers->length_over_record;
-    if (headers->layer >= LAYER_NETWORK && is_whole && !count->super_segments++)
-        count->super_segment_frame = packet->frame;
+    if (headers->layer < LAYER_NETWORK || !is_whole)
+        return;
+    count->super_segments++;
+    note_first(&count->super_segment, packet);
 }
 
 /* Counts a packet other than TCP if it belongs to no flow, and if its protocol may hide an IP
@@ -130,9 +143,13 @@ static NOINLINE void note_undecoded(struct interface_count *count, const struct 
     struct undecoded_count *one = count->undecoded, *end = one + UNDECODED_NAMED;
     if (headers->layer < LAYER_NETWORK)
         count->no_flow_bytes += wire_bytes_of(packet->link_type, packet->length);
-    if (!protocol)
+    if (!protocol) {
+        if (headers->answer == DECODE_NOT_UNDERSTOOD && headers->reason != REASON_NOT_IP)
+            note_first(&count->not_understood, packet);
         return;
+    }
     count->undecoded_sum++;
+    note_first(&count->undecoded_first, packet);
     while (one < end && one->packets && one->protocol != protocol)
         one++;
     if (one == end)
@@ -143,8 +160,18 @@ static NOINLINE void note_undecoded(struct interface_count *count, const struct 
 
 static NOINLINE void note_cut_length(struct interface_count *count, const struct packet *packet,
                                      const struct headers *headers) {
-    if (headers->layer >= LAYER_NETWORK && !count->lengths_cut++)
-        count->length_cut_frame = packet->frame;
+    if (headers->layer < LAYER_NETWORK)
+        return;
+    count->lengths_cut++;
+    note_first(&count->length_cut, packet);
+}
+
+static NOINLINE void note_answer(struct interface_count *count, const struct packet *packet,
+                                 const struct headers *headers) {
+    if (headers->answer == DECODE_MALFORMED)
+        note_first(&count->malformed, packet);
+    else if (headers->answer == DECODE_CUT)
+        note_first(&count->cut, packet);
 }
 
 /* An IP length of 0 is the other sign of TSO, because the adapter fills it in; jumbograms (RFC
@@ -152,8 +179,8 @@ static NOINLINE void note_cut_length(struct interface_count *count, const struct
 void interface_count_headers(struct interface_count *count, const struct packet *packet,
                              const struct headers *headers) {
     count->reasons[headers->reason]++;
-    if (!LIKELY(headers->answer != DECODE_MALFORMED) && !count->malformed_frame)
-        count->malformed_frame = packet->frame;
+    if (!LIKELY(headers->answer == DECODE_OK))
+        note_answer(count, packet, headers);
     if (!LIKELY(headers->ip_length <= JUMBO_BYTES) || !LIKELY(!headers->length_from_frame))
         note_long_packet(count, packet, headers);
     if (!LIKELY(!headers->length_over_record))
@@ -227,7 +254,7 @@ static void undecoded_text(struct interface_count *count, char *text, size_t roo
 }
 
 static void put_file(struct row_sink *sink, struct row *row, const struct interface *interface,
-                     const struct damage *damage) {
+                     const struct damage *damage, const struct interface_count *count) {
     row_set_path(sink, row, interfaces_file, interface->file);
     row_set_text(sink, row, interfaces_format, interface->format);
     row_set_text(sink, row, interfaces_compression, interface->compression);
@@ -235,6 +262,8 @@ static void put_file(struct row_sink *sink, struct row *row, const struct interf
         row_set_text(sink, row, interfaces_damage, damage->text);
         row_set(row, interfaces_damage_offset, damage->offset);
         row_set(row, interfaces_damage_frame, damage->frame);
+        row_set_if(row, interfaces_damage_frame_ns,
+                   damage->frame && count->last_frame == damage->frame, count->previous_ns);
     }
 }
 
@@ -267,15 +296,25 @@ static void put_interface(struct row_sink *sink, struct row *row,
     row_set(row, interfaces_packet_comments, interface->comments);
 }
 
+/* Sets the columns of frame and time, which follow each other. */
+static void put_first(struct row *row, unsigned frame_column, const struct first_packet *first) {
+    row_set_if(row, frame_column, first->frame, first->frame);
+    row_set_if(row, frame_column + 1, first->frame && first->timed, first->time_ns);
+}
+
 static void put_frames(struct row *row, const struct interface_count *count) {
+    row_set_if(row, interfaces_time_unknown_frame, count->time_unknown_frame,
+               count->time_unknown_frame);
     row_set_if(row, interfaces_time_out_of_range_frame, count->time_out_of_range,
                count->time_out_of_range_frame);
     row_set_if(row, interfaces_backward_ns_max, count->backward_steps, count->backward_ns_max);
-    row_set_if(row, interfaces_backward_frame, count->backward_steps, count->backward_frame);
-    row_set_if(row, interfaces_super_segment_frame, count->super_segments,
-               count->super_segment_frame);
-    row_set_if(row, interfaces_length_cut_frame, count->lengths_cut, count->length_cut_frame);
-    row_set_if(row, interfaces_malformed_frame, count->malformed_frame, count->malformed_frame);
+    put_first(row, interfaces_backward_frame, &count->backward);
+    put_first(row, interfaces_super_segment_frame, &count->super_segment);
+    put_first(row, interfaces_length_cut_frame, &count->length_cut);
+    put_first(row, interfaces_not_understood_frame, &count->not_understood);
+    put_first(row, interfaces_undecoded_frame, &count->undecoded_first);
+    put_first(row, interfaces_cut_headers_frame, &count->cut);
+    put_first(row, interfaces_malformed_frame, &count->malformed);
 }
 
 /* A burst is null if the clock cannot show it. A packet with an earlier time than the one before it
@@ -295,6 +334,7 @@ static void put_bursts(struct row *row, const struct interface *interface,
         row_set_if(row, columns[i], known, bursts->windows[i].most);
     }
     row_set_if(row, interfaces_burst_ns, known, bursts->first_ns);
+    row_set_if(row, interfaces_burst_last_ns, known, bursts->last_ns);
     row_set_if(row, interfaces_burst_frame, known, bursts->last_frame);
 }
 
@@ -328,8 +368,8 @@ static void put_counts(struct row_sink *sink, struct row *row, struct interface_
     put_frames(row, count);
 }
 
-static void put_duplicates(struct row_sink *sink, struct row *row, uint32_t interface,
-                           const struct interface_duplicates *duplicates) {
+void interface_put_duplicates(struct row_sink *sink, struct row *row, uint32_t interface,
+                              const struct interface_duplicates *duplicates) {
     uint64_t mirrored = interface < duplicates->mirrored_room ? duplicates->mirrored[interface] : 0;
     struct second_ports second = {0};
     if (mirrored)
@@ -353,8 +393,8 @@ void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
         row_clear(&row);
         row_set(&row, interfaces_capture, i);
         if (whole)
-            put_duplicates(sink, &row, (uint32_t)i, duplicates);
-        put_file(sink, &row, interface, merged_input_damage(input, interface->file_index));
+            interface_put_duplicates(sink, &row, (uint32_t)i, duplicates);
+        put_file(sink, &row, interface, merged_input_damage(input, interface->file_index), count);
         put_interface(sink, &row, interface);
         put_counts(sink, &row, count);
         put_bursts(&row, interface, count);

@@ -16,6 +16,13 @@ struct undecoded_count {
     uint64_t packets;
 };
 
+/* The first packet of a kind. */
+struct first_packet {
+    uint64_t frame; /* 0 for none */
+    int64_t time_ns;
+    bool timed;
+};
+
 struct interface_count {
     uint64_t packets, time_unknown, bytes, filtered, captured_bytes;
     int64_t first_ns, last_ns, backward_ns_max, previous_ns;
@@ -23,10 +30,13 @@ struct interface_count {
     int64_t tick_most_ns;     /* a longer time is not one tick */
     uint32_t ticks, no_ticks; /* packets that came one tick after the one before, or none */
     uint16_t clock_step_us;   /* the tick as far as it is known, 0 if the clock is fine */
-    uint64_t truncated, time_out_of_range, time_out_of_range_frame;
-    uint64_t backward_steps, backward_frame, super_segments, super_segment_frame, malformed_frame;
-    uint64_t lengths_cut, length_cut_frame; /* IP packets longer than their record */
-    uint64_t reasons[REASON_COUNT];         /* packets by how decoding ended */
+    uint64_t last_frame;      /* 0 if it has no time */
+    uint64_t truncated, time_out_of_range, time_out_of_range_frame, time_unknown_frame;
+    uint64_t backward_steps, super_segments;
+    uint64_t lengths_cut; /* IP packets longer than their record */
+    struct first_packet backward, super_segment, length_cut, cut, malformed, undecoded_first,
+        not_understood;
+    uint64_t reasons[REASON_COUNT]; /* packets by how decoding ended */
     struct undecoded_count undecoded[UNDECODED_NAMED];
     uint64_t undecoded_sum; /* packets of these and of all further protocols */
     struct bursts bursts;
@@ -68,6 +78,10 @@ struct interface_duplicates {
     size_t mirrored_room;
     const struct capture_ports *ports;
 };
+
+/* Sets the columns of the duplicates of an interface. */
+void interface_put_duplicates(struct row_sink *sink, struct row *row, uint32_t interface,
+                              const struct interface_duplicates *duplicates);
 
 /* Adds a row for each interface. Columns of duplicates are null unless the analysis is `whole`. */
 void interface_rows_add(struct row_sink *sink, const struct merged_input *input,

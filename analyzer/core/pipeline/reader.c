@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader's thread and its two batches: one is filled while the other is processed.
+/* The threads of an analysis and the two batches: one is filled while the other is processed.
  *
  * `read` and `taken` count batches since the start; batch n is in place n % BATCHES. The lock
  * protects the counts, and with them the ownership of the batches: a batch belongs to the reader
  * until `read` passes it, then to the caller until `taken` does. `changed` is signalled at each
  * change.
  *
- * If both batches are full, or the input has ended, the reader's thread processes shards as the
- * second worker. Both threads draw the next shard from `next_part`, so that the faster one does
- * more. The capacity of a batch depends on the packets alone and never on the pace of the
- * threads: the same files must give the same batches. */
+ * A task is divided into parts, which all threads draw from `next_part`, so that the fastest one
+ * does most. The first thread that was started reads, and draws parts while both batches are full
+ * or the input has ended; the others only draw parts. The capacity of a batch depends on the
+ * packets alone and never on the threads: the same files must give the same batches. */
 #include "pipeline/reader.h"
 
 #include <pthread.h>
@@ -22,29 +22,42 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "format/packet_origin.h"
 
 #define BATCHES         2u /* one is filled while the other is processed */
 #define BATCHES_GROWING 4u
 #define WAIT_NS         200000000
 #define STACK_BYTES     ((size_t)1 << 20)
 
-#define BATCHES_BYTES ((BATCHES * sizeof(struct batch) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE)
+/* A batch begins with a huge page, so that its lists have few pages that are partly used. */
+union batch_place {
+    struct batch batch;
+    char pages[(sizeof(struct batch) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE];
+};
+#define BATCHES_BYTES (BATCHES * sizeof(union batch_place))
 
 struct reader {
     struct reader_input *input;
-    pthread_t thread;
+    struct helper {
+        struct reader *reader;
+        unsigned number; /* of the worker; 1 reads */
+        pthread_t thread;
+    } helpers[PARTS_MOST];
+    unsigned started; /* threads */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct batch *batches; /* BATCHES of them */
-    uint64_t read, taken;  /* batches since the start */
-    bool ended, joined;
+    union batch_place *batches; /* BATCHES of them */
+    uint64_t read, taken;       /* batches since the start */
+    bool ended, closing;
     atomic_bool stopping;
+    bool reading;         /* a thread reads */
     size_t most[BATCHES]; /* capacity of each batch when it is filled next: set when it is returned,
                              so that it does not depend on the pace of the threads */
-    shard_processor *take; /* of the batch that is shared; NULL if none is */
-    struct batch *shared;
+    reader_task *task;    /* NULL if there is none */
+    void *context;        /* its argument */
+    uint32_t parts;
     atomic_uint next_part;
-    bool helping;                /* the reader's thread processes shards */
+    unsigned busy;               /* threads, but for the caller's, that are in the task */
     int64_t previous_ns, now_ns; /* ns; time of the packet before, and the time that two successive
                                     packets reached */
     bool timed;
@@ -61,6 +74,20 @@ static void note_time(struct reader *reader, int64_t time_ns) {
         reader->timed = true;
     }
     reader->previous_ns = time_ns;
+}
+
+/* Two packets that are successive in a shard were not in the capture: the clock is that of the
+ * file, or a little before it. */
+static NOINLINE void note_shard_time(struct reader *reader, const struct packet *packet) {
+    int64_t clock_ns = packet->time_ns - CLOCK_LAG_NS;
+    if (!packet_is_timed(packet))
+        return;
+    if (packet->shard & SHARD_ORIGIN)
+        clock_ns = packet_origin_of(packet).used_ns;
+    clock_ns = clock_ns > TIME_LEAST_NS ? clock_ns : TIME_LEAST_NS;
+    reader->now_ns = !reader->timed || clock_ns > reader->now_ns ? clock_ns : reader->now_ns;
+    reader->timed = true;
+    reader->previous_ns = packet->time_ns;
 }
 
 static NOINLINE void note_excluded(struct excluded_packets *excluded, int64_t time_ns) {
@@ -104,6 +131,31 @@ static void keep_selected(struct batch *batch, struct packet_extras *extras,
     batch->selected_count++;
 }
 
+/* Returns the time that counts for a packet without one. */
+static NOINLINE int64_t other_time(const struct reader *reader, const struct packet *packet) {
+    return packet->shard & SHARD_ORIGIN ? packet_origin_of(packet).used_ns : reader->previous_ns;
+}
+
+/* Sets the state that packets of other shards would have left. Returns the step back. */
+static NOINLINE int64_t set_origin(const struct packet *packet, struct decoded_packet *decoded,
+                                   struct packet_extras *extras, bool several) {
+    struct packet_origin origin = {0};
+    if (packet->shard & SHARD_ORIGIN)
+        origin = packet_origin_of(packet);
+    decoded->info.clock_step_us = origin.clock_step_us;
+    if (origin.flags & ORIGIN_QUOTE_ONLY)
+        decoded->extra_kinds |= decoded->extra_kinds & EXTRA_HEADERS ? EXTRA_QUOTE_ONLY : 0;
+    if (origin.flags & ORIGIN_NOT_QUOTED)
+        decoded->extra_kinds |= EXTRA_NOT_QUOTED;
+    /* In one of several files, a later time of another one may have advanced the clock. */
+    int64_t latest_ns = several ? origin.merge_ns : origin.used_ns;
+    if (packet->shard & SHARD_ORIGIN && latest_ns > decoded->info.time_ns) {
+        extras->late_ns = latest_ns - decoded->info.time_ns;
+        decoded->extra_kinds |= EXTRA_LATE;
+    }
+    return origin.step_back_ns;
+}
+
 /* Counts and decodes a packet. Returns false if it is not processed further: it is filtered, or is
  * not IP and has no extras. Packets outside the interval are not decoded and do not advance the
  * clock. The extras and headers are written to the next unused places of the batch, which are kept
@@ -112,12 +164,14 @@ static bool prepare(struct reader *reader, struct batch *batch, const struct pac
                     struct decoded_packet *decoded) {
     struct reader_input *input = reader->input;
     bool timed = LIKELY(packet_is_timed(packet));
-    int64_t time_ns = timed ? packet->time_ns : reader->previous_ns;
+    int64_t time_ns = timed ? packet->time_ns : other_time(reader, packet);
     if (!is_wanted(input, packet, timed, time_ns)) {
         count_filtered(input, batch, packet);
         return false;
     }
-    if (timed)
+    if (!LIKELY(!packet->shard))
+        note_shard_time(reader, packet);
+    else if (timed)
         note_time(reader, time_ns);
     struct packet_extras *extras = batch->next_extras;
     struct headers *headers = batch->next_headers;
@@ -130,6 +184,8 @@ static bool prepare(struct reader *reader, struct batch *batch, const struct pac
                packet->frame, &input->counts.rings_bytes);
     decoded->info.clock_step_us = count->clock_step_us;
     interface_count_headers(count, packet, headers);
+    if (!LIKELY(!packet->shard))
+        step_back_ns = set_origin(packet, decoded, extras, merged_input_files(input->files) > 1);
     if (!LIKELY(!step_back_ns)) {
         extras->step_back_ns = step_back_ns;
         decoded->extra_kinds |= EXTRA_STEP_BACK;
@@ -147,8 +203,12 @@ static bool prepare(struct reader *reader, struct batch *batch, const struct pac
 /* Adds the decoded packet behind the last one. */
 static void add_entry(struct batch *batch) {
     const struct decoded_packet *decoded = &batch->decoded[batch->count];
-    batch->in_order[batch->count] =
+    batch->in_order[batch->entries++] =
         (struct batch_entry){.hash = decoded->hash, .packet = (uint32_t)batch->count};
+    if (!LIKELY(!(decoded->extra_kinds & EXTRA_HEADERS)) && quotes_packet(decoded))
+        batch->in_order[batch->entries++] =
+            (struct batch_entry){.hash = batch->extras[decoded->extras].quoted_hash,
+                                 .packet = (uint32_t)batch->count | ENTRY_QUOTED};
     batch->count++;
 }
 
@@ -196,89 +256,97 @@ static bool fill_batch(struct reader *reader, struct batch *batch) {
         huge_pages_ask(reader->batches, BATCHES_BYTES);
     while (has_room(batch) && read_to_mark(reader, batch) && !reader->stopping)
         continue;
-    if (reader->input->by_flow)
-        batch_sort_by_flow(batch);
     return batch->packets;
 }
 
-/* Runs on both threads at once; each shard is drawn by one of them. */
-static void process_shards(struct reader *reader, struct worker *worker) {
-    for (unsigned part; (part = atomic_fetch_add(&reader->next_part, 1)) < FLOW_PARTS;)
-        reader->take(worker, reader->shared, part);
+/* Runs on all threads at once; each part is drawn by one of them. */
+static void run_parts(struct reader *reader, unsigned worker) {
+    for (uint32_t part; (part = atomic_fetch_add(&reader->next_part, 1)) < reader->parts;)
+        reader->task(reader->context, worker, part);
 }
 
-/* The lock must be held; it is released meanwhile. */
-static void process_shards_meanwhile(struct reader *reader) {
-    reader->helping = true;
+/* The lock must be held; it is released meanwhile. Returns whether there was a task. */
+static bool join_task(struct reader *reader, unsigned worker) {
+    if (!reader->task || reader->next_part >= reader->parts)
+        return false;
+    reader->busy++;
     pthread_mutex_unlock(&reader->lock);
-    process_shards(reader, &reader->input->updater->workers[1]);
+    run_parts(reader, worker);
     pthread_mutex_lock(&reader->lock);
-    reader->helping = false;
-    pthread_cond_broadcast(&reader->changed);
+    if (!--reader->busy)
+        pthread_cond_broadcast(&reader->changed);
+    return true;
 }
 
-/* The other thread may join at any time before the last shard is drawn. It must have finished its
- * shard before this returns, because the caller then emits the rows of the whole batch. */
-void reader_process_shards(struct reader *reader, struct batch *batch, shard_processor *take) {
+/* Another thread may join at any time before the last part is drawn. All must have finished their
+ * parts before this returns, because the caller then changes what they used. */
+void reader_run(struct reader *reader, reader_task *task, void *context, uint32_t parts) {
     pthread_mutex_lock(&reader->lock);
-    reader->take = take;
-    reader->shared = batch;
+    reader->task = task;
+    reader->context = context;
+    reader->parts = parts;
     reader->next_part = 0;
     pthread_cond_broadcast(&reader->changed);
     pthread_mutex_unlock(&reader->lock);
-    process_shards(reader, &reader->input->updater->workers[0]);
+    run_parts(reader, 0);
     pthread_mutex_lock(&reader->lock);
-    while (reader->helping)
+    while (reader->busy)
         pthread_cond_wait(&reader->changed, &reader->lock);
-    reader->take = NULL;
+    reader->task = NULL;
     pthread_mutex_unlock(&reader->lock);
 }
 
-/* Returns whether nothing can be read while batches wait to be processed. */
-static bool has_idle_time(const struct reader *reader) {
-    uint64_t waiting = reader->read - reader->taken;
-    return waiting == BATCHES || (reader->ended && waiting);
+/* Returns a batch by its number. One thread needs one place. */
+static struct batch *batch_at(struct reader *reader, uint64_t number) {
+    return &reader->batches[reader->input->jobs > 1 ? number % BATCHES : 0].batch;
 }
 
-/* Returns a free batch, or NULL if reading is over. */
-static struct batch *wait_for_room(struct reader *reader) {
+/* Reads a batch without the lock, which must be held. */
+static void read_batch(struct reader *reader) {
+    struct batch *batch = batch_at(reader, reader->read);
+    reader->reading = true;
+    pthread_mutex_unlock(&reader->lock);
+    bool filled = fill_batch(reader, batch);
+    bool ended = !filled && merged_input_ended(reader->input->files);
     pthread_mutex_lock(&reader->lock);
-    while (has_idle_time(reader) && !reader->stopping) {
-        if (reader->take && reader->next_part < FLOW_PARTS)
-            process_shards_meanwhile(reader);
-        else
+    reader->reading = false;
+    reader->read += filled;
+    reader->ended = ended;
+    pthread_cond_broadcast(&reader->changed);
+}
+
+/* The first thread reads whenever a batch is free. */
+static void *work(void *context) {
+    struct helper *helper = context;
+    struct reader *reader = helper->reader;
+    pthread_mutex_lock(&reader->lock);
+    while (!reader->closing) {
+        bool reads = helper->number == 1 && !reader->ended && !reader->stopping;
+        if (reads && reader->read - reader->taken < BATCHES)
+            read_batch(reader);
+        else if (!join_task(reader, helper->number))
             pthread_cond_wait(&reader->changed, &reader->lock);
     }
-    bool over = reader->stopping || reader->ended;
-    struct batch *batch = over ? NULL : &reader->batches[reader->read % BATCHES];
     pthread_mutex_unlock(&reader->lock);
-    return batch;
-}
-
-static void *read_all(void *context) {
-    struct reader *reader = context;
-    for (struct batch *batch; (batch = wait_for_room(reader));) {
-        bool filled = fill_batch(reader, batch);
-        bool ended = !filled && merged_input_ended(reader->input->files);
-        pthread_mutex_lock(&reader->lock);
-        reader->read += filled;
-        reader->ended = ended;
-        pthread_cond_broadcast(&reader->changed);
-        pthread_mutex_unlock(&reader->lock);
-    }
     return NULL;
 }
 
-/* Blocks all signals in the new thread, so that the thread that starts the reader receives them:
- * Python handles signals in its main thread only. Returns false if no thread can be created. */
-static bool start_thread(struct reader *reader) {
+/* Blocks all signals in the new threads, so that the thread that starts them receives them: Python
+ * handles signals in its main thread only. Returns false if no thread can be created. */
+static bool start_threads(struct reader *reader) {
     sigset_t all, before;
     pthread_attr_t attributes;
+    bool started = true;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = !pthread_create(&reader->thread, &attributes, read_all, reader);
+    for (unsigned i = 1; started && i < reader->input->jobs; i++) {
+        struct helper *helper = &reader->helpers[reader->started];
+        *helper = (struct helper){.reader = reader, .number = i};
+        started = !pthread_create(&helper->thread, &attributes, work, helper);
+        reader->started += started;
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return started;
@@ -298,9 +366,8 @@ struct reader *reader_start(struct reader_input *input) {
         reader->most[i] = BATCH;
     pthread_mutex_init(&reader->lock, NULL);
     pthread_cond_init(&reader->changed, NULL);
-    if (start_thread(reader))
+    if (start_threads(reader))
         return reader;
-    reader->joined = true;
     reader_close(reader);
     return NULL;
 }
@@ -318,17 +385,20 @@ static void wait_a_while(struct reader *reader) {
 
 struct batch *reader_next(struct reader *reader, bool *ended) {
     pthread_mutex_lock(&reader->lock);
-    if (reader->read == reader->taken && !reader->ended && !reader->joined)
+    bool wanted = reader->read == reader->taken && !reader->ended && !reader->stopping;
+    if (wanted && reader->input->jobs == 1)
+        read_batch(reader);
+    else if (wanted)
         wait_a_while(reader);
     bool there = reader->read != reader->taken;
-    *ended = !there && (reader->ended || reader->joined);
-    struct batch *batch = there ? &reader->batches[reader->taken % BATCHES] : NULL;
+    *ended = !there && (reader->ended || reader->stopping);
+    struct batch *batch = there ? batch_at(reader, reader->taken) : NULL;
     pthread_mutex_unlock(&reader->lock);
     return batch;
 }
 
 void reader_done(struct reader *reader) {
-    bool many = flow_table_count(reader->input->updater->flows) > FLOWS_MANY;
+    bool many = live_flows(reader->input->updater) > FLOWS_MANY;
     pthread_mutex_lock(&reader->lock);
     reader->most[reader->taken % BATCHES] = many ? BATCH_SMALL : BATCH;
     reader->taken++;
@@ -337,22 +407,32 @@ void reader_done(struct reader *reader) {
 }
 
 void reader_stop(struct reader *reader) {
-    if (reader->joined)
-        return;
     pthread_mutex_lock(&reader->lock);
     reader->stopping = true;
     pthread_cond_broadcast(&reader->changed);
+    while (reader->reading)
+        pthread_cond_wait(&reader->changed, &reader->lock);
     pthread_mutex_unlock(&reader->lock);
-    pthread_join(reader->thread, NULL);
-    reader->joined = true;
+}
+
+void reader_release(struct reader *reader) {
+    reader_stop(reader);
+    if (reader->batches)
+        munmap(reader->batches, BATCHES_BYTES);
+    reader->batches = NULL;
 }
 
 void reader_close(struct reader *reader) {
     if (!reader)
         return;
-    reader_stop(reader);
+    reader_release(reader);
+    pthread_mutex_lock(&reader->lock);
+    reader->closing = true;
+    pthread_cond_broadcast(&reader->changed);
+    pthread_mutex_unlock(&reader->lock);
+    for (unsigned i = 0; i < reader->started; i++)
+        pthread_join(reader->helpers[i].thread, NULL);
     pthread_mutex_destroy(&reader->lock);
     pthread_cond_destroy(&reader->changed);
-    munmap(reader->batches, BATCHES_BYTES);
     free(reader);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader thread: reads, filters, counts and decodes packets, and hands them on in batches,
- * in file order. While it has no batch to fill, it processes shards of the current one. */
+/* Reads, filters, counts and decodes packets, and hands them on in batches, in file order. The
+ * threads of an analysis: one reads, and all process the parts of a task. */
 #ifndef WIRETALE_READER_H
 #define WIRETALE_READER_H
 
@@ -24,8 +24,10 @@ void bpf_filter_close(struct bpf_filter *filter);
 bool bpf_filter_pass(struct bpf_filter *filter, const struct packet *packet);
 uint64_t bpf_filter_refused(const struct bpf_filter *filter);
 
-/* The input of the reader. Its thread owns this and adds to the updater's encapsulations until
- * reader_stop(). Until then other threads may read only encapsulations that a batch refers to. */
+/* The input of the reader. The thread that reads owns this and adds to the updater's encapsulations
+ * until reader_stop(). Until then other threads may read only encapsulations that a batch refers
+ * to.
+ */
 struct reader_input {
     struct merged_input *files;
     struct bpf_filter *filter; /* NULL for none */
@@ -33,11 +35,12 @@ struct reader_input {
     struct interface_counts counts;
     struct excluded_packets excluded;
     struct updater *updater;
-    bool by_flow; /* batches are sorted by flow */
-    bool small;   /* the files are small: little memory will be used */
+    unsigned jobs; /* threads, with that of the caller, at most PARTS_MOST */
+    bool small;    /* the files are small: little memory will be used */
 };
 
-/* Starts the thread; returns NULL if that fails. `input` must live until reader_close(). */
+/* Starts the threads; returns NULL if that fails. `input` must live until reader_close(). With one
+ * job there are none, and reader_next() reads. */
 struct reader *reader_start(struct reader_input *input);
 
 /* Returns the next batch, which must be returned by reader_done(). Returns NULL if none came for
@@ -45,14 +48,16 @@ struct reader *reader_start(struct reader_input *input);
 struct batch *reader_next(struct reader *reader, bool *ended);
 void reader_done(struct reader *reader);
 
-/* Calls `take` once for each shard of the current batch, from this thread and, if it is idle,
- * the reader's. Returns after the last one. */
-typedef void shard_processor(struct worker *worker, struct batch *batch, unsigned part);
-void reader_process_shards(struct reader *reader, struct batch *batch, shard_processor *take);
+/* Calls `task` for each part below `parts`, from this thread and those that are idle. `worker` is
+ * the number of the thread, 0 for this one. Returns when all parts are done. */
+typedef void reader_task(void *context, unsigned worker, uint32_t part);
+void reader_run(struct reader *reader, reader_task *task, void *context, uint32_t parts);
 
-/* Stops reading and joins the thread; from then on the caller owns the input. Batches that were
- * read can still be processed. Repeated calls do nothing. */
+/* Stops reading; from then on the caller owns the input. Batches that were read can still be
+ * processed, and tasks run. Repeated calls do nothing. */
 void reader_stop(struct reader *reader);
+/* Stops reading and frees the batches; tasks can still be run. */
+void reader_release(struct reader *reader);
 void reader_close(struct reader *reader);
 
 #endif

@@ -13,6 +13,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "base/error.h"
 #include "export/arrow_struct.h"
 #include "table/table.h"
 
@@ -25,6 +26,9 @@ void binding_free_object(PyObject *self);
 /* Appends a value, whose reference it takes over; NULL means that it could not be created. Returns
  * false with an exception set. */
 bool binding_append(PyObject *list, PyObject *value);
+
+/* Raises _core.Error and returns NULL. */
+PyObject *binding_raise(const struct error *error);
 
 /* Paths as the file system's bytes (os.fsencode). */
 struct binding_paths {
@@ -55,10 +59,36 @@ void binding_disown(void *owner);
 PyTypeObject *table_types_make(void);
 /* Creates the type of observations (new reference). */
 PyObject *observations_type_make(void);
-/* _core.decoded(paths, frames) (module_frames.c). */
+/* _core.decoded(paths, frames) and _core.raw_frames(paths, frames, room) (module_frames.c). */
 PyObject *module_decoded(PyObject *module, PyObject *args);
+PyObject *module_raw_frames(PyObject *module, PyObject *args);
+/* _core.cut() and _core.pseudonym() (module_cut.c). */
+PyObject *module_cut(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *module_pseudonym(PyObject *module, PyObject *args);
+/* Constants (module_constants.c). */
+PyObject *module_schemas(PyObject *module, PyObject *unused);
+PyObject *module_libraries(PyObject *module, PyObject *unused);
+PyObject *module_foreign_format(PyObject *module, PyObject *argument);
+PyObject *module_vocabulary(PyObject *module, PyObject *unused);
+/* _core.split(path, name, file, fds, head, key) (module_shard.c). */
+PyObject *module_split(PyObject *module, PyObject *args);
+struct analysis;
+/* Returns the rows of the finished analysis of a shard as bytes. */
+PyObject *shard_rows_of(struct analysis *analysis);
+/* Returns the analysis of all shards; NULL with an exception set: ValueError has the number of a
+ * damaged shard. */
+struct analysis *gather_shards(PyObject *args);
+/* _core.frame_index(path, every), _core.seek_points(path, store) and _core.seek_read(path, points,
+ * store, offset, size) (module_index.c). */
+PyObject *module_frame_index(PyObject *module, PyObject *args);
+PyObject *module_seek_points(PyObject *module, PyObject *args);
+PyObject *module_seek_read(PyObject *module, PyObject *args);
+/* _core.packet_rows(list) (module_index.c). */
+PyObject *module_packet_rows(PyObject *module, PyObject *list);
 /* Wraps a finished table and keeps a reference to its owner. */
 PyObject *table_wrap(PyObject *owner, const struct table *table);
+/* The same for a table from malloc(), which is freed with the object unless NULL is returned. */
+PyObject *table_wrap_own(PyObject *owner, struct table *own);
 /* Returns (name, type, unit, meaning) of each column. */
 PyObject *table_columns_of(const struct schema *schema);
 
@@ -78,5 +108,6 @@ PyObject *table_rows_where(PyObject *self, PyObject *args);
 PyObject *table_words(PyObject *self, PyObject *name);
 PyObject *table_nonzero(PyObject *self, PyObject *names);
 PyObject *table_packed(PyObject *self, PyObject *args);
+PyObject *table_time_sums(PyObject *self, PyObject *args);
 
 #endif

@@ -8,15 +8,9 @@
  * subinterpreters. Errors of the core become _core.Error(kind, text); misuse of the interface
  * raises Python's own exceptions. Tables are handed out only after analysis_finish() and never
  * change, except that the caller may add findings. */
-#include <lz4.h>
-#include <pcap.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
-#include <zstd.h>
 
-#include "base/vocabulary.h"
-#include "format/capture_file.h"
 #include "pipeline/analysis.h"
 #include "python/binding.h"
 #include "rows/rows.h"
@@ -33,7 +27,7 @@ static const char *const error_words[] = {
 
 /* Raises _core.Error and returns NULL. The text may contain a path, hence any bytes: those that
  * are not UTF-8 are escaped rather than replaced, so that the name can still be recognized. */
-static PyObject *raise(const struct error *error) {
+PyObject *binding_raise(const struct error *error) {
     PyObject *text =
         PyUnicode_DecodeUTF8(error->text, (Py_ssize_t)strlen(error->text), "backslashreplace");
     PyObject *arguments = text ? Py_BuildValue("(sN)", error_words[error->kind], text) : NULL;
@@ -54,7 +48,7 @@ struct analysis_object {
  * them and into the caller's filter text: analysis_open() copies all that it keeps, so they need
  * to live only until it returns. */
 struct arguments {
-    struct binding_paths paths;
+    struct binding_paths paths, names;
     struct analysis_options options;
 };
 
@@ -86,25 +80,48 @@ static int take_time(PyObject *time, void *ns) {
 /* Everything but the paths is keyword-only. The formats I and K do not check their range, so the
  * Python caller must. */
 static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"paths",   "filter",      "start_ns",        "end_ns",     "max_flows",
-                            "packets", "packets_max", "interfaces_only", "block_size", NULL};
+    static char *names[] = {"paths",      "filter",        "start_ns",    "end_ns",
+                            "max_flows",  "packets",       "packets_max", "interfaces_only",
+                            "block_size", "limit_spans",   "names",       "shard",
+                            "clock_ns",   "clock_most_ns", "jobs",        NULL};
     unsigned long long packets_max = 2000000;
     unsigned int max_flows = 1000000;
-    int interfaces_only = 0;
-    unsigned int block_size = 0;
+    int interfaces_only = 0, limit_spans = 0, shard = 0;
+    unsigned int block_size = 0, jobs = 0;
     struct analysis_options *options = &arguments->options;
     options->start_ns = INT64_MIN;
     options->end_ns = INT64_MAX;
+    options->clock_ns = options->clock_most_ns = INT64_MIN;
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O&|$zO&O&IO&KpI", names, binding_take_paths, &arguments->paths,
+            args, kwargs, "O&|$zO&O&IO&KpIpO&pO&O&I", names, binding_take_paths, &arguments->paths,
             &options->filter, take_time, &options->start_ns, take_time, &options->end_ns,
-            &max_flows, take_packets, options, &packets_max, &interfaces_only, &block_size))
+            &max_flows, take_packets, options, &packets_max, &interfaces_only, &block_size,
+            &limit_spans, binding_take_paths, &arguments->names, &shard, take_time,
+            &options->clock_ns, take_time, &options->clock_most_ns, &jobs))
         return false;
+    if (arguments->names.count && arguments->names.count != arguments->paths.count) {
+        PyErr_SetString(PyExc_ValueError, "names must be as many as paths");
+        return false;
+    }
+    options->names = arguments->names.texts;
     options->flows_most = max_flows ? max_flows : 1;
     options->packet_rows_most = packets_max;
     options->interfaces_only = interfaces_only;
     options->block_size = block_size;
+    options->limit_spans = limit_spans;
+    options->shard = shard;
+    options->jobs = jobs;
     return true;
+}
+
+/* Takes over the analysis. */
+static PyObject *analysis_wrap(PyTypeObject *type, struct analysis *analysis) {
+    struct analysis_object *self = (struct analysis_object *)PyType_GenericAlloc(type, 0);
+    if (self)
+        self->analysis = analysis;
+    else
+        analysis_close(analysis);
+    return (PyObject *)self;
 }
 
 /* Opens the files without the GIL, because a pipe or a network file system can block. The object
@@ -120,15 +137,17 @@ static PyObject *analysis_new(PyTypeObject *type, PyObject *args, PyObject *kwar
         Py_END_ALLOW_THREADS
     }
     binding_free_paths(&arguments.paths);
+    binding_free_paths(&arguments.names);
     PyMem_Free((void *)arguments.options.packet_flows);
     if (!analysis)
-        return taken ? raise(&error) : NULL;
-    struct analysis_object *self = (struct analysis_object *)PyType_GenericAlloc(type, 0);
-    if (self)
-        self->analysis = analysis;
-    else
-        analysis_close(analysis);
-    return (PyObject *)self;
+        return taken ? binding_raise(&error) : NULL;
+    return analysis_wrap(type, analysis);
+}
+
+/* gather(files, shards, max_flows, inexact): a class method, so that the result is an Analysis. */
+static PyObject *analysis_gather_method(PyObject *type, PyObject *args) {
+    struct analysis *analysis = gather_shards(args);
+    return analysis ? analysis_wrap((PyTypeObject *)type, analysis) : NULL;
 }
 
 /* No thread can be inside: the method that runs holds a reference. Tables hold one as well, so
@@ -170,7 +189,7 @@ static PyObject *analysis_step_method(PyObject *object, PyObject *most) {
     self->busy = true;
     Py_BEGIN_ALLOW_THREADS more = analysis_step(self->analysis, packets, &error);
     Py_END_ALLOW_THREADS self->busy = false;
-    return error.kind == ERROR_NONE ? PyBool_FromLong(more) : raise(&error);
+    return error.kind == ERROR_NONE ? PyBool_FromLong(more) : binding_raise(&error);
 }
 
 /* finish(): should be called once, also if the input has not ended, for instance after Ctrl-C. */
@@ -182,33 +201,33 @@ static PyObject *analysis_finish_method(PyObject *object, PyObject *Py_UNUSED(un
     self->busy = true;
     Py_BEGIN_ALLOW_THREADS analysis_finish(self->analysis, &error);
     Py_END_ALLOW_THREADS self->busy = false;
-    return error.kind == ERROR_NONE ? Py_NewRef(Py_None) : raise(&error);
+    return error.kind == ERROR_NONE ? Py_NewRef(Py_None) : binding_raise(&error);
 }
 
-/* add_finding(): texts are copied. `flow` is -1 if the finding concerns no single flow; `cost`
- * and `impact` are NaN if unknown, because the format d does not accept None. */
+/* add_finding(): texts are copied. Integers are FINDING_NULL, `cost` and `impact` NaN if unknown,
+ * because the formats L and d do not accept None. */
 static PyObject *analysis_add_finding_method(PyObject *object, PyObject *args) {
     struct finding f;
-    long long flow;
-    if (!PyArg_ParseTuple(args, "sssLsdzdzzz", &f.code, &f.severity, &f.scope, &flow, &f.sentence,
-                          &f.cost, &f.cost_unit, &f.impact, &f.evidence, &f.advice, &f.filter))
+    if (!PyArg_ParseTuple(args, "sssLsdzdzzzLLLLLL", &f.code, &f.severity, &f.scope, &f.flow,
+                          &f.sentence, &f.cost, &f.cost_unit, &f.impact, &f.evidence, &f.advice,
+                          &f.filter, &f.cited_flow, &f.capture, &f.first_frame, &f.last_frame,
+                          &f.first_ns, &f.last_ns))
         return NULL;
     struct analysis *analysis = finished_analysis(object, "findings come after finish()");
     if (!analysis)
         return NULL;
-    f.flow = flow;
     return analysis_add_finding(analysis, &f) ? Py_NewRef(Py_None) : PyErr_NoMemory();
 }
 
 /* initials(): number of flows whose ClientHello of QUIC may be decrypted. */
 static PyObject *analysis_initials_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
-    const struct analysis *analysis = finished_analysis(object, "Initials come after finish()");
+    struct analysis *analysis = finished_analysis(object, "Initials come after finish()");
     return analysis ? PyLong_FromSize_t(analysis_initials(analysis)) : NULL;
 }
 
 /* initial(number): the Initials of one of them. */
 static PyObject *analysis_initial_method(PyObject *object, PyObject *argument) {
-    const struct analysis *analysis = finished_analysis(object, "Initials come after finish()");
+    struct analysis *analysis = finished_analysis(object, "Initials come after finish()");
     size_t size, number = analysis ? PyLong_AsSize_t(argument) : 0;
     if (!analysis || PyErr_Occurred())
         return NULL;
@@ -294,11 +313,13 @@ static bool append_sum(PyObject *list, const char *reason, const char *measures,
 /* judged(): the sum of all flows as reason "", then traffic that was not judged for some measures.
  * The reason of another protocol is its word. */
 static PyObject *analysis_judged_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
-    static const char *const names[][2] = {
-#define X(name, text, measures) {text, measures},
+    static const char *const names[] = {
+#define X(name, text, measures) text,
         JUDGED_REASONS(X)
 #undef X
     };
+    static const char *const measures[MEASURES_ALL + 1] = {
+        "", "loss", "rtt", "loss rtt", "limits", "loss limits", "rtt limits", "loss rtt limits"};
     const struct analysis *analysis =
         finished_analysis(object, "judged packets are counted after finish()");
     if (!analysis)
@@ -307,13 +328,20 @@ static PyObject *analysis_judged_method(PyObject *object, PyObject *Py_UNUSED(un
     PyObject *list = PyList_New(0);
     bool made = list && append_sum(list, "", "", &sums->whole);
     for (unsigned i = 0; made && i < UNJUDGED_COUNT; i++)
-        made = append_sum(list, names[i][0], names[i][1], &sums->unjudged[i]);
+        for (unsigned left = 1; made && left <= MEASURES_ALL; left++)
+            made = append_sum(list, names[i], measures[left], &sums->unjudged[i][left]);
     for (unsigned i = 0; made && i < 256; i++)
-        made = append_sum(list, word_text(protocol_word((uint8_t)i)), "loss rtt limits",
+        made = append_sum(list, word_text(protocol_word((uint8_t)i)), measures[MEASURES_ALL],
                           &sums->protocols[i]);
     if (!made)
         Py_CLEAR(list);
     return list;
+}
+
+/* shard_rows(): the rows of a shard, for gather(). */
+static PyObject *analysis_shard_rows_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
+    struct analysis *analysis = finished_analysis(object, "rows are complete after finish()");
+    return analysis ? shard_rows_of(analysis) : NULL;
 }
 
 /* table(name): a new Table that shares the memory of the analysis and keeps it alive. Two calls
@@ -327,6 +355,22 @@ static PyObject *analysis_table_method(PyObject *object, PyObject *argument) {
         if (!PyUnicode_CompareWithASCIIString(argument, schemas[i].name))
             return table_wrap(object, analysis_table(analysis, (enum table_number)i));
     return PyErr_Format(PyExc_KeyError, "no table %R", argument);
+}
+
+/* take_packets(): a Table with the packets of the steps since the last call, so that a consumer of
+ * any number of packets needs the memory of one step. */
+static PyObject *analysis_take_packets_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
+    struct analysis *analysis = idle_analysis(object);
+    struct table *rows = analysis ? malloc(sizeof *rows) : NULL;
+    if (!rows)
+        return analysis ? PyErr_NoMemory() : NULL;
+    analysis_take_packets(analysis, rows);
+    PyObject *result = table_wrap_own(object, rows);
+    if (!result) {
+        table_free(rows);
+        free(rows);
+    }
+    return result;
 }
 
 /* --- the module ----------------------------------------------------------------------------- */
@@ -348,6 +392,12 @@ static PyMethodDef analysis_methods[] = {
     METHOD("excluded", analysis_excluded_method, METH_NOARGS,
            "Count, first and last time of packets outside start_ns and end_ns, or None."),
     METHOD("table", analysis_table_method, METH_O, "A table by name, after finish()."),
+    METHOD("shard_rows", analysis_shard_rows_method, METH_NOARGS, "The rows of a shard as bytes."),
+    METHOD("gather", analysis_gather_method, METH_VARARGS | METH_CLASS,
+           "The analysis of all shards: gather([(rows, spans, packets)], [rows], max_flows, "
+           "inexact)."),
+    METHOD("take_packets", analysis_take_packets_method, METH_NOARGS,
+           "Moves the rows of packets so far to a Table."),
     {0},
 };
 
@@ -373,46 +423,6 @@ static PyType_Spec analysis_spec = {"wiretale.analyzer._core.Analysis",
                                     sizeof(struct analysis_object), 0, Py_TPFLAGS_DEFAULT,
                                     analysis_slots};
 
-/* schemas(): [(table, meaning, [(column, type, unit, meaning), ...]), ...], in the order of
- * TABLES. */
-static PyObject *module_schemas(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
-    PyObject *list = PyList_New(0);
-    for (unsigned i = 0; list && i < TABLE_COUNT; i++)
-        if (!binding_append(list, Py_BuildValue("(ssN)", schemas[i].name, schemas[i].meaning,
-                                                table_columns_of(&schemas[i]))))
-            Py_CLEAR(list);
-    return list;
-}
-
-static PyObject *module_libraries(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
-    char lz4[16];
-    int number = LZ4_versionNumber();
-    snprintf(lz4, sizeof lz4, "%d.%d.%d", number / 10000, number / 100 % 100, number % 100);
-    return Py_BuildValue("{ssssssss}", "libpcap", pcap_lib_version(), "zlib", zlibVersion(), "zstd",
-                         ZSTD_versionString(), "lz4", lz4);
-}
-
-/* foreign_format(first bytes): (name, command) of a known format that must be converted first. */
-static PyObject *module_foreign_format(PyObject *Py_UNUSED(module), PyObject *argument) {
-    char *bytes;
-    Py_ssize_t size;
-    if (PyBytes_AsStringAndSize(argument, &bytes, &size))
-        return NULL;
-    const struct foreign_format *foreign = foreign_format_of((const uint8_t *)bytes, (size_t)size);
-    if (!foreign)
-        Py_RETURN_NONE;
-    return Py_BuildValue("(ss)", foreign->name, foreign->command);
-}
-
-/* vocabulary(): index i is the word of number i. */
-static PyObject *module_vocabulary(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
-    PyObject *list = PyList_New(0);
-    for (unsigned i = 0; list && i < WORD_COUNT; i++)
-        if (!binding_append(list, PyUnicode_InternFromString(word_text((enum word)i))))
-            Py_CLEAR(list);
-    return list;
-}
-
 static PyMethodDef module_methods[] = {
     METHOD("vocabulary", module_vocabulary, METH_NOARGS, "Every word of the tables, by number."),
     METHOD("schemas", module_schemas, METH_NOARGS, "(table, meaning, columns) of every table."),
@@ -422,6 +432,22 @@ static PyMethodDef module_methods[] = {
         "converts it; None if it is unknown."),
     METHOD("decoded", module_decoded, METH_VARARGS,
            "(reason, IP protocol, transport, fragment) of frames of a file, in rising order."),
+    METHOD("raw_frames", module_raw_frames, METH_VARARGS,
+           "(link type, time, wire length, bytes) of frames of a file, in rising order."),
+    METHOD("cut", module_cut, METH_VARARGS | METH_KEYWORDS,
+           "Copies chosen packets into a pcapng file; returns (read, written, damage)."),
+    METHOD("pseudonym", module_pseudonym, METH_VARARGS,
+           "The pseudonym of an address of 4, 6 or 16 bytes under a key."),
+    METHOD(
+        "split", module_split, METH_VARARGS,
+        "Writes a capture to shards: split(path, name, file, fds, head, key); returns its facts."),
+    METHOD("frame_index", module_frame_index, METH_VARARGS,
+           "(compression, frames, checkpoints, header blocks) of a file."),
+    METHOD("seek_points", module_seek_points, METH_VARARGS,
+           "Points from which a compressed file can be decompressed."),
+    METHOD("seek_read", module_seek_read, METH_VARARGS,
+           "Bytes of a compressed file, decompressed from the point before them."),
+    METHOD("packet_rows", module_packet_rows, METH_O, "A packets table with these rows."),
     METHOD("libraries", module_libraries, METH_NOARGS, "Versions of the libraries in use."),
     {0},
 };

@@ -11,6 +11,8 @@
 #include "export/export.h"
 #include "python/binding.h"
 
+#define TIME_BINS_MAX 100000
+
 /* string_table_add() has replaced malformed bytes already; a text cut at TEXT_MAX ends at a
  * character. Decoding therefore does not fail, and "replace" is a precaution. */
 static PyObject *text_object(const struct table *table, int64_t number) {
@@ -256,4 +258,51 @@ PyObject *table_packed(PyObject *self, PyObject *args) {
         column_pack(table, packs, (size_t)count, &choice, places);
     PyMem_Free(flows);
     return list;
+}
+
+/* Finds the columns of the names, which must be of integers. */
+static bool find_integers(const struct table *table, PyObject *names, unsigned *columns) {
+    for (Py_ssize_t i = 0; i < PyList_Size(names); i++) {
+        int column = table_find_column(table, PyList_GetItem(names, i));
+        if (column < 0)
+            return false;
+        if (table->schema->columns[column].type != TYPE_INT) {
+            PyErr_Format(PyExc_ValueError, "column %U is not of integers",
+                         PyList_GetItem(names, i));
+            return false;
+        }
+        columns[i] = (unsigned)column;
+    }
+    return true;
+}
+
+/* time_sums(start, width, [name, ...], base_ns, bin_ns, bins): bytes with `bins` doubles per name
+ * (time_sums in export.h). */
+PyObject *table_time_sums(PyObject *self, PyObject *args) {
+    const struct table *table = table_of(self);
+    unsigned columns[COLUMNS_MAX];
+    struct time_sums sums = {.columns = columns};
+    PyObject *start, *width, *names;
+    long long base_ns, bin_ns;
+    Py_ssize_t bins;
+    if (!PyArg_ParseTuple(args, "UUO!LLn", &start, &width, &PyList_Type, &names, &base_ns, &bin_ns,
+                          &bins))
+        return NULL;
+    int start_column = table_find_column(table, start), width_column;
+    if (start_column < 0 || (width_column = table_find_column(table, width)) < 0)
+        return NULL;
+    Py_ssize_t count = PyList_Size(names);
+    if (count > COLUMNS_MAX || bin_ns <= 0 || bins <= 0 || bins > TIME_BINS_MAX)
+        return PyErr_Format(PyExc_ValueError, "too many columns, or bins out of range");
+    if (!find_integers(table, names, columns))
+        return NULL;
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, count * bins * (Py_ssize_t)sizeof(double));
+    if (!bytes)
+        return NULL;
+    sums.start = (unsigned)start_column, sums.width = (unsigned)width_column;
+    sums.base_ns = base_ns, sums.bin_ns = bin_ns;
+    sums.bins = (size_t)bins, sums.column_count = (size_t)count;
+    sums.out = (double *)(void *)PyBytes_AsString(bytes);
+    time_sums(table, &sums);
+    return bytes;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How single frames of a file are decoded, for `wiretale verify`, which explains why a frame that
- * Wireshark judges has no verdict. The file is read up to the last frame that is asked for, and
- * only these frames are decoded. The list of frames is copied before the GIL is released, so that
- * no Python object is touched while the file is read. */
+/* Single frames of a file: decoded for `wiretale verify`, which explains why a frame that Wireshark
+ * judges has no verdict, or as bytes for the report, whose cited frames tshark dissects. The file
+ * is read up to the last frame that is asked for. The list of frames is copied before the GIL is
+ * released, so that no Python object is touched while the file is read. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "decode/headers.h"
@@ -13,15 +14,24 @@
 
 struct asked_frame {
     uint64_t number;
+    uint8_t *data;   /* copy of `captured` bytes; NULL if it was decoded, or without memory */
+    int64_t time_ns; /* of a copy, as in struct packet */
+    uint32_t length; /* of a copy: bytes on the wire */
+    uint32_t captured;
+    uint16_t link_type;
     uint8_t reason;   /* enum decode_reason */
     uint8_t protocol; /* IP protocol number, if `network` is set */
-    bool found;       /* the file has the frame */
+    bool found;       /* the file has the frame; a copy fits into the room */
     bool network;     /* an IP header was decoded */
     bool transport;   /* a transport header was decoded */
     bool fragment;
 };
 
-static void decode_frame(struct asked_frame *asked, const struct packet *packet) {
+/* Handles a frame that was asked for. `room` is the number of bytes that copies may still take. */
+typedef void frame_taker(struct asked_frame *asked, const struct packet *packet, size_t *room);
+
+static void decode_frame(struct asked_frame *asked, const struct packet *packet,
+                         size_t *Py_UNUSED(room)) {
     struct headers headers;
     decode_packet(packet, &headers);
     asked->found = true;
@@ -32,8 +42,23 @@ static void decode_frame(struct asked_frame *asked, const struct packet *packet)
     asked->fragment = asked->network && headers.fragment;
 }
 
+static void copy_frame(struct asked_frame *asked, const struct packet *packet, size_t *room) {
+    if (packet->captured > *room)
+        return;
+    asked->data = malloc((size_t)packet->captured + 1);
+    asked->found = true;
+    asked->time_ns = packet->time_ns;
+    asked->length = packet->length;
+    asked->captured = packet->captured;
+    asked->link_type = packet->link_type;
+    if (asked->data)
+        memcpy(asked->data, packet->data, packet->captured);
+    *room -= packet->captured;
+}
+
 /* `asked` must be in rising order; a number that is out of order is not found. */
-static void decode_frames(struct merged_input *input, struct asked_frame *asked, size_t count) {
+static void take_frames(struct merged_input *input, struct asked_frame *asked, size_t count,
+                        frame_taker *take, size_t room) {
     struct packet packets[PACKETS_AT_ONCE];
     size_t next = 0;
     while (next < count && !merged_input_ended(input)) {
@@ -41,7 +66,7 @@ static void decode_frames(struct merged_input *input, struct asked_frame *asked,
         for (size_t i = 0; i < read; i++)
             for (; next < count && asked[next].number <= packets[i].frame; next++)
                 if (asked[next].number == packets[i].frame)
-                    decode_frame(&asked[next], &packets[i]);
+                    take(&asked[next], &packets[i], &room);
     }
 }
 
@@ -63,7 +88,7 @@ static struct asked_frame *frames_of(PyObject *list, size_t *count) {
 
 /* Returns (reason, IP protocol or None, transport, fragment), or None if the file has no such
  * frame. */
-static PyObject *frame_object(const struct asked_frame *asked) {
+static PyObject *decoded_object(const struct asked_frame *asked) {
     if (!asked->found)
         return Py_NewRef(Py_None);
     return Py_BuildValue("(sNNN)", decode_reason_name((enum decode_reason)asked->reason),
@@ -71,31 +96,67 @@ static PyObject *frame_object(const struct asked_frame *asked) {
                          PyBool_FromLong(asked->transport), PyBool_FromLong(asked->fragment));
 }
 
-static PyObject *frames_list(const struct asked_frame *asked, size_t count) {
+/* Returns (link type, time or None, bytes on the wire, captured bytes), or None if the file has no
+ * such frame or it does not fit into the room. */
+static PyObject *copied_object(const struct asked_frame *asked) {
+    if (!asked->found)
+        return Py_NewRef(Py_None);
+    if (!asked->data)
+        return PyErr_NoMemory();
+    bool timed = asked->time_ns > TIME_OUT_OF_RANGE;
+    return Py_BuildValue("(iNIy#)", (int)asked->link_type,
+                         timed ? PyLong_FromLongLong(asked->time_ns) : Py_NewRef(Py_None),
+                         (unsigned)asked->length, (const char *)asked->data,
+                         (Py_ssize_t)asked->captured);
+}
+
+static PyObject *frames_list(const struct asked_frame *asked, size_t count,
+                             PyObject *object_of(const struct asked_frame *)) {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < count; i++)
-        if (!binding_append(list, frame_object(&asked[i])))
+        if (!binding_append(list, object_of(&asked[i])))
             Py_CLEAR(list);
+    return list;
+}
+
+/* Takes the frames of the list `numbers`, and returns the list of their objects. */
+static PyObject *frames_of_paths(const struct binding_paths *paths, PyObject *numbers,
+                                 frame_taker *take, size_t room,
+                                 PyObject *object_of(const struct asked_frame *)) {
+    size_t count = 0;
+    struct error error = {0};
+    PyObject *list = NULL;
+    struct asked_frame *asked = frames_of(numbers, &count);
+    if (asked) {
+        Py_BEGIN_ALLOW_THREADS struct merged_input *input =
+            merged_input_open(paths->texts, paths->count, &error);
+        if (input)
+            take_frames(input, asked, count, take, room);
+        merged_input_close(input);
+        Py_END_ALLOW_THREADS list = frames_list(asked, count, object_of);
+    }
+    for (size_t i = 0; asked && i < count; i++)
+        free(asked[i].data);
+    PyMem_Free(asked);
     return list;
 }
 
 PyObject *module_decoded(PyObject *Py_UNUSED(module), PyObject *args) {
     struct binding_paths paths = {0};
     PyObject *numbers, *list = NULL;
-    struct asked_frame *asked = NULL;
-    size_t count = 0;
-    struct error error = {0};
     if (PyArg_ParseTuple(args, "O&O!", binding_take_paths, &paths, &PyList_Type, &numbers))
-        asked = frames_of(numbers, &count);
-    if (asked) {
-        Py_BEGIN_ALLOW_THREADS struct merged_input *input =
-            merged_input_open(paths.texts, paths.count, &error);
-        if (input)
-            decode_frames(input, asked, count);
-        merged_input_close(input);
-        Py_END_ALLOW_THREADS list = frames_list(asked, count);
-    }
-    PyMem_Free(asked);
+        list = frames_of_paths(&paths, numbers, decode_frame, 0, decoded_object);
+    binding_free_paths(&paths);
+    return list;
+}
+
+PyObject *module_raw_frames(PyObject *Py_UNUSED(module), PyObject *args) {
+    struct binding_paths paths = {0};
+    PyObject *numbers, *list = NULL;
+    Py_ssize_t room = 0;
+    if (PyArg_ParseTuple(args, "O&O!n", binding_take_paths, &paths, &PyList_Type, &numbers, &room))
+        list = frames_of_paths(&paths, numbers, copy_frame, room < 0 ? 0 : (size_t)room,
+                               copied_object);
     binding_free_paths(&paths);
     return list;
 }

@@ -44,6 +44,13 @@ PyObject *table_wrap(PyObject *owner, const struct table *table) {
     return (PyObject *)self;
 }
 
+PyObject *table_wrap_own(PyObject *owner, struct table *own) {
+    PyObject *self = table_wrap(owner, own);
+    if (self)
+        ((struct table_object *)self)->own = own;
+    return self;
+}
+
 static void table_dealloc(PyObject *self) {
     struct table_object *object = (struct table_object *)self;
     Py_DECREF(object->owner);
@@ -144,8 +151,8 @@ static PyObject *table_rows_by_flow(PyObject *self, PyObject *flow_count) {
     if (!counts)
         return bytes;
     memset(counts, 0, count * sizeof *counts);
-    for (size_t flow = 0; table->grouped && flow < table->group_count && flow < count; flow++)
-        counts[flow] = table->groups[flow].size;
+    for (size_t flow = 0; table->grouped && flow < table->groups.count && flow < count; flow++)
+        counts[flow] = table->groups.list[flow].size;
     while (!table->grouped && table_next(table, &cursor, &row))
         if (row_known(&row, (unsigned)column) && (uint64_t)row.value[column] < count)
             counts[row.value[column]]++;
@@ -169,8 +176,8 @@ static bool copy_rows(const struct table *from, struct table *to, const uint32_t
     return set && done;
 }
 
-/* of_flows(flows, most): a packets table with the first `most` rows of these flows. The copy
- * shares the texts of the original, so that the new Table must keep this one alive. */
+/* of_flows(flows, most): a table of packets or spans with the first `most` rows of these flows. The
+ * copy shares the texts of the original, so that the new Table must keep this one alive. */
 static PyObject *table_of_flows(PyObject *self, PyObject *args) {
     const struct table *table = table_of(self);
     PyObject *chosen, *result = NULL;
@@ -178,17 +185,17 @@ static PyObject *table_of_flows(PyObject *self, PyObject *args) {
     size_t count;
     if (!PyArg_ParseTuple(args, "OK", &chosen, &most))
         return NULL;
-    if (table->schema != &schemas[TABLE_packets])
-        return PyErr_Format(PyExc_TypeError, "only the packets table can be chosen from by flow");
+    ptrdiff_t number = table->schema - schemas;
+    if (number != TABLE_packets && number != TABLE_limit_spans)
+        return PyErr_Format(PyExc_TypeError, "rows of this table cannot be chosen by flow");
     uint32_t *flows = binding_flow_numbers(chosen, &count);
     if (!flows)
         return NULL;
     struct table *copy = calloc(1, sizeof *copy);
     if (copy)
-        table_init(copy, TABLE_packets, table->texts, false);
-    if (copy && copy_rows(table, copy, flows, count, most) && (result = table_wrap(self, copy))) {
-        ((struct table_object *)result)->own = copy;
-    } else {
+        table_init(copy, (enum table_number)number, table->texts, 0, false);
+    if (!copy || !copy_rows(table, copy, flows, count, most) ||
+        !(result = table_wrap_own(self, copy))) {
         if (copy)
             table_free(copy);
         free(copy);
@@ -250,6 +257,42 @@ static PyObject *table_arrow_stream(PyObject *self, PyObject *args, PyObject *kw
         return PyErr_NoMemory();
     Py_INCREF(self);
     return binding_stream_capsule(&stream);
+}
+
+/* Returns the tables of a list (malloc), which must have the schema of `first`; NULL with an
+ * exception set. */
+static const struct table **tables_of(PyObject *list, const struct table *first) {
+    Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : 0;
+    const struct table **tables = malloc((size_t)(count + !count) * sizeof *tables);
+    if (!tables)
+        return (const struct table **)PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PyList_GetItem(list, i);
+        tables[i] = PyObject_TypeCheck(item, table_type) ? table_of(item) : NULL;
+        if (!tables[i] || tables[i]->schema != first->schema)
+            count = 0;
+    }
+    if (count)
+        return tables;
+    free(tables);
+    PyErr_SetString(PyExc_TypeError, "expected a list of tables with the same columns");
+    return NULL;
+}
+
+/* joined_stream(tables): a stream of their rows. It keeps a copy of the list, because the caller
+ * may change its own. */
+static PyObject *table_joined_stream(PyObject *self, PyObject *given) {
+    struct ArrowArrayStream stream;
+    PyObject *list = PySequence_List(given);
+    const struct table **tables = list ? tables_of(list, table_of(self)) : NULL;
+    if (tables &&
+        !arrow_stream_join(tables, (size_t)PyList_Size(list), &stream, list, binding_disown))
+        return binding_stream_capsule(&stream);
+    if (tables)
+        PyErr_NoMemory();
+    free(tables);
+    Py_XDECREF(list);
+    return NULL;
 }
 
 static PyObject *table_arrow_schema(PyObject *self, PyObject *Py_UNUSED(unused)) {
@@ -316,11 +359,14 @@ static PyMethodDef table_methods[] = {
     METHOD("nonzero", table_nonzero, METH_O, "Rows and values that are neither null nor 0."),
     METHOD("rows_by_flow", table_rows_by_flow, METH_O, "How many rows each of so many flows has."),
     METHOD("packed", table_packed, METH_VARARGS, "Columns as typed arrays."),
+    METHOD("time_sums", table_time_sums, METH_VARARGS, "Sums of columns over time."),
     METHOD("of_flows", table_of_flows, METH_VARARGS, "The first rows of some flows, copied."),
     METHOD("packet_streams", table_packet_streams, METH_VARARGS, "Packets of flows, packed."),
     METHOD("json", table_json_method, METH_NOARGS, "A JSON array of row objects, in pieces."),
     METHOD("__arrow_c_stream__", table_arrow_stream, METH_VARARGS | METH_KEYWORDS,
            "The rows as an Arrow stream."),
+    METHOD("joined_stream", table_joined_stream, METH_O,
+           "The rows of tables of this kind as one Arrow stream, with the number of the table."),
     METHOD("__arrow_c_schema__", table_arrow_schema, METH_NOARGS,
            "The columns as an Arrow schema."),
     {0},

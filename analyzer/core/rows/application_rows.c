@@ -24,9 +24,7 @@ static bool begin_row(struct row_sink *sink, struct row *row, enum table_number 
                       const struct flow *flow) {
     row_clear(row);
     row_set(row, 0, flow->number);
-    bool begun = table_begin_group(&sink->tables[number], flow->number);
-    sink->out_of_memory |= !begun;
-    return begun;
+    return begin_flow_group(sink, number, flow);
 }
 
 static void add_request(struct row_sink *sink, const struct flow *flow) {
@@ -47,22 +45,22 @@ static void add_request(struct row_sink *sink, const struct flow *flow) {
 static void put_wait(struct row *row, unsigned column, const struct tls_handshake *tls,
                      unsigned direction, const struct tcp_stream *sender) {
     int64_t rtt_ns = min_rtt(sender);
-    int64_t wait_ns = tls->wait_ns[direction] - tls->turns[direction] * rtt_ns;
-    bool known = rtt_ns != RTT_UNKNOWN && tls->turns[direction] && !tls->untimed;
-    row_set_if(row, column, known, wait_ns > 0 ? wait_ns : 0);
+    if (rtt_ns == RTT_UNKNOWN || !tls->turns[direction] || tls->untimed)
+        return;
+    int64_t wait_ns = max64(tls->wait_ns[direction], 0) - tls->turns[direction] * rtt_ns;
+    row_set(row, column, max64(wait_ns, 0));
 }
 
 static void put_times(struct row *row, const struct flow *flow, const struct tls_handshake *tls) {
     unsigned client = tls->client;
-    bool ended = tls->hello.frame && tls->end.frame;
+    bool ended = tls->hello.frame && tls->end.frame && !tls->alerted;
     bool timed = tls->hello.time_ns != TIME_UNKNOWN && tls->end.time_ns != TIME_UNKNOWN;
     row_set_if(row, handshakes_duration_ns, ended && timed, tls->end.time_ns - tls->hello.time_ns);
     row_set_if(row, handshakes_round_trips, ended, tls->turns[!client]);
     if (!ended)
         return;
     put_wait(row, handshakes_server_ns, tls, !client, &flow->tcp.streams[client]);
-    if (flow->application->streams[!client].ready <
-        FIRST_BYTES) /* its last message is among them */
+    if (flow->application->streams[!client].seen < STREAM_BYTES) /* its last message was read */
         put_wait(row, handshakes_client_ns, tls, client, &flow->tcp.streams[!client]);
 }
 
@@ -83,13 +81,17 @@ static void add_handshake(struct row_sink *sink, const struct flow *flow) {
     row_set_text(sink, &row, handshakes_server_name, flow->application->server_name);
     row_set_text(sink, &row, handshakes_alpn, tls->alpn);
     row_set_if(&row, handshakes_resumed, tls->answer.frame && comparable, resumed);
+    row_set_if(&row, handshakes_ech, tls->hello_read || tls->ech, tls->ech);
     if (tls->alerted) {
         tls_alert_text(tls->alert, text);
-        row_set_text(sink, &row, handshakes_alert, text);
+        row_set_text(sink, &row, handshakes_alert, tls->alert_hidden ? "encrypted" : text);
         row_set(&row, handshakes_alert_direction, tls->alert_direction);
+        row_set(&row, handshakes_alert_frame, (int64_t)tls->end.frame);
+        row_set_if(&row, handshakes_alert_ns, tls->end.time_ns != TIME_UNKNOWN, tls->end.time_ns);
     }
     put_times(&row, flow, tls);
-    put_frames(sink, &row, handshakes_frames, moments, sizeof moments / sizeof *moments);
+    put_frames(sink, &row, handshakes_frames, moments,
+               sizeof moments / sizeof *moments - tls->alerted);
     add_row(sink, TABLE_handshakes, &row);
 }
 
@@ -111,10 +113,8 @@ void query_row_add(const struct row_writer *writer, const struct flow *flow,
     bool timed = first_ns != TIME_UNKNOWN, answered = query->answer.frame;
     char text[DNS_TEXT_MAX];
     struct row row;
-    row_sink_lock(sink);
     if (row_sink_rows(sink, TABLE_queries) >= MAX_QUERY_ROWS) {
         sink->queries_dropped++;
-        row_sink_unlock(sink);
         return;
     }
     row_clear(&row);
@@ -127,12 +127,11 @@ void query_row_add(const struct row_writer *writer, const struct flow *flow,
     row_set(&row, queries_first_frame, (int64_t)query->first.frame);
     row_set(&row, queries_sent, query->sent);
     if (answered) {
-        row_set_if(&row, queries_response_ns, timed && answer_ns != TIME_UNKNOWN,
-                   answer_ns - first_ns);
+        if (timed && answer_ns != TIME_UNKNOWN)
+            row_set(&row, queries_response_ns, answer_ns - first_ns);
         row_set(&row, queries_response_frame, (int64_t)query->answer.frame);
         dns_code_text(query->code, text);
         row_set_text(sink, &row, queries_code, text);
     }
-    row_sink_add(writer, TABLE_queries, &row);
-    row_sink_unlock(sink);
+    row_sink_add(sink, TABLE_queries, &row);
 }

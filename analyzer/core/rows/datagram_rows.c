@@ -68,5 +68,5 @@ void datagram_row_add(struct row_sink *sink, const struct datagram *datagram) {
     row_set(&row, datagrams_state, datagram->complete ? WORD_COMPLETE : WORD_INCOMPLETE);
     put_bytes(sink, &row, datagram);
     put_fragments(&row, datagram, datagram->timed);
-    add_row(sink, TABLE_datagrams, &row);
+    row_sink_add(sink, TABLE_datagrams, &row);
 }

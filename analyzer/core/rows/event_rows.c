@@ -9,9 +9,8 @@
 #include "rows/rows.h"
 
 /* The lock must be held. Returns the number of the row, EVENT_NONE at a bound. */
-static uint64_t add(struct row_writer *writer, struct flow *flow, unsigned direction,
+static uint64_t add(struct row_sink *sink, struct flow *flow, unsigned direction,
                     const struct packet_info *seen, const struct event *event) {
-    struct row_sink *sink = writer->sink;
     if ((flow && flow->event_count >= MAX_EVENTS_PER_FLOW) ||
         row_sink_rows(sink, TABLE_events) >= MAX_EVENTS) {
         sink->events_dropped++;
@@ -35,35 +34,30 @@ static uint64_t add(struct row_writer *writer, struct flow *flow, unsigned direc
     row_set_if(&row, events_bytes, event->bytes > 0, event->bytes);
     row_set_if(&row, events_related_frame, event->related_frame > 0, event->related_frame);
     row_set_text(sink, &row, events_detail, event->detail);
-    return row_sink_add(writer, TABLE_events, &row);
+    return row_sink_add(sink, TABLE_events, &row);
 }
 
 uint64_t event_write(struct row_writer *writer, struct flow *flow, unsigned direction,
                      const struct packet_info *seen, const struct event *event) {
     if (writer->sink->packets_only)
         return EVENT_NONE;
-    row_sink_lock(writer->sink);
-    uint64_t row = add(writer, flow, direction, seen, event);
-    row_sink_unlock(writer->sink);
-    return row;
+    return add(writer->sink, flow, direction, seen, event);
 }
 
 /* Stores a value in place of the present one, or null unless it is known. Unknown columns must be
  * cleared, because the verdict before may have set them. */
 static void amend(struct row_sink *sink, uint64_t row, unsigned column, bool known, int64_t value) {
-    if (!table_amend(&sink->tables[TABLE_events], row, column, known, value))
+    if (!table_amend(&sink->tables[TABLE_events], row, sink->at, column, known, value))
         sink->out_of_memory = true;
 }
 
 void event_amend(struct row_sink *sink, uint64_t row, const struct event *event) {
     if (row == EVENT_NONE)
         return;
-    row_sink_lock(sink);
     amend(sink, row, events_kind, true, event->kind);
     amend(sink, row, events_place, event->place != WORD_NONE, event->place);
     amend(sink, row, events_evidence, event->evidence != WORD_NONE, event->evidence);
     if (event->spurious != SPURIOUS_NOT_ASKED)
         amend(sink, row, events_spurious, event->spurious >= SPURIOUS_NO,
               event->spurious == SPURIOUS_YES);
-    row_sink_unlock(sink);
 }

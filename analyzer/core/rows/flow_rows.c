@@ -3,9 +3,9 @@
  * cannot determine stays null: without the other direction, or if headers were cut.
  *
  * Direction 0 is that of the initiator. One flow adds one row to flows, two to directions and one
- * per bin to series, as groups under its number: flows end in any order, and within a batch even
- * their numbers are provisional (row_sink.h). The functions only read the flow, except that
- * quantiles may sort samples. The lock of the sink must be held if another worker runs. */
+ * per bin to series, as groups under its number: flows end in any order, and their numbers are
+ * provisional (row_sink.h). The functions only read the flow, except that quantiles may sort
+ * samples. */
 #include "rows/rows.h"
 #include "tcp/wire_segments.h"
 #include "tracker/steps.h"
@@ -117,7 +117,7 @@ static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end
 
 static void put_counts(struct row *row, const struct flow *flow, unsigned number) {
     const struct direction *direction = &flow->directions[number];
-    const struct fragment_counts *fragments = &flow->fragments[number];
+    const struct fragment_counts *fragments = fragments_of(flow, number);
     bool payload_known = !direction->payload_unknown;
     row_set(row, directions_packets, direction->packets);
     row_set(row, directions_wire_bytes, direction->wire_bytes);
@@ -143,7 +143,7 @@ static void put_header_fields(struct row *row, const struct direction *direction
  * payload except that of datagrams whose fragments did not all arrive. */
 static uint64_t useful_bytes(const struct flow *flow, unsigned number) {
     uint64_t payload = flow->directions[number].payload_bytes;
-    uint64_t incomplete = flow->fragments[number].incomplete_bytes;
+    uint64_t incomplete = fragments_of(flow, number)->incomplete_bytes;
     if (flow->key.protocol == IP_TCP)
         return flow->tcp.streams[number].unique_bytes;
     return payload > incomplete ? payload - incomplete : 0;
@@ -327,43 +327,6 @@ static void put_segments(struct row *row, const struct tcp_stream *stream) {
     row_set(row, directions_ecn_cwr, recovery->ecn_cwr);
 }
 
-static const unsigned limit_columns[LIMIT_CAUSES] = {
-    [LIMIT_IDLE] = directions_limit_idle_ns,
-    [LIMIT_DELAYED_ACK] = directions_limit_delayed_ack_ns,
-    [LIMIT_WINDOW] = directions_limit_window_ns,
-    [LIMIT_RECOVERY] = directions_limit_recovery_ns,
-    [LIMIT_TIMEOUT] = directions_limit_timeout_ns,
-    [LIMIT_SLOW_START] = directions_limit_slow_start_ns,
-    [LIMIT_NETWORK] = directions_limit_network_ns,
-};
-
-#define HIDDEN_WINDOW   32768             /* bytes: a queue of a few ms can hold them */
-#define HIDDEN_QUEUE_NS INT64_C(50000000) /* a shaper's */
-
-/* Returns true if the window may have been full although the limits do not show it: without
- * timestamps, a queue between the sender and the capture point is not seen. */
-static bool may_hide_full_window(const struct flow *flow, const struct tcp_stream *stream) {
-    const int64_t *ns = stream->accounting->ns;
-    int64_t window = peer_of(&flow->tcp, stream)->window, total = 0;
-    for (unsigned i = 0; i < LIMIT_CAUSES; i++)
-        total = add_ns(total, ns[i]);
-    if (stream->timestamps || window <= 0 || window > HIDDEN_WINDOW ||
-        ns[LIMIT_NETWORK] < total / 2)
-        return false;
-    int64_t delay_ns = max64(path_rtt(&flow->tcp), 0) + HIDDEN_QUEUE_NS;
-    return (double)window * (double)total <= (double)stream->unique_bytes * (double)delay_ns;
-}
-
-/* Time by limiting factor, ns, if the sender's view is known. Idle time before RTOs comes from the
- * recovery state, which has it even if no accounting was kept, and replaces the accounted one. */
-static void put_limits(struct row *row, const struct flow *flow, const struct tcp_stream *stream) {
-    bool known = stream->accounting && !stream->accounting->view.unknown &&
-                 !may_hide_full_window(flow, stream);
-    for (unsigned i = 0; known && i < LIMIT_CAUSES; i++)
-        row_set(row, limit_columns[i], stream->accounting->ns[i]);
-    row_set(row, directions_limit_timeout_ns, recovery_of(stream)->rto_idle_ns);
-}
-
 /* Sets the columns of TCP, in groups of what they need: the handshake, complete headers, packets of
  * the other direction. If the direction itself was not captured, its gaps are known only from the
  * SACK blocks of its receiver. */
@@ -414,25 +377,29 @@ static void add_direction_row(struct row_writer *writer, struct flow *flow, unsi
         char stalls[STALLS_TEXT_SIZE];
         stalls_to_text(recovery_of(&flow->tcp.streams[number]), stalls);
         row_set_text(sink, row, directions_stall_frames, stalls);
+        stall_lengths_to_text(recovery_of(&flow->tcp.streams[number]), stalls);
+        row_set_text(sink, row, directions_stall_ns, stalls);
+    }
+    if (row_known(row, directions_limit_network_ns) && direction->timed) {
+        char waits[WAITS_TEXT_SIZE];
+        waits_to_text(&flow->tcp.streams[number], direction->first_ns, waits);
+        row_set_text(sink, row, directions_longest_waits, waits);
     }
     add_row(sink, TABLE_directions, row);
 }
 
 /* Returns false without memory. The group of series stays empty if no packet had a time. */
-static bool begin_rows(struct row_sink *sink, uint32_t flow) {
-    return table_begin_group(&sink->tables[TABLE_flows], flow) &&
-           table_begin_group(&sink->tables[TABLE_directions], flow) &&
-           table_begin_group(&sink->tables[TABLE_series], flow) &&
-           table_begin_group(&sink->tables[TABLE_turns], flow);
+static bool begin_rows(struct row_sink *sink, const struct flow *flow) {
+    return begin_flow_group(sink, TABLE_flows, flow) &&
+           begin_flow_group(sink, TABLE_directions, flow) &&
+           begin_flow_group(sink, TABLE_series, flow) && begin_flow_group(sink, TABLE_turns, flow);
 }
 
 void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
                    enum word application, struct row directions[static 2]) {
     struct row_sink *sink = writer->sink;
-    if (!begin_rows(sink, flow->number)) {
-        sink->out_of_memory = true;
+    if (!begin_rows(sink, flow))
         return;
-    }
     add_flow_row(sink, flow, end, application);
     for (unsigned number = 0; number < 2; number++) {
         add_direction_row(writer, flow, number, &directions[number]);
@@ -441,4 +408,5 @@ void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
     bool handshake = flow->key.protocol == IP_TCP && handshake_rtt(&flow->tcp) >= 0;
     judged_count(&sink->judged, flow, application, directions, handshake);
     turn_rows_add(sink, flow);
+    limit_rows_add(sink, flow);
 }

@@ -3,19 +3,38 @@
  *
  * A flow is counted once its rows are complete, because their nulls show what could not be judged:
  * so the sums agree with the tables and need no pass over them. Callers must hold the lock of the
- * rows. The reasons are exclusive for each measure (JUDGED_REASONS in row_sink.h). */
+ * rows. The reasons are exclusive for each measure (JUDGED_REASONS in row_sink.h). Datagrams of one
+ * application may be judged for some measures and not for others: judged_for() has them as bits. */
+#include "application/application.h"
 #include "rows/rows.h"
 
-#define PORT_DNS   53
-#define PORT_MDNS  5353
-#define PORT_LLMNR 5355
-#define PORT_QUIC  443
+#define PORT_QUIC 443
+
+static void count_direction(struct traffic_sum *sum, const struct direction *direction) {
+    sum->packets += direction->packets;
+    sum->wire_bytes += direction->wire_bytes;
+}
 
 static void count_flow(struct traffic_sum *sum, const struct flow *flow) {
-    for (unsigned i = 0; i < 2; i++) {
-        sum->packets += flow->directions[i].packets;
-        sum->wire_bytes += flow->directions[i].wire_bytes;
-    }
+    for (unsigned i = 0; i < 2; i++)
+        count_direction(sum, &flow->directions[i]);
+}
+
+/* Returns the sum of a reason for its measures without those that were judged; the sum for no
+ * measure is not shown. */
+static struct traffic_sum *sum_of(struct judged_sums *sums, enum judged_reason reason,
+                                  unsigned judged) {
+    static const unsigned char most[] = {
+#define X(name, text, measures) measures,
+        JUDGED_REASONS(X)
+#undef X
+    };
+    return &sums->unjudged[reason][most[reason] & ~judged];
+}
+
+static void leave_out(struct judged_sums *sums, enum judged_reason reason,
+                      const struct flow *flow) {
+    count_flow(sum_of(sums, reason, 0), flow);
 }
 
 static bool has_port(const struct flow *flow, uint16_t port) {
@@ -28,20 +47,19 @@ static bool either_known(const struct row directions[static 2], unsigned column)
 
 static void judge_tcp(struct judged_sums *sums, const struct flow *flow,
                       const struct row directions[static 2], bool has_handshake_rtt) {
-    struct traffic_sum *unjudged = sums->unjudged;
     bool one_way = !flow->directions[0].packets || !flow->directions[1].packets;
     if (one_way || !either_known(directions, directions_lost_downstream)) {
-        count_flow(&unjudged[one_way ? UNJUDGED_ONE_WAY : UNJUDGED_HEADERS_CUT], flow);
+        leave_out(sums, one_way ? UNJUDGED_ONE_WAY : UNJUDGED_HEADERS_CUT, flow);
         return;
     }
     if (!flow->timed) {
-        count_flow(&unjudged[UNJUDGED_NO_TIMES], flow);
+        leave_out(sums, UNJUDGED_NO_TIMES, flow);
         return;
     }
     if (!has_handshake_rtt && !either_known(directions, directions_rtt_ns_min))
-        count_flow(&unjudged[UNJUDGED_NO_ROUND_TRIP], flow);
+        leave_out(sums, UNJUDGED_NO_ROUND_TRIP, flow);
     if (!either_known(directions, directions_limit_network_ns))
-        count_flow(&unjudged[UNJUDGED_SHORT], flow);
+        leave_out(sums, UNJUDGED_SHORT, flow);
 }
 
 /* A direction with numbers is judged for loss; it has no acknowledgments. */
@@ -49,20 +67,36 @@ static void judge_numbered(struct judged_sums *sums, const struct flow *flow,
                            const struct row directions[static 2]) {
     for (unsigned i = 0; i < 2; i++) {
         bool numbered = row_known(&directions[i], directions_blocks);
-        struct traffic_sum *sum =
-            &sums->unjudged[numbered ? UNJUDGED_NO_ACKNOWLEDGMENTS : UNJUDGED_UDP];
-        sum->packets += flow->directions[i].packets;
-        sum->wire_bytes += flow->directions[i].wire_bytes;
+        enum judged_reason reason = numbered ? UNJUDGED_NO_ACKNOWLEDGMENTS : UNJUDGED_UDP;
+        count_direction(sum_of(sums, reason, 0), &flow->directions[i]);
     }
 }
 
 /* The content decides; if nothing was recognised, the ports do. */
 static enum judged_reason datagram_reason(const struct flow *flow, enum word application) {
-    if (application == WORD_DNS || application == WORD_QUIC)
-        return application == WORD_DNS ? UNJUDGED_DNS : UNJUDGED_QUIC;
+    if (is_dns(application) || application == WORD_QUIC)
+        return application == WORD_QUIC ? UNJUDGED_QUIC : UNJUDGED_DNS;
     if (has_port(flow, PORT_DNS) || has_port(flow, PORT_MDNS) || has_port(flow, PORT_LLMNR))
         return UNJUDGED_DNS;
     return has_port(flow, PORT_QUIC) ? UNJUDGED_QUIC : UNJUDGED_UDP;
+}
+
+/* Returns the measures for which the datagrams of a direction were judged. An answer of DNS is a
+ * round trip. */
+static unsigned judged_for(const struct flow *flow, unsigned direction) {
+    const struct quic *quic = flow->application ? flow->application->quic : NULL;
+    struct quic_loss loss;
+    if (flow->application && is_dns(flow->application->protocol))
+        return flow->application->dns.answered ? MEASURE_RTT : 0;
+    return (quic_has_round_trip(quic) ? MEASURE_RTT : 0) |
+           (quic_loss_of(quic, direction, &loss) && loss.upstream >= 0 ? MEASURE_LOSS : 0);
+}
+
+static void judge_datagrams(struct judged_sums *sums, const struct flow *flow,
+                            enum word application) {
+    enum judged_reason reason = datagram_reason(flow, application);
+    for (unsigned i = 0; i < 2; i++)
+        count_direction(sum_of(sums, reason, judged_for(flow, i)), &flow->directions[i]);
 }
 
 void judged_count(struct judged_sums *sums, const struct flow *flow, enum word application,
@@ -73,7 +107,7 @@ void judged_count(struct judged_sums *sums, const struct flow *flow, enum word a
     else if (either_known(directions, directions_blocks))
         judge_numbered(sums, flow, directions);
     else if (flow->key.protocol == IP_UDP || flow->key.protocol == IP_UDP_LITE)
-        count_flow(&sums->unjudged[datagram_reason(flow, application)], flow);
+        judge_datagrams(sums, flow, application);
     else
         count_flow(&sums->protocols[flow->key.protocol], flow);
 }

@@ -24,14 +24,31 @@ static void put_frames(struct row_sink *sink, struct row *row, const uint64_t *f
     row_set_text(sink, row, handshakes_frames, text);
 }
 
+static void put_losses(struct row *row, const struct quic_loss loss[static 2]) {
+    static const unsigned columns[2][5] = {
+        {handshakes_client_sent, handshakes_client_missing, handshakes_client_lost,
+         handshakes_client_lost_upstream, handshakes_client_lost_downstream},
+        {handshakes_server_sent, handshakes_server_missing, handshakes_server_lost,
+         handshakes_server_lost_upstream, handshakes_server_lost_downstream}};
+    static const unsigned frames[2] = {handshakes_client_loss_frame, handshakes_server_loss_frame},
+                          times[2] = {handshakes_client_loss_ns, handshakes_server_loss_ns};
+    for (unsigned i = 0; i < 2; i++) {
+        int64_t values[5] = {loss[i].sent, loss[i].missing, loss[i].whole, loss[i].upstream,
+                             loss[i].downstream};
+        for (unsigned k = 0; k < 5; k++)
+            row_set_if(row, columns[i][k], values[k] >= 0, values[k]);
+        bool shown = loss[i].first.frame && loss[i].whole + loss[i].missing > 0;
+        row_set_if(row, frames[i], shown, (int64_t)loss[i].first.frame);
+        row_set_if(row, times[i], shown && loss[i].first.time_ns >= 0, loss[i].first.time_ns);
+    }
+}
+
 void quic_row_add(struct row_sink *sink, const struct flow *flow,
                   const struct quic_summary *summary) {
     char version[QUIC_VERSION_TEXT];
     struct row row;
-    if (!table_begin_group(&sink->tables[TABLE_handshakes], flow->number)) {
-        sink->out_of_memory = true;
+    if (!begin_flow_group(sink, TABLE_handshakes, flow))
         return;
-    }
     row_clear(&row);
     row_set(&row, handshakes_flow, flow->number);
     row_set(&row, handshakes_protocol, WORD_QUIC);
@@ -46,6 +63,8 @@ void quic_row_add(struct row_sink *sink, const struct flow *flow,
     row_set(&row, handshakes_version_negotiation, summary->version_negotiation);
     row_set(&row, handshakes_retry, summary->retry);
     row_set(&row, handshakes_zero_rtt, summary->zero_rtt);
+    row_set(&row, handshakes_client_direction, summary->client);
+    put_losses(&row, summary->loss);
     put_frames(sink, &row, summary->frames);
     if (summary->initial_bytes)
         row_set_stored(
@@ -73,7 +92,7 @@ bool quic_names_collect(struct row_sink *sink) {
                                  .flow = (uint32_t)row.value[handshakes_flow],
                                  .initials = row.value[handshakes_alpn]};
         done = append(&sink->quic_names, &name) &&
-               table_amend(table, name.row, handshakes_alpn, false, 0);
+               table_amend(table, name.row, 0, handshakes_alpn, false, 0);
     }
     table_settle(table);
     return done;
@@ -84,7 +103,7 @@ static bool amend_text(struct row_sink *sink, enum table_number number, uint64_t
                        unsigned column, const char *text) {
     int64_t stored = text && *text ? string_table_add(&sink->texts, text) : 0;
     return stored >= 0 &&
-           (!text || !*text || table_amend(&sink->tables[number], row, column, true, stored));
+           (!text || !*text || table_amend(&sink->tables[number], row, 0, column, true, stored));
 }
 
 bool quic_names_set(struct row_sink *sink, size_t number, const char *server_name,

@@ -1,54 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables that an analysis fills, shared by its workers.
+/* The rows that a worker writes. Each worker has a sink of its own, without a lock, and
+ * row_sink_join() makes the tables of the analysis of them.
  *
- * Packets of a batch may be processed flow by flow instead of in file order, so that the state of a
- * flow is fetched from memory once for all of them; and flows that end at once end in the order in
- * which they are in memory. Output that depends on the order of packets (numbers of flows, rows of
- * events and blocks) is buffered then, and row_sink_end_batch() emits it as if every packet had
- * been processed in file order. Both ways must give the same rows.
- *
- * Workers hold the lock while they add or amend a row, number a flow, or count what is not their
- * own.
- */
+ * Packets are processed shard by shard and flow by flow, so that rows are written in any order.
+ * Those of flows are put into groups of the flow's shard; rows of events, blocks, queries and
+ * datagrams carry their position: the packet that wrote them, or the time between two packets. */
 #ifndef WIRETALE_ROW_SINK_H
 #define WIRETALE_ROW_SINK_H
 
-#include <pthread.h>
-
 #include "flow/flow.h"
+#include "rows/positions.h"
 #include "table/table.h"
 
-#define PENDING_COLUMNS 16         /* of a table whose rows are buffered */
-#define MAX_PENDING     (1u << 18) /* rows of flows that end at once */
+/* row_sink.at: the number of a packet, then what was done there. Phases come after the packet. */
+#define ORDER_BITS     20u
+#define ORDER_QUOTED   UINT64_C(1)           /* an ICMP error, for the flow that it quotes */
+#define ORDER_PHASE(n) ((uint64_t)(n) << 18) /* 1 and 2: datagrams end; 3: flows end */
 
-struct pending_row {
-    uint32_t batch_index;           /* of the packet, or of the flow, that it belongs to */
-    uint32_t known;                 /* bit i: value[i] is not null */
-    int64_t value[PENDING_COLUMNS]; /* as in struct row */
-};
+/* The measures for which traffic is judged, as bits. */
+enum measure { MEASURE_LOSS = 1, MEASURE_RTT = 2, MEASURE_LIMITS = 4, MEASURES_ALL = 7 };
 
-struct pending_rows {
-    struct pending_row *rows;
-    size_t count, room;
-};
-
-/* A flow that the batch began. */
-struct new_flow {
-    uint32_t batch_index; /* of its first packet */
-    struct flow *flow;    /* NULL if it is over */
-};
-
-/* Why traffic was not judged: name, and the measures that it concerns. */
+/* Why traffic was not judged: name, and the measures that it concerns at most. A flow that has some
+ * of them nevertheless, as the round trip of QUIC's handshake, is counted for the others. */
 #define JUDGED_REASONS(X)                                                                          \
-    X(ONE_WAY, "one_way", "loss rtt limits")                                                       \
-    X(HEADERS_CUT, "headers_cut", "loss rtt limits")                                               \
-    X(NO_TIMES, "no_times", "rtt limits")                                                          \
-    X(NO_ROUND_TRIP, "no_round_trip", "rtt")                                                       \
-    X(SHORT, "short", "limits")                                                                    \
-    X(NO_ACKNOWLEDGMENTS, "no_acknowledgments", "rtt limits")                                      \
-    X(DNS, "dns", "loss rtt limits")                                                               \
-    X(QUIC, "quic", "loss rtt limits")                                                             \
-    X(UDP, "udp", "loss rtt limits")
+    X(ONE_WAY, "one_way", MEASURES_ALL)                                                            \
+    X(HEADERS_CUT, "headers_cut", MEASURES_ALL)                                                    \
+    X(NO_TIMES, "no_times", MEASURE_RTT | MEASURE_LIMITS)                                          \
+    X(NO_ROUND_TRIP, "no_round_trip", MEASURE_RTT)                                                 \
+    X(SHORT, "short", MEASURE_LIMITS)                                                              \
+    X(NO_ACKNOWLEDGMENTS, "no_acknowledgments", MEASURE_RTT | MEASURE_LIMITS)                      \
+    X(DNS, "dns", MEASURES_ALL)                                                                    \
+    X(QUIC, "quic", MEASURES_ALL)                                                                  \
+    X(UDP, "udp", MEASURES_ALL)
 
 enum judged_reason {
 #define X(name, text, measures) UNJUDGED_##name,
@@ -64,8 +47,9 @@ struct traffic_sum {
 /* Traffic of all flows that are over, and the part that was not judged. */
 struct judged_sums {
     struct traffic_sum whole;
-    struct traffic_sum unjudged[UNJUDGED_COUNT]; /* by reason */
-    struct traffic_sum protocols[256];           /* of flows of other protocols, by IP protocol */
+    struct traffic_sum unjudged[UNJUDGED_COUNT][MEASURES_ALL + 1]; /* by reason and the measures
+                                                                      that were not judged */
+    struct traffic_sum protocols[256]; /* of flows of other protocols, by IP protocol */
 };
 
 /* Initials of a flow whose ClientHello is still to be decrypted; see quic_rows.c. */
@@ -84,67 +68,79 @@ struct row_sink {
     struct judged_sums judged;
     struct table tables[TABLE_COUNT];
     struct string_table texts;
-    struct encapsulation_table *encapsulations; /* read only, for flows.path */
-    pthread_mutex_t lock;                       /* recursive: a flow may end while it is held, and
-                                                   then writes its last events */
-    bool packets_only;                          /* no table but packets is wanted */
+    const struct encapsulation_table *encapsulations; /* for flows.path */
+    const struct flow_numbers *numbers;
+    uint64_t at, minor; /* position of the rows that are written now */
+    uint32_t ending;    /* number of the flow that ends between two packets */
+    bool packets_only;  /* no table but packets is wanted */
     bool out_of_memory;
     uint64_t events_dropped, blocks_dropped, queries_dropped,
-        turns_dropped;   /* rows above a bound */
-    bool buffered;       /* between begin_batch and end_batch */
-    uint32_t first_flow; /* number of the first flow that the batch began */
-    struct new_flow *new_flows;
-    size_t new_flow_count, new_flow_room;
-    struct quic_names quic_names; /* once all rows are added */
-    struct pending_rows events, blocks, queries;
+        turns_dropped;               /* rows above a bound */
+    uint64_t elsewhere[TABLE_COUNT]; /* rows of the other sinks, before the batch at hand */
+    struct quic_names quic_names;    /* once all rows are added */
+    struct position_log *positions;  /* of a shard of `wiretale split`; NULL of another capture */
 };
 
 /* A worker's way to the rows. */
 struct row_writer {
     struct row_sink *sink;
-    /* Of the packet at hand in its batch; of a flow that is over, its number. */
-    uint32_t batch_index;
     struct pool pool; /* memory of the flows that the worker processes */
 };
 
-/* Opens the empty tables; `packets_only` drops all events. row_sink_free() must be called once. */
-void row_sink_open(struct row_sink *sink, bool packets_only);
+/* Opens the empty tables as part `part`; `packets_only` drops all events. row_sink_free() must be
+ * called once. */
+void row_sink_open(struct row_sink *sink, unsigned part, bool packets_only);
 void row_sink_free(struct row_sink *sink);
-/* Frees the buffers, which nothing needs once all rows are added. */
-void row_sink_free_buffers(struct row_sink *sink);
 
-static inline void row_sink_lock(struct row_sink *sink) {
-    pthread_mutex_lock(&sink->lock);
+/* Rows of flows go into these groups, one list for each table, from now on. */
+void row_sink_use_groups(struct row_sink *sink, struct table_groups groups[static TABLE_COUNT]);
+
+/* Moves the rows of another sink, which is empty then. Returns false without memory. */
+bool row_sink_join(struct row_sink *sink, struct row_sink *other);
+
+/* A flow by the packet that began it. */
+struct flow_place {
+    uint64_t at;
+    uint32_t shard, number; /* in its shard */
+};
+
+/* Puts the groups of a grouped table into the order of the flows, from those of each shard. Returns
+ * false without memory. */
+bool row_sink_order_groups(struct row_sink *sink, enum table_number number,
+                           struct table_groups *const shards[], const struct flow_place *flows,
+                           size_t count);
+
+/* Sorts the rows, once all are added and all flows have their final numbers. */
+void row_sink_settle(struct row_sink *sink);
+
+/* Begins the rows of a flow in a grouped table. Returns false without memory. */
+static inline bool begin_flow_group(struct row_sink *sink, enum table_number number,
+                                    const struct flow *flow) {
+    bool begun =
+        table_begin_group(&sink->tables[number], flow->number >> sink->numbers->shard_bits);
+    sink->out_of_memory |= !begun;
+    return begun;
 }
 
-static inline void row_sink_unlock(struct row_sink *sink) {
-    pthread_mutex_unlock(&sink->lock);
+/* Returns the rows of a table that is bounded, of all sinks. */
+static inline uint64_t row_sink_rows(const struct row_sink *sink, enum table_number number) {
+    return sink->tables[number].row_count + sink->elsewhere[number];
 }
 
-/* Until row_sink_end_batch() packets may come in any order, from several workers, each of which
- * sets its batch_index. `first_flow` is the number of the next flow. */
-void row_sink_begin_batch(struct row_sink *sink, uint32_t first_flow);
-void row_sink_end_batch(struct row_sink *sink);
-
-/* Sets the batch index to that of a flow that is over. If many flows end at once and much is
- * buffered, emits it first. `next_flow` is as in row_sink_begin_batch(). */
-void row_writer_begin_flow(struct row_writer *writer, const struct flow *flow, uint32_t next_flow);
-
-/* Notes that a flow was numbered, or that it is over. */
-void row_sink_note_new_flow(const struct row_writer *writer, struct flow *flow);
-void row_sink_note_end(struct row_sink *sink, const struct flow *flow);
-
-/* Adds a row to events, blocks or queries; returns its number, by which it can be amended. */
-uint64_t row_sink_add(const struct row_writer *writer, enum table_number number,
-                      const struct row *row);
-/* Returns the rows of events, blocks or queries, buffered ones included. */
-uint64_t row_sink_rows(const struct row_sink *sink, enum table_number number);
+/* Adds a row to events, blocks, queries or datagrams; returns its place, by which it can be
+ * amended.
+ */
+uint64_t row_sink_add(struct row_sink *sink, enum table_number number, const struct row *row);
 
 /* Adds a row to another table at once. */
 static inline void add_row(struct row_sink *sink, enum table_number number, const struct row *row) {
     if (!table_add(&sink->tables[number], row))
         sink->out_of_memory = true;
 }
+
+/* Sorts the tables whose rows are written when something ends, which depends on the packets around
+ * it: they are in the order of their beginnings instead. Returns false without memory. */
+bool row_sink_sort(struct row_sink *sink);
 
 /* Returns bit/s; `span_ns` > 0. */
 static inline int64_t rate_bps(uint64_t bytes, int64_t span_ns) {

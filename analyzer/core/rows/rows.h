@@ -31,6 +31,13 @@ void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
 /* Returns the word of an IP protocol; WORD_OTHER_IP if it is not decoded. */
 enum word protocol_word(uint8_t number);
 
+/* limit_rows.c */
+/* Sets the time by limiting factor of a direction that was answered, if the sender's view is known.
+ */
+void put_limits(struct row *row, const struct flow *flow, const struct tcp_stream *stream);
+/* Adds the spans of a flow that is over, if they are wanted. */
+void limit_rows_add(struct row_sink *sink, const struct flow *flow);
+
 /* application_rows.c */
 /* Adds the rows of handshakes and requests of a flow that is over. */
 void application_rows_add(struct row_sink *sink, const struct flow *flow);
@@ -58,7 +65,7 @@ bool quic_names_set(struct row_sink *sink, size_t number, const char *server_nam
 void quic_names_settle(struct row_sink *sink);
 
 /* datagram_rows.c */
-/* Adds the row of a datagram that is over. Only the first worker may call it, outside of shards. */
+/* Adds the row of a datagram that is over. */
 void datagram_row_add(struct row_sink *sink, const struct datagram *datagram);
 
 /* series_rows.c */

@@ -132,8 +132,10 @@ const struct sequence_layout sequence_layouts[SEQUENCE_LAYOUTS] = {
 
 bool sequence_read(const struct sequence_layout *layout, struct sequence_item *item,
                    const struct sequence_packet *packet) {
-    *item = (struct sequence_item){
-        .time_known = packet->time_known, .time_ns = packet->time_ns, .frame = packet->frame};
+    *item = (struct sequence_item){.time_known = packet->time_known,
+                                   .time_ns = packet->time_ns,
+                                   .frame = packet->frame,
+                                   .capture = packet->capture};
     return layout->read(layout, item, &packet->payload);
 }
 

@@ -26,6 +26,7 @@ struct sequence_packet {
     int64_t time_ns; /* since the epoch */
     uint64_t frame;
     struct sequence_payload payload;
+    uint32_t capture; /* interface */
     bool time_known;
 };
 
@@ -41,6 +42,7 @@ struct sequence_item {
     bool is_end;     /* end marker without data */
     bool may_be_end; /* end marker if `sequence` is far from the others */
     bool time_known;
+    uint32_t capture; /* interface */
     int64_t time_ns;
     uint64_t frame;
 };

@@ -44,6 +44,7 @@ void sequence_source_begin(struct sequence_source *source, uint64_t key) {
     source->key = key;
     source->heard = source->last_frame = source->highest_frame = 0;
     source->highest_sent = 0;
+    source->arrivals = 0;
     source->clock = (struct transit_clock){0};
     source->is_waiting = false;
     sequence_window_clear(&source->window, source->map, SEQUENCE_WINDOW);
@@ -64,8 +65,13 @@ static bool sent_difference(const struct transit_clock *clock, const struct sequ
     return true;
 }
 
+static struct slowest slowest_of(const struct sequence_item *item) {
+    return (struct slowest){item->frame, item->time_ns, item->capture};
+}
+
 /* Rule V12.5, RFC 3550 section 6.4.1: in order of arrival, J += (|D| - J) / 16. */
-static void add_difference(struct transit_clock *clock, int64_t difference) {
+static void add_difference(struct transit_clock *clock, const struct sequence_item *item,
+                           int64_t difference) {
     int64_t transit_ns;
     if (__builtin_add_overflow(clock->transit_ns, difference, &transit_ns))
         return;
@@ -74,7 +80,10 @@ static void add_difference(struct transit_clock *clock, int64_t difference) {
     clock->differences++;
     clock->transit_ns = transit_ns;
     clock->least = transit_ns < clock->least ? transit_ns : clock->least;
-    clock->greatest = transit_ns > clock->greatest ? transit_ns : clock->greatest;
+    if (transit_ns > clock->greatest) {
+        clock->greatest = transit_ns;
+        clock->slowest = slowest_of(item);
+    }
 }
 
 /* Adds the difference of this packet's transit time and that of the one before, D(i,j) of RFC 3550.
@@ -87,10 +96,11 @@ static void clock_take(struct transit_clock *clock, const struct sequence_layout
     if (!clock->begun) {
         clock->begun = !__builtin_sub_overflow(item->time_ns, item->sent, &difference);
         clock->transit_ns = clock->least = clock->greatest = 0;
+        clock->slowest = slowest_of(item);
     } else if (sent_difference(clock, layout, item, &sent) &&
                !__builtin_sub_overflow(item->time_ns, clock->time_ns, &arrived) &&
                !__builtin_sub_overflow(arrived, sent, &difference)) {
-        add_difference(clock, difference);
+        add_difference(clock, item, difference);
     }
     clock->time_ns = item->time_ns;
     clock->sent = item->sent;
@@ -103,8 +113,10 @@ static void sum_clock(const struct transit_clock *clock, struct sequence_summary
     if (!clock->differences)
         return;
     if (!__builtin_sub_overflow(clock->greatest, clock->least, &variation) &&
-        variation > summary->delay_variation_ns)
+        variation > summary->delay_variation_ns) {
         summary->delay_variation_ns = variation;
+        summary->slowest = clock->slowest;
+    }
     if (clock->differences >= summary->jitter_packets) {
         summary->jitter_packets = clock->differences;
         summary->jitter_ns = (int64_t)(clock->jitter + 0.5);
@@ -119,10 +131,14 @@ static int64_t step_to(const struct sequence_source *source, const struct sequen
     return sequence_step(layout, sequence_on_wire(layout, source->window.highest), item->sequence);
 }
 
-uint64_t sequence_source_frame(const struct sequence_source *source, int64_t position) {
+static uint64_t arrival_of(const struct sequence_source *source, int64_t position) {
     bool is_kept = sequence_window_has(&source->window, source->map, position) &&
                    source->window.highest - position < SEQUENCE_FRAMES;
     return is_kept ? source->frames[(uint64_t)position % SEQUENCE_FRAMES] : 0;
+}
+
+uint64_t sequence_source_frame(const struct sequence_source *source, int64_t position) {
+    return (uint32_t)arrival_of(source, position);
 }
 
 uint64_t sequence_source_overtaker(const struct sequence_source *source, int64_t position) {
@@ -130,11 +146,11 @@ uint64_t sequence_source_overtaker(const struct sequence_source *source, int64_t
     if (source->window.highest - position >= SEQUENCE_FRAMES)
         return 0;
     for (int64_t above = position + 1; above <= source->window.highest; above++) {
-        uint64_t frame = sequence_source_frame(source, above);
-        if (frame && (!least || frame < least))
-            least = frame;
+        uint64_t arrival = arrival_of(source, above);
+        if (arrival && (!least || arrival < least))
+            least = arrival;
     }
-    return least;
+    return (uint32_t)least;
 }
 
 /* Counts and reports an arrival at a position. Frames are stored for the newest SEQUENCE_FRAMES
@@ -146,7 +162,8 @@ static void judge_arrival(struct sequence_source *source, const struct sequence_
     int64_t before = window->highest;
     enum sequence_arrival decoded = sequence_window_take(window, source->map, position);
     if (decoded < ARRIVAL_DUPLICATE && window->highest - position < SEQUENCE_FRAMES)
-        source->frames[(uint64_t)position % SEQUENCE_FRAMES] = item->frame;
+        source->frames[(uint64_t)position % SEQUENCE_FRAMES] =
+            (uint64_t)++source->arrivals << 32 | (uint32_t)item->frame;
     switch (decoded) {
     case ARRIVAL_NEXT: break;
     case ARRIVAL_AHEAD:

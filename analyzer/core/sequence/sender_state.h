@@ -30,6 +30,13 @@ struct sequence_listener {
     void *context;
 };
 
+/* The packet with the greatest transit time. */
+struct slowest {
+    uint64_t frame; /* 0 if there is none */
+    int64_t time_ns;
+    uint32_t capture;
+};
+
 /* Sums over all sources and restarts; in packets unless noted. */
 struct sequence_summary {
     enum word application; /* WORD_NONE if no format was recognised */
@@ -50,6 +57,7 @@ struct sequence_summary {
     bool jitter_known;
     int64_t jitter_ns;          /* RFC 3550 section 6.4.1; of the source with most packets */
     int64_t delay_variation_ns; /* greatest minus least transit; the clocks' offset cancels out */
+    struct slowest slowest;     /* of the source with that variation */
     uint64_t jitter_packets;    /* samples of `jitter_ns` */
 };
 
@@ -68,7 +76,8 @@ struct transit_clock {
     int64_t time_ns, sent; /* of the previous packet */
     int64_t transit_ns;    /* relative to the first, as are the next two */
     int64_t least, greatest;
-    double jitter; /* ns */
+    struct slowest slowest; /* with `greatest` */
+    double jitter;          /* ns */
     uint64_t differences;
 };
 
@@ -79,11 +88,13 @@ struct sequence_source {
     uint64_t highest_frame; /* of the highest number */
     int64_t highest_sent;
     struct transit_clock clock;
-    bool is_waiting; /* `waiting` is far off and must be confirmed by the next packet */
+    uint32_t arrivals; /* so far, to order frames of different files */
+    bool is_waiting;   /* `waiting` is far off and must be confirmed by the next packet */
     struct sequence_item waiting;
     struct sequence_window window;
     uint64_t map[SEQUENCE_WINDOW_WORDS(SEQUENCE_WINDOW)]; /* bits of the window */
-    uint64_t frames[SEQUENCE_FRAMES]; /* frame of position p at p % SEQUENCE_FRAMES */
+    /* Of position p at p % SEQUENCE_FRAMES: number of the arrival (high 32 bits), and frame. */
+    uint64_t frames[SEQUENCE_FRAMES];
 };
 
 void sequence_source_begin(struct sequence_source *source, uint64_t key);

@@ -53,12 +53,14 @@
     X(truncated_packets, INT, "packets", "packets truncated by the snap length")                   \
     X(time_unknown, INT, "packets",                                                                \
       "packets without a time stamp (simple packet blocks), or with one out of range")             \
+    X(time_unknown_frame, INT, "frame", "the first without a time stamp; null without one")        \
     X(time_out_of_range, INT, "packets",                                                           \
       "of them, packets with a time stamp before 1896 or after 2116, which is no time")            \
     X(time_out_of_range_frame, INT, "frame", "the first of them; null without one")                \
     X(backward_steps, INT, "packets", "packets with an earlier time stamp than the packet before") \
     X(backward_ns_max, DURATION, "ns", "the largest such step; null without one")                  \
     X(backward_frame, INT, "frame", "the first frame with such a step; null without one")          \
+    X(backward_frame_ns, TIME, "ns", "its time; null without one")                                 \
     X(burst_10us_bytes, INT, "bytes",                                                              \
       "bytes of the fullest 10 µs: of all packets from one packet on, in both directions; a "     \
       "packet with an earlier time than the one before it counts at the latest time; null if a "   \
@@ -67,7 +69,8 @@
     X(burst_100us_bytes, INT, "bytes", "the same of 100 µs")                                       \
     X(burst_1ms_bytes, INT, "bytes", "the same of 1 ms")                                           \
     X(burst_ns, TIME, "ns", "first packet of that 1 ms; null if burst_1ms_bytes is")               \
-    X(burst_frame, INT, "frame", "the last packet of that 1 ms")                                   \
+    X(burst_last_ns, TIME, "ns", "the last packet of that 1 ms")                                   \
+    X(burst_frame, INT, "frame", "the same")                                                       \
     X(mirror_duplicates, INT, "packets",                                                           \
       "duplicates of TCP packets that the capture made; null if only the interfaces table was"     \
       " made")                                                                                     \
@@ -83,20 +86,30 @@
       "IP packets longer than a link can carry: captured before segmentation offload (TSO) or "    \
       "after receive offload (GRO, LRO)")                                                          \
     X(super_segment_frame, INT, "frame", "the first of them; null without one")                    \
+    X(super_segment_frame_ns, TIME, "ns", "its time; null if unknown")                             \
     X(lengths_cut, INT, "packets",                                                                 \
       "IP packets longer than their record says that they were on the wire: a tool or a mirror "   \
       "port cut them and wrote the shorter length; analyzed by their IP length")                   \
     X(length_cut_frame, INT, "frame", "the first of them; null without one")                       \
+    X(length_cut_frame_ns, TIME, "ns", "its time; null if unknown")                                \
     X(not_ip, INT, "packets", "packets of link-layer protocols other than IP")                     \
     X(not_understood, INT, "packets", "packets of a kind that is not decoded, other than non-IP")  \
+    X(not_understood_frame, INT, "frame",                                                          \
+      "the first of them that undecoded_packets does not count; null without one")                 \
+    X(not_understood_frame_ns, TIME, "ns", "its time; null if unknown")                            \
     X(undecoded_packets, INT, "packets",                                                           \
       "packets of protocols that are not decoded and may carry IP: link types, EtherTypes, PPP "   \
       "and "                                                                                       \
       "IP protocols, and UDP ports of encapsulations if the datagram contains an IP header")       \
+    X(undecoded_frame, INT, "frame", "the first of them; null without one")                        \
+    X(undecoded_frame_ns, TIME, "ns", "its time; null if unknown")                                 \
     X(undecoded, TEXT, "", "these protocols: name=count, most frequent first; null without one")   \
     X(cut_headers, INT, "packets", "packets whose headers were truncated by the snap length")      \
+    X(cut_headers_frame, INT, "frame", "the first of them; null without one")                      \
+    X(cut_headers_frame_ns, TIME, "ns", "its time; null if unknown")                               \
     X(malformed, INT, "packets", "packets that violate their own format")                          \
     X(malformed_frame, INT, "frame", "the first of them; null without one")                        \
+    X(malformed_frame_ns, TIME, "ns", "its time; null if unknown")                                 \
     X(no_flow_bytes, INT, "bytes",                                                                 \
       "wire bytes, as in directions, of packets in no flow: no IP header of them was read")        \
     X(reasons, TEXT, "",                                                                           \
@@ -105,6 +118,8 @@
     X(damage_offset, INT, "bytes",                                                                 \
       "offset of the damage in the uncompressed file; null without damage")                        \
     X(damage_frame, INT, "frame", "the last whole frame before it; null without damage")           \
+    X(damage_frame_ns, TIME, "ns",                                                                 \
+      "its time, in the row of its interface; null in other rows, or if it was not analyzed")      \
     X(hardware, TEXT, "", "capturing hardware, from the file")                                     \
     X(system, TEXT, "", "capturing operating system, from the file")                               \
     X(capture_application, TEXT, "", "capturing program, from the file")                           \
@@ -133,10 +148,12 @@
       "packet")                                                                                    \
     X(initiator_evidence, WORD, "", "syn, syn_ack or first_packet")                                \
     X(state, WORD, "", "TCP: state of the connection at its end; null for other protocols")        \
-    X(end, WORD, "", "why the row ended: end_of_capture, idle, evicted, ports_reused")             \
+    X(end, WORD, "",                                                                               \
+      "why the row ended: end_of_capture, idle, evicted, ports_reused; in the store "              \
+      "of `wiretale watch` also active_timeout")                                                   \
     X(application, WORD, "",                                                                       \
-      "blocks, iperf2, iperf3, rtp, dns, tls, http or quic, by the content of its packets; null "  \
-      "if none was recognised")                                                                    \
+      "blocks, iperf2, iperf3, rtp, dns, mdns, llmnr, tls, http, http2 or quic, by the content "   \
+      "of its packets; null if none was recognised")                                               \
     X(server_name, TEXT, "",                                                                       \
       "name of the server: SNI of TLS and QUIC, Host of the first HTTP request, name of the "      \
       "first DNS question; other bytes than printable ASCII are \\DDD; null without one")          \
@@ -352,7 +369,16 @@
     X(limit_idle_ns, DURATION, "ns",                                                               \
       "TCP: of the time from the 8th packet to the last data, time in which the sender had "       \
       "nothing to send: all was acknowledged, or the last segment was short; null if there are "   \
-      "fewer packets or one direction, or neither timestamps nor the RTT to the sender")           \
+      "fewer packets or one direction, or neither timestamps nor the RTT to the sender; in a "     \
+      "flow with turns from the first packet on")                                                  \
+    X(limit_waiting_ns, DURATION, "ns",                                                            \
+      "TCP: of limit_idle_ns, time in which the endpoint waited for a request or response of the " \
+      "other; the rest was its own; null as above, and unless exchange is turns")                  \
+    X(send_buffer_ns, DURATION, "ns",                                                              \
+      "TCP: part of limit_idle_ns in which the sender's host released no more data than a certain" \
+      " number of bytes in flight, as a small send buffer does; null as above")                    \
+    X(send_buffer_bytes, INT, "bytes",                                                             \
+      "TCP: that number of bytes, in the view of the sender; null if there was no such time")      \
     X(limit_delayed_ack_ns, DURATION, "ns",                                                        \
       "TCP: time in which a short segment waited for a delayed ACK (Nagle's algorithm); null as"   \
       " above")                                                                                    \
@@ -365,6 +391,14 @@
     X(stall_frames, TEXT, "",                                                                      \
       "TCP: the frames before and after each of these stalls, as in `340-341, 90-120`: the five"   \
       " longest, longest first; null without one")                                                 \
+    X(stall_ns, TEXT, "", "TCP: the length of each of stall_frames, as in `250000000, 90000000`")  \
+    X(longest_waits, TEXT, "",                                                                     \
+      "TCP: the longest wait of each kind that took a tenth of the time or more: frames, times "   \
+      "since first_ns and capture of the data packets around it, as in `window 340-341 "           \
+      "1000-251000000 0`. Kinds: idle, delayed_ack and send_buffer; window and network: the "      \
+      "longest "                                                                                   \
+      "time of data after data; slow_start: the data that ended it; rtt: the data and its ACK; "   \
+      "null as above. Numbered packets: slowest, the one with the greatest transit time, twice")   \
     X(limit_slow_start_ns, DURATION, "ns",                                                         \
       "TCP: time with data in flight, until the flight doubled for the last time before any "      \
       "loss; null as above")                                                                       \
@@ -441,32 +475,40 @@
     X(request_bytes, INT, "bytes", "unique payload of the request")                                \
     X(request_ns, DURATION, "ns",                                                                  \
       "request spread: from its first byte to its last, without retransmission_*_ns")              \
+    X(request_pause_ns, DURATION, "ns",                                                            \
+      "of request_ns: pauses in which the client had nothing more to send, and neither an ACK, "   \
+      "the receive window nor a loss held it back; null if a suspected RTO may hide one")          \
     X(network_ns, DURATION, "ns",                                                                  \
       "round trip between capture point and server: the least sample of the flow, or the time "    \
       "to the response if that is less, or the time to the ACK of the request if that is 200 ms "  \
       "more, which no delayed-ACK timer explains; null if there is no response, or if no ACK "     \
       "shows it: the handshake's, or one without data")                                            \
     X(server_ns, DURATION, "ns",                                                                   \
-      "server time: from the last byte of the request to the first of the response, less "         \
-      "network_ns; null as above")                                                                 \
+      "server time: from the last byte of the request to the first captured of the response, "     \
+      "less network_ns; null as above, and if IPv4 IDs show that its first transmission may be "   \
+      "lost between server and capture point")                                                     \
     X(response_bytes, INT, "bytes", "unique payload of the response; null without one")            \
     X(response_ns, DURATION, "ns",                                                                 \
       "response spread: from its first byte to its last, without retransmission_*_ns; null "       \
       "without one")                                                                               \
+    X(response_pause_ns, DURATION, "ns",                                                           \
+      "of response_ns: pauses in which the server had nothing more to send, and neither an ACK, "  \
+      "the receive window nor a loss held it back; null if a suspected RTO may hide one")          \
     X(pause_ns, DURATION, "ns",                                                                    \
       "client's pause before the request: since the last byte of the response before, less the "   \
       "least round trip between capture point and client; null in the first turn, after one "      \
-      "that could not be divided, or if that round trip is unknown")                               \
+      "that could not be divided, if that round trip is unknown, or if IPv4 IDs show that the "    \
+      "first transmission of the request may be lost between client and capture point")            \
     X(client_network_ns, DURATION, "ns",                                                           \
       "round trip between capture point and client before the request: that which pause_ns is "    \
       "without, or the whole time if that is less; null as pause_ns")                              \
     X(retransmission_client_ns, DURATION, "ns",                                                    \
       "idle time before retransmissions in request and response, of data that was lost between "   \
-      "capture point and client")                                                                  \
+      "capture point and client; null if the length of such a stall is unknown")                   \
     X(retransmission_network_ns, DURATION, "ns",                                                   \
       "the same of data whose place of loss is unknown, or which was not lost")                    \
     X(retransmission_server_ns, DURATION, "ns",                                                    \
-      "the same of data that was lost between capture point and server")
+      "the same of data that was lost between capture point and server; null likewise")
 
 /* One row per fragmented datagram, when it is complete, expires or is evicted. */
 #define DATAGRAMS_COLUMNS(X)                                                                       \
@@ -520,6 +562,12 @@
       "TCP: first byte of the first SACK block, as a stream position of the other direction; "     \
       "null if there is none")                                                                     \
     X(sack_end, INT, "bytes", "TCP: the byte after the end of that block")                         \
+    X(sack2_start, INT, "bytes", "TCP: start of the second SACK block; null if there is none")     \
+    X(sack2_end, INT, "bytes", "TCP: its end")                                                     \
+    X(sack3_start, INT, "bytes", "TCP: start of the third SACK block; null if there is none")      \
+    X(sack3_end, INT, "bytes", "TCP: its end")                                                     \
+    X(sack4_start, INT, "bytes", "TCP: start of the fourth SACK block; null if there is none")     \
+    X(sack4_end, INT, "bytes", "TCP: its end")                                                     \
     X(flags, INT, "",                                                                              \
       "TCP: flag bits as in the header (FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR"   \
       " 128)")                                                                                     \
@@ -562,7 +610,8 @@
     X(version, TEXT, "",                                                                           \
       "version that the server chose, as in 1.3 or SSL 3.0; null if its answer was not captured. " \
       "QUIC: 1, 2, draft-29 or a number as 0x51303530; without the answer that of the client")     \
-    X(server_name, TEXT, "", "SNI of the ClientHello; null without one")                           \
+    X(server_name, TEXT, "",                                                                       \
+      "SNI of the ClientHello, of the outer one if it has ECH; null without one")                  \
     X(alpn, TEXT, "",                                                                              \
       "application protocol: that of the server's answer, else the client's offers, separated "    \
       "by commas, because TLS 1.3 encrypts the answer; null without one")                          \
@@ -570,13 +619,16 @@
       "whether the server resumed a session: it accepted a PSK or echoed the session id; null "    \
       "without its answer")                                                                        \
     X(alert, TEXT, "",                                                                             \
-      "first alert that is not encrypted and no close_notify, by its name in RFC 8446; null "      \
-      "without one")                                                                               \
+      "first alert of the handshake that is no close_notify, by its name in RFC 8446; encrypted "  \
+      "if it cannot be read; null without one")                                                    \
     X(alert_direction, INT, "", "direction of the flow that sent the alert; null without one")     \
+    X(alert_frame, INT, "frame", "packet with the alert; null without one")                        \
+    X(alert_ns, TIME, "ns", "its time; null without one, or if it has none")                       \
     X(duration_ns, DURATION, "ns",                                                                 \
       "from the ClientHello to the Finished that ends the handshake: the client's, or the "        \
-      "server's in a full handshake of TLS 1.2; null if it is not within the first 4 kB of its "   \
-      "direction. QUIC: from the client's first Initial to its first 1-RTT packet")                \
+      "server's in a full handshake of TLS 1.2; null if it is not within the first 16 kB of its "  \
+      "direction, or if early data was offered, which looks like it. QUIC: from the client's "     \
+      "first Initial to its first 1-RTT packet")                                                   \
     X(round_trips, INT, "", "round trips of the handshake; null if it did not end")                \
     X(server_ns, DURATION, "ns",                                                                   \
       "time in which the client waited for the server's messages, without the least RTT to the "   \
@@ -596,7 +648,37 @@
     X(spin_samples, INT, "", "QUIC: times between two edges of the spin bit, both directions")     \
     X(version_negotiation, BOOL, "", "QUIC: whether the server refused the client's version")      \
     X(retry, BOOL, "", "QUIC: whether the server sent a Retry")                                    \
-    X(zero_rtt, BOOL, "", "QUIC: whether the client sent 0-RTT packets")
+    X(zero_rtt, BOOL, "", "QUIC: whether the client sent 0-RTT packets")                           \
+    X(client_direction, INT, "", "QUIC: direction of the flow that the client sends")              \
+    X(client_sent, INT, "packets",                                                                 \
+      "QUIC: 1-RTT packets of the client in whole blocks of the Q bit, lost ones included; "       \
+      "null unless the bit is a square wave of 64 packets over 8 blocks or more")                  \
+    X(client_missing, INT, "packets",                                                              \
+      "QUIC: packets of client_sent that the capture lacks, by the Q bit; null without "           \
+      "client_sent")                                                                               \
+    X(client_lost, INT, "packets",                                                                 \
+      "QUIC: packets of client_sent that the client declared lost, by the L bit; null without "    \
+      "client_sent, or if more than a quarter have the bit")                                       \
+    X(client_lost_upstream, INT, "packets",                                                        \
+      "QUIC: client_missing; null if client_lost is less by more than 2 packets and a tenth, "     \
+      "because the capture may have dropped them")                                                 \
+    X(client_lost_downstream, INT, "packets",                                                      \
+      "QUIC: client_lost - client_lost_upstream; null without either")                             \
+    X(client_loss_frame, INT, "frame",                                                             \
+      "QUIC: packet that showed the first of these losses: the first behind the block of the Q "   \
+      "bit that lacks packets, or the first with the L bit; null without a loss")                  \
+    X(client_loss_ns, TIME, "ns", "its time; null without one, or if it has none")                 \
+    X(server_sent, INT, "packets", "QUIC: the same of the server's packets")                       \
+    X(server_missing, INT, "packets", "QUIC: the same of the server's packets")                    \
+    X(server_lost, INT, "packets", "QUIC: the same of the server's packets")                       \
+    X(server_lost_upstream, INT, "packets", "QUIC: the same of the server's packets")              \
+    X(server_lost_downstream, INT, "packets", "QUIC: the same of the server's packets")            \
+    X(server_loss_frame, INT, "frame", "QUIC: the same of the server's packets")                   \
+    X(server_loss_ns, TIME, "ns", "QUIC: the same of the server's packets")                        \
+    X(ech, BOOL, "",                                                                               \
+      "TLS: whether the ClientHello has an encrypted one inside (ECH), so that "                   \
+      "server_name may be a public name in place of the server's; browsers send the extension "    \
+      "without it, too; null without the ClientHello, and for QUIC")
 
 /* One row per DNS question, in the order of answers; those without an answer follow when their
  * flow ends. */
@@ -618,11 +700,30 @@
 #define REQUESTS_COLUMNS(X)                                                                        \
     X(flow, INT, "", "flows row")                                                                  \
     X(method, TEXT, "", "method of the first request; null if it was not captured")                \
-    X(host, TEXT, "", "its Host, or the target of CONNECT; null without one")                      \
+    X(host, TEXT, "",                                                                              \
+      "its Host, or that of the target if it has one (CONNECT, proxies); null without one")        \
     X(status, INT, "",                                                                             \
       "status of the first response that is not 1xx, or 101; null if it is not within the first "  \
       "4 kB")                                                                                      \
     X(frames, TEXT, "", "frames of the end of the request's header and of the status line")
+
+/* Grouped by flow; of a direction in order of time. At most 512 of a direction. */
+#define LIMIT_SPANS_COLUMNS(X)                                                                     \
+    X(flow, INT, "", "flows row")                                                                  \
+    X(direction, INT, "", "direction of the data that was limited")                                \
+    X(kind, WORD, "",                                                                              \
+      "limiting factor, as in directions: idle, delayed_ack, window, recovery, timeout, "          \
+      "slow_start or network (limit_*_ns), and the parts of limit_idle_ns: waiting "               \
+      "(limit_waiting_ns) and send_buffer (send_buffer_ns). The spans of a kind sum to its "       \
+      "column, with both parts for limit_idle_ns")                                                 \
+    X(start_ns, TIME, "ns",                                                                        \
+      "when it began; before the accounting, in a flow with turns, without the stalls of the "     \
+      "turn; in an interval between two segments, idle time comes last")                           \
+    X(end_ns, TIME, "ns",                                                                          \
+      "when it ended; a timeout may overlap another span, as both columns count that time")        \
+    X(merged, BOOL, "",                                                                            \
+      "whether it is the sum of short spans of this kind nearby, because there were too many, so " \
+      "that its place is not exact")
 
 /* Filled by the caller after analysis_finish(), through analysis_add_finding(). */
 #define FINDINGS_COLUMNS(X)                                                                        \
@@ -634,13 +735,24 @@
     X(cost, REAL, "",                                                                              \
       "time or bytes of the transfer that following the advice would save, or a count of "         \
       "cost_unit; null if it saves nothing that can be determined")                                \
-    X(cost_unit, TEXT, "", "seconds, bytes, packets, segments, connections or percent")            \
+    X(cost_unit, TEXT, "",                                                                         \
+      "seconds, bytes (their layer: docs/findings.md), packets, segments, "                        \
+      "connections, timeouts, blocks, gaps, queries or percent")                                   \
     X(impact, REAL, "",                                                                            \
       "share of the trace's wire bytes that it affects, 0 to 1: the order of findings that cost "  \
       "the same time; null: it may affect all of them, and comes first")                           \
     X(evidence, TEXT, "", "frames or rows that show it; null if the whole table does")             \
     X(advice, TEXT, "", "what to do")                                                              \
-    X(filter, TEXT, "", "Wireshark display filter that shows it; null without one")
+    X(filter, TEXT, "", "Wireshark display filter that shows it; null without one")                \
+    X(cited_flow, INT, "",                                                                         \
+      "flows row of the frames below: `flow`, or an example if it concerns many; null without "    \
+      "one")                                                                                       \
+    X(capture, INT, "", "interfaces row of the frames below")                                      \
+    X(first_frame, INT, "frame",                                                                   \
+      "the first frame of the evidence, in that capture's file; null without a place in time")     \
+    X(last_frame, INT, "frame", "the last; null if it may be in another file")                     \
+    X(first_ns, TIME, "ns", "time of first_frame; null if unknown")                                \
+    X(last_ns, TIME, "ns", "time of last_frame; null if unknown")
 
 /* The order defines enum table_number and the order of schemas() in Python. */
 #define TABLES(X)                                                                                  \
@@ -656,6 +768,8 @@
     X(queries, QUERIES_COLUMNS, "one DNS question, with its answer")                               \
     X(requests, REQUESTS_COLUMNS, "the first request of HTTP/1 of a flow")                         \
     X(packets, PACKETS_COLUMNS, "an IP packet of a flow; made only on request")                    \
+    X(limit_spans, LIMIT_SPANS_COLUMNS,                                                            \
+      "time in which one factor limited a direction; made only on request")                        \
     X(findings, FINDINGS_COLUMNS, "an explanation of an anomaly or a cost")
 
 enum table_number {
@@ -700,19 +814,20 @@ extern const struct schema schemas[TABLE_COUNT];
 
 /* Column numbers: interfaces_file, directions_packets, ... They must be used in rows/ and
  * exports instead of names, so that a removed column is an error of the compiler. */
-#define COLUMN_OF_interfaces(name, type, unit, meaning) interfaces_##name,
-#define COLUMN_OF_flows(name, type, unit, meaning)      flows_##name,
-#define COLUMN_OF_directions(name, type, unit, meaning) directions_##name,
-#define COLUMN_OF_events(name, type, unit, meaning)     events_##name,
-#define COLUMN_OF_series(name, type, unit, meaning)     series_##name,
-#define COLUMN_OF_turns(name, type, unit, meaning)      turns_##name,
-#define COLUMN_OF_datagrams(name, type, unit, meaning)  datagrams_##name,
-#define COLUMN_OF_packets(name, type, unit, meaning)    packets_##name,
-#define COLUMN_OF_blocks(name, type, unit, meaning)     blocks_##name,
-#define COLUMN_OF_handshakes(name, type, unit, meaning) handshakes_##name,
-#define COLUMN_OF_queries(name, type, unit, meaning)    queries_##name,
-#define COLUMN_OF_requests(name, type, unit, meaning)   requests_##name,
-#define COLUMN_OF_findings(name, type, unit, meaning)   findings_##name,
+#define COLUMN_OF_interfaces(name, type, unit, meaning)  interfaces_##name,
+#define COLUMN_OF_flows(name, type, unit, meaning)       flows_##name,
+#define COLUMN_OF_directions(name, type, unit, meaning)  directions_##name,
+#define COLUMN_OF_events(name, type, unit, meaning)      events_##name,
+#define COLUMN_OF_series(name, type, unit, meaning)      series_##name,
+#define COLUMN_OF_turns(name, type, unit, meaning)       turns_##name,
+#define COLUMN_OF_datagrams(name, type, unit, meaning)   datagrams_##name,
+#define COLUMN_OF_packets(name, type, unit, meaning)     packets_##name,
+#define COLUMN_OF_blocks(name, type, unit, meaning)      blocks_##name,
+#define COLUMN_OF_handshakes(name, type, unit, meaning)  handshakes_##name,
+#define COLUMN_OF_queries(name, type, unit, meaning)     queries_##name,
+#define COLUMN_OF_requests(name, type, unit, meaning)    requests_##name,
+#define COLUMN_OF_limit_spans(name, type, unit, meaning) limit_spans_##name,
+#define COLUMN_OF_findings(name, type, unit, meaning)    findings_##name,
 
 #define TABLE(name, columns, meaning) enum { columns(COLUMN_OF_##name) name##_column_count };
 TABLES(TABLE)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts, paths and addresses of table rows. Each entry is a 16-bit length and that many bytes;
- * an address is its 4 or 16 raw bytes. The number of an entry is its offset in the arena, so
- * that neither an index nor a search is needed, and entries never move. Equal texts are not
- * merged, because most rows have either no text or one of their own. */
+ * an address is its 4 or 16 raw bytes. The number of an entry is its place, so that neither an
+ * index nor a search is needed, and entries never move. Equal texts are not merged, because most
+ * rows have either no text or one of their own. */
 #include "table/table.h"
 
 #include <arpa/inet.h>
@@ -14,12 +14,12 @@
 static int64_t add_bytes(struct string_table *store, const void *bytes, size_t size) {
     uint64_t offset;
     uint16_t length = (uint16_t)size;
-    uint8_t *place = arena_reserve(&store->arena, size + sizeof length, &offset);
+    uint8_t *place = arena_reserve(&store->arenas[store->part], size + sizeof length, &offset);
     if (!place)
         return -1;
     memcpy(place, &length, sizeof length);
     memcpy(place + sizeof length, bytes, size);
-    return (int64_t)offset;
+    return (int64_t)((uint64_t)store->part << PART_SHIFT | offset);
 }
 
 int64_t string_table_add(struct string_table *store, const char *text) {
@@ -41,7 +41,8 @@ int64_t string_table_add_address(struct string_table *store, unsigned version,
 }
 
 const char *string_table_get(const struct string_table *store, int64_t number, size_t *size) {
-    const uint8_t *entry = arena_at(&store->arena, (uint64_t)number);
+    uint64_t offset = (uint64_t)number & ((UINT64_C(1) << PART_SHIFT) - 1);
+    const uint8_t *entry = arena_at(&store->arenas[number >> PART_SHIFT], offset);
     uint16_t length;
     memcpy(&length, entry, sizeof length);
     *size = length;
@@ -81,6 +82,12 @@ size_t string_table_address(const struct string_table *store, int64_t number,
     return strlen(buffer);
 }
 
+void string_table_join(struct string_table *store, struct string_table *other) {
+    store->arenas[other->part] = other->arenas[other->part];
+    other->arenas[other->part] = (struct arena){0};
+}
+
 void string_table_free(struct string_table *store) {
-    arena_free(&store->arena);
+    for (unsigned i = 0; i < PARTS_MOST; i++)
+        arena_free(&store->arenas[i]);
 }

@@ -40,25 +40,41 @@ const struct schema schemas[TABLE_COUNT] = {
 #define ORIGIN_LEAST  (INT64_C(1) << 48)
 #define ROW_BYTES_MAX (2 * MASK_BYTES + COLUMNS_MAX * VARINT_MAX)
 
+/* Numbers of texts are near the first one of their part. */
 void table_init(struct table *table, enum table_number number, const struct string_table *texts,
-                bool grouped) {
-    *table = (struct table){.schema = &schemas[number], .texts = texts, .grouped = grouped};
+                unsigned part, bool grouped) {
+    *table = (struct table){
+        .schema = &schemas[number], .texts = texts, .part = part, .grouped = grouped};
+    for (unsigned c = 0; c < table->schema->column_count; c++)
+        if (table->schema->columns[c].type >= TYPE_TEXT)
+            table->own.origins[c] = (int64_t)((uint64_t)part << PART_SHIFT);
 }
 
 void table_free(struct table *table) {
-    arena_free(&table->rows);
-    free(table->groups);
+    arena_free(&table->own.rows);
+    for (unsigned i = 0; table->others && i < PARTS_MOST; i++)
+        arena_free(&table->others[i].rows);
+    free(table->others);
+    free(table->groups.list);
+    free(table->order);
     free(table->amendments);
-    free(table->moved);
+}
+
+static struct table_groups *groups_of(struct table *table) {
+    return table->filled ? table->filled : &table->groups;
+}
+
+bool table_groups_reserve(struct table_groups *groups, size_t count) {
+    if (!list_grow(&groups->list, &groups->room, count, sizeof *groups->list))
+        return false;
+    while (groups->count < count)
+        groups->list[groups->count++] = (struct table_group){0};
+    return true;
 }
 
 bool table_begin_group(struct table *table, uint32_t group) {
-    if (!list_grow(&table->groups, &table->group_room, (size_t)group + 1, sizeof *table->groups))
-        return false;
-    while (table->group_count <= group)
-        table->groups[table->group_count++] = (struct table_group){0};
     table->group = group;
-    return true;
+    return table_groups_reserve(groups_of(table), (size_t)group + 1);
 }
 
 /* Returns the end of the number; up to 7 bytes after it may be overwritten. Zigzag makes small
@@ -113,7 +129,7 @@ static uint8_t *pack_row(uint8_t *out, const struct row *row, const struct table
     size_t columns = table->schema->column_count, mask_bytes = (columns + 7) / 8;
     uint8_t *end = out + 2 * mask_bytes;
     for (size_t w = 0; w * 64 < columns; w++)
-        end = pack_values(end, row->value + w * 64, table->origins + w * 64, row->known[w],
+        end = pack_values(end, row->value + w * 64, table->own.origins + w * 64, row->known[w],
                           &filled[w]);
     memcpy(out, row->known, mask_bytes);
     memcpy(out + mask_bytes, filled, mask_bytes);
@@ -145,10 +161,10 @@ static inline uint64_t first_bits(uint64_t bits, size_t count) {
 
 /* Unpacks at least the first `wanted` columns; the others must not be read. Returns the end of
  * the row, unless it is the last one of its group, which needs no end. */
-static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struct table *table,
-                                 size_t wanted, bool last) {
+static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struct schema *schema,
+                                 const int64_t *origins, size_t wanted, bool last) {
     uint64_t filled[2];
-    size_t columns = table->schema->column_count, mask_bytes = (columns + 7) / 8;
+    size_t columns = schema->column_count, mask_bytes = (columns + 7) / 8;
     _Static_assert(sizeof filled == MASK_BYTES && sizeof row->known == MASK_BYTES, "whole words");
     memcpy(row->known, in, MASK_BYTES); /* a constant size; what follows the mask is cut below */
     memcpy(filled, in + mask_bytes, MASK_BYTES);
@@ -159,18 +175,22 @@ static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struc
         row->known[w] = first_bits(row->known[w], here);
         filled[w] = first_bits(filled[w], here);
         uint64_t read = first_bits(filled[w], wanted > before ? wanted - before : 0);
-        in = unpack_values(in, row->value + w * 64, table->origins + w * 64, read);
+        in = unpack_values(in, row->value + w * 64, origins + w * 64, read);
         if (!last)
             in = skip_values(in, filled[w] & ~read);
     }
     return in;
 }
 
+static uint64_t place_of(const struct table *table, uint64_t offset) {
+    return (uint64_t)table->part << PART_SHIFT | offset;
+}
+
 /* Rows of a group must be contiguous, so only the first one needs its offset. */
 static void count_in_group(struct table *table, uint64_t offset, uint32_t rows) {
-    struct table_group *group = &table->groups[table->group];
+    struct table_group *group = &groups_of(table)->list[table->group];
     if (!group->size)
-        group->offset = offset;
+        group->place = place_of(table, offset);
     group->size += rows;
 }
 
@@ -180,103 +200,126 @@ static void count_in_group(struct table *table, uint64_t offset, uint32_t rows) 
 static void choose_origins(struct table *table, const struct row *row) {
     for (unsigned c = 0; c < table->schema->column_count; c++)
         if (row_known(row, c) && row->value[c] >= ORIGIN_LEAST)
-            table->origins[c] = row->value[c];
+            table->own.origins[c] = row->value[c];
+    table->own.begun = true;
 }
 
 /* Reserves the size of the largest row and returns the rest, so that the row is packed in place. */
+static bool add_at(struct table *table, const struct row *row, uint64_t *offset) {
+    uint8_t *place = arena_reserve(&table->own.rows, ROW_BYTES_MAX, offset);
+    if (!place)
+        return false;
+    if (!table->own.begun)
+        choose_origins(table, row);
+    uint8_t *end = pack_row(place, row, table);
+    arena_trim(&table->own.rows, ROW_BYTES_MAX - (size_t)(end - place));
+    table->row_count++;
+    return true;
+}
+
 bool table_add(struct table *table, const struct row *row) {
     uint64_t offset;
-    uint8_t *place = arena_reserve(&table->rows, ROW_BYTES_MAX, &offset);
-    if (!place)
+    if (!add_at(table, row, &offset))
         return false;
     if (table->grouped)
         count_in_group(table, offset, 1);
-    if (!table->row_count)
-        choose_origins(table, row);
-    uint8_t *end = pack_row(place, row, table);
-    arena_trim(&table->rows, ROW_BYTES_MAX - (size_t)(end - place));
-    table->row_count++;
+    return true;
+}
+
+bool table_add_ordered(struct table *table, const struct row *row, struct row_order *order) {
+    uint64_t offset;
+    if (!list_grow(&table->order, &table->order_room, table->row_count + 1, sizeof *table->order) ||
+        !add_at(table, row, &offset))
+        return false;
+    order->place = place_of(table, offset);
+    table->order[table->row_count - 1] = *order;
     return true;
 }
 
 uint8_t *table_begin_record(struct table *table, const struct record_kind *kind) {
     table->records = kind;
-    return arena_reserve(&table->rows, kind->room, &table->record_offset);
+    return arena_reserve(&table->own.rows, kind->room, &table->record_offset);
 }
 
 void table_add_record(struct table *table, const uint8_t *end, uint32_t rows) {
-    const uint8_t *record = arena_at(&table->rows, table->record_offset);
-    arena_trim(&table->rows, table->records->room - (size_t)(end - record));
+    const uint8_t *record = arena_at(&table->own.rows, table->record_offset);
+    arena_trim(&table->own.rows, table->records->room - (size_t)(end - record));
     if (table->grouped)
         count_in_group(table, table->record_offset, rows);
     table->row_count += rows;
 }
 
-/* `moved` exists only if rows are added out of order: 4 bytes per row until table_settle(). Rows
- * added before the first call are entered with their own number. The list limits such a table to
- * 2^32 rows. */
-bool table_begin_moved(struct table *table, size_t count) {
-    uint64_t needed = table->row_count + count;
-    if (!list_grow(&table->moved, &table->moved_room, needed, sizeof *table->moved))
-        return false;
-    while (table->moved_count < table->row_count) { /* rows whose place is their number */
-        table->moved[table->moved_count] = (uint32_t)table->moved_count;
-        table->moved_count++;
-    }
-    table->moved_count = needed;
-    table->moved_first = table->row_count;
-    return true;
-}
-
-bool table_add_moved(struct table *table, uint32_t number, const struct row *row) {
-    table->moved[table->moved_first + number] = (uint32_t)table->row_count;
-    return table_add(table, row);
-}
-
-/* Exchanges only offsets and sizes; the rows stay in place. `ranks` must be a permutation. The
- * current group is undefined afterwards: table_begin_group() must come before the next row. */
-bool table_permute_groups(struct table *table, uint32_t first, const uint32_t *ranks,
-                          size_t count) {
-    if (table->group_count <= first)
-        return true;
-    if (!table_begin_group(table, first + (uint32_t)count - 1))
-        return false;
-    struct table_group *groups = malloc(count * sizeof *groups);
-    if (!groups)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        groups[ranks[i]] = table->groups[first + i];
-    memcpy(table->groups + first, groups, count * sizeof *groups);
-    free(groups);
-    return true;
-}
-
-bool table_amend(struct table *table, uint64_t row, unsigned column, bool known, int64_t value) {
+bool table_amend(struct table *table, uint64_t row, uint64_t at, unsigned column, bool known,
+                 int64_t value) {
     if (!list_grow(&table->amendments, &table->amendment_room, table->amendment_count + 1,
                    sizeof *table->amendments))
         return false;
-    uint32_t order = (uint32_t)table->amendment_count++;
-    table->amendments[order] = (struct amendment){row, column, order, value, !known};
+    uint32_t index = (uint32_t)table->amendment_count++;
+    table->amendments[index] = (struct amendment){row, at, value, index, (uint16_t)column, !known};
     return true;
 }
 
-/* qsort() is not stable, so the order of the calls is part of the key. */
+/* Appends the lists of another part. */
+static bool join_lists(struct table *table, struct table *other) {
+    uint64_t rows = table->row_count + other->row_count;
+    size_t amendments = table->amendment_count + other->amendment_count;
+    if ((other->order &&
+         !list_grow(&table->order, &table->order_room, rows, sizeof *table->order)) ||
+        !list_grow(&table->amendments, &table->amendment_room, amendments,
+                   sizeof *table->amendments))
+        return false;
+    if (other->order)
+        memcpy(table->order + table->row_count, other->order,
+               other->row_count * sizeof *other->order);
+    if (other->amendment_count)
+        memcpy(table->amendments + table->amendment_count, other->amendments,
+               other->amendment_count * sizeof *other->amendments);
+    table->row_count = rows;
+    table->amendment_count = amendments;
+    return true;
+}
+
+bool table_join(struct table *table, struct table *other) {
+    if (!other->row_count && !other->amendment_count)
+        return true;
+    if (!table->others && !(table->others = calloc(PARTS_MOST, sizeof *table->others)))
+        return false;
+    if (!join_lists(table, other))
+        return false;
+    table->others[other->part] = other->own;
+    table->records = table->records ? table->records : other->records;
+    other->own = (struct table_part){0};
+    other->row_count = other->amendment_count = 0;
+    return true;
+}
+
+static int compare_rows(const void *left, const void *right) {
+    const struct row_order *a = left, *b = right;
+    if (a->at != b->at)
+        return a->at < b->at ? -1 : 1;
+    if (a->minor != b->minor)
+        return a->minor < b->minor ? -1 : 1;
+    return a->place < b->place ? -1 : a->place > b->place;
+}
+
+/* qsort() is not stable, so the order of the calls is part of the key. The changes of one row at
+ * one time are of one part. */
 static int compare_amendments(const void *left, const void *right) {
     const struct amendment *a = left, *b = right;
     if (a->row != b->row)
         return a->row < b->row ? -1 : 1;
-    return a->order < b->order ? -1 : a->order > b->order;
+    if (a->at != b->at)
+        return a->at < b->at ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* Must be called once, after the last row and amendment: it replaces original numbers by places,
- * and sorts, because apply_amendments() uses binary search. */
+/* Rows are mostly in order already; apply_amendments() uses binary search. */
 void table_settle(struct table *table) {
-    for (size_t i = 0; i < table->amendment_count; i++)
-        if (table->amendments[i].row < table->moved_count)
-            table->amendments[i].row = table->moved[table->amendments[i].row];
-    free(table->moved);
-    table->moved = NULL;
-    table->moved_count = table->moved_room = 0;
+    bool sorted = true;
+    for (uint64_t i = 1; table->order && sorted && i < table->row_count; i++)
+        sorted = compare_rows(&table->order[i - 1], &table->order[i]) <= 0;
+    if (!sorted)
+        qsort(table->order, table->row_count, sizeof *table->order, compare_rows);
     if (table->amendment_count)
         qsort(table->amendments, table->amendment_count, sizeof *table->amendments,
               compare_amendments);
@@ -303,26 +346,33 @@ static void apply_amendments(const struct table *table, uint64_t number, struct 
 
 /* Leaves `group` one past the group that is read, and skips groups without rows. */
 static void enter_next_group(const struct table *table, struct table_cursor *cursor) {
-    while (cursor->group < table->group_count && !table->groups[cursor->group].size)
+    while (cursor->group < table->groups.count && !table->groups.list[cursor->group].size)
         cursor->group++;
-    if (cursor->group == table->group_count)
+    if (cursor->group == table->groups.count)
         return;
-    cursor->left = table->groups[cursor->group].size;
-    cursor->offset = table->groups[cursor->group++].offset;
+    cursor->left = table->groups.list[cursor->group].size;
+    cursor->place = table->groups.list[cursor->group++].place;
 }
 
-/* Returns the end of the packed row or record at `place` if the cursor has finished it, else
- * NULL. */
-static inline const uint8_t *next_at(const struct table *table, const uint8_t *place,
-                                     struct table_cursor *cursor, size_t columns, struct row *row) {
-    return table->records
-               ? table->records->next(place, cursor, columns, row)
-               : unpack_row(place, row, table, columns, table->grouped && cursor->left == 1);
+static const struct table_part *part_at(const struct table *table, uint64_t place) {
+    uint64_t part = place >> PART_SHIFT;
+    return part == table->part ? &table->own : &table->others[part];
+}
+
+/* Returns the end of the packed row or record at the cursor if the cursor has finished it, else
+ * NULL. Sets `*from` to its beginning. The last row of a group needs no end, and no row of an
+ * ordered table does, because the next one has its own place. */
+static inline const uint8_t *next_at(const struct table *table, struct table_cursor *cursor,
+                                     size_t columns, struct row *row, const uint8_t **from) {
+    const struct table_part *part = part_at(table, cursor->place);
+    bool last = table->grouped ? cursor->left == 1 : table->order != NULL;
+    *from = arena_at(&part->rows, cursor->place & ((UINT64_C(1) << PART_SHIFT) - 1));
+    return table->records ? table->records->next(*from, cursor, columns, row)
+                          : unpack_row(*from, row, table->schema, part->origins, columns, last);
 }
 
 /* The rest of a chunk is unused if the largest row or record would not fit: the reader must skip
- * it by the same size as arena_reserve() did. The last row of a group needs no end, because the
- * next group has its own offset. */
+ * it by the same size as arena_reserve() did. */
 bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
                    struct row *row) {
     size_t room = table->records ? table->records->room : ROW_BYTES_MAX;
@@ -330,19 +380,23 @@ bool table_next_of(const struct table *table, struct table_cursor *cursor, size_
         return false;
     if (table->grouped && !cursor->left)
         enter_next_group(table, cursor);
-    if (!cursor->of_record && cursor->offset % ARENA_CHUNK + room > ARENA_CHUNK)
-        cursor->offset += ARENA_CHUNK - cursor->offset % ARENA_CHUNK;
-    const uint8_t *place = arena_at(&table->rows, cursor->offset);
-    const uint8_t *end = next_at(table, place, cursor, columns, row);
+    if (table->order)
+        cursor->place = table->order[cursor->row].place;
+    else if (!cursor->of_record && cursor->place % ARENA_CHUNK + room > ARENA_CHUNK)
+        cursor->place += ARENA_CHUNK - cursor->place % ARENA_CHUNK;
+    uint64_t name = table->order ? cursor->place : cursor->row;
+    const uint8_t *from, *end = next_at(table, cursor, columns, row, &from);
     if (end) {
-        cursor->offset += (uint64_t)(end - place);
+        cursor->place += (uint64_t)(end - from);
         cursor->of_record = 0;
         cursor->sum = 0;
     }
     if (table->amendment_count)
-        apply_amendments(table, cursor->row, row);
+        apply_amendments(table, name, row);
     if (table->grouped)
         row_set(row, 0, (int64_t)cursor->group - 1);
+    else if (table->flows && row_known(row, 0))
+        row->value[0] = flow_number(table->flows, row->value[0]);
     cursor->left--; /* wraps if the table is not grouped, where it has no meaning */
     cursor->row++;
     return true;
@@ -355,16 +409,16 @@ bool table_next(const struct table *table, struct table_cursor *cursor, struct r
 /* Most grouped tables that are amended have one row in each group. */
 static uint64_t rows_before(const struct table *table, size_t group) {
     uint64_t rows = 0;
-    if (table->row_count == table->group_count)
+    if (table->row_count == table->groups.count)
         return group;
     for (size_t i = 0; i < group; i++)
-        rows += table->groups[i].size;
+        rows += table->groups.list[i].size;
     return rows;
 }
 
 uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group) {
     *cursor = (struct table_cursor){.group = group};
-    if (group >= table->group_count || !table->groups[group].size)
+    if (group >= table->groups.count || !table->groups.list[group].size)
         return 0;
     if (table->amendment_count)
         cursor->row = rows_before(table, group);
@@ -377,9 +431,11 @@ uint32_t table_enter_group(const struct table *table, struct table_cursor *curso
 void table_seek(const struct table *table, struct table_cursor *cursor, uint64_t number) {
     struct row row;
     *cursor = (struct table_cursor){0};
-    while (table->grouped && cursor->group < table->group_count &&
-           number - cursor->row >= table->groups[cursor->group].size)
-        cursor->row += table->groups[cursor->group++].size;
+    while (table->grouped && cursor->group < table->groups.count &&
+           number - cursor->row >= table->groups.list[cursor->group].size)
+        cursor->row += table->groups.list[cursor->group++].size;
+    if (table->order)
+        cursor->row = number < table->row_count ? number : table->row_count;
     while (cursor->row < number && table_next(table, cursor, &row))
         continue;
 }

@@ -5,10 +5,14 @@
  * hundred bytes although the tables are wide. Rows of a grouped table are added flow by flow, in
  * any order of flows, and are read in the order of flow numbers.
  *
- * Nothing is locked: callers must serialize additions (row_sink.h) and must not read meanwhile.
- * After table_settle() any number of threads may read a table, each with its own cursor. Memory
- * grows until table_free(), so that callers must bound the number of rows. If an addition
- * returns false, memory is exhausted and the analysis must fail, because a row is missing. */
+ * Several workers fill a table without a lock: each has a part of it, with texts of its own, and
+ * table_join() makes one table of them without copying a row. A place, the number of a text or of a
+ * row, holds its part in the upper bits.
+ *
+ * Nothing may be read before all rows are added; then any number of threads may read a table,
+ * each with its own cursor. Memory grows until table_free(), so that callers must bound the number
+ * of rows. If an addition returns false, memory is exhausted and the analysis must fail, because a
+ * row is missing. */
 #ifndef WIRETALE_TABLE_H
 #define WIRETALE_TABLE_H
 
@@ -19,9 +23,17 @@
 #define TEXT_MAX         8191 /* bytes of one text; a longer one is cut at a character */
 #define ADDRESS_TEXT_MAX 46
 
+#define PARTS_MOST 64u /* workers */
+#define PART_SHIFT 48u /* a place is the part, then the offset in its arena */
+#define PLACE_NONE UINT64_MAX
+
 struct string_table {
-    struct arena arena;
+    struct arena arenas[PARTS_MOST]; /* by part; before string_table_join() only that of `part` */
+    unsigned part;
 };
+
+/* Moves the texts of another part into `store`; the other is empty then. */
+void string_table_join(struct string_table *store, struct string_table *other);
 
 /* Adds a text; malformed UTF-8 becomes U+FFFD. Returns its number, -1 without memory. The number
  * is valid as long as the store; the text is copied. */
@@ -51,10 +63,11 @@ struct row {
 
 /* A later change of a value of a row that was already added. */
 struct amendment {
-    uint64_t row;
-    uint32_t column;
-    uint32_t order; /* the change with the greatest order wins */
+    uint64_t row; /* its number, or its place in an ordered table */
+    uint64_t at;  /* the change with the greatest one wins, or the last of several */
     int64_t value;
+    uint32_t index; /* in the order of calls */
+    uint16_t column;
     bool null;
 };
 
@@ -72,29 +85,59 @@ struct record_kind {
 };
 
 struct table_group {
-    uint64_t offset; /* of its first row; undefined without rows */
-    uint32_t size;   /* rows */
+    uint64_t place; /* of its first row; undefined without rows */
+    uint32_t size;  /* rows */
 } __attribute__((packed, aligned(4)));
 
+struct table_groups {
+    struct table_group *list; /* by number */
+    size_t count, room;
+};
+
+/* The position of a row among those of all parts. */
+struct row_order {
+    uint64_t at;    /* the packet, or the time between packets, that wrote it */
+    uint64_t minor; /* of rows with equal `at` */
+    uint64_t place;
+};
+
+/* Numbers of flows: each shard counts its own until all flows are known. */
+struct flow_numbers {
+    unsigned shard_bits; /* lower bits of a provisional number: the shard */
+    uint32_t **final;    /* by shard and provisional number; NULL if these are final */
+};
+
+static inline int64_t flow_number(const struct flow_numbers *numbers, int64_t provisional) {
+    uint64_t shard = (uint64_t)provisional & ((UINT64_C(1) << numbers->shard_bits) - 1);
+    return numbers->final ? numbers->final[shard][provisional >> numbers->shard_bits] : provisional;
+}
+
+struct table_part {
+    struct arena rows;
+    int64_t origins[COLUMNS_MAX]; /* values are packed as differences from these */
+    bool begun;                   /* it has a row, which chose the origins */
+};
+
 /* Other folders may read schema, texts, row_count, grouped and the groups' sizes; everything
- * else should be left to table.c. Offsets are positions in `rows`. */
+ * else should be left to table.c. */
 struct table {
     const struct schema *schema;
     const struct string_table *texts;
     const struct record_kind *records; /* NULL: each row is packed by itself */
     uint64_t record_offset;            /* of the record that is begun */
-    struct arena rows;
+    struct table_part own;             /* the part to which rows are added */
+    unsigned part;                     /* its number */
+    struct table_part *others;         /* PARTS_MOST of them; NULL if all rows are in `own` */
     uint64_t row_count;
-    int64_t origins[COLUMNS_MAX]; /* values are packed as differences from these */
     bool grouped;
-    struct table_group *groups; /* by number */
-    size_t group_count, group_room;
-    size_t group; /* the group to which rows are added */
+    struct table_groups groups;
+    struct table_groups *filled; /* the groups to which rows are added; NULL: `groups` */
+    size_t group;                /* the group to which rows are added */
+    struct row_order *order;     /* of an ordered table, else NULL */
+    size_t order_room;
+    const struct flow_numbers *flows; /* of an ordered table, whose first column is the flow */
     struct amendment *amendments;
     size_t amendment_count, amendment_room;
-    uint32_t *moved; /* by original row number: the place of the row */
-    uint64_t moved_count, moved_first;
-    size_t moved_room;
 };
 
 static inline void row_clear(struct row *row) {
@@ -122,15 +165,18 @@ static inline bool row_known(const struct row *row, unsigned column) {
     return row->known[column / 64] >> column % 64 & 1;
 }
 
-/* Makes an empty table without allocating. `texts` must outlive it. If it is grouped, its first
- * column must be the flow, which readers derive from the group. */
+/* Makes an empty table without allocating. `texts` must outlive it. Rows are added to part `part`,
+ * which is below PARTS_MOST. If it is grouped, its first column must be the flow, which readers
+ * derive from the group. */
 void table_init(struct table *table, enum table_number number, const struct string_table *texts,
-                bool grouped);
+                unsigned part, bool grouped);
 void table_free(struct table *table);
 
 /* Return false without memory. Rows that are added between two calls of table_begin_group()
  * belong to the group of the first call; a group must be begun only once. */
 bool table_begin_group(struct table *table, uint32_t group);
+/* Makes `count` groups, all empty but those that exist. Returns false without memory. */
+bool table_groups_reserve(struct table_groups *groups, size_t count);
 bool table_add(struct table *table, const struct row *row);
 
 /* Returns room for a record, NULL without memory. The caller writes it up to `end` and adds it
@@ -139,28 +185,32 @@ bool table_add(struct table *table, const struct row *row);
 uint8_t *table_begin_record(struct table *table, const struct record_kind *kind);
 void table_add_record(struct table *table, const uint8_t *end, uint32_t rows);
 
-/* Announces `count` rows that are added in another order than that of their numbers: each must
- * be added by table_add_moved() with its number among them, from 0. Amendments use these
- * numbers. Returns false without memory. */
-bool table_begin_moved(struct table *table, size_t count);
-bool table_add_moved(struct table *table, uint32_t number, const struct row *row);
-
-/* Renumbers group first + i to first + ranks[i], for `count` groups. Returns false without
- * memory. */
-bool table_permute_groups(struct table *table, uint32_t first, const uint32_t *ranks, size_t count);
+/* Adds a row at a position among the rows of all parts; `order->place` is set to its place, by
+ * which it can be amended. Returns false without memory. */
+bool table_add_ordered(struct table *table, const struct row *row, struct row_order *order);
 
 /* Changes a value, to null unless it is `known`, of a row; readers see it after table_settle().
- * Rows of a grouped table are numbered in the order of their groups, which must be complete. The
- * last change of a value wins. A row that is still to be added by table_add_moved() has its number
- * already: the row count at table_begin_moved() plus its number among the announced rows. Returns
- * false without memory. */
-bool table_amend(struct table *table, uint64_t row, unsigned column, bool known, int64_t value);
+ * Rows of an ordered table are named by their place, others by their number. Of several changes,
+ * the one with the greatest `at` wins. Returns false without memory. */
+bool table_amend(struct table *table, uint64_t row, uint64_t at, unsigned column, bool known,
+                 int64_t value);
+
+/* Moves the rows and amendments of another part of the same table into it; the other is empty
+ * then. Its groups stay, as they belong to the caller. Returns false without memory. */
+bool table_join(struct table *table, struct table *other);
+
+/* Sorts ordered rows and amendments. Must be called after the last of them. */
 void table_settle(struct table *table);
+
+#define SORT_COLUMNS_MOST 3u
+/* Sorts the rows of a table that is not grouped and was not amended, by the values of these
+ * columns; null is least, and equal rows keep their order. Returns false without memory. */
+bool table_sort(struct table *table, const unsigned columns[static SORT_COLUMNS_MOST]);
 
 /* A position to read from; {0} is the beginning of the table. */
 struct table_cursor {
     uint64_t row;       /* rows read so far */
-    uint64_t offset;    /* of the next packed row, or of the record that holds it */
+    uint64_t place;     /* of the next packed row, or of the record that holds it */
     size_t group;       /* the next group to enter */
     uint32_t left;      /* rows left of the group */
     uint32_t of_record; /* rows read of the record */

@@ -16,22 +16,23 @@
 struct segment_effect {
     bool positions_known; /* `sequence` is set */
     bool acknowledges;    /* `acknowledged` is set */
-    bool reports;         /* `sack_start` and `sack_end` are set */
+    uint8_t sack_count;   /* SACK blocks in `sack`, from the first; 0 if the first is empty */
     bool duplicate;       /* of an earlier packet: nothing else is set */
     bool probe;           /* keep-alive or window probe: no data */
     bool mirrored;        /* a duplicate that the capture made, as far as is known */
     bool second_port;     /* by another port: the fields `first_port` to `port_delay_ns` are set */
-    bool turned;          /* its data follows data of the other direction, or is the first */
+    bool turned;          /* new data follows new data of the other direction, or is the first */
+    bool may_repeat;      /* its first transmission may be lost upstream: may_repeat_lost_data() */
     uint32_t lost;        /* segments whose loss it proves */
     int64_t unique_bytes, retransmitted_bytes;
     int32_t window; /* bytes, scaled; -1 if unknown */
     int64_t rtt_ns; /* sample of the other direction's data, or RTT_UNKNOWN */
     /* Uninitialized unless the flags above are set. */
-    int64_t sack_start, sack_end; /* first SACK block */
-    int64_t sequence;             /* stream position of its first byte */
-    int64_t acknowledged;         /* position in the other direction's stream */
-    int64_t port_delay_ns;        /* from the first port to this one */
-    uint16_t first_port;          /* that stored the packet, or NO_PORT if it is forgotten */
+    int64_t sack[SACK_BLOCKS_MAX][2]; /* start and end of the SACK blocks, in their order */
+    int64_t sequence;                 /* stream position of its first byte */
+    int64_t acknowledged;             /* position in the other direction's stream */
+    int64_t port_delay_ns;            /* from the first port to this one */
+    uint16_t first_port;              /* that stored the packet, or NO_PORT if it is forgotten */
     uint8_t first_ttl;
 };
 
@@ -58,6 +59,8 @@ struct segment_context {
     void *context;                    /* the sink's */
     struct tcp_recovery_state *spare; /* absorbs counts if memory has run out */
     uint32_t frame;                   /* 0 if it exceeds 32 bits */
+    uint32_t data_frame_before;       /* the sender's last data before this segment, 0 if none */
+    int64_t data_ns_before;
     struct segment_effect effect;
 };
 
@@ -136,6 +139,9 @@ static ALWAYS_INLINE void track_unacked(const struct segment_context *seg,
  * needed. Never NULL: without memory it returns the context's spare and sets counts_missing. */
 struct tcp_recovery_state *recovery_state(const struct segment_context *seg,
                                           struct tcp_stream *stream);
+
+/* Returns the stream's spans of time; NULL if they are not wanted, or without memory. */
+struct limit_log *limit_log(const struct segment_context *seg, struct tcp_stream *stream);
 
 /* Adds the idle time before an RTO, `ns`, which the current segment ends and frame `from` began (0
  * if unknown: the sender's last frame before is looked up). */

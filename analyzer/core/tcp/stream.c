@@ -3,6 +3,7 @@
  */
 #include "tcp/stream.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 const struct tcp_recovery_state no_recovery;
@@ -56,14 +57,24 @@ void stalls_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_
     }
 }
 
+void stall_lengths_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_TEXT_SIZE]) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < recovery->stall_count; i++)
+        used += (size_t)snprintf(text + used, STALLS_TEXT_SIZE - used, "%s%" PRId64, i ? ", " : "",
+                                 recovery->stalls[i].ns);
+}
+
 void stream_free(struct tcp_stream *stream, struct pool *pool) {
     struct tcp_recovery_state *recovery = stream->recovery;
     range_set_free(&stream->gaps, pool);
     unacked_free(&stream->unacked, pool);
     histogram_free(&stream->rtt, pool);
-    if (stream->accounting)
+    if (stream->accounting) {
         pool_release(pool, stream->accounting->view.passing, stream->accounting->view.room,
                      sizeof *stream->accounting->view.passing);
+        pool_release(pool, stream->accounting->steady, 1, sizeof *stream->accounting->steady);
+    }
     pool_release(pool, stream->accounting, 1, sizeof *stream->accounting);
     pool_release(pool, stream->fingerprints, stream->fingerprint_capacity,
                  sizeof *stream->fingerprints);
@@ -71,5 +82,9 @@ void stream_free(struct tcp_stream *stream, struct pool *pool) {
     block_stream_free(stream->blocks, pool);
     if (recovery)
         pool_release(pool, recovery->records, recovery->record_capacity, sizeof *recovery->records);
+    if (recovery && recovery->limits) {
+        limit_log_free(recovery->limits, pool);
+        pool_free(pool, recovery->limits, sizeof *recovery->limits);
+    }
     pool_release(pool, recovery, 1, sizeof *recovery);
 }

@@ -20,6 +20,7 @@
 #include "base/range_set.h"
 #include "decode/headers.h"
 #include "sequence/tcp_blocks.h"
+#include "tcp/limit_log.h"
 #include "tcp/unacked_segments.h"
 
 #define EVENT_NONE       UINT64_MAX /* the row of an event that was not written */
@@ -169,16 +170,18 @@ struct tcp_recovery_state {
     int64_t sack_rtt_ns;         /* least time until data was SACKed, 0 if unknown */
     struct {
         int64_t start, end;
-    } sacked[MAX_SACK_RANGES]; /* of the last ACK */
-    int64_t suspected_ns;      /* the last suspected RTO, 0 if none */
-    int64_t suspected_idle_ns; /* idle time before it */
-    int64_t suspected_point;   /* end of data that followed a suspected RTO, 0 if none */
-    int64_t idle_point;        /* end of data that followed an idle time of a sender with more
-                                  to send, 0 if none */
-    int64_t rto_room;          /* bytes that the sender of the last RTO may send at once after the
-                                  ACK of rto_point */
-    uint32_t idle_frame;       /* of the data that ends at idle_point */
-    struct {                   /* data reported lost; it may have arrived since */
+    } sacked[MAX_SACK_RANGES];   /* of the last ACK */
+    int64_t recovery_ns, rto_ns; /* of recovery_frame and rto_frame */
+    int64_t idle_ns;             /* of idle_frame */
+    int64_t suspected_ns;        /* the last suspected RTO, 0 if none */
+    int64_t suspected_idle_ns;   /* idle time before it */
+    int64_t suspected_point;     /* end of data that followed a suspected RTO, 0 if none */
+    int64_t idle_point;          /* end of data that followed an idle time of a sender with more
+                                    to send, 0 if none */
+    int64_t rto_room;            /* bytes that the sender of the last RTO may send at once after the
+                                    ACK of rto_point */
+    uint32_t idle_frame;         /* of the data that ends at idle_point */
+    struct {                     /* data reported lost; it may have arrived since */
         int64_t start, end, time_ns;
     } loss_report;           /* without SACK: not yet retransmitted */
     struct gap forgotten;    /* gaps dropped below its end; its opener is newer than theirs */
@@ -189,6 +192,7 @@ struct tcp_recovery_state {
     bool rto_undone;         /* the sender recovers as if no RTO had expired (RFC 4015, RFC 5682) */
     int64_t reorder_ns; /* longest delay of a segment that later ones overtook, 0 if none did */
     struct retransmission_record *records; /* a ring once it is full */
+    struct limit_log *limits;              /* NULL unless spans of time are wanted (limit_log.h) */
     uint32_t record_capacity;
     uint16_t record_count, record_next;
     int64_t settled_from;     /* an ACK below this settles no record */
@@ -196,18 +200,6 @@ struct tcp_recovery_state {
 };
 
 enum probe_pending { PROBE_NONE, PROBE_KEEP_ALIVE, PROBE_WINDOW };
-
-/* Factors that limit a direction's throughput (tracker/time_accounting.c, docs/findings.md). */
-enum limit_cause {
-    LIMIT_IDLE,        /* all data was acknowledged, or the last segment was short */
-    LIMIT_DELAYED_ACK, /* a short segment waited for the receiver's delayed-ACK timer */
-    LIMIT_WINDOW,      /* the receive window was full or closed */
-    LIMIT_RECOVERY,    /* recovering from loss */
-    LIMIT_TIMEOUT,     /* idle until an RTO expired */
-    LIMIT_SLOW_START,  /* until bytes in flight last doubled, before any loss */
-    LIMIT_NETWORK,     /* data in flight: congestion window or path rate */
-    LIMIT_CAUSES
-};
 
 /* An ACK between the capture point and the sender of the data. */
 struct passing_ack {
@@ -220,34 +212,85 @@ struct passing_ack {
 /* The connection as the sender of the data saw it when it created its last segment
  * (tracker/sender_view.c). */
 struct sender_view {
-    struct passing_ack seen;     /* the newest ACK that it had processed */
+    struct passing_ack seen;  /* the newest ACK that it had processed */
+    uint8_t first, end, room; /* of `passing` */
+    bool thinned : 1;         /* `passing` was full, and leaves out ACKs */
+    bool unknown : 1;         /* neither timestamps nor an RTT: the view is not known */
+    bool same : 1;            /* the last segment has the view of the one before, and its TSval */
     struct passing_ack *passing; /* later ones, oldest first: from `first` to `end` */
-    uint32_t first, end, room;
+    uint32_t tsval;              /* of the last segment, 0 without timestamps */
+    int32_t tick_ns;             /* of the sender's timestamp clock, 0 if unknown */
     int64_t echo_rtt_ns;  /* least time from an ACK to data that echoes it, INT64_MAX if unknown */
     int64_t least_age_ns; /* of segments, compared with the first one with timestamps */
     int64_t least_age_at_ns; /* when a segment had it */
-    int64_t tick_ns;         /* of the sender's timestamp clock, 0 if unknown */
     int64_t queued_ns;       /* how long the last segment was queued before the capture point */
-    bool thinned;            /* `passing` was full, and leaves out ACKs */
-    bool unknown;            /* neither timestamps nor an RTT: the view is not known */
+};
+
+/* The longest wait of a kind (tracker/longest_waits.c). */
+enum wait_kind {
+    WAIT_IDLE,
+    WAIT_DELAYED_ACK,
+    WAIT_WINDOW,     /* data segment after data segment, while the window was the limit */
+    WAIT_NETWORK,    /* the same of the network */
+    WAIT_SLOW_START, /* at its end */
+    WAIT_SEND_BUFFER,
+    WAIT_RTT, /* from data to its ACK */
+    WAIT_KINDS
+};
+
+/* A wait between two packets, of which the last one has the capture. */
+struct wait {
+    int64_t ns; /* the part of the time that counts */
+    int64_t first_ns, last_ns;
+    uint32_t first_frame, last_frame, capture; /* last_frame is 0 if there was none */
+};
+
+/* Round trips in which flight reached the same level (tracker/steady_flight.c), and the places of
+ * the longest waits: state that only longer directions, and those with certain waits, have. */
+struct steady_flight {
+    /* Most packets compare the last of these and extend the run, so that they are beside each
+     * other. */
+    struct wait longest[WAIT_KINDS];
+    struct wait run;   /* of intervals with the same limit, the present one; not yet in `longest` */
+    uint8_t run_cause; /* enum limit_cause */
+    bool begun;        /* round trips are compared */
+    struct wait gap;   /* gap_ns */
+    int64_t end;       /* an ACK of this position ends the round trip */
+    int64_t began_ns;  /* the round trip */
+    int64_t highest;   /* flight in it, bytes */
+    int64_t gap_ns;    /* its longest time without data */
+    int64_t round_ns;  /* accounted to the network when it began */
+    int64_t since_ns;  /* the same when flight first reached the level */
+    int64_t previous;  /* highest flight of the round trip before */
+    int64_t level;     /* bytes */
+    int64_t held_ns;   /* idle time for lack of room in the send buffer */
+    int64_t active_ns; /* of the network, since the application was last idle */
+    int64_t unsure_ns; /* of the network, before idle times: a queue may have spread one write */
+    uint64_t retransmissions;
+    uint8_t rounds; /* in which flight reached the level */
+    bool uncertain; /* data were lost before the level was known */
 };
 
 /* A direction's time broken down by limiting factor. */
 struct time_accounting {
     int64_t ns[LIMIT_CAUSES];
     int64_t accounted_until_ns;
-    int64_t doubled_ns;    /* when bytes in flight last doubled */
-    int64_t doubled_bytes; /* to this many */
-    int64_t ack_held_ns;   /* how long the last ACK was delayed, 0 if it was not */
-    int64_t end;           /* snd_nxt after the last segment */
-    uint64_t rto_count;    /* RTOs accounted so far, suspected ones too */
+    int64_t doubled_ns;     /* when bytes in flight last doubled */
+    int64_t waiting_ns;     /* of LIMIT_IDLE: waiting for data of the other endpoint */
+    int64_t end;            /* snd_nxt after the last segment */
+    uint32_t doubled_bytes; /* that they doubled to */
+    uint32_t ack_held_ns;   /* how long the last ACK was delayed, 0 if it was not */
+    uint32_t burst_ns;      /* accounted to the network since the sender's view moved */
+    uint16_t rto_count;     /* RTOs accounted so far, suspected ones too; modulo 65,536 */
+    uint8_t state;          /* enum limit_state */
+    bool slow_start_over : 1;
+    bool peer_replied : 1; /* the other endpoint sent data since */
+    bool last_short : 1;   /* the last segment ended the data to send */
+    bool last_pushed : 1;  /* it had PSH: there may be no more data */
     struct sender_view view;
-    uint8_t state; /* enum limit_state */
-    bool slow_start_over;
-    bool last_short;   /* the last segment ended the data to send */
-    bool last_pushed;  /* it had PSH: there may be no more data */
-    bool peer_replied; /* the other endpoint sent data since */
+    struct steady_flight *steady; /* NULL at first */
 };
+_Static_assert(sizeof(struct time_accounting) <= 192, "a size class of pools");
 
 /* A value of snd_una and the ACK that advanced it there. */
 struct ack_point {
@@ -267,6 +310,8 @@ struct tcp_stream {
     bool window_shift_known : 1;
     bool has_unsettled : 1; /* records wait for their ACK */
     bool pushes : 1;        /* some of its data had PSH */
+    bool unpushed : 1;      /* some had not */
+    bool sent_new_last : 1; /* its new data came after the other direction's */
     bool last_pushed : 1;   /* its last new data had */
     bool syn_seen : 1, syn_ack_seen : 1, fin_seen : 1;
     bool sack_permitted : 1;
@@ -277,7 +322,6 @@ struct tcp_stream {
     bool counts_missing : 1;    /* some state could not be allocated: counters are null */
     bool timestamps;            /* a segment had the option */
     bool sent_data_last;        /* its data came after the other direction's */
-    bool last_one_byte;         /* its last data was one byte */
     uint8_t window_scale;       /* as its SYN offered */
     uint8_t window_shift;       /* in force, if window_shift_known */
     uint8_t probe_pending;      /* enum probe_pending: a probe waits for its answer */
@@ -290,6 +334,7 @@ struct tcp_stream {
                              is proven to be less; 0 before data, or if unknown */
     uint16_t last_window; /* as in the header */
     uint16_t last_ip_id;
+    uint16_t last_payload;  /* of its last data, bytes; UINT16_MAX for more */
     uint32_t max_tsval;     /* the newest */
     uint32_t tsval_echo;    /* TSecr of the first segment with that TSval */
     uint32_t last_ack;      /* acknowledgment number that it sent last */
@@ -303,6 +348,7 @@ struct tcp_stream {
     int64_t tsval_ns; /* of the first segment with the newest TSval */
     uint64_t unique_bytes;
     uint32_t last_data_frame; /* of the packet at last_data_ns */
+    uint32_t syns;
     struct unacked_segments unacked;
     struct time_accounting *accounting; /* NULL below ACCOUNTING_MIN_PACKETS */
     struct range_set gaps;              /* data below snd_nxt that was not seen */
@@ -317,8 +363,6 @@ struct tcp_stream {
     uint32_t segment_max;                    /* largest payload, bytes */
     uint32_t single_max;                   /* a longer payload may be a super-segment; 0 at first */
     char cold[0];                          /* rarely changed fields follow */
-    int64_t first_data_ns;                 /* of its first data, if no data came before */
-    uint32_t first_data_frame;             /* 0 if data of the other direction came before */
     int64_t first_seq;                     /* position of the first segment seen */
     int32_t window_min, window_max;        /* below 2^30 (RFC 7323 section 2.3) */
     struct super_segments *super_segments; /* NULL if there was none */
@@ -327,24 +371,11 @@ struct tcp_stream {
     uint32_t resets;
     struct block_stream *blocks; /* NULL unless recognized */
     int64_t fin_end;             /* position after the FIN */
-    uint32_t syns, fins;
+    uint32_t fins;
+    uint32_t paused_us; /* pauses in its data before the other direction had any */
 };
 
 extern const struct tcp_recovery_state no_recovery; /* all zero */
-
-static inline int64_t max64(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
-static inline int64_t min64(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-/* Sums two durations. It saturates because a capture's clock may step by decades, repeatedly. */
-static inline int64_t add_ns(int64_t a, int64_t b) {
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
 
 /* Returns the stream's recovery state for reading; never NULL. */
 static inline const struct tcp_recovery_state *recovery_of(const struct tcp_stream *stream) {
@@ -402,6 +433,13 @@ static inline bool ip_ids_per_connection(const struct tcp_stream *stream) {
            stream->ip_id_small_steps >= 16 * stream->ip_id_skips;
 }
 
+/* Returns whether a packet of a flow was captured before another one. Their frame numbers alone do
+ * not show it, because they may be of different files. */
+static inline bool is_packet_before(int64_t time_ns, uint32_t frame, int64_t other_ns,
+                                    uint32_t other_frame) {
+    return time_ns != other_ns ? time_ns < other_ns : frame < other_frame;
+}
+
 /* Returns a time in the unit of fingerprints: 128 ns, modulo 2^32. */
 #define FINGERPRINT_TIME_SHIFT 7
 static inline uint32_t fingerprint_time(int64_t time_ns) {
@@ -443,6 +481,9 @@ int64_t tsval_tick_ns(const struct tcp_stream *stream);
 /* Writes frames before and after the longest RTO stalls, longest first, such as "340-341, 90-120";
  * an empty string if there are none. */
 void stalls_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_TEXT_SIZE]);
+
+/* Writes the lengths of the same stalls in ns. */
+void stall_lengths_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_TEXT_SIZE]);
 
 /* Returns all memory of the stream to the pool; it must not be used again. */
 void stream_free(struct tcp_stream *stream, struct pool *pool);

@@ -29,6 +29,7 @@ struct ack_result unacked_acknowledge(struct unacked_segments *ring, int64_t pos
         if (segment->end > position)
             break;
         acked.newest_ns = segment->time_ns;
+        acked.newest_frame = segment->frame;
         acked.no_sample |= segment->no_sample;
     }
     acked.left = acked.count < count;

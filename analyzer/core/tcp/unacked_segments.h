@@ -40,6 +40,7 @@ struct ack_result {
     bool no_sample;    /* of one of them */
     bool left;         /* later segments are still unacknowledged */
     int64_t newest_ns; /* transmission time of the last one */
+    uint32_t newest_frame;
 };
 
 static inline struct unacked_segment *unacked_at(const struct unacked_segments *ring, uint32_t i) {

@@ -122,6 +122,9 @@ static inline void advance(struct segment_context *seg, struct tcp_stream *sende
     seg->effect.rtt_ns = rtt_ns;
     if (rtt_ns >= 0)
         add_rtt_sample(receiver, rtt_ns, clock_step_ns(seg), seg->pool);
+    if (rtt_ns >= 0 && receiver->accounting && receiver->accounting->steady)
+        note_rtt(seg, receiver->accounting->steady, seg->packet->time_ns - acked.newest_ns,
+                 acked.newest_frame);
 }
 
 /* --- other ACKs ------------------------------------------------------------------------------ */

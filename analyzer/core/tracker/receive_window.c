@@ -115,7 +115,7 @@ static bool is_window_probe(const struct segment_context *seg, int64_t start, ui
  * lost. A keep-alive has no PSH and follows an idle time longer than an RTO. */
 static bool is_keep_alive(const struct segment_context *seg, int64_t start, uint32_t length) {
     const struct tcp_stream *sender = seg->sender;
-    bool may_be_data = length && sender->last_one_byte &&
+    bool may_be_data = length && sender->last_payload == 1 &&
                        (seg->tcp->flags & TCP_PSH ||
                         seg->packet->time_ns - sender->last_data_ns < MIN_KEEP_ALIVE_NS);
     return sender->snd_una >= sender->snd_nxt && start == sender->snd_nxt - 1 && !may_be_data;

@@ -17,14 +17,17 @@
  * exceeds the least age by more than a tick was queued in between, by its host or by a link. The
  * least age, at first that of the SYN, grows by the drift that clocks can have.
  *
- * At most MAX_PASSING ACKs are kept. If there are more, every second one is dropped, so that the
- * rest still covers the whole RTT. */
+ * At most MAX_PASSING ACKs are kept. Above DENSE_PASSING, an ACK replaces the last one if both
+ * passed within one part of the RTT, and if there are still too many, every second one is dropped:
+ * the rest covers the whole RTT evenly. */
 #include "tracker/steps.h"
 
 #define MAX_PASSING    64u
-#define FIRST_PASSING  1u    /* most flows are short */
-#define TICKS_MEASURED 64u   /* before the tick of the clock is trusted */
-#define DRIFT          10000 /* clocks differ by less than one part in so many */
+#define DENSE_PASSING  32u                 /* if more are kept, they are so many per RTT */
+#define FIRST_PASSING  1u                  /* most flows are short */
+#define TICKS_MEASURED 64u                 /* before the tick of the clock is trusted */
+#define DRIFT          10000               /* clocks differ by less than one part in so many */
+#define AGE_MOST_NS    (UINT64_C(1) << 62) /* sums of two do not overflow */
 
 int64_t view_rtt(const struct tcp_connection *connection, const struct tcp_stream *stream,
                  const struct sender_view *view) {
@@ -56,17 +59,31 @@ void begin_view(const struct segment_context *seg, struct sender_view *view) {
 
 /* Makes room for an ACK. */
 static NOINLINE bool make_room(struct sender_view *view, struct pool *pool) {
-    uint32_t kept = 0;
-    if (!view->first && pool_grow(pool, (void **)&view->passing, &view->room, sizeof *view->passing,
-                                  FIRST_PASSING, MAX_PASSING))
+    uint32_t kept = 0, room = view->room;
+    bool grown = !view->first && pool_grow(pool, (void **)&view->passing, &room,
+                                           sizeof *view->passing, FIRST_PASSING, MAX_PASSING);
+    view->room = (uint8_t)room;
+    if (grown)
         return true;
     unsigned step = view->first ? 1 : 2;
     view->thinned |= step == 2;
     for (uint32_t i = view->first + step - 1; i < view->end; i += step)
         view->passing[kept++] = view->passing[i];
     view->first = 0;
-    view->end = kept;
+    view->end = (uint8_t)kept;
     return kept < view->room;
+}
+
+/* Returns true if the ACK takes the place of the last one, because enough others are kept. */
+static NOINLINE bool replace_last(const struct segment_context *seg, struct sender_view *view,
+                                  const struct passing_ack *ack) {
+    struct passing_ack *last = &view->passing[view->end - 1];
+    int64_t rtt = sender_rtt(seg->connection, seg->receiver);
+    if (ack->time_ns - last[-1].time_ns >= rtt / DENSE_PASSING)
+        return false;
+    *last = *ack;
+    view->thinned = true;
+    return true;
 }
 
 void pass_ack(const struct segment_context *seg, struct sender_view *view) {
@@ -78,6 +95,8 @@ void pass_ack(const struct segment_context *seg, struct sender_view *view) {
     if ((ack.una == last->una && ack.edge == last->edge && ack.tsval == last->tsval) ||
         (int32_t)(ack.tsval - last->tsval) < 0)
         return;
+    if (view->end - view->first > (int)DENSE_PASSING && replace_last(seg, view, &ack))
+        return;
     if (view->end < view->room || make_room(view, seg->pool))
         view->passing[view->end++] = ack;
 }
@@ -88,7 +107,7 @@ void pass_ack(const struct segment_context *seg, struct sender_view *view) {
  * data back. */
 static inline void learn_rtt(struct sender_view *view, const struct passing_ack *ack, int64_t now) {
     int64_t rtt = now - ack->time_ns;
-    if (!view->thinned && rtt > 0 && rtt < view->echo_rtt_ns)
+    if (!view->thinned && rtt > 0 && rtt <= MAX_RTT_NS && rtt < view->echo_rtt_ns)
         view->echo_rtt_ns = rtt;
 }
 
@@ -99,10 +118,11 @@ static void measure_queue(const struct segment_context *seg, struct sender_view 
     uint32_t ticks = seg->tcp->timestamp_value - stream->first_tsval;
     view->queued_ns = 0;
     if (!view->tick_ns && stream->max_tsval - stream->first_tsval >= TICKS_MEASURED)
-        view->tick_ns = tsval_tick_ns(stream);
-    if (!view->tick_ns || ticks > INT32_MAX)
+        view->tick_ns = (int32_t)tsval_tick_ns(stream);
+    int64_t since = now - stream->first_tsval_ns; /* negative if the clock stepped back */
+    if (!view->tick_ns || ticks > INT32_MAX || (uint64_t)since > AGE_MOST_NS)
         return;
-    int64_t age = now - stream->first_tsval_ns - view->tick_ns * (int64_t)ticks;
+    int64_t age = since - (int64_t)view->tick_ns * ticks;
     int64_t least = view->least_age_ns + max64(now - view->least_age_at_ns, 0) / DRIFT;
     view->queued_ns = max64(age - least - view->tick_ns, 0);
     if (age <= least) {
@@ -155,7 +175,8 @@ static inline void view_echo(const struct segment_context *seg, struct sender_vi
 }
 
 void view_data(const struct segment_context *seg, struct sender_view *view) {
-    int64_t end = seg->sender->snd_nxt;
+    int64_t end = seg->sender->snd_nxt, seen_ns = view->seen.time_ns;
+    uint32_t tsval = has_timestamps(seg) ? seg->tcp->timestamp_value : 0;
     if (has_timestamps(seg) && seg->receiver->timestamps) {
         measure_queue(seg, view);
         view_echo(seg, view, end);
@@ -168,4 +189,6 @@ void view_data(const struct segment_context *seg, struct sender_view *view) {
         view->first = view->end = 0;
         view->thinned = false;
     }
+    view->same = view->seen.time_ns == seen_ns && view->tsval == tsval;
+    view->tsval = tsval;
 }

@@ -5,6 +5,8 @@
 
 #include "tcp/segment.h"
 
+#define SLACK_NS               1000000            /* a sender's response to an ACK */
+#define HIDDEN_QUEUE_NS        INT64_C(100000000) /* a usual queue of a link */
 #define ACCOUNTING_MIN_PACKETS 8u /* a shorter direction has no shares, and costs no memory */
 
 /* acknowledgment.c: rules V9 and V11 of docs/verdicts.md. */
@@ -38,6 +40,60 @@ void view_data(const struct segment_context *seg, struct sender_view *view);
  * unknown. */
 int64_t view_rtt(const struct tcp_connection *connection, const struct tcp_stream *stream,
                  const struct sender_view *view);
+
+/* steady_flight.c: time without room in the send buffer. */
+
+/* Begins to compare round trips, unless the direction is too short. */
+void begin_steady_flight(const struct segment_context *seg, struct time_accounting *accounting);
+
+/* Ends a round trip before a segment that was created at this time. */
+void end_round(const struct segment_context *seg, struct time_accounting *accounting,
+               int64_t created);
+
+/* longest_waits.c: the places of the longest waits, which findings cite. */
+
+/* Returns the state that has them, which is allocated if it is missing; NULL without memory. */
+struct steady_flight *steady_flight(const struct segment_context *seg,
+                                    struct time_accounting *accounting);
+
+static inline void keep_longest(struct wait *longest, const struct wait *wait) {
+    if (wait->ns > longest->ns && wait->first_frame && wait->last_frame)
+        *longest = *wait;
+}
+
+/* Returns a wait of `ns` between the sender's data before and the segment. */
+static inline struct wait wait_before(const struct segment_context *seg, int64_t ns) {
+    return (struct wait){
+        ns,         seg->data_ns_before, seg->packet->time_ns, seg->data_frame_before,
+        seg->frame, seg->packet->capture};
+}
+
+/* Returns the kind of wait that a run is. */
+static inline enum wait_kind kind_of_run(const struct steady_flight *steady) {
+    return steady->run_cause == LIMIT_WINDOW ? WAIT_WINDOW : WAIT_NETWORK;
+}
+
+/* Ends the run of intervals with the same limit; nothing if it is NULL. */
+static inline void end_run(struct steady_flight *steady) {
+    if (!steady)
+        return;
+    keep_longest(&steady->longest[kind_of_run(steady)], &steady->run);
+    steady->run.first_frame = 0;
+}
+
+/* Notes the interval that the segment ends: how long the application was idle, how long a delayed
+ * ACK held the data back, and the rest, which `rest` limited. */
+void note_waits(const struct segment_context *seg, struct time_accounting *accounting, int64_t idle,
+                int64_t held, enum limit_cause rest, int64_t ns);
+
+/* Notes that the segment, an ACK, gave an RTT sample of data in frame `frame`. */
+void note_rtt(const struct segment_context *seg, struct steady_flight *steady, int64_t rtt_ns,
+              uint32_t frame);
+
+#define WAITS_TEXT_SIZE (WAIT_KINDS * 96u)
+/* Writes the longest waits of the kinds that took a tenth of the accounted time or more, as in
+ * `window 340-341 1000-251000000 0`: frames, times since `since_ns` and capture. */
+void waits_to_text(const struct tcp_stream *stream, int64_t since_ns, char text[WAITS_TEXT_SIZE]);
 
 /* receive_window.c: receive windows that are full or zero, the probes of a zero window, and
  * keep-alives, which look alike: rules V10. */

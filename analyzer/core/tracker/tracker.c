@@ -11,8 +11,8 @@
  *       take_old                    verdict/retransmission.c: fills a gap (V3), seen before (V4)
  *     process_ack                   acknowledgment.c (V9), verdict/sack.c (V6)
  *     update_window                 receive_window.c (V10)
- *     account_segment               time_accounting.c
  *     note_turn                     turns.c, if the direction of payload changes
+ *     account_segment               time_accounting.c
  *
  * The usual segment, the next bytes and an ACK, takes one path without calls: rare work is in
  * functions that are never inlined. */
@@ -23,8 +23,9 @@
 #include "verdict/verdict.h"
 
 #define MAX_SACK_AHEAD                                                                             \
-    (16 << 20)            /* bytes; SACK blocks further ahead are of a renumbered stream           \
-                           */
+    (16 << 20) /* bytes; SACK blocks further ahead are of a renumbered stream                      \
+                */
+#define MIN_PAUSE_NS   INT64_C(2000000) /* a shorter one of an application does not matter */
 #define MAX_IP_ID_STEP 64 /* between two packets: other connections of the host take IDs */
 
 /* --- new data -------------------------------------------------------------------------------- */
@@ -70,6 +71,15 @@ static NOINLINE void open_gap(struct segment_context *seg, int64_t start, int64_
     emit_kind(seg, WORD_GAP, end - start);
 }
 
+/* `length` new bytes, or a FIN, follow `idle_ns` in which the sender sent no data. */
+static NOINLINE void take_idle(struct segment_context *seg, int64_t idle_ns, int64_t length,
+                               bool fin) {
+    if (idle_ns >= MIN_RTO_NS)
+        classify_idle_gap(seg, idle_ns, length, fin);
+    if (length && !note_pause(seg, idle_ns))
+        seg->effect.may_repeat = may_repeat_lost_data(seg);
+}
+
 static ALWAYS_INLINE void take_new(struct segment_context *seg, struct tcp_stream *sender,
                                    const struct tcp_header *tcp, int64_t start, int64_t end,
                                    int64_t fin) {
@@ -78,11 +88,12 @@ static ALWAYS_INLINE void take_new(struct segment_context *seg, struct tcp_strea
     } else {
         int64_t idle_ns = seg->packet->time_ns - sender->last_data_ns;
         start = sender->snd_nxt;
-        if (idle_ns >= MIN_RTO_NS)
-            classify_idle_gap(seg, idle_ns, end - start, fin);
+        if (idle_ns >= MIN_PAUSE_NS)
+            take_idle(seg, idle_ns, end - start, fin);
     }
     sender->last_pushed = !tcp || tcp->flags & TCP_PSH; /* unknown of a later fragment */
     sender->pushes |= tcp && sender->last_pushed;
+    sender->unpushed |= !sender->last_pushed;
     int64_t window = seg->receiver->window;
     if (end == sender->snd_una + window && window > 0 && sender->snd_una_known)
         emit_window_full(seg);
@@ -209,10 +220,14 @@ static ALWAYS_INLINE void take_stretch(struct segment_context *seg, struct tcp_s
     if (length) {
         sender->last_data_ns = seg->packet->time_ns;
         sender->last_data_frame = seg->frame;
-        sender->last_one_byte = length == 1;
-        seg->effect.turned = !sender->sent_data_last;
+        sender->last_payload = length < UINT16_MAX ? (uint16_t)length : UINT16_MAX;
         sender->sent_data_last = true;
         seg->receiver->sent_data_last = false;
+        if (seg->effect.unique_bytes) {
+            seg->effect.turned = !sender->sent_new_last;
+            sender->sent_new_last = true;
+            seg->receiver->sent_new_last = false;
+        }
     }
 }
 
@@ -293,7 +308,7 @@ static void take_reset(struct segment_context *seg) {
     connection->reset = true;
     seg->sender->resets++;
     seg->sender->timestamps |= (seg->tcp->options & TCP_OPTION_TIMESTAMPS) != 0;
-    emit_kind(seg, WORD_CONNECTION_RESET, seg->packet->reset_bytes);
+    emit_kind(seg, WORD_RESET, seg->packet->reset_bytes);
 }
 
 /* --- headers --------------------------------------------------------------------------------- */
@@ -426,6 +441,8 @@ NOINLINE int64_t track_segment(struct segment_context *seg) {
         /* The last IP fragment of the segment is still to come, and its end with it. */
         fin = tcp->flags & TCP_FIN && !seg->packet->more_fragments;
     }
+    seg->data_frame_before = sender->last_data_frame;
+    seg->data_ns_before = sender->last_data_ns;
     take_data(seg, sender, tcp, sequence, seg->packet->payload_bytes, fin);
     bool acknowledges = tcp->flags & TCP_ACK;
     if (acknowledges && !seg->connection->handshake_ack_seen)
@@ -435,9 +452,9 @@ NOINLINE int64_t track_segment(struct segment_context *seg) {
     note_ip_id(sender, seg->packet->ip_id);
     note_timestamp(sender, tcp, seg->packet->time_ns);
     int64_t flight = note_flight(sender);
-    account_segment(seg, flight);
     if (!LIKELY(!seg->effect.turned && !watches_turns(seg)))
         note_turn(seg);
+    account_segment(seg, flight);
     return flight;
 }
 

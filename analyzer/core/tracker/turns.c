@@ -17,13 +17,21 @@
  *
  * RTOs and recovery idle the sender until the retransmission: that time, since its data before, is
  * taken out of the spread that it delayed, and charged to the place of the loss (rules V7). A
- * spurious retransmission at the end of a request or response delayed nothing. The log belongs to
- * the connection; its turns become rows when the flow is over, with the least RTT of all. */
+ * spurious retransmission at the end of a request or response delayed nothing. If the first
+ * transmission of a request or response may be lost before the capture point, the time before it is
+ * unknown. A pause is time within a request or response in which its sender had nothing more to
+ * send, and no ACK, window or loss held it back.
+ *
+ * The log belongs to the connection; its turns become rows when the flow is over, with the least
+ * RTT of all. */
 #include "tracker/turns.h"
 
 #include <string.h>
 
+#include "tracker/steps.h"
 #include "verdict/recent_verdicts.h"
+
+#define INITIAL_WINDOW 10 /* segments */
 
 /* --- stalls ---------------------------------------------------------------------------------- */
 
@@ -100,6 +108,151 @@ static void settle_response(const struct tcp_connection *connection, struct turn
     log->responded_ns = span.until_ns;
 }
 
+/* --- pauses ---------------------------------------------------------------------------------- */
+
+/* A write of the application ended with the last data, so there may have been no more. */
+static bool ended_write(const struct segment_context *seg) {
+    const struct tcp_stream *sender = seg->sender;
+    uint32_t mss = seg->receiver->mss ? seg->receiver->mss : SEGMENT_USUAL;
+    bool pushed = sender->last_pushed || !sender->pushes;
+    bool is_short = sender->last_payload < full_segment_size(seg->connection, sender) ||
+                    sender->last_payload < mss / 2;
+    return pushed && (is_short || !sender->unpushed);
+}
+
+/* Whether the congestion window may hold data back: after a retransmission, and above the initial
+ * window (RFC 6928). `bytes` were sent since the last data of the other direction. */
+static bool may_fill_cwnd(const struct segment_context *seg, uint64_t bytes) {
+    return recovery_of(seg->sender)->retransmissions ||
+           bytes > INITIAL_WINDOW * (uint64_t)full_segment_size(seg->connection, seg->sender);
+}
+
+/* Whether an ACK released the data, which passed `since_ns` before: it takes the RTT to the sender,
+ * and the data back. If the congestion window is full, an earlier ACK may have released it. */
+static bool is_released(const struct segment_context *seg, int64_t since_ns, uint64_t bytes) {
+    int64_t rtt = sender_rtt(seg->connection, seg->sender);
+    if (rtt < 0)
+        return since_ns <= MIN_RTO_NS;
+    return since_ns <= rtt + SLACK_NS && (since_ns >= rtt - SLACK_NS || may_fill_cwnd(seg, bytes));
+}
+
+/* Returns for how long of `idle_ns` the sender had nothing to send. After a full segment without
+ * PSH it had, so only a longer time than any spacing counts. If the TSecr did not change, the
+ * sender received nothing (RFC 7323 section 4.3). */
+static int64_t pause_in(const struct segment_context *seg, int64_t idle_ns, uint64_t bytes) {
+    const struct tcp_stream *sender = seg->sender;
+    bool acked = sender->snd_una_known && sender->snd_una >= sender->snd_nxt;
+    bool ended = ended_write(seg);
+    if ((!acked && !ended) || recovery_of(sender)->suspected_ns == seg->packet->time_ns ||
+        (!ended && !sender->last_pushed && idle_ns <= MIN_RTO_NS))
+        return 0;
+    int64_t opened_ns = recovery_of(seg->receiver)->window_opened_ns;
+    int64_t since_ns = seg->packet->time_ns - max64(sender->una_advanced_ns, opened_ns);
+    bool heard = !has_timestamps(seg) || seg->tcp->timestamp_echo != sender->tsval_echo;
+    if (since_ns >= idle_ns || (ended && !heard))
+        return idle_ns;
+    if (is_released(seg, since_ns, bytes))
+        return 0;
+    return ended ? idle_ns : max64(since_ns - max64(sender_rtt(seg->connection, sender), 0), 0);
+}
+
+/* Retransmissions since the last new data delayed nothing, because the sender had no more data:
+ * their stalls become part of the pause. Returns their sum in us. */
+static int64_t absorb_stalls(const struct tcp_stream *sender) {
+    struct tcp_recovery_state *recovery = sender->recovery;
+    int64_t sum_us = 0, at_ns = sender->last_data_ns;
+    for (uint32_t age = 0; recovery && age < recovery->record_count; age++) {
+        struct retransmission_record *record = record_at(recovery, age);
+        if (record->time_ns < at_ns)
+            break;
+        sum_us += record->waited_us;
+        at_ns = record->time_ns - (int64_t)record->waited_us * 1000;
+        record->waited_us = 0;
+    }
+    return sum_us;
+}
+
+NOINLINE bool note_pause(const struct segment_context *seg, int64_t idle_ns) {
+    struct turn_log *log = seg->connection->turns;
+    bool response = log && segment_direction(seg) != log->requester;
+    if (log ? !log->open || response != log->responding : !seg->sender->sent_data_last)
+        return false;
+    if (log && recovery_of(seg->sender)->suspected_ns == seg->packet->time_ns)
+        log->turns[log->count].unsure[response] |= ended_write(seg);
+    int64_t pause_ns = pause_in(seg, idle_ns, seg->sender->unique_bytes - (log ? log->base : 0));
+    if (!pause_ns || !seg->packet->time_known)
+        return true;
+    uint32_t *paused_us =
+        log ? &log->turns[log->count].paused_us[response] : &seg->sender->paused_us;
+    int64_t us = pause_ns / 1000 + (pause_ns == idle_ns ? absorb_stalls(seg->sender) : 0);
+    *paused_us = (uint32_t)min64(*paused_us + us, UINT32_MAX);
+    if (log) {
+        log->last_pause_us = (uint32_t)min64(us, UINT32_MAX);
+        log->last_pause_frame = seg->frame;
+    }
+    return true;
+}
+
+int64_t idle_in_turns(const struct tcp_connection *connection, unsigned direction,
+                      int64_t *waiting) {
+    const struct turn_log *log = connection->turns;
+    int64_t own = 0, waited = 0;
+    if (!log || exchange_of(connection) == WORD_PIPELINED)
+        return 0;
+    int64_t rtt = max64(sender_rtt(connection, &connection->streams[direction]), 0);
+    bool response = direction != log->requester;
+    for (uint32_t i = 0; i < log->count + log->open; i++) {
+        const struct turn *turn = &log->turns[i];
+        int64_t pause = max64(turn->pause_ns, 0), answer = max64(turn->answer_ns, 0);
+        int64_t before = response ? answer : pause; /* the sender's own data */
+        own = add_ns(own, max64(before - rtt, 0));
+        own = add_ns(own, (int64_t)turn->paused_us[response] * 1000);
+        waited = add_ns(waited, add_ns(min64(before, rtt), response ? pause : answer));
+        waited = add_ns(waited, max64(response ? turn->request_ns : turn->response_ns, 0));
+    }
+    *waiting = waited;
+    return add_ns(own, waited);
+}
+
+/* Adds a part of a turn, and returns its end. It begins at `from`, or where another part ends. */
+static int64_t log_part(struct limit_log *log, struct pool *pool, unsigned kind, int64_t from,
+                        int64_t ns) {
+    const struct limit_span *last = log->count ? &log->spans[log->count - 1] : NULL;
+    int64_t start = last ? max64(from, add_ns(last->start_ns, last->ns)) : from;
+    limit_log_add(log, pool, kind, start, ns);
+    return add_ns(start, max64(ns, 0));
+}
+
+/* The parts of a turn that idle_in_turns() sums: the endpoint waits for the other's request or
+ * response, and the round trip `rtt` until that reaches it is no time of its own. */
+static void log_turn(const struct turn *turn, bool response, int64_t rtt, struct limit_log *log,
+                     struct pool *pool) {
+    int64_t pause = max64(turn->pause_ns, 0), answer = max64(turn->answer_ns, 0);
+    int64_t request = max64(turn->request_ns, 0), reply = max64(turn->response_ns, 0);
+    int64_t paused = (int64_t)turn->paused_us[response] * 1000, at = turn->start_ns - pause;
+    if (response) {
+        at = log_part(log, pool, SPAN_WAITING, at,
+                      add_ns(add_ns(pause, request), min64(answer, rtt)));
+        at = log_part(log, pool, LIMIT_IDLE, at, answer - rtt);
+        log_part(log, pool, LIMIT_IDLE, add_ns(at, max64(reply - paused, 0)), paused);
+    } else {
+        at = log_part(log, pool, SPAN_WAITING, at, min64(pause, rtt));
+        at = log_part(log, pool, LIMIT_IDLE, at, pause - rtt);
+        at = log_part(log, pool, LIMIT_IDLE, add_ns(at, max64(request - paused, 0)), paused);
+        log_part(log, pool, SPAN_WAITING, at, add_ns(answer, reply));
+    }
+}
+
+void log_turns(const struct tcp_connection *connection, unsigned direction, struct limit_log *log,
+               struct pool *pool) {
+    const struct turn_log *turns = connection->turns;
+    if (!turns || exchange_of(connection) == WORD_PIPELINED)
+        return;
+    int64_t rtt = max64(sender_rtt(connection, &connection->streams[direction]), 0);
+    for (uint32_t i = 0; i < turns->count + turns->open; i++)
+        log_turn(&turns->turns[i], direction != turns->requester, rtt, log, pool);
+}
+
 /* --- turns ----------------------------------------------------------------------------------- */
 
 /* Begins a turn at `start_ns`. Its request will be data of the requester above `base` unique bytes.
@@ -123,6 +276,8 @@ static void begin_turn(struct turn_log *log, int64_t start_ns, uint32_t frame, u
 static void begin_request(const struct segment_context *seg, struct turn_log *log) {
     begin_turn(log, seg->packet->time_ns, seg->frame,
                seg->sender->unique_bytes - (uint64_t)seg->effect.unique_bytes, seg->pool);
+    if (log->open)
+        log->turns[log->count].request_repeats = seg->effect.may_repeat;
 }
 
 /* The present turn is over; an undivided one is dropped. */
@@ -157,7 +312,8 @@ static void take_request(const struct segment_context *seg, struct turn_log *log
         return;
     }
     log->responding = false;
-    turn->acked_us = 0;
+    turn->acked_us = turn->paused_us[1] = 0;
+    turn->response_repeats = false;
     log->base =
         seg->sender->unique_bytes - (uint64_t)seg->effect.unique_bytes - turn->request_bytes;
     turn->answer_ns = -1;
@@ -179,6 +335,7 @@ static void take_response(const struct segment_context *seg, struct turn_log *lo
     turn->request_ns = requester->last_data_ns - turn->start_ns;
     turn->answer_ns = seg->packet->time_ns - requester->last_data_ns;
     turn->request_bytes = requester->unique_bytes - log->base;
+    turn->response_repeats = seg->effect.may_repeat;
     int64_t acked_ns = requester->una_advanced_ns - requester->last_data_ns;
     if (acked_ns > 0 && acked_ns < turn->answer_ns)
         turn->acked_us = (uint32_t)min64(acked_ns / 1000, UINT32_MAX);
@@ -200,9 +357,10 @@ static struct turn_log *begin_log(const struct segment_context *seg) {
     *log = (struct turn_log){.requester = connection->requester == REQUESTER_UNKNOWN
                                               ? (uint8_t)first
                                               : connection->requester};
-    const struct tcp_stream *before = seg->receiver;
     if (log->requester == first)
-        begin_turn(log, before->first_data_ns, before->first_data_frame, 0, seg->pool);
+        begin_turn(log, connection->first_data_ns, connection->first_data_frame, 0, seg->pool);
+    if (log->open)
+        log->turns[0].paused_us[0] = seg->receiver->paused_us;
     return log;
 }
 
@@ -214,8 +372,8 @@ NOINLINE void note_turn(struct segment_context *seg) {
     if (seg->effect.unique_bytes <= 0)
         return;
     if (!log && !seg->receiver->unique_bytes) {
-        seg->sender->first_data_ns = seg->packet->time_ns;
-        seg->sender->first_data_frame = seg->frame;
+        seg->connection->first_data_ns = seg->packet->time_ns;
+        seg->connection->first_data_frame = seg->frame;
         return;
     }
     if (!log && !(log = begin_log(seg)))

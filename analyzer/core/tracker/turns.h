@@ -21,6 +21,9 @@ struct turn {
     uint64_t request_bytes, response_bytes; /* unique */
     uint32_t first_frame, last_frame;       /* 0 if they exceed 32 bits */
     uint32_t stall_us[TURN_PLACES];
+    uint32_t paused_us[2];                  /* pauses of the sender within request and response */
+    bool request_repeats, response_repeats; /* the first transmission may be lost before */
+    bool unsure[2];    /* request, response: a stall may be a pause for a part */
     uint32_t acked_us; /* from the last byte of the request to its ACK, 0 if the response was it */
 };
 
@@ -28,8 +31,9 @@ struct turn {
 struct turn_log {
     struct turn *turns; /* complete ones in order, and after them the present one if `open` */
     uint32_t count, room;
-    uint32_t dropped;     /* turns above MAX_TURNS_PER_FLOW, or without memory */
-    uint32_t overlaps;    /* times that an endpoint sent while data to it was under way */
+    uint32_t dropped;  /* turns above MAX_TURNS_PER_FLOW, or without memory */
+    uint32_t overlaps; /* times that an endpoint sent while data to it was under way */
+    uint32_t last_pause_us, last_pause_frame; /* the last pause, and the packet that ended it */
     uint64_t base;        /* unique bytes of the sending endpoint before this request or response */
     int64_t response_at;  /* position of the first byte of the response */
     int64_t responded_ns; /* last byte of the response before; 0 if unknown */
@@ -41,6 +45,20 @@ struct turn_log {
     bool pure_sample[2]; /* a pure ACK gave an RTT sample of this direction's data */
 };
 _Static_assert(sizeof(struct turn_log) <= 128, "small, because most flows have one");
+
+/* Must be called before the segment changes its sender's stream, if it brings new data in order,
+ * `idle_ns` after data of the same direction. Returns whether it continues a request or response.
+ */
+bool note_pause(const struct segment_context *seg, int64_t idle_ns);
+
+/* Returns how long the endpoint that sends `direction` had nothing to send in the turns so far, ns:
+ * it waited for data of the other, or paused. Sets the part in which it waited. */
+int64_t idle_in_turns(const struct tcp_connection *connection, unsigned direction,
+                      int64_t *waiting);
+
+/* Adds the same time to a log of spans. Their places are those of the turns, without stalls. */
+void log_turns(const struct tcp_connection *connection, unsigned direction, struct limit_log *log,
+               struct pool *pool);
 
 /* Must be called after the segment was processed, if it brought new data after data of the other
  * direction, or if watches_turns(). */

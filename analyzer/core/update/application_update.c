@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Selected first bytes into the state of their flow. The state is allocated with the first of them
  * and lives as long as the flow; it is of the pool of the worker. Flows that hold bytes are counted
- * by all workers together: one that would exceed FIRST_BYTES_FLOWS gets no bytes (a batch that may
- * reach the limit is processed in file order, so that the packets alone decide which flow it is).
- */
+ * in all shards together: one that would exceed FIRST_BYTES_FLOWS gets no bytes (limits.c). */
 #include "update/update.h"
 
 static struct application *application_of(struct worker *worker, struct flow *flow) {
@@ -15,11 +13,11 @@ static struct application *application_of(struct worker *worker, struct flow *fl
     return flow->application = application;
 }
 
-static void count_holding(struct updater *updater, struct application *application, bool holds) {
+static void count_holding(struct worker *worker, struct application *application, bool holds) {
     if (holds && !application->counted)
-        updater->holding_first_bytes++;
+        worker->holding_first_bytes++;
     else if (!holds && application->counted)
-        updater->holding_first_bytes--;
+        worker->holding_first_bytes--;
     application->counted = holds;
 }
 
@@ -34,6 +32,19 @@ static void add_query(void *context, const struct dns_query *query) {
     query_row_add(&place->worker->rows, place->flow, query);
 }
 
+static uint16_t dns_port_of(const struct flow_key *key) {
+    static const uint16_t ports[] = {PORT_DNS, PORT_MDNS, PORT_LLMNR};
+    for (unsigned i = 0; i < sizeof ports / sizeof *ports; i++)
+        if (key->port[0] == ports[i] || key->port[1] == ports[i])
+            return ports[i];
+    return 0;
+}
+
+static bool is_multicast(const struct flow_key *key, unsigned end) {
+    uint8_t first = key->address[end][0];
+    return key->ip_version == 4 ? first >> 4 == 0xE : first == 0xFF;
+}
+
 static struct arrival arrival_of(struct query_place *place, unsigned direction) {
     const struct flow *flow = place->flow;
     return (struct arrival){.pool = &place->worker->rows.pool,
@@ -41,31 +52,30 @@ static struct arrival arrival_of(struct query_place *place, unsigned direction) 
                             .context = place,
                             .time_ns = TIME_UNKNOWN,
                             .direction = (uint8_t)direction,
-                            .dns_port =
-                                flow->key.port[0] == PORT_DNS || flow->key.port[1] == PORT_DNS};
+                            .multicast = is_multicast(&flow->key, 0) || is_multicast(&flow->key, 1),
+                            .dns_port = dns_port_of(&flow->key)};
 }
 
 /* Flows that keep Initials are counted as long as the analysis runs, because the rows keep them. */
 static void take_quic(struct worker *worker, struct flow *flow, unsigned direction,
                       const struct packet_info *packet, const uint8_t *bytes, size_t captured) {
-    struct updater *updater = worker->updater;
     struct application *application = flow->application;
     unsigned sender = flow_end(flow, direction);
     bool kept = quic_keeps_initials(application->quic);
-    struct quic_datagram datagram = {.bytes = bytes,
-                                     .captured = captured,
-                                     .length = packet->payload_bytes,
-                                     .frame = packet->frame,
-                                     .time_ns = packet->time_ns,
-                                     .time_known = packet->time_known,
-                                     .keep_initials = updater->initial_flows < FIRST_BYTES_FLOWS,
-                                     .to_lower_port =
-                                         flow->key.port[!sender] < flow->key.port[sender],
-                                     .direction = direction};
+    struct quic_datagram datagram = {
+        .bytes = bytes,
+        .captured = captured,
+        .length = packet->payload_bytes,
+        .frame = packet->frame,
+        .time_ns = packet->time_ns,
+        .time_known = packet->time_known,
+        .keep_initials = worker->initial_flows + worker->initials_elsewhere < FIRST_BYTES_FLOWS,
+        .to_lower_port = flow->key.port[!sender] < flow->key.port[sender],
+        .direction = direction};
     quic_take(&application->quic, &datagram, &worker->rows.pool);
     if (quic_recognised(application->quic))
         application->protocol = WORD_QUIC;
-    updater->initial_flows += !kept && quic_keeps_initials(application->quic);
+    worker->initial_flows += !kept && quic_keeps_initials(application->quic);
 }
 
 /* Long headers are selected; of a short header only the first byte can be read. */
@@ -79,7 +89,6 @@ NOINLINE void application_short_header(struct worker *worker, struct flow *flow,
 NOINLINE void application_update(struct worker *worker, struct flow *flow, unsigned direction,
                                  const struct packet_info *packet,
                                  const struct packet_extras *extras) {
-    struct updater *updater = worker->updater;
     struct application *application = flow->drawn ? application_of(worker, flow) : NULL;
     if (!application)
         return;
@@ -91,22 +100,27 @@ NOINLINE void application_update(struct worker *worker, struct flow *flow, unsig
     arrival.frame = packet->frame;
     arrival.ip_id = packet->ip_id;
     if (flow->key.protocol == IP_UDP) {
-        application_datagram(application, &arrival, bytes, extras->selected.length);
+        application_datagram(application, &arrival, bytes, extras->selected.length,
+                             packet->payload_bytes);
         if (application->protocol == WORD_NONE || application->protocol == WORD_QUIC)
             take_quic(worker, flow, direction, packet, bytes, extras->selected.length);
         return;
     }
-    if (!application->counted && updater->holding_first_bytes >= FIRST_BYTES_FLOWS)
+    if (!application->counted &&
+        worker->holding_first_bytes + worker->holding_elsewhere >= FIRST_BYTES_FLOWS)
         return;
     application_segment(application, &arrival, extras->selected.position, bytes,
                         extras->selected.length);
-    count_holding(updater, application, application_holds_bytes(application));
+    count_holding(worker, application, application_holds_bytes(application));
 }
 
 void application_finish(struct worker *worker, struct flow *flow) {
     struct query_place place = {worker, flow};
     struct arrival arrival = arrival_of(&place, 0);
-    application_finish_queries(flow->application, &arrival);
+    bool unread[2], tcp = flow->key.protocol == IP_TCP;
+    for (unsigned i = 0; i < 2; i++) /* snd_nxt may count a FIN */
+        unread[i] = tcp && flow->application->streams[i].base + 1 < flow->tcp.streams[i].snd_nxt;
+    application_finish_queries(flow->application, &arrival, unread);
     application_rows_add(worker->rows.sink, flow);
     struct quic_summary summary;
     if (quic_summary(flow->application->quic, &summary, &worker->rows.pool))
@@ -114,7 +128,7 @@ void application_finish(struct worker *worker, struct flow *flow) {
 }
 
 void application_release(struct worker *worker, struct flow *flow) {
-    count_holding(worker->updater, flow->application, false);
+    count_holding(worker, flow->application, false);
     application_free(flow->application, &worker->rows.pool);
     pool_free(&worker->rows.pool, flow->application, sizeof *flow->application);
     flow->application = NULL;

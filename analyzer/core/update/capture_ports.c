@@ -4,13 +4,16 @@
  * same number, the slot is shared and gives no name.
  *
  * Pairs of ports are a list with a bound. Each field of a pair is a sum, a minimum or a maximum, so
- * that the order in which threads add packets does not matter. If the list is full, further pairs
+ * that each worker may have a list of its own. If the list is full, further pairs
  * are not counted. */
 #include "update/capture_ports.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#include "base/arena.h"
 
 #define NAMES     (1u << PORT_BITS)
 #define PAIRS     1024u
@@ -24,7 +27,7 @@ enum name_state { NAME_NONE, NAME_KNOWN, NAME_SHARED };
 struct port_name {
     uint64_t complement; /* of the first packet's interface and hash; 0 without a packet */
     uint8_t state;       /* enum name_state */
-    bool addressed;      /* `addresses` is set: destination, source */
+    uint8_t addressed;   /* `addresses` is set: destination, source */
     uint8_t addresses[ADDRESSES];
 };
 
@@ -36,19 +39,25 @@ struct pair {
     uint8_t ttl_min[2], ttl_max[2];
 };
 
-struct capture_ports {
-    struct port_name names[NAMES];
+struct port_pairs {
     struct pair pairs[PAIRS];
     uint32_t pair_count;
     uint16_t buckets[BUCKETS]; /* index of a pair + 1, 0 if empty; probed linearly */
 };
 
+struct capture_ports {
+    struct port_name names[NAMES];
+    struct port_pairs pairs;
+};
+
+/* Few of its pages are used. */
 struct capture_ports *capture_ports_open(void) {
-    return calloc(1, sizeof(struct capture_ports));
+    return huge_pages_map(sizeof(struct capture_ports), false);
 }
 
 void capture_ports_close(struct capture_ports *ports) {
-    free(ports);
+    if (ports)
+        munmap(ports, sizeof *ports);
 }
 
 void capture_ports_note(struct capture_ports *ports, const struct packet *packet,
@@ -68,18 +77,18 @@ void capture_ports_note(struct capture_ports *ports, const struct packet *packet
 }
 
 /* Returns the pair, which is added if it is new; NULL if the list is full. */
-static struct pair *pair_of(struct capture_ports *ports, uint32_t interface, uint16_t first,
+static struct pair *pair_of(struct port_pairs *list, uint32_t interface, uint16_t first,
                             uint16_t second) {
     uint32_t at = (first * 31u + second * 7u + interface) % BUCKETS;
-    for (; ports->buckets[at]; at = (at + 1) % BUCKETS) {
-        struct pair *pair = &ports->pairs[ports->buckets[at] - 1];
+    for (; list->buckets[at]; at = (at + 1) % BUCKETS) {
+        struct pair *pair = &list->pairs[list->buckets[at] - 1];
         if (pair->interface == interface && pair->port[0] == first && pair->port[1] == second)
             return pair;
     }
-    if (ports->pair_count == PAIRS)
+    if (list->pair_count == PAIRS)
         return NULL;
-    struct pair *pair = &ports->pairs[ports->pair_count++];
-    ports->buckets[at] = (uint16_t)ports->pair_count;
+    struct pair *pair = &list->pairs[list->pair_count++];
+    list->buckets[at] = (uint16_t)list->pair_count;
     *pair = (struct pair){
         .interface = interface, .port = {first, second}, .ttl_min = {UINT8_MAX, UINT8_MAX}};
     return pair;
@@ -92,16 +101,84 @@ static void note_ttl(struct pair *pair, unsigned side, uint8_t ttl) {
         pair->ttl_max[side] = ttl;
 }
 
-void capture_ports_add_pair(struct capture_ports *ports, const struct packet_info *info,
-                            const struct segment_effect *effect) {
-    struct pair *pair = pair_of(ports, info->capture, effect->first_port, info->port);
+/* Adds a pair of another list, if there is room. */
+static void join_pair(struct port_pairs *list, const struct pair *other) {
+    struct pair *pair = pair_of(list, other->interface, other->port[0], other->port[1]);
     if (!pair)
         return;
+    pair->packets += other->packets;
+    if (other->delay_ns_max > pair->delay_ns_max)
+        pair->delay_ns_max = other->delay_ns_max;
+    for (unsigned side = 0; side < 2; side++) {
+        note_ttl(pair, side, other->ttl_min[side]);
+        note_ttl(pair, side, other->ttl_max[side]);
+    }
+}
+
+void capture_ports_join(struct capture_ports *ports, const struct port_pairs *list) {
+    for (uint32_t i = 0; list && i < list->pair_count; i++)
+        join_pair(&ports->pairs, &list->pairs[i]);
+}
+
+bool port_pairs_add(struct port_pairs **list, const struct packet_info *info,
+                    const struct segment_effect *effect) {
+    if (!*list && !(*list = calloc(1, sizeof **list)))
+        return false;
+    struct pair *pair = pair_of(*list, info->capture, effect->first_port, info->port);
+    if (!pair)
+        return true;
     pair->packets++;
     if (effect->port_delay_ns > pair->delay_ns_max)
         pair->delay_ns_max = effect->port_delay_ns;
     note_ttl(pair, 0, effect->first_ttl);
     note_ttl(pair, 1, info->ttl);
+    return true;
+}
+
+/* --- ports of several processes --------------------------------------------------------------- */
+
+size_t capture_ports_size(void) {
+    return sizeof(struct capture_ports);
+}
+
+bool capture_ports_complete(const struct capture_ports *ports) {
+    return ports->pairs.pair_count < PAIRS;
+}
+
+static void merge_name(struct port_name *name, const struct port_name *other) {
+    if (!other->state)
+        return;
+    if (!name->state)
+        *name = *other;
+    else if (other->state != NAME_KNOWN || other->complement != name->complement)
+        name->state = NAME_SHARED;
+}
+
+static bool is_port(uint16_t port) {
+    return port < NAMES || port == NO_PORT;
+}
+
+/* Returns false if the ports do not exist. */
+static bool merge_pair(struct capture_ports *ports, const struct pair *other) {
+    if (!is_port(other->port[0]) || other->port[1] >= NAMES)
+        return false;
+    join_pair(&ports->pairs, other);
+    return true;
+}
+
+/* Bytes of another process could be anything, so that only numbers are taken from them. */
+bool capture_ports_merge(struct capture_ports *ports, const uint8_t *bytes) {
+    struct capture_ports *other = malloc(sizeof *other);
+    if (!other)
+        return false;
+    memcpy(other, bytes, sizeof *other);
+    bool valid = other->pairs.pair_count <= PAIRS;
+    for (uint32_t i = 0; valid && i < other->pairs.pair_count; i++)
+        valid = merge_pair(ports, &other->pairs.pairs[i]);
+    for (uint32_t i = 0; valid && i < NAMES; i++)
+        merge_name(&ports->names[i], &other->names[i]);
+    free(other);
+    return valid;
 }
 
 /* --- text ------------------------------------------------------------------------------------ */
@@ -163,10 +240,11 @@ static bool precedes(const struct pair *one, const struct pair *other) {
 
 void capture_ports_sum(const struct capture_ports *ports, uint32_t interface,
                        struct second_ports *sum) {
+    const struct port_pairs *list = &ports->pairs;
     const struct pair *shown[SHOWN] = {NULL};
     *sum = (struct second_ports){0};
-    for (uint32_t i = 0; i < ports->pair_count; i++) {
-        const struct pair *pair = &ports->pairs[i];
+    for (uint32_t i = 0; i < list->pair_count; i++) {
+        const struct pair *pair = &list->pairs[i];
         if (pair->interface != interface)
             continue;
         sum->packets += pair->packets;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of the ports that a capture stored packets of (struct packet_info), and the pairs of ports
- * that stored the same TCP packet. The reader's thread notes names; pairs are added under the lock
- * of the row sink, and both are read when all packets were processed. */
+ * that stored the same TCP packet. The reader's thread notes names; each worker adds pairs of its
+ * own, which are joined when all packets were processed. */
 #ifndef WIRETALE_CAPTURE_PORTS_H
 #define WIRETALE_CAPTURE_PORTS_H
 
@@ -21,9 +21,23 @@ void capture_ports_close(struct capture_ports *ports);
 void capture_ports_note(struct capture_ports *ports, const struct packet *packet,
                         const struct headers *headers, const struct packet_info *info);
 
-/* Adds a packet with effect->second_port. */
-void capture_ports_add_pair(struct capture_ports *ports, const struct packet_info *info,
-                            const struct segment_effect *effect);
+/* Pairs of ports that stored the same packet; freed with free(). */
+struct port_pairs;
+
+/* Adds a packet with effect->second_port; `*list` is NULL for none yet. Returns false without
+ * memory. */
+bool port_pairs_add(struct port_pairs **list, const struct packet_info *info,
+                    const struct segment_effect *effect);
+/* Adds the pairs of a list, which may be NULL. */
+void capture_ports_join(struct capture_ports *ports, const struct port_pairs *list);
+
+/* The bytes of the ports, for capture_ports_merge() in another process. */
+size_t capture_ports_size(void);
+/* Adds the ports of other packets of the same captures. `bytes` may be unaligned; returns false if
+ * they are malformed, or without memory. */
+bool capture_ports_merge(struct capture_ports *ports, const uint8_t *bytes);
+/* Returns whether no pair was left out because the list was full. */
+bool capture_ports_complete(const struct capture_ports *ports);
 
 /* Of the duplicates that an interface stored. */
 struct second_ports {

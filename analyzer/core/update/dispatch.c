@@ -15,6 +15,8 @@
 #include "base/bytes.h"
 #include "common/block.h"
 #include "decode/decode.h"
+#include "flow/shard.h"
+#include "format/packet_origin.h"
 #include "update/update.h"
 
 #define UDP_HEADER_BYTES 8
@@ -66,19 +68,13 @@ static inline void fill_headers(struct packet_info *info, const struct headers *
     info->ip_id = headers->ip_version == 4 ? (uint16_t)headers->identification : 0;
 }
 
-/* An ICMP error quotes a packet of another flow, so the worker needs all headers of it. */
-static bool is_icmp_error(const struct headers *headers) {
-    bool icmp = headers->protocol == IP_ICMP || headers->protocol == IP_ICMPV6;
-    return icmp && headers->layer == LAYER_TRANSPORT && headers->icmp.quotes;
-}
-
 static bool begins_with_block(const struct headers *headers) {
     return headers->payload_captured >= BLOCK_HEADER_BYTES &&
            load_be32(headers->payload) == BLOCK_MAGIC;
 }
 
 /* Checks the pattern of a block now, because all of the payload is at hand only in the reader. */
-static bool is_corrupt(const struct headers *headers) {
+bool payload_is_corrupt(const struct headers *headers) {
     struct block_header block;
     return begins_with_block(headers) &&
            block_read_header(&block, headers->payload, headers->payload_captured) &&
@@ -98,7 +94,7 @@ static NOINLINE void fill_payload(struct sequence_payload *start, const struct h
     start->length = headers->udp_length >= UDP_HEADER_BYTES && udp
                         ? (uint16_t)(headers->udp_length - UDP_HEADER_BYTES)
                         : 0;
-    start->corrupt = is_corrupt(headers);
+    start->corrupt = payload_is_corrupt(headers);
 }
 
 /* Returns whether the payload may carry numbers. */
@@ -109,25 +105,23 @@ static inline bool has_payload(const struct headers *headers, bool tcp) {
 }
 
 static NOINLINE bool select_segment(struct selection *selection, struct packet_extras *extras,
-                                    const struct decoded_packet *decoded,
-                                    const struct headers *headers) {
+                                    uint32_t hash, bool swapped, const struct headers *headers) {
     if (headers->fragment)
         return false;
-    extras->selected = selection_segment(selection, decoded->hash, decoded->swapped, headers);
+    extras->selected = selection_segment(selection, hash, swapped, headers);
     return extras->selected.length;
 }
 
 /* Pure ACKs, and most segments of a stream behind its first bytes, cost no call. */
 static inline bool select_first_bytes(struct selection *selection, struct packet_extras *extras,
-                                      const struct decoded_packet *decoded,
-                                      const struct headers *headers, bool tcp) {
+                                      uint32_t hash, bool swapped, const struct headers *headers,
+                                      bool tcp) {
     if (LIKELY(tcp)) {
-        bool begins =
-            headers->payload_captured &&
-            selection_may_begin(selection, decoded->hash, decoded->swapped, *headers->payload);
+        bool begins = headers->payload_captured &&
+                      selection_may_begin(selection, hash, swapped, *headers->payload);
         if (LIKELY(!begins) && LIKELY(!(headers->tcp.flags & TCP_SYN)))
             return false;
-        return select_segment(selection, extras, decoded, headers);
+        return select_segment(selection, extras, hash, swapped, headers);
     }
     if (headers->protocol != IP_UDP || headers->layer != LAYER_TRANSPORT || headers->fragment)
         return false;
@@ -158,6 +152,13 @@ static NOINLINE uint32_t path_of(const struct updater *updater, const struct hea
     return encapsulation_table_number(updater->encapsulations, headers->path, headers->path_depth);
 }
 
+static NOINLINE uint32_t quoted_hash(const struct updater *updater, const struct headers *headers,
+                                     uint32_t path) {
+    bool swapped;
+    struct flow_key key = quoted_flow_key(headers, path, &swapped);
+    return flow_key_hash(&updater->seeds, &key).table;
+}
+
 /* Sets `keyed` only if an IP header was decoded: all other packets are merely counted. A fragment
  * has a key too, but its ports are missing or wrong, so fragment_update() computes another.
  *
@@ -182,7 +183,8 @@ packet_prepare(struct updater *updater, struct decoded_packet *decoded,
             wire_bytes_of(packet->link_type, headers->outer_length + headers->ip_length);
     uint32_t path = LIKELY(!headers->path_depth) ? NO_PATH : path_of(updater, headers);
     struct flow_key key = flow_key_of(headers, path, &decoded->swapped);
-    decoded->hash = flow_key_hash(updater->flows, &key);
+    struct flow_hash hash = flow_key_hash(&updater->seeds, &key);
+    decoded->hash = hash.table;
     decoded->key = key;
     decoded->is_tcp = tcp;
     if (tcp) {
@@ -192,7 +194,11 @@ packet_prepare(struct updater *updater, struct decoded_packet *decoded,
         memcpy(decoded->tcp, &headers->tcp, sizeof decoded->tcp);
     }
     decoded->extra_kinds = (uint8_t)fill_extras(extras, headers, tcp);
-    if (select_first_bytes(updater->selection, extras, decoded, headers, tcp))
+    if (!LIKELY(!(decoded->extra_kinds & EXTRA_HEADERS)) && !headers->fragment)
+        extras->quoted_hash = quoted_hash(updater, headers, path);
+    if (!LIKELY(!(packet->shard & SHARD_PAYLOAD_CUT)) && tcp && !headers->fragment)
+        selection_pass(updater->selection, hash.whole, decoded->swapped, headers);
+    if (select_first_bytes(updater->selection, extras, hash.whole, decoded->swapped, headers, tcp))
         decoded->extra_kinds |= EXTRA_APPLICATION;
 }
 
@@ -220,6 +226,8 @@ static NOINLINE const struct sequence_payload *read_extras(struct worker *worker
     const struct packet_extras *extras = extras_of(worker, decoded);
     if (decoded->extra_kinds & EXTRA_STEP_BACK)
         log_step_back(worker, decoded, extras->step_back_ns);
+    if (decoded->extra_kinds & EXTRA_LATE && decoded->keyed)
+        flow_check_late(worker, decoded, extras->late_ns);
     return decoded->extra_kinds & EXTRA_PAYLOAD ? &extras->payload : NULL;
 }
 
@@ -232,9 +240,9 @@ static NOINLINE void restore_tcp(struct tcp_header *tcp, const struct worker *wo
         memcpy((char *)tcp + TCP_FIXED_BYTES, extras->tcp, sizeof extras->tcp);
 }
 
-/* Processes a packet in the order of dependence: its extras, its fragment, its flow, the error that
- * it quotes. If memory has run out, flow_lookup() has set out_of_memory, and the packet is dropped.
- * An ICMP error counts for its own flow and for the one that it quotes.
+/* Processes a packet in the order of dependence: its extras, its fragment, its flow. If memory has
+ * run out, flow_lookup() has set out_of_memory, and the packet is dropped. An ICMP error counts for
+ * its own flow here, and for the one that it quotes in icmp_error_update().
  *
  * Inlined twice: once for TCP, once for all other protocols. */
 static ALWAYS_INLINE void take_of(struct worker *worker, const struct decoded_packet *decoded,
@@ -245,6 +253,8 @@ static ALWAYS_INLINE void take_of(struct worker *worker, const struct decoded_pa
     if (!LIKELY(!decoded->extra_kinds))
         payload = read_extras(worker, decoded);
     if (!LIKELY(decoded->keyed))
+        return;
+    if (!tcp && !LIKELY(!(decoded->extra_kinds & EXTRA_QUOTE_ONLY)))
         return;
     if (!LIKELY(!info->fragment)) {
         fragment_update(worker, decoded, extras_of(worker, decoded));
@@ -260,8 +270,6 @@ static ALWAYS_INLINE void take_of(struct worker *worker, const struct decoded_pa
         application_update(worker, flow, number, info, extras_of(worker, decoded));
     else if (!tcp && payload && flow->application && flow->application->quic)
         application_short_header(worker, flow, number, info, payload);
-    if (!tcp && decoded->extra_kinds & EXTRA_HEADERS)
-        icmp_error_update(worker, decoded, extras_of(worker, decoded));
 }
 
 static NOINLINE void take_other(struct worker *worker, const struct decoded_packet *decoded) {

@@ -1,29 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The flow of a packet: found, begun, or begun anew after the old one ended; expiry and
- * eviction.
+/* The flow of a packet: found, begun, or begun anew after the old one ended; expiry.
  *
  * A flow ends for one of four reasons: silence (flow_due_ns), a SYN that opens a new connection on
  * the same ports, eviction at the limit of live flows, or the end of the capture. Silence is
  * checked at the next packet of the flow as well as by flow_expire(), so that the result does not
- * depend on when the table is swept.
- *
- * Shards run at the same time, so a worker must hold the lock of the sink to insert or remove a
- * flow, and to number it; it finds flows of its shard without. Numbers are given in the order of
- * processing and become those of the file's order in row_sink_end_batch(). */
+ * depend on when the table is swept. A shard numbers its flows in the order of processing; all
+ * flows get their final numbers at the end. */
 #include <stddef.h>
 #include <string.h>
 
 #include "decode/decode.h"
 #include "update/update.h"
-
-#define NS_A_SECOND INT64_C(1000000000)
-/* How long a flow may be silent before it is over. An open connection must survive the keep-
- * alive interval of two hours (RFC 9293 section 3.8.4), for which NATs keep it 2 h 4 min (RFC 5382
- * REQ-5); for UDP 5 minutes are recommended to them (RFC 4787 REQ-5). */
-#define TCP_OPEN_NS  (7500 * NS_A_SECOND)
-#define TCP_BEGUN_NS (120 * NS_A_SECOND)
-#define TCP_ENDED_NS (60 * NS_A_SECOND) /* the shortest of them */
-#define OTHERS_NS    (300 * NS_A_SECOND)
 
 static uint64_t load_word(const uint8_t *bytes) {
     uint64_t word;
@@ -68,54 +55,6 @@ inline struct flow_key flow_key_of(const struct headers *headers, uint32_t path,
     return key;
 }
 
-/* Reads the state of TCP: a connection that was reset or has a FIN of both ends is over soon; one
- * of which a single direction was captured, without a SYN, cannot be known to be open. */
-int64_t flow_due_ns(const struct flow *flow) {
-    const struct tcp_stream *from = flow->tcp.streams, *to = &flow->tcp.streams[1];
-    if (flow->key.protocol != IP_TCP)
-        return flow->last_ns + OTHERS_NS;
-    if (flow->tcp.reset || (from->fin_seen && to->fin_seen))
-        return flow->last_ns + TCP_ENDED_NS;
-    if (!from->base_known || !to->base_known)
-        return flow->last_ns + (from->syn_seen || to->syn_seen ? TCP_BEGUN_NS : OTHERS_NS);
-    return flow->last_ns + TCP_OPEN_NS;
-}
-
-/* Writes the rows of a flow and frees it; the pointer is invalid afterwards. The lock must be held
- * if another worker runs. `found` may point to it and is cleared; process_packets() clears that of
- * the other worker before its next shard. */
-static void end_flow(struct worker *worker, struct flow *flow, enum word end) {
-    row_sink_note_end(worker->rows.sink, flow);
-    flow_finish(worker, flow, end);
-    flow_table_remove(worker->updater->flows, flow);
-    worker->found = NULL;
-}
-
-/* Frees the flow through the pool with the higher net allocation, so that memory does not pile
- * up in one pool. */
-static struct worker *least_balanced_worker(struct updater *updater) {
-    struct worker *next = updater->workers;
-    for (unsigned i = 1; i < WORKERS; i++)
-        if ((ptrdiff_t)(updater->workers[i].rows.pool.used - next->rows.pool.used) > 0)
-            next = &updater->workers[i];
-    return next;
-}
-
-/* Runs between batches, or at a mark in file order; no worker may run. Rows are buffered under the
- * number of each flow, because flows become due in the order of the wheel, which is arbitrary
- * within a second. */
-void flow_expire(struct updater *updater) {
-    struct flow *flow;
-    row_sink_begin_batch(&updater->sink, updater->flow_count);
-    while ((flow = flow_table_expired(updater->flows, updater->now_ns, flow_due_ns))) {
-        struct worker *worker = least_balanced_worker(updater);
-        row_writer_begin_flow(&worker->rows, flow, updater->flow_count);
-        end_flow(worker, flow, WORD_IDLE);
-    }
-    row_sink_end_batch(&updater->sink);
-    reassembly_expire(updater->datagrams, updater->now_ns);
-}
-
 /* Only a SYN proves which end is the initiator (RFC 9293 section 3.5). A SYN-ACK comes from the
  * other end, so it turns the flow; without either, the sender of the first packet is assumed. */
 static void set_initiator(struct flow *flow, bool swapped, const struct tcp_header *tcp) {
@@ -141,22 +80,6 @@ static bool is_listed(const struct updater *updater, uint32_t number) {
                                     updater->packet_flows[number / 8] >> number % 8 & 1);
 }
 
-/* Adds a flow, in place of the oldest if there is no room. While several workers run, another
- * may hold the oldest; then the lack of room ends the analysis like the lack of memory. */
-static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
-                             int64_t due_ns) {
-    struct updater *updater = worker->updater;
-    struct flow *flow = flow_table_add(updater->flows, hash, key, due_ns);
-    if (flow || updater->sink.buffered)
-        return flow;
-    struct flow *oldest = flow_table_oldest(updater->flows, flow_due_ns);
-    if (!oldest)
-        return NULL;
-    end_flow(worker, oldest, WORD_EVICTED);
-    updater->evicted_flows++;
-    return flow_table_add(updater->flows, hash, key, due_ns);
-}
-
 /* Returns whether the ports of the key were in the packet: 0 is a port too. */
 static bool has_ports(const struct flow_key *key, const struct packet_info *info) {
     bool is_read = info->payload_known && !info->fragment;
@@ -172,36 +95,58 @@ static bool has_ports(const struct flow_key *key, const struct packet_info *info
     }
 }
 
+/* Returns a new flow with its number in the shard; NULL without memory. Flows that begin between
+ * two packets, because their datagrams end, are ordered by these. */
+static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
+                             const struct packet_info *info) {
+    struct shard *shard = worker->shard;
+    unsigned bits = worker->updater->numbers.shard_bits;
+    if (shard->flow_count >= UINT32_MAX >> bits ||
+        !list_grow(&shard->firsts, &shard->first_room, (size_t)shard->flow_count + 1,
+                   sizeof *shard->firsts))
+        return NULL;
+    struct flow *flow = flow_table_add(shard->flows, hash, key, info->time_ns + TCP_ENDED_NS);
+    if (!flow)
+        return NULL;
+    uint64_t of_datagram = worker->sweep ? worker->sink.minor >> ORDER_BITS : 0;
+    shard->firsts[shard->flow_count] = worker->sink.at | (of_datagram & (ORDER_PHASE(1) - 1));
+    flow->number = shard->flow_count++ << bits | shard->number;
+    position_note(worker->sink.positions, TABLE_flows, flow->number);
+    return flow;
+}
+
 /* Begins a flow with its first packet, or sets out_of_memory and returns NULL. The first check of
  * its expiry is after the shortest timeout, because its state is still unknown; a flow that is not
- * due then is queued again. The lock must be held if another worker runs. */
+ * due then is queued again. */
 static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
                                bool swapped, const struct tcp_header *tcp,
                                const struct packet_info *info) {
     struct updater *updater = worker->updater;
-    struct flow *flow = updater->flow_count < UINT32_MAX
-                            ? add_flow(worker, hash, key, info->time_ns + TCP_ENDED_NS)
-                            : NULL;
+    if (updater->serial)
+        make_room_for_flow(worker);
+    struct flow *flow = add_flow(worker, hash, key, info);
     if (!flow) {
-        updater->sink.out_of_memory = true;
+        worker->sink.out_of_memory = true;
         return NULL;
     }
-    flow->number = updater->flow_count++;
     flow->ports_known = has_ports(key, info);
-    row_sink_note_new_flow(&worker->rows, flow);
     flow->listed_packets = is_listed(updater, flow->number);
-    flow->drawn = !updater->sink.packets_only;
+    flow->drawn = !worker->sink.packets_only;
     flow->with_blocks = updater->block_size != 0;
     for (unsigned i = 0; i < 2 && key->protocol == IP_TCP; i++)
         flow->tcp.streams[i].window = -1;
     if (key->protocol == IP_TCP)
         flow->tcp.handshake_rtt_ns = RTT_UNKNOWN;
+    if (key->protocol == IP_TCP)
+        flow->tcp.spans_wanted = updater->limit_spans && flow->listed_packets;
     flow->first_ns = flow->last_ns = info->time_ns;
     flow->first_frame = info->frame;
     flow->first_capture = info->capture;
     set_initiator(flow, swapped, tcp);
     if (key->protocol == IP_TCP)
         flow->tcp.requester = (uint8_t)requester_of(flow);
+    if (updater->serial)
+        eviction_note(updater, flow);
     return flow;
 }
 
@@ -226,19 +171,16 @@ static __attribute__((noinline, cold)) struct flow *
 replace_flow(struct worker *worker, struct flow *before, enum word end, uint32_t hash,
              const struct flow_key *key, bool swapped, const struct tcp_header *tcp,
              const struct packet_info *info) {
-    row_sink_lock(worker->rows.sink);
     if (before)
-        end_flow(worker, before, end);
-    struct flow *flow = begin_flow(worker, hash, key, swapped, tcp, info);
-    row_sink_unlock(worker->rows.sink);
-    return flow;
+        flow_end_now(worker, before, end);
+    return begin_flow(worker, hash, key, swapped, tcp, info);
 }
 
 /* Of successive packets of one flow only the first is searched for. */
 static inline struct flow *find_flow(struct worker *worker, uint32_t hash,
                                      const struct flow_key *key) {
     if (!worker->found || !flow_key_equals(&worker->found->key, key))
-        worker->found = flow_table_find(worker->updater->flows, hash, key);
+        worker->found = flow_table_find(worker->shard->flows, hash, key);
     return worker->found;
 }
 

@@ -3,9 +3,8 @@
  * row of packets if it is wanted. Adds the rows of a flow when it ends.
  *
  * The steps have this order because each needs the result of those before: TCP needs the counts
- * of the direction, the series and blocks need the effect of the segment. The worker owns the
- * flow, so nothing is locked but rows and the counts of mirror duplicates, which belong to an
- * interface. If a list cannot grow, the packet is still counted. */
+ * of the direction, the series and blocks need the effect of the segment. If a list cannot grow,
+ * the packet is still counted. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,37 +17,27 @@
 
 #define ECN_CE 3 /* RFC 3168 section 5 */
 
-/* The lock must be held. Interfaces of pcapng files may appear at any time, so the list grows. */
-static void add_mirrored(struct updater *updater, uint32_t interface, int copies) {
-    if (interface >= updater->mirrored_room) {
-        size_t room = 2 * ((size_t)interface + 1);
-        uint64_t *grown = realloc(updater->mirrored, room * sizeof *grown);
-        if (!grown) {
-            updater->sink.out_of_memory = true;
-            return;
-        }
-        memset(grown + updater->mirrored_room, 0, (room - updater->mirrored_room) * sizeof *grown);
-        updater->mirrored = grown;
-        updater->mirrored_room = room;
-    }
-    updater->mirrored[interface] += (uint64_t)copies;
-}
-
-/* Adds `copies` mirror duplicates to an interface's count; -1 takes one back. */
-static void count_mirrored(struct updater *updater, uint32_t interface, int copies) {
-    row_sink_lock(&updater->sink);
-    add_mirrored(updater, interface, copies);
-    row_sink_unlock(&updater->sink);
-}
-
-static NOINLINE void take_mirrored(struct updater *updater, const struct packet_info *info,
-                                   const struct segment_effect *effect) {
-    count_mirrored(updater, info->capture, 1);
-    if (!effect->second_port)
+/* Adds `copies` mirror duplicates to an interface's count; -1 takes one back. Interfaces of pcapng
+ * files may appear at any time, so the list grows; counts of workers are added modulo their range.
+ */
+void count_mirrored(struct worker *worker, uint32_t interface, uint64_t copies) {
+    size_t before = worker->mirrored_room;
+    if (!list_grow(&worker->mirrored, &worker->mirrored_room, (size_t)interface + 1,
+                   sizeof *worker->mirrored)) {
+        worker->sink.out_of_memory = true;
         return;
-    row_sink_lock(&updater->sink);
-    capture_ports_add_pair(updater->ports, info, effect);
-    row_sink_unlock(&updater->sink);
+    }
+    if (worker->mirrored_room > before)
+        memset(worker->mirrored + before, 0,
+               (worker->mirrored_room - before) * sizeof *worker->mirrored);
+    worker->mirrored[interface] += copies;
+}
+
+static NOINLINE void take_mirrored(struct worker *worker, const struct packet_info *info,
+                                   const struct segment_effect *effect) {
+    count_mirrored(worker, info->capture, 1);
+    if (effect->second_port && !port_pairs_add(&worker->pairs, info, effect))
+        worker->sink.out_of_memory = true;
 }
 
 static uint64_t log_event(const struct segment_context *seg, const struct event *event) {
@@ -61,10 +50,11 @@ static void amend_row(const struct segment_context *seg, uint64_t row, const str
 }
 
 static void amend_mirrored(const struct segment_context *seg, uint32_t interface, int copies) {
-    count_mirrored(((struct worker *)seg->context)->updater, interface, copies);
+    count_mirrored(seg->context, interface, (uint64_t)copies);
 }
 
-/* The TCP trackers know no rows or workers: they report through these, with the worker as context.
+/* The TCP trackers have no access to rows or workers: they report through these, with the worker as
+ * context.
  */
 static const struct event_sink sink = {log_event, amend_row, amend_mirrored};
 
@@ -112,10 +102,20 @@ static void note_hops(struct direction *direction, const struct packet_info *inf
         direction->ttl_max = info->ttl;
 }
 
+/* Counts a packet marked Congestion Experienced; the first of a direction is an event, too. All of
+ * them could fill the table of events in a network that marks often (L4S, RFC 9330). */
+static NOINLINE void count_mark(struct worker *worker, struct flow *flow, unsigned number,
+                                const struct packet_info *info) {
+    if (!flow->directions[number].ecn_ce++)
+        event_write(&worker->rows, flow, number, info,
+                    &(struct event){.kind = WORD_CONGESTION_MARK});
+}
+
 /* Additions alternate with conditions, because the compiler would vectorize adjacent ones, which
  * is slower here. */
-static ALWAYS_INLINE void count_packet(struct flow *flow, struct direction *direction,
+static ALWAYS_INLINE void count_packet(struct worker *worker, struct flow *flow, unsigned number,
                                        const struct packet_info *info) {
+    struct direction *direction = &flow->directions[number];
     note_time(flow, direction, info);
     note_hops(direction, info);
     direction->packets++;
@@ -124,7 +124,7 @@ static ALWAYS_INLINE void count_packet(struct flow *flow, struct direction *dire
         direction->payload_unknown = true;
     direction->ip_bytes += info->ip_bytes;
     if ((info->traffic_class & ECN_CE) == ECN_CE)
-        direction->ecn_ce++;
+        count_mark(worker, flow, number, info);
     direction->payload_bytes += info->payload_bytes;
     flow->last_frame = info->frame;
 }
@@ -176,14 +176,14 @@ static ALWAYS_INLINE void draw_acknowledgment(struct worker *worker, struct dire
     note_window(bin, effect->window);
 }
 
-/* Adds the row of a packet, at once: analyses with such rows run in file order (analysis.c). Data
+/* Adds the row of a packet: analyses with such rows have one shard (analysis.c). Data
  * of an RST are payload here, though they are no part of the stream. */
-static NOINLINE void list_packet(struct updater *updater, const struct flow *flow,
-                                 unsigned direction, const struct tcp_header *tcp,
-                                 const struct packet_info *info,
+static NOINLINE void list_packet(struct worker *worker, const struct flow *flow, unsigned direction,
+                                 const struct tcp_header *tcp, const struct packet_info *info,
                                  const struct segment_effect *effect) {
+    struct updater *updater = worker->updater;
     struct row row;
-    if (updater->sink.tables[TABLE_packets].row_count >= updater->packet_rows_most) {
+    if (worker->sink.tables[TABLE_packets].row_count >= updater->packet_rows_most) {
         updater->packet_rows_dropped++;
         return;
     }
@@ -204,14 +204,14 @@ static NOINLINE void list_packet(struct updater *updater, const struct flow *flo
     if (effect->acknowledges)
         row_set(&row, packets_acknowledged, effect->acknowledged);
     row_set_if(&row, packets_window, effect->window >= 0, effect->window);
-    if (effect->reports) {
-        row_set(&row, packets_sack_start, effect->sack_start);
-        row_set(&row, packets_sack_end, effect->sack_end);
+    for (unsigned i = 0; i < effect->sack_count; i++) {
+        row_set(&row, packets_sack_start + 2 * i, effect->sack[i][0]);
+        row_set(&row, packets_sack_end + 2 * i, effect->sack[i][1]);
     }
     row_set_if(&row, packets_rtt_ns, effect->rtt_ns >= 0, effect->rtt_ns);
     if (tcp)
         row_set(&row, packets_flags, tcp->flags);
-    add_row(&updater->sink, TABLE_packets, &row);
+    add_row(&worker->sink, TABLE_packets, &row);
 }
 
 /* Without --block-size a stream of blocks is recognised by the header at its beginning. From then
@@ -287,7 +287,7 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     bool is_tcp = tcp || flow->key.protocol == IP_TCP;
     begin_segment(&seg, worker, flow, number, info);
     seg.tcp = tcp;
-    count_packet(flow, own, info);
+    count_packet(worker, flow, number, info);
     struct tcp_stream *sender = seg.sender, *receiver = seg.receiver;
     note_size(&seg, own, is_tcp);
     if (tcp)
@@ -297,7 +297,7 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     else if (is_tcp)
         flight = stream_flight(sender);
     if (seg.effect.mirrored)
-        take_mirrored(worker->updater, info, &seg.effect);
+        take_mirrored(worker, info, &seg.effect);
     if (flow->drawn) {
         account_blocks(worker, &seg, flow, number, tcp || sequence, info, payload);
         if (info->time_known) {
@@ -312,7 +312,7 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
         }
     }
     if (flow->listed_packets)
-        list_packet(worker->updater, flow, number, tcp, info, &seg.effect);
+        list_packet(worker, flow, number, tcp, info, &seg.effect);
 }
 
 /* --- the end of a flow ---------------------------------------------------------------------- */
@@ -330,23 +330,25 @@ void flow_release(struct worker *worker, struct flow *flow) {
     }
     if (flow->application)
         application_release(worker, flow);
+    pool_release(&worker->rows.pool, flow->fragments, 2, sizeof *flow->fragments);
 }
 
 /* Verdicts are settled before rows are written, because they change the counts: those on segments
  * first, then numbered packets that still wait for a decision. */
 void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
     struct row directions[2];
-    bool tcp = flow->key.protocol == IP_TCP;
-    if (!worker->rows.sink->packets_only) {
-        for (unsigned number = 0; tcp && number < 2; number++)
+    bool tcp = flow->key.protocol == IP_TCP, with_rows = !worker->rows.sink->packets_only;
+    if (tcp && (with_rows || flow->tcp.spans_wanted)) {
+        for (unsigned number = 0; number < 2; number++)
             settle_verdicts(&(struct segment_context){.connection = &flow->tcp,
                                                       .sender = &flow->tcp.streams[number],
                                                       .receiver = &flow->tcp.streams[!number],
                                                       .sink = &sink,
                                                       .context = worker},
                             flow->directions[number].first_ns);
-        if (tcp)
-            finish_turns(&flow->tcp);
+        finish_turns(&flow->tcp);
+    }
+    if (with_rows) {
         enum word application = sequence_application(flow);
         for (unsigned number = 0; number < 2; number++) {
             row_clear(&directions[number]);
@@ -357,6 +359,8 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
         flow_rows_add(&worker->rows, flow, end, application, directions);
         if (flow->application)
             application_finish(worker, flow);
+    } else {
+        limit_rows_add(worker->rows.sink, flow);
     }
     flow_release(worker, flow);
 }

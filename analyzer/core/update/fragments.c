@@ -3,13 +3,30 @@
  * section 3.2, RFC 8200 section 4.5). Fragments that arrive before it wait, up to a bound, and are
  * replayed when it has arrived or the datagram ends.
  *
- * Only the first worker calls this, in file order, because the fragments of a datagram may hash to
- * several shards. Payload is not reassembled: each fragment is counted as a packet, and a TCP
- * segment is tracked piece by piece. flow/reassembly.h has the bounds: 65,536 datagrams, 256
- * waiting fragments each. If one more would have to wait, it goes to the flow without ports. */
+ * The shard has all fragments of its datagrams, and the flows that their ports select, and
+ * processes its packets in file order if there are fragments. Payload is not reassembled: each
+ * fragment is counted as a packet, and a TCP segment is tracked piece by piece. flow/reassembly.h
+ * has the bounds: 65,536 datagrams, 256 waiting fragments each. If one more would have to wait, it
+ * goes to the flow without ports. */
 #include <string.h>
 
+#include "base/int64.h"
 #include "update/update.h"
+
+/* Returns the counts of a direction for writing, NULL without memory. */
+static struct fragment_counts *count_fragments(struct worker *worker, struct flow *flow,
+                                               unsigned number) {
+    size_t size = 2 * sizeof *flow->fragments;
+    if (!flow->fragments) {
+        flow->fragments = pool_alloc(&worker->rows.pool, size);
+        if (!flow->fragments) {
+            worker->sink.out_of_memory = true;
+            return NULL;
+        }
+        memset(flow->fragments, 0, size);
+    }
+    return &flow->fragments[number];
+}
 
 /* Fragments of one datagram must all find the same flow, although only the first has the
  * ports, which are 0 before it came. */
@@ -33,15 +50,17 @@ static void account_fragment(struct worker *worker, struct datagram *datagram, s
     bool first = !info->fragment_offset;
     uint32_t sequence = datagram->tcp_sequence + info->fragment_offset - datagram->transport_header;
     struct direction *direction = &flow->directions[number];
+    struct fragment_counts *counts = count_fragments(worker, flow, number);
+    if (!counts)
+        return;
     direction->fragments++;
-    flow->fragments[number].fragmented_datagrams +=
-        !datagram->counted; /* with its first fragment */
+    counts->fragmented_datagrams += !datagram->counted; /* with its first fragment */
     direction->data_packets += !datagram->counted;
     datagram->counted = true;
     datagram->flow = flow->number;
     datagram->direction = number;
     if (!first && info->wire_bytes > info->payload_bytes) {
-        flow->fragments[number].overhead_bytes += info->wire_bytes - info->payload_bytes;
+        counts->overhead_bytes += info->wire_bytes - info->payload_bytes;
         datagram->overhead_bytes += info->wire_bytes - info->payload_bytes;
     }
     bool continues = !first && datagram->first_seen && datagram->transport_header &&
@@ -69,8 +88,8 @@ static struct flow *flow_of_datagram(struct worker *worker, const struct datagra
                                      unsigned *number) {
     bool swapped;
     struct flow_key key = key_of_datagram(datagram, &swapped);
-    return flow_lookup(worker, flow_key_hash(worker->updater->flows, &key), &key, swapped, tcp,
-                       info, number);
+    return flow_lookup(worker, flow_key_hash(&worker->updater->seeds, &key).table, &key, swapped,
+                       tcp, info, number);
 }
 
 /* The packets that waited keep their frames and times. If the first fragment never came, they
@@ -86,6 +105,17 @@ static void replay_waiting(struct worker *worker, struct datagram *datagram) {
     datagram->waiting_count = 0;
 }
 
+/* Returns the datagrams of the shard, NULL without memory. */
+static struct reassembly *datagrams_of(struct worker *worker) {
+    struct shard *shard = worker->shard;
+    if (shard->datagrams)
+        return shard->datagrams;
+    shard->datagrams = reassembly_open(datagram_finish, make_room_for_datagram);
+    if (shard->datagrams)
+        reassembly_use(shard->datagrams, worker, &worker->rows.pool);
+    return shard->datagrams;
+}
+
 void fragment_update(struct worker *worker, const struct decoded_packet *decoded,
                      const struct packet_extras *extras) {
     const struct headers *headers = extras->headers;
@@ -93,16 +123,21 @@ void fragment_update(struct worker *worker, const struct decoded_packet *decoded
     const struct packet_info *info = &decoded->info;
     enum fragment_verdict verdict;
     unsigned number;
+    struct reassembly *datagrams = datagrams_of(worker);
     struct datagram *datagram =
-        reassembly_take(worker->updater->datagrams, headers, decoded->key.path, info, &verdict);
+        datagrams ? reassembly_take(datagrams, headers, decoded->key.path, info, &verdict) : NULL;
     bool first = !headers->fragment_offset;
     if (!datagram) {
-        worker->rows.sink->out_of_memory = true;
+        worker->sink.out_of_memory = true;
         return;
     }
+    if (!datagram->begun)
+        datagram->begun = worker->sink.at;
+    if (datagram->complete && !datagram->completed)
+        datagram->completed = worker->sink.at;
     if (first && !datagram->first_seen)
         learn_first(datagram, headers);
-    if (!datagram->first_seen && datagram_wait(worker->updater->datagrams, datagram, info))
+    if (!datagram->first_seen && datagram_wait(datagrams, datagram, info))
         return;
     struct flow *flow = flow_of_datagram(worker, datagram, tcp, info, &number);
     if (!flow)
@@ -119,12 +154,16 @@ void fragment_update(struct worker *worker, const struct decoded_packet *decoded
 }
 
 /* Counts payload that arrived but cannot be used. */
-static void count_incomplete(struct updater *updater, const struct datagram *datagram) {
+static void count_incomplete(const struct worker *worker, const struct datagram *datagram) {
     bool swapped;
     struct flow_key key = key_of_datagram(datagram, &swapped);
-    struct flow *flow = flow_table_find(updater->flows, flow_key_hash(updater->flows, &key), &key);
+    struct flow *flow = flow_table_find(worker->shard->flows,
+                                        flow_key_hash(&worker->updater->seeds, &key).table, &key);
     /* The flow may be over, or another may have its key by now. */
-    if (!flow || flow->number != datagram->flow)
+    if (!flow || flow->number != datagram->flow || !flow->fragments)
+        return;
+    /* The table may not have been swept since the flow was over. */
+    if (flow_due_ns(flow) < min64(datagram->first_ns + DATAGRAM_KEPT_NS, worker->now_ns))
         return;
     struct fragment_counts *counts = &flow->fragments[datagram->direction];
     counts->incomplete_datagrams++;
@@ -132,10 +171,19 @@ static void count_incomplete(struct updater *updater, const struct datagram *dat
         counts->incomplete_bytes += datagram->received - datagram->transport_header;
 }
 
+/* Between packets, reassembly_expire() reports complete datagrams first, reassembly_finish() those
+ * that are not. */
 void datagram_finish(void *context, struct datagram *datagram) {
     struct worker *worker = context;
+    if (worker->sweep) {
+        bool second = datagram->complete == worker->at_end;
+        worker->sink.at = worker->sweep | ORDER_PHASE(second ? 2 : 1);
+        worker->sink.minor = datagram->complete ? datagram->completed : datagram->begun;
+    }
+    position_begin_datagram(worker->sink.positions, datagram);
     replay_waiting(worker, datagram);
     if (!datagram->complete && datagram->counted)
-        count_incomplete(worker->updater, datagram);
-    datagram_row_add(worker->rows.sink, datagram);
+        count_incomplete(worker, datagram);
+    datagram_row_add(&worker->sink, datagram);
+    position_begin_datagram(worker->sink.positions, NULL);
 }

@@ -4,7 +4,7 @@
  * The quoted addresses and ports select the flow; RFC 792 guarantees 8 bytes of the transport
  * header, which hold the ports. If that flow is not live, the error is counted only as a packet of
  * its own flow: it may quote a packet that the capture missed. The quoted flow is in another shard
- * as a rule, so batches with errors run in file order, in the first worker. */
+ * as a rule, which therefore gets the error as a packet of its own. */
 #include <stdio.h>
 #include <string.h>
 
@@ -78,30 +78,35 @@ static bool quotes_sent_data(const struct icmp_header *icmp, const struct tcp_st
     return at <= stream->snd_nxt && (!stream->snd_una_known || at >= least);
 }
 
-void icmp_error_update(struct worker *worker, const struct decoded_packet *decoded,
-                       const struct packet_extras *extras) {
-    const struct icmp_header *icmp = &extras->headers->icmp;
+/* The quoted flow must have the encapsulations of the error itself: the quotation does not show
+ * those of the packet. */
+struct flow_key quoted_flow_key(const struct headers *headers, uint32_t path, bool *swapped) {
+    const struct icmp_header *icmp = &headers->icmp;
     struct headers quoted = {.protocol = icmp->quoted_protocol,
-                             .ip_version = extras->headers->ip_version,
+                             .ip_version = headers->ip_version,
                              .source_port = icmp->quoted_source_port,
                              .destination_port = icmp->quoted_destination_port};
-    bool swapped;
-    char detail[96];
     memcpy(quoted.source, icmp->quoted_source, sizeof quoted.source);
     memcpy(quoted.destination, icmp->quoted_destination, sizeof quoted.destination);
-    /* The flow must have the encapsulations of the error itself: the quotation does not show those
-     * of the packet. */
-    struct flow_key key = flow_key_of(&quoted, decoded->key.path, &swapped);
-    struct flow *flow =
-        flow_table_find(worker->updater->flows, flow_key_hash(worker->updater->flows, &key), &key);
-    if (!flow)
+    return flow_key_of(&quoted, path, swapped);
+}
+
+void icmp_error_update(struct worker *worker, const struct decoded_packet *decoded,
+                       const struct packet_extras *extras) {
+    const struct headers *headers = extras->headers;
+    const struct icmp_header *icmp = &headers->icmp;
+    bool swapped;
+    char detail[96];
+    struct flow_key key = quoted_flow_key(headers, decoded->key.path, &swapped);
+    struct flow *flow = flow_table_find(worker->shard->flows, extras->quoted_hash, &key);
+    if (!flow || decoded->info.time_ns > flow_due_ns(flow)) /* over, whenever the table is swept */
         return;
     /* The event belongs to the direction of the quoted packet, because that one failed. */
     flow->icmp_errors++;
     if (icmp->mtu && quotes_sent_data(icmp, &flow->tcp.streams[swapped ^ flow->swapped]))
         note_path_mtu(&flow->tcp.streams[swapped ^ flow->swapped], icmp->mtu,
-                      quoted.ip_version == 6 ? 40 : 20);
-    describe(extras->headers, detail, sizeof detail);
+                      headers->ip_version == 6 ? 40 : 20);
+    describe(headers, detail, sizeof detail);
     event_write(&worker->rows, flow, swapped ^ flow->swapped, &decoded->info,
                 &(struct event){.kind = WORD_ICMP_ERROR, .detail = detail});
 }

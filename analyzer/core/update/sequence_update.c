@@ -6,7 +6,7 @@
  * struct block_place. A row of blocks is written before its number is judged: it begins as
  * delivered and is amended. Over UDP a block is one datagram; over TCP it spans segments, and is
  * delayed (head of line) but never lost. Memory per direction is bounded by sequence/ and GAPS, and
- * rows of blocks by MAX_BLOCK_ROWS. Reports are written under the lock of the sink. */
+ * rows of blocks by MAX_BLOCK_ROWS. */
 #include <stdio.h>
 
 #include "common/block.h"
@@ -41,7 +41,8 @@ static void note_gap(struct udp_stream *stream, const struct sequence_event *eve
 /* A late packet takes back its loss. If a gap is complete then, its event becomes block_gap. */
 static void take_gap_back(struct worker *worker, struct udp_stream *stream, uint64_t frame) {
     for (unsigned i = 0; i < GAPS; i++) {
-        struct gap_event *gap = &stream->gaps[i];
+        /* The newest first: an older one may have the same frame number in another file. */
+        struct gap_event *gap = &stream->gaps[(stream->next_gap + GAPS - 1 - i) % GAPS];
         if (!gap->missing || gap->frame != frame)
             continue;
         if (!--gap->missing)
@@ -51,10 +52,8 @@ static void take_gap_back(struct worker *worker, struct udp_stream *stream, uint
 }
 
 static void amend_verdict(struct row_sink *sink, uint64_t row, enum word verdict) {
-    row_sink_lock(sink);
-    if (!table_amend(&sink->tables[TABLE_blocks], row, blocks_verdict, true, verdict))
+    if (!table_amend(&sink->tables[TABLE_blocks], row, sink->at, blocks_verdict, true, verdict))
         sink->out_of_memory = true;
-    row_sink_unlock(sink);
 }
 
 /* A sequence_listener function. The verdict may concern a packet some packets before the current
@@ -100,12 +99,10 @@ static void begin_row(struct row *row, const struct block_place *place, uint64_t
 static uint64_t add_block_row(const struct worker *worker, const struct row *row) {
     struct row_sink *sink = worker->rows.sink;
     uint64_t number = EVENT_NONE;
-    row_sink_lock(sink);
     if (row_sink_rows(sink, TABLE_blocks) < MAX_BLOCK_ROWS)
-        number = row_sink_add(&worker->rows, TABLE_blocks, row);
+        number = row_sink_add(sink, TABLE_blocks, row);
     else
         sink->blocks_dropped++;
-    row_sink_unlock(sink);
     return number;
 }
 
@@ -147,6 +144,7 @@ NOINLINE void sequence_update_datagram(struct worker *worker, struct flow *flow,
     struct sequence_packet packet = {.time_ns = info->time_ns,
                                      .frame = info->frame,
                                      .payload = *payload,
+                                     .capture = info->capture,
                                      .time_known = info->time_known};
     struct sequence_listener listener = {emit_sequence_event, &place};
     sequence_take(track, &packet, &worker->rows.pool, &listener);
@@ -217,6 +215,18 @@ NOINLINE void sequence_update_segment(struct worker *worker, struct flow *flow, 
                       &worker->rows.pool, &listener);
 }
 
+/* Sets longest_waits to the slowest packet, as in `slowest 41-41 80000000-80000000 0`. */
+static void put_slowest(struct row_sink *sink, struct row *row, const struct slowest *slowest,
+                        int64_t since_ns) {
+    long long frame = (long long)slowest->frame, at_ns = (long long)(slowest->time_ns - since_ns);
+    char text[96];
+    if (!frame)
+        return;
+    snprintf(text, sizeof text, "slowest %lld-%lld %lld-%lld %u", frame, frame, at_ns, at_ns,
+             slowest->capture);
+    row_set_text(sink, row, directions_longest_waits, text);
+}
+
 static void put_sequence(struct row *row, const struct sequence_summary *sum) {
     row_set(row, directions_blocks, (int64_t)sum->unique);
     row_set(row, directions_blocks_lost, (int64_t)sum->lost);
@@ -241,8 +251,10 @@ static void finish_datagrams(struct worker *worker, struct flow *flow, unsigned 
     struct sequence_listener listener = {emit_sequence_event, &place};
     struct sequence_summary sum;
     sequence_summary(track, &listener, &sum);
-    if (sum.application != WORD_NONE)
-        put_sequence(row, &sum);
+    if (sum.application == WORD_NONE)
+        return;
+    put_sequence(row, &sum);
+    put_slowest(worker->rows.sink, row, &sum.slowest, flow->directions[number].first_ns);
 }
 
 /* A stream without a header and with less than one block of the size that the user gave carries

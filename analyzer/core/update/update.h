@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets into the state of their flows: the state that the workers share, the packet as the reader
- * hands it on, and one function for each step.
+/* Packets into the state of their flows: the state of a shard, the worker that processes it, the
+ * packet as the reader hands it on, and one function for each step.
  *
  *   dispatch -> fragments -> flow_lookup -> flow_update -> tracker/, sequence_update -> rows/
  *
- * A packet is decoded by the reader's thread into a struct decoded_packet, of two cache lines, and
- * processed later by the worker that has its flow's shard. A worker owns a flow while it processes
- * it. The first worker alone does everything that concerns several flows: fragments, ICMP errors,
- * expiry.
+ * A packet is decoded into a struct decoded_packet, of two cache lines, and processed later by the
+ * worker that has its shard (flow/shard.h). Shards share nothing that changes, so that nothing is
+ * locked, and each processes its packets in file order, at least those of one flow. Which worker
+ * processes a shard does not matter: it owns the rows that it writes and the memory that it takes.
  */
 #ifndef WIRETALE_UPDATE_H
 #define WIRETALE_UPDATE_H
@@ -21,40 +21,83 @@
 struct packet_extras;
 struct updater;
 
-#define WORKERS 2u
+/* Flows that belong together, and their datagrams. */
+struct shard {
+    struct flow_table *flows;
+    struct reassembly *datagrams;            /* NULL before the first fragment */
+    struct table_groups groups[TABLE_COUNT]; /* rows of flows by their number in the shard */
+    uint64_t *firsts;                        /* row_sink.at when a flow began, by number */
+    size_t first_room;
+    uint32_t flow_count; /* number of the next flow */
+    uint32_t number;     /* of the shard */
+};
+
 struct worker {
     struct row_writer rows;
+    struct row_sink sink;
     struct updater *updater;
+    struct shard *shard;                /* at hand */
     struct flow *found;                 /* of the packet before; NULL if it may have ended */
     const struct packet_extras *extras; /* of the batch at hand */
     const uint8_t *selected;            /* the selected bytes of the batch at hand */
     struct pool nothing;                /* an empty pool, for flows whose packets are not counted */
     struct tcp_recovery_state spare;    /* absorbs counts if memory has run out */
+    int64_t now_ns;                     /* of the sweep */
+    uint64_t sweep;     /* row_sink.at between two packets; 0 while one is processed */
+    bool at_end;        /* the sweep ends all datagrams */
+    uint64_t *mirrored; /* by interface: duplicates made by the capture */
+    size_t mirrored_room;
+    struct port_pairs *pairs; /* NULL without one */
+    /* Flows that hold first bytes, and whose Initials are kept: begun less ended by this worker,
+     * and the sum of the others before the batch at hand; see FIRST_BYTES_FLOWS. */
+    int64_t holding_first_bytes, initial_flows;
+    int64_t holding_elsewhere, initials_elsewhere;
+};
+
+/* A flow that may be evicted. */
+struct eviction_candidate {
+    int64_t due_ns;
+    uint64_t first; /* flow_first() */
+    struct flow *flow;
+    uint32_t number; /* of the flow: its memory may have been used again */
+};
+
+/* The live flows by the time at which they are due, a heap. */
+struct eviction {
+    struct eviction_candidate *heap;
+    size_t count, room;
+    bool current; /* it has all live flows */
 };
 
 struct updater {
-    struct row_sink sink;
-    struct flow_table *flows;
-    struct reassembly *datagrams;
+    struct shard_key seeds;
+    struct flow_numbers numbers;
+    struct shard *shards;         /* 1 << numbers.shard_bits */
+    struct shard *owners[SHARDS]; /* the shard of a hash, by shard_of_flow() */
+    struct flow_memory *memory;
     struct encapsulation_table *encapsulations; /* the reader's thread adds to it */
-    struct worker workers[WORKERS];
+    struct worker *workers;
+    unsigned worker_count;
     atomic_size_t memory_left; /* bytes that all pools may still take */
-    bool packets_all;          /* every flow's packets are wanted as rows */
-    int64_t block_size;        /* of TCP streams without block headers, bytes; 0 for none */
+    uint32_t flows_most;
+    bool serial;        /* the first worker alone processes packets, in the order of the file */
+    bool packets_all;   /* every flow's packets are wanted as rows */
+    bool limit_spans;   /* of the flows whose packets are wanted */
+    int64_t block_size; /* of TCP streams without block headers, bytes; 0 for none */
     uint64_t packet_rows_most, packet_rows_dropped;
-    uint8_t *packet_flows;      /* a bit for each flow whose packets are wanted */
-    uint32_t packet_flow_count; /* bits */
-    uint64_t *mirrored;         /* by interface: duplicates made by the capture, under the lock */
-    size_t mirrored_room;
-    struct capture_ports *ports;
-    struct selection *selection;     /* of first bytes; the reader's thread alone uses it */
-    atomic_uint holding_first_bytes; /* flows; see FIRST_BYTES_FLOWS */
-    atomic_uint initial_flows;       /* flows whose Initials are kept */
-    uint32_t flow_count;             /* number of the next flow */
-    uint64_t evicted_flows;
-    int64_t now_ns; /* ns; the latest time that two successive packets reached */
-    bool timed;     /* now_ns is known */
+    uint8_t *packet_flows;       /* a bit for each flow whose packets are wanted */
+    uint32_t packet_flow_count;  /* bits */
+    struct capture_ports *ports; /* names of ports; the reader's thread alone uses it */
+    struct selection *selection; /* of first bytes; likewise */
+    struct eviction eviction;    /* while `serial` */
+    uint64_t evicted_flows, evicted_datagrams;
 };
+
+/* Returns the position at which a flow began. */
+static inline uint64_t flow_first(const struct updater *updater, const struct flow *flow) {
+    unsigned bits = updater->numbers.shard_bits;
+    return updater->shards[flow->number & ((1u << bits) - 1)].firsts[flow->number >> bits];
+}
 
 #define TCP_FIXED_BYTES offsetof(struct tcp_header, mss)
 /* The parts of a packet that few packets have. */
@@ -64,7 +107,9 @@ struct packet_extras {
     struct selected selected;
     uint32_t selected_at; /* where the batch keeps the selected bytes */
     int64_t step_back_ns; /* how far its time is before that of the packet before */
+    int64_t late_ns;      /* in a shard: how far it is before the latest one */
     const struct headers *headers;
+    uint32_t quoted_hash; /* of the flow that an ICMP error quotes */
 };
 
 enum packet_extra {
@@ -73,6 +118,10 @@ enum packet_extra {
     EXTRA_HEADERS = 4, /* of a fragment or an ICMP error */
     EXTRA_STEP_BACK = 8,
     EXTRA_APPLICATION = 16, /* selected first bytes */
+    /* Of an ICMP error in a shard of `wiretale split` (enum origin_flag). */
+    EXTRA_QUOTE_ONLY = 32,
+    EXTRA_NOT_QUOTED = 64,
+    EXTRA_LATE = 128, /* an earlier packet of the whole capture has a later time */
 };
 
 /* A packet on its way from the reader to a worker, in two cache lines. */
@@ -90,6 +139,12 @@ struct decoded_packet {
 
 _Static_assert(sizeof(struct decoded_packet) == 128, "two lines");
 
+/* Returns whether a packet is an ICMP error that concerns the flow whose packet it quotes. */
+static inline bool quotes_packet(const struct decoded_packet *decoded) {
+    return (decoded->extra_kinds & (EXTRA_HEADERS | EXTRA_NOT_QUOTED)) == EXTRA_HEADERS &&
+           !decoded->info.fragment;
+}
+
 /* Returns the TCP header, NULL if the packet has none. */
 static inline const struct tcp_header *headers_tcp(const struct headers *headers) {
     bool tcp = headers->protocol == IP_TCP && headers->layer == LAYER_TRANSPORT;
@@ -101,7 +156,9 @@ static inline const struct tcp_header *headers_tcp(const struct headers *headers
 void packet_prepare(struct updater *updater, struct decoded_packet *decoded,
                     struct packet_extras *extras, struct headers *headers,
                     const struct packet *packet, int64_t time_ns);
-/* Processes a packet. worker->rows.batch_index must be set. */
+/* Returns whether the payload begins with a block whose pattern is wrong. */
+bool payload_is_corrupt(const struct headers *headers);
+/* Processes a packet of the worker's shard; sink.at must be set. */
 void packet_dispatch(struct worker *worker, const struct decoded_packet *decoded);
 
 /* flow_lookup.c */
@@ -111,10 +168,32 @@ struct flow_key flow_key_of(const struct headers *headers, uint32_t path, bool *
 struct flow *flow_lookup(struct worker *worker, uint32_t hash, const struct flow_key *key,
                          bool swapped, const struct tcp_header *tcp,
                          const struct packet_info *packet, unsigned *direction);
+/* flow_end.c */
+/* Of a packet whose time is before that of an earlier one: counts it if its flow may have been
+ * swept by the clock of the whole capture, which a shard of `wiretale split` does not have. */
+void flow_check_late(struct worker *worker, const struct decoded_packet *decoded, int64_t late_ns);
+#define TCP_ENDED_NS INT64_C(60000000000) /* the shortest silence after which a flow is over */
 /* Returns when a flow is over if no packet comes. */
 int64_t flow_due_ns(const struct flow *flow);
-/* Ends the flows and datagrams that are over at updater->now_ns. */
-void flow_expire(struct updater *updater);
+/* The worker processes this shard from now on. */
+void worker_enter(struct worker *worker, struct shard *shard);
+/* Writes the rows of a flow of the worker's shard and frees it; the pointer is invalid afterwards.
+ */
+void flow_end_now(struct worker *worker, struct flow *flow, enum word end);
+/* Ends the flows and datagrams of the worker's shard that are over at `now_ns`. `at` is the
+ * position of the packet before. */
+void shard_expire(struct worker *worker, int64_t now_ns, uint64_t at);
+
+/* limits.c: what all shards share, while `serial` */
+/* Returns the live flows, and the datagrams that are kept. */
+uint32_t live_flows(const struct updater *updater);
+uint32_t kept_datagrams(const struct updater *updater);
+/* Makes room for a flow if there are too many. */
+void make_room_for_flow(struct worker *worker);
+/* Notes a flow that began. */
+void eviction_note(struct updater *updater, struct flow *flow);
+/* A reassembly_room function; the context is the worker that has the shard. */
+void make_room_for_datagram(void *worker);
 
 /* flow_update.c */
 /* Adds a packet to its flow. `tcp` is NULL for other protocols and for later fragments of a
@@ -124,8 +203,16 @@ void flow_update(struct worker *worker, struct flow *flow, unsigned direction,
                  const struct packet_info *packet, const struct sequence_payload *payload);
 /* Adds the rows of a flow that is over and frees its lists. */
 void flow_finish(struct worker *worker, struct flow *flow, enum word end);
+/* Adds to the duplicates of an interface, modulo the range. */
+void count_mirrored(struct worker *worker, uint32_t interface, uint64_t copies);
 /* Frees its lists alone. */
 void flow_release(struct worker *worker, struct flow *flow);
+
+/* flow_numbers.c */
+/* Gives all flows their final numbers, and the joined rows the order of these. Returns false
+ * without memory. */
+bool flow_numbers_set(struct row_sink *sink, struct updater *updater);
+void flow_numbers_free(struct flow_numbers *numbers);
 
 /* sequence_update.c: numbered datagrams, and blocks in TCP streams. */
 void sequence_update_datagram(struct worker *worker, struct flow *flow, unsigned direction,
@@ -157,11 +244,13 @@ void application_release(struct worker *worker, struct flow *flow);
 /* fragments.c */
 void fragment_update(struct worker *worker, const struct decoded_packet *decoded,
                      const struct packet_extras *extras);
-/* A datagram_finished function; the context is the first worker. */
+/* A datagram_finished function; the context is the worker that has the shard. */
 void datagram_finish(void *worker, struct datagram *datagram);
 
 /* icmp_errors.c */
-/* Counts an ICMP error for the flow whose packet it quotes. */
+/* Returns the key of the flow whose packet an ICMP error quotes, in the encapsulations `path`. */
+struct flow_key quoted_flow_key(const struct headers *headers, uint32_t path, bool *swapped);
+/* Counts an ICMP error for the flow whose packet it quotes, in whose shard the worker is. */
 void icmp_error_update(struct worker *worker, const struct decoded_packet *decoded,
                        const struct packet_extras *extras);
 

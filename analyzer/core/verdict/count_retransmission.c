@@ -38,6 +38,12 @@ static int64_t room_after_rto(const struct segment_context *seg,
     return full_segment_size(seg->connection, sender) + max64(missing, 0);
 }
 
+/* Returns whether the retransmission that began fast recovery is the cause. */
+static bool is_of_recovery(const struct retransmit_cause *cause,
+                           const struct tcp_recovery_state *recovery) {
+    return cause->frame == recovery->recovery_frame && cause->frame_ns == recovery->recovery_ns;
+}
+
 uint64_t count_retransmission(const struct segment_context *seg,
                               const struct retransmit_cause *cause, int64_t start, int64_t end) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
@@ -58,15 +64,17 @@ uint64_t count_retransmission(const struct segment_context *seg,
         record_stall(seg, recovery, cause->idle_ns, cause->idle_frame);
         recovery->rto_point = seg->sender->snd_nxt;
         recovery->rto_frame = seg->frame;
+        recovery->rto_ns = seg->packet->time_ns;
         recovery->rto_undone = undoes_rto(seg, start, end);
         recovery->rto_room = room_after_rto(seg, recovery);
         recovery->recovery_point = 0;
         recovery->recovery_frame = 0;
     } else if (fast_retransmit &&
-               (!recovery->recovery_frame || (cause->frame != recovery->recovery_frame &&
+               (!recovery->recovery_frame || (!is_of_recovery(cause, recovery) &&
                                               seg->sender->snd_una >= recovery->recovery_point))) {
         recovery->recovery_point = seg->sender->snd_nxt;
         recovery->recovery_frame = seg->frame;
+        recovery->recovery_ns = seg->packet->time_ns;
     }
     return super;
 }

@@ -443,7 +443,7 @@ static void drop_fingerprint(const struct segment_context *seg) {
     if (!sender->next_fingerprint)
         return;
     struct packet_fingerprint *last = &sender->fingerprints[sender->next_fingerprint - 1];
-    if (last->frame == seg->frame)
+    if (last->frame == seg->frame && last->time == fingerprint_time(seg->packet->time_ns))
         last->frame = 0;
 }
 

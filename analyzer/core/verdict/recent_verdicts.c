@@ -115,7 +115,8 @@ void mark_spurious(const struct segment_context *seg, struct tcp_recovery_state 
         return;
     set_spurious(stream_of(seg, recovery), recovery, record, true);
     /* Eifel (RFC 4015): the sender sees the same echo and undoes the RTO's recovery. */
-    if (evidence == WORD_TIMESTAMPS && record->frame == recovery->rto_frame)
+    if (evidence == WORD_TIMESTAMPS && record->frame == recovery->rto_frame &&
+        record->time_ns == recovery->rto_ns)
         recovery->rto_undone |= !was_retransmitted_before(recovery, record);
     retract_loss(seg, recovery, record, evidence);
 }

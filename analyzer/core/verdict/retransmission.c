@@ -385,7 +385,9 @@ static bool has_outstanding(const struct tcp_stream *sender) {
 
 /* Go-back-N behind the data, which ends at `point`, belongs to the same RTO, so it begins as a
  * proven one does. */
-static void begin_suspected(struct tcp_recovery_state *recovery, uint32_t frame, int64_t point) {
+static void begin_suspected(struct tcp_recovery_state *recovery, int64_t time_ns, uint32_t frame,
+                            int64_t point) {
+    recovery->rto_ns = time_ns;
     recovery->rto_frame = frame;
     recovery->rto_undone = false;
     recovery->rto_point = recovery->suspected_point = point;
@@ -399,7 +401,7 @@ static void suspect_rto(struct segment_context *seg, int64_t length, int64_t idl
     recovery->suspected_ns = seg->packet->time_ns;
     recovery->suspected_idle_ns = idle_ns;
     record_stall(seg, recovery, idle_ns, 0);
-    begin_suspected(recovery, seg->frame, seg->sender->snd_nxt + length);
+    begin_suspected(recovery, seg->packet->time_ns, seg->frame, seg->sender->snd_nxt + length);
 }
 
 /* Without IDs: a sender sets PSH if it has no more data to send (RFC 9293 section 3.9.1.2). This
@@ -418,6 +420,7 @@ static void note_idle_with_data(struct segment_context *seg, int64_t length) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
     recovery->idle_point = sender->snd_nxt + length;
     recovery->idle_frame = seg->frame;
+    recovery->idle_ns = seg->packet->time_ns;
 }
 
 NOINLINE void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, int64_t length,
@@ -440,6 +443,15 @@ NOINLINE void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, in
                                     .place = suspected ? WORD_UPSTREAM : WORD_NONE,
                                     .evidence = suspected ? WORD_IP_ID : WORD_NONE,
                                     .bytes = length});
+}
+
+bool may_repeat_lost_data(const struct segment_context *seg) {
+    const struct tcp_stream *asked = seg->receiver;
+    int64_t rtt = max64(sender_rtt(seg->connection, seg->sender), 0);
+    int64_t since_ns = seg->packet->time_ns - asked->last_data_ns - rtt;
+    int missing = ip_id_step(seg) - 1 - (asked->snd_una < asked->snd_nxt);
+    return missing > 0 && missing < MAX_IDS_SKIPPED && since_ns <= backed_off_ns(seg, missing) &&
+           since_ns >= rto_ns(seg->connection, seg->sender);
 }
 
 /* --- V2.2: a gap behind an RTO --------------------------------------------------------------- */
@@ -471,7 +483,7 @@ static bool was_sent_before_rto(const struct segment_context *seg, int64_t start
 NOINLINE void extend_rto(struct segment_context *seg, int64_t start, int64_t end) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
     if (recovery->idle_point && recovery->idle_point == start && follows_last_ack(seg, start))
-        begin_suspected(recovery, recovery->idle_frame, start);
+        begin_suspected(recovery, recovery->idle_ns, recovery->idle_frame, start);
     bool suspected = recovery->suspected_point && recovery->suspected_point == start;
     bool behind = recovery->rto_frame && recovery->rto_point == start && seg->sender->snd_una_known;
     if (suspected ||

@@ -155,7 +155,9 @@ static bool repeats_within_recovery(const struct segment_context *seg,
                                     const struct retransmission *rtx) {
     const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
     return !may_use_rack(seg) && rtx->repeated && recovery->recovery_frame &&
-           rtx->sent_frame >= recovery->recovery_frame && rtx->start < recovery->recovery_point;
+           !is_packet_before(rtx->sent_ns, rtx->sent_frame, recovery->recovery_ns,
+                             recovery->recovery_frame) &&
+           rtx->start < recovery->recovery_point;
 }
 
 /* --- causes in ACKs -------------------------------------------------------------------------- */
@@ -167,7 +169,8 @@ static bool retransmitted_beyond(const struct segment_context *seg,
     for (uint32_t i = 0; i < recovery->record_count; i++) {
         const struct retransmission_record *record = &recovery->records[i];
         if (record->kind == WORD_TIMEOUT_RETRANSMISSION && record->start >= rtx->end &&
-            record->frame > recovery->rto_frame &&
+            is_packet_before(recovery->rto_ns, recovery->rto_frame, record->time_ns,
+                             record->frame) &&
             seg->packet->time_ns - record->time_ns >= path_rtt(seg->connection))
             return true;
     }
@@ -178,10 +181,14 @@ static bool retransmitted_beyond(const struct segment_context *seg,
  * it was lost again. Linux then recovers as without an RTO (FLAG_LOST_RETRANS). */
 static bool is_lost_again(const struct segment_context *seg, const struct retransmission *rtx) {
     const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
-    bool seen = rtx->repeated && rtx->sent_frame > recovery->rto_frame &&
-                seg->packet->time_ns - rtx->sent_ns >= path_rtt(seg->connection);
+    bool seen =
+        rtx->repeated &&
+        is_packet_before(recovery->rto_ns, recovery->rto_frame, rtx->sent_ns, rtx->sent_frame) &&
+        seg->packet->time_ns - rtx->sent_ns >= path_rtt(seg->connection);
     if (!may_use_rack(seg)) /* Reno: duplicate ACKs behind an RTO count */
-        return rtx->repeated && rtx->sent_frame >= recovery->rto_frame &&
+        return rtx->repeated &&
+               !is_packet_before(rtx->sent_ns, rtx->sent_frame, recovery->rto_ns,
+                                 recovery->rto_frame) &&
                answers_third_dup_ack(seg, rtx);
     return bytes_sacked_above(recovery, rtx->end) && (seen || retransmitted_beyond(seg, rtx));
 }
@@ -286,9 +293,12 @@ static bool is_lost_by_rack(const struct segment_context *seg, const struct retr
            rtx->end > seg->sender->snd_una && bytes_sacked_above(recovery, rtx->end);
 }
 
-static struct retransmit_cause fast(uint32_t frame, const char *detail) {
-    return (struct retransmit_cause){
-        .kind = WORD_FAST_RETRANSMISSION, .evidence = WORD_ACKS, .frame = frame, .detail = detail};
+static struct retransmit_cause fast(int64_t frame_ns, uint32_t frame, const char *detail) {
+    return (struct retransmit_cause){.kind = WORD_FAST_RETRANSMISSION,
+                                     .evidence = WORD_ACKS,
+                                     .frame = frame,
+                                     .frame_ns = frame_ns,
+                                     .detail = detail};
 }
 
 struct retransmit_cause find_ack_cause(const struct segment_context *seg,
@@ -302,15 +312,18 @@ struct retransmit_cause find_ack_cause(const struct segment_context *seg,
                                          .frame = recovery->rto_frame,
                                          .detail = "go-back-N after an RTO"};
     if (is_reported_lost(seg, rtx->start, rtx->end)) /* V5.3, V5.4 */
-        return fast(rtx->sent_frame, NULL);
+        return fast(rtx->sent_ns, rtx->sent_frame, NULL);
     if (in_fast_recovery(seg, rtx)) /* V5.5 */
-        return fast(recovery->recovery_frame, "in the recovery that an earlier segment began");
+        return fast(recovery->recovery_ns, recovery->recovery_frame,
+                    "in the recovery that an earlier segment began");
     if (dupack_counter_carried_over(seg, rtx)) /* V5.6 */
-        return fast(rtx->sent_frame, "two duplicate ACKs, counted on from an earlier recovery");
+        return fast(rtx->sent_ns, rtx->sent_frame,
+                    "two duplicate ACKs, counted on from an earlier recovery");
     if (was_reported_lost(seg, rtx)) /* V5.7 */
-        return fast(rtx->sent_frame, "reported lost one sender RTT ago");
+        return fast(rtx->sent_ns, rtx->sent_frame, "reported lost one sender RTT ago");
     if (is_lost_by_rack(seg, rtx)) /* V5.8 */
-        return fast(rtx->sent_frame, "RACK: sent one RTT ago, and later data has arrived");
+        return fast(rtx->sent_ns, rtx->sent_frame,
+                    "RACK: sent one RTT ago, and later data has arrived");
     return (struct retransmit_cause){.kind = WORD_NONE};
 }
 

@@ -25,6 +25,7 @@ struct retransmission {
 struct retransmit_cause {
     enum word kind, evidence; /* kind: WORD_NONE if there is no cause */
     uint32_t frame;           /* the event's related frame */
+    int64_t frame_ns;         /* its time, of a fast retransmission */
     const char *detail;
     int64_t idle_ns;     /* of an RTO: since its timer was last restarted */
     uint32_t idle_frame; /* that restarted it, 0 if unknown */

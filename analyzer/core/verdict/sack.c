@@ -126,7 +126,9 @@ static void sample_sack_rtt(const struct segment_context *seg, struct tcp_recove
         return;
     /* F-RTO (RFC 5682 section 3.1): data sent before the RTO and never retransmitted arrived, so
      * the sender takes the RTO for spurious. */
-    recovery->rto_undone |= recovery->rto_frame && segment->frame < recovery->rto_frame;
+    recovery->rto_undone |=
+        recovery->rto_frame &&
+        is_packet_before(segment->time_ns, segment->frame, recovery->rto_ns, recovery->rto_frame);
     int64_t rtt = max64(seg->packet->time_ns - segment->time_ns, max64(clock_step_ns(seg), 1));
     if (rtt <= MAX_RTT_NS && (!recovery->sack_rtt_ns || rtt < recovery->sack_rtt_ns))
         recovery->sack_rtt_ns = rtt;
@@ -158,9 +160,11 @@ NOINLINE void process_sack(struct segment_context *seg, int64_t position) {
         blocks[i][0] = stream_position(seg->receiver, seg->tcp->sack[i].start);
         blocks[i][1] = stream_position(seg->receiver, seg->tcp->sack[i].end);
     }
-    seg->effect.reports = blocks[0][0] < blocks[0][1];
-    seg->effect.sack_start = blocks[0][0];
-    seg->effect.sack_end = blocks[0][1];
+    seg->effect.sack_count = 0;
+    while (seg->effect.sack_count < seg->tcp->sack_count &&
+           blocks[seg->effect.sack_count][0] < blocks[seg->effect.sack_count][1])
+        seg->effect.sack_count++;
+    memcpy(seg->effect.sack, blocks, sizeof blocks);
     bool dsack = is_dsack(seg->tcp, blocks, position);
     if (dsack && blocks[0][0] < blocks[0][1])
         process_dsack(seg, blocks[0][0], blocks[0][1]);

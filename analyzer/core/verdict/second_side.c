@@ -25,7 +25,8 @@ bool is_apart_from_last(const struct segment_context *seg) {
     bool others = false;
     for (uint32_t i = 0; i < sender->fingerprint_capacity; i++) {
         const struct packet_fingerprint *entry = &sender->fingerprints[i];
-        if (!entry->frame || entry->frame == seg->frame)
+        if (!entry->frame ||
+            (entry->frame == seg->frame && entry->time == fingerprint_time(seg->packet->time_ns)))
             continue;
         if (same_link(entry->port, seg->packet->port) || entry->ttl == seg->packet->ttl)
             return false;

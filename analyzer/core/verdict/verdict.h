@@ -32,6 +32,11 @@ void classify_before_capture(struct segment_context *seg, int64_t start, int64_t
  * least, in which the sender sent no data. */
 void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, int64_t length, bool fin);
 
+/* Returns whether new data that follows data of the other direction may be a retransmission whose
+ * first transmission was lost upstream: IP IDs are missing, more than an ACK took, and the time
+ * since that data reached the sender fits an RTO. */
+bool may_repeat_lost_data(const struct segment_context *seg);
+
 /* Rule V2.2: the gap [start, end) opens. If it was lost with the RTO before it, it belongs to that.
  */
 void extend_rto(struct segment_context *seg, int64_t start, int64_t end);

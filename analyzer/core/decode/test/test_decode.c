@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every prefix of every packet of the samples and of the captures beside: nothing is read beyond
  * the bytes, and a cut never makes a good packet malformed. */
-#include <dirent.h>
 #include <string.h>
 
 #include "common/test/check.h"
+#include "common/test/folder.h"
 #include "decode/headers.h"
 #include "format/merged_input.h"
 
@@ -61,24 +61,11 @@ static void check_file(const char *path) {
     merged_input_close(set);
 }
 
-static void check_folder(const char *folder) {
-    char path[4096];
-    DIR *directory = opendir(folder);
-    if (!directory) {
-        printf("    %s is not there: left out\n", folder);
-        return;
-    }
-    for (struct dirent *entry; (entry = readdir(directory));)
-        if (strstr(entry->d_name, ".pcap") &&
-            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) < (int)sizeof path)
-            check_file(path);
-    closedir(directory);
-}
-
 int main(void) {
     unsigned met = 0;
-    check_folder("sample_pcaps");
-    check_folder("../shared/captures/tcpdump-tests");
+    CHECK(each_capture("sample_pcaps", check_file));
+    if (!each_capture("../shared/captures/tcpdump-tests", check_file))
+        printf("    ../shared/captures is missing: left out\n");
     for (unsigned reason = 0; reason < REASON_COUNT; reason++)
         met += reasons_met[reason];
     CHECK(packets > 500 && prefixes > 20000 && answers[DECODE_OK] > 400);

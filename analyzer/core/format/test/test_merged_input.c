@@ -2,11 +2,11 @@
 /* Packet by packet as libpcap reads them: every sample, and every capture beside the repository. */
 #include "format/merged_input.h"
 
-#include <dirent.h>
 #include <pcap.h>
 #include <string.h>
 
 #include "common/test/check.h"
+#include "common/test/folder.h"
 
 #define FCS_MAX 4
 
@@ -68,25 +68,6 @@ static void compare_file(const char *path) {
     merged_input_close(ours);
 }
 
-static bool is_capture_name(const char *name) {
-    return strstr(name, ".pcap") || strstr(name, ".cap");
-}
-
-static void compare_folder(const char *folder) {
-    char path[4096];
-    DIR *directory = opendir(folder);
-    if (!directory) {
-        printf("    %s is not there: left out\n", folder);
-        return;
-    }
-    for (struct dirent *entry; (entry = readdir(directory));) {
-        int size = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (size < (int)sizeof path && is_capture_name(entry->d_name))
-            compare_file(path);
-    }
-    closedir(directory);
-}
-
 static void check_not_a_capture(void) {
     struct error error = {0};
     const char *path = "/proc/version", *missing = "/nonexistent/x.pcap";
@@ -99,8 +80,9 @@ static void check_not_a_capture(void) {
 }
 
 int main(void) {
-    compare_folder("sample_pcaps");
-    compare_folder("../shared/captures/tcpdump-tests");
+    CHECK(each_capture("sample_pcaps", compare_file));
+    if (!each_capture("../shared/captures/tcpdump-tests", compare_file))
+        printf("    ../shared/captures is missing: left out\n");
     check_not_a_capture();
     CHECK(files >= 5 && packets_compared > 500);
     printf(

@@ -159,7 +159,7 @@ static void check_groups(const struct table *table) {
 int main(void) {
     struct string_table texts = {0};
     struct table table;
-    table_init(&table, TABLE_series, &texts, true);
+    table_init(&table, TABLE_series, &texts, 0, true);
     fill(&table);
     uint64_t rows = check_all(&table);
     CHECK_INT(rows, table.row_count);

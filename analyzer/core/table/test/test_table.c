@@ -3,6 +3,7 @@
 #include "table/table.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/vocabulary.h"
@@ -25,7 +26,7 @@ static struct table table; /* of the check at hand */
 static struct row row;
 
 static void fill_directions(uint64_t rows) {
-    table_init(&table, TABLE_directions, &texts, false);
+    table_init(&table, TABLE_directions, &texts, 0, false);
     for (uint64_t i = 0; i < rows; i++) {
         row_clear(&row);
         for (unsigned c = 0; c < directions_column_count; c++)
@@ -67,7 +68,7 @@ static void check_groups(void) {
     static const uint32_t order[] = {5, 0, 9, 3, 4};
     struct table_cursor cursor = {0};
     int64_t last = -1;
-    table_init(&table, TABLE_series, &texts, true);
+    table_init(&table, TABLE_series, &texts, 0, true);
     for (unsigned g = 0; g < 5; g++) {
         CHECK(table_begin_group(&table, order[g]));
         for (uint32_t i = 0; i < order[g]; i++) {
@@ -102,7 +103,7 @@ static void check_chosen(bool grouped) {
                                                {series_flow, 'B', false, 0, 1}};
     double starts[4];
     uint8_t numbers[4];
-    table_init(&table, TABLE_series, &texts, grouped);
+    table_init(&table, TABLE_series, &texts, 0, grouped);
     for (uint32_t i = 0; i < 10; i++) {
         CHECK(!grouped || table_begin_group(&table, i / 2));
         row_clear(&row);
@@ -124,7 +125,7 @@ static void check_packed(void) {
     int32_t narrow[5];
     uint32_t delta[5];
     double real[5];
-    table_init(&table, TABLE_events, &texts, false);
+    table_init(&table, TABLE_events, &texts, 0, false);
     for (unsigned i = 0; i < 5; i++) {
         row_clear(&row);
         row_set_if(&row, events_time_ns, i < 4, values[i]);
@@ -142,6 +143,60 @@ static void check_packed(void) {
     pack((struct column_pack){.code = 'd', .delta = false, .offset = 500, .divisor = 1000}, real);
     CHECK(real[1] == 1.0 && isnan(real[4]));
     table_free(&table);
+}
+
+static int64_t text_of(struct string_table *store, unsigned number) {
+    char text[16];
+    snprintf(text, sizeof text, "row %u", number);
+    return string_table_add(store, text);
+}
+
+/* Rows of two workers are read in the order of the packets that wrote them, with texts of both;
+ * flows have their final numbers, and the latest amendment of a row wins, whoever made it. */
+static void check_joined(void) {
+    struct string_table others = {.part = 1};
+    struct table other;
+    uint32_t first[] = {5, 6}, second[] = {7};
+    struct flow_numbers numbers = {.shard_bits = 1, .final = (uint32_t *[]){first, second}};
+    uint64_t places[100];
+    table_init(&table, TABLE_events, &texts, 0, false);
+    table_init(&other, TABLE_events, &others, 1, false);
+    for (unsigned i = 0; i < 100; i++) {
+        unsigned frame = i * 37 % 100;
+        bool here = frame % 3;
+        struct row_order order = {.at = frame};
+        row_clear(&row);
+        row_set(&row, events_flow, frame % 3);
+        row_set(&row, events_frame, frame);
+        row_set(&row, events_detail, text_of(here ? &texts : &others, frame));
+        CHECK(table_add_ordered(here ? &table : &other, &row, &order));
+        places[frame] = order.place;
+    }
+    CHECK(table_amend(&other, places[50], 60, events_bytes, true, 2));
+    CHECK(table_amend(&table, places[50], 55, events_bytes, true, 1));
+    CHECK(table_amend(&other, places[51], 60, events_frame, false, 0));
+    CHECK(table_join(&table, &other));
+    string_table_join(&texts, &others);
+    table.flows = &numbers;
+    table_settle(&table);
+    struct table_cursor cursor = {0};
+    for (unsigned i = 0; i < 100; i++) {
+        char text[16];
+        size_t size;
+        snprintf(text, sizeof text, "row %u", i);
+        CHECK(table_next(&table, &cursor, &row));
+        CHECK_INT(row.value[events_flow], i % 3 == 0 ? 5 : i % 3 == 1 ? 7 : 6);
+        CHECK_INT(row.value[events_frame], i == 51 ? 0 : i);
+        CHECK_INT(row.value[events_bytes], i == 50 ? 2 : 0);
+        const char *found = string_table_get(&texts, row.value[events_detail], &size);
+        CHECK(size == strlen(text) && !memcmp(found, text, size));
+    }
+    CHECK(!table_next(&table, &cursor, &row));
+    table_seek(&table, &cursor, 70);
+    CHECK(table_next(&table, &cursor, &row) && row.value[events_frame] == 70);
+    table_free(&other);
+    table_free(&table);
+    string_table_free(&others);
 }
 
 static void check_texts(void) {
@@ -175,6 +230,7 @@ int main(void) {
     check_packed();
     check_chosen(false);
     check_chosen(true);
+    check_joined();
     check_texts();
     return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The most frequent pairs of ports are named by the link addresses that were seen there. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/test/check.h"
@@ -18,21 +19,32 @@ static void note(struct capture_ports *ports, uint16_t port, unsigned frame, uin
     capture_ports_note(ports, &packet, &headers, &info);
 }
 
-static void add(struct capture_ports *ports, uint16_t first, uint16_t second, uint8_t ttl,
-                int64_t delay_ns, unsigned packets) {
+static struct port_pairs *pairs; /* of the test at hand */
+
+static void add(uint16_t first, uint16_t second, uint8_t ttl, int64_t delay_ns, unsigned packets) {
     struct segment_effect effect = {.second_port = true,
                                     .first_port = first,
                                     .first_ttl = (uint8_t)(ttl + 1),
                                     .port_delay_ns = delay_ns};
     struct packet_info info = {.port = second, .ttl = ttl};
     for (unsigned i = 0; i < packets; i++)
-        capture_ports_add_pair(ports, &info, &effect);
+        CHECK(port_pairs_add(&pairs, &info, &effect));
 }
 
-static struct second_ports sum_of(const struct capture_ports *ports, uint32_t interface) {
+/* The pairs so far are joined, as at the end of an analysis. */
+static struct second_ports sum_of(struct capture_ports *ports, uint32_t interface) {
     struct second_ports sum;
+    capture_ports_join(ports, pairs);
+    free(pairs);
+    pairs = NULL;
     capture_ports_sum(ports, interface, &sum);
     return sum;
+}
+
+static void close_ports(struct capture_ports *ports) {
+    capture_ports_close(ports);
+    free(pairs);
+    pairs = NULL;
 }
 
 static void check_text(void) {
@@ -40,16 +52,16 @@ static void check_text(void) {
     note(ports, 7, 0, 0);
     note(ports, 7, 0, 0);
     note(ports, 8, 1, 0);
-    add(ports, 7, 8, 63, 5000, 2);
-    add(ports, 7, 8, 60, 9000, 1);
-    add(ports, NO_PORT, 8, 63, 0, 9); /* the original is forgotten: counted, without a name */
+    add(7, 8, 63, 5000, 2);
+    add(7, 8, 60, 9000, 1);
+    add(NO_PORT, 8, 63, 0, 9); /* the original is forgotten: counted, without a name */
     struct second_ports sum = sum_of(ports, 0);
     CHECK_INT(sum.packets, 12);
     CHECK_INT(sum.delay_ns_max, 9000);
     CHECK(!strcmp(sum.text, "from 02:00:00:00:00:02 to 02:00:00:00:00:01 with TTL 61 to 64 and "
                             "from 02:00:00:00:00:01 to 02:00:00:00:00:03 with TTL 60 to 63"));
     CHECK_INT(sum_of(ports, 1).packets, 0);
-    capture_ports_close(ports);
+    close_ports(ports);
 }
 
 /* Other addresses at the same port, and interfaces that differ. */
@@ -58,31 +70,50 @@ static void check_names(void) {
     note(ports, 7, 0, 0);
     note(ports, 7, 2, 0);
     note(ports, 8, 1, 1);
-    add(ports, 7, 8, 63, 0, 1);
+    add(7, 8, 63, 0, 1);
     CHECK(!strcmp(sum_of(ports, 0).text,
                   "with TTL 64 and from 02:00:00:00:00:01 to 02:00:00:00:00:03 with TTL 63"));
     note(ports, 9, 2, 0);
-    add(ports, 9, 8, 63, 0, 2);
+    add(9, 8, 63, 0, 2);
     struct second_ports sum = sum_of(ports, 0);
     CHECK(strstr(sum.text, "at interface 0 from 02:00:00:00:00:05 to 02:00:00:00:00:04 with TTL 64 "
                            "and at interface 1 from") == sum.text);
     CHECK(strstr(sum.text, "; with TTL 64 and "));
-    capture_ports_close(ports);
+    close_ports(ports);
 }
 
 static void check_bound(void) {
     struct capture_ports *ports = capture_ports_open();
     for (unsigned i = 0; i < 4000; i++)
-        add(ports, (uint16_t)i, (uint16_t)(4000 - i), 63, 0, 1);
-    add(ports, 3, 3997, 63, 0, 1);
+        add((uint16_t)i, (uint16_t)(4000 - i), 63, 0, 1);
+    add(3, 3997, 63, 0, 1);
     CHECK_INT(sum_of(ports, 0).packets, 1025);
-    capture_ports_close(ports);
+    close_ports(ports);
+}
+
+/* Two workers that saw parts of the packets have the same result as one. */
+static void check_join(void) {
+    struct capture_ports *ports = capture_ports_open();
+    add(7, 8, 63, 5000, 2);
+    add(9, 8, 63, 0, 1);
+    struct port_pairs *other = pairs;
+    pairs = NULL;
+    capture_ports_join(ports, NULL);
+    add(7, 8, 60, 9000, 1);
+    capture_ports_join(ports, other);
+    struct second_ports sum = sum_of(ports, 0);
+    CHECK_INT(sum.packets, 4);
+    CHECK_INT(sum.delay_ns_max, 9000);
+    CHECK(strstr(sum.text, "with TTL 61 to 64 and with TTL 60 to 63") == sum.text);
+    free(other);
+    close_ports(ports);
 }
 
 int main(void) {
     check_text();
     check_names();
     check_bound();
+    check_join();
     capture_ports_close(NULL);
     return 0;
 }

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables as bytes: the rows of a shard between `wiretale analyze` and `wiretale gather`.
+ *
+ *   "WTROWS01", then u64 hash of the schema, then the fields of shard_rows_read(), then for each
+ * table u64 rows, u64 positions, u64 bytes of the rows; the positions, and the rows
+ *
+ * A row is a bit for each column that is known, then these values: a text or address as u16 size
+ * and bytes, others as zigzag varints (LEB128). Numbers are little-endian. */
+#ifndef WIRETALE_ROW_FILE_H
+#define WIRETALE_ROW_FILE_H
+
+#include "pipeline/analysis.h"
+
+/* Bytes that grow. */
+struct bytes {
+    uint8_t *data;
+    size_t size, room;
+    bool out_of_memory;
+};
+
+void bytes_free(struct bytes *bytes);
+
+/* Writes the rows of an analysis of a shard. Sets out_of_memory if there is none. */
+void shard_rows_write(struct bytes *bytes, struct analysis *analysis);
+/* Writes the interfaces of a sink alone. */
+void interface_rows_write(struct bytes *bytes, const struct row_sink *sink);
+
+/* A table in such bytes. */
+struct table_bytes {
+    uint64_t rows, position_count;
+    const uint8_t *positions; /* struct position each, unaligned */
+    const uint8_t *start, *end;
+};
+
+#define SUM_COUNT 7u
+
+/* The rows of a shard; pointers are into the bytes that were given. */
+struct shard_rows {
+    uint64_t packets, flows;
+    uint64_t lost[5]; /* evicted flows and datagrams, and rows above limits of one flow or all */
+    uint64_t turns_dropped;
+    uint64_t peaks[PEAKS];
+    uint64_t initial_flows, selections, missing, uncertain;
+    struct judged_sums judged;
+    const uint8_t *mirrored; /* u64 each */
+    uint64_t mirrored_count;
+    const uint8_t *ports; /* capture_ports_bytes() */
+    struct table_bytes tables[TABLE_COUNT];
+};
+
+/* Reads the heads. Returns false if the bytes are not those of this version, or are cut. */
+bool shard_rows_read(struct shard_rows *rows, const uint8_t *bytes, size_t size);
+bool interface_rows_read(struct table_bytes *table, const uint8_t *bytes, size_t size);
+
+/* Reads the row at `*p`, moves it behind the row, and adds its texts to the sink. Returns false if
+ * it is malformed, or without memory, which sets sink->out_of_memory. */
+bool row_read(struct row_sink *sink, enum table_number number, const uint8_t **p,
+              const uint8_t *end, struct row *row);
+/* Moves behind a row. */
+bool row_skip(enum table_number number, const uint8_t **p, const uint8_t *end);
+
+#endif

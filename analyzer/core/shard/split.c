@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packets are decoded as by the reader's thread of an analysis (pipeline/reader.c), and counted for
+ * their interface in the same way, so that the row of an interface is that of one run. Most packets
+ * need no record of their origin; the others have state that packets of other shards left: a time
+ * behind that of an earlier packet, no time, a coarse clock. */
+#include "shard/split.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cut/pcapng_write.h"
+#include "decode/decode.h"
+#include "format/packet_origin.h"
+#include "pipeline/interface_counts.h"
+#include "shard/payload.h"
+
+#define PACKETS_AT_ONCE                                                                            \
+    64u /* of the first read: as many as a merge reads when it probes a file                       \
+         */
+#define STEP_READS     256u
+#define SPANS_MOST     (1u << 22)
+#define BLOCK_ENHANCED 6u
+
+struct split {
+    struct split_options options;
+    struct merged_input *input;
+    struct pcapng_writer *writers;
+    struct payload_window *window;
+    struct interface_counts counts;
+    struct split_facts facts;
+    uint32_t described; /* interfaces */
+    bool begun, out_of_memory;
+    int64_t previous_ns; /* time of the packet before, 0 before the first */
+    int64_t merge_ns;    /* latest time so far, INT64_MIN before the first */
+    struct packet packets[PACKETS_AT_ONCE];
+};
+
+static bool open_writers(struct split *split) {
+    uint32_t count = split->options.shard_count;
+    bool done = (split->writers = calloc(count, sizeof *split->writers)) != NULL;
+    for (uint32_t i = 0; done && i < count; i++)
+        done = pcapng_writer_open_packed(&split->writers[i], split->options.fds[i]);
+    return done;
+}
+
+struct split *split_open(const struct split_options *options, struct error *error) {
+    struct split *split = calloc(1, sizeof *split);
+    if (!split) {
+        error_set(error, ERROR_MEMORY, "out of memory");
+        return NULL;
+    }
+    split->options = *options;
+    split->merge_ns = split->facts.clock_ns = INT64_MIN;
+    row_sink_open(&split->facts.sink, 0, false);
+    split->window = payload_window_open();
+    if (!split->window || !open_writers(split))
+        error_set(error, ERROR_MEMORY, "out of memory for %u shards", options->shard_count);
+    else if ((split->input =
+                  merged_input_open_named(&split->options.path, &split->options.name, 1, error)))
+        return split;
+    split_close(split);
+    return NULL;
+}
+
+void split_close(struct split *split) {
+    if (!split)
+        return;
+    merged_input_close(split->input);
+    for (uint32_t i = 0; split->writers && i < split->options.shard_count; i++)
+        pcapng_writer_close(&split->writers[i]);
+    free(split->writers);
+    payload_window_close(split->window);
+    interface_counts_free(&split->counts);
+    free(split->facts.spans);
+    row_sink_free(&split->facts.sink);
+    free(split);
+}
+
+/* Writes the head, and interfaces that are new, to all shards. Times are ns in each of them. */
+static bool describe_interfaces(struct split *split) {
+    const struct interface_list *list = merged_input_interfaces(split->input);
+    bool done = true;
+    for (uint32_t shard = 0; done && shard < split->options.shard_count; shard++) {
+        struct pcapng_writer *writer = &split->writers[shard];
+        if (!split->begun)
+            done = pcapng_bytes(writer, split->options.head, split->options.head_size);
+        for (size_t i = split->described; done && i < list->count; i++) {
+            struct interface interface = *list->items[i];
+            interface.time_resolution_ns = 1;
+            done = pcapng_interface(writer, &interface, false);
+        }
+    }
+    split->begun = true;
+    split->described = (uint32_t)list->count;
+    return done;
+}
+
+/* Notes that a frame is merged at another time than its own. */
+static void note_span(struct split *split, uint64_t frame) {
+    struct split_facts *facts = &split->facts;
+    struct merge_span *last = facts->span_count ? &facts->spans[facts->span_count - 1] : NULL;
+    if (last && last->last + 1 == frame && last->merge_ns == split->merge_ns) {
+        last->last = frame;
+        return;
+    }
+    if (facts->span_count >= SPANS_MOST ||
+        !list_grow(&facts->spans, &facts->span_room, facts->span_count + 1, sizeof *facts->spans)) {
+        split->out_of_memory = true;
+        return;
+    }
+    facts->spans[facts->span_count++] = (struct merge_span){frame, frame, split->merge_ns};
+}
+
+/* Advances the times, and notes those that concern the whole file. */
+static void note_time(struct split *split, const struct packet *packet,
+                      struct packet_origin *origin) {
+    struct split_facts *facts = &split->facts;
+    bool timed = packet_is_timed(packet);
+    if (timed && packet->time_ns > split->merge_ns)
+        split->merge_ns = packet->time_ns;
+    if (!facts->packets++)
+        facts->untimed_first = !timed;
+    if (timed && !facts->timed)
+        facts->first_ns = packet->time_ns;
+    else if (timed)
+        facts->clock_ns = max64(facts->clock_ns, min64(packet->time_ns, split->previous_ns));
+    facts->timed |= timed;
+    facts->last_ns = split->merge_ns;
+    facts->untimed += !timed;
+    if (!timed || packet->time_ns != split->merge_ns)
+        note_span(split, packet->frame);
+    *origin = (struct packet_origin){.time_ns = packet->time_ns,
+                                     .used_ns = timed ? facts->clock_ns : split->previous_ns,
+                                     .merge_ns = split->merge_ns};
+    if (timed)
+        facts->end_ns = split->previous_ns = packet->time_ns;
+}
+
+/* Counts a packet for its interface, as the reader of an analysis does. */
+static bool count_packet(struct split *split, const struct packet *packet,
+                         const struct headers *headers, struct packet_origin *origin) {
+    struct interface_count *count = interface_count_of(&split->counts, packet->interface);
+    if (!count)
+        return false;
+    int64_t time_ns = packet_is_timed(packet) ? packet->time_ns : origin->used_ns;
+    origin->step_back_ns = interface_count_packet(count, packet, time_ns);
+    bursts_add(&count->bursts, count->last_ns, count->bytes - packet->length, count->bytes,
+               packet->frame, &split->counts.rings_bytes);
+    origin->clock_step_us = count->clock_step_us;
+    interface_count_headers(count, packet, headers);
+    return true;
+}
+
+static void put_origin(uint8_t out[static ORIGIN_SIZE], const struct packet_origin *origin) {
+    const int64_t times[] = {origin->time_ns, origin->used_ns, origin->merge_ns,
+                             origin->step_back_ns};
+    memcpy(out, times, sizeof times);
+    memcpy(out + sizeof times, &origin->clock_step_us, sizeof origin->clock_step_us);
+    memcpy(out + sizeof times + sizeof origin->clock_step_us, &origin->flags, sizeof origin->flags);
+}
+
+/* Returns whether a packet needs a record: one without it has a time that pcapng can express. */
+static bool needs_record(const struct packet *packet, const struct packet_origin *origin) {
+    return !packet_is_timed(packet) || packet->time_ns < 0 || origin->merge_ns != packet->time_ns ||
+           origin->used_ns < packet->time_ns - CLOCK_LAG_NS || origin->step_back_ns ||
+           origin->clock_step_us || origin->flags;
+}
+
+/* An enhanced packet block: its fixed part, data, and the options of packet_origin.h. */
+static bool write_packet(struct pcapng_writer *writer, const struct packet *packet, uint32_t kept,
+                         uint64_t id, const struct packet_origin *origin) {
+    bool record = needs_record(packet, origin);
+    uint64_t ticks =
+        packet_is_timed(packet) && packet->time_ns >= 0 ? (uint64_t)packet->time_ns : 0;
+    uint32_t padding = -kept & 3, zero = 0;
+    uint32_t length = 32 + kept + padding + 12 + (record ? 4 + ORIGIN_SIZE : 0) + 4;
+    uint32_t head[] = {BLOCK_ENHANCED,  length, packet->interface, (uint32_t)(ticks >> 32),
+                       (uint32_t)ticks, kept,   packet->length};
+    uint8_t options[12 + 4 + ORIGIN_SIZE + 4] = {OPTION_PACKET_ID, 0, 8, 0};
+    size_t size = 12;
+    memcpy(options + 4, &id, sizeof id);
+    if (record) {
+        uint16_t option[] = {OPTION_ORIGIN, ORIGIN_SIZE};
+        memcpy(options + size, option, sizeof option);
+        put_origin(options + size + sizeof option, origin);
+        size += sizeof option + ORIGIN_SIZE;
+    }
+    return pcapng_bytes(writer, head, sizeof head) && pcapng_bytes(writer, packet->data, kept) &&
+           pcapng_bytes(writer, &zero, padding) && pcapng_bytes(writer, options, size + 4) &&
+           pcapng_bytes(writer, &length, 4);
+}
+
+/* Writes a packet to its shard, and an ICMP error also to that of the packet which it quotes. */
+static bool take_packet(struct split *split, const struct packet *packet) {
+    const struct split_options *options = &split->options;
+    struct packet_origin origin;
+    struct headers headers;
+    bool cut;
+    memset(&headers, 0, sizeof headers);
+    note_time(split, packet, &origin);
+    decode_packet(packet, &headers);
+    if (!count_packet(split, packet, &headers, &origin))
+        split->out_of_memory = true;
+    uint32_t kept = payload_kept(split->window, packet, &headers, &cut);
+    uint64_t id = packet->frame | (uint64_t)options->file << ID_FRAME_BITS | (cut ? ID_CUT : 0);
+    uint32_t own = shard_of(&options->key, &headers, options->shard_count);
+    uint32_t quoted = shard_of_quoted(&options->key, &headers, options->shard_count);
+    own = own == SHARD_NONE ? 0 : own; /* not IP: a fixed one */
+    if (quoted == SHARD_NONE || quoted == own)
+        return write_packet(&split->writers[own], packet, kept, id, &origin);
+    origin.flags = ORIGIN_NOT_QUOTED;
+    if (!write_packet(&split->writers[own], packet, kept, id, &origin))
+        return false;
+    origin.flags = ORIGIN_QUOTE_ONLY;
+    origin.step_back_ns = 0; /* which the other shard has */
+    return write_packet(&split->writers[quoted], packet, kept, id, &origin);
+}
+
+/* Ends the shards, and makes the rows of the interfaces. */
+static enum split_state end_file(struct split *split, struct error *error) {
+    struct split_facts *facts = &split->facts;
+    struct interface_duplicates none = {0};
+    const struct interface_list *list = merged_input_interfaces(split->input);
+    if (!describe_interfaces(split))
+        return SPLIT_UNWRITTEN;
+    for (uint32_t shard = 0; shard < split->options.shard_count; shard++) {
+        struct pcapng_writer *writer = &split->writers[shard];
+        for (size_t i = 0; i < list->count; i++) {
+            struct interface interface = *list->items[i];
+            interface.time_resolution_ns = 1;
+            if (!pcapng_statistics(writer, (uint32_t)i, &interface, max64(facts->last_ns, 0)))
+                return SPLIT_UNWRITTEN;
+        }
+        if (!pcapng_finish(writer))
+            return SPLIT_UNWRITTEN;
+    }
+    facts->interfaces = (uint32_t)list->count;
+    interface_rows_add(&facts->sink, split->input, &split->counts, &none, false);
+    if (!facts->sink.out_of_memory)
+        return SPLIT_DONE;
+    error_set(error, ERROR_MEMORY, "out of memory for the interfaces");
+    return SPLIT_FAILED;
+}
+
+enum split_state split_step(struct split *split, struct error *error) {
+    for (unsigned reads = 0; reads < STEP_READS; reads++) {
+        bool first = !split->facts.packets;
+        size_t read = merged_input_read(split->input, split->packets, PACKETS_AT_ONCE);
+        if (first)
+            split->facts.interfaces_early = (uint32_t)merged_input_interfaces(split->input)->count;
+        if (!read)
+            return merged_input_ended(split->input) ? end_file(split, error) : SPLIT_MORE;
+        if (!describe_interfaces(split))
+            return SPLIT_UNWRITTEN;
+        for (size_t i = 0; i < read; i++)
+            if (!take_packet(split, &split->packets[i]))
+                return SPLIT_UNWRITTEN;
+        if (split->out_of_memory) {
+            error_set(error, ERROR_MEMORY, "out of memory, or too many times that step back");
+            return SPLIT_FAILED;
+        }
+    }
+    return SPLIT_MORE;
+}
+
+int split_write_error(const struct split *split) {
+    for (uint32_t i = 0; i < split->options.shard_count; i++)
+        if (split->writers[i].error)
+            return split->writers[i].error;
+    return 0;
+}
+
+const struct split_facts *split_facts(const struct split *split) {
+    return &split->facts;
+}
+
+const char *split_damage(const struct split *split) {
+    const struct damage *damage = merged_input_damage(split->input, 0);
+    return damage->present ? damage->text : NULL;
+}

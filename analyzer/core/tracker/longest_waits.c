@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the places of the longest waits of a direction, which findings cite: the packets between
+ * which the sender waited for its application, a delayed ACK, room in its send buffer or an ACK,
+ * and the longest run of intervals in which the receive window or the network was the limit.
+ *
+ * A direction has this state (struct steady_flight) once it has some dozens of packets, or with the
+ * first wait for a delayed ACK or the window, so that short flows need no memory for it. */
+#include "tracker/steps.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define ACCOUNTED_MIN_NS 200000000 /* shares of a shorter transfer mean nothing */
+#define SHARE_PART       10        /* of the accounted time */
+#define BULK_MIN         1000000u  /* bytes of a transfer whose rate matters */
+#define QUEUE_RTTS_MIN   30u       /* samples */
+#define QUEUE_NS_MIN     5000000   /* of an RTT that may show a queue */
+
+struct steady_flight *steady_flight(const struct segment_context *seg,
+                                    struct time_accounting *accounting) {
+    if (!accounting->steady) {
+        accounting->steady = pool_alloc(seg->pool, sizeof *accounting->steady);
+        if (accounting->steady)
+            *accounting->steady = (struct steady_flight){0};
+    }
+    return accounting->steady;
+}
+
+/* Adds the interval to the run of the same factor, or begins one. */
+static void note_run(const struct segment_context *seg, struct steady_flight *steady,
+                     enum limit_cause cause, int64_t ns) {
+    struct wait *run = &steady->run;
+    if (!run->first_frame || steady->run_cause != cause) {
+        end_run(steady);
+        *run = wait_before(seg, ns);
+        steady->run_cause = (uint8_t)cause;
+    } else if (ns > 0) {
+        run->ns = add_ns(run->ns, ns);
+        run->last_ns = seg->packet->time_ns;
+        run->last_frame = seg->frame;
+        run->capture = seg->packet->capture;
+    }
+}
+
+static void note_wait(const struct segment_context *seg, struct steady_flight *steady,
+                      enum wait_kind kind, int64_t ns) {
+    struct wait wait = wait_before(seg, ns);
+    keep_longest(&steady->longest[kind], &wait);
+}
+
+void note_waits(const struct segment_context *seg, struct time_accounting *accounting, int64_t idle,
+                int64_t held, enum limit_cause rest, int64_t ns) {
+    struct steady_flight *steady = steady_flight(seg, accounting);
+    if (!steady)
+        return;
+    if (idle > 0) /* otherwise `longest`, which is in other cache lines, is not read */
+        note_wait(seg, steady, WAIT_IDLE, idle);
+    if (held > 0)
+        note_wait(seg, steady, WAIT_DELAYED_ACK, held);
+    if (idle + held <= ns)
+        note_run(seg, steady, rest, ns);
+    else
+        end_run(steady);
+}
+
+void note_rtt(const struct segment_context *seg, struct steady_flight *steady, int64_t rtt_ns,
+              uint32_t frame) {
+    struct wait wait = {rtt_ns,     seg->packet->time_ns - rtt_ns, seg->packet->time_ns, frame,
+                        seg->frame, seg->packet->capture};
+    keep_longest(&steady->longest[WAIT_RTT], &wait);
+}
+
+/* Returns true if a finding may cite the longest wait of a kind. */
+static bool is_cited(const struct tcp_stream *stream, unsigned kind, int64_t total) {
+    static const uint8_t causes[WAIT_KINDS] = {
+        [WAIT_IDLE] = LIMIT_IDLE,        [WAIT_DELAYED_ACK] = LIMIT_DELAYED_ACK,
+        [WAIT_WINDOW] = LIMIT_WINDOW,    [WAIT_NETWORK] = LIMIT_NETWORK,
+        [WAIT_SEND_BUFFER] = LIMIT_IDLE, [WAIT_SLOW_START] = LIMIT_SLOW_START};
+    const struct time_accounting *accounting = stream->accounting;
+    bool bulk = kind == WAIT_IDLE || kind == WAIT_NETWORK || kind == WAIT_SEND_BUFFER;
+    if (!accounting->steady->longest[kind].last_frame || total < ACCOUNTED_MIN_NS)
+        return false;
+    if (kind == WAIT_RTT)
+        return stream->rtt.count >= QUEUE_RTTS_MIN &&
+               accounting->steady->longest[kind].ns >= QUEUE_NS_MIN;
+    return accounting->ns[causes[kind]] >= total / SHARE_PART &&
+           (!bulk || stream->unique_bytes >= BULK_MIN);
+}
+
+void waits_to_text(const struct tcp_stream *stream, int64_t since_ns, char text[WAITS_TEXT_SIZE]) {
+    static const char *const names[WAIT_KINDS] = {"idle",       "delayed_ack", "window", "network",
+                                                  "slow_start", "send_buffer", "rtt"};
+    const struct time_accounting *accounting = stream->accounting;
+    int64_t total = 0;
+    size_t used = 0;
+    text[0] = '\0';
+    if (!accounting || !accounting->steady)
+        return;
+    end_run(accounting->steady);
+    for (unsigned i = 0; i < LIMIT_CAUSES; i++)
+        total = add_ns(total, accounting->ns[i]);
+    for (unsigned kind = 0; kind < WAIT_KINDS; kind++) {
+        const struct wait *wait = &accounting->steady->longest[kind];
+        if (is_cited(stream, kind, total))
+            used += (size_t)snprintf(
+                text + used, WAITS_TEXT_SIZE - used, "%s%s %u-%u %" PRId64 "-%" PRId64 " %u",
+                used ? ", " : "", names[kind], wait->first_frame, wait->last_frame,
+                wait->first_ns - since_ns, wait->last_ns - since_ns, wait->capture);
+    }
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recognizes a sender whose send buffer is too small, in its own view (sender_view.c).
+ *
+ * TCP takes data from the application only when ACKs have freed room in the send buffer, so flight
+ * never exceeds the buffer. A sender that is held by its congestion window, or by the path, looks
+ * otherwise:
+ *
+ * - A congestion window that is full grows by half a segment per round trip or more until a segment
+ *   is lost (RFC 5681 section 3.1, RFC 9438 section 4.3). After a loss CUBIC hardly grows for
+ *   seconds, so that a level counts only if it was reached before the first loss as well.
+ * - BBR, and a path that is full, leave no long gap in a round trip, and a queue makes it longer.
+ *
+ * Thus, if flight reaches the same level in STEADY_ROUNDS round trips with a long gap in each, and
+ * the receive window has room, time in which the network seemed to be the limit is idle time, from
+ * the first of these round trips on. An application that waits for its peer after as many bytes
+ * (a window of its own protocol) looks the same, and is idle, too. */
+#include "tcp/connection.h"
+#include "tracker/steps.h"
+
+#define STEADY_ROUNDS   8  /* in which a congestion window would grow by four segments */
+#define STEADY_SEGMENTS 2  /* by which flight may differ */
+#define STEADY_PACKETS  32 /* of a direction; a shorter one has no such state */
+#define QUEUE_RTTS      2  /* a longer round trip had a queue */
+#define GAP_PART        4  /* a long gap is a quarter of the round trip at least */
+#define GAP_SEGMENTS    3  /* and at the mean rate so many full segments would have filled it */
+
+/* Time that was accounted to the network since the direction began. */
+static inline int64_t network_ns(const struct time_accounting *accounting) {
+    return accounting->ns[LIMIT_NETWORK] + accounting->ns[LIMIT_SLOW_START];
+}
+
+/* Returns false if a loss makes the level uncertain. */
+static bool check_losses(const struct segment_context *seg, struct steady_flight *steady) {
+    uint64_t retransmissions = recovery_of(seg->sender)->retransmissions;
+    if (retransmissions != steady->retransmissions) {
+        steady->uncertain |= steady->rounds < STEADY_ROUNDS;
+        steady->retransmissions = retransmissions;
+    }
+    return !steady->uncertain;
+}
+
+/* Moves the network's time since `since_ns` of it to idle time. */
+static void move_to_idle(const struct segment_context *seg, struct time_accounting *accounting,
+                         int64_t since_ns) {
+    struct limit_log *log = recovery_of(seg->sender)->limits;
+    int64_t *ns = accounting->ns;
+    int64_t moved = min64(network_ns(accounting) - since_ns, ns[LIMIT_NETWORK]);
+    if (moved <= 0)
+        return;
+    ns[LIMIT_NETWORK] -= moved;
+    ns[LIMIT_IDLE] += moved;
+    accounting->steady->held_ns += moved;
+    if (log)
+        limit_log_move(log, seg->pool, moved, SPAN_SEND_BUFFER);
+}
+
+/* Returns true if a round trip of `span` ns was without a queue, and most of its data came in
+ * bursts. */
+static bool has_gap(const struct segment_context *seg, const struct time_accounting *accounting,
+                    int64_t span) {
+    int64_t gap_ns = accounting->steady->gap_ns, bytes = accounting->end - accounting->steady->end;
+    double gap_bytes = (double)gap_ns * (double)bytes / (double)span;
+    return gap_ns >= span / GAP_PART && span <= QUEUE_RTTS * path_rtt(seg->connection) &&
+           gap_bytes >= GAP_SEGMENTS * (double)full_segment_size(seg->connection, seg->sender);
+}
+
+/* Compares the flight of a round trip of `span` ns with the level. */
+static void compare_round(const struct segment_context *seg, struct time_accounting *accounting,
+                          int64_t span) {
+    struct steady_flight *steady = accounting->steady;
+    int64_t differs = steady->highest - steady->level;
+    int64_t tolerance = STEADY_SEGMENTS * full_segment_size(seg->connection, seg->sender);
+    bool gap = has_gap(seg, accounting, span);
+    bool network = network_ns(accounting) - steady->round_ns >= span / 2;
+    bool doubles = 2 * steady->highest >= 3 * steady->previous;
+    if (differs > tolerance) {
+        steady->uncertain |= steady->retransmissions > 0;
+        steady->level = steady->highest;
+        steady->rounds = 0;
+        steady->since_ns = network_ns(accounting);
+    } else if (!gap || doubles) {
+        steady->rounds -= steady->rounds > 0;
+        if (!steady->rounds)
+            steady->since_ns = network_ns(accounting);
+    } else if (network && ++steady->rounds >= STEADY_ROUNDS) {
+        steady->rounds = 2 * STEADY_ROUNDS;
+    }
+    steady->previous = steady->highest;
+}
+
+void begin_steady_flight(const struct segment_context *seg, struct time_accounting *accounting) {
+    if (seg->sender->packets < STEADY_PACKETS || !steady_flight(seg, accounting))
+        return;
+    struct steady_flight *steady = accounting->steady;
+    steady->begun = true;
+    steady->end = accounting->end;
+    steady->began_ns = seg->packet->time_ns;
+    steady->round_ns = steady->since_ns = network_ns(accounting);
+    steady->retransmissions = recovery_of(seg->sender)->retransmissions;
+}
+
+void end_round(const struct segment_context *seg, struct time_accounting *accounting,
+               int64_t created) {
+    struct steady_flight *steady = accounting->steady;
+    int64_t span = created - steady->began_ns;
+    if (span < path_rtt(seg->connection) / 2) /* two bursts in a round trip */
+        return;
+    if (check_losses(seg, steady))
+        compare_round(seg, accounting, span);
+    if (!steady->uncertain && steady->rounds >= STEADY_ROUNDS) {
+        move_to_idle(seg, accounting, steady->since_ns);
+        keep_longest(&steady->longest[WAIT_SEND_BUFFER], &steady->gap);
+        steady->since_ns = network_ns(accounting);
+    }
+    steady->round_ns = network_ns(accounting);
+    steady->began_ns = created;
+    steady->end = accounting->end;
+    steady->highest = steady->gap_ns = 0;
+    steady->gap = (struct wait){0};
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When flows end, and the sweep of a shard that ends those which were silent for too long. */
+#include "update/update.h"
+
+#define NS_A_SECOND INT64_C(1000000000)
+/* How long a flow may be silent before it is over. An open connection must survive the keep-
+ * alive interval of two hours (RFC 9293 section 3.8.4), for which NATs keep it 2 h 4 min (RFC 5382
+ * REQ-5); for UDP 5 minutes are recommended to them (RFC 4787 REQ-5). */
+#define TCP_OPEN_NS  (7500 * NS_A_SECOND)
+#define TCP_BEGUN_NS (120 * NS_A_SECOND)
+#define OTHERS_NS    (300 * NS_A_SECOND)
+
+/* Reads the state of TCP: a connection that was reset or has a FIN of both ends is over soon; one
+ * of which a single direction was captured, without a SYN, cannot be known to be open. */
+int64_t flow_due_ns(const struct flow *flow) {
+    const struct tcp_stream *from = flow->tcp.streams, *to = &flow->tcp.streams[1];
+    if (flow->key.protocol != IP_TCP)
+        return flow->last_ns + OTHERS_NS;
+    if (flow->tcp.reset || (from->fin_seen && to->fin_seen))
+        return flow->last_ns + TCP_ENDED_NS;
+    if (!from->base_known || !to->base_known)
+        return flow->last_ns + (from->syn_seen || to->syn_seen ? TCP_BEGUN_NS : OTHERS_NS);
+    return flow->last_ns + TCP_OPEN_NS;
+}
+
+void worker_enter(struct worker *worker, struct shard *shard) {
+    worker->found = NULL; /* another worker may have ended it */
+    worker->shard = shard;
+    row_sink_use_groups(&worker->sink, shard->groups);
+    if (shard->datagrams)
+        reassembly_use(shard->datagrams, worker, &worker->rows.pool);
+}
+
+/* `found` may point to the flow. */
+void flow_end_now(struct worker *worker, struct flow *flow, enum word end) {
+    flow_finish(worker, flow, end);
+    flow_table_remove(worker->shard->flows, flow);
+    worker->found = NULL;
+}
+
+/* Flows become due in the order of the wheel, which is arbitrary within a second; their first
+ * frames order the rows that they write. */
+void shard_expire(struct worker *worker, int64_t now_ns, uint64_t at) {
+    struct shard *shard = worker->shard;
+    worker->sweep = at;
+    worker->now_ns = now_ns;
+    if (shard->datagrams)
+        reassembly_expire(shard->datagrams, now_ns);
+    worker->sink.at = at | ORDER_PHASE(3);
+    for (struct flow *flow; (flow = flow_table_expired(shard->flows, now_ns, flow_due_ns));) {
+        worker->sink.minor = flow_first(worker->updater, flow);
+        worker->sink.ending = flow->number;
+        flow_end_now(worker, flow, WORD_IDLE);
+    }
+    worker->sink.minor = worker->sweep = 0;
+}
+
+/* Complete datagrams are swept first, after 250 ms (flow/reassembly.c). */
+#define SWEPT_NS 250000000
+
+void flow_check_late(struct worker *worker, const struct decoded_packet *decoded, int64_t late_ns) {
+    struct position_log *log = worker->sink.positions;
+    const struct flow *flow = flow_table_find(worker->shard->flows, decoded->hash, &decoded->key);
+    bool quotes = decoded->extra_kinds & EXTRA_HEADERS;
+    if (!log)
+        return;
+    int64_t due_ns = flow ? flow_due_ns(flow) : INT64_MAX;
+    bool swept = due_ns >= decoded->info.time_ns && due_ns <= decoded->info.time_ns + late_ns;
+    log->uncertain += swept || (quotes && late_ns > SWEPT_NS);
+}
