@@ -12,7 +12,20 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from wiretale.analyzer.display_filter import frame_filter
-from wiretale.analyzer.findings.model import SHOWN, Match, Matches, Row, finding, flow_str, frame_list, only, seconds
+from wiretale.analyzer.findings.model import (
+    SHOWN,
+    Cited,
+    Match,
+    Matches,
+    Row,
+    finding,
+    flow_str,
+    frame_list,
+    only,
+    row_at,
+    seconds,
+)
+from wiretale.analyzer.findings.shared.places import packet_at
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural, show_duration
 
@@ -29,12 +42,14 @@ SERVER_ADVICE = (
 CLIENT_ADVICE = (
     "Check how the client verifies certificates (OCSP, CRL, a prompt for a client certificate), and its load."
 )
+ENCRYPTED = "encrypted"  # the alert cannot be read
 ALERT_ADVICE = {
     "protocol_version": "Enable a TLS version that both ends have.",
     "handshake_failure": "Compare the cipher suites and groups of both ends; the server may want a client certificate.",
     "unrecognized_name": "Check the server name (SNI) against the names that the server is configured for.",
     "unknown_ca": "Install the CA that signed the certificate, or have the server send its intermediate certificates.",
     "certificate_expired": "Renew the certificate, and check the clocks of both ends.",
+    ENCRYPTED: "Check the log of the end that sent the alert; a client most often refuses the server's certificate.",
     "no_application_protocol": "Enable an application protocol (ALPN) that both ends have.",
 }
 
@@ -86,7 +101,12 @@ def servers_of(transfers: Transfers, rows: Sequence[Row]) -> str:
 
 def query_match(transfers: Transfers, rows: Sequence[Row], severity: str, frame: str, **words: Any) -> Match:
     """Returns a match about these queries, whose evidence is frames of this column."""
-    frames = [row[frame] for row in rows[:SHOWN]]
+    frames, slowest = [row[frame] for row in rows[:SHOWN]], rows[0]
+    capture = row_at(transfers.trace.flows, slowest["flow"])["first_capture"]
+    cited = [Cited(slowest["first_frame"], slowest["first_ns"], slowest["flow"], capture)]
+    if slowest["response_frame"] is not None:
+        answered = None if slowest["first_ns"] is None else slowest["first_ns"] + slowest["response_ns"]
+        cited.append(Cited(slowest["response_frame"], answered, slowest["flow"], capture))
     return Match(
         severity,
         flow=only(sorted({row["flow"] for row in rows})),
@@ -95,6 +115,7 @@ def query_match(transfers: Transfers, rows: Sequence[Row], severity: str, frame:
         count=len(rows),
         server=servers_of(transfers, rows),
         names=names_of(rows),
+        cited=cited,
         **words,
     )
 
@@ -200,14 +221,33 @@ def dns_failed(transfers: Transfers) -> Matches:
             )
 
 
+def handshake_packets(transfers: Transfers, row: Row) -> list[Cited]:
+    """Returns the ClientHello and the end of a handshake."""
+    flow, frames = (
+        row_at(transfers.trace.flows, row["flow"]),
+        [int(one) for one in (row["frames"] or "").split(", ") if one],
+    )
+    if not frames:
+        return []
+    turns, began = transfers.turns.of_flow(row["flow"]), None
+    if turns and frames[0] in turns.first_frames:
+        began = transfers.base_ns + int(turns.started_ns[turns.first_frames.index(frames[0])])
+    elif frames[0] == flow["first_frame"]:
+        began = flow["first_ns"]
+    ended = None if began is None or row["duration_ns"] is None else began + row["duration_ns"]
+    first = Cited(frames[0], began, row["flow"], flow["first_capture"])
+    return [first, first._replace(frame=frames[-1], time_ns=ended)] if len(frames) > 1 else [first]
+
+
 @finding(
     code="tls-alert",
     title="TLS handshakes ended by an alert",
     unit="connections",
-    computed="Flows with an alert that is not encrypted (handshakes.alert), other than close_notify. The cost is the "
-    "number of these connections, one finding for each alert.",
-    unknown="Alerts of TLS 1.3 after the ServerHello, because they are encrypted.",
-    sentence="{count:TLS handshake was|TLS handshakes were} ended by the alert {alert} of the {sender}{names}.",
+    computed="Flows with an alert in the handshake (handshakes.alert), other than close_notify. The cost is the "
+    "number of these connections, one finding for each alert. The first encrypted record of a TLS 1.3 client is an alert if it "
+    "is too short for its Finished.",
+    unknown="The description of an encrypted alert, and encrypted alerts of a TLS 1.3 server.",
+    sentence="{count:TLS handshake was|TLS handshakes were} ended by {alert} of the {sender}{names}.",
     advice="{what}",
 )
 def tls_alert(transfers: Transfers) -> Matches:
@@ -225,9 +265,13 @@ def tls_alert(transfers: Transfers) -> Matches:
             + (", …" if len(flows) > SHOWN else ""),
             filter="tls.alert_message",
             count=len(rows),
-            alert=alert,
+            alert="an encrypted alert" if alert == ENCRYPTED else f"the alert {alert}",
             sender="server" if direction else "client",
             names=f" ({', '.join(names[:SHOWN])}{', …' if len(names) > SHOWN else ''})" if names else "",
+            cited=packet_at(
+                transfers, row_at(transfers.trace.flows, flows[0]), rows[0]["alert_frame"], rows[0]["alert_ns"]
+            )
+            or transfers.span(flows[0]),
             what=ALERT_ADVICE.get(alert, "Compare the versions, cipher suites and certificates of both ends."),
         )
 
@@ -239,7 +283,7 @@ def tls_alert(transfers: Transfers) -> Matches:
     unit="seconds",
     computed="Handshakes in which the server and the client together took 100 ms or more beyond the round trips "
     "(handshakes.server_ns + handshakes.client_ns, of those that are known). The cost is this time.",
-    unknown="Handshakes that do not end within the first 4 kB of a direction; loss inside the handshake counts as the time "
+    unknown="Handshakes that do not end within the first 16 kB of a direction; loss inside the handshake counts as the time "
     "of the end that retransmitted.",
     sentence="{name}: the TLS {version} handshake{server} took {duration} with {trips:round trip}: {split}.",
     advice="{what}",
@@ -263,6 +307,7 @@ def tls_handshake_slow(transfers: Transfers) -> Matches:
             server=f" with {row['server_name']}" if row["server_name"] else "",
             duration=show_duration(row["duration_ns"]),
             trips=row["round_trips"],
+            cited=handshake_packets(transfers, row),
             split=" and ".join(f"{end} took {show_duration(ns)}" for ns, end in parts if ns),
             what=SERVER_ADVICE if server_ns >= client_ns else CLIENT_ADVICE,
         )

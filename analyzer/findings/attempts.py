@@ -16,7 +16,7 @@ from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from wiretale.analyzer.findings.model import row_at
+from wiretale.analyzer.findings.model import Cited, frames_of, row_at
 
 if TYPE_CHECKING:
     from wiretale.analyzer.findings.transfers import Counts, Transfers
@@ -53,9 +53,19 @@ class Scan(NamedTuple):
     @property
     def extent(self) -> str:
         """`1,000 ports of 10.0.0.2`, `port 22 of 254 hosts`."""
-        host, port = self.first
-        ports = f"port {port}" if self.ports == 1 else f"{self.ports:,} ports"
-        return f"{ports} of {host if self.hosts == 1 else f'{self.hosts:,} hosts'}"
+        return extent_str(self.first, self.hosts, self.ports)
+
+
+def extent_str(first: End, hosts: int, ports: int) -> str:
+    """Returns numbers of hosts and ports; the host or port of `first` if it is the only one."""
+    host, port = first
+    port_text = f"port {port}" if ports == 1 else f"{ports:,} ports"
+    return f"{port_text} of {host if hosts == 1 else f'{hosts:,} hosts'}"
+
+
+def extent_of(ends: Sequence[End]) -> str:
+    """Returns the same of these ends: `10 ports of 10.0.0.2`, `port 443 of 34 hosts`."""
+    return extent_str(ends[0], len({host for host, _ in ends}), len({port for _, port in ends}))
 
 
 class SynEvent(NamedTuple):
@@ -64,7 +74,7 @@ class SynEvent(NamedTuple):
     direction: int
     spurious: bool
     placed: bool  # known as lost
-    frame: int
+    packet: Cited
     time_ns: float
 
 
@@ -120,7 +130,7 @@ class Attempts:
     def __init__(self, transfers: Transfers) -> None:
         self.transfers = transfers
         self.flows = transfers.trace.flows
-        self.states = self.flows.packed("state", "B")
+        self.states = self.flows._packed("state", "B")
         firsts = (self.states.index(number) for number in set(self.states) - {NO_WORD})
         numbers = self._words = {row_at(self.flows, flow)["state"]: self.states[flow] for flow in firsts}
         self.numbers = {state: numbers.get(state, ABSENT) for state in PROBES}
@@ -136,13 +146,13 @@ class Attempts:
         by_source = self._probes_by_source()
         if not by_source:
             return []
-        hosts, ports = self.flows.column("destination"), array("I", self.flows.packed("destination_port", "I"))
+        hosts, ports = self.flows.column("destination"), array("I", self.flows._packed("destination_port", "I"))
         found = (self._scan_of(source, flows, hosts, ports) for source, flows in by_source.items())
         return sorted((scan for scan in found if scan), key=lambda scan: -len(scan.flows))
 
     def _probes_by_source(self) -> dict[str, array[int]]:
         """Returns the attempts of the hosts with the most failed ones, if most of the flows that a host began are attempts."""
-        states, sources, payload = self.states, self.flows.column("source"), self.flows.packed("payload_bytes", "B")
+        states, sources, payload = self.states, self.flows.column("source"), self.flows._packed("payload_bytes", "B")
         failed, probing = self._failed, set(self.numbers.values())
         counts: Counter[str] = Counter()
         for state, source in zip(states, sources, strict=True):
@@ -207,6 +217,10 @@ class Attempts:
         """Returns whether a flow is a connection, not an attempt that failed or a probe of a scan."""
         return self.states[flow] not in self._never_open and not self.is_scan(flow)
 
+    def is_connection(self, flow: int) -> bool:
+        """Returns whether a flow is a TCP connection that came about."""
+        return self.states[flow] != NO_WORD and self.came_about(flow)
+
     def of_connections(self, counts: Counts) -> Counts:
         """Returns the counts of directions whose connection came about."""
         return [(number, count) for number, count in counts if self.came_about(number // 2)]
@@ -224,7 +238,7 @@ class Attempts:
         counts = self.transfers.counts["retransmissions"]
         numbers = {number for number, _ in counts}
         flows = sorted(flow for flow in {number // 2 for number in numbers} if self.came_about(flow))
-        packed = self.transfers.trace.directions.packed("syns", "I", flows=flows) if flows else b""
+        packed = self.transfers.trace.directions._packed("syns", "I", flows=flows) if flows else b""
         syns = zip([2 * flow + side for flow in flows for side in (0, 1)], array("I", packed), strict=True)
         repeated = {number // 2 for number, count in syns if number in numbers and 1 < count < NULL}
         return list(self._handshakes(sorted(repeated)[:FLOWS_MAX])) if repeated else []
@@ -233,9 +247,9 @@ class Attempts:
         """Yields the handshakes that were completed: the initiator sent more than SYNs and RSTs."""
         names = ("first_ns", "packets", "syns", "resets", *COPIES)
         fields = [(name, "d", 0, 1) for name in names]
-        sides = self.transfers.trace.directions.packed_columns(fields, flows)
+        sides = self.transfers.trace.directions._packed_columns(fields, flows)
         first, packets, *without = (array("d", data) for data in sides)
-        rtts = array("d", self.flows.packed("handshake_rtt_ns", "d", flows=flows))
+        rtts = array("d", self.flows._packed("handshake_rtt_ns", "d", flows=flows))
         again = self._retransmitted_syns(flows)
         for i, flow in enumerate(flows):
             if packets[2 * i] > sum(column[2 * i] for column in without):
@@ -244,15 +258,18 @@ class Attempts:
     def _retransmitted_syns(self, flows: list[int]) -> dict[int, list[SynEvent]]:
         """Returns the retransmissions without bytes by flow; that of a FIN has one."""
         kinds = {self.transfers.words[kind] for kind in SYN_KINDS}
-        names = ("flow", "direction", "kind", "spurious", "place", "frame", "time_ns", "bytes")
+        names = ("flow", "direction", "kind", "spurious", "place", "frame", "time_ns", "bytes", "capture")
         found: dict[int, list[SynEvent]] = {}
-        for flow, direction, kind, spurious, place, frame, time_ns, size in self.transfers.events(flows, *names):
+        events = self.transfers.events(flows, *names)
+        for flow, direction, kind, spurious, place, frame, after, size, capture in events:
             if kind in kinds and math.isnan(size):
-                event = SynEvent(direction, spurious == 1, place != NO_WORD, int(frame), time_ns)
+                packet = self.transfers.cited(frame, after, flow, capture)
+                time_ns = after + self.transfers.base_ns
+                event = SynEvent(direction, spurious == 1, place != NO_WORD, packet, time_ns)
                 found.setdefault(flow, []).append(event)
         return found
 
     @cached_property
     def deferred_frames(self) -> set[int]:
         """The frames of SYN-ACKs that were retransmitted after their handshake."""
-        return {event.frame for one in self.retried for event in one.deferred}
+        return set(frames_of([event.packet for one in self.retried for event in one.deferred]))

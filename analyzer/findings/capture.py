@@ -12,15 +12,19 @@ from wiretale.analyzer.display_filter import frame_filter
 from wiretale.analyzer.findings.hidden import DOUBTFUL_SHARE
 from wiretale.analyzer.findings.model import (
     SHOWN,
+    Cited,
     Match,
     Matches,
     Row,
     Rule,
     finding,
     first_at,
+    first_packet,
     flows_match,
     frame_list,
+    frames_of,
     only,
+    row_at,
 )
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
@@ -40,7 +44,8 @@ capture_finding = partial(finding, scope="capture")
 
 def interfaces_with(transfers: Transfers, column: str) -> Iterator[Row]:
     """Returns the rows of interfaces in which a count is neither null nor 0."""
-    return (row for row in transfers.trace.interfaces.rows() if row[column])
+    interfaces = transfers.trace.interfaces
+    return (row_at(interfaces, number) for number, _ in interfaces._nonzero([column])[column])
 
 
 def exceeds_doubt(transfers: Transfers, *columns: str) -> bool:
@@ -49,10 +54,16 @@ def exceeds_doubt(transfers: Transfers, *columns: str) -> bool:
     return any(interfaces.total(column) > DOUBTFUL_SHARE * interfaces.total("packets") for column in columns)
 
 
-def count_match(count: int, cost: float | None = None) -> Matches:
+def count_match(count: int, **fields: Any) -> Matches:
     """Yields a match of a sentence that names this number alone, unless it is 0."""
     if count:
-        yield Match(count=count, cost=cost)
+        yield Match(count=count, **fields)
+
+
+def first_of(transfers: Transfers, column: str) -> Row:
+    """Returns the evidence of a match that knows the first frame alone, from the first interface that has it."""
+    interfaces = transfers.trace.interfaces
+    return next((first_at(row_at(interfaces, number), column) for number in interfaces._rows_where(column)), {})
 
 
 def total_rule(total: str, **page: Any) -> Rule:
@@ -84,12 +95,15 @@ def table_full(table: str, unit: str, **page: Any) -> Rule:
     advice="Copy the file again, or let the capture finish; `pcapfix` or `editcap` may recover the rest.",
 )
 def capture_damaged(transfers: Transfers) -> Matches:
-    seen = set()
-    for row in transfers.trace.interfaces.rows():
-        if row["damage"] is not None and row["file"] not in seen:
-            seen.add(row["file"])
-            frame = row["damage_frame"]
-            yield Match(damage=row["damage"], evidence=f"frame {frame}" if frame else None)
+    files: dict[str, Row] = {}
+    interfaces = transfers.trace.interfaces
+    for row in (row_at(interfaces, number) for number in interfaces._rows_where("damage")):
+        if row["file"] not in files or row["damage_frame_ns"] is not None:
+            files[row["file"]] = row  # of its interfaces, that of the last frame
+    for row in files.values():
+        frame = row["damage_frame"]
+        cited = first_packet(row, "damage_frame") if frame else []
+        yield Match(damage=row["damage"], evidence=f"frame {frame}" if frame else None, cited=cited)
 
 
 @capture_finding(
@@ -120,7 +134,7 @@ def interrupted(transfers: Transfers) -> Matches:
     "capture dropped. Retransmitted, downstream-lost and late packets remain as they are.",
     sentence="The capture dropped {dropped} of {whole:packet} ({share}) on {interface}: {counts}. Apparent losses may "
     "be these packets.",
-    advice="Raise the capture buffer (-B), lower the snap length (-s 96) or use a capture filter.",
+    advice="Raise the capture buffer (-B), lower the snap length (-s 128) or use a capture filter.",
 )
 def capture_dropped(transfers: Transfers) -> Matches:
     for row in transfers.trace.interfaces.rows():
@@ -143,13 +157,14 @@ def capture_dropped(transfers: Transfers) -> Matches:
     title="Acknowledged data not captured",
     severity="warning; info below 1% of the payload",
     unit="bytes",
+    layer="of payload",
     computed="A receiver acknowledged bytes of the stream that did not pass the capture point "
     "(directions.unseen_bytes). They arrived, so another path carried them or the capture was too slow. If more "
     "than 1% of the packets were not decoded (undecoded) or have shorter records (lengths-cut), there is no such "
     "finding.",
     unknown="Which of the two. UDP has no ACKs, so nothing is found there.",
     weakens="Losses upstream and rates, because data that is missing from the capture did arrive.",
-    sentence="Receivers acknowledged {missed} ({share} of payload, {count:flow}) that the capture does not contain: "
+    sentence="Receivers acknowledged {missed} of payload ({share}, {count:flow}) that the capture does not contain: "
     "it missed packets, or they took another path{before}. This is not a network loss.",
     advice="Check capture drops and asymmetric routing.",
 )
@@ -161,6 +176,8 @@ def capture_missed(transfers: Transfers) -> Matches:
     missed, payload = sum(size for _, size in unseen), trace.directions.total("payload_bytes")
     flows = list(dict.fromkeys(number // 2 for number, _ in unseen))
     complete = trace.flows.column("initiator_known")
+    events = transfers.event_frames(flows[:SHOWN], ["acked_unseen_segment"])
+    cited = next(iter(events.values()), [])
     yield from flows_match(
         transfers,
         flows,
@@ -170,6 +187,7 @@ def capture_missed(transfers: Transfers) -> Matches:
         before="" if all(complete[flow] for flow in flows) else ", or passed before the capture began",
         cost=float(missed),
         filter="tcp.analysis.ack_lost_segment",
+        **({"cited": cited} if cited else {}),
     )
 
 
@@ -215,7 +233,16 @@ def several_points(transfers: Transfers) -> Matches:
             count=len(captures),
             names=", ".join(f"{row['name'] or row['file']}" for row in captures[:NAMES_SHOWN]),
             cost=float(again),
+            cited=copies_in(transfers),
         )
+
+
+def copies_in(transfers: Transfers) -> list[Cited]:
+    """Returns the first repeated packets of a flow."""
+    found = [number for name in ("network_duplicates", "blocks_duplicate") for number, _ in transfers.counts[name]]
+    flows = list(dict.fromkeys(number // 2 for number in found))[:SHOWN]
+    shown = transfers.event_frames(flows, ["network_duplicate", "block_duplicate"])
+    return next(iter(shown.values()), [])
 
 
 def ports_of(row: Row) -> str:
@@ -251,7 +278,8 @@ def mirror_duplicates(transfers: Transfers) -> Matches:
         return
     flows = list(dict.fromkeys(number // 2 for number, _ in transfers.counts["mirror_duplicates"]))
     shown = transfers.event_frames(flows[:SHOWN], ["mirror_duplicate"])
-    frames = sorted(frame for some in shown.values() for frame in some)[:SHOWN]
+    cited = sorted(one for some in shown.values() for one in some)[:SHOWN]
+    frames = frames_of(cited)
     count = sum(row["mirror_duplicates"] for row in rows)
     yield Match(
         count=count,
@@ -261,6 +289,7 @@ def mirror_duplicates(transfers: Transfers) -> Matches:
         cost=float(count),
         evidence=frame_list(frames, count),
         filter=frame_filter(frames) if frames else None,
+        cited=cited,
         impact=min(count / max(sum(row["packets"] for row in rows), 1), 1.0),
     )
 
@@ -291,7 +320,7 @@ def time_backward(transfers: Transfers) -> Matches:
             cause=cause if small else f"the clock was set back, or {cause}",
             doubtful="Smaller time differences" if small else "Times and orders near them",
             impact=0.0 if small else None,
-            **{**first_at(row["backward_frame"]), **({"filter": BACKWARD} if row["backward_steps"] > 1 else {})},
+            **{**first_at(row, "backward_frame"), **({"filter": BACKWARD} if row["backward_steps"] > 1 else {})},
         )
 
 
@@ -308,8 +337,9 @@ def time_backward(transfers: Transfers) -> Matches:
     advice="Use a capture tool that writes enhanced packet blocks.",
 )
 def time_unknown(transfers: Transfers) -> Matches:
-    interfaces = transfers.trace.interfaces
-    return count_match(interfaces.total("time_unknown") - interfaces.total("time_out_of_range"))
+    for row in interfaces_with(transfers, "time_unknown"):
+        if count := row["time_unknown"] - row["time_out_of_range"]:
+            yield Match(count=count, **first_at(row, "time_unknown_frame"))
 
 
 @capture_finding(
@@ -327,8 +357,8 @@ def time_unknown(transfers: Transfers) -> Matches:
 )
 def time_out_of_range(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "time_out_of_range"):
-        interface, frame = row["name"] or row["interface"], row["time_out_of_range_frame"]
-        yield Match(count=row["time_out_of_range"], interface=interface, **first_at(frame))
+        interface = row["name"] or row["interface"]
+        yield Match(count=row["time_out_of_range"], interface=interface, **first_at(row, "time_out_of_range_frame"))
 
 
 OFFLOADED = (
@@ -359,8 +389,7 @@ def offload(transfers: Transfers) -> Matches:
             count=row["super_segments"],
             cause=OFFLOADED if several else LONG_ONCE,
             device=row["name"] or "DEVICE",
-            evidence=f"first at frame {row['super_segment_frame']}",
-            filter="ip.len > 9216 || ip.len == 0",
+            **{**first_at(row, "super_segment_frame"), "filter": "ip.len > 9216 || ip.len == 0"},
         )
 
 
@@ -420,7 +449,7 @@ blocks_dropped = table_full(
 
 queries_dropped = table_full(
     "queries",
-    "query",
+    "query|queries",
     code="queries-dropped",
     computed="The table holds 4 million rows.",
     unknown="The questions that are not listed.",
@@ -448,8 +477,10 @@ turns_dropped = table_full(
     advice="Install it: pip install wiretale[quic].",
 )
 def quic_names_unread(transfers: Transfers) -> Matches:
-    unread = not quic.has_library() and transfers.trace.handshakes.rows_where("protocol", "quic")
-    return count_match(len(unread or ()))
+    table = transfers.trace.handshakes
+    unread = table._rows_where("protocol", "quic")
+    if unread and not quic.has_library():
+        yield Match(count=len(unread), cited=transfers.span(row_at(table, unread[0])["flow"])[:1])
 
 
 @capture_finding(

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import re
+from array import array
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
-from wiretale.analyzer.findings.attempts import FAILED
+from wiretale.analyzer.findings.attempts import FAILED, NULL
 from wiretale.analyzer.findings.model import (
     SHOWN,
+    Cited,
     Match,
     Matches,
     Row,
@@ -17,14 +19,17 @@ from wiretale.analyzer.findings.model import (
     flows_match,
     frame_list,
     frame_range,
+    frames_of,
     opposite,
     row_at,
     seconds,
     stall_list,
     stalls_of,
 )
+from wiretale.analyzer.findings.shared.places import opening, stalled_at
+from wiretale.analyzer.findings.shared.servers import FROM, TO, by_server, ends_of, first_resets, server_ends
 from wiretale.analyzer.findings.transfers import NO_BINS, ROWS_MAX, Transfers, rows_of_kind
-from wiretale.analyzer.units import show_bytes, show_duration, show_share
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
 CHAPTER = "Connections"
 ICMP_ERRORS_MAX = 50  # whose text is read
@@ -37,19 +42,6 @@ BULK_MIN = 1_000_000  # bytes
 FULL_SEGMENT = 1460 / 1538  # payload of the wire bytes of a full Ethernet frame
 SMALL_PAYLOAD, SMALL_PACKETS = 200, 1000  # bytes per packet; packets
 RESETS = "tcp.flags.reset == 1"
-
-
-@finding(
-    code="reset",
-    title="Connections reset",
-    severity="info",
-    computed="Flows that ended by RST after data or a handshake.",
-    unknown="The reason. Many applications close with RST on purpose.",
-    sentence="{count:connection was|connections were} ended by RST.",
-    advice="Ask the end that sent it; some applications close this way.",
-)
-def reset(transfers: Transfers) -> Matches:
-    return flows_match(transfers, transfers.attempts.flows_in("reset"), filter=RESETS)
 
 
 def answered_before_reset(transfers: Transfers, row: Row) -> bool:
@@ -73,6 +65,62 @@ def idle_before_reset(transfers: Transfers, flow: int) -> int:
     return 0 if answered_before_reset(transfers, resetting[0]) else idle
 
 
+def idle_resets(transfers: Transfers) -> dict[int, int]:
+    """Returns the ns for which the first connections with a RST were idle before it, of those that were."""
+    flows = transfers.attempts.flows_in("reset")[:ROWS_MAX]
+    return {flow: ns for flow in flows if (ns := idle_before_reset(transfers, flow))}
+
+
+SENDERS = {(True, False): "the client", (False, True): "the server", (True, True): "both ends"}
+RESET_ADVICE = {
+    "the server": "Look in the log of {host} for the reason. Some servers close this way, and a middlebox can forge a RST: "
+    "compare its TTL with the others.",
+    "the client": "Ask the client's application for the reason: some close this way, and others give up after their own "
+    "timeout.",
+}
+
+
+def resetting_ends(transfers: Transfers, flows: list[int], servers: list[int]) -> list[str]:
+    """Returns the end that sent RSTs for each flow; `servers` is the end that is the server."""
+    packed = transfers.trace.directions._packed("resets", "I", flows=flows) if flows else b""
+    sent = [0 < count < NULL for count in array("I", packed)]
+    pairs = zip(sent[::2], sent[1::2], strict=True)
+    return [SENDERS.get(pair if server else pair[::-1], "an end") for pair, server in zip(pairs, servers, strict=True)]
+
+
+@finding(
+    code="reset",
+    title="Connections reset",
+    severity="info",
+    unit="connections",
+    computed="Flows that ended by RST after data or a handshake, except those of idle-reset. Those of one server (host and "
+    "port) by the same end are one finding; the five groups with the most have their own, and the rest is one. The server "
+    "of connections whose SYN was not captured is the end that more of them share, else that with a port below 1024.",
+    unknown="The reason. Many applications close with RST on purpose.",
+    sentence="{count:connection} {ends} {count:~was|were} ended by RST of {sender}{before}.",
+    advice="{advice}",
+)
+def reset(transfers: Transfers) -> Matches:
+    idle = idle_resets(transfers)
+    flows = [flow for flow in transfers.attempts.flows_in("reset") if flow not in idle]
+    ends = ends_of(transfers, flows)
+    servers = server_ends(transfers, ends, flows)
+    groups = by_server(ends, flows, servers, resetting_ends(transfers, flows, servers))
+    for group in groups:
+        payload = array("d", transfers.trace.flows._packed("payload_bytes", "d", flows=group.flows))
+        empty, sender = sum(size == 0 for size in payload), group.side or "either end"
+        some = f"; {plural(empty, 'connection')} had carried no payload" if empty else ""
+        advice = RESET_ADVICE.get(sender, "Ask the end that sent it; some applications close this way.")
+        yield group.match(
+            transfers,
+            first_resets(transfers, group.flows),
+            group.filter(RESETS, {"the server": FROM, "the client": TO}.get(sender)),
+            sender=sender,
+            before=", before any payload" if empty == len(group.flows) else some,
+            advice=advice.format(host=group.host),
+        )
+
+
 @finding(
     code="idle-reset",
     title="Connections reset after an idle period",
@@ -82,21 +130,23 @@ def idle_before_reset(transfers: Transfers, flow: int) -> int:
     "packet of its sender after the idle period. An end that sends a RST out of its own idle period does not count.",
     unknown="Who sent the RST: a middlebox forges both ends. Compare the TTL of the RST (directions.ttl_min) with the "
     "others.",
-    sentence="{count:connection was|connections were} reset after an idle period of up to {longest}: a NAT or "
+    sentence="{count:connection} {ends} {count:~was|were} reset after an idle period of up to {longest}: a NAT or "
     "firewall on the path dropped its entry, or an end closed.",
     advice="Send keep-alives more often than that (SO_KEEPALIVE, TCP_KEEPIDLE), or raise the middlebox's idle timeout.",
 )
 def idle_reset(transfers: Transfers) -> Matches:
-    idle = {flow: idle_before_reset(transfers, flow) for flow in transfers.attempts.flows_in("reset")[:ROWS_MAX]}
-    flows = [flow for flow, ns in idle.items() if ns]
-    longest = show_duration(max(idle.values(), default=0))
-    return flows_match(transfers, flows, longest=longest, cost=float(len(flows)), filter=RESETS)
+    idle = idle_resets(transfers)
+    flows = list(idle)
+    ends = ends_of(transfers, flows)
+    for group in by_server(ends, flows, server_ends(transfers, ends, flows)):
+        longest = show_duration(max(idle[flow] for flow in group.flows))
+        yield group.match(transfers, first_resets(transfers, group.flows), group.filter(RESETS, None), longest=longest)
 
 
 def last_flight_bytes(transfers: Transfers, row: Row) -> int:
     """Returns the outstanding bytes of a direction in its last time bin."""
     trace = transfers.trace
-    counts = trace.series.rows_by_flow(len(trace.flows))
+    counts = trace.series._rows_by_flow(len(trace.flows))
     start = sum(counts[: row["flow"]])
     bins = trace.series.rows(start, start + counts[row["flow"]])
     flights = [one["flight_bytes"] or 0 for one in bins if one["direction"] == row["direction"]]
@@ -122,7 +172,7 @@ def stuck_bytes(transfers: Transfers, row: Row) -> int:
     "that size may be acknowledged, and the other end must answer small packets. Outstanding bytes are those of the "
     "last time bin.",
     unknown="The hop with the small MTU. A receiver that drops large packets for another reason looks the same.",
-    sentence="{name} retransmitted segments of {size:byte} {times:time}, and none was acknowledged, while small "
+    sentence="{name} retransmitted segments of {size:byte} of payload {times:time}, and none was acknowledged, while small "
     "packets pass: the path MTU is probably smaller. {icmp}",
     advice="Allow ICMP 'fragmentation needed' (IPv6: packet too big), clamp the MSS at the tunnel or router, or lower "
     "the MTU; net.ipv4.tcp_mtu_probing=1 helps the sender.",
@@ -141,10 +191,17 @@ def path_mtu_black_hole(transfers: Transfers) -> Matches:
             times=row["retransmissions"],
             icmp="An ICMP error confirms it." if flow["icmp_errors"] else "No ICMP error informed the sender.",
             cost=seconds(row["limit_timeout_ns"] or 0),
-            evidence=f"{stalls}; {show_bytes(left)} outstanding at the end",
+            evidence=f"{stalls}; {show_bytes(left)} of payload outstanding at the end",
             filter=f"{flow_filter(flow)} && tcp.len >= {row['segment_max']}",
+            cited=stalled_at(transfers, row),
             impact=transfers.traffic_share(row),
         )
+
+
+def cited_in(events: list[Row]) -> Row:
+    """Returns the packets of the first events as a field of a match; nothing without any."""
+    names = ("frame", "time_ns", "flow", "capture")
+    return {"cited": [Cited(*(event[name] for name in names)) for event in events[:SHOWN]]} if events else {}
 
 
 @finding(
@@ -163,6 +220,7 @@ def icmp_errors(transfers: Transfers) -> Matches:
     return flows_match(
         transfers,
         [number for number, _ in counts],
+        **cited_in(events),
         details=f": {'; '.join(details[:SHOWN])}" if details else "",
         cost=float(sum(count for _, count in counts)),
         filter="icmp.type in {3, 4, 5, 11, 12} || icmpv6.type in {1, 2, 3, 4}",
@@ -189,6 +247,7 @@ def path_mtu(transfers: Transfers) -> Matches:
         detail=reports[0]["detail"] if reports else "",
         cost=float(len(reports)),
         evidence=frame_list([event["frame"] for event in reports[:SHOWN]], len(reports)),
+        **cited_in(reports),
         filter="icmp.type == 3 && icmp.code == 4 || icmpv6.type == 2",
     )
 
@@ -205,16 +264,19 @@ def path_mtu(transfers: Transfers) -> Matches:
     "are not ECN-capable.",
 )
 def ecn_ignored(transfers: Transfers) -> Matches:
-    trace = transfers.trace
-    for row in transfers.rows("ecn_ce"):
+    trace, rows = transfers.trace, transfers.rows("ecn_ce")
+    first = transfers.event_frames([row["flow"] for row in rows], ["congestion_mark"])
+    for row in rows:
         flow, back = row_at(trace.flows, row["flow"]), opposite(trace, row)
         if flow["protocol"] == "tcp" and back["ecn_echo"] == 0 and back["packets"]:
+            cited = first.get((row["flow"], row["direction"]), [])
             yield Match(
                 flow=row["flow"],
                 name=flow_str(row),
                 count=row["ecn_ce"],
                 cost=float(row["ecn_ce"]),
-                evidence=frame_range(flow),
+                evidence=frame_list(frames_of(cited), row["ecn_ce"]),
+                cited=cited,
                 filter=f"{flow_filter(flow)} && ip.dsfield.ecn == 3",
                 impact=transfers.traffic_share(row) * row["ecn_ce"] / max(row["packets"], 1),
             )
@@ -223,7 +285,7 @@ def ecn_ignored(transfers: Transfers) -> Matches:
 @finding(
     code="keep-alive-unanswered",
     title="Keep-alives without an answer",
-    unit="seconds",
+    unit="connections",
     computed="Three keep-alives or more must follow the other end's last packet, and the capture must not hide the answers "
     "as in syn-unanswered.",
     unknown="Whether the other end is down or the path dropped the connection.",
@@ -243,16 +305,18 @@ def keep_alive_unanswered(transfers: Transfers) -> Matches:
         if not transfers.hidden.conclusive([row["flow"]]):
             continue
         flow = row_at(trace.flows, row["flow"])
-        frames = transfers.event_frames([row["flow"]], ["keep_alive"]).get((row["flow"], row["direction"]), [])
+        cited = transfers.event_frames([row["flow"]], ["keep_alive"]).get((row["flow"], row["direction"]), [])
+        frames = frames_of(cited)
         yield Match(
             flow=row["flow"],
             name=flow_str(row),
             count=row["keep_alives"],
             silent=show_duration(silent),
-            cost=seconds(silent),
+            cost=1.0,
             evidence=frame_list(frames, row["keep_alives"]) or frame_range(flow),
             filter=frame_filter(frames) if frames else flow_filter(flow),
             impact=transfers.traffic_share(row) * 0.1,
+            cited=cited,
         )
 
 
@@ -264,7 +328,7 @@ def keep_alive_unanswered(transfers: Transfers) -> Matches:
     computed="The MSS option in the receiver's SYN must be 1,400 bytes or less, in a transfer of 1 MB or more. The "
     "cost is the additional header bytes, compared with an MSS of 1,460.",
     unknown="Whether the receiver or a router set the MSS. Compare captures on both sides of the router.",
-    sentence="{name} sends segments of at most {mss:byte}, because the receiver or a router set that MSS (Ethernet "
+    sentence="{name} sends segments of at most {mss:byte} of payload, because the receiver or a router set that MSS (Ethernet "
     "allows 1,460): headers take {share} more of the link.",
     advice="Check for a tunnel or an MSS clamp; if a tunnel needs it, leave it.",
 )
@@ -278,6 +342,7 @@ def mss_clamped(transfers: Transfers) -> Matches:
                 share=show_share(lost, 1),
                 cost=float(round(lost * one.row["wire_bytes"])),
                 filter=f"{flow_filter(one.flow)} && tcp.options.mss_val",
+                cited=opening(transfers, one),
                 weight=lost,
             )
 

@@ -6,20 +6,26 @@ from __future__ import annotations
 from wiretale.analyzer.findings.capture import (
     capture_finding,
     count_match,
+    first_of,
     interfaces_with,
 )
 from wiretale.analyzer.findings.hidden import DOUBTFUL_SHARE, counts_in
 from wiretale.analyzer.findings.model import Match, Matches, Row, first_at
 from wiretale.analyzer.findings.transfers import Transfers
-from wiretale.analyzer.units import show_share
+from wiretale.analyzer.units import plural, show_share
 
 CHAPTER = "Decoding"
 UNDECODED_SHOWN = 5  # protocols
-#: Reasons of interfaces.reasons for packets that are not decoded, unless interfaces.undecoded counts them
-NOT_UNDERSTOOD = (
-    *("wlan-not-data", "wlan-protected", "wlan-no-data", "ppp-protocol", "link-fragment", "too-deep"),
-    "encrypted",
-)
+#: Reasons of interfaces.reasons for packets that are not decoded, unless interfaces.undecoded counts them, in words
+NOT_UNDERSTOOD = {
+    "wlan-not-data": ("WLAN management or control frame", "WLAN management or control frames"),
+    "wlan-protected": ("encrypted WLAN frame", "encrypted WLAN frames"),
+    "wlan-no-data": ("WLAN frame without data", "WLAN frames without data"),
+    "ppp-protocol": ("PPP frame of another protocol", "PPP frames of other protocols"),
+    "link-fragment": ("later fragment of a frame", "later fragments of frames"),
+    "too-deep": ("packet in too many encapsulations", "packets in too many encapsulations"),
+    "encrypted": ("encrypted packet", "encrypted packets"),
+}
 #: Names of what interfaces.undecoded counts
 UNDECODED_NAMES = {
     name: f"{name} ({meaning})"
@@ -85,7 +91,7 @@ UNDECODED_NAMES = {
 )
 def headers_cut(transfers: Transfers) -> Matches:
     count = transfers.trace.interfaces.total("cut_headers")
-    return count_match(count, cost=float(count))
+    return count_match(count, cost=float(count), **first_of(transfers, "cut_headers_frame"))
 
 
 @capture_finding(
@@ -108,7 +114,7 @@ def lengths_cut(transfers: Transfers) -> Matches:
             count=row["lengths_cut"],
             share=show_share(row["lengths_cut"], row["packets"]),
             cost=float(row["lengths_cut"]),
-            **{**first_at(row["length_cut_frame"]), "filter": "ip.len > frame.len || ipv6.plen > frame.len"},
+            **{**first_at(row, "length_cut_frame"), "filter": "ip.len > frame.len || ipv6.plen > frame.len"},
         )
 
 
@@ -123,7 +129,7 @@ def lengths_cut(transfers: Transfers) -> Matches:
 )
 def malformed(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "malformed"):
-        yield Match(count=row["malformed"], reasons=row["reasons"], **first_at(row["malformed_frame"]))
+        yield Match(count=row["malformed"], reasons=row["reasons"], **first_at(row, "malformed_frame"))
 
 
 def undecoded_counts(transfers: Transfers) -> list[tuple[str, int]]:
@@ -167,6 +173,7 @@ def undecoded(transfers: Transfers) -> Matches:
             share=show_share(count, packets),
             names="; ".join(names) + ("; and others" if len(named) > UNDECODED_SHOWN else ""),
             cost=float(count),
+            **first_of(transfers, "undecoded_frame"),
         )
 
 
@@ -193,8 +200,8 @@ def not_understood(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "not_understood"):
         counts, packets = not_understood_counts(row), row["packets"]
         if count := sum(counts.values()):
-            reasons = ", ".join(
-                f"{reason}={number}" for reason, number in sorted(counts.items(), key=lambda one: -one[1])
-            )
+            most_first = sorted(counts.items(), key=lambda one: -one[1])
+            reasons = ", ".join(plural(number, *NOT_UNDERSTOOD[reason]) for reason, number in most_first)
             severity = "warning" if count > 0.5 * packets else "info"
-            yield Match(severity, count=count, share=show_share(count, packets), reasons=reasons)
+            first = first_at(row, "not_understood_frame")
+            yield Match(severity, count=count, share=show_share(count, packets), reasons=reasons, **first)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer import theory
+from wiretale.analyzer.findings.model import Row
 from wiretale.analyzer.findings.queueing import overload_of
-from wiretale.analyzer.findings.throughput_limit import limiting_loss, queue_grows
+from wiretale.analyzer.findings.quic import headline as quic_line
+from wiretale.analyzer.findings.throughput_limit import held_share, limiting_loss, queue_grows
 from wiretale.analyzer.findings.transfers import LIMITS, Transfer, Transfers
 from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_rate, show_share
 
@@ -19,11 +21,21 @@ CARRIED_MIN = 0.1  # of the flow's payload; a direction with less only answers
 WHOLE_DURATION = 0.95  # of it; shares of a little less need no note
 TIMESTAMPS = 12  # bytes of TCP options, RFC 7323 appendix A
 #: headlines of flows with turns, by the part of Split that took the most time
-WAITS = {
-    "server": "waited for the server",
-    "network": "waited for the network",
-    "client": "waited for the client's next request",
-    "transfer": "transferred requests and responses",
+TOOK = {
+    "server": "the server took {time} to answer {requests}",
+    "network": "the network delayed {requests} and the responses by {time}",
+    "client": "the client paused for {time} between or within {requests}",
+    "transfer": "the data of {requests} and the responses took {time}",
+}
+#: headlines of other transfers, by limit
+HELD = {
+    "limit_idle_ns": "waited for data from the sending application for {time}",
+    "limit_delayed_ack_ns": "waited for delayed ACKs for {time}",
+    "limit_window_ns": "waited for the receive window for {time}",
+    "limit_recovery_ns": "recovered from loss for {time}",
+    "limit_timeout_ns": "stalled in {limit} for {time}",
+    "limit_slow_start_ns": "in slow start for {time}",
+    "limit_network_ns": "limited by {limit} for {time}",
 }
 TRANSPORTS = {"tcp", "udp", "udplite", "sctp", "dccp"}
 
@@ -60,6 +72,8 @@ def limit_str(one: Transfer, name: str) -> str:
     """Returns the name of a limit; that of the network is more specific if losses or RTTs explain it."""
     if name == "limit_timeout_ns" and one.row["suspected_timeouts"] and not one.row["timeouts"]:
         return "suspected RTOs"
+    if name == "limit_idle_ns" and held_share(one) > one.share(name) / 2:
+        return "the sender's send buffer"
     if name != "limit_network_ns":
         return LIMITS[name]
     if limiting_loss(one):
@@ -71,7 +85,8 @@ def accounted_str(one: Transfer) -> str:
     """Returns the base of the shares if it is clearly less than the duration; otherwise nothing."""
     if one.accounted_ns >= WHOLE_DURATION * one.duration_ns:
         return ""
-    return f"shares of {show_duration(one.accounted_ns)}, from its 8th packet to its last data"
+    since = "its first packet if idle, else its 8th," if one.flow["exchange"] == "turns" else "its 8th packet"
+    return f"shares of {show_duration(one.accounted_ns)}, from {since} to its last data"
 
 
 def main_limit(one: Transfer) -> tuple[str | None, float | None]:
@@ -103,7 +118,15 @@ def turns_line(transfers: Transfers, one: Transfer) -> str:
         return ""
     name, ns = max(found.split._asdict().items(), key=lambda part: part[1])
     time = f"{show_duration(ns)} of {show_duration(found.split.whole)}"
-    return f"{WAITS[name]} for {time} in {plural(len(found.first_frames), 'turn')}"
+    return TOOK[name].format(time=time, requests=plural(len(found.first_frames), "request"))
+
+
+def datagrams_line(transfers: Transfers, one: Transfer) -> str:
+    """Returns what is known of datagrams without numbers."""
+    if one.flow["application"] == "quic" and (quic := transfers.quic(one.row["flow"])):
+        return quic_line(quic, one)
+    count = one.row["data_packets"] or 0
+    return f"{plural(count, 'datagram')}; losses unknown, because {agreeing(count, 'it has', 'they have')} no numbers"
 
 
 def headline(transfers: Transfers, one: Transfer) -> str:
@@ -112,7 +135,7 @@ def headline(transfers: Transfers, one: Transfer) -> str:
     if name in (None, "limit_idle_ns") and (line := turns_line(transfers, one)):
         return line
     if name is not None and share is not None:
-        return f"limited by {limit_str(one, name)} for {show_share(share, 1)} of transfer time"
+        return HELD[name].format(limit=limit_str(one, name), time=f"{show_share(share, 1)} of transfer time")
     row = one.row
     incomplete = row["incomplete_datagrams"]
     if row["blocks"] is not None:
@@ -128,8 +151,7 @@ def headline(transfers: Transfers, one: Transfer) -> str:
         return f"{plural(incomplete, 'datagram')} of {row['data_packets']:,} stayed incomplete"
     if one.flow["protocol"] == "tcp":
         return f"limit unknown: {unknown_because(one)}"
-    count = row["data_packets"] or 0
-    return f"{plural(count, 'datagram')}; losses unknown, because {agreeing(count, 'it has', 'they have')} no numbers"
+    return datagrams_line(transfers, one)
 
 
 def link_maximum(one: Transfer, link_bps: int) -> float:
@@ -152,6 +174,11 @@ def explain(trace: Trace, link_bps: int | None = None) -> list[Explained]:
             most = link_maximum(one, link_bps) if link_bps else None
             found.append(Explained(one, headline(transfers, one), *main_limit(one), most))
     return found
+
+
+def numbered_findings(trace: Trace) -> list[Row]:
+    """Returns the rows of the findings table with the `number` by which the page and `wiretale cut` name them, from 1."""
+    return [{"number": number, **row} for number, row in enumerate(trace.findings.rows(), 1)]
 
 
 def left_out(trace: Trace) -> int:

@@ -10,6 +10,7 @@ from itertools import compress
 from wiretale.analyzer.findings.cost import BY_COST
 from wiretale.analyzer.findings.model import (
     SHOWN,
+    Cited,
     Match,
     Matches,
     Row,
@@ -20,7 +21,8 @@ from wiretale.analyzer.findings.model import (
     only,
     row_at,
 )
-from wiretale.analyzer.findings.transfers import Transfers
+from wiretale.analyzer.findings.queueing import BINS_MIN, CAPPED_DISPERSION, CAPPED_VARIATION, HEAVY_LOSS, dispersion
+from wiretale.analyzer.findings.transfers import Transfers, variation
 from wiretale.analyzer.table import Table
 from wiretale.analyzer.units import plural, show_bytes, show_share
 
@@ -36,6 +38,7 @@ OVERFLOW = (
     " {cut:,} of {incomplete:,} incomplete datagrams lack only their end: a queue overflows while the fragments of a "
     "datagram arrive."
 )
+OVERLOAD = " Losses never cease while the received rate is level: more is offered than the path before the capture point carries."
 CONGESTION = "Offer less than the path carries, or smaller bursts: this is congestion, not a bad link. "
 
 datagram_finding = partial(finding, scope="datagrams")
@@ -63,22 +66,46 @@ def cut_at_end(datagrams: Table) -> int:
     return sum(text.endswith("-") and text[:-1].isdecimal() and text != "0-" for text in ends)
 
 
+def ends_of(datagrams: Table) -> str:
+    """Returns ` from 10.0.0.1 to 10.0.0.2` if all datagrams are from one host to another."""
+    pairs = set(zip(datagrams.column("source"), datagrams.column("destination"), strict=True))
+    source, destination = next(iter(pairs), ("", ""))
+    return f" from {source} to {destination}" if len(pairs) == 1 else ""
+
+
+def is_overload(transfers: Transfers, p: float) -> bool:
+    """Returns whether so many fragments are lost all the time that the path's rate, and not chance, limits those received."""
+    flows = set(transfers.trace.datagrams.column("flow"))
+    one = max(
+        (one for one in transfers.largest if one.row["flow"] in flows),
+        key=lambda one: one.row["wire_bytes"],
+        default=None,
+    )
+    if one is None or p < HEAVY_LOSS:
+        return False
+    level = transfers.bins(one).wire_bytes[1:-1]  # the first and the last are not full
+    capped = variation(level) <= CAPPED_VARIATION and dispersion(one, level, p) <= CAPPED_DISPERSION
+    return len(level) >= BINS_MIN and capped
+
+
 @datagram_finding(
     code="loss-amplified",
     title="Fragment loss amplified",
     severity=BY_COST,
     unit="bytes",
+    layer="of IP payload",
     computed="With three incomplete datagrams or more: p is the share of missing fragments (by the usual number of "
     "fragments of complete datagrams), compared with the share of lost datagrams and with 1-(1-p)^n of independent "
     "losses of n fragments. A full queue is reported if, of six incomplete datagrams or more, half (and 1/n) lack "
-    "only their end, because the fragments of a datagram arrive at once and fill it. The cost is the received bytes of "
-    "incomplete datagrams, which datagrams without fragments would not waste; the amplification is these bytes and the lost "
-    "ones per lost fragment.",
+    "only their end, because the fragments of a datagram arrive at once and fill it, or if 25% of the fragments or more "
+    "are lost and the received rate is level: it varies by less than 25% and by less than half of the variance that random "
+    "losses cause. The cost is the received bytes of incomplete datagrams, which datagrams without fragments would not "
+    "waste; the amplification is these bytes and the lost ones per lost fragment.",
     unknown="Datagrams of which no fragment passed the capture point. Datagrams of very different sizes make p "
     "inexact.",
-    sentence="About {p} of fragments were lost, but {share} of datagrams of {each:fragment}: a datagram needs every "
-    "fragment, so 1-(1-p)^n = {expected} is expected ({comparison}). "
-    "Each lost fragment cost {amplified} of data ({wasted} arrived in vain).{queue}",
+    sentence="About {p} of fragments{ends} were lost before the capture point, but {share} of datagrams of {each:fragment}: a "
+    "datagram needs every fragment, so 1-(1-p)^n = {expected} is expected ({comparison}). "
+    "Each lost fragment cost {amplified} of IP payload ({wasted} of IP payload arrived in vain).{queue}",
     advice="{congestion}Send datagrams that need no fragments: about {p} would be lost, {factor} times less.",
 )
 def loss_amplified(transfers: Transfers) -> Matches:
@@ -96,22 +123,25 @@ def loss_amplified(transfers: Transfers) -> Matches:
     expected = 1 - (1 - p) ** each
     wasted, impact = incomplete_bytes(transfers, states)
     cut = cut_at_end(datagrams)
-    queue = incomplete >= CUT_MIN and cut >= min(CUT_SHARE + 1 / each, 1.0) * incomplete
+    fills = incomplete >= CUT_MIN and cut >= min(CUT_SHARE + 1 / each, 1.0) * incomplete
+    queue = OVERFLOW.format(cut=cut, incomplete=incomplete) if fills else OVERLOAD if is_overload(transfers, p) else ""
     comparison = "losses are about independent" if share >= INDEPENDENT * expected else "losses come in runs"
     yield Match(
         p=show_share(p, 1),
+        ends=ends_of(datagrams),
         share=show_share(share, 1),
         each=each,
         expected=show_share(expected, 1),
         comparison="losses are not independent" if queue else comparison,
         wasted=show_bytes(wasted),
         amplified=show_bytes((wasted + missing * fragment_bytes(datagrams)) / missing),
-        queue=OVERFLOW.format(cut=cut, incomplete=incomplete) if queue else "",
+        queue=queue,
         congestion=CONGESTION if queue else "",
         factor=f"{share / p:.1f}",
         flow=only_flow(datagrams),
         cost=float(wasted),
         evidence=f"{plural(incomplete, 'incomplete datagram')} of {len(states):,}",
+        cited=fragments_of(row_at(datagrams, states.index("incomplete"))),
         filter=FILTER,
         impact=impact,
     )
@@ -122,11 +152,12 @@ def loss_amplified(transfers: Transfers) -> Matches:
     title="Fragmented datagrams incomplete",
     severity=BY_COST,
     unit="bytes",
+    layer="of IP payload",
     computed="Datagrams of which a byte range was still missing when the reassembly time (30 s; IPv6 60 s) or the "
     "capture ended. The cost is the received bytes of these datagrams.",
     unknown="Fragments that took another path.",
-    sentence="{count} of {whole:fragmented datagram} ({share}) stayed incomplete; {wasted} of received fragments were "
-    "useless.",
+    sentence="{count} of {whole:fragmented datagram} ({share}) stayed incomplete; {wasted} of IP payload arrived in "
+    "vain.",
     advice="Send datagrams that fit the path MTU (at MTU 1500 at most 1,472 bytes over IPv4, 1,452 over IPv6), "
     "because one lost fragment loses the datagram.",
 )
@@ -148,9 +179,22 @@ def datagram_incomplete(transfers: Transfers) -> Matches:
             flow=only_flow(datagrams),
             cost=float(wasted),
             evidence="; ".join(shown),
+            cited=fragments_of(row_at(datagrams, lost[0])),
             filter=FILTER,
             impact=impact,
         )
+
+
+def fragments_of(row: Row) -> list[Cited]:
+    """Returns the first and the last fragment of a datagram."""
+    ends = [(row[f"{end}_frame"], row[f"{end}_ns"]) for end in ("first", "last")]
+    return [Cited(frame, time_ns, row["flow"], row["capture"]) for frame, time_ns in ends]
+
+
+def fragments_of_the_largest(datagrams: Table) -> list[Cited]:
+    """Returns the first and the last fragment of the datagram with the most; none if no datagram has a row."""
+    fragments = datagrams.column("fragments")
+    return fragments_of(row_at(datagrams, fragments.index(max(fragments)))) if fragments else []
 
 
 def largest_unfragmented(rows: Sequence[Row]) -> int:
@@ -179,7 +223,7 @@ def unfragmented_efficiency(transfers: Transfers, row: Row, payload: int) -> flo
     unknown="The path MTU after the capture point. Fragments made by a router before it look as if the sender had "
     "made them.",
     sentence="{datagrams:datagram} came in {fragments:fragment} ({extra:more frame}): headers, preambles and gaps of "
-    "all fragments after the first took {overhead} ({share} of wire bytes). Payload is {now} of the wire bytes of "
+    "all fragments after the first took {overhead} on the wire ({share}). Payload is {now} of the wire bytes of "
     "those flows, and would be {fitting} with datagrams that just fit the path MTU{verdict}.",
     advice="Send blocks that fit the path MTU{most}{condition}: a lost packet then costs one block instead of a "
     "datagram, and the receiver does not need to reassemble.",
@@ -213,6 +257,7 @@ def fragmentation(transfers: Transfers) -> Matches:
         fitting=show_share(fitting, 1),
         most=f" (at most {largest:,} bytes of payload)" if largest else "",
         filter=FILTER,
+        cited=fragments_of_the_largest(trace.datagrams),
         impact=overhead / wire,
         **(gain if saved else none),
     )

@@ -7,7 +7,7 @@ from array import array
 from typing import Any
 
 from wiretale.analyzer.display_filter import frame_filter
-from wiretale.analyzer.findings.attempts import NULL, Retried, Scan
+from wiretale.analyzer.findings.attempts import NULL, Retried, Scan, SynEvent
 from wiretale.analyzer.findings.model import (
     SHOWN,
     Match,
@@ -17,18 +17,19 @@ from wiretale.analyzer.findings.model import (
     flow_list,
     flows_match,
     frame_list,
+    frames_of,
     seconds,
 )
+from wiretale.analyzer.findings.shared.servers import FROM, TO, failed_attempts, first_packets, flows_share
 from wiretale.analyzer.findings.transfers import Transfers
-from wiretale.analyzer.units import plural, show_duration
+from wiretale.analyzer.units import agreeing, plural, show_duration
 
 CHAPTER = "Connection attempts"
+SYNS, SYN_ACKS = "tcp.flags.syn == 1 && tcp.flags.ack == 0", "tcp.flags.syn == 1 && tcp.flags.ack == 1"
 RESETS = "tcp.flags.reset == 1"
-
-
-def traffic_share(transfers: Transfers, flows: list[int]) -> float:
-    """Returns the share of all wire bytes of these flows."""
-    return sum(array("d", transfers.trace.flows.packed("wire_bytes", "d", flows=flows))) / transfers.wire_bytes
+GROUPED = (
+    " Attempts to one server (host and port) are one finding. The five largest groups have their own, the rest is one."
+)
 
 
 def outcome(refused: int, unanswered: int, whole: int) -> str:
@@ -42,6 +43,7 @@ def scan_match(transfers: Transfers, scan: Scan) -> Match:
     version, open_ends = "ipv6" if ":" in scan.source else "ip", [endpoint_str(*end) for end in scan.open_ends]
     first, last = scan.flows[0], scan.flows[-1]
     more = ", …" if len(open_ends) > SHOWN else ""
+    cited = first_packets(transfers, scan.flows[:SHOWN])
     answered = f"; answered: {', '.join(open_ends[:SHOWN])}{more}" if open_ends else ""
     return Match(
         source=scan.source,
@@ -49,9 +51,10 @@ def scan_match(transfers: Transfers, scan: Scan) -> Match:
         count=len(scan.flows),
         outcome=outcome(scan.refused, scan.unanswered, len(scan.flows)),
         cost=float(len(scan.flows)),
-        evidence=f"flows {first} to {last}{answered}",
+        evidence=f"{frame_list(frames_of(cited), len(scan.flows))}; flows {first} to {last}{answered}",
         filter=f"{version}.src == {scan.source} && tcp.flags.syn == 1 && tcp.flags.ack == 0",
-        impact=traffic_share(transfers, list(scan.flows)),
+        impact=flows_share(transfers, list(scan.flows)),
+        cited=cited,
     )
 
 
@@ -79,6 +82,7 @@ def scan(transfers: Transfers) -> Matches:
             outcome=outcome(sum(one.refused for one in rest), sum(one.unanswered for one in rest), count),
             cost=float(count),
             evidence=", ".join(one.source for one in rest[:SHOWN]) + (", …" if len(rest) > SHOWN else ""),
+            cited=first_packets(transfers, rest[0].flows[:1]),
         )
 
 
@@ -88,27 +92,40 @@ def scan(transfers: Transfers) -> Matches:
     unit="connections",
     computed="Flows in the state syn_sent: they hold nothing but SYNs. Those of a scan are in that finding. They do not "
     "count if the capture may hide the answer: more than 1% of all packets, or any packets between the same hosts, were not "
-    "decoded; or the capture has one direction only of all connections, or of those between the same hosts.",
+    "decoded; or the capture has one direction only of all connections, or of those between the same hosts." + GROUPED,
     unknown="Whether an answer took another path, or the capture ended too early.",
-    sentence="{count:connection attempt} got no answer at the capture point: a firewall dropped {count:~it|them}, the "
-    "host is down, or the answer took another path.",
-    advice="Try the port from a nearer host, and check firewalls that drop instead of rejecting.",
+    sentence="{count:connection attempt} {ends} got no answer at the capture point{beside}: {cause}.",
+    advice="{advice}",
 )
 def syn_unanswered(transfers: Transfers) -> Matches:
-    flows = transfers.attempts.unanswered()
-    return flows_match(transfers, flows, cost=float(len(flows)), filter="tcp.flags.syn == 1 && tcp.flags.ack == 0")
+    for _, match in failed_attempts(transfers, transfers.attempts.unanswered(), SYNS, TO):
+        beside, count = match.words["beside"], match.words["count"]
+        them = agreeing(count, "it", "them")
+        cause = "a full listen queue, a rate limit or loss dropped " + them
+        if not beside:
+            cause = f"a firewall dropped {them}, the host is down, or the answer took another path"
+        advice = "Try the port from a nearer host, and check firewalls that drop instead of rejecting."
+        match.words.update(
+            cause=cause,
+            advice=f"Check the listen queue of {match.words['host']} (ss -lnt, nstat "
+            "TcpExtListenDrops), rate limits of firewalls, and packet loss."
+            if beside
+            else advice,
+        )
+        yield match
 
 
 @finding(
     code="connection-refused",
     title="Connection attempts refused",
-    computed="A RST answered the SYN. Attempts of a scan are in that finding.",
+    unit="connections",
+    computed="A RST answered the SYN. Attempts of a scan are in that finding." + GROUPED,
     unknown="Whether the host or a firewall sent the RST: compare TTLs.",
-    sentence="{count:connection attempt was|connection attempts were} refused by a RST.",
+    sentence="{count:connection attempt} {ends} {count:~was|were} refused by a RST{beside}.",
     advice="Check that the server listens on that port, and that no firewall rejects it.",
 )
 def connection_refused(transfers: Transfers) -> Matches:
-    return flows_match(transfers, transfers.attempts.flows_in("refused"), filter=RESETS)
+    return (match for _, match in failed_attempts(transfers, transfers.attempts.flows_in("refused"), RESETS, FROM))
 
 
 @finding(
@@ -116,32 +133,28 @@ def connection_refused(transfers: Transfers) -> Matches:
     title="Half-open connection attempts",
     unit="connections",
     computed="Flows in the state syn_received whose SYN-ACK was retransmitted, except those of a scan, and those whose "
-    "ACK the capture may hide as in syn-unanswered.",
+    "ACK the capture may hide as in syn-unanswered." + GROUPED,
     unknown="Whether SYN-ACKs or ACKs were lost, or the SYN's address is forged.",
-    sentence="{count:connection attempt} stayed half-open: {again:retransmitted SYN-ACK} got no ACK either. The client "
-    "does not answer (a SYN scan, a forged address), or the answers were lost.",
+    sentence="{count:connection attempt} {ends} stayed half-open{beside}: {again:retransmitted SYN-ACK} got no ACK either. "
+    "The client does not answer (a SYN scan, a forged address), or the answers were lost.",
     advice="Capture at the client. If there are many, check the server's SYN queue (nstat TcpExtSyncookiesSent, "
     "net.ipv4.tcp_max_syn_backlog).",
 )
 def half_open(transfers: Transfers) -> Matches:
     flows = transfers.hidden.conclusive(transfers.attempts.flows_in("syn_received"))
-    syns = array("I", transfers.trace.directions.packed("syns", "I", flows=flows))[1::2] if flows else ()
+    syns = array("I", transfers.trace.directions._packed("syns", "I", flows=flows))[1::2] if flows else ()
     again = {flow: count - 1 for flow, count in zip(flows, syns, strict=True) if 1 < count < NULL}
-    return flows_match(
-        transfers,
-        list(again),
-        again=sum(again.values()),
-        cost=float(len(again)),
-        filter="tcp.flags.syn == 1 && tcp.flags.ack == 1",
-        impact=traffic_share(transfers, list(again)),
-    )
+    for group, match in failed_attempts(transfers, list(again), SYN_ACKS, FROM):
+        match.words["again"] = sum(again[flow] for flow in group.flows)
+        yield match
 
 
-def retried_match(transfers: Transfers, handshakes: list[Retried], frames: list[int], **fields: Any) -> Matches:
+def retried_match(transfers: Transfers, handshakes: list[Retried], repeated: list[SynEvent], **fields: Any) -> Matches:
     """Yields a match about these handshakes, whose evidence is `frames 90 and 91; flow 3 …` of retransmitted SYNs."""
-    flows = [one.flow for one in handshakes]
-    evidence = f"{frame_list(frames[:SHOWN], len(frames))}; {flow_list(transfers.trace, flows)}"
-    return flows_match(transfers, flows, evidence=evidence, filter=frame_filter(frames[:SHOWN]), **fields)
+    flows, cited = [one.flow for one in handshakes], [event.packet for event in repeated[:SHOWN]]
+    frames = frames_of(cited)
+    evidence = f"{frame_list(frames, len(repeated))}; {flow_list(transfers.trace, flows)}"
+    return flows_match(transfers, flows, evidence=evidence, filter=frame_filter(frames), cited=cited, **fields)
 
 
 @finding(
@@ -158,15 +171,15 @@ def retried_match(transfers: Transfers, handshakes: list[Retried], frames: list[
 )
 def syn_lost(transfers: Transfers) -> Matches:
     slow = [one for one in transfers.attempts.retried if one.lost]
-    frames, waited = [event.frame for one in slow for event in one.lost], sum(one.waited_ns for one in slow)
+    lost, waited = [event for one in slow for event in one.lost], sum(one.waited_ns for one in slow)
     return retried_match(
         transfers,
         slow,
-        frames,
-        again=len(frames),
+        lost,
+        again=len(lost),
         waited=f", which cost {show_duration(waited)} in RTOs" if waited else "",
         cost=seconds(waited),
-        impact=traffic_share(transfers, [one.flow for one in slow]) * 0.2,
+        impact=flows_share(transfers, [one.flow for one in slow]) * 0.2,
     )
 
 
@@ -185,8 +198,8 @@ def syn_lost(transfers: Transfers) -> Matches:
 )
 def initial_rto_short(transfers: Transfers) -> Matches:
     early = [one for one in transfers.attempts.retried if one.early]
-    frames = [event.frame for one in early for event in one.early]
-    return retried_match(transfers, early, frames, early=len(frames), cost=float(len(frames)))
+    events = [event for one in early for event in one.early]
+    return retried_match(transfers, early, events, early=len(events), cost=float(len(events)))
 
 
 @finding(
@@ -204,6 +217,6 @@ def initial_rto_short(transfers: Transfers) -> Matches:
 )
 def accept_deferred(transfers: Transfers) -> Matches:
     deferred = [one for one in transfers.attempts.retried if one.deferred]
-    frames = [event.frame for one in deferred for event in one.deferred]
+    events = [event for one in deferred for event in one.deferred]
     time = show_duration(max((one.deferred_ns for one in deferred), default=0))
-    return retried_match(transfers, deferred, frames, time=time, cost=float(len(deferred)))
+    return retried_match(transfers, deferred, events, time=time, cost=float(len(deferred)))

@@ -53,15 +53,16 @@ class Hidden:
         return [flow for flow in flows if self._hosts(flow) not in self._doubtful_hosts]
 
     def _undecoded(self) -> Iterator[int]:
-        for row in self._interfaces.rows():
-            counts = counts_in(row["reasons"])
-            yield row["undecoded_packets"] + sum(counts.get(reason, 0) for reason in HIDING)
+        names = ("reasons", "undecoded_packets")
+        for reasons, undecoded in zip(*map(self._interfaces.column, names), strict=True):
+            counts = counts_in(reasons)
+            yield undecoded + sum(counts.get(reason, 0) for reason in HIDING)
 
     @cached_property
     def _hiding_flows(self) -> list[int]:
         if not sum(self._undecoded()):
             return []
-        numbers = self._flows.packed("protocol_number", "B")
+        numbers = self._flows._packed("protocol_number", "B")
         return [flow for flow, number in enumerate(numbers) if number in HIDING_PROTOCOLS]
 
     @cached_property
@@ -87,7 +88,7 @@ class Hidden:
     def _both_ways(self) -> list[int]:
         """The TCP flows with packets of both ends."""
         one_way = {flow for flow, _ in self._one_way}
-        return [flow for flow in self._flows.rows_where("state") if flow not in one_way]
+        return [flow for flow in self._flows._rows_where("state") if flow not in one_way]
 
     def _is_direction_missing(self) -> bool:
         return bool(self._one_way_answered) and not self._both_ways

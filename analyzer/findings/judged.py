@@ -30,6 +30,10 @@ REASONS = {
     "udp": "UDP without numbers",
 }
 CAUSES = {"not IP": "not_ip", "not decoded": "not_understood", "headers cut": "cut_headers", "malformed": "malformed"}
+NO_ROUND_TRIP = {
+    "quic": ", and no handshake shows a round trip",
+    "dns": ", and no answer shows a round trip",
+}
 REASONS_SHOWN = 5
 
 
@@ -91,6 +95,8 @@ class Judged(NamedTuple):
         other = "other " if others else ""
         if self.nothing:
             return f"Nothing was judged: whether there are {other}problems cannot be determined from this capture."
+        if not self.measures["loss"].packets and not self.measures["limits"].packets:
+            return f"Only round trips were judged: whether there are {other}problems cannot be determined from this capture."
         return f"No {other}problem is visible in {'this capture' if self.everything else 'the part that was judged'}."
 
     def as_object(self) -> dict[str, Any]:
@@ -125,6 +131,13 @@ def listed(words: list[str], last: str) -> str:
     return f"{', '.join(words[:-1])} {last} {words[-1]}" if len(words) > 1 else words[0]
 
 
+def text_of(reason: str, measures: str) -> str:
+    """Returns the reason in words."""
+    if reason in NO_ROUND_TRIP and "rtt" in measures:
+        return REASONS[reason] + NO_ROUND_TRIP[reason]
+    return REASONS.get(reason, f"{reason.upper()} is not judged")
+
+
 def outside_flows(trace: Trace, flows: Amount) -> Unjudged:
     """Returns the packets without a flow, because no IP header of them was read, and the possible causes."""
     interfaces = trace.interfaces
@@ -137,14 +150,14 @@ def outside_flows(trace: Trace, flows: Amount) -> Unjudged:
 
 def judge(trace: Trace) -> Judged:
     """Returns what was judged."""
-    sums: dict[str, tuple[str, Amount]] = {"": ("", Amount())}
+    sums: dict[tuple[str, str], Amount] = {}
     for reason, measures, packets, wire_bytes in trace.flow_sums:
-        _, before = sums.get(reason, (measures, Amount()))  # several protocols are named "ip"
-        sums[reason] = measures, added(before, Amount(packets, wire_bytes))
-    flows = sums.pop("")[1]
+        before = sums.get((reason, measures), Amount())  # several protocols are named "ip"
+        sums[reason, measures] = added(before, Amount(packets, wire_bytes))
+    flows = sums.pop(("", ""), Amount())
     unjudged = [
-        Unjudged(reason, REASONS.get(reason, f"{reason.upper()} is not judged"), tuple(measures.split()), amount)
-        for reason, (measures, amount) in sums.items()
+        Unjudged(reason, text_of(reason, measures), tuple(measures.split()), amount)
+        for (reason, measures), amount in sums.items()
     ]
     outside = outside_flows(trace, flows)
     if outside.amount.packets:
@@ -154,4 +167,4 @@ def judge(trace: Trace) -> Judged:
     for one in unjudged:
         for name in one.measures:
             judged[name] = Amount(*(total - part for total, part in zip(judged[name], one.amount, strict=True)))
-    return Judged(whole, judged, sorted(unjudged, key=lambda one: (-one.amount.packets, one.reason)))
+    return Judged(whole, judged, sorted(unjudged, key=lambda one: (-one.amount.packets, one.reason, one.measures)))

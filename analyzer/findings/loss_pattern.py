@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
-from wiretale.analyzer.findings.model import SHOWN, Matches, finding, frame_list, percent
+from wiretale.analyzer.findings.model import SHOWN, Cited, Matches, finding, frame_list, frames_of, percent
 from wiretale.analyzer.findings.queueing import overload_of
 from wiretale.analyzer.findings.transfers import Bins, Loss, Transfer, Transfers, mean, median_of, variation
 from wiretale.analyzer.units import plural, show_duration, show_share, three_digits
@@ -67,7 +67,7 @@ def block_times(transfers: Transfers, one: Transfer, column: str) -> list[tuple[
     if one.flow["application"] != "blocks" or one.flow["protocol"] == "tcp":
         return []
     fields = (("direction", "B", 0, 1), ("first_ns", "d", 0, 1), (column, "d", 0, 1))
-    directions, *packed = transfers.trace.blocks.packed_columns(fields, [one.row["flow"]])
+    directions, *packed = transfers.trace.blocks._packed_columns(fields, [one.row["flow"]])
     columns = zip(directions, *(array("d", data) for data in packed), strict=True)
     return sorted(
         (at, value)
@@ -225,6 +225,12 @@ def pattern_of_spacing(spacing: Spacing) -> Pattern:
     )
 
 
+def has_pattern(one: Transfer) -> bool:
+    """Returns whether losses are enough, and neither whole datagrams nor the sender's timer hides their pattern."""
+    hidden = (one.row["incomplete_datagrams"] or 0) >= one.lost or 2 * (one.row["timeouts"] or 0) > one.lost
+    return one.lost >= LOSSES_MIN and not hidden
+
+
 @finding(
     code="loss-pattern",
     title="Pattern of losses",
@@ -241,16 +247,13 @@ def pattern_of_spacing(spacing: Spacing) -> Pattern:
     unknown="Which end of a burst was lost if bursts have different sizes. RTTs need ACKs and include only queues "
     "after the capture point. At most 5,000 losses are examined, and none if datagrams lack fragments, because whole "
     "datagrams do not show the pattern of fragments, or if RTOs are more than half as many as the losses, because the "
-    "sender's timer then spaces the losses.",
+    "sender's timer then spaces the losses. Transfers of a shared-queue have that finding.",
     sentence="{name}: the pattern of its {lost:loss|losses}{placed} is {word}: {reason}.",
     advice="{advice}",
 )
 def loss_pattern(transfers: Transfers) -> Matches:
-    for one in transfers.largest:
-        if one.lost < LOSSES_MIN or (one.row["incomplete_datagrams"] or 0) >= one.lost:
-            continue
-        if 2 * (one.row["timeouts"] or 0) > one.lost:
-            continue
+    shared = transfers.lost_together(None)
+    for one in (one for one in transfers.largest if has_pattern(one) and one.number not in shared):
         losses = transfers.losses(one)
         if len(losses) < LOSSES_MIN and (one.row["block_loss_runs"] or 0) < 2:
             continue
@@ -266,22 +269,24 @@ def loss_pattern(transfers: Transfers) -> Matches:
             cost=None if one.unplaced else percent(one.lost, one.sent_or_lost),
             evidence=frame_list(frames, one.lost_as_captured) or "",
             filter=f"{flow} && {frame_filter(frames)}" if frames else flow,
+            cited=[loss.shown for loss in losses if loss.shown][:SHOWN],
             weight=min(one.lost / one.data_segments, 1) * 0.5,
         )
 
 
-def reordered_segments(transfers: Transfers, one: Transfer) -> list[tuple[int, int]]:
-    """Returns the reordered segments of a direction: frame, and frames after the one that overtook it.
+def reordered_segments(transfers: Transfers, one: Transfer) -> list[tuple[Cited, int]]:
+    """Returns the reordered segments of a direction, each with the frames after the one that overtook it.
 
     Nothing if there are several files, because the other frame may be one of another file.
     """
     if len(set(transfers.trace.interfaces.column("file"))) > 1:
         return []
     wanted = transfers.words["out_of_order"]
-    events = transfers.events([one.row["flow"]], "direction", "kind", "frame", "related_frame")
+    names, flow = ("direction", "kind", "frame", "related_frame", "time_ns", "capture"), one.row["flow"]
+    events = transfers.events([flow], *names)
     return [
-        (int(frame), int(frame - overtaker))
-        for direction, kind, frame, overtaker in events
+        (transfers.cited(frame, after, flow, capture), int(frame - overtaker))
+        for direction, kind, frame, overtaker, after, capture in events
         if kind == wanted and direction == one.row["direction"] and not math.isnan(overtaker)
     ]
 
@@ -309,7 +314,8 @@ def reordering_extent(transfers: Transfers) -> Matches:
         if not far and len(late) < LATE_MIN:
             continue
         spurious = (one.row["spurious_retransmissions"] or 0) if far else 0
-        answers, shown = one.back["duplicate_acks"] or 0, [frame for frame, _ in late[:SHOWN]]
+        answers, cited = one.back["duplicate_acks"] or 0, [packet for packet, _ in late[:SHOWN]]
+        shown = frames_of(cited)
         share, consequence = len(late) / one.data_packets, "No retransmission followed."
         if spurious:
             consequence = f"The sender sent {plural(spurious, 'spurious retransmission')}."
@@ -323,5 +329,6 @@ def reordering_extent(transfers: Transfers) -> Matches:
             cost=percent(len(late), one.data_packets),
             evidence=frame_list(shown, len(late)),
             filter=f"{flow_filter(one.flow)} && {frame_filter(shown)}",
+            cited=cited,
             weight=min(share, 1) * 0.5,
         )

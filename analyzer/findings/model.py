@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
+MEMBERS_MAX = 200  # flows of a finding that a report can show
 SHOWN = 5  # rows that a sentence or its evidence names
 SECOND = 1e9  # ns
+NULL = -(2**63)  # FINDING_NULL of the core
 Row = dict[str, Any]
 #: columns of directions that count captured packets, and those that count segments on the wire (docs/tables.md)
 ON_WIRE = {
@@ -38,6 +40,36 @@ ON_WIRE = {
     "lost_upstream": "wire_lost_upstream",
     "lost_downstream": "wire_lost_downstream",
 }
+
+
+class Cited(NamedTuple):
+    """A packet that a finding cites."""
+
+    frame: int | None  # None: its number is unknown, because it may be one of another file
+    time_ns: int | None = None
+    flow: int | None = None
+    capture: int | None = None
+
+
+class Place(NamedTuple):
+    """Where the evidence of a finding is: the last columns of its row (docs/tables.md)."""
+
+    cited_flow: int | None = None
+    capture: int | None = None
+    first_frame: int | None = None
+    last_frame: int | None = None
+    first_ns: int | None = None
+    last_ns: int | None = None
+
+
+def place_of(cited: Sequence[Cited]) -> Place:
+    """Returns the place of packets of the first one's flow and capture: frames of other files do not compare."""
+    if not cited:
+        return Place()
+    alike = [one for one in cited if (one.flow, one.capture) == (cited[0].flow, cited[0].capture)]
+    alike.sort(key=lambda one: math.inf if one.frame is None else one.frame)
+    first, last = alike[0], alike[-1]
+    return Place(first.flow, first.capture, first.frame, last.frame, first.time_ns, last.time_ns)
 
 
 class Finding(NamedTuple):
@@ -55,14 +87,16 @@ class Finding(NamedTuple):
     filter: str | None = None
     impact: float | None = 0.0  # share of the trace's bytes, 0 to 1; None: all of it may be affected
     lost_ns: float | None = None  # the cost as time; None if it is none. No column
+    place: Place = Place()
+    members: tuple[int, ...] = ()  # the first flows of a finding about several. No column
 
     def row(self) -> tuple[Any, ...]:
-        """Returns the row as the core takes it: -1 and NaN are null."""
+        """Returns the row as the core takes it: NULL and NaN are null."""
         return (
             self.code,
             self.severity,
             self.scope,
-            -1 if self.flow is None else self.flow,
+            NULL if self.flow is None else self.flow,
             self.sentence,
             math.nan if self.cost is None else self.cost,
             self.cost_unit,
@@ -70,6 +104,7 @@ class Finding(NamedTuple):
             self.evidence,
             self.advice,
             self.filter,
+            *(NULL if value is None else value for value in self.place),
         )
 
 
@@ -100,9 +135,13 @@ class Match:
         evidence: str | None = None,
         filter: str | None = None,
         impact: float | None = None,
+        cited: Sequence[Cited] = (),
+        members: Sequence[int] = (),
         **words: Any,
     ) -> None:
         self.severity = severity  # None: the rule's
+        self.cited = cited  # empty: the whole flow
+        self.members = tuple(members[:MEMBERS_MAX]) if len(members) > 1 else ()
         self.fields: Row = {"flow": flow, "cost": cost, "evidence": evidence, "filter": filter, "impact": impact}
         self.words = words
 
@@ -123,6 +162,7 @@ class Rule(NamedTuple):
     severity: str = "warning"  # a severity, or how it is chosen
     scope: str = "flow"
     unit: str | None = None  # of the cost
+    layer: str = "on the wire"  # of a cost in bytes
     weakens: str | None = None  # results that the capture's own findings make doubtful
     delays: bool = False  # the cost is the delay of a packet, not time of the transfer
 
@@ -130,6 +170,7 @@ class Rule(NamedTuple):
         """Returns one finding per match."""
         for match in self.matches(transfers):
             fields = dict(match.fields)
+            cited = match.cited or (() if fields["flow"] is None else transfers.span(fields["flow"]))
             if fields["impact"] is None and self.scope != "capture":
                 fields["impact"] = 0.0
             yield Finding(
@@ -139,6 +180,8 @@ class Rule(NamedTuple):
                 fill(self.sentence, match.words),
                 fill(self.advice, match.words),
                 cost_unit=None if fields["cost"] is None else self.unit,
+                place=place_of(cited),
+                members=match.members,
                 **fields,
             )
 
@@ -175,7 +218,7 @@ def on_wire(counted: dict[str, list[tuple[int, int]]], column: str) -> list[tupl
 
 def nonzero_rows(table: Table, column: str) -> list[int]:
     """Returns the rows in which a column is neither null, 0 nor false."""
-    return [number for number, _ in table.nonzero([column])[column]]
+    return [number for number, _ in table._nonzero([column])[column]]
 
 
 def row_at(table: Table, number: int) -> Row:
@@ -214,8 +257,8 @@ def flow_list(trace: Trace, numbers: Sequence[int]) -> str:
 def flows_match(transfers: Transfers, flows: Sequence[int], **fields: Any) -> Matches:
     """Yields a match about these flows if there are any; its words include their `count`."""
     if flows:
-        evidence = flow_list(transfers.trace, flows)
-        yield Match(**{"count": len(flows), "flow": only(flows), "evidence": evidence, **fields})
+        usual = {"evidence": flow_list(transfers.trace, flows), "cited": transfers.span(flows[0])}
+        yield Match(**{"count": len(flows), "flow": only(flows), "members": flows, **usual, **fields})
 
 
 def frame_range(row: Row) -> str:
@@ -224,9 +267,23 @@ def frame_range(row: Row) -> str:
     return f"frame {first}" if first == last else f"frames {first}–{last}"
 
 
-def first_at(frame: int) -> Row:
-    """Returns evidence and filter of a match that knows the first frame alone."""
-    return {"evidence": f"first at frame {frame}", "filter": frame_filter([frame])}
+def first_at(row: Row, column: str) -> Row:
+    """Returns the evidence of a match that knows the first frame alone, from an interfaces row."""
+    cited = first_packet(row, column)
+    if not cited:
+        return {}
+    frame = row[column]
+    return {"evidence": f"first at frame {frame}", "filter": frame_filter([frame]), "cited": cited}
+
+
+def first_packet(row: Row, column: str) -> list[Cited]:
+    """Returns the packet in a column of an interfaces row, and its time if that has a column; nothing if it is null."""
+    return [] if row[column] is None else [Cited(row[column], row.get(f"{column}_ns"), None, row["capture"])]
+
+
+def frames_of(cited: Sequence[Cited]) -> list[int]:
+    """Returns the frames of packets."""
+    return [one.frame for one in cited if one.frame is not None]
 
 
 def frame_list(frames: Sequence[int], count: int) -> str | None:

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules about queues on the path: delay under load, offers above its rate, bursts, jitter, sharing, a full link."""
+"""Rules about queues on the path: delay under load, offers above its rate, bursts, jitter."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import combinations
 from typing import NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import BY_COST
-from wiretale.analyzer.findings.model import SECOND, Match, Matches, Row, finding, seconds
+from wiretale.analyzer.findings.model import SECOND, Cited, Match, Matches, Row, finding, seconds
+from wiretale.analyzer.findings.shared.places import longest_wait, most_lost
 from wiretale.analyzer.findings.throughput_limit import ETHERNET_MSS
 from wiretale.analyzer.findings.transfers import Bins, Transfer, Transfers, mean, variation
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
-CHAPTER = "Queues and sharing"
+CHAPTER = "Queues"
 SAMPLES_MIN = 30
 QUEUE_WARNING_NS, QUEUE_INFO_NS = 30_000_000, 5_000_000
 QUEUE_FACTOR = 2.0  # of the least RTT
@@ -37,18 +37,6 @@ BUFFER_SHOWN = 3000  # bytes, two full frames
 BUFFER_MIN = 100_000  # bytes that a port of a shallow switch can hold
 LOSSY_BURST = 20_000  # bytes in 1 ms; more than an initial window (RFC 6928)
 JITTER_WARNING_NS, JITTER_INFO_NS = 30_000_000, 5_000_000
-FAIR = 0.8  # Jain's index
-FAIR_OVERALL = 0.95  # of rates over whole durations; the common time is not examined
-SHARING_MIN = 1_000_000  # bytes of a transfer that takes part
-OVERLAP_MIN = 0.5
-SPEEDS = (10e6, 100e6, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9)  # bit/s, IEEE 802.3
-FULL_MIN, FULL_MAX = 0.985, 1.01  # of a speed
-LEVEL = 0.25  # variation of the time bins of one transfer
-FULL_BINS_MIN = 20
-FULL_SHARE_MIN = 0.01  # of the trace's bytes
-PAIRS_MAX = 5  # of hosts
-FULL_WEIGHT = 0.11  # ranks before path-limited, which it explains
-SHARES_SHOWN = 6
 
 
 def bit_rate(size: float, ns: float) -> float:
@@ -69,11 +57,11 @@ def bit_rate(size: float, ns: float) -> float:
     unknown="Queues before the capture point; a receiver that delays ACKs; a least RTT that already includes the "
     "queue. Delays of a flow that asks and waits for answers are not examined, because they may be the other host's.",
     sentence="{name} has an RTT of {usual} under load (99th percentile {high}), {least} without: a queue after the "
-    "capture point holds {queue}, about {held}, and delays every flow that shares it.",
+    "capture point delays by {queue}, about {held} of IP packets, and so every flow that shares it.",
     advice="Use a fair queue with AQM at the bottleneck (fq_codel, cake), shrink its buffer, or pace below its rate.",
 )
 def bufferbloat(transfers: Transfers) -> Matches:
-    backward = max((row["backward_ns_max"] or 0 for row in transfers.trace.interfaces.rows()), default=0)
+    backward = max((ns or 0 for ns in transfers.trace.interfaces.column("backward_ns_max")), default=0)
     for one in transfers.tcp():
         least, usual, high = (one.row[name] for name in ("rtt_ns_min", "rtt_ns_median", "rtt_ns_p99"))
         if (one.row["rtt_samples"] or 0) < SAMPLES_MIN or not one.row["goodput_bps"]:
@@ -93,6 +81,7 @@ def bufferbloat(transfers: Transfers) -> Matches:
                 cost=seconds(queue),
                 evidence=f"{one.row['rtt_samples']:,} round trips, {one.frames}; rtt_ns in the series",
                 filter=f"{flow_filter(one.flow)} && tcp.analysis.ack_rtt > {usual / SECOND:.4f}",
+                cited=longest_wait(transfers, one.row, "rtt"),
                 weight=queue / usual,
             )
 
@@ -170,9 +159,9 @@ def overload_of(transfers: Transfers, one: Transfer) -> Overload | None:
     "variance that random losses cause. The offer is the received packets plus the missing numbers. "
     "The cost is the bytes of the missing packets.",
     unknown="Losses after the capture point. A policer and a full queue differ only in delay.",
-    sentence="{name} offered {offered}, and {received} arrived, level all the time: more than the path before the "
-    "capture point carries. {share} was lost.{delay}",
-    advice="Send at most {received}, or use a transport that adapts (TCP, QUIC).",
+    sentence="{name} offered {offered} on the wire, and {received} arrived, level all the time: more than the path "
+    "before the capture point carries. {share} was lost.{delay}",
+    advice="Send at most {received} on the wire, or use a transport that adapts (TCP, QUIC).",
 )
 def udp_above_path(transfers: Transfers) -> Matches:
     for one in transfers.largest:
@@ -187,6 +176,7 @@ def udp_above_path(transfers: Transfers) -> Matches:
                 delay=f" Packets wait up to {show_duration(waited)} in the full queue." if queued else "",
                 cost=float(round(one.row["blocks_lost"] * one.row["wire_bytes"] / max(one.row["packets"], 1))),
                 evidence=overload.evidence,
+                cited=most_lost(transfers, one),
                 weight=1.01 * min(lost / (1 - lost), 1.0),  # the cause ranks before its effects
             )
 
@@ -213,6 +203,7 @@ def jitter(transfers: Transfers) -> Matches:
                 range=show_duration(one.row["delay_variation_ns"]),
                 cost=seconds(value),
                 evidence=f"{plural(one.row['blocks'], 'numbered packet')}, {one.frames}",
+                cited=longest_wait(transfers, one.row, "slowest")[:1],
                 weight=0.05,
             )
 
@@ -246,19 +237,21 @@ def loses_packets(transfers: Transfers, capture: int) -> bool:
 
 def microburst_match(transfers: Transfers, row: Row, buffers: dict[float, float], rates: Row) -> Match:
     """Returns the match of an interface, with the buffers that ports need by their bit/s."""
-    needs = [f"{show_bytes(size)} at {show_rate(port)}" for port, size in buffers.items() if size >= BUFFER_SHOWN]
+    needs = [
+        f"{show_bytes(size)} of frames at {show_rate(port)}" for port, size in buffers.items() if size >= BUFFER_SHOWN
+    ]
     finer = [f", {show_bytes(row[name])} in {show_duration(ns)}" for name, ns in list(BURSTS.items())[1:] if row[name]]
     sender, who = burst_sender(transfers, row["burst_ns"])
     about: Row = {"flow": sender.row["flow"], "filter": flow_filter(sender.flow)} if sender else {}
+    burst = Cited(row["burst_frame"], row["burst_last_ns"], about.get("flow"), row["capture"])
     return Match(
         interface=f"Interface {row['name']}" if row["name"] else "The interface",
         burst=show_bytes(row["burst_1ms_bytes"]),
         finer="".join(finer),
-        ports=f"a port needs a buffer of {', '.join(needs)}"
-        if needs
-        else "a port of 1 Gbit/s needs no buffer for that",
+        ports=f"a port must buffer {', '.join(needs)}" if needs else "a port of 1 Gbit/s needs no buffer for them",
         who=who,
         evidence=f"ends at frame {row['burst_frame']}",
+        cited=[burst],
         impact=0.01 * (sender.traffic_share if sender else 1.0),
         **about,
         **rates,
@@ -276,7 +269,8 @@ def microburst_match(transfers: Transfers, row: Row, buffers: dict[float, float]
     "around the burst.",
     unknown="The rate of the port that the burst meets. Both directions of the interface count together. Interfaces with "
     "super-segments have no such finding, because their packets were not on the wire at that moment.",
-    sentence="{interface} carried {burst} in its fullest 1 ms ({peak}, {factor} times its mean of {usual}){finer}: {ports}.{who}",
+    sentence="{interface} carried {burst} of frames in its fullest 1 ms ({peak}, {factor} times its mean of "
+    "{usual}){finer}: {ports}.{who}",
     advice="Pace the sender (fq with SO_MAX_PACING_RATE, smaller writes), or give the slower port that buffer, because bursts "
     "overflow queues, not means.",
 )
@@ -292,147 +286,3 @@ def microburst(transfers: Transfers) -> Matches:
         if peak >= BURST_FACTOR * usual and overflows:
             shown = {"peak": show_rate(peak), "factor": f"{peak / usual:,.0f}", "usual": show_rate(usual)}
             yield microburst_match(transfers, row, buffers, shown)
-
-
-def own_rate(one: Transfer) -> float:
-    """Returns bit/s on the wire over the whole duration."""
-    return bit_rate(one.row["wire_bytes"], one.duration_ns)
-
-
-def overlap_ns(a: Transfer, b: Transfer) -> int:
-    return int(min(a.row["last_ns"], b.row["last_ns"]) - max(a.row["first_ns"], b.row["first_ns"]))
-
-
-def common_span(members: Sequence[Transfer]) -> tuple[int, int]:
-    """Returns the time in which all transfers lasted."""
-    return max(one.row["first_ns"] for one in members), min(one.row["last_ns"] for one in members)
-
-
-def by_hosts(members: Sequence[Transfer]) -> dict[tuple[str, str], list[Transfer]]:
-    """Returns the transfers by source and destination address."""
-    groups: dict[tuple[str, str], list[Transfer]] = {}
-    for one in members:
-        groups.setdefault((one.row["source"], one.row["destination"]), []).append(one)
-    return groups
-
-
-def companions(transfers: Transfers) -> list[Transfer]:
-    """Returns the large transfers between two hosts that lasted together: they may share a bottleneck."""
-    able = [
-        one
-        for one in transfers.largest
-        if one.duration_ns and (one.row["payload_bytes"] or 0) >= SHARING_MIN and one.row["goodput_bps"]
-    ]
-    group = max(by_hosts(able).values(), key=len, default=[])
-    pairs = combinations(group, 2)
-    together = [(a, b) for a, b in pairs if overlap_ns(a, b) >= OVERLAP_MIN * min(a.duration_ns, b.duration_ns)]
-    return list({id(one): one for pair in together for one in pair}.values())
-
-
-def jain(rates: Sequence[float]) -> float:
-    """Returns Jain's fairness index: 1 for equal rates, 1/n if one transfer has all."""
-    return sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates))
-
-
-def rates_together(transfers: Transfers, members: Sequence[Transfer]) -> tuple[list[float], float]:
-    """Returns bit/s of each in the common time and its length in ns; over their own durations and 0 without."""
-    start, end = common_span(members)
-    sizes = [sum(transfers.bins(one).wire_bytes_within(start, end)) for one in members]
-    if end <= start or not all(sizes):
-        return [own_rate(one) for one in members], 0.0
-    return [bit_rate(size, end - start) for size in sizes], end - start
-
-
-@finding(
-    code="unfair-share",
-    title="Unequal shares of the path",
-    severity="info",
-    computed="Transfers of 1 MB or more between the same two hosts must overlap for half of the shorter duration. The "
-    "finding compares their rates in the common time by Jain's index (sum x)^2 / (n sum x^2). Reported below 0.8.",
-    unknown="Whether they share a bottleneck at all, and the other traffic on it.",
-    sentence="{count} transfers from {source} to {destination} shared {total}{time} unequally: {shares}; Jain's index "
-    "is {index} (1 is equal).{mixed}",
-    advice="Check for different RTTs, late starts, losses or a UDP flow; a fair queue at the bottleneck (fq_codel, "
-    "cake) equalizes them.",
-)
-def unfair_share(transfers: Transfers) -> Matches:
-    members = companions(transfers)
-    if len(members) < 2 or jain([own_rate(one) for one in members]) >= FAIR_OVERALL:
-        return
-    rates, span = rates_together(transfers, members)
-    index, whole = jain(rates), sum(rates)
-    if index >= FAIR:
-        return
-    order = sorted(zip(rates, members, strict=True), key=lambda pair: -pair[0])[:SHARES_SHOWN]
-    shares = [f"flow {one.row['flow']} ({one.flow['protocol']}) {show_share(rate, whole)}" for rate, one in order]
-    mixed = {"tcp", "udp"} <= {one.flow["protocol"] for one in members}
-    yield Match(
-        count=len(members),
-        source=members[0].row["source"],
-        destination=members[0].row["destination"],
-        total=show_rate(whole),
-        time=f" for {show_duration(span)}" if span else "",
-        shares=", ".join(shares),
-        index=f"{index:.2f}",
-        mixed=" UDP takes its offered rate and TCP the rest." if mixed else "",
-        evidence="; ".join(f"flow {one.row['flow']} {one.name} {show_rate(rate)}" for rate, one in order),
-        impact=sum(one.traffic_share for one in members) * (1 - index),
-    )
-
-
-def middle_mean(values: Sequence[float]) -> float:
-    """Returns the mean of the middle half: pauses of the sender and late timestamps do not count."""
-    quarter = len(values) // 4
-    return mean(sorted(values)[quarter : len(values) - quarter])
-
-
-def ethernet_speed(transfers: Transfers, members: Sequence[Transfer]) -> float | None:
-    """Returns the speed of an Ethernet that these transfers fill together."""
-    start, end = common_span(members)
-    all_bins = [transfers.bins(one) for one in members]
-    rates = [[bit_rate(size, bins.width_ns) for size in bins.wire_bytes_within(start, end)] for bins in all_bins]
-    if min(map(len, rates)) < FULL_BINS_MIN or (len(rates) == 1 and variation(rates[0]) > LEVEL):
-        return None
-    whole = middle_mean(rates[0]) if len(rates) == 1 else sum(map(mean, rates))
-    return next((speed for speed in SPEEDS if FULL_MIN * speed <= whole <= FULL_MAX * speed), None)
-
-
-@finding(
-    code="wire-full",
-    title="Full link",
-    severity="info",
-    computed="Frames of all transfers (1% of the capture's bytes or more each) from one host to another in their "
-    "common time, with preambles, checksums and gaps: together they must reach 98.5% to 101% of an Ethernet speed (10 "
-    "Mbit/s to 100 Gbit/s), in 20 time bins or more. For a single transfer it is the mean of the middle half of its "
-    "time bins, which must be level.",
-    unknown="Whether the link has that speed: a paced sender looks the same. Other frames on the link; frames that an "
-    "offload merged count once.",
-    sentence="{who} an Ethernet of {speed}: {share} is payload ({payload}), {overhead} is headers, preambles, "
-    "checksums and gaps.",
-    advice="Use a faster link or fuller packets for more; the link is full, and nothing is wrong.",
-)
-def wire_full(transfers: Transfers) -> Matches:
-    able = [one for one in transfers.largest if one.duration_ns and one.traffic_share >= FULL_SHARE_MIN]
-    for (source, destination), members in list(by_hosts(able).items())[:PAIRS_MAX]:
-        speed = ethernet_speed(transfers, members)
-        if speed is None:
-            continue
-        wire, payload = (sum(one.row[name] or 0 for one in members) for name in ("wire_bytes", "payload_bytes"))
-        version = "ipv6" if ":" in source else "ip"
-        who, flow, frames = f"{len(members)} transfers {source} → {destination} fill", None, f"{len(members)} transfers"
-        selected = f"{version}.src == {source} && {version}.dst == {destination}"
-        if len(members) == 1:
-            alone = members[0]
-            who, flow, frames = f"{alone.name} fills", alone.row["flow"], alone.frames
-            selected = flow_filter(alone.flow)
-        yield Match(
-            who=who,
-            speed=show_rate(speed),
-            share=show_share(payload, wire),
-            payload=show_rate(speed * payload / wire),
-            overhead=show_share(wire - payload, wire),
-            flow=flow,
-            evidence=f"{frames}; wire_bytes in the series",
-            filter=selected,
-            impact=FULL_WEIGHT * sum(one.traffic_share for one in members),
-        )

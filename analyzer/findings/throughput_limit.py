@@ -7,22 +7,26 @@ import math
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.findings.model import (
     SECOND,
+    SHOWN,
+    Cited,
     Match,
     Matches,
     endpoint_str,
     finding,
     frame_list,
+    frames_of,
     seconds,
     segments,
     stall_list,
     stalls_of,
 )
-from wiretale.analyzer.findings.transfers import LIMITS, Transfer, Transfers, median_of
+from wiretale.analyzer.findings.shared.places import STALL_ENDS, longest_wait, opening, slow_start_of, stalled_at
+from wiretale.analyzer.findings.transfers import LIMITS, RETRANSMISSIONS, Transfer, Transfers, median_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 CHAPTER = "Throughput limits"
@@ -35,7 +39,7 @@ UNSCALED_MAX = 65_535  # bytes of a window without scaling (RFC 7323)
 STALL_WARNING_NS = 1_000_000_000
 LOSSES_MIN = 6
 QUEUE_SHARE, QUEUE_MIN_NS = 0.3, 1_000_000  # RTT growth up to both is not a queue
-MATHIS_FACTOR = 3.0
+FLIGHT_MIN = 4.0  # segments: a smaller window cannot trigger fast retransmit
 PATH_WEIGHT = 0.1  # ranks after findings that explain it: an uneven share, a full link
 ETHERNET_MSS = 1460
 RETRANSMITTED_MIN = 10_000  # bytes
@@ -50,12 +54,12 @@ ACCOUNTING = (
     "ACK that the sender had processed (RFC 7323); without timestamps, the newest that passed the sender's RTT before. "
     "The factor is the receive window if one more segment did not fit it; recovery from the first loss signal until the loss "
     "is repaired; an RTO if only the timer ended the stall; the application if all data was acknowledged, or the last segment "
-    "was short, and neither an ACK nor a queue of the sender's host released the next; slow start until the flight last "
-    "doubled before any loss; otherwise the network. "
+    "was short, and neither an ACK nor a queue of the sender's host released the next, or if its send buffer had no room "
+    "(directions.send_buffer_ns); slow start until the flight last doubled before any loss; otherwise the network. "
 )
 SENDER_VIEW = (
     "Without timestamps, a queue between the sender and the capture point looks like the network; limits are null if it may "
-    "hide a full window of up to 32 kB, or if the RTT to the sender is unknown. "
+    "hide a full window or spread single writes for more than a tenth of the time, or if the RTT to the sender is unknown. "
 )
 
 
@@ -65,17 +69,25 @@ def examined(transfers: Transfers, limit: str | None = None, share: float = 0.0)
     return (one for one in known if limit is None or one.share(limit) >= share)
 
 
+def events_of(transfers: Transfers, one: Transfer, *kinds: str, back: bool = False) -> list[Cited]:
+    """Returns the packets of the first events of a transfer, or of the other direction; none if it has none."""
+    flow, direction = one.row["flow"], one.row["direction"] ^ back
+    return transfers.event_frames([flow], kinds).get((flow, direction), [])
+
+
 def limited(one: Transfer, *limits: str, severity: str | None = None, weight: float = 1.0, **words: Any) -> Match:
     """Returns a match about the time of some limits."""
     whole, ns = one.accounted_ns, sum(one.limits[name] for name in limits)
     parts = sorted(one.limits.items(), key=lambda item: -item[1])
+    frames = frames_of(words.get("cited", ()))
+    shown = (frame_list(frames, len(frames)) or one.frames) + (", …" if len(frames) == SHOWN else "")
     shares = ", ".join(f"{LIMITS[name]} {show_share(part, whole)}" for name, part in parts if part >= whole / 100)
     return one.match(
         severity,
         time=show_duration(ns),
         share=show_share(ns, whole),
-        cost=seconds(ns),
-        evidence=f"{one.frames}; transfer time ({show_duration(whole)}): {shares}; "
+        cost=words.pop("cost", seconds(ns)) or None,
+        evidence=f"{shown}; transfer time ({show_duration(whole)}): {shares}; "
         "series: flight_bytes, window_bytes, rtt_ns, retransmitted_bytes",
         weight=min(ns / (whole or 1), 1.0) * weight,
         **words,
@@ -91,14 +103,16 @@ def limited_by_share(one: Transfer, limit: str, **words: Any) -> Match:
     return limited(one, limit, **{"severity": severity_of(one.share(limit)), **words})
 
 
-def stall_evidence(transfers: Transfers, one: Transfer, count: int) -> tuple[str, list[int]]:
-    """Returns the evidence of `count` RTOs and its frames: those around the stalls, else the retransmissions."""
-    stalls = stalls_of(one.row)
-    if stalls:
-        return stall_list(stalls, count), list(chain(*stalls))
-    ends = transfers.event_frames([one.row["flow"]], ("timeout_retransmission", "suspected_timeout"))
-    frames = ends.get((one.row["flow"], one.row["direction"]), [])
-    return frame_list(frames, max(count, len(frames))) or "", frames
+def stall_fields(transfers: Transfers, one: Transfer, count: int) -> dict[str, Any]:
+    """Returns evidence and filter of `count` RTOs, and the packets to show: those around the longest stall, else the
+    retransmissions."""
+    stalls, cited = stalls_of(one.row), stalled_at(transfers, one.row)
+    if not stalls or not cited:
+        ends = transfers.event_frames([one.row["flow"]], STALL_ENDS)
+        cited = ends.get((one.row["flow"], one.row["direction"]), [])
+    frames = list(chain(*stalls)) or frames_of(cited)
+    evidence = stall_list(stalls, count) if stalls else frame_list(frames, max(count, len(frames))) or ""
+    return {"evidence": evidence, "filter": frame_filter(frames) if frames else None, "cited": cited}
 
 
 AFTER_LOSS = (
@@ -106,21 +120,25 @@ AFTER_LOSS = (
     "duplicate ACKs."
 )
 ALL_SPURIOUS = (
-    "Nothing was lost: find the delay of the data or its ACKs, which was longer than the RTO. F-RTO (RFC 5682) and "
+    "Nothing was lost before them: find the delay of the data or its ACKs, which was longer than the RTO. F-RTO (RFC 5682) and "
     "timestamps at both ends let the sender undo its reaction."
 )
 
 
-def timeout_advice(transfers: Transfers, one: Transfer, count: int) -> str:
-    """Returns advice about the loss, or about the delay that made RTOs spurious."""
-    kind, needless = transfers.words["timeout_retransmission"], 0
-    for direction, event, spurious in transfers.events([one.row["flow"]], "direction", "kind", "spurious"):
-        needless += direction == one.row["direction"] and event == kind and spurious == 1
+def timeout_advice(transfers: Transfers, one: Transfer) -> str:
+    """Returns advice about the loss, or about the delay that made RTOs spurious. Go-back-N retransmits several segments."""
+    kind, side = transfers.words["timeout_retransmission"], one.row["direction"]
+    events = transfers.events([one.row["flow"]], "direction", "kind", "spurious")
+    again = [spurious == 1 for direction, event, spurious in events if direction == side and event == kind]
+    needless = sum(again)
     if not needless:
         return AFTER_LOSS
-    if needless >= count:
+    if needless == len(again) and not one.row["suspected_timeouts"]:
         return ALL_SPURIOUS
-    return f"{AFTER_LOSS} {plural(needless, 'RTO was', 'RTOs were')} spurious, without a loss: find the delay too."
+    return (
+        f"{needless:,} of {plural(len(again), 'segment')} that RTOs retransmitted had arrived, so find the delay of the data "
+        "or its ACKs; F-RTO (RFC 5682) and timestamps let the sender undo its reaction. Find also the loss of the others."
+    )
 
 
 @limit_finding(
@@ -142,18 +160,16 @@ def timeout_stalls(transfers: Transfers) -> Matches:
         if not ns or not count or not one.duration_ns:
             continue
         share = min(ns / one.accounted_ns, 1.0)
-        evidence, frames = stall_evidence(transfers, one, count)
         probable = f" ({suspected:,} suspected)" if 0 < suspected < count else ""
         yield one.match(
             "warning" if ns >= STALL_WARNING_NS else severity_of(share),
             time=show_duration(ns),
             share=show_share(ns, max(one.accounted_ns, ns)),
-            advice=timeout_advice(transfers, one, count),
+            advice=timeout_advice(transfers, one),
             timeouts=plural(count, "suspected RTO" if suspected == count else "RTO") + probable,
             cost=seconds(ns),
-            evidence=evidence,
-            filter=frame_filter(frames) if frames else None,
             weight=share,
+            **stall_fields(transfers, one, count),
         )
 
 
@@ -180,13 +196,14 @@ def window_reason(transfers: Transfers, one: Transfer) -> tuple[str, str]:
         )
     if not_scaled(one):
         return (
-            "window scaling is off (RFC 7323), so it cannot exceed 64 KiB",
+            "window scaling is off (RFC 7323), so it cannot exceed 64 KiB of payload",
             "Enable window scaling at both ends (net.ipv4.tcp_window_scaling), and check for a firewall that strips it.",
         )
     usual = usual_window(transfers, one)
     return (
-        f"its median was {show_bytes(usual)}" if usual else "it was full",
-        f"Raise the receive buffer of {receiver} (SO_RCVBUF, net.ipv4.tcp_rmem) to the desired rate times the RTT.",
+        f"its median was {show_bytes(usual)} of payload" if usual else "it was full",
+        f"Raise the receive buffer of {receiver} to the desired rate times the RTT: net.ipv4.tcp_rmem, or SO_RCVBUF if the "
+        "application sets it, which turns autotuning off.",
     )
 
 
@@ -204,7 +221,8 @@ def receive_window_limited(transfers: Transfers) -> Matches:
     for one in examined(transfers, "limit_window_ns", SHARE_INFO):
         reason, advice = window_reason(transfers, one)
         rtt = f" The RTT is {show_duration(one.path_rtt_ns)}." if one.path_rtt_ns else ""
-        yield limited_by_share(one, "limit_window_ns", reason=reason, rtt=rtt, advice=advice)
+        cited = longest_wait(transfers, one.row, "window") or events_of(transfers, one, "window_full")
+        yield limited_by_share(one, "limit_window_ns", reason=reason, rtt=rtt, advice=advice, cited=cited)
 
 
 @limit_finding(
@@ -223,7 +241,8 @@ def delayed_ack(transfers: Transfers) -> Matches:
     for one in examined(transfers, "limit_delayed_ack_ns", SHARE_INFO):
         if one.limits["limit_delayed_ack_ns"] >= DELAYED_ACK_MIN_NS:
             info = {"severity": "info"} if one.is_control_connection else {}
-            yield limited_by_share(one, "limit_delayed_ack_ns", **info)
+            cited = longest_wait(transfers, one.row, "delayed_ack")
+            yield limited_by_share(one, "limit_delayed_ack_ns", cited=cited, **info)
 
 
 @limit_finding(
@@ -234,12 +253,14 @@ def delayed_ack(transfers: Transfers) -> Matches:
     unknown="The rate without the losses.",
     sentence="{name} spent {time} ({share} of transfer time) in loss recovery, each time with a reduced congestion "
     "window.",
-    advice="Fix the loss first (see lost-downstream, lost-upstream, loss-pattern); buffer tuning will not help.",
+    advice="Remove the cause first (see the findings about losses, reordering and spurious retransmissions of this "
+    "transfer); buffer tuning will not help.",
 )
 def recovery_limited(transfers: Transfers) -> Matches:
     for one in examined(transfers, "limit_recovery_ns", SHARE_INFO):
-        if one.row["unique_bytes"] >= RECOVERED_MIN:
-            yield limited_by_share(one, "limit_recovery_ns")
+        if one.row["unique_bytes"] >= RECOVERED_MIN and one.number not in transfers.lost_together(None):
+            cited = events_of(transfers, one, *RETRANSMISSIONS)
+            yield limited_by_share(one, "limit_recovery_ns", cited=cited)
 
 
 @finding(
@@ -247,10 +268,11 @@ def recovery_limited(transfers: Transfers) -> Matches:
     title="Retransmitted bytes",
     severity="info",
     unit="bytes",
+    layer="of payload",
     computed="directions.retransmitted_bytes compared with unique_bytes, from 10 kB and 1%. The time that "
     "retransmissions cost is in timeout-stalls and recovery-limited.",
     unknown="Bytes lost before the capture point: they are carried twice too, but pass it once.",
-    sentence="{name}: {again} of retransmissions passed the capture point, {share} of the unique payload.",
+    sentence="{name}: {again} of retransmitted payload passed the capture point, {share} of the unique payload.",
     advice="Find the cause in the findings about losses and spurious retransmissions of this transfer.",
 )
 def retransmission_cost(transfers: Transfers) -> Matches:
@@ -262,13 +284,9 @@ def retransmission_cost(transfers: Transfers) -> Matches:
                 share=show_share(again, unique),
                 cost=float(again),
                 filter=f"{flow_filter(one.flow)} && tcp.analysis.retransmission",
+                cited=events_of(transfers, one, *RETRANSMISSIONS),
                 weight=again / (again + unique),
             )
-
-
-def mathis_bps(mss: int, rtt_ns: int, loss: float) -> float:
-    """Returns the rate of Reno with random loss: 1.22 MSS / (RTT sqrt(p)), Mathis et al. 1997."""
-    return 8 * 1.22 * mss / (rtt_ns / SECOND * math.sqrt(loss))
 
 
 def queue_grows(one: Transfer) -> bool:
@@ -277,49 +295,62 @@ def queue_grows(one: Transfer) -> bool:
     return bool(least and usual - least > QUEUE_SHARE * (one.path_rtt_ns or least) + QUEUE_MIN_NS)
 
 
-def limiting_loss(one: Transfer) -> float | None:
-    """Returns the share of lost segments if it explains the rate: no queue grows, and Mathis' formula fits.
+class LimitingLoss(NamedTuple):
+    """Losses that keep the congestion window small."""
 
-    None if more retransmissions have no known place than are lost at one, because the share may be twice as large then.
+    share: float  # of the segments
+    rounds: float  # round trips from one loss to the next, the mean
+    flight: float  # segments in flight, the mean
+
+
+def limiting_loss(one: Transfer) -> LimitingLoss | None:
+    """Returns the losses if they explain the rate: no queue grows, and the window has no time to grow again after a loss.
+
+    A loss halves the window at most, and each round trip adds a segment, so a window of n segments takes n/2 round trips (Reno;
+    CUBIC up to n). None if more retransmissions have no known place than are lost at one: the share may be twice as large then.
     """
     lost = sum(segments(one.row, name) or 0 for name in ("lost_upstream", "lost_downstream"))
-    sent = one.data_segments
     rtt, usual, least = one.path_rtt_ns, one.row["rtt_ns_median"], one.row["rtt_ns_min"]
-    if lost < max(LOSSES_MIN, one.unplaced) or not rtt or not usual or not one.row["goodput_bps"] or queue_grows(one):
+    if not max(LOSSES_MIN, one.unplaced) <= lost < one.data_segments or not one.row["goodput_bps"]:
         return None
-    fits = one.row["goodput_bps"] / mathis_bps(one.back["mss"] or ETHERNET_MSS, rtt + usual - least, lost / sent)
-    return lost / sent if 1 / MATHIS_FACTOR <= fits <= MATHIS_FACTOR else None
+    if not rtt or not usual or queue_grows(one):
+        return None
+    flight = one.row["goodput_bps"] / 8 * (rtt + usual - least) / SECOND / (one.back["mss"] or ETHERNET_MSS)
+    rounds = one.accounted_ns / (rtt + usual - least) / lost
+    return LimitingLoss(lost / one.data_segments, rounds, flight) if rounds <= max(flight, FLIGHT_MIN) else None
 
 
-def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, float | None]]:
+def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, LimitingLoss | None]]:
     """Returns transfers of 1 MB and 1 s or more, with the loss that limits them most of the time."""
     for one in examined(transfers):
         if one.row["unique_bytes"] >= BULK_MIN and one.duration_ns >= STALL_WARNING_NS and one.row["goodput_bps"]:
-            loss = limiting_loss(one)
-            yield one, loss if loss and one.share(*LOSS_LIMITS) >= 0.5 else None
+            yield one, limiting_loss(one) if one.share(*LOSS_LIMITS) >= 0.5 else None
 
 
 @limit_finding(
     code="loss-limited-window",
     title="Congestion window limited by loss",
-    computed="Data must be in flight most of the time, segments must be lost, RTTs must not grow, and the goodput "
-    "must be within a factor of 3 of 1.22 MSS / (RTT sqrt(p)), the rate of Reno with that loss (Mathis et al. 1997).",
-    unknown="The rate of CUBIC and BBR, which reach more on long paths. The cause of each loss.",
-    sentence="{name} reached {rate}: with {loss} of its segments lost and an RTT of {rtt}, the congestion window of "
-    "Reno allows about {allowed}. RTTs did not grow, so loss, not a full queue, limits the rate.",
-    advice="Fix the loss: a tenth of it would allow three times the rate. CUBIC or BBR tolerate more than Reno.",
+    computed="Data must be in flight, or in recovery, for half of transfer time or more (directions.limit_network_ns, "
+    "limit_recovery_ns, limit_timeout_ns), RTTs must not grow, and six segments or more must be lost: one in as many round "
+    "trips as segments are in flight (goodput times RTT), or more. A congestion window that a loss has reduced does not "
+    "grow back in that time (RFC 5681, 9438).",
+    unknown="The rate without the losses. BBR hardly reduces its window after a loss. The cause of each loss.",
+    sentence="{name} reached {rate}: with {loss} of its segments lost, one in {rounds} round trips of {rtt}, the "
+    "congestion window does not grow beyond about {flight}. RTTs did not grow, so loss, not a full queue, limits the rate.",
+    advice="Fix the loss. CUBIC or BBR tolerate more than Reno.",
 )
 def loss_limited_window(transfers: Transfers) -> Matches:
     for one, loss in bulk(transfers):
-        if loss:
-            rtt = one.path_rtt_ns or 0
+        if loss and one.number not in transfers.lost_together(None):
             yield limited(
                 one,
                 *LOSS_LIMITS,
                 rate=show_rate(one.row["goodput_bps"]),
-                loss=one.loss_share(loss),
-                rtt=show_duration(rtt),
-                allowed=show_rate(mathis_bps(one.back["mss"] or ETHERNET_MSS, rtt, loss)),
+                loss=one.loss_share(loss.share),
+                rtt=show_duration(one.path_rtt_ns or 0),
+                rounds=f"{loss.rounds:.2g}" if loss.rounds < 10 else f"{loss.rounds:.0f}",
+                flight=plural(max(round(loss.flight), 1), "segment"),
+                cited=events_of(transfers, one, *RETRANSMISSIONS),
             )
 
 
@@ -338,15 +369,17 @@ def path_reason(one: Transfer) -> str:
     "loss must not explain the rate. A healthy bulk transfer has this finding. The series throughput_bps and "
     "flight_bytes show it.",
     unknown=SENDER_VIEW
-    + "A sender that limits its congestion window (pacing, BBR, a small send buffer) looks the same.",
-    sentence="{name} had data in flight for {share} of transfer time, at {rate}: {reason}.",
+    + "A sender that limits its congestion window (pacing, BBR), or a send buffer that holds as much as the path, looks the "
+    "same.",
+    sentence="{name} had data in flight for {share} of transfer time, at a goodput of {rate}: {reason}.",
     advice="Compare with the capacity of the link: --link RATE, or wiretale theory --link RATE.",
 )
 def path_limited(transfers: Transfers) -> Matches:
     for one, loss in bulk(transfers):
         if not loss and one.share("limit_network_ns") >= PATH_INFO:
             rate = show_rate(one.row["goodput_bps"])
-            yield limited(one, "limit_network_ns", weight=PATH_WEIGHT, rate=rate, reason=path_reason(one))
+            cited = longest_wait(transfers, one.row, "network")
+            yield limited(one, "limit_network_ns", weight=PATH_WEIGHT, rate=rate, reason=path_reason(one), cited=cited)
 
 
 @limit_finding(
@@ -356,7 +389,8 @@ def path_limited(transfers: Transfers) -> Matches:
     computed="Both SYNs were captured, one of them without a window scale option (RFC 7323), and the transfer had "
     "half of 64 KiB in flight or more.",
     unknown="Which end or middlebox removed the option.",
-    sentence="{name} has no window scaling, so at most 64 KiB can be in flight: at most {most} with an RTT of {rtt}.",
+    sentence="{name} has no window scaling, so at most 64 KiB of payload can be in flight: a goodput of at most "
+    "{most} with an RTT of {rtt}.",
     advice="Enable window scaling at both ends; some firewalls strip it.",
 )
 def window_scaling_off(transfers: Transfers) -> Matches:
@@ -366,24 +400,67 @@ def window_scaling_off(transfers: Transfers) -> Matches:
             continue
         if rate / 8 * rtt / SECOND >= UNSCALED_MAX / 2 and one.share("limit_window_ns") < SHARE_INFO:
             most = show_rate(UNSCALED_MAX * 8 / rtt * SECOND)
-            yield limited(one, "limit_window_ns", most=most, rtt=show_duration(rtt))
+            yield limited(one, "limit_window_ns", most=most, rtt=show_duration(rtt), cited=opening(transfers, one))
 
 
 @limit_finding(
     code="slow-start",
     title="Limited by slow start",
     severity="info",
-    computed=ACCOUNTING + "Reported from 30% of transfer time.",
-    unknown=SENDER_VIEW.rstrip(),
-    sentence="{name} was in slow start for {time} ({share} of transfer time): with {size} and an RTT of {rtt} it ends "
-    "before the path is full.",
-    advice="Reuse connections; a larger initial window (RFC 6928) helps a little.",
+    computed=ACCOUNTING
+    + "Reported from 30% of transfer time. The cost is that time less one RTT, in which a connection "
+    "with a large congestion window would have sent the same data.",
+    unknown=SENDER_VIEW + "Whether the path carries that window at once.",
+    sentence="{name} was in slow start for {time} ({share} of transfer time): with {size} of unique payload and an RTT of "
+    "{rtt} it ends before the path is full.",
+    advice="Reuse connections, and do not let them idle (net.ipv4.tcp_slow_start_after_idle=0); a larger initial "
+    "window (RFC 6928) helps a little.",
 )
 def slow_start(transfers: Transfers) -> Matches:
     for one in examined(transfers, "limit_slow_start_ns", SLOW_START_INFO):
         if one.path_rtt_ns:
             size, rtt = show_bytes(one.row["unique_bytes"]), show_duration(one.path_rtt_ns)
-            yield limited(one, "limit_slow_start_ns", size=size, rtt=rtt)
+            saved = max(one.limits["limit_slow_start_ns"] - one.path_rtt_ns, 0)
+            cited = slow_start_of(transfers, one)
+            yield limited(one, "limit_slow_start_ns", size=size, rtt=rtt, cost=seconds(saved), cited=cited)
+
+
+def held_share(one: Transfer) -> float:
+    """Returns the share of transfer time in which the send buffer was full."""
+    return min((one.row["send_buffer_ns"] or 0) / (one.accounted_ns or 1), one.share("limit_idle_ns"))
+
+
+@limit_finding(
+    code="send-buffer-limited",
+    title="Send buffer limited",
+    severity="warning from 25% of transfer time, else info",
+    computed="In the sender's view, flight must not grow beyond one level for 8 round trips or more, while the receive window "
+    "has room, no segment is lost and no queue makes round trips longer, and data must come in bursts with a long gap in each "
+    "round trip (directions.send_buffer_ns, a part of limit_idle_ns). A congestion window would grow (RFC 5681, 9438); BBR "
+    "and a path that is full leave no gaps. Reported from 10% of transfer time, for 1 MB or more.",
+    unknown="Whether the application has a window of its own (HTTP/2, SSH, SMB) and waits for its peer, which looks the "
+    "same. A send buffer that holds as much as the path, or more, looks like the path.",
+    sentence="{name} waited {time} ({share} of transfer time) for room in its send buffer: flight did not exceed {most} of "
+    "payload, with an RTT of {rtt}, although neither the receive window nor loss nor a queue held it back.",
+    advice="Raise the send buffer of {sender} (SO_SNDBUF, net.ipv4.tcp_wmem) to the desired rate times the RTT, or leave "
+    "its size to the system.",
+)
+def send_buffer_limited(transfers: Transfers) -> Matches:
+    for one in examined(transfers, "limit_idle_ns", SHARE_INFO):
+        share, most = held_share(one), one.row["send_buffer_bytes"]
+        if share >= SHARE_INFO and one.row["unique_bytes"] >= BULK_MIN and one.path_rtt_ns and most:
+            yield one.match(
+                severity_of(share),
+                time=show_duration(one.row["send_buffer_ns"]),
+                share=show_share(share, 1),
+                most=show_bytes(most),
+                rtt=show_duration(one.path_rtt_ns),
+                sender=endpoint_str(one.row["source"], one.row["source_port"]),
+                cost=seconds(one.row["send_buffer_ns"]),
+                evidence=f"{one.frames}; series: flight_bytes, window_bytes, rtt_ns",
+                cited=longest_wait(transfers, one.row, "send_buffer"),
+                weight=share,
+            )
 
 
 @limit_finding(
@@ -393,13 +470,14 @@ def slow_start(transfers: Transfers) -> Matches:
     computed=ACCOUNTING
     + "Reported from 50% of transfer time, for 1 MB or more, unless the flow has turns: then the bar of "
     "`explain` divides its idle time.",
-    unknown="The reason: disk, CPU, pacing, or an answer that the application awaited. A small send buffer "
-    "(SO_SNDBUF) looks like the network.",
+    unknown="The reason: disk, CPU, pacing, or an answer that the application awaited.",
     sentence="{name} had nothing to send for {time} ({share} of transfer time): the application limited the rate, not "
     "the network.",
     advice="Profile the sending application, its disk, CPU and pacing; the network is not the limit.",
 )
 def sender_idle(transfers: Transfers) -> Matches:
     for one in examined(transfers, "limit_idle_ns", IDLE_INFO):
-        if one.row["unique_bytes"] >= BULK_MIN and not transfers.turns.idle_parts(one):
-            yield limited(one, "limit_idle_ns")
+        if one.row["unique_bytes"] < BULK_MIN or transfers.turns.idle_parts(one):
+            continue
+        if one.share("limit_idle_ns") - held_share(one) >= IDLE_INFO:
+            yield limited(one, "limit_idle_ns", cited=longest_wait(transfers, one.row, "idle"))

@@ -18,11 +18,23 @@ from wiretale.analyzer import _core
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import Attempts
 from wiretale.analyzer.findings.hidden import Hidden
-from wiretale.analyzer.findings.model import ON_WIRE, SHOWN, Match, Row, flow_str, frame_range, row_at, segments
+from wiretale.analyzer.findings.model import (
+    ON_WIRE,
+    SHOWN,
+    Cited,
+    Match,
+    Row,
+    flow_str,
+    frame_range,
+    row_at,
+    segments,
+)
+from wiretale.analyzer.findings.shared.flow_events import FlowEvents
 from wiretale.analyzer.findings.turns import Turns
 from wiretale.analyzer.units import show_share
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.findings.shared.queue import SharedQueue
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
@@ -55,7 +67,6 @@ COUNTED = (
 )
 RETRANSMISSIONS = ("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission")
 #: packing codes of event columns; times and frames are doubles
-EVENT_CODES = {"flow": "I", "direction": "B", "kind": "B", "place": "B", "spurious": "B"}
 NULL_BYTE = 255  # as it is packed
 
 
@@ -81,11 +92,13 @@ SERIES_COLUMNS = [("direction", "B", 0, 1), *((name, "d", 0, 1) for name in Bins
 
 
 class Loss(NamedTuple):
-    """A loss: the nearest frame, when it showed, and its segments on the wire."""
+    """A loss: the nearest frame, when it showed, its segments on the wire, and its side of the capture point."""
 
     frame: int
     time_ns: float
     segments: int = 1
+    place: str = "upstream"
+    shown: Cited | None = None  # the packet that showed it
 
 
 def fit_limits(limits: dict[str, int], duration_ns: int) -> dict[str, int]:
@@ -111,6 +124,11 @@ class Transfer:
     def name(self) -> str:
         """`source → destination`."""
         return flow_str(self.row)
+
+    @property
+    def number(self) -> int:
+        """Its row of directions."""
+        return int(2 * self.row["flow"] + self.row["direction"])
 
     @cached_property
     def duration_ns(self) -> int:
@@ -145,7 +163,11 @@ class Transfer:
     @cached_property
     def lost(self) -> int:
         """Segments on the wire, or numbered packets, lost on either side of the capture point."""
-        return sum(segments(self.row, name) or 0 for name in LOST)
+        return self.count(*LOST)
+
+    def count(self, *names: str) -> int:
+        """Returns the sum of some counts, in segments on the wire."""
+        return sum(segments(self.row, name) or 0 for name in names)
 
     @cached_property
     def lost_as_captured(self) -> int:
@@ -190,6 +212,7 @@ class Transfer:
         evidence: str | None = None,
         filter: str | None = None,
         cost: float | None = None,
+        cited: Sequence[Cited] = (),
         **words: Any,
     ) -> Match:
         """Returns a match about this transfer, whose words include its name. `weight`: the share of it that is affected."""
@@ -200,6 +223,7 @@ class Transfer:
             evidence=self.frames if evidence is None else evidence or None,
             filter=filter or flow_filter(self.flow),
             impact=self.traffic_share * weight,
+            cited=cited,
             name=self.name,
             **words,
         )
@@ -223,6 +247,8 @@ class Transfers:
         #: directions of the smaller flows that stalled the longest
         self.stalled = [one for number in longest for one in self._directions(number)]
         self._bins: dict[int, dict[int, Bins]] = {}
+        self._losses: dict[int, list[Loss]] = {}
+        self.shared_queues: list[SharedQueue] | None = None  # None until they are looked for
 
     def _longest_stalls(self, seen: set[int]) -> dict[int, int]:
         longest: dict[int, int] = {}
@@ -251,6 +277,11 @@ class Transfers:
         """Returns the largest TCP transfers and those that stalled the longest."""
         return [one for one in (*self.largest, *self.stalled) if one.flow["protocol"] == "tcp"]
 
+    @cached_property
+    def has_one_file(self) -> bool:
+        """Whether all frames are of one file, so that their numbers compare."""
+        return len(set(self.trace.interfaces.column("file"))) == 1
+
     def traffic_share(self, row: Row) -> float:
         """Returns a direction's share of all wire bytes."""
         return float(row["wire_bytes"] / self.wire_bytes)
@@ -258,12 +289,12 @@ class Transfers:
     @cached_property
     def counts(self) -> dict[str, Counts]:
         """For each column of COUNTED, the directions in which it is neither null nor 0."""
-        return self.trace.directions.nonzero(COUNTED)
+        return self.trace.directions._nonzero(COUNTED)
 
     @cached_property
     def flow_counts(self) -> dict[str, Counts]:
         """The same of flows."""
-        return self.trace.flows.nonzero(("icmp_errors", "one_way"))
+        return self.trace.flows._nonzero(("icmp_errors", "one_way"))
 
     @cached_property
     def attempts(self) -> Attempts:
@@ -276,15 +307,33 @@ class Transfers:
         return Turns(self)
 
     @cached_property
+    def _quic_rows(self) -> dict[int, int]:
+        flows = array("I", self.trace.handshakes._packed("flow", "I"))
+        return {flows[number]: number for number in self.trace.handshakes._rows_where("protocol", "quic")}
+
+    def quic(self, flow: int) -> Row | None:
+        """Returns the handshakes row of a QUIC flow; None of others."""
+        number = self._quic_rows.get(flow)
+        return None if number is None else row_at(self.trace.handshakes, number)
+
+    @cached_property
     def hidden(self) -> Hidden:
         """The hosts whose answers the capture may not show."""
         return Hidden(self)
+
+    def lost_together(self, place: str | None) -> set[int]:
+        """Returns the directions whose losses at a place, or at both, are those of a shared queue."""
+        queues = self.shared_queues or ()
+        found = [{one.transfer.number for one in queue.members} for queue in queues if place in (None, queue.place)]
+        return set().union(*found)
 
     def release_counts(self) -> None:
         """Frees the counts and attempts, which are many if every flow has problems."""
         self.__dict__.pop("counts", None)
         self.__dict__.pop("attempts", None)
         self.__dict__.pop("hidden", None)
+        self.__dict__.pop("_flow_events", None)
+        self._losses.clear()
 
     def rows(self, column: str) -> list[Row]:
         """Returns the first directions rows in which a column of COUNTED is neither null nor 0."""
@@ -295,15 +344,17 @@ class Transfers:
         """The number that each word of the events table is packed as."""
         return {word: number for number, word in enumerate(_core.vocabulary())}
 
-    def events(self, flows: list[int], *names: str) -> Iterator[tuple[Any, ...]]:
-        """Returns these columns of the events of some flows, which must ascend; words are numbers, null numbers NaN.
+    @cached_property
+    def _flow_events(self) -> FlowEvents:
+        flows = dict.fromkeys(one.row["flow"] for one in (*self.largest, *self.stalled))
+        return FlowEvents(self.trace.events, self.trace.totals["flows"], self.base_ns, list(flows))
 
-        Events stay packed: millions of Python objects would take more memory than the analysis.
+    def events(self, flows: list[int], *names: str) -> Iterator[tuple[Any, ...]]:
+        """Returns these columns of the events of some flows, which must ascend; words are numbers, null numbers NaN, times
+        differences from `base_ns`.
         """
-        codes = [(name, EVENT_CODES.get(name, "d"), 0, 1) for name in names]
-        packed = self.trace.events.packed_columns(codes, flows)
-        columns = [array(code, data) for (_, code, _, _), data in zip(codes, packed, strict=True)]
-        return zip(*columns, strict=True)
+        events = self._flow_events
+        return events.of_flow(flows[0], names) if len(flows) == 1 else events.of_flows(flows, names)
 
     def event_frames(
         self,
@@ -313,42 +364,73 @@ class Transfers:
         spurious: bool = False,
         unplaced: bool = False,
         left_out: Set[int] = frozenset(),
-    ) -> dict[tuple[int, int], list[int]]:
-        """Returns the first frames of events of these kinds by flow and direction.
+    ) -> dict[tuple[int, int], list[Cited]]:
+        """Returns the packets of the first events of these kinds by flow and direction.
 
         If set, only those at a place, those proven spurious, or those of which neither is known.
         """
         wanted, where = {self.words[kind] for kind in kinds}, place and self.words[place]
-        frames: dict[tuple[int, int], list[int]] = {}
-        events = self.events(sorted(set(flows)), "flow", "direction", "kind", "place", "spurious", "frame")
-        for flow, direction, kind, event_place, proven, frame in events:
+        frames: dict[tuple[int, int], list[Cited]] = {}
+        names = ("flow", "direction", "kind", "place", "spurious", "frame", "capture", "time_ns")
+        for flow, direction, kind, event_place, proven, frame, capture, after in self.events(
+            sorted(set(flows)), *names
+        ):
             if kind not in wanted or (place and event_place != where) or (spurious and proven != 1):
                 continue
             if unplaced and proven != NULL_BYTE:
                 continue
             shown = frames.setdefault((flow, direction), [])
             if len(shown) < SHOWN and frame not in left_out:
-                shown.append(int(frame))
+                shown.append(self.cited(frame, after, flow, capture))
         return frames
 
+    def cited(self, frame: float, after: float, flow: int | None, capture: float) -> Cited:
+        """Returns a packet by packed values, of which NaN is null; its time is relative to base_ns."""
+        time_ns = None if math.isnan(after) else self.base_ns + int(after)
+        return Cited(int(frame), time_ns, flow, None if math.isnan(capture) else int(capture))
+
+    @cached_property
+    def base_ns(self) -> int:
+        """The time of the first packet: doubles hold differences from it exactly."""
+        return min((ns for ns in self.trace.interfaces.column("first_ns") if ns is not None), default=0)
+
+    def span(self, flow: int) -> list[Cited]:
+        """Returns the first and the last packet of a flow."""
+        row = row_at(self.trace.flows, flow)
+        last = row["last_frame"] if self.has_one_file else None
+        return [
+            Cited(row["first_frame"], row["first_ns"], flow, row["first_capture"]),
+            Cited(last, row["last_ns"], flow, row["first_capture"]),
+        ]
+
     def losses(self, one: Transfer) -> list[Loss]:
-        """Returns the first losses of a direction in frame order."""
-        retransmitted = {self.words[name] for name in RETRANSMISSIONS}
-        block_lost, sides = self.words["block_lost"], {self.words["upstream"], self.words["downstream"]}
+        """Returns the first losses of a direction in frame order; they are read once."""
+        if one.number not in self._losses:
+            self._losses[one.number] = self._read_losses(one)
+        return self._losses[one.number]
+
+    def _read_losses(self, one: Transfer) -> list[Loss]:
+        kinds = {self.words[name] for name in RETRANSMISSIONS}
+        block_lost, places = self.words["block_lost"], {self.words[name]: name for name in ("upstream", "downstream")}
         found: list[Loss] = []
-        merged = one.data_segments > one.data_packets
-        mss = (merged and one.row["wire_mss"]) or math.inf
-        names = ("direction", "kind", "place", "spurious", "frame", "related_frame", "time_ns", "bytes")
-        for direction, kind, place, spurious, frame, related, time_ns, size in self.events([one.row["flow"]], *names):
+        mss = (one.data_segments > one.data_packets and one.row["wire_mss"]) or math.inf
+        names = ("direction", "kind", "place", "spurious", "frame", "related_frame", "time_ns", "bytes", "capture")
+        flow = one.row["flow"]
+        events = self.events([flow], *names)
+        for direction, kind, place, spurious, frame, related, after, size, capture in events:
             if direction != one.row["direction"]:
                 continue
-            if kind == block_lost or (kind in retransmitted and place in sides and spurious != 1):
-                sent = frame if kind == block_lost or math.isnan(related) else related
-                several = kind != block_lost and size > mss
-                found.append(Loss(int(sent), time_ns, math.ceil(size / mss) if several else 1))
-                if len(found) == LOSSES_MAX:
-                    break
-        return sorted(found)
+            time_ns = after + self.base_ns
+            if kind == block_lost:
+                found.append(Loss(int(frame), time_ns, shown=self.cited(frame, after, flow, capture)))
+            elif kind in kinds and place in places and spurious != 1:
+                sent = frame if math.isnan(related) else related
+                merged = math.ceil(size / mss) if size > mss else 1
+                shown = self.cited(frame, after, flow, capture)
+                found.append(Loss(int(sent), time_ns, merged, places[place], shown))
+            if len(found) == LOSSES_MAX:
+                break
+        return sorted(found, key=lambda loss: loss[:2])
 
     def bins(self, one: Transfer) -> Bins:
         """Returns the time bins of a direction."""
@@ -359,7 +441,7 @@ class Transfers:
 
     def bins_of_flow(self, flow: int) -> dict[int, Bins]:
         """Returns the time bins by direction; reads them anew."""
-        packed = self.trace.series.packed_columns(SERIES_COLUMNS, [flow])
+        packed = self.trace.series._packed_columns(SERIES_COLUMNS, [flow])
         columns = {name: array(code, data) for (name, code, *_), data in zip(SERIES_COLUMNS, packed, strict=True)}
         found = {}
         directions = columns.pop("direction")
@@ -373,7 +455,7 @@ class Transfers:
 def rows_of_kind(transfers: Transfers, kind: str, limit: int) -> list[Row]:
     """Returns the first events of a kind."""
     events: Table = transfers.trace.events
-    packed, number = events.packed("kind", "B"), transfers.words[kind]
+    packed, number = events._packed("kind", "B"), transfers.words[kind]
     found: list[int] = []
     while len(found) < limit:
         following = packed.find(number, found[-1] + 1 if found else 0)

@@ -2,7 +2,8 @@
 """Who is slow: the time of turns (requests and responses) by server, network, client and transfer; servers that answer late.
 
 The turns table has the times of each turn; columns are summed as packed arrays, and rows are read only for the flows that
-are explained. A transfer without turns has its idle time at its sender, and its loss recovery in the network.
+are explained. Pauses within a request or response are time of the end that sends it. A transfer without turns has its idle
+time at its sender, and its loss recovery in the network; the idle time of a pipelined flow counts for none.
 """
 
 from __future__ import annotations
@@ -14,28 +15,28 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
-from wiretale.analyzer.findings.model import SHOWN, Match, Matches, Row, endpoint_str, finding, row_at, seconds
+from wiretale.analyzer.findings.model import SHOWN, Cited, Match, Matches, Row, endpoint_str, finding, row_at, seconds
 from wiretale.analyzer.units import plural, show_duration, show_share
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.findings.transfers import Transfer, Transfers
+    from wiretale.analyzer.findings.transfers import Bins, Transfer, Transfers
 
 CHAPTER = "Requests and responses"
 SLOW_NS = 200_000_000  # a person notices it
 SHARE_WARNING = 0.1  # of the time of the turns
 ALIKE = 1.25  # the longest time over the shortest, if they are given as one
+UPLOAD_SHARE = 0.5  # of a server time
 SLOW_FLOWS_MAX = 500  # flows with the longest server time that are examined
 PART_MIN = 0.005  # of the whole; a smaller part is not named
+STALLS = ("retransmission_client_ns", "retransmission_network_ns", "retransmission_server_ns")
 #: columns of `turns` by the part of the split that they belong to
 PARTS = {
-    "server": ("server_ns",),
-    "network": (
-        *("network_ns", "client_network_ns", "retransmission_client_ns"),
-        *("retransmission_network_ns", "retransmission_server_ns"),
-    ),
-    "client": ("pause_ns",),
+    "server": ("server_ns", "response_pause_ns"),
+    "network": ("network_ns", "client_network_ns", *STALLS),
+    "client": ("pause_ns", "request_pause_ns"),
     "transfer": ("request_ns", "response_ns"),
 }
+PAUSES = ("request_pause_ns", "response_pause_ns")  # within the spreads
 COLUMNS = tuple(name for names in PARTS.values() for name in names)
 NETWORK_LIMITS = ("limit_recovery_ns", "limit_timeout_ns")
 
@@ -68,7 +69,8 @@ class Split(NamedTuple):
 
 def split_of(columns: dict[str, float]) -> Split:
     """Sums the columns of `turns` by part."""
-    return Split(**{part: math.fsum(columns[name] for name in names) for part, names in PARTS.items()})
+    whole = Split(**{part: math.fsum(columns[name] for name in names) for part, names in PARTS.items()})
+    return whole._replace(transfer=max(whole.transfer - math.fsum(columns[name] for name in PAUSES), 0.0))
 
 
 class FlowTurns(NamedTuple):
@@ -80,6 +82,9 @@ class FlowTurns(NamedTuple):
     columns: dict[str, array[float]]  # COLUMNS
     first_frames: array[float]
     last_frames: array[float]
+    asked_ns: list[float]  # when each request had passed the capture point
+    started_ns: array[float]  # first byte of each request, since Transfers.base_ns
+    capture: int  # of the flow's first packet
 
     def known(self, name: str) -> list[float]:
         """Returns the known values of a column, ns."""
@@ -89,6 +94,11 @@ class FlowTurns(NamedTuple):
     def sums(self) -> dict[str, float]:
         """The sum of each column, ns."""
         return {name: math.fsum(self.known(name)) for name in COLUMNS}
+
+    @property
+    def stalled_ns(self) -> float:
+        """The time of recovery and RTOs in the turns."""
+        return math.fsum(ns for name in STALLS for ns in self.known(name))
 
     @property
     def split(self) -> Split:
@@ -108,7 +118,7 @@ class Turns:
         return len(self._table)
 
     def _column(self, name: str) -> array[float]:
-        return array("d", self._table.packed(name, "d"))
+        return array("d", self._table._packed(name, "d"))
 
     @cached_property
     def slowest(self) -> list[int]:
@@ -116,7 +126,7 @@ class Turns:
         if not len(self):
             return []
         times = [ns if ns == ns else 0.0 for ns in self._column("server_ns")]
-        flows = array("I", self._table.packed("flow", "I"))
+        flows = array("I", self._table._packed("flow", "I"))
         rows = nlargest(SLOW_FLOWS_MAX, range(len(times)), key=times.__getitem__)
         return sorted({flows[row] for row in rows if times[row] > 0})
 
@@ -127,23 +137,30 @@ class Turns:
         return self._flows[flow]
 
     def _read(self, flow: int) -> FlowTurns | None:
-        names = (*COLUMNS, "first_frame", "last_frame", "direction")
-        packed = self._table.packed_columns([(name, "d", 0, 1) for name in names], [flow])
+        names = (*COLUMNS, "first_frame", "last_frame", "direction", "start_ns")
+        base_ns = self._transfers.base_ns
+        fields = [(name, "d", base_ns if name == "start_ns" else 0, 1) for name in names]
+        packed = self._table._packed_columns(fields, [flow])
         columns = {name: array("d", data) for name, data in zip(names, packed, strict=True)}
         directions = columns.pop("direction")
         if not directions:
             return None
         first, last = columns.pop("first_frame"), columns.pop("last_frame")
-        handshake = self._transfers.trace.flows.rows(flow, flow + 1)[0]["handshake_rtt_ns"] or 0
-        return FlowTurns(flow, int(directions[0]), float(handshake), columns, first, last)
+        started = columns.pop("start_ns")
+        asked = [base_ns + start + ns for start, ns in zip(started, columns["request_ns"], strict=True)]
+        row = row_at(self._transfers.trace.flows, flow)
+        handshake = float(row["handshake_rtt_ns"] or 0)
+        return FlowTurns(
+            flow, int(directions[0]), handshake, columns, first, last, asked, started, row["first_capture"]
+        )
 
     def _handshakes_ns(self) -> float:
         """Returns the sum of the handshakes' RTTs of flows with turns."""
         flows, word = self._transfers.trace.flows, self._transfers.words["turns"]
         if not len(self):
             return 0.0
-        times = array("d", flows.packed("handshake_rtt_ns", "d"))
-        kinds = flows.packed("exchange", "B")
+        times = array("d", flows._packed("handshake_rtt_ns", "d"))
+        kinds = flows._packed("exchange", "B")
         return math.fsum(ns for ns, kind in zip(times, kinds, strict=True) if kind == word and ns == ns)
 
     @cached_property
@@ -153,34 +170,83 @@ class Turns:
         if len(self):
             sums = {name: math.fsum(ns for ns in self._column(name) if ns == ns) for name in COLUMNS}
             whole = whole.plus(split_of(sums))
+        for one in self._without_turns:
+            whole = whole.plus(split_of_transfer(one))
+        return whole.plus(Split(network=self.stalled_ns))
+
+    @cached_property
+    def stalled_ns(self) -> float:
+        """The time of recovery and RTOs in flows with turns, but outside of them: after the last response, for example."""
+        times: dict[int, float] = {}
         for one in self._transfers.tcp():
-            if one.flow["exchange"] != "turns":
-                whole = whole.plus(split_of_transfer(one))
-        return whole
+            if one.flow["exchange"] == "turns":
+                flow = one.row["flow"]
+                times[flow] = times.get(flow, 0.0) + sum(one.limits.get(name, 0) for name in NETWORK_LIMITS)
+        within = {flow: found.stalled_ns for flow in times if (found := self.of_flow(flow))}
+        return math.fsum(max(ns - within.get(flow, 0.0), 0.0) for flow, ns in times.items())
+
+    @cached_property
+    def _without_turns(self) -> list[Transfer]:
+        """The largest transfers without turns whose limits are known: the larger direction of each flow."""
+        found: dict[int, Transfer] = {}
+        for one in self._transfers.tcp():
+            if one.flow["exchange"] != "turns" and one.limits and one.row["payload_bytes"] >= one.back["payload_bytes"]:
+                found.setdefault(one.row["flow"], one)
+        return list(found.values())
+
+    @cached_property
+    def recovery_ns(self) -> float:
+        """The part of the network's time that losses took: recovery and RTOs. The rest are round trips."""
+        within = math.fsum(ns for name in STALLS for ns in self._column(name) if ns == ns) if len(self) else 0.0
+        return within + self.stalled_ns + math.fsum(split_of_transfer(one).network for one in self._without_turns)
+
+    def by_flow(self) -> dict[int, Split]:
+        """Returns the split of each flow: of all that have turns, with their handshakes, and of the largest without."""
+        found = {one.row["flow"]: split_of_transfer(one) for one in self._without_turns}
+        if not len(self):
+            return found
+        names = (*COLUMNS, "flow")
+        packed = [array("d", data) for data in self._table._packed_columns([(name, "d", 0, 1) for name in names])]
+        handshakes = array("d", self._transfers.trace.flows._packed("handshake_rtt_ns", "d"))
+        sums: dict[int, list[float]] = {}
+        for *values, flow in zip(*packed, strict=True):
+            row = sums.setdefault(int(flow), [0.0] * len(COLUMNS))
+            for place, ns in enumerate(values):
+                if ns == ns:
+                    row[place] += ns
+        for flow, row in sums.items():
+            whole = split_of(dict(zip(COLUMNS, row, strict=True)))
+            handshake = handshakes[flow] if handshakes[flow] == handshakes[flow] else 0.0
+            found[flow] = whole.plus(Split(network=handshake))
+        return found
+
+    @property
+    def others(self) -> int:
+        """The number of transfers without turns in the split."""
+        return len(self._without_turns)
 
     def idle_parts(self, one: Transfer) -> dict[str, float]:
         """Returns the idle time of a transfer whose flow has turns: its own application's, and that in which it waited
-        for the other end, in proportion to these times of the turns. Without turns it is empty."""
+        for data of the other end. Without turns it is empty."""
         found, idle = self.of_flow(one.row["flow"]), float(one.limits.get("limit_idle_ns", 0))
-        if found is None or not idle:
+        if found is None or not idle or one.row["limit_waiting_ns"] is None:
             return {}
-        sums = found.sums
-        pause, computed = sums["pause_ns"], sums["server_ns"]
-        asked = pause + sums["client_network_ns"] + sums["request_ns"] + sums["network_ns"]
-        if one.row["direction"] == found.direction:
-            name, own, other, waited = "client", pause, "responses", computed + sums["network_ns"] + sums["response_ns"]
-        else:
-            name, own, other, waited = "server", computed, "requests", asked
-        share = own / (own + waited) if own + waited else 1.0
-        return {f"the {name}": share * idle, f"waiting for {other}": (1 - share) * idle}
+        waiting = idle * min(one.row["limit_waiting_ns"] / one.row["limit_idle_ns"], 1.0)
+        own, awaited = ("client", "responses") if one.row["direction"] == found.direction else ("server", "requests")
+        return {own: idle - waiting, f"waiting for {awaited}": waiting}
 
 
 def split_of_transfer(one: Transfer) -> Split:
-    """Returns the split of a transfer without turns by its limits; nothing if they are unknown."""
+    """Returns the split of a transfer without turns by its limits; nothing if they are unknown.
+
+    Both ends of a pipelined flow may be idle at once: which of them owed data is unknown, so that its idle time is left out.
+    """
     limits = one.limits
     idle = float(limits.get("limit_idle_ns", 0))
     network = float(sum(limits.get(name, 0) for name in NETWORK_LIMITS))
     rest = float(sum(limits.values())) - idle - network
+    if one.flow["exchange"] == "pipelined":
+        idle = 0.0
     server, client = (idle, 0.0) if one.row["direction"] else (0.0, idle)
     return Split(server, network, client, max(rest, 0.0))
 
@@ -204,16 +270,58 @@ class SlowServer(NamedTuple):
             whole = whole.plus(one.split)
         return whole
 
+    @property
+    def slowest(self) -> list[tuple[FlowTurns, int]]:
+        """The slowest turns of which both frames are known."""
+        found = sorted(
+            (-ns, one.flow, number, one)
+            for one in self.turns
+            for number, ns in enumerate(one.columns["server_ns"])
+            if ns >= SLOW_NS and not math.isnan(one.first_frames[number] + one.last_frames[number])
+        )
+        return [(one, number) for *_, number, one in found[:SHOWN]]
+
     def evidence(self) -> str:
         """Returns the frames of the slowest turns: `frames 4-9 of flow 0`."""
-        found = sorted(
-            (-ns, one.flow, first, last)
-            for one in self.turns
-            for ns, first, last in zip(one.columns["server_ns"], one.first_frames, one.last_frames, strict=True)
-            if ns >= SLOW_NS and not math.isnan(first + last)
-        )
-        shown = [f"{first:.0f}-{last:.0f} of flow {flow}" for _, flow, first, last in found[:SHOWN]]
+        shown = [
+            f"{one.first_frames[number]:.0f}-{one.last_frames[number]:.0f} of flow {one.flow}"
+            for one, number in self.slowest
+        ]
         return f"frames {', '.join(shown)}; turns: server_ns" if shown else "turns: server_ns"
+
+    def cited(self, transfers: Transfers) -> list[Cited]:
+        """Returns the first and the last packet of the slowest turn."""
+        for one, number in self.slowest:
+            first_ns = one.started_ns[number]
+            took = [
+                one.columns[name][number] for name in ("request_ns", "network_ns", "server_ns", "response_ns", *STALLS)
+            ]
+            first = transfers.cited(one.first_frames[number], first_ns, one.flow, one.capture)
+            last = transfers.cited(one.last_frames[number], first_ns + math.fsum(took), one.flow, one.capture)
+            return [first, last]
+        return []
+
+
+def sending_ns(bins: Bins, start_ns: float, end_ns: float) -> float:
+    """Returns the time of the bins with payload between two times."""
+    places = zip(bins.start_ns, bins.payload_bytes, strict=True)
+    return math.fsum(max(min(at + bins.width_ns, end_ns) - max(at, start_ns), 0.0) for at, size in places if size > 0)
+
+
+def without_uploads(transfers: Transfers, flow: Row, turns: FlowTurns) -> FlowTurns:
+    """Returns the turns without server times for half of which the client sent data to the server over another connection:
+    the server may have waited for that data, as it does over a control connection."""
+    ends = (flow["source"], flow["destination"])[:: -1 if turns.direction else 1]
+    uploads = [
+        transfers.bins(one)
+        for one in transfers.largest
+        if (one.row["source"], one.row["destination"]) == ends and one.row["flow"] != turns.flow
+    ]
+    times = array("d", turns.columns["server_ns"])
+    for number, (asked, ns) in enumerate(zip(turns.asked_ns, times, strict=True)):
+        if ns >= SLOW_NS and any(sending_ns(bins, asked, asked + ns) >= UPLOAD_SHARE * ns for bins in uploads):
+            times[number] = math.nan
+    return turns._replace(columns={**turns.columns, "server_ns": times})
 
 
 def slow_servers(transfers: Transfers) -> list[SlowServer]:
@@ -224,6 +332,9 @@ def slow_servers(transfers: Transfers) -> list[SlowServer]:
         if found is None or max(found.known("server_ns"), default=0.0) < SLOW_NS:
             continue
         flow = row_at(transfers.trace.flows, number)
+        found = without_uploads(transfers, flow, found)
+        if max(found.known("server_ns"), default=0.0) < SLOW_NS:
+            continue
         end = ("source", "source_port") if found.direction else ("destination", "destination_port")
         server = servers.setdefault((flow[end[0]], flow[end[1]]), SlowServer([], []))
         server.flows.append(flow)
@@ -249,7 +360,8 @@ def took(times: list[float]) -> str:
     computed="Server time of a turn (turns.server_ns): from the last byte of a request to the first byte of its response, "
     "less the least round trip between capture point and server. Requests from 200 ms on are counted, over the 500 "
     "slowest turns' flows, by server; the cost is their time above 200 ms. TLS handshakes are turns, too. Stalls by loss "
-    "do not count as server time, if the capture shows the loss.",
+    "do not count as server time, if the capture shows the loss, nor do times for half of which the client sent data to the "
+    "server over another connection, because the server may have waited for that data.",
     unknown="What the server did: it may have computed, asked another server, or held the request on purpose (long "
     "polling). If the first segment of a response is lost before the capture point, and no later one shows the gap, the "
     "server's RTO counts as server time.",
@@ -272,6 +384,7 @@ def slow_server(transfers: Transfers) -> Matches:
             evidence=server.evidence(),
             filter=" or ".join(flow_filter(one) for one in server.flows[:SHOWN]),
             impact=sum(one["wire_bytes"] for one in server.flows) / transfers.wire_bytes,
+            cited=server.cited(transfers) or transfers.span(numbers[0]),
             server=endpoint_str(flow[host], flow[port]),
             host=flow[host],
             took=took(slow),

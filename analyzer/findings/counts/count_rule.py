@@ -9,18 +9,22 @@ from typing import NamedTuple
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.findings.cost import BY_COST, BYTES, NOTE_SHARE, SECONDS, Concern, Saved, larger
 from wiretale.analyzer.findings.model import (
+    MEMBERS_MAX,
     ON_WIRE,
     SHOWN,
+    Cited,
     Finding,
     Row,
     fill,
     flow_str,
     frame_list,
+    frames_of,
     on_wire,
+    place_of,
     row_at,
     segments,
 )
-from wiretale.analyzer.findings.transfers import RETRANSMISSIONS, Counts, Transfers
+from wiretale.analyzer.findings.transfers import LOST, RETRANSMISSIONS, Counts, Transfers
 from wiretale.analyzer.units import plural, show_bytes, show_share
 
 BY_SEGMENTS = "warning from 1% of the transfer's time or bytes, of segments if its cost is unknown, else info"
@@ -46,12 +50,16 @@ class CountRule(NamedTuple):
     acknowledged: bool = False  # events are in the other direction, at the ACKs
     event_count: str | None = None  # column with the number of events, if not the count
     unit: str = "segments"
+    layer: str = "on the wire"  # of a cost in bytes
     severity: str = BY_SEGMENTS
     denominator: str = "data_packets"
     words: Callable[[Row, int], Row] = lambda row, count: {}  # further words of the sentence
     saves: Callable[[Row, int], Saved | None] = lambda row, count: (
         None
     )  # the cost; None if it saves none, or is unknown
+    cites: Callable[[Transfers, Row], list[Cited]] = lambda transfers, row: transfers.span(
+        row["flow"]
+    )  # without events
     weakens: str | None = None
     delays: bool = False  # as in Rule
 
@@ -60,6 +68,9 @@ class CountRule(NamedTuple):
         counts = transfers.counts[self.column]
         if counts and self.column in ON_WIRE:
             counts = on_wire(transfers.counts, self.column)
+        if self.column in LOST:
+            shared = transfers.lost_together("downstream" if self.column == "lost_downstream" else "upstream")
+            counts = [(number, count) for number, count in counts if number not in shared] if shared else counts
         if self.events == RETRANSMISSIONS:
             counts = transfers.attempts.of_connections(counts)
         return transfers.attempts.without_deferred(counts) if self.spurious else counts
@@ -78,10 +89,14 @@ class CountRule(NamedTuple):
             yield self.finding(transfers, row, count, shown)
         rest = [count for _, count in worst[SHOWN:]]
         if rest:
-            yield self.rest(rest)
+            flow = worst[SHOWN][0] // 2
+            others = tuple(dict.fromkeys(number // 2 for number, _ in worst[SHOWN:]))[:MEMBERS_MAX]
+            members = others if len(others) > 1 else ()
+            yield self.rest(rest)._replace(place=place_of(transfers.span(flow)), members=members)
 
-    def finding(self, transfers: Transfers, row: Row, count: int, frames: list[int]) -> Finding:
-        """Returns the finding of one direction, which names these frames."""
+    def finding(self, transfers: Transfers, row: Row, count: int, cited: list[Cited]) -> Finding:
+        """Returns the finding of one direction, which cites these packets."""
+        frames = frames_of(cited)
         share, saved = self.share(row, count), self.saves(row, count)
         by_share = "info" if not saved and share is not None and share < NOTE_SHARE else "warning"
         flow = flow_filter(row_at(transfers.trace.flows, row["flow"]))
@@ -98,6 +113,7 @@ class CountRule(NamedTuple):
             ),
             filter=f"{flow} && {frame_filter(frames)}" if frames else flow,
             impact=float((share or 0.0) * row["wire_bytes"] / transfers.wire_bytes),
+            place=place_of(cited or self.cites(transfers, row)),
         )
 
     def share(self, row: Row, count: int) -> float | None:
@@ -113,7 +129,7 @@ class CountRule(NamedTuple):
         whole = (segments(row, "data_packets") if self.column in ON_WIRE else row["data_packets"]) or 0
         held, lost_bytes = held_in(row, self.column, count), row.get(f"{self.column}_bytes")
         if is_size_unknown(row) and lost_bytes:
-            of_all = f"{show_bytes(lost_bytes)} of {show_bytes(row['payload_bytes'])} of data"
+            of_all = f"{show_bytes(lost_bytes)} of {show_bytes(row['payload_bytes'])} of payload"
             return f"{of_all} ({show_share(lost_bytes, row['payload_bytes'])}; {plural(count, 'captured packet')})"
         if whole < count:  # SYN and FIN have no data
             return plural(count, "segment")
@@ -190,9 +206,9 @@ def captured(row: Row, column: str, count: int) -> int:
 
 
 def held_in(row: Row, column: str, count: int) -> str:
-    """Returns `; 7.24 kB in 2 captured packets` if the direction has super-segments, else nothing."""
+    """Returns `; 7.24 kB of payload in 2 captured packets` if the direction has super-segments, else nothing."""
     if column not in ON_WIRE or (segments(row, "data_packets") or 0) <= row["data_packets"]:
         return ""
     lost_bytes = row.get(f"{column}_bytes")
-    size = f"{show_bytes(lost_bytes)} in " if lost_bytes else ""
+    size = f"{show_bytes(lost_bytes)} of payload in " if lost_bytes else ""
     return f"; {size}{plural(captured(row, column, count), 'captured packet')}"

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from array import array
 from functools import partial
 
 from wiretale.analyzer.findings.cost import SECONDS, Saved
 from wiretale.analyzer.findings.counts.count_rule import BY_BLOCKS, CountRule, packet_bytes
-from wiretale.analyzer.findings.model import Row
+from wiretale.analyzer.findings.model import Cited, Row
+from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural, show_duration, show_share
 
 CHAPTER = "Numbered packets"
@@ -86,6 +88,22 @@ blocks_duplicate = BlockRule(
     saves=packet_bytes,
 )
 
+
+def longest_waiting(transfers: Transfers, row: Row) -> list[Cited]:
+    """Returns the first and the last packet of the block that waited the longest for earlier bytes."""
+    names, flow = (
+        ("head_of_line_ns", "direction", "first_frame", "last_frame", "first_ns", "complete_ns", "capture"),
+        row["flow"],
+    )
+    fields = [(name, "d", transfers.base_ns if name in ("first_ns", "complete_ns") else 0, 1) for name in names]
+    columns = (array("d", data) for data in transfers.trace.blocks._packed_columns(fields, [flow]))
+    blocks = [one for one in zip(*columns, strict=True) if one[1] == row["direction"] and one[0] > 0]
+    if not blocks:
+        return transfers.span(flow)
+    _, _, first, last, began, complete, capture = max(blocks)
+    return [transfers.cited(first, began, flow, capture), transfers.cited(last, complete, flow, capture)]
+
+
 head_of_line = BlockRule(
     code="head-of-line",
     title="Head-of-line blocking",
@@ -95,8 +113,9 @@ head_of_line = BlockRule(
     sentence="{name}: {count} of {blocks:block} had arrived but waited for lost earlier bytes, up to {waited} "
     "(head-of-line blocking).",
     summary="had blocks that waited",
-    advice="Use several connections, or UDP: one lost segment delays every later block of a stream.",
+    advice="Use several connections, QUIC streams or UDP: one lost segment delays every later block of a stream.",
     words=lambda row, count: {"blocks": row["blocks"], "waited": show_duration(row["head_of_line_ns_max"])},
     saves=lambda row, count: Saved((row["head_of_line_ns_max"] or 0) / 1e9, SECONDS),
     delays=True,
+    cites=longest_waiting,
 )

@@ -52,7 +52,8 @@ window_full = CountRule(
     "there.",
     sentence="{name} filled the receive window {count:time}: the window, not the network, limited the sender then.",
     summary="filled the receive window",
-    advice="Raise the receive buffer (its autotuning limit) if the path should carry more.",
+    advice="If the receiver announced a zero window as well, profile its application; otherwise raise its "
+    "receive buffer (SO_RCVBUF, net.ipv4.tcp_rmem) if the path should carry more.",
     saves=lambda row, count: seconds_of(row["limit_window_ns"]),
 )
 
@@ -60,6 +61,7 @@ congestion_marks = CountRule(
     code="congestion-marks",
     title="Congestion marks (ECN)",
     column="ecn_ce",
+    events=("congestion_mark",),
     unit="packets",
     severity="info",
     computed="IP packets marked Congestion Experienced (RFC 3168).",

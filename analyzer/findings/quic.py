@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QUIC by what is not encrypted: round trips of the handshake and the spin bit, losses by the bits Q and L."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.cost import BY_COST
+from wiretale.analyzer.findings.model import Match, Matches, Row, finding, flow_str, frame_range, row_at
+from wiretale.analyzer.findings.shared.places import packet_at
+from wiretale.analyzer.units import plural, show_duration, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.findings.transfers import Transfer, Transfers
+
+CHAPTER = "QUIC"
+ROWS_MAX = 200  # connections that are examined
+SIDES = ("client", "server")
+UPSTREAM, DOWNSTREAM = "between sender and capture point", "between capture point and receiver"
+NETWORK_ADVICE = "Check drop counters, queues and policers {place}."
+CAPTURE_ADVICE = "Check the drop count of the capture, and give it larger buffers, before the network is suspected."
+
+
+class Losses(NamedTuple):
+    """Packets of one side, as in the handshakes table; None is unknown."""
+
+    sent: int
+    missing: int
+    lost: int | None
+    upstream: int | None
+    downstream: int | None
+
+    @property
+    def contradict(self) -> bool:
+        """Whether far more packets are missing in the capture than the sender declared lost."""
+        return self.upstream is None
+
+    def share(self, count: int) -> str:
+        """Returns `218 of 19,904 1-RTT packets (1.10%)`."""
+        return f"{count:,} of {self.sent:,} 1-RTT packets ({show_share(count, self.sent)})"
+
+    def text(self) -> str:
+        """Returns the losses by place."""
+        lacking = self.share(self.missing)
+        if self.upstream is None:
+            return f"declared {plural(self.lost or 0, 'packet')} lost, but the capture lacks {lacking}"
+        if self.downstream is None:
+            return f"lost {lacking} {UPSTREAM}; losses behind it are unknown"
+        whole = self.upstream + self.downstream
+        if not whole:
+            return f"lost none of {plural(self.sent, '1-RTT packet')}"
+        places = ((self.upstream, UPSTREAM), (self.downstream, DOWNSTREAM))
+        parts = [f"{count:,} {place}" if count < whole else place for count, place in places if count]
+        return f"lost {self.share(whole)}{': ' if len(parts) > 1 else ' '}{' and '.join(parts)}"
+
+
+def losses_of(row: Row, direction: int) -> Losses | None:
+    """Returns the losses of a direction of the flow; None if the Q bit does not show them."""
+    side = SIDES[direction != row["client_direction"]]
+    names = ("sent", "missing", "lost", "lost_upstream", "lost_downstream")
+    return None if row[f"{side}_sent"] is None else Losses(*(row[f"{side}_{name}"] for name in names))
+
+
+def round_trips(row: Row) -> str:
+    """Returns `round trip 20 ms (handshake), 21 ms (spin bit)`; empty if none is known."""
+    server, client, spin = row["server_rtt_ns"], row["client_rtt_ns"], row["spin_rtt_ns"]
+    if None not in (server, client):
+        known = f"round trip {show_duration(server + client)} (handshake)"
+    elif server is not None:
+        known = f"round trip to the server {show_duration(server)} (handshake)"
+    else:
+        known = f"round trip to the client {show_duration(client)} (handshake)" if client is not None else ""
+    return f"{known}, {show_duration(spin)} (spin bit)" if spin is not None else known
+
+
+def headline(row: Row, one: Transfer) -> str:
+    """Returns the round trips and losses of a direction in one line."""
+    losses = losses_of(row, one.row["direction"])
+    said = losses.text() if losses else "losses unknown, because QUIC is encrypted"
+    return "; ".join(filter(None, (plural(one.row["data_packets"] or 0, "QUIC datagram"), round_trips(row), said)))
+
+
+def advice_of(losses: Losses) -> str:
+    """Returns the advice for the place where most were lost."""
+    if losses.contradict:
+        return CAPTURE_ADVICE
+    return NETWORK_ADVICE.format(place=UPSTREAM if losses.missing >= (losses.downstream or 0) else DOWNSTREAM)
+
+
+@finding(
+    code="quic-lost",
+    title="QUIC packets lost",
+    severity=BY_COST + "; info if the sender declared far fewer lost than the capture lacks",
+    unit="bytes",
+    computed="Connections whose short headers have the bits Q and L of RFC 9506 and of "
+    "draft-ferrieux-hamchaoui-quic-lossbits, because both ends agreed on them. Q changes after each 64 packets: the "
+    "packets that a block lacks were lost before the capture point (handshakes.client_missing, server_missing). "
+    "L counts those that the sender declared lost anywhere (client_lost, server_lost); the difference was lost behind the "
+    "capture point. Q counts only if it is a square wave over 8 blocks or more. The cost is the bytes of the lost packets.",
+    unknown="Losses of connections without these bits, which are most. Packets that the capture dropped are missing, "
+    "too. Senders may not declare packets lost that hold ACKs alone. A burst longer than a block and a half, and losses "
+    "in the first and the last block, do not show.",
+    sentence="{name} {losses}.",
+    advice="{what}",
+)
+def quic_lost(transfers: Transfers) -> Matches:
+    table = transfers.trace.handshakes
+    names = [f"{side}_{name}" for side in SIDES for name in ("lost", "missing")]
+    numbers = sorted({number for found in table._nonzero(names).values() for number, _ in found})
+    for row in (row_at(table, number) for number in numbers[:ROWS_MAX]):
+        for direction in range(2):
+            losses, side = losses_of(row, direction), SIDES[direction != row["client_direction"]]
+            count = losses.missing + (losses.downstream or 0) if losses else 0
+            if losses and count:
+                flow, sender = (
+                    row_at(transfers.trace.flows, row["flow"]),
+                    row_at(transfers.trace.directions, 2 * row["flow"] + direction),
+                )
+                yield Match(
+                    "info" if losses.contradict else "warning",
+                    flow=row["flow"],
+                    cost=None if losses.contradict else float(count * sender["wire_bytes"] / sender["packets"]),
+                    evidence=frame_range(flow),
+                    cited=packet_at(transfers, flow, row[f"{side}_loss_frame"], row[f"{side}_loss_ns"]),
+                    filter=flow_filter(flow),
+                    impact=transfers.traffic_share(sender) * count / losses.sent,
+                    name=flow_str(sender),
+                    losses=losses.text(),
+                    what=advice_of(losses),
+                )

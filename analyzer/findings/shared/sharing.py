@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about transfers that share the path: unequal shares, a full link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.model import Match, Matches, Row, finding, seconds
+from wiretale.analyzer.findings.queueing import CAPPED_VARIATION, bit_rate
+from wiretale.analyzer.findings.throughput_limit import limiting_loss
+from wiretale.analyzer.findings.transfers import Transfer, Transfers, mean, variation
+from wiretale.analyzer.units import plural, show_duration, show_rate, show_share
+
+CHAPTER = "Sharing the path"
+FAIR = 0.8  # Jain's index
+FAIR_OVERALL = 0.95  # of rates over whole durations; the common time is not examined
+SHARING_MIN = 1_000_000  # bytes of a transfer that takes part
+OVERLAP_MIN = 0.5
+SPEEDS = (10e6, 100e6, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9)  # bit/s, IEEE 802.3
+FULL_MIN, FULL_MAX = 0.985, 1.01  # of a speed
+LEVEL = 0.25  # variation of the time bins of one transfer
+FULL_BINS_MIN = 20
+FULL_SHARE_MIN = 0.01  # of the trace's bytes
+PAIRS_MAX = 5  # of hosts
+FULL_WEIGHT = 0.11  # ranks before path-limited, which it explains
+SHARES_SHOWN = 6
+LOSS_RESPONSES = ("limit_recovery_ns", "limit_timeout_ns")
+PATH_LIMITS = ("limit_network_ns", "limit_slow_start_ns")
+WANTING_SHARE, LOSS_SHARE_MAX = 0.5, 0.1  # of transfer time
+EQUALIZE = (
+    "Check for different RTTs, late starts, losses or a UDP flow; a fair queue at the bottleneck (fq_codel, cake) equalizes "
+    "them."
+)
+LOWER_UDP = "Lower the rate that the UDP applications offer, or use a faster link: UDP does not yield to TCP."
+
+
+def own_rate(one: Transfer) -> float:
+    """Returns bit/s on the wire over the whole duration."""
+    return bit_rate(one.row["wire_bytes"], one.duration_ns)
+
+
+def overlap_ns(a: Transfer, b: Transfer) -> int:
+    return int(min(a.row["last_ns"], b.row["last_ns"]) - max(a.row["first_ns"], b.row["first_ns"]))
+
+
+def common_span(members: Sequence[Transfer]) -> tuple[int, int]:
+    """Returns the time in which all transfers lasted."""
+    return max(one.row["first_ns"] for one in members), min(one.row["last_ns"] for one in members)
+
+
+def by_hosts(members: Sequence[Transfer]) -> dict[tuple[str, str], list[Transfer]]:
+    """Returns the transfers by source and destination address."""
+    groups: dict[tuple[str, str], list[Transfer]] = {}
+    for one in members:
+        groups.setdefault((one.row["source"], one.row["destination"]), []).append(one)
+    return groups
+
+
+def companions(transfers: Transfers) -> list[Transfer]:
+    """Returns the large transfers between two hosts that lasted together: they may share a bottleneck."""
+    able = [
+        one
+        for one in transfers.largest
+        if one.duration_ns and (one.row["payload_bytes"] or 0) >= SHARING_MIN and one.row["goodput_bps"]
+    ]
+    group = max(by_hosts(able).values(), key=len, default=[])
+    pairs = combinations(group, 2)
+    together = [(a, b) for a, b in pairs if overlap_ns(a, b) >= OVERLAP_MIN * min(a.duration_ns, b.duration_ns)]
+    return list({id(one): one for pair in together for one in pair}.values())
+
+
+def jain(rates: Sequence[float]) -> float:
+    """Returns Jain's fairness index: 1 for equal rates, 1/n if one transfer has all."""
+    return sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates))
+
+
+def rates_together(transfers: Transfers, members: Sequence[Transfer]) -> tuple[list[float], float]:
+    """Returns bit/s of each in the common time and its length in ns; over their own durations and 0 without."""
+    start, end = common_span(members)
+    sizes = [sum(transfers.bins(one).wire_bytes_within(start, end)) for one in members]
+    if end <= start or not all(sizes):
+        return [own_rate(one) for one in members], 0.0
+    return [bit_rate(size, end - start) for size in sizes], end - start
+
+
+class Deprived(NamedTuple):
+    """The transfer that an equal share would help most."""
+
+    transfer: Transfer
+    rate_bps: float
+    equal_bps: float
+
+    def saved_ns(self, span_ns: float) -> float:
+        """Returns the time by which an equal share shortens the common time of the transfers."""
+        return span_ns * (1 - self.rate_bps / self.equal_bps)
+
+
+def wants_more(one: Transfer) -> bool:
+    """Returns whether the path limits a TCP transfer, and not its losses: it would use a larger share."""
+    lossy = one.share(*LOSS_RESPONSES) > LOSS_SHARE_MAX or limiting_loss(one) is not None
+    return one.flow["protocol"] == "tcp" and one.share(*PATH_LIMITS) >= WANTING_SHARE and not lossy
+
+
+def deprived_of(rated: Sequence[tuple[float, Transfer]]) -> Deprived | None:
+    """Returns the transfer with the least of an equal share, if two or more would use a larger one. The others keep theirs."""
+    wanting = [pair for pair in rated if wants_more(pair[1])]
+    if len(wanting) < 2:
+        return None
+    rate, least = min(wanting, key=lambda pair: pair[0])
+    return Deprived(least, rate, sum(pair[0] for pair in wanting) / len(wanting))
+
+
+def steady_udp(transfers: Transfers, members: Sequence[Transfer]) -> list[Transfer]:
+    """Returns the UDP transfers whose rate does not depend on the others'; QUIC has congestion control, as TCP does."""
+    start, end = common_span(members)
+    udp = [one for one in members if one.flow["protocol"] == "udp" and one.flow["application"] != "quic"]
+    return [one for one in udp if variation(transfers.bins(one).wire_bytes_within(start, end)) <= CAPPED_VARIATION]
+
+
+def sharing_words(transfers: Transfers, rated: Sequence[tuple[float, Transfer]], span: float) -> Row:
+    """Returns cost, severity, advice and the words about steady UDP and an equal share; `span` is 0 without a common time."""
+    members, whole = [one for _, one in rated], sum(rate for rate, _ in rated)
+    least = deprived_of(rated) if span else None
+    udp = steady_udp(transfers, members) if span and any(one.flow["protocol"] == "tcp" for one in members) else []
+    words: Row = {"severity": "info", "mixed": "", "equal": "", "advice": LOWER_UDP if udp else EQUALIZE}
+    if udp:
+        taken = show_share(sum(rate for rate, one in rated if one in udp), whole)
+        words["mixed"] = f" {plural(len(udp), 'UDP transfer')} at a steady rate took {taken}, and TCP got the rest."
+    if least:
+        saved = least.saved_ns(span)
+        equal = (
+            f" With an equal share, flow {least.transfer.row['flow']} would save {show_duration(saved)} of that time."
+        )
+        words.update(severity="warning", advice=EQUALIZE, equal=equal, cost=seconds(saved))
+    return words
+
+
+@finding(
+    code="unfair-share",
+    title="Unequal shares of the path",
+    severity="warning if a transfer that the path limits would be faster with an equal share, else info",
+    unit="seconds",
+    computed="Transfers of 1 MB or more between the same two hosts must overlap for half of the shorter duration. The "
+    "finding compares their rates in the common time by Jain's index (sum x)^2 / (n sum x^2). Reported below 0.8. If the "
+    "path limits two TCP transfers or more for half of their time, and loss recovery and RTOs take 10% at most, the cost is "
+    "the time that an equal share among these would save the slowest in the common time.",
+    unknown="Whether they share a bottleneck at all, and the other traffic on it.",
+    sentence="{count} transfers from {source} to {destination} shared {total} on the wire{time} unequally: {shares}; Jain's "
+    "index is {index} (1 is equal).{mixed}{equal}",
+    advice="{advice}",
+)
+def unfair_share(transfers: Transfers) -> Matches:
+    members = companions(transfers)
+    if len(members) < 2 or jain([own_rate(one) for one in members]) >= FAIR_OVERALL:
+        return
+    rates, span = rates_together(transfers, members)
+    index, whole = jain(rates), sum(rates)
+    if index >= FAIR:
+        return
+    rated = list(zip(rates, members, strict=True))
+    order = sorted(rated, key=lambda pair: -pair[0])[:SHARES_SHOWN]
+    shares = [f"flow {one.row['flow']} ({one.flow['protocol']}) {show_share(rate, whole)}" for rate, one in order]
+    yield Match(
+        count=len(members),
+        source=members[0].row["source"],
+        destination=members[0].row["destination"],
+        total=show_rate(whole),
+        time=f" for {show_duration(span)}" if span else "",
+        shares=", ".join(shares),
+        index=f"{index:.2f}",
+        evidence="; ".join(f"flow {one.row['flow']} {one.name} {show_rate(rate)} on the wire" for rate, one in order),
+        impact=sum(one.traffic_share for one in members) * (1 - index),
+        cited=transfers.span(order[0][1].row["flow"]),
+        members=[one.row["flow"] for _, one in sorted(rated, key=lambda pair: -pair[0])],
+        **sharing_words(transfers, rated, span),
+    )
+
+
+def middle_mean(values: Sequence[float]) -> float:
+    """Returns the mean of the middle half: pauses of the sender and late timestamps do not count."""
+    quarter = len(values) // 4
+    return mean(sorted(values)[quarter : len(values) - quarter])
+
+
+def ethernet_speed(transfers: Transfers, members: Sequence[Transfer]) -> float | None:
+    """Returns the speed of an Ethernet that these transfers fill together."""
+    start, end = common_span(members)
+    all_bins = [transfers.bins(one) for one in members]
+    rates = [[bit_rate(size, bins.width_ns) for size in bins.wire_bytes_within(start, end)] for bins in all_bins]
+    if min(map(len, rates)) < FULL_BINS_MIN or (len(rates) == 1 and variation(rates[0]) > LEVEL):
+        return None
+    whole = middle_mean(rates[0]) if len(rates) == 1 else sum(map(mean, rates))
+    return next((speed for speed in SPEEDS if FULL_MIN * speed <= whole <= FULL_MAX * speed), None)
+
+
+@finding(
+    code="wire-full",
+    title="Full link",
+    severity="info",
+    computed="Frames of all transfers (1% of the capture's bytes or more each) from one host to another in their "
+    "common time, with preambles, checksums and gaps: together they must reach 98.5% to 101% of an Ethernet speed (10 "
+    "Mbit/s to 100 Gbit/s), in 20 time bins or more. For a single transfer it is the mean of the middle half of its "
+    "time bins, which must be level.",
+    unknown="Whether the link has that speed: a paced sender looks the same. Other frames on the link; frames that an "
+    "offload merged count once.",
+    sentence="{who} an Ethernet of {speed}: {share} is payload ({payload}), {overhead} is headers, preambles, "
+    "checksums and gaps.",
+    advice="Use a faster link or fuller packets for more; the link is full, and nothing is wrong.",
+)
+def wire_full(transfers: Transfers) -> Matches:
+    able = [one for one in transfers.largest if one.duration_ns and one.traffic_share >= FULL_SHARE_MIN]
+    for (source, destination), members in list(by_hosts(able).items())[:PAIRS_MAX]:
+        speed = ethernet_speed(transfers, members)
+        if speed is None:
+            continue
+        wire, payload = (sum(one.row[name] or 0 for one in members) for name in ("wire_bytes", "payload_bytes"))
+        version = "ipv6" if ":" in source else "ip"
+        who, flow, frames = f"{len(members)} transfers {source} → {destination} fill", None, f"{len(members)} transfers"
+        selected = f"{version}.src == {source} && {version}.dst == {destination}"
+        if len(members) == 1:
+            alone = members[0]
+            who, flow, frames = f"{alone.name} fills", alone.row["flow"], alone.frames
+            selected = flow_filter(alone.flow)
+        yield Match(
+            who=who,
+            speed=show_rate(speed),
+            share=show_share(payload, wire),
+            payload=show_rate(speed * payload / wire),
+            overhead=show_share(wire - payload, wire),
+            flow=flow,
+            evidence=f"{frames}; wire_bytes in the series",
+            filter=selected,
+            impact=FULL_WEIGHT * sum(one.traffic_share for one in members),
+            cited=transfers.span(members[0].row["flow"]),
+            members=[one.row["flow"] for one in members],
+        )
