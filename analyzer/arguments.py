@@ -96,6 +96,8 @@ def other_time_ns(time: Any) -> int:
         zoned = time if time.tzinfo else time.replace(tzinfo=UTC)
         microseconds = (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
         return int(microseconds) * 1000 + int(getattr(time, "nanosecond", 0))
+    if type(time).__module__ == "numpy" and hasattr(time, "astype"):  # datetime64
+        time = time.astype("datetime64[ns]").astype("int64").item()
     try:
         return operator.index(time)
     except TypeError:
@@ -119,3 +121,11 @@ def time_ns(time: Time) -> int | None:
     if not -(2**63) <= ns < 2**63:
         raise UsageError(f"time {time}: expected one between the years 1678 and 2262")
     return ns
+
+
+def check_range(start_ns: int | None, end_ns: int | None) -> None:
+    """Raises UsageError if the start is not before the end."""
+    if start_ns is not None and end_ns is not None and start_ns >= end_ns:
+        from wiretale.analyzer.time import show_time
+
+        raise UsageError(f"start {show_time(start_ns)}: expected a time before end {show_time(end_ns)}")

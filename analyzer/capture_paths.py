@@ -8,9 +8,19 @@ import re
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from wiretale.analyzer.errors import InputError, SkippedFileWarning, UsageError
+
+TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+    OnePath = str | bytes | os.PathLike[str]
+    Paths = OnePath | Iterable[OnePath]
+else:
+    Paths = object
 
 MAGIC_NUMBERS = (
     b"\xa1\xb2\xc3\xd4",  # pcap, µs
@@ -18,10 +28,13 @@ MAGIC_NUMBERS = (
     b"\xa1\xb2\xcd\x34",  # pcap, modified
     b"\x0a\x0d\x0d\x0a",  # pcapng
 )
+PCAPNG = MAGIC_NUMBERS[3]
+HEADER_BYTES, SECTION_BYTES = 24, 28  # of a pcap file, and of the least section header of pcapng
 GZIP = b"\x1f\x8b"
 COMPRESSED = (b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")  # zstd, lz4: Python 3.11 cannot decompress them
 OTHER_COMPRESSED = {b"BZh": "bz2", b"\xfd7z": "lzma"}  # not read, but protected from being overwritten
 CAPTURE_NAME = re.compile(r"\.(pcap|pcapng|cap|dmp|ntar)\b", re.IGNORECASE)
+URL = re.compile(r"(s3|gs|gcs|https?|ssh|sftp)://", re.IGNORECASE)
 HEAD_BYTES = 4096  # fits a gzip header with a file name, and the first bytes after it
 
 
@@ -33,16 +46,20 @@ def first_of_gzip(head: bytes) -> bytes:
         return b""
 
 
-def head_of(path: Path) -> bytes:
+def head_of(path: str | Path) -> bytes:
     """Returns the first bytes of a file.
 
     Raises InputError if a file with a capture's name cannot be opened, because skipping it would go unnoticed.
     """
     try:
-        with path.open("rb") as file:
-            return file.read(HEAD_BYTES)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # a file object would take longer than the reading
+        try:
+            return os.read(descriptor, HEAD_BYTES)
+        finally:
+            os.close(descriptor)
     except OSError as error:
-        if ".pcap" in path.name or path.suffix == ".cap":
+        name = os.path.basename(path)
+        if ".pcap" in name or name.endswith(".cap"):
             raise InputError(f"{path}: {error.strerror}") from None
         return b""
 
@@ -53,10 +70,18 @@ def is_magic_number(head: bytes) -> bool:
     return first in MAGIC_NUMBERS or first[::-1] in MAGIC_NUMBERS
 
 
-def is_capture(path: Path) -> bool:
+def is_cut_header(head: bytes) -> bool:
+    """Returns whether a file that begins as a capture ends within its header, as after a crash of the capturing program."""
+    least = SECTION_BYTES if head.startswith(PCAPNG) else HEADER_BYTES
+    return len(head) < least and not head.startswith(GZIP) and is_magic_number(head)
+
+
+def is_capture(path: str) -> bool:
     """Returns whether a file is a capture by its first bytes; zstd and lz4 files by their name. Raises as head_of()."""
     head = head_of(path)
-    return is_magic_number(head) or (".pcap" in path.name and head.startswith(COMPRESSED))
+    if is_cut_header(head):
+        return False
+    return is_magic_number(head) or (head.startswith(COMPRESSED) and ".pcap" in os.path.basename(path))
 
 
 def is_compressed_capture(path: Path, module: str) -> bool:
@@ -86,13 +111,50 @@ def holds_capture(path: Path) -> bool:
     return True
 
 
-def is_plain_file(path: Path) -> bool:
-    """Returns whether it is a regular file and no symbolic link."""
-    return os.path.isfile(path) and not os.path.islink(path)
+class Inputs:
+    """The inputs of an analysis: the paths that the core opens, and the names that rows and messages show."""
+
+    def __init__(self, inputs: list[str]) -> None:
+        self.names, self.paths = inputs, list(inputs)
+
+    def failure(self) -> InputError | None:
+        """Returns the reason why an input broke off; None if the core read it to its end, or stopped before."""
+        return None
+
+    def close(self) -> None:
+        """Ends everything that still reads."""
+
+
+def is_url(path: str) -> bool:
+    """Returns whether an input is read by analyzer/remote.py."""
+    return URL.match(path) is not None
+
+
+def shown(url: str) -> str:
+    """Returns a URL without its password and query, which may be secret, for rows and messages. UsageError if it is none."""
+    if not is_url(url):
+        return url
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # which is checked only now
+    except ValueError as error:
+        raise UsageError(f"{url.partition('://')[0]}://…: {error}") from None
+    user, at, host = parts.netloc.rpartition("@")
+    return f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}"
+
+
+def expand_url(url: str) -> list[str]:
+    """Returns the URLs of a pattern or folder; another is returned as it is. Raises as remote.listed()."""
+    from wiretale.analyzer import remote
+
+    shown(url)
+    return remote.listed(url) if remote.is_several(url) else [url]
 
 
 def foreign_note(path: Path) -> str:
-    """Returns the foreign format of a file and how to convert it; empty if the format is unknown.
+    """Returns the foreign format of a file and how to convert it, or that its header is cut; empty if the format is unknown.
 
     A compressed file counts only if it has a capture's name, because documents are compressed too.
     """
@@ -100,41 +162,65 @@ def foreign_note(path: Path) -> str:
 
     from wiretale.analyzer import _core
 
-    found = _core.foreign_format(head_of(path))
+    head = head_of(path)
+    if is_cut_header(head):
+        return f"{path}: its header is cut short at byte {len(head)}"
+    found = _core.foreign_format(head)
     if not found or (found[1].endswith("wiretale analyze -") and not CAPTURE_NAME.search(path.name)):
         return ""
     return f"{path} is {found[0]}; convert it: {found[1].replace('%s', shlex.quote(str(path)))}"
 
 
+def files_below(folder: Path) -> Iterator[str]:
+    """Yields the regular files in a folder and its subfolders, as far as they are readable, but no symbolic links."""
+    waiting = [str(folder)]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    yield entry.path.removeprefix("./")  # as Path shows it
+
+
 def captures_in(folder: Path) -> list[str]:
     """Returns the captures in a folder and its subfolders by name, as far as they are readable.
 
-    Raises InputError if the folder has no captures. Warns with SkippedFileWarning of captures in foreign formats.
+    Raises InputError if the folder has no captures. Warns with SkippedFileWarning of captures in foreign formats, and
+    of those that are cut within their header, because one of thousands must not end the analysis of the others.
     """
     try:
         os.scandir(folder).close()
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}") from None
-    paths = (Path(below, name) for below, _, names in os.walk(folder) for name in names)
-    found: list[Path] = []
-    others: list[Path] = []
-    for path in sorted(filter(is_plain_file, paths), key=str):
+    found: list[str] = []
+    others: list[str] = []
+    for path in sorted(files_below(folder)):
         (found if is_capture(path) else others).append(path)
-    notes = list(filter(None, map(foreign_note, others)))
+    notes = list(filter(None, (foreign_note(Path(path)) for path in others)))
     more = f" (and {len(notes) - 1:,} more such)" if len(notes) > 1 else ""
     if not found:
         raise InputError("; ".join([f"{folder}: no capture files in this folder", *notes[:1]]) + more)
     if notes:
         warnings.warn(f"skipped {notes[0]}{more}", SkippedFileWarning, stacklevel=2)
-    return list(map(str, found))
+    return found
 
 
-def check_path(given: str | bytes | os.PathLike[str]) -> str:
+def each_path(paths: Iterable[Paths]) -> Iterator[object]:
+    """Yields the paths, also those in lists; check_path() rejects other objects."""
+    for one in paths:
+        if isinstance(one, Iterable) and not isinstance(one, (str, bytes, os.PathLike)):
+            yield from one
+        else:
+            yield one
+
+
+def check_path(given: Any) -> str:
     """Returns a path as text. Raises UsageError if it cannot be one."""
     try:
         path = os.fsdecode(given)
     except TypeError:
-        raise UsageError(f"{given!r}: expected a path; several are arguments of their own, analyze(*paths)") from None
+        raise UsageError(f"{given!r}: expected a path, or a list of paths") from None
     if not path or "\0" in path:
         raise UsageError(f"{path!r}: expected a file, a folder, or - for standard input")
     return path
@@ -142,7 +228,7 @@ def check_path(given: str | bytes | os.PathLike[str]) -> str:
 
 def identity(path: str) -> tuple[int, int] | str:
     """Returns device and inode, the same for every name of a file; the real path if the file does not exist."""
-    if path == "-":
+    if path == "-" or is_url(path):
         return path
     try:
         status = os.stat(path)
@@ -162,16 +248,36 @@ def check_apart(points: Iterable[Iterable[str]], expected: str = "different capt
                 raise UsageError(f"{path}: expected {expected}; given twice{other}")
 
 
-def expand_paths(paths: Iterable[str | bytes | os.PathLike[str]]) -> list[str]:
-    """Returns files, pipes and `-` as they are, and folders as the captures in them. Raises InputError or UsageError."""
+class Expanded(list[str]):
+    """The result of expand_paths(), which it returns again as it is."""
+
+    def __init__(self, paths: Iterable[str], given: list[str]) -> None:
+        super().__init__(paths)
+        #: files and folders as they were given, which are fewer words in a command
+        self.given = given
+
+
+def expand_paths(paths: Iterable[Paths], local: bool = False) -> Expanded:
+    """Returns files, pipes and `-` as they are, and folders as the captures in them. Raises InputError or UsageError.
+
+    If `local`, a URL is refused.
+    """
+    wholes = list(paths)
+    if len(wholes) == 1 and isinstance(wholes[0], Expanded) and not local:
+        return wholes[0]
+    given = list(map(check_path, each_path(wholes)))
 
     def expand() -> Iterator[str]:
-        for path in map(check_path, paths):
-            if path != "-" and os.path.isdir(path):
+        for path in given:
+            if is_url(path):
+                if local:
+                    raise UsageError(f"{shown(path)}: expected a local file, because this command cannot read URLs")
+                yield from expand_url(path)
+            elif path != "-" and os.path.isdir(path):
                 yield from captures_in(Path(path))
             else:
                 yield path
 
-    found = list(expand())
+    found = Expanded(expand(), given)
     check_apart(([path] for path in found), "each capture once")  # else all its packets would count as duplicates
     return found

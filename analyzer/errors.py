@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The errors of wiretale.
     WiretaleError
-    ├── UsageError        invalid option, filter or time                 exit code 2
-    ├── InputError        a capture cannot be read at all                exit code 4
-    ├── OutputError       a file cannot be written                       exit code 4
+    ├── UsageError        invalid option, filter or time (ValueError)    exit code 2
+    ├── InputError        a capture cannot be read at all (OSError)      exit code 4
+    ├── OutputError       a file cannot be written (OSError)             exit code 4
     └── MissingToolError  missing program, library or permission         exit code 5
 
-If a capture is damaged after its beginning, wiretale analyzes the part before the damage and reports a finding.
+If a capture is damaged after its beginning, wiretale analyzes the part before the damage, reports a finding, and warns with
+DamagedInputWarning. Code that catches OSError or ValueError of other calls must let a WiretaleError pass first.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ class WiretaleError(Exception):
     exit_code = 5  # a program failed; 1 is for thresholds of the user (--fail-if)
 
 
-class UsageError(WiretaleError):
+class UsageError(WiretaleError, ValueError):
     """Invalid option, filter or time."""
 
     exit_code = 2
 
 
-class InputError(WiretaleError):
+class InputError(WiretaleError, OSError):
     """A capture cannot be opened, has an unknown format, or needs more memory than available."""
 
     exit_code = 4
 
 
-class OutputError(WiretaleError):
+class OutputError(WiretaleError, OSError):
     """A file or folder cannot be written; an existing file is unchanged."""
 
     exit_code = 4
@@ -44,3 +45,7 @@ class MissingToolError(WiretaleError):
 
 class SkippedFileWarning(UserWarning):
     """Files of a folder were skipped because they have a format of other programs."""
+
+
+class DamagedInputWarning(UserWarning):
+    """A capture is damaged or truncated: the results cover the part before the damage."""

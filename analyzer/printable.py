@@ -23,11 +23,16 @@ def valid_text(text: str) -> str:
 
 
 @contextmanager
-def utf8_name(folder: Path) -> Iterator[Path]:
-    """Yields a UTF-8 path of the folder, because DuckDB accepts no other: its own, or that of an open descriptor."""
+def utf8_name(folder: Path, plain: bool = False) -> Iterator[Path]:
+    """Yields a UTF-8 path of the folder, because DuckDB accepts no other: its own, or that of an open descriptor.
+
+    A `plain` path has no `a=b`, which DuckDB would read as a column.
+    """
     try:
-        str(folder).encode()
+        is_refused = b"=" in str(folder).encode() and plain
     except UnicodeEncodeError:
+        is_refused = True
+    if is_refused:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             yield Path(f"/proc/self/fd/{descriptor}")

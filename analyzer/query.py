@@ -7,41 +7,88 @@ timestamps with a time zone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
+T = TypeVar("T")
+
 # DuckDB must not download extensions, whatever a query names.
 SETTINGS = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 
 
-NO_PACKETS = "table with name packets does not exist"
+NOT_MADE = re.compile(r"table with name (packets|limit_spans) does not exist", re.IGNORECASE)
 
 
 def connect(trace: Trace) -> duckdb.DuckDBPyConnection:
-    """Returns a connection with the tables except packets, which it reads in place."""
-    from wiretale.analyzer.trace import TABLES
+    """Returns a connection with the tables that every analysis has, which it reads in place."""
+    from wiretale.analyzer.table import KEPT_TABLES
 
     connection = duckdb.connect(config=dict(SETTINGS))
-    for name in TABLES:
-        if name != "packets":
-            connection.register(name, trace.table(name).with_integers())
+    register(connection, trace, KEPT_TABLES)
     return connection
 
 
-def run(trace: Trace, sql: str) -> duckdb.DuckDBPyRelation:
-    """Returns the result. The packets table, which may need a second reading, is made only if the query names it."""
-    connection = connect(trace)
-    try:
-        return connection.sql(sql)
-    except duckdb.CatalogException as error:
-        if NO_PACKETS not in str(error).lower():
+def register(connection: duckdb.DuckDBPyConnection, trace: Trace, names: Iterable[str]) -> None:
+    """Gives a connection tables of an analysis, in place of those with the same names."""
+    for name in names:
+        try:
+            connection.register(name, trace.table(name)._with_integers())
+        except duckdb.Error as error:
+            raise_interrupt(error)
             raise
-    connection.register("packets", trace.table("packets").with_integers())
-    return connection.sql(sql)
+
+
+def raise_interrupt(error: duckdb.Error) -> None:
+    """Raises KeyboardInterrupt if Ctrl-C came while DuckDB called Python, which makes an error of it."""
+    if "KeyboardInterrupt" in str(error):
+        raise KeyboardInterrupt from None
+
+
+def run(trace: Trace, sql: str) -> duckdb.DuckDBPyRelation:
+    """Returns the result. A table that may need a second reading is made only if the query names it."""
+    connection = connect(trace)
+    while True:
+        try:
+            return connection.sql(sql)
+        except duckdb.CatalogException as error:
+            missing = NOT_MADE.search(str(error))
+            if missing is None:
+                raise
+        connection.register(missing[1].lower(), trace.table(missing[1].lower())._with_integers())
+
+
+def interruptible(connection: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
+    """Returns what a function that uses a connection returns. Ctrl-C ends its query at once.
+
+    The query runs on a thread, because Python handles signals between bytecodes of the main thread only.
+    """
+    result: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            result.set_result(call())
+        except BaseException as error:
+            result.set_exception(error)
+
+    try:
+        Thread(target=work, daemon=True).start()
+        wait([result])
+    except BaseException:
+        while not result.done():  # a query that begins after an interrupt() does not see it
+            with suppress(KeyboardInterrupt):
+                connection.interrupt()
+                wait([result], timeout=0.02)
+        raise
+    return result.result()
 
 
 def dicts(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:

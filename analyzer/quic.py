@@ -9,7 +9,6 @@ or whose frames end early, is left out.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -98,11 +97,18 @@ def salt_of(version: int) -> bytes | None:
     return None
 
 
+def hmac_sha256(key: bytes, data: bytes) -> bytes:
+    """Imports only if it is used, because the import loads OpenSSL: 3 MB that most captures do not need."""
+    import hmac
+
+    return hmac.digest(key, data, "sha256")
+
+
 def expand(secret: bytes, label: str, size: int) -> bytes:
     """HKDF-Expand-Label of SHA-256 (RFC 8446 section 7.1), for one block."""
     name = b"tls13 " + label.encode()
     info = size.to_bytes(2, "big") + bytes([len(name)]) + name + b"\0\1"
-    return hmac.digest(secret, info, "sha256")[:size]
+    return hmac_sha256(secret, info)[:size]
 
 
 def client_keys(version: int, destination: bytes) -> Keys | None:
@@ -110,7 +116,7 @@ def client_keys(version: int, destination: bytes) -> Keys | None:
     salt = salt_of(version)
     if salt is None:
         return None
-    initial = hmac.digest(salt, destination, "sha256")
+    initial = hmac_sha256(salt, destination)
     secret = expand(initial, "client in", 32)
     prefix = "quicv2" if version == V2 else "quic"
     return Keys(

@@ -3,27 +3,59 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 
+from wiretale.analyzer import _core
+from wiretale.analyzer.errors import MissingToolError
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural
 
 TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
     from array import array
-    from typing import Any
+    from typing import Any, overload
 
-    from wiretale.analyzer import _core
+    import pandas
+    import polars
+    import pyarrow
 
+#: names of the tables, in the order of lists and files
+TABLES = tuple(name for name, _, _ in _core.schemas())
+#: those that are made if they are asked for, and those that every analysis has
+ASKED_TABLES = ("packets", "limit_spans")
+KEPT_TABLES = tuple(name for name in TABLES if name not in ASKED_TABLES)
 ROWS_SHOWN = 10
 COLUMNS_SHOWN = 12
 CELL_MAX = 40
+ROWS_AT_ONCE = 4096  # of a loop over a table
+
+
+def library(name: str) -> Any:
+    """Imports a library that wiretale does not need itself."""
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise MissingToolError(f"{name} is not installed: run `{sys.executable} -m pip install {name}`") from None
 
 
 class Table:
-    """Rows and named columns (docs/tables.md).
+    """Rows and named columns (docs/tables.md): a sequence of rows, each a dict, whose columns have names.
 
-    >>> polars.DataFrame(trace.flows), pandas.DataFrame.from_arrow(trace.flows)  # doctest: +SKIP
+    Any library that reads Arrow takes it, without a copy: `duckdb.from_arrow(table)`, `polars.DataFrame(table)`.
+
+    >>> import wiretale
+    >>> flows = wiretale.analyze("sample_pcaps/vlan_ipv6.pcap").flows
+    >>> len(flows), flows[3]["protocol"], flows[-1]["packets"]
+    (7, 'tcp', 6)
+    >>> [row["flow"] for row in flows if row["protocol"] == "udp"]
+    [2, 4]
+    >>> [row["packets"] for row in flows[:3]], flows["packets"][:3]
+    ([10, 10, 12], [10, 10, 12])
     """
 
     def __init__(self, core: _core.Table) -> None:
@@ -42,6 +74,46 @@ class Table:
     def __len__(self) -> int:
         return len(self._core)
 
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for start in range(0, len(self), ROWS_AT_ONCE):
+            yield from self._core.rows(start, start + ROWS_AT_ONCE)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, key: int) -> dict[str, Any]: ...
+        @overload
+        def __getitem__(self, key: slice) -> list[dict[str, Any]]: ...
+        @overload
+        def __getitem__(self, key: str) -> list[Any]: ...
+
+    def __getitem__(self, key: int | slice | str) -> dict[str, Any] | list[dict[str, Any]] | list[Any]:
+        """Returns a row by its number, rows by a slice, or a column by its name. Raises IndexError or KeyError."""
+        if isinstance(key, str):
+            return self._core.column(key)
+        if isinstance(key, slice):
+            numbers = range(len(self))[key]
+            if not numbers:
+                return []
+            first, last = min(numbers[0], numbers[-1]), max(numbers[0], numbers[-1])
+            return self._core.rows(first, last + 1)[:: numbers.step]
+        number = range(len(self))[key]  # raises IndexError
+        return self._core.rows(number, number + 1)[0]
+
+    def to_polars(self) -> polars.DataFrame:
+        """Returns a polars DataFrame. Raises MissingToolError if polars is not installed."""
+        frame: polars.DataFrame = library("polars").DataFrame(self)
+        return frame
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Returns a pyarrow Table. Raises MissingToolError if pyarrow is not installed."""
+        return library("pyarrow").table(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Returns a pandas DataFrame, made by pyarrow. Raises MissingToolError if either is not installed."""
+        library("pandas")
+        return self.to_arrow().to_pandas()
+
     def columns(self) -> list[tuple[str, str, str, str]]:
         """Returns name, type, unit and meaning of each column."""
         return self._core.columns()
@@ -54,7 +126,7 @@ class Table:
         """Returns rows `start` to `stop` as dicts, which should be few, because each value becomes a Python object."""
         return self._core.rows(start, stop)
 
-    def nonzero(self, names: Iterable[str]) -> dict[str, list[tuple[int, Any]]]:
+    def _nonzero(self, names: Iterable[str]) -> dict[str, list[tuple[int, Any]]]:
         """Returns for each column the rows, as number and value, in which it is neither null nor 0, in one pass."""
         return self._core.nonzero(list(names))
 
@@ -62,21 +134,21 @@ class Table:
         """Returns the sum of an integer column; nulls count as 0."""
         return self._core.total(name)
 
-    def rows_where(self, name: str, word: str | None = None) -> list[int]:
+    def _rows_where(self, name: str, word: str | None = None) -> list[int]:
         """Returns the numbers of the rows in which a column is not null, or is this word."""
         return self._core.rows_where(name, word)
 
-    def words(self, name: str) -> list[tuple[int, str | None]]:
-        """Returns the words that occur in a column, each with its number in packed(), in the order of their first rows."""
+    def _words(self, name: str) -> list[tuple[int, str | None]]:
+        """Returns the words that occur in a column, each with its number in _packed(), in the order of their first rows."""
         return self._core.words(name)
 
-    def rows_by_flow(self, flow_count: int) -> array[int]:
+    def _rows_by_flow(self, flow_count: int) -> array[int]:
         """Returns the number of rows of each flow from 0 to `flow_count` - 1."""
         from array import array
 
         return array("I", self._core.rows_by_flow(flow_count))
 
-    def packed(
+    def _packed(
         self,
         name: str,
         code: str,
@@ -93,17 +165,29 @@ class Table:
         """
         return self._core.packed([(name, code, offset, divisor, delta)], flows)[0]
 
-    def packed_columns(
+    def _packed_columns(
         self, fields: Iterable[tuple[str, str, int, int]], flows: list[int] | None = None
     ) -> list[bytes]:
-        """Returns several columns (name, code, offset, divisor) as packed() does, in one pass over the table."""
+        """Returns several columns (name, code, offset, divisor) as _packed() does, in one pass over the table."""
         return self._core.packed([(*field, False) for field in fields], flows)
 
-    def of_flows(self, flows: list[int], most: int) -> Table:
-        """Returns the first `most` rows of these flows, of the packets table."""
+    def _time_sums(
+        self, names: list[str], base_ns: int, bin_ns: int, bins: int, start: str = "start_ns", width: str = "width_ns"
+    ) -> list[array[float]]:
+        """Returns sums of integer columns over `bins` bins of `bin_ns` from `base_ns` on.
+
+        A row is spread evenly over its time, from `start` for `width`; null counts as 0.
+        """
+        from array import array
+
+        sums = array("d", self._core.time_sums(start, width, names, base_ns, bin_ns, bins))
+        return [sums[place : place + bins] for place in range(0, len(sums), bins)]
+
+    def _of_flows(self, flows: list[int], most: int) -> Table:
+        """Returns the first `most` rows of these flows, of a table of ASKED_TABLES."""
         return Table(self._core.of_flows(flows, most))
 
-    def packet_streams(self, flows: list[int], base_ns: int) -> tuple[int, dict[str, bytes]]:
+    def _packet_streams(self, flows: list[int], base_ns: int) -> tuple[int, dict[str, bytes]]:
         """Returns number and columns of the packets of these flows (packets table; analyzer/core/export/export.h)."""
         return self._core.packet_streams(flows, base_ns)
 
@@ -117,7 +201,7 @@ class Table:
     def __arrow_c_schema__(self) -> object:
         return self._core.__arrow_c_schema__()
 
-    def with_integers(self) -> TimesAsIntegers:
+    def _with_integers(self) -> TimesAsIntegers:
         """The table for DuckDB, whose INTERVAL has microseconds: times and durations are int64 ns."""
         return TimesAsIntegers(self._core)
 
@@ -153,6 +237,16 @@ class TimesAsIntegers:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self._core.__arrow_c_stream__(requested_schema, True)
+
+
+class Joined:
+    """Tables of several analyses as one for DuckDB, with the place of the analysis as the last column, table_number."""
+
+    def __init__(self, tables: list[Table]) -> None:
+        self._core = [table._core for table in tables]
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._core[0].joined_stream(self._core)
 
 
 def shown_cell(value: object) -> str:

@@ -8,9 +8,13 @@ packets() reads them a second time only if they have not changed.
 
 from __future__ import annotations
 
+import operator
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+import stat
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +24,7 @@ from wiretale.analyzer import _core
 from wiretale.analyzer.arguments import (
     Flows,
     Time,
+    check_range,
     filter_text,
     flow_numbers,
     link_rate,
@@ -28,10 +33,11 @@ from wiretale.analyzer.arguments import (
     row_limit,
     time_ns,
 )
-from wiretale.analyzer.capture_paths import expand_paths
-from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
+from wiretale.analyzer.capture_paths import Inputs, Paths, expand_paths, is_url
+from wiretale.analyzer.errors import DamagedInputWarning, InputError, UsageError, WiretaleError
+from wiretale.analyzer.flow import FIGURE_POINTS
 from wiretale.analyzer.printable import printable
-from wiretale.analyzer.table import Table
+from wiretale.analyzer.table import KEPT_TABLES, TABLES, Table
 from wiretale.analyzer.units import plural
 
 TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
@@ -39,29 +45,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     import duckdb
+    from plotly.graph_objects import Figure
 
     from wiretale.analyzer.findings.transfers import Transfers
+    from wiretale.analyzer.flow import Flow
 
 STEP_PACKETS = 65_536  # some ms
 MAX_FLOWS = 1_000_000
+JOBS_MAX = 64
 PACKETS_MAX = 2_000_000
+SPANS_MAX = 2**63 - 1
 BLOCK_MIN, BLOCK_MAX = 32, 2**30  # common/block.h
-TABLES = (
-    *(
-        "interfaces",
-        "flows",
-        "directions",
-        "events",
-        "series",
-        "turns",
-        "datagrams",
-        "blocks",
-        "handshakes",
-        "queries",
-        "requests",
-    ),
-    *("packets", "findings"),
-)
 
 ERRORS: dict[str, type[WiretaleError]] = {"usage": UsageError, "unreadable": InputError, "memory": InputError}
 Stamp = tuple[int, int, int, int] | None  # device, inode, size, mtime
@@ -76,7 +70,7 @@ def core_errors(filter: str | None = None) -> Iterator[None]:
     except _core.Error as error:
         kind, text = error.args
         if filter and ERRORS[kind] is UsageError:
-            from wiretale.analyzer.filter_hint import display_filter_hint
+            from wiretale.analyzer.display_filter import display_filter_hint
 
             hint = display_filter_hint(filter)
             text = f"filter '{filter}': {hint}" if hint else text
@@ -93,10 +87,13 @@ class Trace:
         self._options = options
         self._packets: Table | None = None  # of all flows
         self._transfers: Transfers | None = None
+        #: for each row of findings: the flows of a finding about several, at most 200; empty if it is about one or none
+        self.finding_flows: list[tuple[int, ...]] = []
         self._stamps = inputs
-        self._lasting = all(map(is_lasting, inputs)) and not interrupted
+        self._lasting = None not in inputs.values() and not interrupted
         #: the files that were read
         self.inputs = list(inputs)
+        self._given = self.inputs  # or the folders that have them
         #: whether Ctrl-C stopped the analysis
         self.interrupted = interrupted
         #: packets, flows, evicted_flows, evicted_datagrams, filter_refused, packets_rows_dropped (beyond the limit of the
@@ -105,13 +102,15 @@ class Trace:
         self.totals = core.totals()
 
     def table(self, name: str) -> Table:
-        """Returns a table by name; `packets` is that of packets(). Raises UsageError if there is no such table."""
+        """Returns a table by name, `packets` as by packets(), `limit_spans` likewise. Raises UsageError if there is none."""
         if name not in TABLES:
             from wiretale.analyzer.units import one_of
 
             raise UsageError(f"there is no table {name!r} (expected {one_of(TABLES)})")
-        if name != "packets":
+        if name in KEPT_TABLES:
             return Table(self._core.table(name))
+        if name == "limit_spans":
+            return self.limit_spans()
         if self._packets is None:
             self._packets = self.packets()
         return self._packets
@@ -181,6 +180,13 @@ class Trace:
         """One problem or limit, the most severe first."""
         return self.table("findings")
 
+    def flow(self, number: int) -> Flow:
+        """Returns one flow, by its number in the flows table. Raises UsageError if there is no such flow."""
+        from wiretale.analyzer.flow import Flow
+
+        (one,) = flow_numbers(operator.index(number), self.totals["flows"])
+        return Flow(self, one)
+
     @property
     def transfers(self) -> Transfers:
         """The transfers that rules and explanations examine."""
@@ -235,27 +241,48 @@ class Trace:
             raise UsageError("the packets table was not made: expected analyze(..., keep_packets=True)")
         if self._options["packets"] == "all":
             return self._kept_packets(numbers, limit)
-        self._check_unchanged()
-        with core_errors():
-            again = _core.Analysis(self.inputs, **{**self._options, "packets": numbers, "packets_max": limit})
-            while again.step(STEP_PACKETS):
-                pass
-            again.finish()
-        self._check_unchanged()
+        again = self._read_again(packets=numbers, packets_max=limit)
         self.totals["packets_rows_dropped"] = again.totals()["packets_rows_dropped"]
         return Table(again.table("packets"))
 
-    def _check_unchanged(self) -> None:
-        """Raises InputError if a file has changed; the core reports missing files."""
+    def limit_spans(self, flows: Flows = None) -> Table:
+        """Returns when which factor limited these flows (a number, several, or None for all), in order of flows and time.
+
+        Reads the files a second time, like packets(), and raises the same errors.
+        """
+        return self._packets_and_spans(flow_numbers(flows, self.totals["flows"]), 0)[1]
+
+    def _packets_and_spans(self, flows: list[int], most: int) -> tuple[Table, Table]:
+        """Returns the packets of flows, at most `most`, and their limit_spans, in one reading."""
+        if self._options["packets"] == "all":
+            return self._kept_packets(flows, most), Table(self._core.table("limit_spans"))._of_flows(flows, SPANS_MAX)
+        again = self._read_again(packets=flows, packets_max=most, limit_spans=True)
+        self.totals["packets_rows_dropped"] = again.totals()["packets_rows_dropped"]
+        return Table(again.table("packets")), Table(again.table("limit_spans"))
+
+    def _read_again(self, **options: Any) -> _core.Analysis:
+        self.check_readable()
+        with core_errors():
+            again = _core.Analysis(self.inputs, **{**self._options, **options})
+            while again.step(STEP_PACKETS):
+                pass
+            again.finish()
+        self.check_readable()
+        return again
+
+    def check_readable(self) -> None:
+        """Raises UsageError if a second reading is impossible, InputError if a file has changed."""
+        if not self._lasting:
+            raise UsageError("the input cannot be read a second time")
         for path in filter(os.path.exists, self._changed):
             raise InputError(f"{path}: changed since it was analyzed: analyze it again, or with keep_packets=True")
 
     def _kept_packets(self, flows: list[int], limit: int) -> Table:
         kept, chosen = Table(self._core.table("packets")), set(flows)
-        counts = kept.rows_by_flow(self.totals["flows"])
+        counts = kept._rows_by_flow(self.totals["flows"])
         table = kept
         if len(chosen) < len(counts) or limit < len(kept):
-            table = kept.of_flows(flows, limit)
+            table = kept._of_flows(flows, limit)
         left = sum(counts[flow] for flow in chosen) - len(table)
         self.totals["packets_rows_dropped"] = self._core.totals()["packets_rows_dropped"] + left
         return table
@@ -274,21 +301,51 @@ class Trace:
         except duckdb.Error as error:
             raise UsageError(f"query: {str(error).splitlines()[0]}") from None
 
+    def figure(self, flow: int, *panels: str, most: int | None = FIGURE_POINTS) -> Figure:
+        """Returns the figure of a flow as a Plotly Figure with its points: all panels that have data, or those that are named.
+
+        Panels: sequence, numbers, flight, rate, rtt, blocks, jitter, spacing, fragments, losses. If there are more than `most`
+        points, each series keeps the first, last, least and greatest of equal parts; None draws every point. Raises
+        UsageError if a panel does not exist or has no data, and the errors of packets().
+
+        >>> import wiretale
+        >>> figure = wiretale.analyze("sample_pcaps/tcp_losses.pcap").figure(0, "sequence", "rtt")
+        >>> [one.name for one in figure.data][-3:]
+        ['→ and back', '← and back', 'least']
+        """
+        from wiretale.reports.figures.flow import make_figure
+
+        return make_figure(self, self.flow(flow).number, panels, None if most is None else row_limit(most))
+
+    def _sketch(self, flow: int) -> str:
+        """Returns a small plot for a notebook; nothing if the flow has no data for one."""
+        from wiretale.reports.figures.sketch import sketch
+
+        with suppress(WiretaleError):  # the files may be gone
+            return sketch(self, flow)
+        return ""
+
     def report(
-        self, path: str | os.PathLike[str], link_bps: float | str | None = None, *, overwrite: bool = False
+        self,
+        path: str | os.PathLike[str],
+        link_bps: float | str | None = None,
+        *,
+        overwrite: bool = False,
+        frames: bool = True,
     ) -> Path:
         """Writes the interactive report, a self-contained HTML file, and returns its path.
 
         If `link_bps` is given (bit/s, or text such as "1G"), the report compares transfers with the capacity of that
-        link. Raises UsageError if the path is an input, if its suffix is not .html or .htm, or if a capture is there and
-        `overwrite` is false; OutputError if the file cannot be written.
+        link. If `frames` is false, it has no bytes of frames, which may be private. Raises UsageError if the path is an
+        input, if its suffix is not .html or .htm, or if a capture is there and `overwrite` is false; OutputError if the
+        file cannot be written.
         """
         from wiretale.reports.export.destination import check_outputs
         from wiretale.reports.html.analyze import write_report
 
         place, link = output_path(path), link_rate(link_bps)
         check_outputs([place], self.inputs, overwrite, page=True)
-        return write_report(self, place, link)
+        return write_report(self, place, link, frames)
 
     def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Writes every table as Parquet into a folder and returns its path. Raises the errors of report()."""
@@ -308,7 +365,9 @@ class Trace:
         from html import escape
 
         findings_html = self.findings._repr_html_() if len(self.findings) else ""
-        return f"<p>{escape(repr(self))}</p>{self.flows._repr_html_()}{findings_html}"
+        sizes = self.flows["wire_bytes"]
+        plot = self._sketch(sizes.index(max(sizes))) if sizes else ""  # of the largest flow
+        return f"<p>{escape(repr(self))}</p>{plot}{self.flows._repr_html_()}{findings_html}"
 
 
 @contextmanager
@@ -340,6 +399,9 @@ def importing(module: str) -> Iterator[None]:
         with suppress(Exception):  # the import that needs the module raises it again
             import_module(module)
 
+    if module in sys.modules:
+        yield
+        return
     thread = Thread(target=fetch)
     with suppress(RuntimeError):  # no thread can be started; the core needs one too and raises
         thread.start()
@@ -348,6 +410,25 @@ def importing(module: str) -> Iterator[None]:
     finally:
         if thread.ident is not None:
             thread.join()
+
+
+@contextmanager
+def streamed(found: list[str]) -> Iterator[Inputs]:
+    """The inputs for the core. If it fails because a URL cannot be read, that reason is raised instead."""
+    if any(map(is_url, found)):
+        from wiretale.analyzer.remote import Streams
+
+        inputs: Inputs = Streams(found)
+    else:
+        inputs = Inputs(found)
+    try:
+        yield inputs
+    except _core.Error:
+        if failure := inputs.failure():
+            raise failure from None
+        raise
+    finally:
+        inputs.close()
 
 
 def read_all(core: _core.Analysis, progress: Progress | None) -> bool:
@@ -367,76 +448,101 @@ def is_lasting(path: str) -> bool:
 def stamp_of(path: str) -> Stamp:
     """Returns the stamp of a file; None if it cannot be read a second time."""
     try:
-        status = os.stat(path) if is_lasting(path) else None
+        status = os.stat(path)
     except OSError:
         return None
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) if status else None
+    lasting = path != "-" and stat.S_ISREG(status.st_mode)
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) if lasting else None
 
 
-def can_reread(paths: Sequence[str | os.PathLike[str]]) -> bool:
+def can_reread(paths: Sequence[Paths]) -> bool:
     """Returns whether all of these inputs can be read a second time."""
     return all(map(is_lasting, expand_paths(paths)))
 
 
-def check_range(start_ns: int | None, end_ns: int | None) -> None:
-    """Raises UsageError if the start is not before the end."""
-    if start_ns is not None and end_ns is not None and start_ns >= end_ns:
-        from wiretale.analyzer.time import show_time
+def warn_of_damage(texts: Iterable[str]) -> None:
+    """Warns once of each damage, at the line that called wiretale."""
+    depth, frame = 1, sys._getframe()
+    while frame.f_back and str(frame.f_globals.get("__name__")).startswith("wiretale."):
+        depth, frame = depth + 1, frame.f_back
+    for text in dict.fromkeys(texts):
+        warnings.warn(text, DamagedInputWarning, stacklevel=depth)
 
-        raise UsageError(f"start {show_time(start_ns)}: expected a time before end {show_time(end_ns)}")
+
+def add_findings(trace: Trace) -> None:
+    """Names the servers of QUIC, and fills the table of findings."""
+    from wiretale.analyzer.findings.registry import find
+    from wiretale.analyzer.quic import name_servers
+
+    core = trace._core
+    name_servers(core)
+    for finding in find(trace.transfers):
+        core.add_finding(*finding.row())
+        trace.finding_flows.append(finding.members)
+
+
+def given_within(name: str, value: int | None, least: int, most: int, unit: str = "") -> int:
+    """Returns an integer within bounds, 0 if none was given."""
+    return 0 if value is None else number_within(name, value, least, most, unit)
 
 
 def analyze(
-    *paths: str | os.PathLike[str],
+    *paths: Paths,
     filter: str | None = None,
     start: Time = None,
     end: Time = None,
     max_flows: int = MAX_FLOWS,
+    jobs: int | None = None,
     keep_packets: bool = False,
     interfaces_only: bool = False,
     block_size: int | None = None,
     progress: Progress | None = None,
 ) -> Trace:
-    """Analyzes pcap and pcapng files (also compressed), folders or "-" (stdin), merged by time.
+    """Analyzes pcap and pcapng files (also compressed), folders, lists of them, or "-" (stdin), merged by time.
+
+    >>> analyze("sample_pcaps/tcp_losses.pcap", start="2026-01-15T12:00:00Z").findings[0]["code"]
+    'lost-downstream'
 
     `filter` is a pcap-filter(7) expression. `start` and `end` are ns since the epoch, text such as
     "2026-01-15T12:00:00Z", or datetimes (UTC if they have no zone). At most `max_flows` flows are open at a time; the
-    longest idle is evicted first. `keep_packets` keeps the packets table (up to 2 million rows), for input that cannot be
-    read twice or to save the second reading of packets(). `interfaces_only` fills only the interfaces table, in a
-    fraction of the time. `block_size` is the size of blocks in TCP streams whose block headers were not captured.
-    `progress` is called with bytes read, bytes in total (0 if unknown) and packets. Ctrl-C stops the analysis and returns
-    its results so far. Raises InputError or UsageError.
+    longest idle is evicted first. `jobs` threads are used, by default one for each processor. `keep_packets` keeps the
+    packets table (up to 2 million rows), for input that cannot be read twice or to save the second reading of packets().
+    `interfaces_only` fills only the interfaces table, in a fraction of the time. `block_size` is the size of blocks in
+    TCP streams whose block headers were not captured. `progress` is called with bytes read, bytes in total (0 if unknown)
+    and packets. Ctrl-C stops the analysis and returns its results so far. If a capture is damaged, it warns with
+    DamagedInputWarning. Raises InputError or UsageError.
     """
     if not paths:
         raise UsageError("no capture given: expected a file, a folder, or - for standard input")
     max_flows = number_within("max_flows", max_flows, 1, 2**31 - 1)
-    if block_size is not None:
-        block_size = number_within("block_size", block_size, BLOCK_MIN, BLOCK_MAX, " bytes")
     start_ns, end_ns = time_ns(start), time_ns(end)
     check_range(start_ns, end_ns)
-    inputs = {path: stamp_of(path) for path in expand_paths(paths)}
+    found = expand_paths(paths)
     options: dict[str, Any] = {
         "filter": filter_text(filter),
         "start_ns": start_ns,
         "end_ns": end_ns,
         "max_flows": max_flows,
+        "jobs": given_within("jobs", jobs, 1, JOBS_MAX),
         "packets": "all" if keep_packets else "none",
         "packets_max": PACKETS_MAX,
         "interfaces_only": interfaces_only,
-        "block_size": block_size or 0,
+        "block_size": given_within("block_size", block_size, BLOCK_MIN, BLOCK_MAX, " bytes"),
+        "limit_spans": keep_packets,
     }
-    with core_errors(filter):
-        core = _core.Analysis(list(inputs), **options)
+    with core_errors(filter), streamed(found) as streams:
+        inputs = dict(zip(streams.names, map(stamp_of, found), strict=True))
+        core = _core.Analysis(streams.paths, names=streams.names, **options)
         with nullcontext() if interfaces_only else importing("wiretale.analyzer.findings.registry"):
             interrupted = read_all(core, progress)
             core.finish()
+        if not interrupted and (failure := streams.failure()):
+            raise failure
     trace = Trace(core, inputs, options, interrupted)
+    if streams.names is found:  # else they are URLs, whose secrets the names lack
+        trace._given = found.given
+    warn_of_damage(text for text in trace.interfaces.column("damage") if text is not None)
     if interfaces_only:
         return trace
-    from wiretale.analyzer.findings.registry import find
-    from wiretale.analyzer.quic import name_servers
-
-    name_servers(core)
-    for finding in find(trace.transfers):
-        core.add_finding(*finding.row())
+    add_findings(trace)
     return trace

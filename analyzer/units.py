@@ -109,7 +109,7 @@ def three_digits(value: float) -> str:
     if value < 100:
         value = float(f"{value:.3g}")
     if value >= 100 or value == int(value):
-        return f"{value:.0f}"
+        return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer.compare.loss_location import PLACES, Ledger, Stage
+from wiretale.analyzer.compare.loss_location import PLACES, REMEDIES, Ledger, Stage
 from wiretale.analyzer.units import agreeing, plural, show_share
 
 if TYPE_CHECKING:
@@ -68,6 +68,16 @@ def tracer_sentence(ledger: Ledger) -> str | None:
     )
 
 
+def remedy(comparison: Comparison) -> str | None:
+    """Returns advice for the place with most losses of the first traffic that has any."""
+    lost = next((ledger.lost for ledger in comparison.ledgers if ledger.lost), {})
+    place = max(lost, key=lambda name: lost[name], default="")
+    if place not in REMEDIES:
+        return None
+    where = PLACES[place] if place == "never_sent" else f"lost {PLACES[place]}"
+    return f"For those {where}: {REMEDIES[place]}."
+
+
 def answers(comparison: Comparison) -> Iterator[str]:
     """Yields the answers, one sentence each."""
     if len(comparison.points) > 1 and all(clock.evidence == "none" for clock in comparison.clocks):
@@ -78,3 +88,6 @@ def answers(comparison: Comparison) -> Iterator[str]:
         sentence = tracer_sentence(ledger)
         if sentence and (ledger.unit != "packets" or len(comparison.ledgers) <= 2):
             yield sentence
+    advice = remedy(comparison)
+    if advice:
+        yield advice

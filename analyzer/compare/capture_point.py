@@ -76,7 +76,7 @@ class CapturePoint:
 
 def find_files(path: str) -> list[str]:
     """Returns the files of one capture point. Raises InputError if one of them is no readable capture."""
-    files = expand_paths([path])
+    files = expand_paths([path], local=True)
     if "-" in files:
         raise InputError("-: expected a file or a folder, because standard input can be read only once")
     with core_errors():

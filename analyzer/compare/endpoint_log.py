@@ -58,6 +58,8 @@ def read_reports(path: str) -> list[dict[str, Any]]:
                 f"{path}: expected a log of wiretale send or receive --json, of at most {LOG_BYTES_MAX:,} bytes"
             )
         found = list(objects_in(Path(path).read_text("utf-8")))
+    except InputError:
+        raise
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError):

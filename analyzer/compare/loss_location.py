@@ -26,6 +26,19 @@ PLACES = {
     "network_or_host": "in the network or the receiving host",
     "receiver_host": "in the receiving host: kernel or application",
 }
+#: advice for the place of most losses; packets that a capture may have missed need none
+REMEDIES = {
+    "never_sent": "look for the sender's errors in its log (send_errors), and lower its rate or raise its send buffer",
+    "sender_host": "compare the drop counters of the sender's queue and card (tc -s qdisc, ethtool -S) with those of its capture",
+    "before_tracer": "check queues, links and policers between sender and tracer",
+    "after_tracer": "check queues, links and policers between tracer and receiver",
+    "network": "check queues, links and policers between sender and receiver; a tracer between them shows the side",
+    "receiver_kernel": "raise the receive buffer of the socket (SO_RCVBUF, net.core.rmem_max), or let the program read faster",
+    "application": "check the receiving program and its log, because its kernel delivered them",
+    "after_tracer_or_host": "capture at the receiver, or add its log (--receiver-log), to separate network and host",
+    "network_or_host": "capture at the receiver, or add its log (--receiver-log), to separate network and host",
+    "receiver_host": "compare the drop counters of the receiver's sockets (ss -uam, nstat UdpRcvbufErrors) with its log",
+}
 
 
 @dataclass

@@ -11,11 +11,13 @@ from typing import NamedTuple
 from wiretale.analyzer.diff.measures import MEASURES, Measure, Values
 from wiretale.analyzer.diff.run import Found, Part, Run
 from wiretale.analyzer.findings.transfers import LIMITS
-from wiretale.analyzer.units import PREFIXES, show_rate, three_digits
+from wiretale.analyzer.units import PREFIXES, show_bytes, show_rate, three_digits
 
 ROUNDING = 1e-9  # relative change that is noise of rounding
 SAME_SHARE = 5e-4  # relative change that is neither better nor worse: it is shown as under 0.1%
 SAME_SPEED = 0.01  # relative change of goodput below which neither run is slower
+OTHER_SIZE = 0.1  # relative change of payload from which the runs differ in size
+TIMES_FROM = 900  # percent from which a change is given as a factor
 SPEEDS = ("goodput", "throughput")  # the first that both runs have decides which is slower
 UNITS = ("seconds", "bytes")  # of costs: time comes first
 
@@ -157,14 +159,26 @@ class Difference:
         return "faster" if change.difference > 0 else "slower"
 
     def sentence(self) -> str:
-        """Returns the verdict: `B is slower: goodput 0.91 against 2.18 Mbit/s, −58%.`"""
+        """Returns the verdict: `B is slower: goodput 0.91 against 2.18 Mbit/s, −58%.`, and how far the runs differ in size."""
         change = self.speed
         if change is None or change.before is None or change.after is None:
             return "Which run is slower cannot be determined: the goodput of one is unknown."
-        word = {"same": "as fast as A"}.get(self.verdict or "", self.verdict)
+        name = change.measure.name
+        if self.verdict == "same":
+            return f"B is as fast as A: {name} {against(change.after, change.before)}.{self.size_note()}"
         percent = change.percent if change.before else None
-        relative = "" if percent is None or self.verdict == "same" else f", {signed_percent(percent)}"
-        return f"B is {word}: {change.measure.name} {against(change.after, change.before)}{relative}."
+        relative = "" if percent is None else f", {signed_percent(percent)}"
+        if percent is not None and change.before and percent >= TIMES_FROM:
+            relative = f", {three_digits(change.after / change.before)} times as much"
+        return f"B is {self.verdict}: {name} {against(change.after, change.before)}{relative}.{self.size_note()}"
+
+    def size_note(self) -> str:
+        """Returns a sentence if the runs carried different payload, because counts and times then differ for that alone."""
+        size = next((one for one in self.changes if one.measure.name == "bytes"), None)
+        if size is None or not size.before or not size.after or size.weight < OTHER_SIZE:
+            return ""
+        shown = f"{show_bytes(size.after)} against {show_bytes(size.before)}"
+        return f" The runs carried different payload, {shown}: compare rates and shares, not counts and sums."
 
     @property
     def limits(self) -> list[LimitChange]:
@@ -197,8 +211,13 @@ class Difference:
 
 
 def against(after: float, before: float) -> str:
-    """`0.91 against 2.18 Mbit/s`: both in the unit of the larger rate."""
+    """`0.91 against 2.18 Mbit/s`: both in the unit of the larger rate unless the other is less than a hundredth of it;
+    `5.68 Mbit/s in both` if they look the same."""
+    if show_rate(after) == show_rate(before):
+        return f"{show_rate(after)} in both"
     larger = show_rate(max(after, before))
+    if min(after, before) < max(after, before) / 100:
+        return f"{show_rate(after)} against {show_rate(before)}"
     unit = larger.split(" ", 1)[1]
     return f"{in_unit(after, unit)} against {in_unit(before, unit)} {unit}"
 

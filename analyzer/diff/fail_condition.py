@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Protocol
 
-from wiretale.analyzer.diff.difference import Difference
+from wiretale.analyzer.diff.difference import Change
 from wiretale.analyzer.diff.measures import BYTES, COUNT, MEASURES, RATE, TIME, Measure, Unit
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.units import SIZE_UNITS, one_of, parse_bit_rate, parse_duration, scaled
@@ -32,6 +33,14 @@ GRAMMAR = re.compile(
 )
 
 
+class Compared(Protocol):
+    """Two runs, or a run and a baseline."""
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        """The changes of measures."""
+
+
 @dataclass(frozen=True)
 class Condition:
     """A condition on the change of one measure."""
@@ -42,20 +51,20 @@ class Condition:
     bound: float
     relative: bool
 
-    def value(self, difference: Difference) -> float | None:
+    def value(self, difference: Compared) -> float | None:
         """Returns the change in percent or in the measure's unit; None if unknown."""
         for change in difference.changes:
             if change.measure is self.measure:
                 return change.percent if self.relative else change.difference
         return None
 
-    def holds(self, difference: Difference) -> bool | None:
+    def holds(self, difference: Compared) -> bool | None:
         """Returns whether the condition holds; None if the change is unknown."""
         value = self.value(difference)
         return None if value is None else self.compare(value, self.bound)
 
 
-def parse_condition(text: str) -> Condition:
+def parse_condition(text: str, measures: Mapping[str, Measure] = MEASURES) -> Condition:
     """Parses a condition, which must be MEASURE OPERATOR VALUE. Raises UsageError otherwise."""
     found = GRAMMAR.fullmatch(text)
     if not found:
@@ -64,9 +73,9 @@ def parse_condition(text: str) -> Condition:
             f"(operators: {' '.join(OPERATORS)})"
         )
     name, sign, number, unit = found.groups()
-    measure = MEASURES.get(name.lower().replace("-", "_"))
+    measure = measures.get(name.lower().replace("-", "_"))
     if measure is None:
-        raise UsageError(f"--fail-if {text!r}: there is no measure {name!r} (expected {one_of(MEASURES)})")
+        raise UsageError(f"--fail-if {text!r}: there is no measure {name!r} (expected {one_of(measures)})")
     if unit == "%":
         return Condition(text, measure, OPERATORS[sign], float(number), True)
     bound = value_in(measure.unit, number, unit)

@@ -70,13 +70,19 @@ class Measure:
     #: 1: more is better, -1: less is, 0: neither
     better: int
     meaning: str
+    layer: str = ""  # of bytes and rates
+
+    @property
+    def label(self) -> str:
+        """The name with its layer: `throughput (IP)`."""
+        return f"{self.name} ({self.layer})" if self.layer else self.name
 
 
 MEASURES = {
     measure.name: measure
     for measure in (
-        Measure("goodput", RATE, 1, "useful payload over the time from the first packet to the last"),
-        Measure("throughput", RATE, 1, "IP bytes (of generator reports: bytes sent) over the same time"),
+        Measure("goodput", RATE, 1, "unique payload over the time from the first packet to the last", "unique payload"),
+        Measure("throughput", RATE, 1, "IP bytes (of generator reports: bytes sent) over the same time", "IP"),
         Measure("retransmissions", PERCENT, -1, "TCP segments retransmitted on the wire, of all with payload"),
         Measure("spurious", COUNT, -1, "proven spurious retransmissions"),
         Measure("lost_upstream", COUNT, -1, "TCP segments lost before the capture point"),
@@ -95,7 +101,9 @@ MEASURES = {
         Measure("duration", TIME, 0, "from the first packet to the last"),
         Measure("packets", COUNT, 0, "IP packets"),
         Measure(
-            "bytes", BYTES, 0, "received payload (in captures: captured payload, without duplicates of a mirror port)"
+            *("bytes", BYTES, 0),
+            "received payload (in captures: captured payload, without duplicates of a mirror port)",
+            "payload",
         ),
         Measure("flows", COUNT, 0, "conversations, or tests"),
         Measure("findings", COUNT, -1, "warnings and errors"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,10 +21,19 @@ from wiretale.analyzer.printable import utf8_name
 if TYPE_CHECKING:
     import duckdb
 
+    from wiretale.analyzer.trace import Trace
+
 TABLES = ("interfaces", "flows", "directions", "findings")
-TIMES = "* REPLACE (epoch_ns(first_ns) AS first_ns, epoch_ns(last_ns) AS last_ns)"  # Parquet has timestamps
+# Columns that are timestamps in Parquet.
+TIMES = {
+    **dict.fromkeys(("interfaces", "flows", "directions"), ("first_ns", "last_ns")),
+    "series": ("start_ns",),
+    "events": ("time_ns",),
+}
 FLOWS_MAX = 100_000
-ADDED = ", ".join(f"NULL::BIGINT AS {name}" for name in ON_WIRE.values())  # earlier versions have no such columns
+ADDED = ", ".join(
+    f"NULL::BIGINT AS {name}" for name in (*ON_WIRE.values(), "wire_mss")
+)  # earlier versions have no such columns
 # throughput_bps leaves out the duplicates of a mirror port
 IP_BYTES = """CASE WHEN d.mirror_duplicates > 0 AND d.throughput_bps IS NOT NULL
     THEN d.throughput_bps::DOUBLE * (d.last_ns - d.first_ns) / 8e9 ELSE d.ip_bytes END"""
@@ -33,7 +43,7 @@ NUMBERED = "coalesce(blocks, 0) + coalesce(blocks_lost, 0)"
 
 # One flow. RTTs are those of the direction with most samples. A null of one direction counts as 0, unless both are null.
 BY_FLOW = f"""
-SELECT flow, any_value(f.protocol) AS protocol, any_value(f.source) AS source, any_value(f.source_port) AS source_port,
+SELECT {{keys}}, any_value(f.protocol) AS protocol, any_value(f.source) AS source, any_value(f.source_port) AS source_port,
     any_value(f.destination) AS destination, any_value(f.destination_port) AS destination_port, any_value(f.path) AS path,
     arg_max(d.goodput_bps, d.payload_bytes) AS goodput, arg_max(d.throughput_bps, d.payload_bytes) AS throughput,
     sum(d.goodput_bps::DOUBLE * (d.last_ns - d.first_ns)) / 8e9 AS useful_bytes, sum({IP_BYTES}) AS ip_bytes,
@@ -48,8 +58,8 @@ SELECT flow, any_value(f.protocol) AS protocol, any_value(f.source) AS source, a
     sum(d.jitter_ns::DOUBLE * d.blocks) AS jitter, sum(d.blocks) FILTER (d.jitter_ns IS NOT NULL) AS jittered,
     sum(coalesce(d.out_of_order, 0) + coalesce(d.blocks_out_of_order, 0)) AS out_of_order, sum(d.fragments) AS fragments,
     sum(d.incomplete_datagrams) AS incomplete_datagrams, sum(d.zero_windows) AS zero_windows,
-    sum(d.packets) AS packets, sum({PAYLOAD}) AS bytes
-FROM flows AS f JOIN directions AS d USING (flow) GROUP BY flow
+    sum(d.packets) AS packets, sum({PAYLOAD}) AS bytes {{more}}
+FROM {{schema}}flows AS f JOIN {{schema}}directions AS d USING ({{keys}}) GROUP BY {{keys}}
 """
 SUMS = (
     *("useful_bytes", "ip_bytes", *ON_WIRE),
@@ -70,6 +80,8 @@ class Part:
     keys: tuple[tuple[object, ...], ...]
     size: float
     values: Values
+    #: row of the flows table; None for a test of the generator
+    flow: int | None = None
 
 
 LIMITED = f"SELECT {', '.join(f'sum({name}) AS {name}' for name in LIMITS)} FROM directions"
@@ -98,6 +110,8 @@ class Run:
     damaged: bool = False
     #: ns by limit (names of LIMITS) over all flows; None if unknown
     limits: Values = field(default_factory=dict)
+    #: a capture's analysis, if load_run() was to keep it
+    trace: Trace | None = None
 
 
 def ratio(part_of: float | None, whole: float | None, factor: float = 1.0) -> float | None:
@@ -139,14 +153,14 @@ def flow_part(row: dict[str, Any]) -> Part:
         (row["protocol"], row["destination_port"]),
         (row["protocol"],),
     )
-    return Part(f"{row['protocol']} {ends[0]} → {ends[1]}", keys, float(row["bytes"] or 0), values)
+    return Part(f"{row['protocol']} {ends[0]} → {ends[1]}", keys, float(row["bytes"] or 0), values, row["flow"])
 
 
 def run_of_tables(connection: duckdb.DuckDBPyConnection, path: str, kind: str) -> Run:
     """Returns a run from the tables of an analysis."""
     from wiretale.analyzer.query import dicts
 
-    connection.execute(f"CREATE TEMP TABLE each_flow AS {BY_FLOW}")
+    connection.execute(f"CREATE TEMP TABLE each_flow AS {BY_FLOW.format(keys='flow', schema='', more='')}")
     (whole,) = dicts(connection, TOTAL)
     parts = [flow_part(row) for row in dicts(connection, f"FROM each_flow ORDER BY bytes DESC, flow LIMIT {FLOWS_MAX}")]
     found = [Found(**row) for row in dicts(connection, f"SELECT {', '.join(Found._fields)} FROM findings")]
@@ -160,35 +174,54 @@ def run_of_tables(connection: duckdb.DuckDBPyConnection, path: str, kind: str) -
     return Run(path, kind, total, parts, found, damaged, {name: number(limits[name]) for name in LIMITS})
 
 
-def load_capture(path: str) -> Run:
-    """Returns the run of a capture or a folder of captures."""
+def load_trace(trace: Trace) -> Run:
+    """Returns the run of an analysis."""
     from wiretale.analyzer.query import connect
+
+    with connect(trace) as connection:
+        return run_of_tables(connection, ", ".join(trace.inputs), "capture")
+
+
+def load_capture(path: str, keep: bool = False) -> Run:
+    """Returns the run of a capture or a folder of captures; `keep` retains its analysis."""
     from wiretale.analyzer.trace import analyze
 
-    with connect(analyze(path)) as connection:
-        return run_of_tables(connection, path, "capture")
+    trace = analyze(path)
+    run = load_trace(trace)
+    run.path = path
+    if keep:
+        run.trace = trace
+    return run
 
 
-def load_tables(path: str) -> Run:
-    """Returns the run of a folder, which must hold the tables of `wiretale analyze -o`. Raises InputError otherwise."""
+@contextmanager
+def connect_tables(path: str, names: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Opens tables of `wiretale analyze -o`, with times as int64 ns. Raises InputError if one is missing or incomplete."""
     import duckdb
 
     from wiretale.analyzer.query import SETTINGS
 
-    if Path(path, "captures.parquet").is_file() and not Path(path, "interfaces.parquet").is_file():
-        raise InputError(f"{path}: expected tables of wiretale.analyze/2, found those of wiretale.analyze/1")
     with utf8_name(Path(path)) as folder, duckdb.connect(config=dict(SETTINGS)) as connection:
         try:
-            for name in TABLES:
+            for name in names:
                 file = str(folder / f"{name}.parquet").replace("'", "''")
-                columns = "*" if name == "findings" else TIMES
+                times = ", ".join(f"epoch_ns({time}) AS {time}" for time in TIMES.get(name, ()))
+                columns = f"* REPLACE ({times})" if times else "*"
                 added = f" UNION ALL BY NAME SELECT {ADDED} WHERE false" if name == "directions" else ""
                 connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM read_parquet('{file}'){added}")
-            return run_of_tables(connection, path, "tables")
+            yield connection
         except duckdb.Error as error:
             raise InputError(
                 f"{path}: expected the complete tables of `wiretale analyze -o`: {str(error).splitlines()[0]}"
             ) from None
+
+
+def load_tables(path: str) -> Run:
+    """Returns the run of a folder, which must hold the tables of `wiretale analyze -o`. Raises InputError otherwise."""
+    if Path(path, "captures.parquet").is_file() and not Path(path, "interfaces.parquet").is_file():
+        raise InputError(f"{path}: expected tables of wiretale.analyze/2, found those of wiretale.analyze/1")
+    with connect_tables(path, TABLES) as connection:
+        return run_of_tables(connection, path, "tables")
 
 
 def mbit(end: dict[str, Any]) -> float | None:
@@ -306,14 +339,14 @@ def begins_as_json(path: str) -> bool:
         return False
 
 
-def load_run(path: str) -> Run:
-    """Returns the run of a path. Raises InputError if the path has none."""
+def load_run(path: str, keep: bool = False) -> Run:
+    """Returns the run of a path; `keep` retains the analysis of a capture. Raises InputError if the path has none."""
     if os.path.isdir(path):
         if Path(path, "flows.parquet").is_file():
             return load_tables(path)
         if Path(path, "experiment.json").is_file():
             return load_experiment(path)
-        return load_capture(path)
+        return load_capture(path, keep)
     if path != "-" and os.path.isfile(path) and begins_as_json(path):
         return load_reports(path)
-    return load_capture(path)
+    return load_capture(path, keep)

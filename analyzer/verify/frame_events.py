@@ -31,7 +31,7 @@ class FrameEvents:
 
     def __init__(self, events: Table) -> None:
         self._events = events
-        self._frames = array("d", events.packed("frame", "d"))
+        self._frames = array("d", events._packed("frame", "d"))
         self._order = array("Q", sorted(range(len(events)), key=self._frames.__getitem__))
         self._next = 0
 
@@ -80,10 +80,10 @@ def shared_flows(flows: Table, paths: Mapping[int, str]) -> dict[frozenset[End],
 
 def full_flows(trace: Trace) -> dict[frozenset[End], float]:
     """Returns conversations with more events than are kept, and the last frame with one."""
-    counts = trace.events.rows_by_flow(len(trace.flows)) if trace.totals["events_dropped"] else ()
+    counts = trace.events._rows_by_flow(len(trace.flows)) if trace.totals["events_dropped"] else ()
     found = {}
     for flow in [flow for flow, count in enumerate(counts) if count >= EVENTS_PER_FLOW_MAX]:
-        last = max(array("d", trace.events.packed("frame", "d", flows=[flow])))
+        last = max(array("d", trace.events._packed("frame", "d", flows=[flow])))
         found[flow_ends(row_at(trace.flows, flow)[name] for name in ENDS)] = last
     return found
 
@@ -103,7 +103,7 @@ def resumed_flows(trace: Trace, begun: list[int]) -> set[int]:
     """Returns those that retransmitted data which had passed before the capture began."""
     if not begun:
         return set()
-    rows = (row_at(trace.events, number) for number in trace.events.rows_where("detail")[:DETAILS_MAX])
+    rows = (row_at(trace.events, number) for number in trace.events._rows_where("detail")[:DETAILS_MAX])
     return {row["flow"] for row in rows if row["detail"] == FIRST_BEFORE}
 
 
@@ -139,7 +139,7 @@ def around(trace: Trace) -> Around:
         paths=paths,
         dropped=trace.totals["events_dropped"],
         full_ends=full_flows(trace),
-        full_from=max(array("d", trace.events.packed("frame", "d"))) if full else inf,
+        full_from=max(array("d", trace.events._packed("frame", "d"))) if full else inf,
         cut_flows=cut_flows(trace),
         one_way_ends=ends_in(trace, nonzero_rows(trace.flows, "one_way")),
         begun_ends=ends_in(trace, begun),

@@ -195,13 +195,14 @@ class Dissector:
         program = shutil.which("tshark")
         if not program:
             raise MissingToolError(f"tshark is missing: run `{INSTALL}`")
-        self._program = program
+        #: its path
+        self.program = program
         #: why the last file was not read to its end; None if it was
         self.problem: str | None = None
 
     def version(self) -> str:
         """Returns the version: `4.0.17`. Raises MissingToolError if tshark does not print one."""
-        with running(self._program, "--version") as run:
+        with running(self.program, "--version") as run:
             found = re.search(r"\d+(\.\d+)+", run.lines.read(LINE_MAX).decode("utf-8", "replace"))
             if not found:
                 message = run.messages.line() or "no version number"
@@ -211,7 +212,7 @@ class Dissector:
     def frames(self, path: str) -> Iterator[tuple[int, Flagged]]:
         """Returns number and verdicts of each flagged frame in order; sets `problem` if tshark fails."""
         self.problem = None
-        with running(*command_line(self._program, path)) as run:
+        with running(*command_line(self.program, path)) as run:
             while line := run.lines.readline(LINE_MAX):
                 yield read_line(line)
             code = run.process.wait()

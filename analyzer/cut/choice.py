@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which frames a cut takes: flows, findings and ranges of frames as arrays that the core reads.
+
+A finding of a flow stands for the packets of that flow from the first to the last frame of its evidence; without a flow, for
+all packets of the file between them. A finding with neither stands for all packets of its flow.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.units import one_of, plural
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.trace import Trace
+
+Range = tuple[int, int, int]  # file, first and last frame
+Group = tuple[bytes, bytes, int, int]  # interfaces and frames of packets; first and last frame that count
+FRAME_MAX = 2**63 - 1
+PACKETS_MAX = 20_000_000  # of chosen flows: about 50 bytes each while they are found
+
+
+class Frames(NamedTuple):
+    """Chosen frames, as _core.cut() takes them."""
+
+    groups: list[Group]
+    ranges: bytes
+
+
+def merged(ranges: Iterable[Range]) -> list[Range]:
+    """Returns sorted ranges that do not overlap.
+
+    >>> merged([(0, 5, 9), (0, 1, 4), (1, 1, 2), (0, 8, 12)])
+    [(0, 1, 12), (1, 1, 2)]
+    """
+    found: list[Range] = []
+    for file, first, last in sorted(ranges):
+        if found and found[-1][0] == file and first <= found[-1][2] + 1:
+            found[-1] = (file, found[-1][1], max(last, found[-1][2]))
+        else:
+            found.append((file, first, last))
+    return found
+
+
+def packed_ranges(ranges: Iterable[Range]) -> bytes:
+    """Returns ranges as the core takes them."""
+    return array("Q", (number for one in merged(ranges) for number in one)).tobytes()
+
+
+def files_of_interfaces(trace: Trace) -> list[int]:
+    """Returns the number of the file of each interface."""
+    numbers = {path: number for number, path in enumerate(trace.inputs)}
+    return [numbers[path] for path in trace.interfaces.column("file")]
+
+
+def packets_of(trace: Trace, flows: Sequence[int], first: int = 0, last: int = FRAME_MAX) -> Group:
+    """Returns the packets of flows. UsageError if there are too many."""
+    packets = trace.packets(list(flows), PACKETS_MAX)
+    if trace.totals["packets_rows_dropped"]:
+        raise UsageError(
+            f"{plural(len(set(flows)), 'flow')}: over {PACKETS_MAX:,} packets: expected fewer flows, or a range of frames or time"
+        )
+    captures, frames = packets._packed_columns([("capture", "I", 0, 1), ("frame", "d", 0, 1)])
+    return captures, frames, first, last
+
+
+def findings_named(trace: Trace, names: Sequence[int | str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields findings by number, from 1 in the order of the table, or by code. UsageError if there is none."""
+    rows = list(enumerate(trace.findings.rows(), 1))
+    codes = sorted({row["code"] for _, row in rows})
+    for name in names:
+        found = [(number, row) for number, row in rows if name in (number, row["code"])]
+        if not found and isinstance(name, int):
+            raise UsageError(f"finding {name}: expected 1 to {len(rows)}" if rows else "there is no finding")
+        if not found:
+            raise UsageError(f"finding {name!r}: expected {one_of(codes)}" if codes else "there is no finding")
+        yield from found
+
+
+def check_flows(trace: Trace, flows: Iterable[int]) -> None:
+    """Raises UsageError for a flow that the captures do not have."""
+    for flow in flows:
+        if not 0 <= flow < trace.totals["flows"]:
+            most = trace.totals["flows"] - 1
+            raise UsageError(f"flow {flow}: expected 0 to {most}" if most >= 0 else f"flow {flow}: there are no flows")
+
+
+def frames_of_finding(trace: Trace, number: int, row: dict[str, Any]) -> tuple[list[Group], list[Range]]:
+    """Returns the frames that a finding stands for. UsageError if it has none."""
+    flow, capture, first, last = row["flow"], row["capture"], row["first_frame"], row["last_frame"]
+    if capture is not None and first is not None and last is not None:
+        file = files_of_interfaces(trace)[capture]
+        if flow is None:
+            return [], [(file, first, last)]
+        # An ICMP error about the flow is evidence, but no packet of it.
+        return [packets_of(trace, [flow], first, last)], [(file, first, first), (file, last, last)]
+    cited = row["cited_flow"] if flow is None else flow
+    if cited is not None:
+        return [packets_of(trace, [cited])], []
+    raise UsageError(
+        f"finding {number} ({row['code']}) concerns the whole capture: expected --flow, --frames or a time"
+    )
+
+
+def chosen_frames(
+    trace: Trace | None, flows: Sequence[int], findings: Sequence[int | str], frames: Sequence[tuple[int, int]]
+) -> Frames:
+    """Returns the frames of flows and findings of a trace, and ranges of frames of its only file."""
+    groups: list[Group] = []
+    ranges = [(0, first, last) for first, last in frames]
+    if trace is not None:
+        check_flows(trace, flows)
+        if flows:
+            groups.append(packets_of(trace, flows))
+        for number, row in findings_named(trace, findings):
+            more_groups, more_ranges = frames_of_finding(trace, number, row)
+            groups += more_groups
+            ranges += more_ranges
+    return Frames(groups, packed_ranges(ranges))

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One flow of a Trace: its row, directions, packets and findings."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+    from plotly.graph_objects import Figure
+
+    from wiretale.analyzer.table import Table
+    from wiretale.analyzer.trace import Trace
+
+FIGURE_POINTS = 20_000  # of a figure, unless the caller asks for more
+
+
+class Flow:
+    """One flow of a Trace, which trace.flow(number) returns.
+
+    >>> import wiretale
+    >>> flow = wiretale.analyze("sample_pcaps/tcp_losses.pcap").flow(0)
+    >>> flow
+    <wiretale.Flow 0: tcp 192.0.2.10:40110 → 198.51.100.20:5201, 342 packets>
+    >>> flow["state"], len(flow.packets()), len(flow.findings())
+    ('closed', 342, 3)
+    """
+
+    def __init__(self, trace: Trace, number: int) -> None:
+        #: the Trace
+        self.trace = trace
+        #: the number of its row in the flows table
+        self.number = number
+        #: its row in the flows table
+        self.row: dict[str, Any] = trace.flows[number]
+
+    def __getitem__(self, column: str) -> Any:
+        """Returns a column of its row."""
+        return self.row[column]
+
+    @property
+    def name(self) -> str:
+        """Protocol and endpoints: `tcp 192.0.2.1:40110 → 198.51.100.2:443`."""
+        ends = [endpoint(self.row[side], self.row[f"{side}_port"]) for side in ("source", "destination")]
+        return f"{self.row['protocol']} {' → '.join(ends)}"
+
+    @property
+    def directions(self) -> list[dict[str, Any]]:
+        """Both directions: that of the initiator, then the other."""
+        return self.trace.directions[2 * self.number : 2 * self.number + 2]
+
+    def packets(self) -> Table:
+        """Returns its packets, by a second reading of the files; raises the errors of Trace.packets()."""
+        return self.trace.packets(self.number)
+
+    def findings(self) -> list[dict[str, Any]]:
+        """Returns its findings, the most severe first."""
+        return [row for row in self.trace.findings if row["flow"] == self.number]
+
+    def plot(self, *panels: str, most: int | None = FIGURE_POINTS) -> Figure:
+        """Returns the figure of Trace.figure(), which a notebook shows."""
+        return self.trace.figure(self.number, *panels, most=most)
+
+    def __repr__(self) -> str:
+        from wiretale.analyzer.units import plural
+
+        return f"<wiretale.Flow {self.number}: {self.name}, {plural(self.row['packets'], 'packet')}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<p>{escape(repr(self))}</p>{self.trace._sketch(self.number)}"
+
+
+def endpoint(host: str, port: int | None) -> str:
+    """Returns an address with its port; that of IPv6 in brackets."""
+    from wiretale.analyzer.printable import printable
+
+    shown = printable(host)
+    if port is None:
+        return shown
+    return f"[{shown}]:{port}" if ":" in shown else f"{shown}:{port}"

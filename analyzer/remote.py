@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures at URLs, streamed: each is read once, through a pipe, and never stored.
+
+s3, gs, http and https are read by fsspec (extra `wiretale[remote]`) in a thread; ssh and sftp by the system's ssh, with the
+user's keys, configuration and known hosts. No other module opens a connection, and none is opened without a URL.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, closing, suppress
+from threading import Thread
+from typing import IO, Any
+from urllib.parse import unquote, urlsplit
+
+from wiretale.analyzer.capture_paths import CAPTURE_NAME, Inputs, is_url, shown
+from wiretale.analyzer.errors import InputError, MissingToolError, UsageError
+from wiretale.analyzer.printable import printable
+
+PIECE = 1 << 20  # bytes
+SSH = ("ssh", "sftp")
+SECONDS = 30  # that ssh may take to end after its last byte
+SECONDS_LEFT = 1  # that the next byte may take if the core did not read to the end
+EXTRA = "wiretale[remote]"
+
+
+def reason_of(error: BaseException) -> str:
+    """Returns the first line of an error; libraries have messages of several lines, or none.
+
+    fsspec makes every error of a web server FileNotFoundError; its status is in the error before.
+    """
+    before = error.__cause__ or error.__context__
+    status = getattr(before, "status", None)
+    if isinstance(error, FileNotFoundError) and before and status != 404:
+        return (
+            reason_of(before)
+            if status is None
+            else f"the server answered {status} {getattr(before, 'message', '')}".strip()
+        )
+    if isinstance(error, FileNotFoundError):
+        return "not found"
+    if isinstance(error, PermissionError):
+        return "permission denied, or credentials are missing"
+    return printable(str(error).strip().partition("\n")[0]) or type(error).__name__
+
+
+def unreadable(url: str, error: BaseException) -> InputError:
+    return InputError(f"{shown(url)}: {reason_of(error)}")
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """Returns fsspec's file system of a URL and the path in it. MissingToolError if a library is missing."""
+    logging.getLogger("gcsfs").addHandler(logging.NullHandler())  # else it prints warnings about public buckets
+    try:
+        from fsspec.core import url_to_fs
+
+        scheme, colon, rest = url.partition(":")
+        found: tuple[Any, str] = url_to_fs(scheme.lower() + colon + rest)
+        return found
+    except ImportError as error:
+        scheme = urlsplit(url).scheme
+        raise MissingToolError(
+            f"reading {scheme}:// needs {error.name or 'fsspec'}: run `{sys.executable} -m pip install '{EXTRA}'`"
+        ) from None
+    except Exception as error:  # each file system has errors of its own
+        raise unreadable(url, error) from None
+
+
+def listed(url: str) -> list[str]:
+    """Returns the URLs of a pattern, or of the captures in a folder, whose URL ends in a slash. InputError if there are none."""
+    if urlsplit(url).scheme in SSH:
+        raise UsageError(f"{shown(url)}: expected the URL of a file: ssh has no folders and patterns")
+    files, path = file_system(url)
+    try:
+        found = files.glob(path) if has_pattern(url) else files.find(path)
+    except Exception as error:
+        raise unreadable(url, error) from None
+    urls = [files.unstrip_protocol(name) for name in sorted(found) if has_pattern(url) or CAPTURE_NAME.search(name)]
+    if not urls:
+        raise InputError(f"{shown(url)}: no captures found")
+    return urls
+
+
+def has_pattern(url: str) -> bool:
+    """Returns whether a URL is a pattern; in http, ? begins a query."""
+    return "*" in urlsplit(url).path
+
+
+def is_several(url: str) -> bool:
+    """Returns whether a URL may stand for several files."""
+    return url.endswith("/") or has_pattern(url)
+
+
+def ssh_command(url: str) -> list[str]:
+    """Returns the command that writes a remote file to its standard output.
+
+    UsageError if the URL lacks host or path; MissingToolError if ssh is not installed.
+    """
+    parts = urlsplit(url)
+    path = unquote(parts.path)
+    if not parts.hostname or path in ("", "/"):
+        raise UsageError(f"{shown(url)}: expected ssh://[USER@]HOST[:PORT]/PATH")
+    if not shutil.which("ssh"):
+        raise MissingToolError("reading ssh:// needs ssh: run `apt-get install openssh-client`")
+    user = f"{unquote(parts.username)}@" if parts.username else ""
+    port = ["-p", str(parts.port)] if parts.port else []
+    file = shlex.quote(path.removeprefix("/~/"))
+    return ["ssh", "-o", "BatchMode=yes", *port, "--", user + parts.hostname, f"cat -- {file}"]
+
+
+class Streams(Inputs):
+    """The inputs of an analysis as paths that the core can open: local ones as they are, URLs as pipes."""
+
+    def __init__(self, inputs: list[str]) -> None:
+        super().__init__(inputs)
+        self.names = list(map(shown, inputs))
+        self._problems: list[InputError] = []
+        self._programs: list[tuple[str, int, subprocess.Popen[bytes], IO[bytes]]] = []
+        self._undone = ExitStack()
+        with ExitStack() as undone:
+            undone.callback(self.close)
+            for number, url in enumerate(inputs):
+                if is_url(url):
+                    self.paths[number] = self._start(url)
+            undone.pop_all()
+
+    def _start(self, url: str) -> str:
+        """Begins to read a URL; returns the path of its pipe."""
+        command = ssh_command(url) if urlsplit(url).scheme in SSH else None
+        remote = None if command else self._open(url)
+        end, into = os.pipe()
+        self._undone.callback(os.close, end)
+        if command:
+            self._start_ssh(url, command, end, into)
+        else:
+            Thread(target=self._pump, args=(url, remote, into), daemon=True).start()
+        return f"/dev/fd/{end}"
+
+    def _open(self, url: str) -> Any:
+        files, path = file_system(url)
+        try:
+            return files.open(path, "rb")
+        except Exception as error:
+            raise unreadable(url, error) from None
+
+    def _start_ssh(self, url: str, command: list[str], end: int, into: int) -> None:
+        with open(into, "wb", buffering=0) as pipe, ExitStack() as undone:
+            messages = undone.enter_context(tempfile.TemporaryFile())
+            program = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=messages)
+            undone.callback(program.wait)
+            undone.callback(program.kill)
+            self._undone.callback(undone.pop_all().close)
+        self._programs.append((url, end, program, messages))
+
+    def _pump(self, url: str, remote: Any, into: int) -> None:
+        """Copies a remote file into its pipe, in a thread of its own.
+
+        The pipe is broken if the analysis ended early, which is no error. A problem is noted before the pipe is closed, because
+        failure() may be called as soon as the core has read the end.
+        """
+        with suppress(BrokenPipeError), open(into, "wb", buffering=0) as pipe, closing(remote):
+            try:
+                shutil.copyfileobj(remote, pipe, PIECE)
+            except BrokenPipeError:
+                raise
+            except Exception as error:
+                self._problems.append(unreadable(url, error))
+
+    def failure(self) -> InputError | None:
+        until = time.monotonic() + SECONDS_LEFT
+        for url, end, program, messages in self._programs:
+            if has_ended(end, until - time.monotonic()) and (reason := reason_of_ssh(program, messages)):
+                return InputError(f"{shown(url)}: {reason}")
+        return self._problems[0] if self._problems else None
+
+    def close(self) -> None:
+        """Ends the programs; a thread ends when it writes to its closed pipe."""
+        self._undone.close()
+
+
+def has_ended(end: int, seconds: float) -> bool:
+    """Returns whether a pipe was read to its end; not if it has bytes left, or more can come after this time."""
+    poll = select.poll()
+    poll.register(end, select.POLLIN)
+    return any(not event & select.POLLIN for _, event in poll.poll(max(seconds, 0) * 1000))
+
+
+def reason_of_ssh(program: subprocess.Popen[bytes], messages: IO[bytes]) -> str | None:
+    """Returns the reason why ssh, whose output has ended, did not write the whole file."""
+    try:
+        status = program.wait(SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"ssh has not ended within {SECONDS} s after its last byte"
+    messages.seek(0)
+    last = messages.read().decode(errors="replace").strip().rpartition("\n")[2]
+    return (printable(last) or f"ssh ended with {status}") if status else None

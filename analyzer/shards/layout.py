@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a split: its plan, the facts of each capture, the shards and their rows (docs/split.md).
+
+Each file is written in `partial/` and renamed, so that a file in its place is complete and a step that is repeated can skip it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import secrets
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wiretale.analyzer.capture_paths import Paths, expand_paths, is_url, shown
+from wiretale.analyzer.durable import sync
+from wiretale.analyzer.errors import InputError, OutputError, UsageError
+from wiretale.analyzer.trace import stamp_of
+
+SCHEMA = "wiretale.split/1"
+PLAN, FACTS, ROWS, PARTIAL = "split.json", "files", "rows", "partial"
+SHARDS_MOST, FILES_MOST = 256, 1 << 19  # as in analyzer/core/shard/split.h
+KEY_SIZE = 24
+ROWS_MAGIC = b"wiretale.rows/1\n"
+SHARD = re.compile(r"shard-(\d{2,3})")
+#: most bytes that a file from another machine may make of its compressed ones: facts, and the rows of a shard
+FACTS_BYTES, ROWS_BYTES = 1 << 30, 1 << 36
+#: what reading JSON of another machine may raise
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, zlib.error)
+
+
+class Split(NamedTuple):
+    """The plan of a split."""
+
+    folder: Path
+    #: random; rows of another split are refused
+    identity: str
+    shards: int
+    key: bytes
+    #: the captures as they were given, in this order, and the stamp of each
+    files: list[str]
+    stamps: list[tuple[int, int, int, int] | None]
+
+    def facts_path(self, file: int) -> Path:
+        return self.folder / FACTS / f"{file:06}.json"
+
+    def shard_folder(self, shard: int) -> Path:
+        return self.folder / f"shard-{shard:02}"
+
+    def packets_path(self, file: int, shard: int) -> Path:
+        return self.shard_folder(shard) / f"{file:06}.pcapng.zst"
+
+    def rows_path(self, shard: int) -> Path:
+        return self.folder / ROWS / f"shard-{shard:02}.rows"
+
+
+class Facts(NamedTuple):
+    """What the shards of a capture do not show (struct split_facts), and the sizes of their files."""
+
+    rows: bytes
+    spans: bytes
+    packets: int
+    interfaces: int
+    interfaces_early: int
+    untimed: int
+    untimed_first: bool
+    first_ns: int | None
+    last_ns: int | None
+    end_ns: int | None
+    clock_ns: int | None
+    damage: str | None
+    sizes: list[int]
+
+
+def packed(content: bytes) -> str:
+    """Returns bytes as text for JSON."""
+    return base64.b64encode(zlib.compress(content, 1)).decode()
+
+
+def inflated(content: bytes, most: int) -> bytes:
+    """Returns decompressed bytes. ValueError if there are more, or if they are cut."""
+    unpacker = zlib.decompressobj()
+    found = unpacker.decompress(content, most + 1)
+    if len(found) > most or not unpacker.eof:
+        raise ValueError
+    return found
+
+
+def unpacked(text: str) -> bytes:
+    return inflated(base64.b64decode(text), FACTS_BYTES)
+
+
+@contextmanager
+def reading(path: Path, remedy: str) -> Iterator[None]:
+    """Raises InputError for a file that is there, but unreadable or malformed; a missing one stays FileNotFoundError."""
+    try:
+        yield
+    except (InputError, FileNotFoundError):
+        raise
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except MALFORMED:
+        raise InputError(f"{path}: damaged{remedy}") from None
+
+
+def is_number(value: Any, least: int, most: int = (1 << 63) - 1) -> bool:
+    """Returns whether a value of JSON is a whole number of this range."""
+    return type(value) is int and least <= value <= most
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Raises OutputError for a file that cannot be written."""
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        raise OutputError(f"{place}: {error.strerror or error}") from None
+
+
+def partial_path(folder: Path, name: str) -> Path:
+    """Returns a new path in the folder of unfinished files."""
+    (folder / PARTIAL).mkdir(exist_ok=True)
+    return folder / PARTIAL / f"{name}.{secrets.token_hex(6)}"
+
+
+def publish(folder: Path, place: Path, content: bytes, mode: int = 0o666, first: bool = False) -> None:
+    """Writes a file that appears when it is complete; if `first`, one that is there stays.
+
+    OutputError if it cannot be written.
+    """
+    with writing(place):
+        part = partial_path(folder, place.name)
+        try:
+            part.touch(mode, exist_ok=False)
+            part.write_bytes(content)
+            sync(part)
+            place.parent.mkdir(exist_ok=True)
+            if not first or not linked(part, place):
+                part.replace(place)
+        finally:
+            part.unlink(missing_ok=True)
+        sync(place.parent)
+
+
+def linked(part: Path, place: Path) -> bool:
+    """Gives a file its name, unless there is one of this name. Returns false if the file system has no links."""
+    try:
+        os.link(part, place)
+    except FileExistsError:
+        pass
+    except OSError:
+        return False
+    return True
+
+
+def name_of(path: str) -> str:
+    """Returns the name of a capture in rows: a URL without its password."""
+    return shown(path) if is_url(path) else path
+
+
+def capture_list(paths: Sequence[Paths]) -> list[str]:
+    """Returns the captures to split. UsageError if one can be read only once."""
+    found = expand_paths(paths)
+    for path in found:
+        if not is_url(path) and (path == "-" or (os.path.exists(path) and not os.path.isfile(path))):
+            raise UsageError(f"{path}: expected a file or URL, because each step may be repeated")
+    if len(found) > FILES_MOST:
+        raise UsageError(f"expected at most {FILES_MOST:,} captures, but there are {len(found):,}")
+    return found
+
+
+def plan(paths: Sequence[Paths], folder: str | os.PathLike[str], shards: int) -> Split:
+    """Writes the plan of a split, unless the folder has it already, and returns it.
+
+    UsageError if the folder is of other captures or another number of shards, InputError if a capture does not exist.
+    """
+    place, found = Path(folder), capture_list(paths)
+    if not 1 <= shards <= SHARDS_MOST:
+        raise UsageError(f"{shards}: expected 1 to {SHARDS_MOST} shards")
+    stamps = [stamp_of(path) for path in found]
+    for path, stamp in zip(found, stamps, strict=True):
+        if stamp is None and not is_url(path):
+            raise InputError(f"{path}: no such file, or not readable")
+    if (place / PLAN).exists():
+        return planned_before(place, found, stamps, shards)
+    make_folder(place)
+    content = {
+        "schema": SCHEMA,
+        "identity": secrets.token_hex(16),
+        "shards": shards,
+        "key": secrets.token_bytes(KEY_SIZE).hex(),
+        "files": [{"path": path, "stamp": stamp} for path, stamp in zip(found, stamps, strict=True)],
+    }
+    secret = any(name_of(path) != path for path in found)  # a URL with a password or token
+    publish(place, place / PLAN, (json.dumps(content, indent=1) + "\n").encode(), 0o600 if secret else 0o666, True)
+    return planned_before(place, found, stamps, shards)  # by another process, if it was faster
+
+
+def make_folder(place: Path) -> None:
+    """Makes the folder of a split. UsageError if it has other files, OutputError if it is none."""
+    if place.exists() and not place.is_dir():
+        raise OutputError(f"{place}: cannot write into it: Not a directory")
+    with writing(place):
+        place.mkdir(parents=True, exist_ok=True)
+        others = sorted(file.name for file in place.iterdir() if file.name not in (PARTIAL, PLAN))
+    if others and not (place / PLAN).exists():
+        raise UsageError(f"{place}: expected a split, or a new or empty folder: it has {others[0]}")
+
+
+def planned_before(folder: Path, files: list[str], stamps: list[Any], shards: int) -> Split:
+    """Returns the plan in a folder. UsageError if it is another one."""
+    split = open_split(folder)
+    if split.shards != shards:
+        raise UsageError(f"{folder}: has {split.shards} shards, but {shards} are asked for: use another folder")
+    if split.files != files:
+        raise UsageError(f"{folder}: is a split of other captures: use another folder")
+    for path, stamp, before in zip(files, stamps, split.stamps, strict=True):
+        if stamp != before:
+            raise InputError(f"{path}: changed since the split began: use another folder")
+    return split
+
+
+def open_split(folder: str | os.PathLike[str]) -> Split:
+    """Returns the plan in a folder. InputError if it is no split."""
+    place = Path(folder)
+    try:
+        found = json.loads((place / PLAN).read_text())
+        if found["schema"] != SCHEMA:
+            raise InputError(f"{place / PLAN}: expected schema {SCHEMA}, but it is {found['schema']!r}")
+        stamps = [tuple(one["stamp"]) if one["stamp"] else None for one in found["files"]]
+        files = [str(one["path"]) for one in found["files"]]
+        split = Split(place, str(found["identity"]), found["shards"], bytes.fromhex(found["key"]), files, stamps)
+        check_plan(split)
+        return split
+    except FileNotFoundError:
+        raise InputError(f"{place}: expected a split (made by `wiretale split`): it has no {PLAN}") from None
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"{place / PLAN}: {error.strerror}") from None
+    except MALFORMED:
+        raise InputError(f"{place / PLAN}: damaged") from None
+
+
+def check_plan(split: Split) -> None:
+    """Raises ValueError for a plan that no split has."""
+    paths_are_good = all(path and "\0" not in path and os.fsencode(path) for path in split.files)
+    stamps_are_good = all(
+        is_url(path) if stamp is None else len(stamp) == 4 and all(is_number(one, -(1 << 63), 1 << 64) for one in stamp)
+        for path, stamp in zip(split.files, split.stamps, strict=True)
+    )
+    counts_are_good = is_number(split.shards, 1, SHARDS_MOST) and 1 <= len(split.files) <= FILES_MOST
+    if not (paths_are_good and stamps_are_good and counts_are_good and len(split.key) == KEY_SIZE):
+        raise ValueError
+
+
+def shard_of(path: str | os.PathLike[str]) -> tuple[Path, int] | None:
+    """Returns folder and number of a shard of a split, None for any other path."""
+    place = Path(path)
+    if not SHARD.fullmatch(place.name):  # such as .
+        place = Path(os.path.abspath(place))
+    found = SHARD.fullmatch(place.name)
+    if found and place.is_dir() and (place.parent / PLAN).is_file():
+        return place.parent, int(found[1])
+    return None
+
+
+def read_facts(split: Split, file: int) -> Facts | None:
+    """Returns the facts of a capture, None if it was not split yet. InputError if they are damaged."""
+    path = split.facts_path(file)
+    with suppress(FileNotFoundError), reading(path, ": remove it, and split again"):
+        found = json.loads(path.read_text())
+        found["rows"], found["spans"] = unpacked(found["rows"]), unpacked(found["spans"])
+        if found.pop("identity") != split.identity:
+            raise ValueError
+        facts = Facts(**found)
+        check_facts(split, facts)
+        return facts
+    return None
+
+
+def check_facts(split: Split, facts: Facts) -> None:
+    """Raises ValueError for facts that no capture has."""
+    counts = (facts.packets, facts.interfaces, facts.interfaces_early, facts.untimed, *facts.sizes)
+    times = (facts.first_ns, facts.last_ns, facts.end_ns, facts.clock_ns)
+    counts_are_good = all(is_number(one, 0) for one in counts) and len(facts.sizes) == split.shards
+    times_are_good = all(one is None or is_number(one, -(1 << 63)) for one in times)
+    if not (counts_are_good and times_are_good and isinstance(facts.damage, str | None)):
+        raise ValueError
+
+
+def write_facts(split: Split, file: int, facts: Facts) -> None:
+    content = {**facts._asdict(), "rows": packed(facts.rows), "spans": packed(facts.spans), "identity": split.identity}
+    publish(split.folder, split.facts_path(file), json.dumps(content).encode())
+
+
+def is_split(split: Split, file: int) -> bool:
+    """Returns whether a capture was split: its shards are there, and as large as they were written."""
+    facts = read_facts(split, file)
+    if facts is None:
+        return False
+    try:
+        return all(split.packets_path(file, n).stat().st_size == size for n, size in enumerate(facts.sizes))
+    except OSError:
+        return False
+
+
+def all_facts(split: Split) -> list[Facts]:
+    """Returns the facts of all captures. InputError if one was not split, or if one run cannot be restored from them."""
+    facts = [read_facts(split, file) for file in range(len(split.files))]
+    left = [path for path, one in zip(split.files, facts, strict=True) if one is None]
+    if left:
+        more = f" (and {len(left) - 1:,} more)" if len(left) > 1 else ""
+        raise InputError(f"{split.folder}: {name_of(left[0])} was not split yet{more}: run `wiretale split` again")
+    found = [one for one in facts if one is not None]
+    check_exact(split, found)
+    return found
+
+
+def check_exact(split: Split, facts: Sequence[Facts]) -> None:
+    """Raises UsageError if state passes from one capture to another that a split by files does not show."""
+    names = list(map(name_of, split.files))
+    for number, one in enumerate(facts[:-1]):
+        if one.interfaces != one.interfaces_early:
+            raise UsageError(
+                f"{names[number]}: describes an interface after its 64th packet, so the numbers of interfaces depend on the "
+                "other captures: give it as the last one, or split it alone"
+            )
+    for number, one in enumerate(facts):
+        if one.untimed and len(facts) > 1 and (one.untimed_first or overlaps(facts, number)):
+            raise UsageError(
+                f"{names[number]}: has packets without a time, which take that of a packet of another capture: split it alone"
+            )
+
+
+def overlaps(facts: Sequence[Facts], number: int) -> bool:
+    """Returns whether another capture has packets in the time of this one."""
+    one = facts[number]
+    if one.first_ns is None or one.last_ns is None:
+        return True
+    return any(
+        other.first_ns <= one.last_ns and one.first_ns <= other.last_ns
+        for n, other in enumerate(facts)
+        if n != number and other.first_ns is not None and other.last_ns is not None
+    )
+
+
+def write_rows(split: Split, shard: int, options: dict[str, object], rows: bytes) -> Path:
+    """Writes the rows of a shard: a line of JSON, and the rows compressed, with their SHA-256."""
+    head = {"identity": split.identity, "shard": shard, "options": options, "size": len(rows)}
+    content = zlib.compress(rows, 1)
+    head["sha256"] = hashlib.sha256(content).hexdigest()
+    publish(split.folder, split.rows_path(shard), ROWS_MAGIC + json.dumps(head).encode() + b"\n" + content)
+    return split.rows_path(shard)
+
+
+def read_rows(split: Split, shard: int) -> tuple[dict[str, Any], bytes] | None:
+    """Returns options and rows of a shard, None if it was not analyzed yet. InputError if they are damaged."""
+    path = split.rows_path(shard)
+    remedy = f": remove it, and analyze {split.shard_folder(shard)} again"
+    with suppress(FileNotFoundError), reading(path, remedy):
+        content = path.read_bytes()
+        magic, head_text, rows = content[: len(ROWS_MAGIC)], *content[len(ROWS_MAGIC) :].split(b"\n", 1)
+        head = json.loads(head_text)
+        if magic != ROWS_MAGIC or (head["identity"], head["shard"]) != (split.identity, shard):
+            raise ValueError
+        if hashlib.sha256(rows).hexdigest() != head["sha256"]:
+            raise ValueError
+        if not is_number(head["size"], 0, ROWS_BYTES) or not is_number(head["options"]["max_flows"], 1, (1 << 32) - 1):
+            raise ValueError
+        found = inflated(rows, head["size"])
+        if len(found) != head["size"] or not is_number(head["options"]["block_size"], 0):
+            raise ValueError
+        return head["options"], found
+    return None
