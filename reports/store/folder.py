@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder that a capture program writes to: which files are finished, and which numbers are missing."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from wiretale.analyzer.capture_paths import CAPTURE_NAME, is_capture
+from wiretale.analyzer.errors import InputError
+
+Stamp = tuple[int, int, int, int]  # device, inode, size, mtime
+TEMPORARY = (".part", ".partial", ".tmp", ".swp")
+SETTLED_NS = 2_000_000_000  # without a change, if the kernel does not reveal writers
+# A rename may come in the same tick of the file system's clock as the look that missed it.
+TICK_NS = 1_000_000_000
+# The names of wiretale-capture: the number shows a gap if a file was removed.
+NUMBERED = re.compile(r"(.+)_(\d{8}T\d{6}\.\d{9}Z)_(\d{5,})(?:-\d+)?(\.(?:pcapng|pcap)(?:\.\w+)?)")
+
+
+class Found(NamedTuple):
+    """A finished file."""
+
+    path: Path
+    stamp: Stamp
+
+
+def stamp_at(path: Path) -> Stamp | None:
+    """Returns the stamp of a file that is not empty; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if found.st_size else None
+
+
+def has_writer(path: Path) -> bool | None:
+    """Returns whether a process has a file open for writing; None if the kernel does not reveal it.
+
+    A read lease is refused if there is a writer. It needs the owner of the file or CAP_LEASE, and a local file system.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError as error:
+        return True if error.errno == errno.EAGAIN else None
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def is_named_capture(path: Path) -> bool:
+    """Returns whether a file is a capture by its name or its first bytes."""
+    try:
+        return CAPTURE_NAME.search(path.name) is not None or is_capture(str(path))
+    except InputError:  # it has the name of one
+        return True
+
+
+class Folder:
+    """The captures of a folder. It is read only if it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._looked_ns = 0  # when the folder was read
+        self._unfinished = False  # a file is being written
+        self._finished: dict[str, Stamp] = {}
+        self._others: dict[str, Stamp] = {}  # no captures
+
+    def has_changed(self) -> bool:
+        """Returns whether a file may have come or gone since finished(). OSError if the folder is gone."""
+        return self._unfinished or self.path.stat().st_mtime_ns > self._looked_ns - TICK_NS
+
+    def finished(self) -> list[Found]:
+        """Returns the captures that no program writes to, by name. OSError if the folder cannot be read."""
+        self._looked_ns = time.time_ns()
+        found: dict[str, Stamp] = {}
+        others: dict[str, Stamp] = {}
+        self._unfinished = False
+        with os.scandir(self.path) as entries:
+            names = sorted(one.name for one in entries if one.is_file(follow_symlinks=False))
+        for name in names:
+            path = self.path / name
+            if name.startswith(".") or name.endswith(TEMPORARY) or (stamp := stamp_at(path)) is None:
+                continue
+            if self._others.get(name) == stamp:
+                others[name] = stamp
+            elif self._finished.get(name) == stamp:
+                found[name] = stamp
+            elif self._is_written(path, stamp):
+                self._unfinished = True
+            elif is_named_capture(path):
+                found[name] = stamp
+            else:
+                others[name] = stamp
+        self._finished, self._others = found, others
+        return [Found(self.path / name, stamp) for name, stamp in found.items()]
+
+    def _is_written(self, path: Path, stamp: Stamp) -> bool:
+        written = has_writer(path)
+        return self._looked_ns - stamp[3] < SETTLED_NS if written is None else written
+
+
+def place_in_series(name: str) -> tuple[str, str, int] | None:
+    """Returns the series of a numbered name, its time, and its number; None for other names."""
+    found = NUMBERED.fullmatch(name)
+    return (f"{found[1]}|{found[4]}", found[2], int(found[3])) if found else None
+
+
+def missing_before(name: str, seen: Iterable[str]) -> tuple[str, int] | None:
+    """Returns a name for the files that are missing between a numbered file and the one before it, and their number.
+
+    None if none is missing, or if no file before it was seen. A capture program that starts again begins with number 1.
+    """
+    place = place_in_series(name)
+    if place is None:
+        return None
+    series, at, number = place
+    before = [one for one in map(place_in_series, seen) if one and one[0] == series and one[1:] < (at, number)]
+    if not before:
+        return None
+    last = max(before, key=lambda one: one[1:])[2]
+    first = last + 1 if number > last else 1
+    if number <= first:
+        return None
+    start, _, suffix = series.partition("|")
+    numbers = f"{first:05}" if first == number - 1 else f"{first:05}-{number - 1:05}"
+    return f"{start}_*_{numbers}{suffix}", number - first

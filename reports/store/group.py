@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small captures of one `wiretale store add` that are written together: a set of Parquet files for each of them would take ten
+times as long as its analysis.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.table import KEPT_TABLES, Joined
+from wiretale.reports.export.parquet import TIME_SQL, rows_of
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from wiretale.analyzer.trace import Trace
+
+LEAST = 16  # captures; fewer are kept one by one
+MOST = 64  # captures, whose tables wait in memory
+SMALL_BYTES, MOST_BYTES = 4_000_000, 64_000_000  # of a capture, and of all that wait
+LONGEST_NS = 10_000_000_000  # until captures that wait are kept, so that a killed process loses little
+
+
+class Analyzed(NamedTuple):
+    """A capture whose tables are to be written."""
+
+    path: str
+    digest: str
+    bytes: int
+    trace: Trace
+    damage: str
+    #: UTC day of the first packet; None if no packet has a time
+    day: str | None
+    #: monotonic clock
+    at_ns: int
+
+    def tables(self) -> list[str]:
+        """Returns the tables that have rows, and interfaces, of which `captures` is made."""
+        return [name for name in KEPT_TABLES if name == "interfaces" or len(self.trace.table(name))]
+
+
+def is_full(waiting: Sequence[Analyzed]) -> bool:
+    """Returns whether captures must not wait longer."""
+    age_ns = time.monotonic_ns() - waiting[0].at_ns
+    return len(waiting) >= MOST or sum(one.bytes for one in waiting) >= MOST_BYTES or age_ns >= LONGEST_NS
+
+
+def digest_of_group(group: Sequence[Analyzed]) -> str:
+    """Returns the name of a group, which depends on its captures alone."""
+    return hashlib.sha256("".join(sorted(one.digest for one in group)).encode()).hexdigest()
+
+
+def register_group(connection: duckdb.DuckDBPyConnection, group: Sequence[Analyzed]) -> list[str]:
+    """Gives a connection the joined tables of a group, and `grouped` with a row for each capture; returns their names."""
+    names = [name for name in KEPT_TABLES if any(name in one.tables() for one in group)]
+    for name in names:
+        connection.register(name, Joined([one.trace.table(name) for one in group]))
+    values = {
+        "table_number": list(range(len(group))),
+        "capture_id": [one.digest for one in group],
+        "path": [one.path.encode("utf-8", "replace").decode() for one in group],
+        "bytes": [one.bytes for one in group],
+        "flows": [one.trace.totals["flows"] for one in group],
+    }
+    columns = ", ".join(f"unnest(${name}) AS {name}" for name in values)
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE grouped AS SELECT {columns}", values)
+    return names
+
+
+def group_sql(group: Sequence[Analyzed], name: str) -> str:
+    """Returns the rows of a table for all captures of a group, with their capture_id."""
+    rows = rows_of(group[0].trace, f"{name}.parquet")
+    return f"SELECT r.* EXCLUDE (table_number), g.capture_id FROM ({rows}) AS r JOIN grouped AS g USING (table_number)"
+
+
+def captures_sql(version: str) -> str:
+    """Returns the rows of `captures`, with the columns of one that is kept alone, and capture_id."""
+    times = {name: TIME_SQL.format(f"{how}({name})") for name, how in (("first_ns", "min"), ("last_ns", "max"))}
+    return (
+        "SELECT g.path, g.bytes::BIGINT AS bytes, coalesce(sum(i.packets), 0)::BIGINT AS packets, g.flows::BIGINT AS flows, "
+        f"{times['first_ns']} AS first_ns, {times['last_ns']} AS last_ns, "
+        "first(i.damage) FILTER (i.damage IS NOT NULL) AS damage, "
+        f"make_timestamp_ns({time.time_ns()})::TIMESTAMPTZ_NS AS added_ns, '{version}' AS wiretale, "
+        "list_resize([]::VARCHAR[], count(i.capture), g.capture_id) AS interface_captures, g.capture_id "
+        "FROM grouped AS g LEFT JOIN interfaces AS i USING (table_number) "
+        "GROUP BY g.table_number, g.path, g.bytes, g.flows, g.capture_id ORDER BY g.table_number"
+    )

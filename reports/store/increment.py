@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Publishes a slot of `wiretale watch`: the flows that begin in its files, from one analysis of its window (window.py).
+
+A window begins in the middle of flows that earlier slots published. Such a rest of a flow is known by its key and its first
+packet, which lies between the first and the last packet of the published flow, if that flow's window had the file. The
+core ends a closed connection after 60 s, but may miss the closing in its rest, and then adds later packets to the rest.
+These are taken from an analysis that begins after the published flow.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.printable import utf8_name
+from wiretale.analyzer.table import KEPT_TABLES
+from wiretale.reports.export.parquet import TIME_SQL, copy_to
+from wiretale.reports.store.add import capture_row, columns_of, manifest, quoted
+from wiretale.reports.store.layout import (
+    ADDING,
+    MANIFEST,
+    MANY,
+    MARKER,
+    captures,
+    columns_in,
+    marker,
+    place_of,
+    publish,
+    publishing,
+    staging,
+    stored,
+    write_file,
+)
+from wiretale.reports.store.views import glob_escaped
+from wiretale.reports.store.window import Pending, Plan, read
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from wiretale.analyzer.findings.model import Finding
+    from wiretale.analyzer.trace import Trace
+
+# Rows in the order of flows, so that those of the slot are the first ones.
+IN_ORDER = ("flows", "directions", "series", "turns", "handshakes", "requests")
+NAMES_FLOWS = re.compile(r"\bflows? \d")
+# Rows are joined with the few chosen flows, of which the hash table must be made; DuckDB does not have the sizes of the tables.
+SETTINGS = """SET disabled_optimizers = 'join_order,build_side_probe_side'; SET enable_progress_bar = false;
+SET threads = 1"""
+RESTS_MOST = 16  # analyses for packets behind the rest of a flow
+REASSEMBLY_NS = 30_000_000_000
+# Protocols that have ports; without them, a flow consists of fragments whose first one was before the window.
+WITH_PORTS = "protocol_number IN (6, 17, 33, 132, 136)"
+HOSTS = """protocol_number || ' ' || least(source, destination) || ' ' || greatest(source, destination)
+    || ' ' || coalesce(path, '')"""
+FROM_END, TO_END = (f"{end} || ' ' || coalesce({end}_port, -1)" for end in ("source", "destination"))
+KEY = f"""protocol_number || ' ' || least({FROM_END}, {TO_END}) || ' ' || greatest({FROM_END}, {TO_END})
+    || ' ' || coalesce(path, '')"""
+# `own.caps` has the number of each interface of the window for the capture of a row.
+WAITS = r"""array_to_string(list_transform(string_split(longest_waits, ', '),
+    lambda one: regexp_replace(one, ' \d+$', ' ') || own.caps[regexp_extract(one, ' (\d+)$', 1)::INTEGER + 1]), ', ')"""
+CUT = "active_timeout"
+
+
+class Earlier(NamedTuple):
+    """A capture in the store that watch published."""
+
+    folder: Path
+    digest: str
+    name: str
+    slot: list[str]
+    window: list[str]
+    complete: bool
+
+
+def earlier_in(store: Path, days: Container[str | None]) -> Iterator[Earlier]:
+    """Yields the captures of these days that watch published, also those that `store compact` has put together."""
+    for one in captures(store):
+        if one.day in days:
+            with suppress(
+                OSError, ValueError, KeyError, TypeError, AttributeError
+            ):  # `store check` names what is damaged
+                found = json.loads((one.folder / MANIFEST).read_text())
+                for digest, member in {one.digest: found, **found.get("members", {})}.items():
+                    if seen := member.get("watch"):
+                        parts = (seen["name"], seen["slot"], seen["window"], seen["complete"])
+                        yield Earlier(one.folder, digest, *parts)
+
+
+class Fact(NamedTuple):
+    """A file without tables in the store: it is no capture, or was removed too early."""
+
+    path: Path
+    size: int | None
+    digest: str
+    day: str | None
+    text: str
+
+
+class Published(NamedTuple):
+    """A file whose flows are in the store now."""
+
+    file: Pending
+    flows: int
+    earlier: Earlier
+
+
+class Slot:
+    """The tables of a slot in the making, as `slot_flows` and so on in the connection, with the number of the file."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, plan: Plan, cut: bool) -> None:
+        self.connection = connection
+        self.plan = plan
+        self.cut = cut
+        self.times: dict[str, list[str]] = {}
+        self.interfaces: dict[int, list[str]] = {}  # digests of the files of interface numbers, by file
+        self.caps: dict[int, list[int]] = {}  # the number of each interface of the window in the rows of a file
+        self.findings: dict[int, list[Finding]] = {}  # by file
+
+    def set_files(self, trace: Trace) -> None:
+        """Makes `places`: file of each interface, and `files`: for each file, the numbers that interfaces have in its rows."""
+        place = {str(one.path): number for number, one in enumerate(self.plan.window)}
+        rows = sorted((row["capture"], place[row["file"]]) for row in trace.interfaces.rows())
+        self.execute("CREATE OR REPLACE TEMP TABLE places (capture INTEGER, fileno INTEGER)")
+        self.execute("CREATE OR REPLACE TEMP TABLE files (fileno INTEGER, caps INTEGER[])")
+        self.connection.executemany("INSERT INTO places VALUES (?, ?)", [list(row) for row in rows])
+        for number in range(len(self.plan.slot)):
+            own_first = sorted(rows, key=lambda row: (row[1] != number, row[0]))
+            numbers = {capture: new for new, (capture, _) in enumerate(own_first)}
+            self.interfaces[number] = [self.plan.window[file].digest for _, file in own_first]
+            self.caps[number] = [numbers[capture] for capture, _ in rows]
+            self.execute("INSERT INTO files VALUES (?, ?)", [number, self.caps[number]])
+
+    def execute(self, sql: str, values: Sequence[object] | None = None) -> duckdb.DuckDBPyConnection:
+        """Runs a statement."""
+        return self.connection.execute(sql, values)
+
+    def set_before(self, earlier: Sequence[Earlier]) -> None:
+        """Makes `before`: the published flows that may reach into each file."""
+        pairs = [
+            (one.digest, number)
+            for number, file in enumerate(self.plan.slot)
+            for one in earlier
+            if file.digest in one.window
+        ]
+        used = {digest for digest, _ in pairs}
+        self.execute(
+            "CREATE OR REPLACE TEMP TABLE before (fileno INTEGER, key VARCHAR, hosts VARCHAR, first BIGINT, last BIGINT, "
+            "is_over BOOLEAN)"
+        )
+        self.execute("CREATE OR REPLACE TEMP TABLE pairs (capture_id VARCHAR, fileno INTEGER)")
+        if pairs:
+            self.connection.executemany("INSERT INTO pairs VALUES (?, ?)", [list(pair) for pair in pairs])
+        places = sorted({one.folder for one in earlier if one.digest in used})
+        for together in (False, True):
+            found = [place for place in places if place.name.startswith(MANY) == together]
+            if found := [place for place in found if (place / "flows.parquet").exists()]:
+                self.add_before(found, together)
+
+    def add_before(self, places: Sequence[Path], together: bool) -> None:
+        """Adds the flows of folders to `before`; if `together`, each has those of several captures."""
+        how = "false" if together else "true, hive_types = {'day': DATE, 'capture_id': VARCHAR}"
+        with utf8_name(places[0].parent.parent, plain=True) as store:
+            files = [glob_escaped(store / one.parent.name / one.name / "flows.parquet") for one in places]
+            self.execute(
+                f"""INSERT INTO before SELECT fileno, {KEY}, {HOSTS}, epoch_ns(first_ns), epoch_ns(last_ns),
+                "end" NOT IN ('end_of_capture', '{CUT}') FROM read_parquet([{", ".join(map(quoted, files))}],
+                union_by_name = true, hive_partitioning = {how}) JOIN pairs USING (capture_id) WHERE epoch_ns(last_ns) >= ?""",
+                [self.plan.slot[0].first_ns or 0],
+            )
+
+    def choose(self, only: tuple[str, int] | None = None) -> None:
+        """Makes `own`: the flows that begin in the slot, without rests; or of a key, those after a time."""
+        self.execute(f"""CREATE OR REPLACE TEMP TABLE begun AS SELECT flow, fileno, {KEY} AS key, {HOSTS} AS hosts, first_ns,
+            last_ns, "end" = 'end_of_capture' AS is_open, {WITH_PORTS} AND source_port IS NULL AS is_headless
+            FROM flows JOIN places ON capture = first_capture WHERE fileno < {len(self.plan.slot)}""")
+        rest_until = (self.plan.slot[0].first_ns or 0) + REASSEMBLY_NS
+        self.execute(f"""CREATE OR REPLACE TEMP TABLE rests AS
+            SELECT flow, before.last AS last, is_over AND last_ns > before.last AS goes_on, begun.key AS key
+            FROM begun JOIN before ON begun.fileno = before.fileno AND begun.key = before.key
+            AND first_ns BETWEEN before.first AND before.last
+            UNION ALL SELECT flow, before.last, false, begun.key FROM begun JOIN before
+            ON begun.fileno = before.fileno AND begun.hosts = before.hosts AND first_ns BETWEEN before.first AND before.last
+            WHERE is_headless AND last_ns <= {rest_until}""")
+        wanted = "key = ? AND first_ns > ?" if only else "true"
+        before = (
+            "coalesce((SELECT max(number) + 1 FROM numbered WHERE numbered.fileno = begun.fileno), 0)" if only else "0"
+        )
+        self.execute(
+            f"""CREATE OR REPLACE TEMP TABLE own AS SELECT flow, fileno, is_open, caps,
+            {before} + row_number() OVER (PARTITION BY fileno ORDER BY flow) - 1 AS number
+            FROM begun JOIN files USING (fileno) WHERE flow NOT IN (SELECT flow FROM rests) AND {wanted}""",
+            only,
+        )
+        kept = "INSERT INTO numbered" if only else "CREATE OR REPLACE TEMP TABLE numbered AS"
+        self.execute(f"{kept} SELECT fileno, number FROM own")
+
+    def open_flows(self) -> int:
+        """Returns the number of chosen flows that may go on."""
+        return int(self.execute("SELECT count(*) FROM own WHERE is_open").fetchall()[0][0])
+
+    def going_on(self) -> list[tuple[str, int]]:
+        """Returns key and end of the published flows whose rest has later packets, which belong to no published flow."""
+        found = self.execute("SELECT key, max(last) FROM rests WHERE goes_on GROUP BY key ORDER BY ALL").fetchall()
+        return [(key, last) for key, last in found]
+
+    def take(self, trace: Trace, first: bool) -> None:
+        """Adds the rows of the chosen flows to the tables of the slot; those without a flow only with the first analysis."""
+        (most,) = self.execute("SELECT coalesce(max(flow), -1) + 1 FROM own").fetchall()[0]
+        for name in KEPT_TABLES:
+            table = trace.table(name)
+            self.times[name] = [column for column, kind, *_ in table.columns() if kind == "time"]
+            count = sum(table._rows_by_flow(most)) if name in IN_ORDER else len(table)
+            begin = f"CREATE OR REPLACE TEMP TABLE slot_{name} AS" if first else f"INSERT INTO slot_{name}"
+            if first or (name != "interfaces" and count):
+                columns = [column for column, *_ in table.columns()]
+                rows = f"(SELECT row_number() OVER () AS row_place, * FROM (FROM {name} LIMIT {count})) AS rows"
+                self.execute(f"{begin} {self.rows_sql(name, columns, rows, first)}")
+        self.take_findings(trace)
+
+    def rows_sql(self, name: str, columns: list[str], rows: str, first: bool) -> str:
+        """Returns the SQL of the rows of a table that belong to the slot."""
+        changed: dict[str, str] = {
+            column: f"own.caps[{column} + 1]" for column in ("capture", "first_capture") if column in columns
+        }
+        if name == "interfaces":
+            changed = {"capture": "files.caps[capture + 1]"}
+            return f"""SELECT fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN places USING (capture)
+                JOIN files USING (fileno)"""
+        changed["flow"] = "own.number"
+        if "longest_waits" in columns:
+            changed["longest_waits"] = WAITS
+        if name == "flows":
+            end = f"if(\"end\" = 'end_of_capture', '{CUT}', \"end\")" if self.cut else '"end"'
+            changed["end"] = f"{end}::VARCHAR"
+        sql = f"SELECT own.fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN own USING (flow)"
+        if name == "findings":  # take_findings() adds them
+            return f"{sql} WHERE false"
+        if first and name in ("events", "datagrams"):
+            changed |= {"flow": "NULL", "capture": "files.caps[capture + 1]"}
+            sql += f""" UNION ALL SELECT fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN places USING (capture)
+                JOIN files USING (fileno) WHERE flow IS NULL"""
+        return sql
+
+    def take_findings(self, trace: Trace) -> None:
+        """Adds the findings of the chosen flows, as few of a kind for each file as an analysis of it has."""
+        from wiretale.analyzer.findings.registry import collapse, every_finding, rank
+
+        chosen = self.execute("SELECT flow, fileno, number FROM own").fetchall()
+        places = {flow: (fileno, number) for flow, fileno, number in chosen}
+        found: dict[int, list[Finding]] = {}
+        for one in every_finding(trace.transfers):
+            about = one.place.cited_flow if one.flow is None else one.flow
+            if one.scope != "capture" and about in places:
+                fileno, number = places[about]
+                found.setdefault(fileno, []).append(self.renumbered(one, fileno, number))
+        trace.transfers.release_counts()
+        for fileno, several in found.items():
+            self.findings.setdefault(fileno, []).extend(sorted(collapse(several), key=rank))
+
+    def renumbered(self, finding: Finding, fileno: int, number: int) -> Finding:
+        """Returns a finding with the numbers of a file. Texts that name others by their numbers are left out."""
+        capture = finding.place.capture
+        place = finding.place._replace(
+            cited_flow=number, capture=None if capture is None else self.caps[fileno][capture]
+        )
+        if finding.place.cited_flow is None:
+            place = place._replace(cited_flow=None)
+        named = finding.evidence is not None and NAMES_FLOWS.search(finding.evidence)
+        return finding._replace(
+            flow=None if finding.flow is None else number,
+            evidence=None if named else finding.evidence,
+            place=place,
+            members=(),
+        )
+
+    def write(self, number: int, made: Path) -> int:
+        """Writes the tables of a file that have rows, and returns its number of flows."""
+        file = self.plan.slot[number]
+        self.insert_findings(number)
+        counts: dict[str, int] = {}
+        with utf8_name(made) as folder:
+            for name in KEPT_TABLES:
+                (counts[name],) = self.execute(f"SELECT count(*) FROM slot_{name} WHERE fileno = {number}").fetchall()[
+                    0
+                ]
+                if counts[name]:
+                    copy_to(self.connection, {folder / f"{name}.parquet": self.file_sql(name, number)})
+            rows = f"(FROM slot_interfaces WHERE fileno = {number})"
+            row = capture_row(str(file.path), file.stamp[2], counts["flows"], self.interfaces[number], rows)
+            copy_to(self.connection, {folder / "captures.parquet": row})
+        return counts["flows"]
+
+    def insert_findings(self, number: int) -> None:
+        """Adds the findings of a file to its rows: those about the capture itself, and those of its flows."""
+        columns = [row[0] for row in self.execute("DESCRIBE slot_findings").fetchall()]
+        found = [*self.plan.slot[number].findings, *self.findings.get(number, [])]
+        for place, one in enumerate(found):
+            values = {**one._asdict(), **one.place._asdict(), "fileno": number, "row_place": place}
+            row = [values[column] for column in columns]
+            self.execute(f"INSERT INTO slot_findings VALUES ({', '.join('?' * len(row))})", row)
+
+    def file_sql(self, name: str, number: int) -> str:
+        """Returns the SQL of the rows of a file, in the order of the analysis."""
+        times = {column: TIME_SQL.format(column) for column in self.times[name]}
+        replaced = f"REPLACE ({listed(times)})" if times else ""
+        return f"SELECT * EXCLUDE (fileno, row_place) {replaced} FROM slot_{name} WHERE fileno = {number} ORDER BY row_place"
+
+
+def listed(columns: dict[str, str]) -> str:
+    """Returns a list for SQL's REPLACE."""
+    return ", ".join(f'{sql} AS "{name}"' for name, sql in columns.items())
+
+
+def make_slot(slot: Slot, trace: Trace, earlier: Sequence[Earlier], partly: bool) -> bool:
+    """Fills the tables of a slot. Returns false if a flow may go on, unless `partly`."""
+    from wiretale.analyzer.query import register
+
+    register(slot.connection, trace, KEPT_TABLES)
+    slot.set_files(trace)
+    slot.set_before(earlier)
+    slot.choose()
+    if not partly and slot.open_flows():
+        return False
+    slot.take(trace, first=True)
+    for key, last_ns in slot.going_on()[:RESTS_MOST]:
+        later = read([one.path for one in slot.plan.window], last_ns + 1)
+        register(slot.connection, later, KEPT_TABLES)
+        slot.choose((key, last_ns))
+        if not partly and slot.open_flows():
+            return False
+        slot.take(later, first=False)
+    return True
+
+
+def publish_slot(
+    store: Path,
+    connection: duckdb.DuckDBPyConnection,
+    plan: Plan,
+    earlier: Sequence[Earlier],
+    ending: bool,
+) -> list[Published] | None:
+    """Analyzes a window and publishes the files of its slot, each by one rename; None if a flow may go on beyond the window.
+
+    InputError if a file is gone or has changed; OSError if the store cannot be written.
+    """
+    trace = read([one.path for one in plan.window])
+    if gone := [one for one in plan.window if not one.is_here()]:
+        raise InputError(f"{gone[0].path}: removed or changed while it was read")
+    slot = Slot(connection, plan, cut=plan.complete)
+    try:
+        if not make_slot(slot, trace, earlier, plan.complete or ending):
+            return None
+        if columns_in(store) not in (None, columns_of(trace)):
+            write_file(store, MARKER, marker(None))
+        known = stored(store)  # another process may have added some meanwhile
+        return [publish_file(store, slot, number, known) for number in range(len(plan.slot))]
+    finally:  # the next analysis begins without the memory of this one
+        for name in KEPT_TABLES:
+            connection.unregister(name)
+            connection.execute(f"DROP TABLE IF EXISTS slot_{name}")
+
+
+def publish_file(store: Path, slot: Slot, number: int, known: Container[str]) -> Published:
+    """Publishes one file of a slot, unless it is known."""
+    file, plan = slot.plan.slot[number], slot.plan
+    entry = Earlier(
+        place_of(store, file.digest, file.day()),
+        file.digest,
+        file.path.name,
+        [one.digest for one in plan.slot],
+        [one.digest for one in plan.window],
+        plan.complete,
+    )
+    with staging(store, ADDING) as outer:
+        made = outer / "capture"
+        made.mkdir()
+        flows = slot.write(number, made)
+        (made / MANIFEST).write_text(manifest(made, file.digest, watch=watch_member(entry)))
+        with publishing(store):
+            if file.digest not in known:
+                publish(made, entry.folder)
+    return Published(file, flows, entry)
+
+
+def watch_member(entry: Earlier) -> dict[str, object]:
+    """Returns the member `watch` of capture.json, by which watch continues after a restart."""
+    return {"name": entry.name, "slot": entry.slot, "window": entry.window, "complete": entry.complete}
+
+
+def publish_fact(store: Path, connection: duckdb.DuckDBPyConnection, fact: Fact) -> tuple[Earlier, bool]:
+    """Publishes a row of `captures` for a file without tables. Returns whether it is new."""
+    entry = Earlier(place_of(store, fact.digest, fact.day), fact.digest, fact.path.name, [fact.digest], [], True)
+    counts = f"(SELECT NULL::BIGINT AS packets, NULL::BIGINT AS first_ns, NULL::BIGINT AS last_ns, {quoted(fact.text)} AS damage)"
+    row = capture_row(str(fact.path), fact.size or 0, 0, [], counts)
+    unknown = ["packets", "flows", *(["bytes"] if fact.size is None else [])]
+    with staging(store, ADDING) as outer:
+        made = outer / "capture"
+        made.mkdir()
+        with utf8_name(made) as folder:
+            nulls = dict.fromkeys(unknown, "NULL::BIGINT")
+            copy_to(connection, {folder / "captures.parquet": f"SELECT * REPLACE ({listed(nulls)}) FROM ({row})"})
+        (made / MANIFEST).write_text(manifest(made, fact.digest, watch=watch_member(entry)))
+        with publishing(store):
+            return entry, fact.digest not in stored(store) and publish(made, entry.folder)

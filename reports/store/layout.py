@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a store.
+
+    store.json                          the marker, with the version of the layout and a digest of the columns
+    views.sql                           a view for each table, for `duckdb -init views.sql`
+    day=2026-11-22/capture_id=<SHA-256>/   one capture, by the UTC day of its first packet
+        flows.parquet, …                its tables that have rows
+        captures.parquet                its path, size and time span: a row of the view `captures`
+        capture.json                    bytes and SHA-256 of each of these files, for `store check`
+    day=2026-11-22/many=<SHA-256>/      small captures that were added together: the same files, with a column capture_id
+    .lock                               held by processes that change the store
+    .publishing                         held by a process that publishes, or exchanges the folder of a day (compact.py)
+    .upkeep                             held by the process that compacts or prunes
+    .reading                            held by queries; `store compact` waits for them
+    .adding-…, .removed-…               folders of such a process, or of one that was killed
+
+A capture is published and removed by one rename of its folder, or that of its day, so a reader sees all of it or nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from wiretale.analyzer.durable import locked, sync
+from wiretale.analyzer.errors import InputError, OutputError, UsageError
+from wiretale.analyzer.table import KEPT_TABLES
+
+SCHEMA = "wiretale.store/1"
+MARKER, VIEWS, MANIFEST = "store.json", "views.sql", "capture.json"
+#: the files of each capture, by the name of their view
+TABLES = ("captures", *KEPT_TABLES)
+UNKNOWN_DAY = "__HIVE_DEFAULT_PARTITION__"  # which DuckDB reads as null
+DAY = re.compile(rf"day=(\d{{4}}-\d\d-\d\d|{UNKNOWN_DAY})")
+CAPTURE = re.compile(r"(?:capture_id|many)=([0-9a-f]{64})")
+MANY = "many="  # and the digest of their digests; captures that were added together, or compacted
+#: tables without rows: views need a file even if the store has no capture
+EMPTY = f"day={UNKNOWN_DAY}/capture_id=none"
+EMPTY_MANY = f"day={UNKNOWN_DAY}/many=none"
+ADDING, REMOVED, LOCK, PUBLISHING = ".adding-", ".removed-", ".lock", ".publishing"
+UPKEEP_LOCK, READING_LOCK = ".upkeep", ".reading"
+
+
+class Stored(NamedTuple):
+    """A capture in a store, or small ones that were added together."""
+
+    folder: Path
+    #: SHA-256 of the capture file, or of those of all files
+    digest: str
+    #: such as 2026-11-22; None if no packet has a time
+    day: str | None
+
+    @property
+    def bytes(self) -> int:
+        """The size of its tables."""
+        return sum(file.stat().st_size for file in self.folder.iterdir())
+
+    @property
+    def captures(self) -> int:
+        """The number of its captures; 1 if the manifest of several is missing or damaged."""
+        with suppress(OSError, ValueError):
+            return len(self.digests)
+        return 1
+
+    @property
+    def digests(self) -> list[str]:
+        """The SHA-256 of each capture file. Raises OSError or ValueError if the manifest of several is missing or damaged."""
+        if not self.folder.name.startswith(MANY):
+            return [self.digest]
+        found = json.loads((self.folder / MANIFEST).read_text())
+        digests = found.get("captures") if isinstance(found, dict) else None
+        if not isinstance(digests, list) or not all(isinstance(digest, str) for digest in digests):
+            raise ValueError("no captures")
+        return digests
+
+
+def marker(columns: str | None) -> str:
+    """Returns store.json: `columns` is a digest of those that all captures have, null if captures differ."""
+    return json.dumps({"schema": SCHEMA, "columns": columns}) + "\n"
+
+
+def columns_in(folder: Path) -> str | None:
+    """Returns the digest of the columns that all captures of a store have. Raises InputError if it is no store."""
+    columns = open_store(folder).get("columns")
+    return columns if isinstance(columns, str) else None
+
+
+def write_file(folder: Path, name: str, text: str) -> None:
+    """Writes or replaces a file of a store by one rename."""
+    with staging(folder, ADDING) as made:
+        file = made / name
+        file.write_text(text)
+        sync(file)
+        file.replace(folder / name)
+    sync(folder)
+
+
+def open_store(folder: Path) -> dict[str, object]:
+    """Returns the marker of a store. Raises InputError if a folder is no store."""
+    try:
+        found = json.loads((folder / MARKER).read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{folder}: expected a store (made by `wiretale store add`): it has no {MARKER}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder / MARKER}: {error}") from None
+    schema = found.get("schema") if isinstance(found, dict) else None
+    if schema != SCHEMA:
+        raise InputError(f"{folder / MARKER}: expected schema {SCHEMA}, but it is {schema!r}")
+    marker_found: dict[str, object] = found
+    return marker_found
+
+
+def check_empty(folder: Path) -> None:
+    """Raises UsageError if a folder without a marker has files other than those that precede the marker of a new store."""
+    own = (VIEWS, Path(EMPTY).parts[0])
+    with suppress(FileNotFoundError):
+        if others := [file.name for file in folder.iterdir() if not file.name.startswith(".") and file.name not in own]:
+            raise UsageError(f"{folder}: expected a store, or a new or empty folder: it has {others[0]}")
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Holds the lock of those who change the store, several at a time; who has it alone removes what killed ones left."""
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        remove_left_over(folder, descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        try:
+            yield
+        finally:  # an interruption may have stopped the removal of a folder
+            remove_left_over(folder, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_left_over(folder: Path, lock: int) -> None:
+    """Removes the folders of processes that were killed, unless another process is changing the store."""
+    with suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for made in left_over(folder):
+            shutil.rmtree(made, ignore_errors=True)
+
+
+def is_changing(folder: Path) -> bool:
+    """Returns whether a process is changing the store."""
+    with suppress(FileNotFoundError), (folder / LOCK).open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def left_over(folder: Path) -> list[Path]:
+    """Returns the folders of processes that are changing the store, or were killed."""
+    return sorted([*folder.glob(f"{ADDING}*"), *folder.glob(f"{REMOVED}*")])
+
+
+@contextmanager
+def staging(folder: Path, prefix: str) -> Iterator[Path]:
+    """A folder in the store that readers do not see, removed at the end unless it was renamed."""
+    made = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def publish(made: Path, place: Path) -> bool:
+    """Makes a capture visible by one rename. Returns whether it was new: another process may have added it meanwhile."""
+    for file in made.iterdir():
+        sync(file)
+    sync(made)
+    while True:
+        place.parent.mkdir(exist_ok=True)
+        try:
+            made.rename(place)
+            break
+        except FileNotFoundError:  # the folder of the day was empty, and removed by `store prune`
+            if not made.is_dir():
+                raise
+        except OSError:
+            if not place.is_dir():
+                raise
+            return False
+    with suppress(FileNotFoundError):  # it was removed already
+        sync(place.parent)
+    sync(place.parent.parent)
+    return True
+
+
+def captures(folder: Path) -> Iterator[Stored]:
+    """Yields the captures of a store by day and digest, after those that were added together; those without a time last."""
+    for day in sorted(folder.glob("day=*")):
+        found = DAY.fullmatch(day.name)
+        for place in sorted((*day.glob(f"{MANY}*"), *day.glob("capture_id=*"))) if found else ():
+            if name := CAPTURE.fullmatch(place.name):
+                yield Stored(place, name[1], None if found and found[1] == UNKNOWN_DAY else found and found[1])
+
+
+def place_of(folder: Path, digest: str, day: str | None, prefix: str = "capture_id=") -> Path:
+    """Returns the folder of a capture."""
+    return folder / f"day={day or UNKNOWN_DAY}" / f"{prefix}{digest}"
+
+
+def stored_as(folder: Path, digest: str) -> Path | None:
+    """Returns the folder that has a capture with this content, or None."""
+    alone = next(folder.glob(f"day=*/capture_id={digest}"), None)
+    if alone:
+        return alone
+    for manifest in folder.glob(f"day=*/{MANY}*/{MANIFEST}"):
+        with suppress(FileNotFoundError):  # pruned meanwhile
+            if digest in manifest.read_text():
+                return manifest.parent
+    return None
+
+
+def stored(folder: Path) -> set[str]:
+    """Returns the digests of all captures. A group whose manifest is damaged has none: `store check` reports it."""
+    found: set[str] = set()
+    for one in captures(folder):
+        with suppress(OSError, ValueError):
+            found.update(one.digests)
+    return found
+
+
+def publishing(folder: Path) -> AbstractContextManager[None]:
+    """Lets one process publish at a time, so that none of two that add the same capture publishes it twice."""
+    return locked(folder / PUBLISHING)
+
+
+def cannot_write(folder: Path, error: OSError) -> OutputError:
+    """Returns the error of a store that cannot be written."""
+    return OutputError(f"{folder}: cannot write: {error.strerror or error}")

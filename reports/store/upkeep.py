@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wiretale store prune` and `wiretale store check`: captures that are too old or too many, and files that changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from wiretale.analyzer.durable import sync
+from wiretale.analyzer.errors import InputError, WiretaleError
+from wiretale.reports.store.add import digest_of, writer
+from wiretale.reports.store.compact import is_many, manifest_of, rewrite_day, sizes_of, upkeep
+from wiretale.reports.store.layout import (
+    MANIFEST,
+    REMOVED,
+    Stored,
+    cannot_write,
+    captures,
+    is_changing,
+    left_over,
+    open_store,
+    staging,
+    writing,
+)
+
+
+class Problem(NamedTuple):
+    """Something wrong with a store."""
+
+    path: Path
+    text: str
+
+
+class Removal(NamedTuple):
+    """A unit that can be removed alone: a folder, or a capture of a folder that `store compact` made."""
+
+    stored: Stored
+    #: of the folder, or of the capture
+    digest: str
+    bytes: int
+    captures: int
+
+    @property
+    def path(self) -> Path:
+        """The folder; of a capture in it, with its digest."""
+        whole = self.digest == self.stored.digest
+        return self.stored.folder if whole else self.stored.folder / f"capture_id={self.digest}"
+
+    @property
+    def age(self) -> tuple[str, str]:
+        """The sort key, the oldest first. Those without a time are the oldest."""
+        return self.stored.day or "", self.digest
+
+
+def removals(one: Stored) -> list[Removal]:
+    """Returns what can be removed of a folder."""
+    with suppress(InputError):  # a damaged manifest: the folder can be removed
+        if is_many(one) and "sizes" in manifest_of(one):
+            sizes = sizes_of(one)
+            factor = one.bytes / max(1.0, sum(sizes.values()))  # of the manifest, too
+            return [Removal(one, digest, round(size * factor), 1) for digest, size in sizes.items()]
+    return [Removal(one, one.digest, one.bytes, one.captures)]
+
+
+def too_many(found: list[Removal], most: int) -> list[Removal]:
+    """Returns the oldest, without which the rest takes at most `most` bytes."""
+    excess = sum(one.bytes for one in found) - most
+    chosen = []
+    for one in sorted(found, key=lambda one: one.age):
+        if excess <= 0:
+            break
+        chosen.append(one)
+        excess -= one.bytes
+    return chosen
+
+
+def chosen_for_removal(folder: Path, age_ns: int | None, most: int | None) -> list[Removal]:
+    """Returns the captures whose day ended more than `age_ns` ago, or that exceed `most` bytes together, the oldest first."""
+    open_store(folder)
+    found = [removal for one in captures(folder) for removal in removals(one)]
+    old: list[Removal] = []
+    if age_ns is not None:
+        limit = (datetime.now(UTC) - timedelta(microseconds=age_ns // 1000)).strftime("%Y-%m-%d")
+        old = [one for one in found if one.stored.day is not None and one.stored.day < limit]
+    gone = {one.stored for one in old}
+    kept = [one for one in found if one.stored not in gone]
+    return sorted([*old, *(too_many(kept, most) if most is not None else [])], key=lambda one: one.age)
+
+
+def prune(folder: Path, age_ns: int | None, most: int | None) -> list[Removal]:
+    """Removes captures as chosen_for_removal() returns them, and returns them. OutputError if the store cannot be written."""
+    open_store(folder)
+    removed: list[Removal] = []
+    try:
+        with writing(folder), upkeep(folder):
+            # The size of a compacted capture is an estimate.
+            while chosen := chosen_for_removal(folder, age_ns, most):
+                remove(folder, chosen)
+                removed += chosen
+    except WiretaleError:
+        raise
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+    return removed
+
+
+def remove(folder: Path, chosen: Sequence[Removal]) -> None:
+    """Removes captures; the caller has both locks."""
+    for unit in dict.fromkeys(one.stored for one in chosen):
+        digests = {one.digest for one in chosen if one.stored == unit}
+        if digests == {one.digest for one in removals(unit)}:
+            with staging(folder, REMOVED) as made:
+                unit.folder.rename(made / "capture")
+                sync(unit.folder.parent)
+        else:
+            with writer(folder) as connection:
+                rewrite_day(folder, connection, [unit], digests)
+    for day in {one.stored.folder.parent for one in chosen}:
+        with suppress(OSError):  # it has captures, perhaps one that was added meanwhile
+            day.rmdir()
+
+
+def check_capture(one: Stored) -> Iterator[Problem]:
+    """Yields the files of a capture that are missing or have changed."""
+    try:
+        found = json.loads((one.folder / MANIFEST).read_text())
+        files = {name: (entry["bytes"], entry["sha256"]) for name, entry in found["files"].items()}
+        same = found["sha256"] == one.digest
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        yield Problem(one.folder / MANIFEST, "is missing or damaged")
+        return
+    if not same:
+        yield Problem(one.folder, "has the name of another capture")
+    for name in sorted({*files, "captures.parquet", *(file.name for file in one.folder.glob("*.parquet"))}):
+        file = one.folder / name
+        if not file.is_file():
+            yield Problem(file, "is missing")
+        elif name not in files:
+            yield Problem(file, f"is not in {MANIFEST}")
+        elif (file.stat().st_size, digest_of(file)) != files[name]:
+            yield Problem(file, "has changed since it was written")
+
+
+def check(folder: Path) -> Iterator[Problem]:
+    """Yields what is wrong with a store; each file is read. Raises InputError if it is no store."""
+    open_store(folder)
+    seen: dict[str, Path] = {}
+    for one in captures(folder):
+        yield from check_capture(one)
+        with suppress(OSError, ValueError):  # check_capture() has reported it
+            for digest in one.digests:
+                if digest in seen:
+                    yield Problem(one.folder, f"is stored twice, also as {seen[digest]}")
+                seen[digest] = one.folder
+    for made in () if is_changing(folder) else left_over(folder):
+        yield Problem(made, "is of a process that was killed (the next `store add` removes it)")

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The views of a store: SQL that DuckDB alone can run, and the connection that `store query` uses."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
+from wiretale.analyzer.printable import utf8_name
+from wiretale.reports.store.layout import EMPTY_MANY, MANY, READING_LOCK, TABLES, columns_in
+
+if TYPE_CHECKING:
+    import duckdb
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+ATTEMPTS = 4
+# Types whose values become Python objects that JSON has; others become text.
+PLAIN = {
+    *("VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
+    *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
+}
+STORE_FILE = re.compile(r"day=[^/]+/(?:capture_id|many)=[^/]+/\w+\.parquet")
+HEAD = """\
+-- The tables of all captures in this folder; columns are described in wiretale's docs/tables.md.
+-- `capture_id` is the SHA-256 of the capture file, `day` the UTC day of its first packet: a condition on them skips files.
+-- Usage: cd to this folder, then duckdb -init views.sql
+"""
+
+
+def files_sql(files: str, same: bool, places: str) -> str:
+    """Returns the rows of all files of a pattern; `places` are the types of the parts of their paths."""
+    pattern = files.replace("'", "''")
+    return (
+        f"read_parquet('{pattern}', union_by_name = {str(not same).lower()},\n"
+        f"    hive_partitioning = true, hive_types = {{{places}}})"
+    )
+
+
+def view_sql(name: str, folder: str = ".", same: bool = False, many: bool = False) -> str:
+    """Returns the statement that makes the view of a table; `many` if there are captures that were added together.
+
+    Captures may be of several versions, so that columns are matched by name, for which DuckDB opens each file; `same` if all
+    captures have the same columns.
+    """
+    single = files_sql(f"{folder}/day=*/capture_id=*/{name}.parquet", same, "'day': DATE, 'capture_id': VARCHAR")
+    view = f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM {single}"
+    if many:
+        together = files_sql(f"{folder}/day=*/{MANY}*/{name}.parquet", same, "'day': DATE, 'many': VARCHAR")
+        view += f"\nUNION ALL BY NAME SELECT * EXCLUDE (many) FROM {together}"
+    return f"{view};\n"
+
+
+def views_sql(many: bool = False) -> str:
+    """Returns the contents of views.sql."""
+    return HEAD + "".join(view_sql(name, many=many) for name in TABLES)
+
+
+@contextmanager
+def connect(folder: Path, sql: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection with the views that a query names. Raises InputError if it is no store or its files cannot be read."""
+    import duckdb
+
+    from wiretale.analyzer.query import SETTINGS, interruptible
+
+    same, many = columns_in(folder) is not None, (folder / EMPTY_MANY).is_dir()
+    with utf8_name(folder, plain=True) as named, duckdb.connect(config=dict(SETTINGS)) as connection:
+        views = [view_sql(name, glob_escaped(named), same, many) for name in tables_in(sql)]
+        try:
+            interruptible(connection, lambda: connection.execute("".join(views)))
+        except duckdb.Error as error:
+            raise InputError(f"{folder}: {str(error).splitlines()[0]}; run `wiretale store check`") from None
+        yield connection
+
+
+def days_of(folder: Path) -> dict[str, int]:
+    """Returns the inode of the folder of each day, which `store compact` exchanges."""
+    with os.scandir(folder) as entries:
+        return {entry.name: entry.inode() for entry in entries if entry.name.startswith("day=")}
+
+
+def consistent(folder: Path, read: Callable[[], T]) -> T:
+    """Returns what a function reads from a store. It reads again if files were compacted or removed meanwhile.
+
+    A view lists captures with folders of their own first, then others, so that it could have rows twice. `store
+    compact` waits for queries for some time, unless the store is on a file system that cannot be written.
+    """
+    with reading(folder):
+        return read_again(folder, read)
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """Holds the lock of queries if there is one."""
+    descriptor = None
+    with suppress(OSError):
+        descriptor = os.open(folder / READING_LOCK, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def read_again(folder: Path, read: Callable[[], T]) -> T:
+    """Returns what a function reads; it may be called several times."""
+    import duckdb
+
+    failed: WiretaleError = InputError(f"{folder}: files are compacted or removed all the time: try again")
+    for _ in range(ATTEMPTS):
+        try:
+            days = days_of(folder)
+        except OSError:
+            break
+        try:
+            result = read()
+            now = days_of(folder)
+            if all(now.get(day) == inode for day, inode in days.items()):
+                return result
+        except WiretaleError as error:
+            if not isinstance(error.__context__, duckdb.IOException):
+                raise
+            failed = error
+    else:
+        raise failed
+    return read()  # which names the reason why the folder cannot be read
+
+
+def tables_in(sql: str) -> list[str]:
+    """Returns the tables whose names occur in a query; all if none does, because it may list them."""
+    words = {word.lower() for word in re.findall(r"\w+", sql)}
+    return [name for name in TABLES if name in words] or list(TABLES)
+
+
+def glob_escaped(folder: Path) -> str:
+    """Returns a path in which the characters of DuckDB's patterns stand for themselves."""
+    return "".join(f"[{character}]" if character in "*?[" else character for character in str(folder))
+
+
+def select(connection: duckdb.DuckDBPyConnection, sql: str, limit: int) -> tuple[list[tuple[str, str]], list[Row]]:
+    """Returns name and type of each column, and at most `limit` rows, with times as text. A name that was used gets a number.
+
+    UsageError if the text is not one SELECT statement, or if it fails. Ctrl-C ends it at once.
+    """
+    import duckdb
+
+    from wiretale.analyzer.query import interruptible
+
+    def answer() -> tuple[list[tuple[str, str]], list[Row]]:
+        check_select(connection, sql, "the query: expected one SELECT statement")
+        found = connection.sql(sql)
+        columns = [(name, str(kind)) for name, kind in zip(found.columns, found.types, strict=True)]
+        values = [f"#{place}" + ("" if kind in PLAIN else "::VARCHAR") for place, (_, kind) in enumerate(columns, 1)]
+        names = distinct([name for name, _ in columns])
+        columns = [(name, kind) for name, (_, kind) in zip(names, columns, strict=True)]
+        return columns, found.project(", ".join(values)).limit(limit).fetchall()
+
+    try:
+        return interruptible(connection, answer)
+    except duckdb.Error as error:
+        raise failure("the query", error) from None
+
+
+def check_select(connection: duckdb.DuckDBPyConnection, sql: str, refusal: str) -> None:
+    """Raises UsageError with this text if a text is not one SELECT statement in UTF-8."""
+    import duckdb
+
+    try:
+        sql.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{refusal} in UTF-8") from None
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise UsageError(refusal)
+
+
+def failure(name: str, error: duckdb.Error) -> WiretaleError:
+    """Returns the error of a query: that of a file of the store if DuckDB names one, else of the text."""
+    import duckdb
+
+    text = " ".join(str(error).split())
+    if isinstance(error, duckdb.IOException | duckdb.InvalidInputException) and STORE_FILE.search(text):
+        return InputError(f"{text}; run `wiretale store check`")
+    return UsageError(f"{name}: {text}")
+
+
+def distinct(names: list[str]) -> list[str]:
+    """Returns names of which none occurs twice: `flow`, `flow_1`, as after a join."""
+    found: dict[str, None] = {}
+    for name in names:
+        numbered = (f"{name}_{number}" for number in count(1))
+        found[name if name not in found else next(one for one in numbered if one not in {*found, *names})] = None
+    return list(found)

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The windows of `wiretale watch`: which files are analyzed together, so that a flow that crosses files is one flow.
+
+Files are grouped into slots, in order of their first packets. The flows that begin in a slot are taken from one analysis of its
+window: the slot and the files after it, for the time of a flow at most. So the state is the folder and the store: a file is in
+the store once its window was analyzed, and a flow belongs to the file of its first packet. A slot is a quarter of a window,
+so a flow is whole if it takes up to three quarters of it, and each file is read in four windows; if a window is limited by its
+packets or flows, half of it. Slots and windows depend on the contents of the files alone, never on when they came: an
+interrupted watch gives the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Container, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wiretale.analyzer.errors import InputError
+from wiretale.reports.store.add import NS, stamp_of
+from wiretale.reports.store.folder import Found, Stamp
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.findings.model import Finding
+    from wiretale.analyzer.trace import Trace
+
+SLOTS = 4  # of a window that is limited by time
+SLOTS_LEAST = LARGE_SLOTS = 2  # of one that is limited by its contents, so that it costs less
+PACKETS = 100_000_000  # of a window: some 20 s of CPU
+
+
+class Limits(NamedTuple):
+    """The size of a window."""
+
+    #: time from its first packet to that of its last file
+    active_ns: int
+    #: flows of its files together, each file counted by itself
+    flows: int
+    packets: int = PACKETS
+
+    def of_slot(self) -> Limits:
+        """Returns the size of a slot."""
+        return Limits(self.active_ns // SLOTS, self.flows // LARGE_SLOTS, self.packets // LARGE_SLOTS)
+
+
+@dataclass
+class Pending:
+    """A file of which the store lacks the flows, analyzed by itself."""
+
+    path: Path
+    stamp: Stamp
+    digest: str
+    packets: int = 0
+    flows: int = 0
+    first_ns: int | None = None
+    last_ns: int | None = None
+    damage: str | None = None
+    #: the findings about the capture itself
+    findings: list[Finding] = field(default_factory=list)
+    readable: bool = True
+
+    def order(self) -> tuple[int, str]:
+        """Files without times are alone in their windows; they come first."""
+        return self.first_ns or 0, self.path.name
+
+    def day(self) -> str | None:
+        """Returns the UTC day of the first packet."""
+        return None if self.first_ns is None else utc_day(self.first_ns)
+
+    def is_here(self) -> bool:
+        """Returns whether the file is as it was when it was analyzed."""
+        try:
+            return stamp_of(self.path) == self.stamp
+        except OSError:
+            return False
+
+
+def utc_day(ns: int) -> str:
+    """Returns a day as the store names it."""
+    return datetime.fromtimestamp(ns // NS, UTC).strftime("%Y-%m-%d")
+
+
+def read(files: Sequence[Path], start_ns: int | None = None) -> Trace:
+    """Returns the tables of files, merged by time, without findings, from a time on. InputError if one cannot be read."""
+    from wiretale.analyzer import _core
+    from wiretale.analyzer.quic import name_servers
+    from wiretale.analyzer.trace import MAX_FLOWS, Trace, core_errors, read_all
+
+    options: dict[str, Any] = {
+        "filter": None,
+        "start_ns": start_ns,
+        "end_ns": None,
+        "max_flows": MAX_FLOWS,
+        "packets": "none",
+        "packets_max": 0,
+        "interfaces_only": False,
+        "block_size": 0,
+        "limit_spans": False,
+    }
+    with core_errors():
+        core = _core.Analysis([str(path) for path in files], **options)
+        if read_all(core, None):
+            raise KeyboardInterrupt
+        core.finish()
+    name_servers(core)
+    return Trace(core, {str(path): None for path in files}, options)
+
+
+def pending_of(found: Found, digest: str) -> Pending:
+    """Analyzes a file by itself. OSError if it is gone; a file that is no capture is not `readable`."""
+    from wiretale.analyzer.findings.registry import find_about_capture
+
+    try:
+        trace = read([found.path])
+    except InputError as error:
+        stamp_of(found.path)
+        return Pending(found.path, found.stamp, digest, damage=str(error), readable=False)
+    rows = trace.interfaces.rows()
+    firsts = [row["first_ns"] for row in rows if row["first_ns"] is not None]
+    lasts = [row["last_ns"] for row in rows if row["last_ns"] is not None]
+    return Pending(
+        found.path,
+        found.stamp,
+        digest,
+        packets=sum(row["packets"] for row in rows),
+        flows=trace.totals["flows"],
+        first_ns=min(firsts, default=None),
+        last_ns=max(lasts, default=None),
+        damage=next((row["damage"] for row in rows if row["damage"]), None),
+        findings=find_about_capture(trace.transfers),
+    )
+
+
+def fitting(files: Sequence[Pending], limits: Limits, ends: Container[str]) -> int:
+    """Returns the number of files that fit into a slot, at least one; it ends with a file of `ends`."""
+    packets = flows = 0
+    for count, one in enumerate(files):
+        packets, flows = packets + one.packets, flows + one.flows
+        exceeds = packets > limits.packets or flows > limits.flows
+        if count and (exceeds or files[count - 1].digest in ends or distance(files[0], one) >= limits.active_ns):
+            return count
+    return len(files)
+
+
+def distance(first: Pending, other: Pending) -> float:
+    """Returns the time between the first packets of two files; infinite if it is not known."""
+    return math.inf if first.first_ns is None or other.first_ns is None else other.first_ns - first.first_ns
+
+
+def window_size(files: Sequence[Pending], limits: Limits, ends: Container[str]) -> int | None:
+    """Returns the number of files in the window of the first slot; None if files that come may belong to it.
+
+    It consists of whole slots, because a flow that it cuts goes on in a file that begins a slot; else a later window would
+    have both parts as one. Whether a slot belongs to it depends on the files before, and on the begin of the slot.
+    """
+    part = limits.of_slot()
+    size = slots = 0
+    while size < len(files):
+        packets, flows = (sum(getattr(one, name) for one in files[:size]) for name in ("packets", "flows"))
+        late = distance(files[0], files[size]) + part.active_ns / 2 >= limits.active_ns
+        full = packets + part.packets > limits.packets or flows + part.flows > limits.flows
+        apart = distance(files[0], files[size]) >= limits.active_ns if size else False
+        if apart or (slots >= SLOTS_LEAST and (late or full)):
+            return size
+        size += fitting(files[size:], part, ends)
+        slots += 1
+    return None
+
+
+class Plan(NamedTuple):
+    """The next slot and its window."""
+
+    slot: list[Pending]
+    window: list[Pending]
+    #: whether the window ends because of a limit: its open flows are cut
+    complete: bool
+
+
+def next_plan(
+    files: Sequence[Pending], limits: Limits, windows: Sequence[Collection[str]], ending: bool
+) -> Plan | None:
+    """Returns the first slot of files in order; None if a file that comes may belong to it.
+
+    `windows` are the complete windows of files in the store; `ending` if no more files come.
+    """
+    if not files:
+        return None
+    for window in windows:  # a file that came late is alone: the windows of files around it lacked it
+        inside = [one.digest in window for one in files]
+        if True in inside and False in inside[: (last := len(inside) - inside[::-1].index(True))]:
+            one = files[inside.index(False, 0, last)]
+            return Plan([one], [one], True)
+    covered = ([one.digest for one in files if one.digest in window] for window in windows)
+    ends = {digests[-1] for digests in covered if digests}
+    size = fitting(files, limits.of_slot(), ends)
+    if size == len(files) and not ending:
+        return None
+    most = window_size(files, limits, ends)
+    return Plan(list(files[:size]), list(files[:most]), most is not None)
