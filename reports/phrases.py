@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.compare.loss_location import PLACES
-from wiretale.analyzer.findings.model import ON_WIRE, on_wire
+from wiretale.analyzer.findings.model import ON_WIRE, frame_range, on_wire
+from wiretale.analyzer.findings.registry import RULES
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_share
 
@@ -20,6 +22,15 @@ if TYPE_CHECKING:
     from wiretale.analyzer.compare.loss_location import Ledger
     from wiretale.analyzer.compare.one_way_delay import Delay
     from wiretale.analyzer.trace import Trace
+
+
+def evidence_text(row: dict[str, Any]) -> str:
+    """Returns the evidence of a findings row, which begins with its frames if it does not name them: `frames 3–70; flow 2`."""
+    told = row["evidence"] or ""
+    if row["first_frame"] is None or re.search(rf"\bframes? [\d–, ]*(?<!\d){row['first_frame']}(?!\d)", told):
+        return told
+    last = row["first_frame"] if row["last_frame"] is None else row["last_frame"]
+    return "; ".join(filter(None, (frame_range({**row, "last_frame": last}), told)))
 
 
 class Problem(NamedTuple):
@@ -46,7 +57,7 @@ PROBLEMS = (
     Problem("blocks reordered", ("blocks_out_of_order",)),
     Problem("blocks duplicated", ("blocks_duplicate",)),
     Problem("blocks corrupt", ("blocks_corrupt",)),
-    Problem("not captured", ("unseen_bytes",), "B"),
+    Problem("payload not captured", ("unseen_bytes",), "B"),
     Problem("zero window", ("zero_windows",)),
     Problem("incomplete", ("incomplete_datagrams",)),
 )
@@ -81,7 +92,7 @@ def problem_text(sums: dict[str, int], icmp_errors: int) -> str:
 def problem_sums(trace: Trace) -> list[tuple[str, str, dict[int, int]]]:
     """Returns label, unit and sums by flow of each problem that occurs."""
     columns = [name for kind in PROBLEMS for name in kind.columns]
-    counts = trace.directions.nonzero([*columns, *(ON_WIRE[name] for name in columns if name in ON_WIRE)])
+    counts = trace.directions._nonzero([*columns, *(ON_WIRE[name] for name in columns if name in ON_WIRE)])
     found = []
     for kind in PROBLEMS:
         sums: dict[int, int] = {}
@@ -90,7 +101,7 @@ def problem_sums(trace: Trace) -> list[tuple[str, str, dict[int, int]]]:
             for row, count in known:
                 sums[row // 2] = sums.get(row // 2, 0) + count
         found.append((kind.label, kind.unit, sums))
-    errors: list[tuple[int, Any]] = trace.flows.nonzero(["icmp_errors"])["icmp_errors"]
+    errors: list[tuple[int, Any]] = trace.flows._nonzero(["icmp_errors"])["icmp_errors"]
     found.append((ICMP, "", dict(errors)))
     return [one for one in found if one[2]]
 
@@ -99,7 +110,7 @@ def choose_flows(trace: Trace, largest: int, problematic: int) -> tuple[list[int
     """Returns the largest flows by wire bytes, and those of the others that have the most problems."""
     sizes = trace.flows.column("wire_bytes")
     problems = [0] * len(sizes)
-    for counts in trace.directions.nonzero(RANKED).values():
+    for counts in trace.directions._nonzero(RANKED).values():
         for row, count in counts:
             problems[row // 2] += count
     first = nlargest(largest, range(len(sizes)), key=sizes.__getitem__)
@@ -116,17 +127,18 @@ def drops_of(row: dict[str, Any]) -> int | None:
 
 
 def cost_text(row: dict[str, Any]) -> str:
-    """Returns the cost of a finding: `1.23 s`, `4.5 MB`, `3 packets`; empty if it has none."""
+    """Returns the cost of a finding: `1.23 s`, `4.5 MB on the wire`, `3 packets`; empty if it has none."""
     cost, unit = row["cost"], row["cost_unit"]
     if not cost:
         return ""
     if unit == "seconds":
         return show_duration(cost * 1e9)
     if unit == "bytes":
-        return show_bytes(cost)
+        page = RULES.get(row["code"])
+        return f"{show_bytes(cost)} {page.layer}" if page else show_bytes(cost)
     if unit == "percent":
         return show_share(cost, 100)
-    return plural(round(cost), unit.removesuffix("s"))
+    return plural(round(cost), "query" if unit == "queries" else unit.removesuffix("s"))
 
 
 def point_duration(point: CapturePoint) -> str:

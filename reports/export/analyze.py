@@ -26,7 +26,7 @@ TABLES = ("interfaces", "flows", "directions", "datagrams", "handshakes", "queri
 
 def blocks_summary(trace: Trace) -> list[dict[str, object]]:
     """Returns the directions with numbered blocks or packets of an application, and their counts."""
-    directions, numbers = trace.directions, trace.directions.rows_where("blocks")
+    directions, numbers = trace.directions, trace.directions._rows_where("blocks")
     applications = trace.flows.column("application") if numbers else []
     rows = (directions.rows(i, i + 1)[0] for i in numbers)
     return [

@@ -82,11 +82,11 @@ def ledger_entry(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def write_json(comparison: Comparison, version: str, out: IO[str]) -> None:
-    """Writes one object, in one line."""
+def compare_object(comparison: Comparison, version: str) -> dict[str, Any]:
+    """Returns the object that `wiretale compare --json` prints."""
     roles = [point.role for point in comparison.points]
     lost, total = lost_packets(comparison, LOST_MOST)
-    whole = {
+    return {
         "schema": SCHEMA,
         "wiretale": version,
         "answers": list(answers(comparison)),
@@ -99,7 +99,11 @@ def write_json(comparison: Comparison, version: str, out: IO[str]) -> None:
         "lost_packets_total": total,
         "notes": comparison.notes,
     }
-    out.write(json.dumps(whole) + "\n")
+
+
+def write_json(comparison: Comparison, version: str, out: IO[str]) -> None:
+    """Writes one object, in one line."""
+    out.write(json.dumps(compare_object(comparison, version)) + "\n")
 
 
 def write_tables(comparison: Comparison, folder: Path) -> Path:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from wiretale.analyzer.capture_paths import holds_capture
-from wiretale.analyzer.errors import OutputError, UsageError
+from wiretale.analyzer.errors import OutputError, UsageError, WiretaleError
 from wiretale.analyzer.printable import utf8_name
 
 LINKS_MOST = 40  # the limit of the kernel
@@ -127,6 +127,8 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
     try:
         with output_at(path) as out:
             yield out
+    except WiretaleError:  # of the caller's block; some are OSErrors
+        raise
     except OSError as error:
         raise OutputError(f"{path}: cannot write: {error.strerror or error}") from None
 
@@ -147,8 +149,9 @@ def move(file: Path, path: Path) -> None:
 def output_folder(folder: Path) -> Iterator[Path]:
     """A temporary directory, whose files move into `folder` at the end.
 
-    OutputError if a file cannot be written; `folder` is then unchanged.
+    OutputError if a file cannot be written; `folder` is then unchanged, and removed if it did not exist.
     """
+    absent = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=folder))
@@ -159,10 +162,15 @@ def output_folder(folder: Path) -> Iterator[Path]:
             yield name
         for file in sorted(path for path in partial.iterdir() if path.is_file()):
             move(file, folder / file.name)
+    except WiretaleError:
+        raise
     except OSError as error:
         raise OutputError(f"{folder}: cannot write: {error.strerror or error}") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+        with suppress(OSError):  # a directory with files stays
+            for path in absent:
+                path.rmdir()
 
 
 def identity(found: os.stat_result) -> Identity | None:

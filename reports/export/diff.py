@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wiretale.analyzer.diff.difference import Change, Difference, FindingChange, FlowPair, LimitChange
-    from wiretale.analyzer.diff.fail_condition import Condition
+    from wiretale.analyzer.diff.fail_condition import Compared, Condition
     from wiretale.analyzer.diff.run import Run
 
 SCHEMA = "wiretale.diff/1"
@@ -64,7 +64,7 @@ def flow_entry(pair: FlowPair) -> dict[str, Any]:
     }
 
 
-def condition_entry(condition: Condition, difference: Difference) -> dict[str, Any]:
+def condition_entry(condition: Condition, difference: Compared) -> dict[str, Any]:
     """Returns a threshold and whether it holds."""
     return {
         "condition": condition.text,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.findings.explain import Explained, left_out
 from wiretale.analyzer.findings.judged import judge
-from wiretale.analyzer.findings.registry import RULES, page_of
+from wiretale.analyzer.findings.registry import RULES, example_of, page_of
 from wiretale.analyzer.findings.turns import Split
+from wiretale.reports.verdict import verdict
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -75,20 +76,24 @@ def page_object(code: str, version: str) -> Row:
     """Returns the page of a finding. UsageError if no finding has this code."""
     page = page_of(code)
     names = ("code", "title", "severity", "computed", "unknown", "weakens")
-    return {"schema": SCHEMA, "wiretale": version, **{name: getattr(page, name) for name in names}}
+    return {
+        "schema": SCHEMA,
+        "wiretale": version,
+        **{name: getattr(page, name) for name in names},
+        "example": example_of(code),
+    }
 
 
 def explain_object(trace: Trace, transfers: Sequence[Explained], found: Sequence[Row], version: str) -> Row:
-    """Returns the object that `wiretale explain --json` prints."""
+    """Returns the object that `wiretale explain --json` prints; `found` is of numbered_findings()."""
     return {
         "schema": SCHEMA,
         "wiretale": version,
         "inputs": trace.inputs,
+        "verdict": verdict(trace),
         "judged": judge(trace).as_object(),
         "time": seconds_of(trace.transfers.turns.split),
         "transfers": [{**transfer_object(one), **turns_object(trace, one)} for one in transfers],
         "transfers_left_out": left_out(trace),
-        "findings": [
-            {"rank": i, **{name: row[name] for name in FIELDS.split()}} for i, row in enumerate(found, start=1)
-        ],
+        "findings": [{"rank": row["number"], **{name: row[name] for name in FIELDS.split()}} for row in found],
     }

@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wiretale.analyzer.table import KEPT_TABLES
+from wiretale.analyzer.trace import stamp_of
 from wiretale.reports.export.csv_text import csv_sql, text_columns
 from wiretale.reports.export.destination import output_folder
 
@@ -15,48 +20,57 @@ if TYPE_CHECKING:
 
     from wiretale.analyzer.trace import Trace
 
-TABLES = (
-    *(
-        "interfaces",
-        "flows",
-        "directions",
-        "events",
-        "series",
-        "turns",
-        "datagrams",
-        "blocks",
-        "handshakes",
-        "queries",
-        "requests",
-    ),
-    "findings",
-)
 # Format version 2 has the DELTA encodings, which shrink times and counters. Level 1 of zstd is as fast as no compression.
 # Row groups of a quarter of DuckDB's default use all cores and less memory; the files grow by some percent.
 FORMATS = {
     "parquet": "FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE 30720",
     "csv": "FORMAT csv, HEADER",
 }
+ERRNO = re.compile(r'"errno":"(\d{1,4})"')
+# The options of the analysis are in the metadata of a file that every output folder has.
+OPTIONS_FILE, OPTIONS_KEY = "interfaces.parquet", "wiretale_analysis"
+OPTIONS = ("filter", "start_ns", "end_ns", "max_flows", "block_size")
 # DuckDB would read INT64_MAX and -INT64_MAX as infinity; blocks.sent_ns can hold them, because a packet can.
 TIME_SQL = """make_timestamp_ns(CASE {0} WHEN 9223372036854775807 THEN 9223372036854775806
     WHEN -9223372036854775807 THEN -9223372036854775806 ELSE {0} END)::TIMESTAMPTZ_NS"""
 
 
-def copy_to(connection: duckdb.DuckDBPyConnection, queries: Mapping[Path, str]) -> None:
-    """Writes the result of each query to its file; the suffix selects the format. OSError if a file cannot be written."""
+def reason_of(error: duckdb.Error) -> str:
+    """Returns why DuckDB could not write: the system's reason, if its text has a number of one, else its first line."""
+    number = ERRNO.search(str(error))
+    return os.strerror(int(number[1])) if number else str(error).splitlines()[0]
+
+
+def analysis_options(trace: Trace) -> str:
+    """Returns captures and options of an analysis as JSON, so that `wiretale view` can repeat it."""
+    here = os.getcwd()
+    captures = [{"path": path, "absolute": os.path.join(here, path), "stamp": stamp_of(path)} for path in trace.inputs]
+    return json.dumps({"captures": captures, "options": {name: trace.options[name] for name in OPTIONS}})
+
+
+def copy_to(connection: duckdb.DuckDBPyConnection, queries: Mapping[Path, str], options: str = "{}") -> None:
+    """Writes the result of each query to its file; the suffix selects the format. OSError if a file cannot be written.
+
+    OPTIONS_FILE has the options in its metadata.
+    """
     import duckdb
 
+    from wiretale.analyzer.query import raise_interrupt
+
     for path, sql in queries.items():
-        target = str(path).replace("'", "''")
+        target, form = str(path).replace("'", "''"), FORMATS[path.suffix[1:]]
+        if path.name == OPTIONS_FILE:
+            form += ", KV_METADATA {" + OPTIONS_KEY + ": '" + options.replace("'", "''") + "'}"
         try:
-            connection.execute(f"COPY ({sql}) TO '{target}' ({FORMATS[path.suffix[1:]]})")
+            connection.execute(f"COPY ({sql}) TO '{target}' ({form})")
         except duckdb.Error as error:
-            raise OSError(str(error).splitlines()[0]) from None
+            raise_interrupt(error)
+            raise OSError(reason_of(error)) from None
 
 
 def table_files(formats: Sequence[str] = ("parquet",), packets: bool = False) -> list[str]:
     """Returns the names of the files that write_tables() writes; packets, by far the largest table, only on request."""
-    return [f"{name}.{suffix}" for name in (*TABLES, *(["packets"] if packets else [])) for suffix in formats]
+    return [f"{name}.{suffix}" for name in (*KEPT_TABLES, *(["packets"] if packets else [])) for suffix in formats]
 
 
 def rows_of(trace: Trace, file: str) -> str:
@@ -83,6 +97,7 @@ def write_tables(trace: Trace, folder: Path, formats: Sequence[str] = ("parquet"
         connection.execute("SET threads = 2; SET memory_limit = '400MB'")
         connection.execute("SET temp_directory = ?", [str(partial / "spilled")])
         if packets:
-            connection.register("packets", trace.table("packets").with_integers())
-        copy_to(connection, {partial / file: rows_of(trace, file) for file in table_files(formats, packets)})
+            connection.register("packets", trace.table("packets")._with_integers())
+        queries = {partial / file: rows_of(trace, file) for file in table_files(formats, packets)}
+        copy_to(connection, queries, analysis_options(trace))
     return folder

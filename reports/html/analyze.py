@@ -20,19 +20,52 @@ from wiretale.analyzer.findings.transfers import LIMITS
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate, show_share
 from wiretale.reports.html import offline_page
+from wiretale.reports.html.commands import again, cut_start
 from wiretale.reports.html.figures import flow_figure
-from wiretale.reports.html.flow_columns import again, flow_columns
-from wiretale.reports.html.packing import encoded, numbered_words, packed_table
-from wiretale.reports.phrases import choose_flows, cost_text, drops_of
+from wiretale.reports.html.finding_rows import cited_flows, finding_rows
+from wiretale.reports.html.first_screen import facts, findings, flow_times, time_bar
+from wiretale.reports.html.flow_columns import flow_columns
+from wiretale.reports.html.frames import frame_data, without_bytes
+from wiretale.reports.html.limit_bands import SPANS_MOST, TURNS_MOST, band_words, packed_spans, packed_turns
+from wiretale.reports.html.packing import base_time, encoded, numbered_words, packed_table
+from wiretale.reports.html.timeline import timeline
+from wiretale.reports.phrases import choose_flows, drops_of
+from wiretale.reports.verdict import verdict
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
-SCRIPTS = ("numbers.js", "panels.js", "view.js", "flow_list.js", "capture.js")
+SCRIPTS = (
+    *("numbers.js", "link.js"),
+    *(f"capture/{name}.js" for name in ("source", "waits", "timeline", "findings")),
+    *(
+        f"flow/{name}.js"
+        for name in (
+            "panels",
+            "verdicts",
+            "rates",
+            "bands",
+            "view",
+            "overlaid_series",
+            "heads",
+            "overlaid",
+            "crosshair",
+            "picture",
+        )
+    ),
+    *(f"capture/{name}.js" for name in ("show", "flow_list", "flow_groups", "commands")),
+    *("flow/distributions.js", "flow/members.js"),
+    *(f"packets/{name}.js" for name in ("rows", "packets", "ladder", "frame")),
+    "capture/capture.js",
+)
+STYLES = ("capture/capture.css", "capture/small.css", "packets/packets.css", "flow/panels.css", "flow/overlaid.css")
 FLOWS_LARGEST, FLOWS_PROBLEMATIC = 1000, 200
 FLOWS_FURTHER, PACKETS_FURTHER = 5_000, 50_000  # the next largest, which add little to the page
 TRANSFERS_SHOWN = 20
+CAPTURES_SHOWN = 500  # interfaces of files
 PACKETS_MOST = 1_000_000  # about 4 bytes each in the page
+NO_FRAMES = "This report was made without the bytes of frames (--no-frames)."
 TIME_LETTERS = 23  # of a time with milliseconds
 
 
@@ -56,7 +89,7 @@ TABLES = {
     ),
     "blocks": (
         200_000,
-        "flow:I capture:H stream:H sequence:d complete_ns:d:ms last_frame:d latency_ns:d head_of_line_ns:d",
+        "flow:I direction:B capture:H stream:H sequence:d complete_ns:d:ms last_frame:d latency_ns:d head_of_line_ns:d verdict:B",
     ),
 }
 EVENT_WORDS = ("kind", "place", "evidence")  # words, packed as numbers
@@ -79,12 +112,6 @@ def further_flows(trace: Trace, chosen: set[int], sizes: Sequence[int]) -> list[
     return fitting_flows(rest, sizes, PACKETS_FURTHER)
 
 
-def base_time(trace: Trace) -> int:
-    """Returns the base of all times: the first packet, rounded down to a second."""
-    times = [ns for ns in trace.interfaces.column("first_ns") if ns is not None]
-    return min(times, default=0) // 1_000_000_000 * 1_000_000_000
-
-
 def file_names(trace: Trace) -> list[str]:
     """Returns the file of each interface, because frame numbers count per file; none if there is one file."""
     files = trace.interfaces.column("file")
@@ -94,56 +121,92 @@ def file_names(trace: Trace) -> list[str]:
     return names if len(set(names)) == len(set(files)) else files
 
 
-def packed_packets(trace: Trace, ranked: Sequence[int], sizes: Sequence[int], base_ns: int) -> dict[str, Any]:
-    """Returns the packets of the flows that fit, packed as in analyzer/core/export/export.h.
+NO_PACKETS: dict[str, Any] = {"count": 0, "flows": [], "streams": {}, "cut": False}
 
-    If the first flow alone is too large, it returns the first packets of this flow.
+
+def packed_packets(
+    trace: Trace, ranked: Sequence[int], sizes: Sequence[int], base_ns: int, served: bool
+) -> tuple[dict[str, Any], Table | None, Table | None]:
+    """Returns the packets of the flows that fit, packed as in analyzer/core/export/export.h, their table, and their limit_spans.
+
+    If the first flow alone is too large, it returns the first packets of this flow; if the page is served, only limit_spans.
     """
     if not ranked or not trace.packets_made:
-        return {"count": 0, "flows": [], "streams": {}, "cut": False}
+        return NO_PACKETS, None, None
+    if served:
+        return NO_PACKETS, None, trace.limit_spans(ranked[:FLOWS_LARGEST])
     cut = sizes[ranked[0]] > PACKETS_MOST
     flows = [ranked[0]] if cut else fitting_flows(ranked, sizes, PACKETS_MOST)
-    count, streams = trace.packets(flows, PACKETS_MOST).packet_streams(flows, base_ns)
+    table, spans = trace._packets_and_spans(flows, PACKETS_MOST)
+    count, streams = table._packet_streams(flows, base_ns)
     packed = {name: [len(data), encoded(data)] for name, data in streams.items()}
-    return {"count": count, "flows": flows, "cut": cut, "streams": packed}
+    return {"count": count, "flows": flows, "cut": cut, "streams": packed}, table, spans
+
+
+def limits_data(
+    trace: Trace, spans: Table | None, ranked: Sequence[int], sizes: Sequence[int], base_ns: int
+) -> dict[str, Any]:
+    """Returns the limits of flows over time, and their turns."""
+    turned = fitting_flows(ranked, trace.turns._rows_by_flow(len(sizes)), TURNS_MOST)
+    chosen = [] if spans is None else fitting_flows(ranked, spans._rows_by_flow(len(sizes)), SPANS_MOST)
+    return {
+        "limits": None if spans is None else packed_spans(spans, chosen, base_ns),
+        "turns": packed_turns(trace, turned, base_ns),
+        "bands": band_words(),
+    }
 
 
 def segment_sizes(trace: Trace, flows: list[int]) -> dict[int, int]:
     """Returns wire_mss of each direction, numbered 2 * flow + direction, that has super-segments and whose size is known."""
     names = [(name, "d", 0, 1) for name in ("wire_mss", "wire_segments", "data_packets")]
-    columns = (array("d", data) for data in trace.directions.packed_columns(names, flows))
+    columns = (array("d", data) for data in trace.directions._packed_columns(names, flows))
     numbers = [2 * flow + direction for flow in flows for direction in (0, 1)]
     rows = zip(numbers, *columns, strict=True)
     return {number: int(mss) for number, mss, on_wire, captured in rows if on_wire > captured}
 
 
-def page_data(trace: Trace) -> dict[str, Any]:
-    """Returns the data for the scripts of the page."""
+def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[str, Any]:
+    """Returns the data for the scripts of the page, without packets if it is served by `wiretale view`; `frames` is whether
+    it may have bytes of the capture."""
     base_ns = base_time(trace)
+    found = finding_rows(trace, base_ns)
     largest, problematic = choose_flows(trace, FLOWS_LARGEST, FLOWS_PROBLEMATIC)
-    ranked = problematic + largest
+    ranked = list(dict.fromkeys(cited_flows(found) + problematic + largest))
     sizes = trace.flows.column("packets")
     ranked += further_flows(trace, set(ranked), sizes)
     fitting, packed = {}, {}
     for name, (most, columns) in TABLES.items():
         table = trace.table(name)
-        fitting[name] = fitting_flows(ranked, table.rows_by_flow(len(sizes)), most)
+        fitting[name] = fitting_flows(ranked, table._rows_by_flow(len(sizes)), most)
         packed[name] = packed_table(table, fields(columns), fitting[name], base_ns)
-    # Plotly is slow to import, and the core releases the GIL while it reads the packets.
-    with ThreadPoolExecutor(1) as beside:
-        figure = beside.submit(flow_figure)
-        packets = packed_packets(trace, ranked, sizes, base_ns)
+    packets, packet_rows, spans = packed_packets(trace, ranked, sizes, base_ns, served)
+    with ThreadPoolExecutor(1) as beside:  # tshark runs in a process of its own
+        dissected = beside.submit(frame_data, trace, packet_rows, base_ns) if frames else None
+        all_flows = flow_columns(trace, base_ns)
+        # Awaited here, so that an interruption leaves the block, which ends only after tshark's folders are removed.
+        shown = dissected.result() if dissected else without_bytes(trace, NO_FRAMES)
     return {
         "base": str(base_ns),
-        "flows": flow_columns(trace, base_ns),
+        "served": served,
+        "flows": all_flows,
+        "times": flow_times(trace),
+        "timeline": timeline(trace, base_ns),
         "again": again(trace),
+        "cut": cut_start(trace),
+        "findings": found,
         "files": file_names(trace),
         "series_flows": fitting["series"],
+        "whole_flows": sorted(set.intersection(*map(set, fitting.values()))) if served else [],
         "wire_mss": segment_sizes(trace, sorted(fitting["events"])),
         **packed,
-        "words": {name: numbered_words(trace.events, name) for name in EVENT_WORDS},
+        **limits_data(trace, spans, ranked, sizes, base_ns),
+        "words": {
+            **{name: numbered_words(trace.events, name) for name in EVENT_WORDS},
+            "verdict": numbered_words(trace.blocks, "verdict"),
+        },
         "packets": packets,
-        "figure": figure.result(),
+        "frames": shown,
+        "figure": flow_figure(),
     }
 
 
@@ -164,12 +227,19 @@ def capture_facts(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def is_limited(one: Explained) -> bool:
+    """Returns whether the limits of a transfer, or its share of the link's rate, are known; those of datagrams are not."""
+    known = any(one.transfer.limits.values()) or one.used is not None
+    return known and not one.transfer.is_control_connection
+
+
 def transfer_entry(one: Explained) -> dict[str, Any]:
     """Returns a transfer with its time by limit."""
     whole = sum(one.transfer.limits.values())
     limits = sorted(one.transfer.limits.items(), key=lambda item: -item[1]) if whole else []
     return {
         "flow": one.transfer.row["flow"],
+        "direction": one.transfer.row["direction"],
         "name": one.transfer.name,
         "carried": carried(one.transfer),
         "headline": one.headline,
@@ -186,27 +256,30 @@ def transfer_entry(one: Explained) -> dict[str, Any]:
     }
 
 
-def render(trace: Trace, link_bps: int | None = None) -> str:
-    """Returns the page; `link_bps` is the rate that goodput is compared with."""
-    found = [{**row, "cost_text": cost_text(row)} for row in trace.findings.rows()]
-    judged = judge(trace)
+def render(trace: Trace, link_bps: int | None = None, served: bool = False, frames: bool = True) -> str:
+    """Returns the page; `link_bps` is the rate that goodput is compared with. If it is served, it asks for packets."""
+    data, judged = page_data(trace, served, frames), judge(trace)
     return offline_page.render(
-        "capture.html",
-        page_data(trace),
+        "capture/capture.html",
+        data,
         SCRIPTS,
+        "".join(map(offline_page.part, STYLES)),
         title=", ".join(Path(name).name for name in trace.inputs[:3]),
-        captures=[capture_facts(row) for row in trace.interfaces.rows()],
-        interrupted=trace.interrupted,
+        facts=facts(trace),
+        verdict=verdict(trace),
+        flows=len(trace.flows),
         judged=judged.sentence(),
-        healthy=judged.no_problem(bool(found)) if all(row["severity"] == "info" for row in found) else "",
-        transfers=[transfer_entry(one) for one in explain(trace, link_bps) if not one.transfer.is_control_connection][
-            :TRANSFERS_SHOWN
-        ],
-        capture_findings=[row for row in found if row["scope"] == "capture"],
-        findings=[row for row in found if row["scope"] != "capture"],
+        traffic=data["timeline"] is not None,
+        time=time_bar(trace),
+        findings=findings(trace, data["findings"]),
+        captures=list(map(capture_facts, trace.interfaces.rows(0, CAPTURES_SHOWN))),
+        more_captures=max(0, len(trace.interfaces) - CAPTURES_SHOWN),
+        interrupted=trace.interrupted,
+        served=served,
+        transfers=[transfer_entry(one) for one in explain(trace, link_bps) if is_limited(one)][:TRANSFERS_SHOWN],
     )
 
 
-def write_report(trace: Trace, path: Path, link_bps: int | None = None) -> Path:
+def write_report(trace: Trace, path: Path, link_bps: int | None = None, frames: bool = True) -> Path:
     """Writes the page and returns its path. OutputError if it cannot be written; an existing file is then unchanged."""
-    return offline_page.write(render(trace, link_bps), path)
+    return offline_page.write(render(trace, link_bps, frames=frames), path)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plotly figures: the layout that all pages share, and the figure of a flow, with panels over one time axis.
+"""Plotly figures: the layout that all pages share, and the panels of a flow over one time axis.
 
-The figure of a flow has no data: the page fills in the points that are in view.
+The panels of a flow have no data: the page fills in the points that are in view.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 BLUE, ORANGE, GREEN, RED, GREY, PURPLE = "#2f6fb0", "#d97a1f", "#3a8f5c", "#c93c37", "#8a94a0", "#7a5bb5"
@@ -46,104 +46,108 @@ def panel_axes(axes: dict[int, dict[str, Any]]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Trace:
-    """A line or points of a panel; `key` names its data in the scripts of the page."""
+class Panel:
+    """A panel of a flow: its height in px, and the unit of its values, which is "bytes", "bit/s", "ms" or "" for a count."""
+
+    name: str
+    title: str
+    unit: str
+    height: int
+    shown: bool = True
+    log: bool = False  # usual scale
+
+
+@dataclass(frozen=True)
+class Series:
+    """A series of a panel; `key` names its points in the scripts of the page, `color` is a token of page.css.
+
+    Modes: "bars" are vertical, from the first to the last byte; "steps" and "lines" are lines; "marks" are points; "bands" are
+    coloured times.
+    """
 
     key: str
     name: str
     panel: str
     color: str
-    mode: str = "lines"
-    shape: str = "linear"
+    mode: str = "steps"
     dash: str = "solid"
     symbol: str = "circle"
-    hover: str = "%{y}"
-    size: int = 5
-    shown: bool | str = True
+    size: float = 4
+    shown: bool = True
+    fill: bool = False
+    about: str = ""
 
 
 PANELS = (
-    ("rate", "throughput, bit/s"),
-    ("sequence", "stream position, bytes"),
-    ("rtt", "RTT, ms"),
-    ("losses", "total losses"),
-    ("blocks", "block delay, ms"),
-    ("fragments", "fragments"),
+    Panel("sequence", "Sequence", "bytes", 300),
+    Panel("numbers", "Number", "", 300),
+    Panel("flight", "In flight", "bytes", 84),
+    Panel("rate", "Throughput", "bit/s", 72),
+    Panel("rtt", "Round trip", "ms", 64),
+    Panel("blocks", "Delay of blocks", "ms", 64),
+    Panel("jitter", "Jitter", "ms", 64),
+    Panel("spacing", "Time since the previous packet", "ms", 64, log=True),
+    Panel("fragments", "Fragments", "", 64),
+    Panel("losses", "Lost so far", "", 64, shown=False),
+    Panel("limits", "Limited by", "", 14),
 )
 
-# Verdicts as marks on the time-sequence graph, by events.kind (page/panels.js groups the rest).
+# Verdicts as shapes on the sequence panel, by events.kind (page/flow/verdicts.js groups the rest).
 MARKS = (
-    ("fast_retransmission", "fast retransmission", RED, "diamond"),
-    ("timeout_retransmission", "timeout retransmission", RED, "x"),
-    ("probe_retransmission", "tail-loss probe", RED, "diamond-open"),
-    ("retransmission", "retransmission, cause unknown", RED, "circle-open"),
-    ("out_of_order", "out of order", PURPLE, "triangle-left"),
-    ("ambiguous", "reordered or retransmitted (ambiguous)", PURPLE, "triangle-left-open"),
-    ("copy", "duplicate (network or mirror)", GREY, "square-open"),
-    ("duplicate_ack", "duplicate ACK", GREY, "line-ew-open"),
-    ("acked_unseen_segment", "not captured", ORANGE, "star-open"),
-    ("window_closed", "window closed or full", PURPLE, "line-ns-open"),
-    ("block_lost", "numbers lost before this one", RED, "x"),
-    ("probe", "keep-alive or window probe", GREY, "cross-thin-open"),
+    ("fast_retransmission", "fast", "network", "diamond"),
+    ("timeout_retransmission", "by timeout", "network", "x-thin"),
+    ("probe_retransmission", "probe", "network", "triangle-up-open"),
+    ("retransmission", "cause unknown", "network", "circle-open"),
+    ("out_of_order", "out of order", "muted", "triangle-left"),
+    ("ambiguous", "reordered or retransmitted", "muted", "triangle-left-open"),
+    ("copy", "duplicate", "muted", "square-open"),
+    ("duplicate_ack", "duplicate ACK", "muted", "line-ew"),
+    ("acked_unseen_segment", "not captured", "muted", "star"),
+    ("window_closed", "window closed or full", "receiver", "line-ns"),
+    ("keep_alive", "keep-alive or window probe", "muted", "cross-thin"),
 )
+CWND = "The most bytes in flight, without those that SACK blocks report, in the last round trip. Not seen: estimated."
+FLIGHT = "Bytes sent and not yet acknowledged, at the capture point."
+JITTER = "Smoothed difference of delays between numbers that follow each other (RFC 3550 section 6.4.1)."
 
-FRAME = "frame %{customdata}<br>"
-TEXT = FRAME + "%{text}"
-RTT = FRAME + "%{y:.3f} ms"
-BLOCK = FRAME + "%{text}<br>%{y:.3f} ms"
-FRAGMENTS = FRAME + "%{y} fragments"
-EDGE = FRAME + "window to %{y:,}"
-UPSTREAM = FRAME + "%{y} lost between sender and capture point"
-DOWNSTREAM = FRAME + "%{y} lost between capture point and receiver"
-
-
-def marks(key: str, name: str, panel: str, color: str, hover: str, size: int, symbol: str = "circle") -> Trace:
-    """Returns points without a line."""
-    return Trace(key, name, panel, color, "markers", symbol=symbol, hover=hover, size=size)
-
-
-TRACES = (
-    Trace("throughput0", "throughput →", "rate", BLUE, shape="hv", hover="%{y:.3s}bit/s →"),
-    Trace("throughput1", "throughput ←", "rate", ORANGE, shape="hv", hover="%{y:.3s}bit/s ←"),
-    Trace("cumulative0", "cumulative →", "rate", BLUE, dash="dash", hover="%{y:.3s}bit/s → so far"),
-    Trace("cumulative1", "cumulative ←", "rate", ORANGE, dash="dash", hover="%{y:.3s}bit/s ← so far"),
-    Trace("goodput0", "goodput →", "rate", GREEN, dash="dot", hover="%{y:.3s}bit/s → useful", shown="legendonly"),
-    Trace("goodput1", "goodput ←", "rate", PURPLE, dash="dot", hover="%{y:.3s}bit/s ← useful", shown="legendonly"),
-    Trace("window", "window edge", "sequence", PURPLE, "lines", "hv", "dot", "circle", EDGE, shown="legendonly"),
-    Trace("ack", "acknowledged", "sequence", GREY, shape="hv", hover=FRAME + "acknowledged to %{y:,}"),
-    marks("sack", "end of the newest SACK block", "sequence", GREEN, TEXT, 7, "line-ew-open"),
-    marks("data", "data", "sequence", BLUE, TEXT, 4),
-    *(marks(key, name, "sequence", color, TEXT, 9, symbol) for key, name, color, symbol in MARKS),
-    marks("other", "data ←", "sequence", ORANGE, TEXT, 4),
-    marks("rtt0", "RTT → (to the receiver and back)", "rtt", BLUE, RTT, 4),
-    marks("rtt1", "RTT ←", "rtt", ORANGE, RTT, 4),
-    Trace("upstream", "lost upstream", "losses", ORANGE, "lines+markers", "hv", hover=UPSTREAM),
-    Trace("downstream", "lost downstream", "losses", RED, "lines+markers", "hv", hover=DOWNSTREAM),
-    marks("latency", "sent to complete (both clocks)", "blocks", BLUE, BLOCK, 4),
-    marks("waited", "head-of-line wait", "blocks", RED, BLOCK, 6, "diamond"),
-    marks("whole", "complete datagram", "fragments", GREEN, FRAGMENTS, 5),
-    marks("broken", "incomplete datagram", "fragments", RED, FRAGMENTS, 8, "x"),
+SERIES = (
+    Series("window", "window edge", "sequence", "receiver", dash="dash"),
+    Series("ack", "acknowledged", "sequence", "receiver"),
+    Series("sack", "SACK", "sequence", "receiver", "bars", size=4),
+    Series("data", "segment", "sequence", "sender", "bars", size=2),
+    Series("other", "packets ←", "sequence", "receiver", "bars", size=2),
+    Series("again", "retransmitted", "sequence", "network", "bars", size=2.5),
+    Series("lost", "lost original", "sequence", "network", "marks", symbol="line-ew", size=7),
+    *(Series(key, name, "sequence", color, "marks", symbol=symbol, size=9) for key, name, color, symbol in MARKS),
+    Series("number0", "number →", "numbers", "sender", "marks", size=4),
+    Series("number1", "number ←", "numbers", "receiver", "marks", size=4),
+    Series("missing", "missing numbers", "numbers", "network", "bars", size=3),
+    Series("number_late", "out of order", "numbers", "muted", "marks", symbol="triangle-left", size=9),
+    Series("number_copy", "duplicate", "numbers", "muted", "marks", symbol="square-open", size=9),
+    Series("number_bad", "late or damaged", "numbers", "network", "marks", symbol="circle-open", size=9),
+    Series("flight", "in flight", "flight", "sender", fill=True, about=FLIGHT),
+    Series("cwnd", "congestion window, estimated", "flight", "muted", dash="dot", about=CWND),
+    Series("room", "receive window", "flight", "receiver", dash="dash"),
+    Series("throughput0", "IP →", "rate", "sender", fill=True),
+    Series("throughput1", "IP ←", "rate", "muted", dash="dot"),
+    Series("acked", "acknowledged", "rate", "receiver"),
+    Series("rtt0", "→ and back", "rtt", "sender", "marks", size=3.5),
+    Series("rtt1", "← and back", "rtt", "receiver", "marks", size=3.5),
+    Series("least", "least", "rtt", "axis", "lines", dash="dash"),
+    Series("latency", "sent to complete (both clocks)", "blocks", "sender", "marks", size=3.5),
+    Series("waited", "head-of-line wait", "blocks", "network", "marks", symbol="diamond", size=6),
+    Series("jitter0", "jitter →", "jitter", "sender", "lines", about=JITTER),
+    Series("jitter1", "jitter ←", "jitter", "receiver", "lines", about=JITTER),
+    Series("spacing0", "→", "spacing", "sender", "marks", size=3.5),
+    Series("spacing1", "←", "spacing", "receiver", "marks", size=3.5),
+    Series("whole", "complete datagram", "fragments", "receiver", "marks", size=4),
+    Series("broken", "incomplete datagram", "fragments", "network", "marks", symbol="x-thin", size=8),
+    Series("upstream", "before the capture point", "losses", "muted"),
+    Series("downstream", "after the capture point", "losses", "network"),
+    Series("limits", "limited by", "limits", "muted", "bands"),
 )
-
-
-def trace_data(trace: Trace, axis: int) -> dict[str, Any]:
-    """Returns a trace without points."""
-    line = {"color": trace.color, "shape": trace.shape, "dash": trace.dash, "width": 1.5}
-    marker = {"color": trace.color, "symbol": trace.symbol, "size": trace.size}
-    look = {"mode": trace.mode, "visible": trace.shown, "line": line, "marker": marker, "connectgaps": False}
-    return scatter(trace.name, [], [], trace.hover, yaxis=axis_key(axis), meta=trace.key, **look)
 
 
 def flow_figure() -> dict[str, Any]:
-    """Returns the figure and its panels; the page stacks the panels that have data."""
-    axes = {panel: number for number, (panel, _) in enumerate(PANELS, start=1)}
-    title = {"text": "seconds since the start of the capture"}
-    figure = plot(
-        [trace_data(trace, axes[trace.panel]) for trace in TRACES],
-        margin={"l": 76, "r": 16, "t": 8, "b": 44},
-        hoversubplots="axis",
-        dragmode="zoom",
-        xaxis={"title": title, "zeroline": False, "anchor": "free", "position": 0, "exponentformat": "none"},
-        **panel_axes({axes[panel]: {"title": {"text": title}} for panel, title in PANELS}),
-    )
-    return {"plot": figure, "panels": [{"name": panel, "axis": axes[panel]} for panel, _ in PANELS]}
+    """Returns the panels of a flow and their series; the page stacks the panels that have data."""
+    return {"panels": [asdict(panel) for panel in PANELS], "series": [asdict(series) for series in SERIES]}

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import shlex
 from array import array
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.time import show_time
-from wiretale.reports.html.packing import encoded, numbered_words
+from wiretale.reports.html.packing import Column, encoded, numbered_words, planes
 from wiretale.reports.phrases import problem_sums
 
 if TYPE_CHECKING:
@@ -35,16 +33,7 @@ FIELDS = (
 )
 WORDS = ("protocol", "application", "state")
 
-Column = list[Any]
 Field = tuple[str, str, int, int]  # column, array code, base, divisor
-
-
-def planes(code: str, data: bytes, kept: int = 0) -> Column:
-    """Returns a column as byte planes: the most significant byte of all values, then the next, because similar bytes in a row
-    compress better. Of a float only the first `kept` planes may be stored."""
-    size = array(code).itemsize
-    order = range(size - 1, size - 1 - (kept or size), -1)
-    return [code, len(order), encoded(b"".join(data[place::size] for place in order))]
 
 
 def texts(values: Sequence[str | None]) -> tuple[list[str], array[int]]:
@@ -76,7 +65,7 @@ def greater(values: array[Any]) -> array[float]:
 
 def arrays(table: Table, fields: list[Field], chosen: list[int]) -> Iterator[array[Any]]:
     """Yields columns of some flows."""
-    for (_, code, *_), data in zip(fields, table.packed_columns(fields, chosen), strict=True):
+    for (_, code, *_), data in zip(fields, table._packed_columns(fields, chosen), strict=True):
         yield array(code, data)
 
 
@@ -114,13 +103,13 @@ def sparse_problems(trace: Trace, chosen: list[int]) -> list[dict[str, Any]]:
 def flow_columns(trace: Trace, base_ns: int) -> dict[str, Any]:
     """Returns the columns that the page lists, searches and filters by."""
     chosen = chosen_flows(trace)
-    packed = trace.flows.packed_columns([(column, code, 0, 1) for _, column, code in FIELDS], chosen)
+    packed = trace.flows._packed_columns([(column, code, 0, 1) for _, column, code in FIELDS], chosen)
     columns = {name: planes(code, data) for (name, _, code), data in zip(FIELDS, packed, strict=True)}
     ends = [of_chosen(trace.flows.column(name), chosen) for name in ("source", "destination")]
     addresses, numbers = texts([*ends[0], *ends[1]])
     paths, path_numbers = texts(of_chosen(trace.flows.column("path"), chosen))
     servers, server_numbers = texts(of_chosen(trace.flows.column("server_name"), chosen))
-    fragmented = trace.datagrams.rows_by_flow(len(trace.flows))
+    fragmented = trace.datagrams._rows_by_flow(len(trace.flows))
     columns |= {
         "source": planes("I", numbers[: len(chosen)].tobytes()),
         "destination": planes("I", numbers[len(chosen) :].tobytes()),
@@ -138,18 +127,4 @@ def flow_columns(trace: Trace, base_ns: int) -> dict[str, Any]:
         "paths": paths,
         "servers": servers,
         "problems": sparse_problems(trace, chosen),
-    }
-
-
-def again(trace: Trace) -> dict[str, str]:
-    """Returns command and options of this analysis, from which the page makes the command for a report of one flow."""
-    options = trace.options
-    words = ["FILE" if name == "-" else name for name in trace.inputs]
-    if options["block_size"]:
-        words += ["--block-size", str(options["block_size"])]
-    times = {name: options[f"{name}_ns"] for name in ("start", "end")}
-    return {
-        "command": shlex.join(["wiretale", "analyze", *words]),
-        "filter": options["filter"] or "",
-        **{name: "" if ns is None else show_time(ns).replace(" ", "T") for name, ns in times.items()},
     }

@@ -10,6 +10,7 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -20,7 +21,9 @@ from wiretale.reports.export.destination import output_file
 from wiretale.version import __version__
 
 PARTS = files("wiretale.reports.html").joinpath("page")
+BACKTICKS = re.compile("`([^`]+)`")
 FIRST_SCRIPTS = ("plotly.js", "keys.js", "print.js")
+FIGURE_SCRIPTS = ("figures.js",)  # of a page with complete figures
 
 
 def part(name: str) -> str:
@@ -33,8 +36,15 @@ def source_hash(script: bytes) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(script).digest()).decode() + "'"
 
 
+def with_code(text: str) -> Any:
+    """Returns the text as HTML, with what is between backticks as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(BACKTICKS.sub(r"<code>\1</code>", str(escape(text))))
+
+
 def render(
-    template: str, data: dict[str, Any], scripts: Sequence[str] = ("figures.js",), style: str = "", **shown: Any
+    template: str, data: dict[str, Any], scripts: Sequence[str] = FIGURE_SCRIPTS, style: str = "", **shown: Any
 ) -> str:
     """Returns the page of a template that extends page.html.
 
@@ -46,19 +56,17 @@ def render(
     compressed = PARTS.joinpath("plotly-cartesian.min.js.gz").read_bytes()
     code = "\n".join(map(part, (*FIRST_SCRIPTS, *scripts)))
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    page = (
-        Environment(autoescape=True, loader=FunctionLoader(part))
-        .get_template(template)
-        .render(
-            version=__version__,
-            hashes=f"{source_hash(code.encode())} {source_hash(gzip.decompress(compressed))}",
-            style=part("page.css") + style,
-            script=code,
-            plotly=base64.b64encode(compressed).decode(),
-            # "<" could end the script element; in JSON, it occurs only in strings.
-            data=text.replace("<", "\\u003c"),
-            **shown,
-        )
+    environment = Environment(autoescape=True, loader=FunctionLoader(part))
+    environment.filters["code"] = with_code
+    page = environment.get_template(template).render(
+        version=__version__,
+        hashes=f"{source_hash(code.encode())} {source_hash(gzip.decompress(compressed))}",
+        style=part("page.css") + style,
+        script=code,
+        plotly=base64.b64encode(compressed).decode(),
+        # "<" could end the script element; in JSON, it occurs only in strings.
+        data=text.replace("<", "\\u003c"),
+        **shown,
     )
     return valid_text(page)  # the name of a file in the title may not be UTF-8
 

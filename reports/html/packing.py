@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import base64
 import gzip
+from array import array
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from wiretale.analyzer.table import Table
+    from wiretale.analyzer.trace import Trace
 
+Column = list[Any]  # array code, number of byte planes if it has any, data
 # Relative to the base of the page; other columns are durations.
 TIMES = ("start_ns", "first_ns", "time_ns", "complete_ns")
 
@@ -21,17 +24,37 @@ def encoded(data: bytes) -> str:
     return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
 
 
+def planes(code: str, data: bytes, kept: int = 0) -> Column:
+    """Returns a column as byte planes: the most significant byte of all values, then the next, because similar bytes in a row
+    compress better. Of a float only the first `kept` planes may be stored."""
+    size = array(code).itemsize
+    order = range(size - 1, size - 1 - (kept or size), -1)
+    return [code, len(order), encoded(b"".join(data[place::size] for place in order))]
+
+
+def shorter(code: str, data: bytes) -> Column:
+    """Returns a column as it is or as byte planes: few different values compress better as they are."""
+    whole, divided = [code, encoded(data)], planes(code, data)
+    return divided if len(divided[-1]) < len(whole[-1]) else whole
+
+
+def base_time(trace: Trace) -> int:
+    """Returns the base of all times: the first packet, rounded down to a second."""
+    times = [ns for ns in trace.interfaces.column("first_ns") if ns is not None]
+    return min(times, default=0) // 1_000_000_000 * 1_000_000_000
+
+
 def packed_table(
     table: Table, fields: Iterable[tuple[str, str, int]], flows: Sequence[int], base_ns: int
 ) -> dict[str, Any]:
-    """Returns array code and data of each column, for the rows of some flows."""
+    """Returns array code and data of each column, some as byte planes, for the rows of some flows."""
     chosen_fields = [(name, code, base_ns if name in TIMES else 0, divisor) for name, code, divisor in fields]
-    packed = table.packed_columns(chosen_fields, sorted(flows))
-    return {name: [code, encoded(data)] for (name, code, *_), data in zip(chosen_fields, packed, strict=True)}
+    packed = table._packed_columns(chosen_fields, sorted(flows))
+    return {name: shorter(code, data) for (name, code, *_), data in zip(chosen_fields, packed, strict=True)}
 
 
 def numbered_words(table: Table, column: str) -> dict[int, str]:
     """Returns the words of a column by the numbers that stand for them in packed_table()."""
-    words = dict(table.words(column))
+    words = dict(table._words(column))
     occurring = ((number, words[number]) for number in set(bytes(words)))
     return {number: word for number, word in occurring if word is not None}

@@ -19,7 +19,7 @@ from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_rate, show_share
-from wiretale.reports.phrases import PROBLEMS, choose_flows, drops_of, problem_text
+from wiretale.reports.phrases import PROBLEMS, choose_flows, drops_of, evidence_text, problem_text
 from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, grid_of, indented, print_parts, section
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ FLOW_COLUMNS = (
     FlowColumn("←", lambda line: show_bytes(line.back["payload_bytes"]), 8),
     FlowColumn("wire", lambda line: show_bytes(line.flow["wire_bytes"])),
     FlowColumn("duration", lambda line: show_duration(line.duration()), 5),
-    FlowColumn("throughput", lambda line: show_rate(line.main()["throughput_bps"]), 3),
+    FlowColumn("IP rate", lambda line: show_rate(line.main()["throughput_bps"]), 3),
     FlowColumn("RTT", FlowLine.rtt, 4),
     FlowColumn("problems", FlowLine.problems, 0, False, ","),
 )
@@ -141,7 +141,12 @@ def capture_lines(trace: Trace) -> Iterator[RenderableType]:
 def finding_block(row: Row) -> RenderableType:
     """Returns a finding: severity, sentence, evidence, advice, filter."""
     severity = Text(row["severity"], style=STYLES[row["severity"]])
-    return detail_lines(row, ("evidence", "advice", "filter"), severity, Text(printable(row["sentence"])))
+    return detail_lines(
+        {**row, "evidence": evidence_text(row)},
+        ("evidence", "advice", "filter"),
+        severity,
+        Text(printable(row["sentence"])),
+    )
 
 
 def flow_paragraphs(lines: Sequence[FlowLine]) -> Grid:

@@ -4,59 +4,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import isinf
 from typing import IO, TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from wiretale.analyzer.diff.measures import show_time
-from wiretale.analyzer.findings.transfers import LIMITS
 from wiretale.analyzer.printable import printable
-from wiretale.analyzer.units import UNKNOWN
-from wiretale.reports.phrases import cost_text
+from wiretale.reports.changes import (
+    FINDINGS_SHOWN,
+    LIMITS_SHOWN,
+    MATCHED,
+    change_texts,
+    finding_text,
+    limit_text,
+)
 from wiretale.reports.terminal.console import STYLES, grid_of, print_parts, section
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.diff.difference import Change, Difference, FindingChange, FlowPair
-    from wiretale.analyzer.diff.fail_condition import Condition
+    from wiretale.analyzer.diff.difference import Change, Difference, FlowPair
+    from wiretale.analyzer.diff.fail_condition import Compared, Condition
 
-LIMITS_SHOWN, FINDINGS_SHOWN = 5, 10
 FLOW_CHANGES = 6
 LOSSES = ("limit_recovery_ns", "limit_timeout_ns")  # limits of which less is better
 VERDICTS = {"better": "green", "worse": "red"}
-MATCHED = {"service": "ports differ", "port": "hosts differ", "protocol": "by rank alone"}
-
-
-def percent_text(change: Change) -> str:
-    """Returns the relative change."""
-    percent = change.percent
-    if percent is None:
-        return UNKNOWN
-    if isinf(percent):
-        return "from 0"
-    if not change.weight:
-        return "="
-    return f"{percent:+.3g}%" if abs(percent) < 1000 else f"{percent:+,.0f}%"
-
-
-def difference_text(change: Change) -> str:
-    """Returns the absolute change in the unit of the measure."""
-    if change.difference is None:
-        return UNKNOWN
-    sign = "+" if change.difference > 0 else ""
-    text = change.measure.unit.show(change.difference)
-    return sign + (text.replace("%", " points") if change.measure.unit.name == "%" else text)
 
 
 def change_row(change: Change) -> tuple[RenderableType, ...]:
     """Returns the row of a measure."""
     show = change.measure.unit.show
     style = VERDICTS.get(change.verdict or "", "")
-    absolute, relative = (difference_text(change), percent_text(change)) if change.weight else ("=", "")
+    absolute, relative = change_texts(change)
     verdict = change.verdict if change.verdict in VERDICTS else ""
     shown = (Text(text, style=style) for text in (absolute, relative, verdict or ""))
-    return change.measure.name, show(change.before), show(change.after), *shown
+    return change.measure.label, show(change.before), show(change.after), *shown
 
 
 def changes_grid(changes: Sequence[Change]) -> RenderableType:
@@ -67,11 +47,8 @@ def changes_grid(changes: Sequence[Change]) -> RenderableType:
 def limit_lines(difference: Difference) -> Iterator[Text]:
     """Yields the limits whose time changed most."""
     for one in difference.limits[:LIMITS_SHOWN]:
-        change = show_time(one.after - one.before)
-        sign = "" if change.startswith("-") else "+"
         style = VERDICTS["worse" if one.after > one.before else "better"] if one.name in LOSSES else ""
-        text = f"{LIMITS[one.name]}: {show_time(one.before)} → {show_time(one.after)} ({sign}{change})"
-        yield Text(text, style=style)
+        yield Text(limit_text(one), style=style)
 
 
 def flow_block(pair: FlowPair) -> RenderableType:
@@ -90,26 +67,17 @@ def flow_block(pair: FlowPair) -> RenderableType:
     return Group(Text(title), changes_grid(changed[:FLOW_CHANGES]))
 
 
-def finding_cost(one: FindingChange) -> str:
-    """`  1.2 s → 3.4 s`: the costs in both runs; empty if unknown."""
-    costs = [cost_text({"cost": one.cost(found), "cost_unit": one.unit}) for found in (one.before, one.after) if found]
-    return f"  {' → '.join(costs)}" if all(costs) else ""
-
-
 def findings_block(difference: Difference) -> Iterator[Text]:
     """Yields the findings of one run alone (+ and −) and those whose cost changed, with the first sentence of each."""
     for one in difference.findings[:FINDINGS_SHOWN]:
-        found = one.after or one.before
-        sign = "~" if one.before and one.after else "+" if one.after else "−"
-        more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
-        style = STYLES.get(found[0].severity, "") if one.after else ""
-        yield Text(printable(f"{sign} {one.code}{finding_cost(one)}: {found[0].sentence}{more}"), style=style)
+        style = STYLES.get(one.after[0].severity, "") if one.after else ""
+        yield Text(printable(finding_text(one)), style=style)
     left = len(difference.findings) - FINDINGS_SHOWN
     if left > 0:
         yield Text(f"and {left:,} more (--json)")
 
 
-def condition_line(condition: Condition, difference: Difference) -> Text:
+def condition_line(condition: Condition, difference: Compared) -> Text:
     """Returns a threshold and whether it holds."""
     holds = condition.holds(difference)
     if holds is None:

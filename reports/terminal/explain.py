@@ -14,14 +14,15 @@ from rich.text import Text
 from wiretale.analyzer.findings.explain import Explained, accounted_str, carried, left_out
 from wiretale.analyzer.findings.judged import Judged, judge
 from wiretale.analyzer.findings.model import flow_str
-from wiretale.analyzer.findings.registry import CHAPTERS, RULES, page_of
+from wiretale.analyzer.findings.registry import CHAPTERS, RULES, example_of, page_of
 from wiretale.analyzer.findings.transfers import LIMITS
 from wiretale.analyzer.findings.turns import Split
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
-from wiretale.reports.phrases import cost_text
+from wiretale.reports.phrases import cost_text, evidence_text
 from wiretale.reports.terminal.analyze import capture_lines, healthy_line, is_healthy, judged_lines, link_share
 from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, section, title
+from wiretale.reports.verdict import verdict
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -52,14 +53,16 @@ Row = dict[str, Any]
 
 
 def finding_block(row: Row, weakens: str | None = None) -> RenderableType:
-    """Returns a finding: code, cost, sentence, evidence, advice, filter. `weakens` names the figures that it makes
+    """Returns a finding: number, code, cost, sentence, evidence, advice, filter. `weakens` names the figures that it makes
     doubtful."""
     style = STYLES[row["severity"]]
-    head = Text(f"{SIGNS[row['severity']]} ", style=style)
+    head = Text(f"{SIGNS[row['severity']]} {row['number']} ", style=style)
     head = Text.assemble(head, (row["code"], f"bold {style.removeprefix('bold ')}"))
     if cost := cost_text(row):
         head.append(f"  {cost}", style="bold")
-    lines = detail_lines({**row, "doubtful": weakens}, ("evidence", "doubtful", "advice", "filter"))
+    lines = detail_lines(
+        {**row, "evidence": evidence_text(row), "doubtful": weakens}, ("evidence", "doubtful", "advice", "filter")
+    )
     return Group(head, indented(Group(Text(printable(row["sentence"])), lines)))
 
 
@@ -108,11 +111,15 @@ def split_bar(split: Split, console: Console) -> Iterator[Text]:
 
 
 def who_parts(trace: Trace, console: Console) -> Iterator[RenderableType]:
-    """Yields the bar at the head: the time of all turns, and of the largest transfers without turns."""
+    """Yields the bar at the head: the time of all requests and responses, and of the largest transfers without them."""
     turns = trace.transfers.turns
     if turns.split.whole:
-        base = f" of {plural(len(turns), 'turn')} and their transfers" if len(turns) else " of the transfers"
-        head = Text.assemble(("Time", "bold"), (f"{base}, {show_duration(turns.split.whole)} in all", "dim"))
+        others = plural(turns.others, "other transfer") if turns.others else ""
+        requests = f"{plural(len(turns), 'request')} with responses" if len(turns) else ""
+        stalls = f"{show_duration(turns.stalled_ns)} of stalls outside of them" if turns.stalled_ns else ""
+        counted = " and ".join(filter(None, (requests, others)))
+        base = f"{', '.join(filter(None, (counted, stalls)))}, {show_duration(turns.split.whole)} in all"
+        head = Text.assemble(("Where the time went  ", "bold"), (base, "dim"))
         yield Group(head, *map(indented, split_bar(turns.split, console)))
 
 
@@ -121,11 +128,11 @@ def turns_lines(trace: Trace, one: Explained) -> Iterator[RenderableType]:
     found = trace.transfers.turns.of_flow(one.transfer.row["flow"])
     if found is None:
         return
-    yield Text(f"{plural(len(found.first_frames), 'turn')}: {found.split.text()}", style="dim")
+    yield Text(f"{plural(len(found.first_frames), 'request')}: {found.split.text()}", style="dim")
     idle = trace.transfers.turns.idle_parts(one.transfer)
     if idle and sum(idle.values()) >= BAR_LEAST * one.transfer.accounted_ns:
         parts = ", ".join(f"{name} {show_duration(ns)}" for name, ns in idle.items())
-        yield Text(f"idle time: {parts}", style="dim")
+        yield Text(f"nothing to send: {parts}", style="dim")
 
 
 def transfer_head(trace: Trace, one: Explained, console: Console) -> RenderableType:
@@ -140,13 +147,24 @@ def transfer_head(trace: Trace, one: Explained, console: Console) -> RenderableT
     return Group(ends, *map(indented, lines))
 
 
-def capture_parts(trace: Trace, judged: Judged, found: Sequence[Row]) -> Iterator[RenderableType]:
-    """Yields the captures, what was judged in them, and the findings about them."""
-    yield from capture_lines(trace)
-    yield from judged_lines(judged)
-    about = [row for row in found if row["scope"] == "capture"]
-    if about:
-        yield section("The capture itself", *(finding_block(row, RULES[row["code"]].weakens) for row in about))
+def finding_parts(
+    trace: Trace, transfers: Sequence[Explained], found: Sequence[Row], console: Console
+) -> Iterator[RenderableType]:
+    """Yields the findings about the capture, about flows with their transfers, and over several flows: the part with the
+    first of all findings comes first."""
+    kinds = ["capture" if row["scope"] == "capture" else "several" if row["flow"] is None else "flow" for row in found]
+    about, flows, several = (
+        [row for row, of in zip(found, kinds, strict=True) if of == kind] for kind in ("capture", "flow", "several")
+    )
+    blocks = (finding_block(row, RULES[row["code"]].weakens) for row in about)
+    parts = {
+        "capture": [section("The capture itself", *blocks)] if about else [],
+        "flow": transfer_parts(trace, transfers, flows, console),
+        "several": [section("Over several flows", *map(finding_block, several))] if several else [],
+    }
+    first = kinds[:1]
+    for kind in (*first, *(kind for kind in parts if kind not in first)):
+        yield from parts[kind]
 
 
 def findings_by_flow(found: Sequence[Row]) -> dict[int, list[Row]]:
@@ -246,7 +264,7 @@ def closing(trace: Trace, judged: Judged, found: Sequence[Row], left: int) -> It
     every = trace.findings.rows()  # --code may have chosen some
     if len(found) + left < len(every):
         yield Text(f"\n{plural(len(every) - len(found) - left, 'finding')} of other codes (--code)", style="dim")
-    elif not left and is_healthy(trace, every):
+    elif every and not left and is_healthy(trace, every):  # without a finding, the verdict says so
         yield healthy_line(judged, every)
     if found:
         yield Text("\nHow a finding is computed, and its limits: wiretale explain --code CODE", style="dim")
@@ -256,19 +274,27 @@ def explain_parts(
     trace: Trace, transfers: Sequence[Explained], found: Sequence[Row], rest: Sequence[Row], console: Console
 ) -> Iterator[RenderableType]:
     """Yields everything that `wiretale explain` prints; of the findings in `rest` only a sum by code."""
+    yield Text(printable(verdict(trace)), style="bold")
+    yield Text()
     yield from who_parts(trace, console)
     judged = judge(trace)
-    yield from capture_parts(trace, judged, found)
-    of_flows = [row for row in found if row["flow"] is not None and row["scope"] != "capture"]
-    several = [row for row in found if row["flow"] is None and row["scope"] != "capture"]
-    yield from transfer_parts(trace, transfers, of_flows, console)
+    yield from capture_lines(trace)
+    yield from judged_lines(judged)
+    yield from finding_parts(trace, transfers, found, console)
     unseen = left_out(trace)
     if unseen:
         yield Text(f"\n{plural(unseen, 'smaller flow')} with waiting times: {LEFT_OUT}", style="dim")
-    if several:
-        yield section("Over several flows", *map(finding_block, several))
     yield from rest_parts(rest)
     yield from closing(trace, judged, found, len(rest))
+
+
+def example_text(code: str) -> str:
+    """Returns the example of a finding with its capture, severity and cost; empty if it has none."""
+    one = example_of(code)
+    if one is None:
+        return ""
+    facts = ", ".join(filter(None, (one["severity"], one["cost"])))
+    return f"{one['sentence']} ({facts}; {one['capture'].replace('`', '')})"
 
 
 def page_parts(code: str) -> Iterator[RenderableType]:
@@ -280,6 +306,7 @@ def page_parts(code: str) -> Iterator[RenderableType]:
         "How it is computed": page.computed,
         "Limits": page.unknown,
         "Makes doubtful": page.weakens,
+        "Example": example_text(code),
     }
     for name, text in parts.items():
         if text:

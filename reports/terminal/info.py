@@ -49,13 +49,13 @@ def info_lines(row: dict[str, Any]) -> list[tuple[str, str]]:
     for label, name in COUNTS:
         if row[name] or name == "packets":
             lines.append((label, show_count(row[name])))
-    lines.append(("bytes", f"{show_bytes(row['bytes'])} ({show_bytes(row['captured_bytes'])} in the file)"))
+    lines.append(("frame bytes", f"{show_bytes(row['bytes'])} ({show_bytes(row['captured_bytes'])} captured)"))
     if row["first_ns"] is not None:
         span = row["last_ns"] - row["first_ns"]
         lines += [("first", show_time(row["first_ns"])), ("last", show_time(row["last_ns"]))]
         lines.append(("duration", show_duration(span)))
         if span:
-            lines.append(("rate", show_rate(row["bytes"] * 8e9 / span)))
+            lines.append(("rate of frames", show_rate(row["bytes"] * 8e9 / span)))
     return lines
 
 

@@ -73,7 +73,36 @@ function quietButtons(place) {
   for (const button of place.querySelectorAll(".modebar button, .modebar [tabindex]")) button.tabIndex = -1;
 }
 
+// Opens the list of all keys, or closes it. The browser keeps the focus inside, closes it on Escape, and gives the focus back.
+function toggleKeyList() {
+  if ($("keys").open) $("keys").close();
+  else $("keys").showModal();
+}
+
+function searchKey() {
+  const search = document.querySelector("input[type=search]");
+  if (!search || $("keys").open) return false;
+  search.focus();
+  search.select();
+  return true;
+}
+
+const PAGE_KEYS = { "?": () => toggleKeyList() ?? true, "/": searchKey };
+
+// Whether a key is text for the element with the focus, or one of a shortcut of the browser.
+const isTyped = (event) => event.ctrlKey || event.altKey || event.metaKey || Boolean(event.target.closest("input, textarea, select"));
+
+function listenForPageKeys() {
+  for (const button of document.querySelectorAll(".show-keys")) button.addEventListener("click", toggleKeyList);
+  $("close-keys").addEventListener("click", toggleKeyList);
+  $("keys").addEventListener("click", (event) => event.target === $("keys") && toggleKeyList()); // beside its content
+  document.addEventListener("keydown", (event) => {
+    if (!isTyped(event) && PAGE_KEYS[event.key]?.()) event.preventDefault();
+  });
+}
+
 function pageKeys() {
+  listenForPageKeys();
   for (const list of document.querySelectorAll(".findings")) roving(list, "button", "both");
   scrollable();
   addEventListener("resize", scrollable);

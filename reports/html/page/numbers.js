@@ -8,7 +8,7 @@ async function changed(object, change) {
   return Object.fromEntries(await Promise.all(entries));
 }
 
-const loadTable = (columns) => changed(columns, async ([code, text]) => new ARRAYS[code](await inflate(text)));
+const loadTable = (columns) => changed(columns, async (column) => (column.length > 2 ? unplaned(column) : new ARRAYS[column[0]](await inflate(column[1]))));
 
 // Returns a reader of zigzag varints; doubles hold them exactly up to 2^53.
 function reader(bytes) {
@@ -31,10 +31,10 @@ async function loadPackets({ count, flows, streams }) {
     who: new Uint32Array(count), time: new Float64Array(count), frame: new Float64Array(count), capture: new Uint16Array(count),
     known: new Uint8Array(count), size: new Float64Array(count), sequence: new Float64Array(count), ack: new Float64Array(count),
     window: new Float64Array(count), flags: new Uint16Array(count), unique: new Float64Array(count), rtt: new Float64Array(count),
-    offset: new Float64Array(count), sackStart: new Float64Array(count), sackEnd: new Float64Array(count),
+    offset: new Float64Array(count), ip: new Float64Array(count), sacks: new Map(), // of packets with SACK: [start, end] of each block
   };
   const sides = 2 * flows.length;
-  const last = { size: new Float64Array(sides), end: new Float64Array(sides), ack: new Float64Array(sides), window: new Float64Array(sides), flags: new Int32Array(sides) };
+  const last = { size: new Float64Array(sides), header: new Float64Array(sides), end: new Float64Array(sides), ack: new Float64Array(sides), window: new Float64Array(sides), flags: new Int32Array(sides) };
   let time = 0, frame = 0;
   for (let i = 0; i < count; i++) {
     const who = (p.who[i] = next.who());
@@ -43,6 +43,7 @@ async function loadPackets({ count, flows, streams }) {
     p.capture[i] = next.capture();
     const known = (p.known[i] = next.known());
     const size = (p.size[i] = last.size[who] += next.size());
+    p.ip[i] = size + (last.header[who] += next.header());
     if (known & KNOWN.sequence) {
       p.sequence[i] = last.end[who] + next.sequence();
       last.end[who] = p.sequence[i] + size;
@@ -54,9 +55,13 @@ async function loadPackets({ count, flows, streams }) {
     if (known & KNOWN.rtt) p.rtt[i] = next.rtt() / 1e6;
     if (known & KNOWN.repeated) p.unique[i] = next.unique();
     if (known & KNOWN.fragment) p.offset[i] = next.offset();
-    if (known & KNOWN.sack) p.sackEnd[i] = (p.sackStart[i] = p.ack[i] + next.sack()) + next.sacked();
+    if (known & KNOWN.sack) p.sacks.set(i, sackBlocks(p.ack[i], next));
   }
   return { ...p, places: new Map(flows.map((flow, i) => [flow, i])), rows: rowsByWho(p.who, sides) };
+}
+
+function sackBlocks(before, next) {
+  return Array.from({ length: next.sacks() }, () => [(before += next.sack()), before + next.sacked()]);
 }
 
 // Returns a function from a flow side to its row numbers, in order of time.

@@ -11,16 +11,16 @@ const CONFIG = {
 // Returns the colours of the page.
 function colors() {
   const style = getComputedStyle(document.documentElement);
-  return Object.fromEntries(["ink", "dim", "paper", "line", "accent"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  return Object.fromEntries(["ink", "muted", "bg", "line", "grid", "accent", "axis", "sender", "receiver", "network", "evidence"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
 // Applies the colours of the page to a layout.
 function inColors(layout) {
   const own = colors();
   layout.font = { ...layout.font, color: own.ink };
-  layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: own.dim, activecolor: own.accent };
-  layout.hoverlabel = { bgcolor: own.paper, bordercolor: own.dim, font: { color: own.ink } };
-  for (const name of Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key))) Object.assign(layout[name], { gridcolor: own.line, linecolor: own.line, tickcolor: own.line });
+  layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: own.muted, activecolor: own.accent };
+  layout.hoverlabel = { bgcolor: own.bg, bordercolor: own.muted, font: { color: own.ink } };
+  for (const name of Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key))) Object.assign(layout[name], { gridcolor: own.grid, linecolor: own.line, tickcolor: own.line });
   return layout;
 }
 

@@ -27,25 +27,31 @@ function fitTables() {
   }
 }
 
+const redraws = [];
+
+// Each part of a page that draws figures gives its function.
 function paper(redraw) {
+  redraws.push(redraw);
+  if (redraws.length > 1) return;
+  const redrawAll = () => redraws.forEach((each) => each());
   const turn = (on) => {
     if (on === onPaper()) return;
     document.documentElement.classList.toggle("paper", on);
     fitTables();
-    redraw();
+    redrawAll();
   };
   addEventListener("beforeprint", () => turn(true));
   addEventListener("afterprint", () => turn(false));
   const media = matchMedia("print");
   media.addEventListener("change", () => turn(media.matches));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);
   let width = innerWidth, timer;
   addEventListener("resize", () => {
     clearTimeout(timer);
     timer = setTimeout(() => {
       if (onPaper() || width === innerWidth) return; // only the height changes if an address bar hides
       width = innerWidth;
-      redraw();
+      redrawAll();
     }, RESIZED_MS);
   });
 }

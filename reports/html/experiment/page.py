@@ -10,8 +10,8 @@ from typing import Any
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration
 from wiretale.reports.html import offline_page
-from wiretale.reports.html.experiment_data import Outcome
-from wiretale.reports.html.experiment_figures import experiment_figures
+from wiretale.reports.html.experiment.data import Outcome
+from wiretale.reports.html.experiment.figures import experiment_figures
 
 Row = dict[str, Any]
 ROWS_MOST = 2000

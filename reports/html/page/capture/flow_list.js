@@ -31,13 +31,16 @@ const nameOf = (row) => `${endOf(row, "source")} → ${endOf(row, "destination")
 const serverOf = (row) => state.flows.servers[state.flows.server[row]];
 const pathOf = (row) => state.flows.paths[state.flows.path[row]];
 
-function problemsOf(row) {
+// Returns the counts of problems in words; `countOf` returns the count of the problem at a place.
+function problemWords(countOf) {
   const parts = [];
-  for (const { label, unit, sums } of state.flows.problems) {
-    if (sums[row]) parts.push(`${unit ? prefixed(sums[row], unit) : whole(sums[row])} ${sums[row] === 1 ? label.replace("blocks", "block") : label}`);
-  }
+  state.flows.problems.forEach(({ label, unit }, i) => {
+    const count = countOf(i);
+    if (count) parts.push(`${unit ? prefixed(count, unit) : whole(count)} ${count === 1 ? label.replace("blocks", "block") : label}`);
+  });
   return parts.join(", ");
 }
+const problemsOf = (row) => problemWords((i) => state.flows.problems[i].sums[row]);
 const problemSum = (row) => state.flows.problems.reduce((sum, { unit, sums }) => sum + (unit ? Number(sums[row] > 0) : sums[row]), 0);
 
 function flowAt(row) {
@@ -89,30 +92,35 @@ function againCommand(row) {
 // --- the table -------------------------------------------------------------------------------------------------
 
 const measured = (name) => (row) => (Number.isNaN(state.flows[name][row]) ? -1 : state.flows[name][row]);
+const timeSum = (row) => (timesOf(row) || [-1]).reduce((a, b) => a + b, 0);
 const lasted = (row) => state.flows.lasted[row] * 1e6;
+// Those marked wide are shown only if the reader wants all.
 const COLUMNS = [
   { key: "flow", head: "flow", value: (row) => state.flows.number[row], text: (row) => String(state.flows.number[row]), number: true },
-  { key: "protocol", head: "protocol", value: (row) => `${protocolOf(row)} ${knownWord("application", row)}`.trim() },
   { key: "name", head: "initiator → responder", value: nameOf },
-  { key: "server", head: "server", value: serverOf },
-  { key: "path", head: "inside", value: pathOf },
-  { key: "state", head: "state", value: (row) => knownWord("state", row) },
-  { key: "packets", head: "packets", value: measured("packets"), text: (row) => whole(state.flows.packets[row]), number: true },
   { key: "bytes", head: "wire bytes", value: measured("bytes"), text: (row) => prefixed(state.flows.bytes[row], "B"), number: true },
-  { key: "lasted", head: "duration", value: measured("lasted"), text: (row) => duration(lasted(row)), number: true },
-  { key: "throughput", head: "throughput", value: measured("throughput"), text: (row) => prefixed(state.flows.throughput[row], "bit/s"), number: true },
-  { key: "rtt", head: "RTT", value: measured("rtt"), text: (row) => duration(state.flows.rtt[row]), number: true },
-  { key: "problems", head: "problems", value: problemSum, text: problemsOf },
+  { key: "time", head: "time", value: timeSum, text: (row) => timeCell(row), descending: true, bars: true },
+  { key: "protocol", head: "protocol", value: (row) => `${protocolOf(row)} ${knownWord("application", row)}`.trim(), wide: true },
+  { key: "server", head: "server", value: serverOf, wide: true },
+  { key: "path", head: "inside", value: pathOf, wide: true },
+  { key: "state", head: "state", value: (row) => knownWord("state", row), wide: true },
+  { key: "packets", head: "packets", value: measured("packets"), text: (row) => whole(state.flows.packets[row]), number: true, wide: true },
+  { key: "lasted", head: "duration", value: measured("lasted"), text: (row) => duration(lasted(row)), number: true, wide: true },
+  { key: "throughput", head: "IP throughput", value: measured("throughput"), text: (row) => prefixed(state.flows.throughput[row], "bit/s"), number: true, wide: true },
+  { key: "rtt", head: "RTT", value: measured("rtt"), text: (row) => duration(state.flows.rtt[row]), number: true, wide: true },
+  { key: "problems", head: "problems", value: problemSum, text: problemsOf, descending: true },
 ];
+
+const classOf = ({ number, wide, bars }) => [number ? "n" : "", wide ? "wide" : "", bars ? "bars" : ""].filter(Boolean).join(" ");
 
 function makeHead() {
   const row = $("flows").tHead.insertRow();
-  state.columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "state" || Object.keys(data.flows.words.state).length));
+  state.columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count || state.limits.places.size) && (key !== "state" || Object.keys(data.flows.words.state).length));
   for (const column of state.columns) {
     const cell = document.createElement("th"), button = document.createElement("button");
     cell.scope = "col";
     cell.dataset.key = column.key;
-    if (column.number) cell.className = "n";
+    cell.className = classOf(column);
     button.type = "button";
     button.textContent = column.head;
     button.addEventListener("click", () => sortBy(column));
@@ -123,7 +131,7 @@ function makeHead() {
 }
 
 function sortBy(column) {
-  const numeric = column.number || column.key === "problems";
+  const numeric = column.number || column.descending;
   state.down = state.sort === column.key ? !state.down : numeric;
   state.sort = column.key;
   list();
@@ -134,11 +142,11 @@ const compare = (a, b) => (a === b ? 0 : a < b ? -1 : 1);
 // Returns all flows in the selected order, which is cached because a search needs it at each keystroke.
 function ordered() {
   const name = `${state.sort} ${state.down}`;
-  if (state.order?.name === name) return state.order.rows;
+  if (state.sorted?.name === name) return state.sorted.rows;
   const column = COLUMNS.find((c) => c.key === state.sort), sign = state.down ? -1 : 1;
   const rows = Uint32Array.from(state.flows.number.keys()), values = Array.from(rows, column.value);
   rows.sort((a, b) => sign * compare(values[a], values[b]) || a - b);
-  state.order = { name, rows };
+  state.sorted = { name, rows };
   return rows;
 }
 
@@ -146,10 +154,17 @@ function searchText(row) {
   return `${nameOf(row)} ${protocolOf(row)} ${knownWord("application", row)} ${knownWord("state", row)} ${serverOf(row)} ${pathOf(row)} ${problemsOf(row)}`.toLowerCase();
 }
 
+// Returns the rows with all words; a flow whose number is the only word is the first.
 function matching(words) {
   if (!words.length) return ordered();
   state.texts ||= Array.from(state.flows.number.keys(), searchText);
-  return ordered().filter((row) => words.every((word) => state.texts[row].includes(word)));
+  const row = /^#?\d+$/.test(words[0]) && words.length === 1 ? state.flows.rowOf(Number(words[0].replace("#", ""))) : -1;
+  const found = ordered().filter((one) => one !== row && words.every((word) => state.texts[one].includes(word)));
+  if (row < 0) return found;
+  const all = new Uint32Array(found.length + 1);
+  all[0] = row;
+  all.set(found, 1);
+  return all;
 }
 
 function countText(found, shown, searched) {
@@ -160,10 +175,27 @@ function countText(found, shown, searched) {
   return parts.join("; ");
 }
 
+// Lists the flows that the search finds, or their groups.
 function list(rows = ROWS_SHOWN) {
-  const words = $("find").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = matching(words), shown = found.subarray(0, rows);
+  const words = $("find").value.toLowerCase().split(/\s+/).filter(Boolean), grouped = GROUPINGS[choice.group] ? choice.group : null;
+  const found = matching(words);
   state.rows = rows;
+  $("flows").hidden = grouped;
+  $("groups").hidden = !grouped;
+  $("columns").hidden = grouped;
+  for (const button of document.querySelectorAll("#grouping button")) button.setAttribute("aria-pressed", button.dataset.group === (grouped || "flow"));
+  if (grouped) {
+    const { all, shown } = listGroups(found, grouped, Math.max(rows, GROUPS_SHOWN));
+    $("count").textContent = `${countText(found.length, found.length, words.length > 0)} in ${whole(all)} ${GROUPINGS[grouped].head}${all === 1 ? "" : "s"}`;
+    $("more").hidden = shown === all;
+    return;
+  }
+  listFlows(found.subarray(0, rows));
+  $("more").hidden = rows >= found.length;
+  $("count").textContent = countText(found.length, Math.min(rows, found.length), words.length > 0);
+}
+
+function listFlows(shown) {
   for (const cell of $("flows").tHead.rows[0].cells) {
     if (cell.dataset.key === state.sort) cell.setAttribute("aria-sort", state.down ? "descending" : "ascending");
     else cell.removeAttribute("aria-sort");
@@ -173,22 +205,18 @@ function list(rows = ROWS_SHOWN) {
   $("flows").tBodies[0].replaceWith(body);
   state.stopAtRow = roving(body, "tr", "vertical");
   state.stopAtRow(body.querySelector('[aria-selected="true"]'));
-  $("more").hidden = shown.length === found.length;
-  $("count").textContent = countText(found.length, shown.length, words.length > 0);
 }
 
 function flowRow(row) {
   const line = document.createElement("tr"), number = state.flows.number[row];
   line.dataset.flow = number;
-  line.setAttribute("aria-selected", state.chosen === number);
+  line.setAttribute("aria-selected", choice.flow === number);
   for (const column of state.columns) {
     const cell = line.insertCell();
-    cell.textContent = (column.text || column.value)(row);
-    if (column.number) cell.className = "n";
+    cell.append((column.text || column.value)(row));
+    cell.className = classOf(column);
   }
-  line.addEventListener("click", () => chooseFlow(number));
-  line.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" || event.key === " ") { event.preventDefault(); chooseFlow(number); }
-  });
+  line.cells[0].prepend(flowBox(number));
+  opens(line, (event) => (adds(event) ? turnFlow(number) : chooseFlow(number)));
   return line;
 }

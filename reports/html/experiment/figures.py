@@ -9,7 +9,7 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from wiretale.reports.html.experiment_data import Outcome, Point, alone, longest, mix_counts, mix_points, points
+from wiretale.reports.html.experiment.data import Outcome, Point, alone, longest, mix_counts, mix_points, points
 from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, plot, scatter
 
 Row = dict[str, Any]

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figure of a flow with its points, for Python, notebooks and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.time import show_time
+from wiretale.analyzer.units import one_of
+from wiretale.reports.figures.points import FlowPoints, Points
+from wiretale.reports.figures.styles import (
+    COLORS,
+    DRAWN,
+    DRAWN_PANELS,
+    GRID,
+    INK,
+    POSITIONS,
+    axis_title_of,
+    height_of,
+    panel_names,
+)
+from wiretale.reports.html.figures import Panel, Series
+from wiretale.reports.html.packing import base_time
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from wiretale.analyzer.trace import Trace
+
+MOST_EACH = 400  # points of each series, even if there are many series
+TOP_PX, BOTTOM_PX, BETWEEN_PX, RIGHT_PX = 40, 48, 22, 210
+OFTEN_OUTSIDE = ("window", "room")  # the receiver's; they set no range, because they would squeeze the sender's
+MARGIN = 0.05  # of a range
+FRAME = "frame %{customdata}<br>"
+
+
+def chosen_panels(wanted: Sequence[str], drawn: set[str], flow: int) -> list[Panel]:
+    """Returns the panels to draw, from the top. UsageError if one does not exist or has no data."""
+    names = panel_names(wanted)
+    with_data = [panel.name for panel in DRAWN_PANELS if panel.name in drawn]
+    if not with_data:
+        raise UsageError(f"flow {flow}: it has no data for a figure")
+    for name in sorted(names - drawn):
+        raise UsageError(f"panel {name!r}: flow {flow} has no data for it (expected {one_of(with_data)})")
+    return [panel for panel in DRAWN_PANELS if panel.name in drawn and (not names or panel.name in names)]
+
+
+def numbered(name: str, number: int) -> str:
+    """Returns Plotly's name of an axis or a legend: the first has no number."""
+    return name if number == 1 else f"{name}{number}"
+
+
+def bars(values: Sequence[Any], ends: Sequence[Any]) -> list[Any]:
+    """Returns start, end and a gap for each bar."""
+    return [one for pair in zip(values, ends, strict=True) for one in (*pair, None)]
+
+
+def range_of(panel: Panel, found: dict[str, Points]) -> list[float] | None:
+    """Returns the range of a panel; None if Plotly should choose it."""
+    own = [series.key for series in DRAWN if series.panel == panel.name and series.key in found]
+    sizing = [found[key] for key in own if key not in OFTEN_OUTSIDE]
+    if not sizing or len(sizing) == len(own):
+        return None
+    values = [y for one in sizing for y in (*one.y, *(high for high in one.y2 if high is not None))]
+    positions = panel.name in POSITIONS
+    low, high = min(values) if positions else 0, max(values)
+    margin = MARGIN * (high - low) or 1.0
+    return [low - margin if positions else low, high + margin]
+
+
+def trace_of(series: Series, points: Points, number: int) -> dict[str, Any]:
+    """Returns a series as a trace of Plotly, in the panel with this number."""
+    is_bar, color = series.mode == "bars", COLORS[series.color]
+    x, y, frames, texts = points.x, list(points.y), points.frames, points.texts
+    if is_bar:
+        x, y = bars(x, x), bars(y, [low if high is None else high for low, high in zip(y, points.y2, strict=True)])
+        frames, texts = bars(frames, frames), bars(texts, texts)
+    trace: dict[str, Any] = {"type": "scatter", "name": series.name, "meta": series.key, "x": x, "y": y}
+    trace |= {"yaxis": numbered("y", number), "legend": numbered("legend", number), "showlegend": True}
+    if series.mode == "marks":
+        line = {"width": 2, "color": color}  # of shapes that are lines
+        trace |= {
+            "mode": "markers",
+            "marker": {"color": color, "symbol": series.symbol, "size": series.size, "line": line},
+        }
+        if series.symbol in ("circle", "diamond"):
+            trace["marker"]["line"] = {"width": 0}
+    else:
+        shape = "hv" if series.mode == "steps" else "linear"
+        width = series.size if is_bar else 1.5
+        trace |= {"mode": "lines", "line": {"color": color, "dash": series.dash, "width": width, "shape": shape}}
+    hover = "%{y:,}"
+    if any(text is not None for text in texts):
+        trace["text"], hover = texts, "%{text}"
+    if any(frame is not None for frame in frames):
+        trace["customdata"], hover = frames, FRAME + hover
+    return {**trace, "hovertemplate": hover + "<extra></extra>", "connectgaps": False}
+
+
+def layout_of(panels: Sequence[Panel], found: dict[str, Points], title: str, since: str) -> dict[str, Any]:
+    """Returns the layout: panels one below the other over one time axis, each with its legend at the right."""
+    inner = sum(map(height_of, panels)) + BETWEEN_PX * (len(panels) - 1)
+    layout: dict[str, Any] = {
+        "template": "none",
+        "hovermode": "closest",
+        "title": {"text": title, "x": 0, "xref": "paper", "font": {"size": 14}},
+        "font": {"family": "system-ui, sans-serif", "size": 12, "color": INK},
+        "paper_bgcolor": "#ffffff",
+        "plot_bgcolor": "#ffffff",
+        "margin": {"l": 76, "r": RIGHT_PX, "t": TOP_PX, "b": BOTTOM_PX},
+        "height": TOP_PX + inner + BOTTOM_PX,
+        "xaxis": {"title": {"text": since}, "zeroline": False, "gridcolor": GRID, "anchor": "free", "position": 0},
+    }
+    top = 0
+    for number, panel in enumerate(panels, start=1):
+        below = top + height_of(panel)
+        layout[numbered("legend", number)] = {"x": 1.01, "y": 1 - top / inner, "yanchor": "top", "tracegroupgap": 0}
+        layout[numbered("yaxis", number)] = {
+            "title": {"text": axis_title_of(panel)},
+            "domain": [max(0.0, 1 - below / inner), 1 - top / inner],
+            "type": "log" if panel.log else "linear",
+            "rangemode": "normal" if panel.name in POSITIONS else "tozero",
+            "range": range_of(panel, found),
+            "zeroline": False,
+            "exponentformat": "SI",
+            "gridcolor": GRID,
+        }
+        top = below + BETWEEN_PX
+    return layout
+
+
+def make_figure(trace: Trace, flow: int, panels: Sequence[str], most: int | None) -> Figure:
+    """Returns the figure of a flow with some panels, or all that have data. At most `most` points are drawn, or all for None.
+
+    Raises UsageError if a panel does not exist or has no data, and the errors of Trace.packets().
+    """
+    from plotly import graph_objects as go
+
+    name = trace.flow(flow).name
+    with FlowPoints(trace, flow, None if most is None else max(MOST_EACH, most // len(DRAWN))) as points:
+        found = points.all()
+    chosen = chosen_panels(panels, {series.panel for series in DRAWN if series.key in found}, flow)
+    places = {panel.name: number for number, panel in enumerate(chosen, start=1)}
+    shown = [series for series in DRAWN if series.key in found and series.panel in places]
+    traces = [trace_of(series, found[series.key], places[series.panel]) for series in shown]
+    since = f"seconds since {show_time(base_time(trace))[:19]}"
+    return go.Figure(traces, layout_of(chosen, found, name.replace("<", "&lt;"), since))

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The look of a flow's figure on paper: the panels and series of the report that it has, their heights and colours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from textwrap import wrap
+
+from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.units import one_of
+from wiretale.reports.html.figures import PANELS, SERIES, Panel
+
+# Colours of the page for paper (page.css).
+COLORS = {"sender": "#2a3540", "receiver": "#008a7a", "network": "#b93a06", "muted": "#55626f", "axis": "#77838f"}
+INK, GRID = "#15202b", "#e9edf1"
+TALL_PX = {"sequence": 420, "numbers": 360}
+HEIGHT_PX = 150  # of the other panels
+LETTER_PX = 7  # width, on average
+# Their axes do not begin at 0.
+POSITIONS = ("sequence", "numbers")
+# Only the scripts of the page compute these series, packet by packet.
+PAGE_ONLY = {"cwnd", "acked", "limits"}
+DRAWN = tuple(series for series in SERIES if series.key not in PAGE_ONLY)
+DRAWN_PANELS = tuple(panel for panel in PANELS if any(series.panel == panel.name for series in DRAWN))
+ALIASES = {"throughput": "rate"}
+
+# Verdicts as shapes on the sequence panel: the mark that stands for an events.kind, if it has another name.
+MARK_OF = {
+    **dict.fromkeys(("mirror_duplicate", "network_duplicate", "unknown_duplicate"), "copy"),
+    **dict.fromkeys(("zero_window", "window_full"), "window_closed"),
+    **dict.fromkeys(("keep_alive_ack", "window_probe"), "keep_alive"),
+    **dict.fromkeys(("captured_out_of_order", "sack_gap"), "acked_unseen_segment"),
+}
+
+
+def panel_names(wanted: Iterable[str]) -> set[str]:
+    """Returns the names of panels without aliases. UsageError if one does not exist."""
+    known = [panel.name for panel in DRAWN_PANELS]
+    names = {ALIASES.get(name, name) for name in wanted}
+    for name in sorted(names - set(known)):
+        raise UsageError(f"panel {name!r}: expected {one_of(known)}")
+    return names
+
+
+def title_of(panel: Panel) -> str:
+    """Returns the title of a panel with its unit."""
+    return f"{panel.title}, {panel.unit}" if panel.unit else panel.title
+
+
+def axis_title_of(panel: Panel) -> str:
+    """Returns the title for an axis, in lines that are not longer than the axis."""
+    return "<br>".join(wrap(title_of(panel), height_of(panel) // LETTER_PX))
+
+
+def height_of(panel: Panel) -> int:
+    """Returns the height of a panel in px."""
+    return TALL_PX.get(panel.name, HEIGHT_PX)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands in the page, which must work in a shell in the directory of the analysis, whatever the files are called."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.time import show_time
+from wiretale.analyzer.trace import is_lasting
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.trace import Trace
+
+AROUND = "0.1"  # seconds of traffic before and after the packets of a finding that its command copies
+USUAL = {"filter": None, "start_ns": None, "end_ns": None, "block_size": 0, "interfaces_only": False}
+
+
+def file_words(files: Iterable[str]) -> list[str]:
+    """Returns files as words of a command; standard input becomes FILE, for the reader to replace.
+
+    >>> file_words(["a b.pcap", "-x.pcap", "-"])
+    ["'a b.pcap'", './-x.pcap', 'FILE']
+    """
+    names = (f"./{file}" if file.startswith("-") else file for file in files)
+    return ["FILE" if name == "./-" else shlex.quote(name) for name in names]
+
+
+def numbers_are_usual(trace: Trace) -> bool:
+    """Returns whether flows have the numbers that an analysis without options gives, as `wiretale cut` does."""
+    usual = all(trace.options[name] == value for name, value in USUAL.items())
+    return usual and len(trace.flows) <= trace.options["max_flows"]
+
+
+def cut_start(trace: Trace) -> dict[str, Any]:
+    """Returns the first words of a cut of the input, empty if it cannot be read again, and whether flows may be named."""
+    words = ["wiretale cut", *file_words(trace._given)] if all(map(is_lasting, trace.inputs)) else []
+    return {"command": " ".join(words), "flows": numbers_are_usual(trace)}
+
+
+def cut_of_finding(trace: Trace, start: dict[str, Any], number: int, row: dict[str, Any]) -> str | None:
+    """Returns the command that copies the packets of finding `number` of the table, with the words of cut_start(); None if
+    it concerns no packets, if the input cannot be read again, or if the analysis gave flows and findings other numbers."""
+    cited = row["flow"] is not None or row["cited_flow"] is not None or row["first_frame"] is not None
+    if not (cited and start["command"] and start["flows"]) or trace.interrupted:
+        return None
+    return f"{start['command']} --finding {number} --around {AROUND} --annotate -o finding-{number}.pcapng"
+
+
+def again(trace: Trace) -> dict[str, str]:
+    """Returns command and options of this analysis, from which the page makes the command for a report of one flow."""
+    options = trace.options
+    words = ["wiretale analyze", *file_words(trace._given)]
+    if options["block_size"]:
+        words += ["--block-size", str(options["block_size"])]
+    times = {name: options[f"{name}_ns"] for name in ("start", "end")}
+    return {
+        "command": " ".join(words),
+        "filter": options["filter"] or "",
+        **{name: "" if ns is None else show_time(ns).replace(" ", "T") for name, ns in times.items()},
+    }

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first screen of a capture's report: the facts about the capture, where the time went, and the findings by cause."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.findings.judged import judge
+from wiretale.analyzer.findings.turns import Split
+from wiretale.analyzer.time import show_time
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
+from wiretale.reports.html.flow_columns import REAL_BYTES
+from wiretale.reports.html.packing import planes
+from wiretale.reports.html.timeline import span_of
+from wiretale.reports.phrases import cost_text, drops_of
+from wiretale.reports.verdict import Cause, causes, share_of
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.trace import Trace
+
+CAUSES_SHOWN = 10
+FIRST_SHOWN = 5  # of them on the first screen
+FULL_ON_PAPER = 10  # findings with evidence, filter and command; of the others, one line
+TIME_LETTERS = 19  # of a time with seconds
+SEVERITIES = {"error": ("problem", "▲"), "warning": ("warning", "◇"), "info": ("note", "○")}
+PARTS = ("server", "network", "client", "transfer")
+
+
+def facts(trace: Trace) -> str:
+    """Returns packets, bytes, duration and start of the capture, and whether it dropped packets."""
+    rows, span = trace.interfaces.rows(), span_of(trace)
+    drops = [known for row in rows if (known := drops_of(row)) is not None]
+    dropped = "not recorded" if not drops else "none reported" if not sum(drops) else f"{sum(drops):,}"
+    parts = [plural(sum(row["packets"] for row in rows), "packet"), show_bytes(sum(row["bytes"] for row in rows))]
+    parts.append(
+        f"{show_duration(span[1] - span[0])} from {show_time(span[0])[:TIME_LETTERS]} UTC" if span else "no times"
+    )
+    return " · ".join([*parts, f"capture drops: {dropped}"])
+
+
+def time_bar(trace: Trace) -> dict[str, Any] | None:
+    """Returns the time by server, network, client and transfer, as in `explain`; None if no time is known."""
+    turns = trace.transfers.turns
+    split = turns.split
+    if not split.whole:
+        return None
+    lost_ns = min(turns.recovery_ns, split.network)
+    network = [f"{show_duration(lost_ns)} by loss"] if lost_ns else []
+    network += ["striped: round trips"] if lost_ns < split.network else []
+    counted = [plural(len(turns), "request")] if len(turns) else []
+    if turns.others:
+        largest = len(trace.flows) > turns.others
+        counted.append(
+            f"{'the largest ' if largest else ''}{plural(turns.others, 'other transfer' if counted else 'transfer')}"
+        )
+    several = ", times added" if len(turns) + turns.others > 1 else ""
+    parts = [
+        {
+            "kind": name,
+            "time": show_duration(ns),
+            "share": show_share(ns, split.whole),
+            "percent": 100 * ns / split.whole,
+            "solid": 100 * lost_ns / ns if name == "network" else 100,
+            "note": "; ".join(network) if name == "network" else "",
+        }
+        for name, ns in split.parts()
+    ]
+    return {"whole": show_duration(split.whole), "of": f"{' and '.join(counted)}{several}", "parts": parts}
+
+
+def entry(cause: Cause, trace: Trace, shown: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns a cause for the list of findings."""
+    row, main = cause.first, cause.main
+    word, mark = SEVERITIES[row["severity"]]
+    return {
+        "number": main[0],  # of the table, as in links and `wiretale cut`: the others of a cause have their own
+        "severity": row["severity"],
+        "word": word,
+        "mark": mark,
+        "sentence": cause.sentence(),
+        "cost": cause.cost_text(),
+        "share": share_of(cause, trace),
+        "advice": main[1]["advice"],
+        "members": [
+            {
+                **one,
+                "number": number,
+                "cost": cost_text(one),
+                **{name: shown[number - 1][name] for name in ("evidence", "cut")},
+            }
+            for number, one in cause.rows
+        ],
+        "is_group": cause.is_group,
+    }
+
+
+def none_found(trace: Trace) -> str:
+    """Returns the words in place of a list without a finding, which claim nothing about traffic that was not judged."""
+    judged = judge(trace)
+    if not judged.whole.packets:
+        return "None: there is no packet."
+    return "None, but nothing was judged." if judged.nothing else "Nothing was found in what was judged."
+
+
+def findings(trace: Trace, shown: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the causes to list, and the others, by kind in one line. `shown` is finding_rows(), whose numbers they have."""
+    rows = trace.findings.rows()
+    found = causes(rows)
+    entries = [entry(cause, trace, shown) for cause in found]
+    left: dict[str, int] = {}
+    for cause in found[CAUSES_SHOWN:]:
+        code = cause.first["code"]
+        left[code] = left.get(code, 0) + len(cause.rows)
+    return {
+        "causes": entries[:CAUSES_SHOWN],
+        "others": entries[CAUSES_SHOWN:],
+        "first": FIRST_SHOWN,
+        "observations": len(rows),
+        "full": FULL_ON_PAPER,
+        "none": none_found(trace),
+        "rest": ", ".join(f"{code} ({count})" for code, count in left.items()),
+    }
+
+
+def flow_times(trace: Trace) -> dict[str, Any]:
+    """Returns the time of flows by part, packed: of flows with turns and of the largest transfers."""
+    found = sorted(trace.transfers.turns.by_flow().items())
+    columns = {name: array("f", [getattr(split, name) for _, split in found]) for name in Split._fields}
+    packed = {name: planes("f", values.tobytes(), REAL_BYTES) for name, values in columns.items()}
+    return {"count": len(found), "flows": planes("I", array("I", [flow for flow, _ in found]).tobytes()), **packed}

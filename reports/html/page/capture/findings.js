@@ -1,0 +1,50 @@
+// The findings by cause: their pins, and the mark of the chosen one. page/capture/show.js shows the evidence of a finding.
+const findingOf = (number) => data.findings[number - 1];
+
+// Returns the causes that the page lists, with the numbers of their findings.
+function causesListed() {
+  state.causes ||= [...document.querySelectorAll("li.finding[data-numbers]")].map((item) => ({
+    item,
+    main: Number(item.querySelector(".cost [data-show]").dataset.show), // the number of the cause: that of the finding that Show shows
+    numbers: item.dataset.numbers.split(" ").map(Number),
+    sentence: item.querySelector(".sentence").textContent.trim().replace(/\s+/g, " "),
+  }));
+  return state.causes;
+}
+
+const showCause = ({ main }) => showFinding(main);
+
+// Marks the cause whose finding is chosen, in the list and above the timeline.
+function markCause() {
+  const pins = [...document.querySelectorAll("#pins .pin")];
+  for (const { item, main, numbers } of causesListed()) {
+    const on = numbers.includes(choice.finding);
+    item.classList.toggle("on", on);
+    const pin = pins.find((one) => Number(one.textContent) === main);
+    pin?.classList.toggle("on", on);
+    pin?.setAttribute("aria-current", on);
+  }
+}
+
+function startFindings() {
+  $("more-findings")?.addEventListener("click", (event) => {
+    for (const item of document.querySelectorAll(".finding[data-late]")) item.removeAttribute("data-late");
+    event.target.closest("p").remove();
+  });
+  onChoice((changed) => changed.has("finding") && markCause());
+  addEventListener("beforeprint", () => {
+    for (const part of document.querySelectorAll("#findings details:not([open])")) part.dataset.printed = String((part.open = true));
+  });
+  addEventListener("afterprint", () => {
+    for (const part of document.querySelectorAll("#findings [data-printed]")) {
+      part.open = false;
+      delete part.dataset.printed;
+    }
+  });
+}
+
+// Returns the flow of the first finding that has one.
+function flowOfFirst() {
+  const flows = causesListed().map(({ main }) => findingOf(main).cited_flow);
+  return flows.find((flow) => flow !== null && state.flows.rowOf(flow) >= 0);
+}

@@ -1,0 +1,100 @@
+// Packets and tables of the drawn flows in the chosen range, which come from the program that serves the page (`wiretale view`); a report has its
+// packets inside. This is the first part that hears of a change, so that the others draw what it has fetched.
+const BESIDE = 0.1; // share of the range that is fetched on either side, for lines that leave it
+const NS = 1e9;
+const ROUNDED = 0.001; // seconds: flows of the list begin at whole milliseconds
+const fetched = { asked: 0, of: 0, bucket: 1, held: new Map(), flows: new Set(data.whole_flows) }; // by flow: its packets, and for which question
+
+// Returns an answer of the program. Errors are shown, because a capture that changed needs another analysis.
+async function answerTo(name, query) {
+  const words = Object.entries(query).filter(([, value]) => value !== null).map(([key, value]) => `${key}=${value}`);
+  const response = await fetch(`${name}?${words.join("&")}`).catch(() => null);
+  const answer = response ? await response.json() : { error: "wiretale view has ended: start it again" };
+  $("missing").hidden = !answer.error;
+  if (answer.error) $("missing").textContent = answer.error;
+  return answer.error ? null : answer;
+}
+
+// Returns the range of a flow's own times, in ns. A shift can be of whole milliseconds until the first packet is known.
+function fetchedRange(flow) {
+  if (!choice.range) return { from: null, to: null };
+  const shift = shiftOf(flow), [from, to] = choice.range.map((time) => time - shift), beside = (to - from) * BESIDE + (shift ? ROUNDED : 0);
+  return { from: Math.floor((from - beside) * NS), to: Math.ceil((to + beside) * NS) };
+}
+
+// Returns the packets of a flow in the chosen range, with those that are held already; null after an error.
+async function fetchedFlow(flow) {
+  const query = { flow, ...fetchedRange(flow) }, asked = JSON.stringify(query), held = fetched.held.get(flow);
+  if (held?.asked === asked) return held;
+  const answer = await answerTo("packets", query);
+  return answer && { asked, packets: await loadPackets(answer), of: answer.of, bucket: answer.bucket, begin: answer.begin === null ? null : answer.begin / NS };
+}
+
+// Adds `flow` to the changes if the chosen flow has new packets, so that the other parts compute all that they draw from them.
+async function packetsInView(changed) {
+  if (typeof choice.flow !== "number" || !["flow", "with", "range", "toggled"].some((name) => changed.has(name))) return;
+  const ticket = ++fetched.asked, held = new Map();
+  for (const flow of [choice.flow, ...drawnFlows().filter((one) => one !== choice.flow)]) {
+    const own = await fetchedFlow(flow);
+    if (!own || ticket !== fetched.asked) return; // a later change has asked again
+    held.set(flow, own);
+  }
+  const { packets, of, bucket } = held.get(choice.flow);
+  if ([...held].some(([flow, own]) => fetched.held.get(flow) !== own)) state.drawn = null;
+  if (state.packets !== packets) changed.add("flow");
+  state.packets = packets;
+  Object.assign(fetched, { of, bucket, held });
+  Object.assign(document.body.dataset, { of, bucket });
+}
+
+// Returns a table with the rows of another behind its own.
+function joined(table, other) {
+  const columns = Object.entries(table).map(([name, column]) => {
+    const both = new column.constructor(column.length + other[name].length);
+    both.set(column);
+    both.set(other[name], column.length);
+    return [name, both];
+  });
+  return Object.fromEntries(columns);
+}
+
+// Adds series, events and other tables of a flow that the page does not have in full. A table has all rows of a flow, or none.
+async function fetchTables(flow) {
+  const answer = await answerTo("tables", { flow });
+  if (!answer) return;
+  const tables = await Promise.all(Object.entries(answer.tables).map(async ([name, columns]) => [name, await loadTable(columns)]));
+  if (fetched.flows.has(flow)) return; // another change was faster
+  for (const [name, table] of tables) if (!state[name].flow.includes(flow)) state[name] = joined(state[name], table);
+  if (!data.series_flows.includes(flow)) data.series_flows.push(flow);
+  Object.assign(data.wire_mss, answer.wire_mss);
+  fetched.flows.add(flow);
+  state.drawn = null;
+}
+
+async function tablesInView(changed) {
+  if (typeof choice.flow !== "number" || !["flow", "with"].some((name) => changed.has(name))) return;
+  for (const flow of new Set([choice.flow, ...drawnFlows()])) if (!fetched.flows.has(flow)) await fetchTables(flow);
+}
+
+// Fetches the chosen frame, which takes the place of those in the page.
+async function frameInView(changed) {
+  if (choice.frame === null || !changed.has("frame")) return;
+  const { frame, capture } = state.packets, row = frame.indexOf(choice.frame);
+  const held = data.frames.list.find((one) => one.frame === choice.frame);
+  const number = row >= 0 ? capture[row] : held ? held.capture : state.flows.capture?.[state.flows.rowOf(choice.flow)] ?? 0;
+  const answer = await answerTo("frame", { interface: number, frame: choice.frame, flow: typeof choice.flow === "number" ? choice.flow : null });
+  if (!answer) return;
+  Object.assign(data.frames, answer);
+  shownFrame.places = null; // decoded again
+}
+
+function fetchedNote() {
+  if (fetched.bucket === 1) return "";
+  return `This range has ${whole(fetched.of)} packets: figure and list have the first, last, least and greatest of each ${whole(fetched.bucket)}, and those with verdicts. Zoom in for all.`;
+}
+
+if (data.served) {
+  onChoice(packetsInView);
+  onChoice(tablesInView);
+  onChoice(frameInView);
+}

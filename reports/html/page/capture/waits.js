@@ -1,0 +1,54 @@
+// The lane of the timeline in which the chosen flow waited: for the server and for the client, by its turns, and in the network while it
+// stalled in an RTO or recovered from loss.
+const WAITS = { server: "waits for the server", client: "waits for the client", network: "stalled or recovering from loss" };
+const STALLED = ["timeout", "recovery"]; // kinds of limit_spans
+
+// Returns the waits of a flow in order of time: {kind, from, to}. Times are those at the capture point, so that half of the round trip
+// to the server is before its time, and half after.
+function waitsOf(flow) {
+  if (typeof flow !== "number") return [];
+  const { start_ns: starts, request_ns: requests, network_ns: networks, server_ns: servers, pause_ns: pauses } = state.turns, found = [];
+  const add = (kind, from, length) => length > 0 && found.push({ kind, from, to: from + length });
+  for (const i of rowsOf(state.turns, flow)) {
+    const start = starts[i] / 1e3, asked = start + (requests[i] || 0) / 1e3;
+    add("client", start - pauses[i] / 1e3, pauses[i] / 1e3);
+    add("server", asked + networks[i] / 2e3, servers[i] / 1e3);
+  }
+  for (const direction of [0, 1]) {
+    for (const { band, from, to } of limitsOf(flow, direction)) if (STALLED.includes(band.kind)) add("network", from, to - from);
+  }
+  return found.sort((a, b) => a.from - b.from);
+}
+
+// Draws one path for each kind; the words of a wait are shown at the pointer.
+function drawWaits(svg, waits, top) {
+  svg.append(svgShape("text", { x: canvas.gutter - 8, y: top + CHART.lane - 2, "text-anchor": "end" }, "waits"));
+  for (const kind of Object.keys(WAITS)) {
+    const bars = waits.filter((one) => one.kind === kind).map(({ from, to }) => {
+      const left = trafficX(from), wide = Math.max(1, trafficX(to) - left);
+      return `M${left.toFixed(1)} ${top + 2}h${wide.toFixed(1)}v${CHART.lane - 2}h${(-wide).toFixed(1)}z`;
+    });
+    if (bars.length) svg.append(svgShape("path", { class: `wait part-${kind}`, d: bars.join("") }));
+  }
+  canvas.waitsTop = top;
+}
+
+function waitLegend(waits) {
+  const kinds = Object.keys(WAITS).filter((kind) => waits.some((one) => one.kind === kind));
+  return kinds.map((kind, i) => legendItem(`part-${kind}`, `${i ? "" : `flow ${choice.flow} `}${WAITS[kind]}`));
+}
+
+// Returns the words of the wait at a place of the drawing; empty beside the lane.
+function waitWords(x, y) {
+  const { waits, waitsTop } = canvas, time = trafficTime(x);
+  if (!waits?.length || y < waitsTop || y > waitsTop + CHART.lane) return "";
+  const near = trafficTime(x + 1) - time, found = waits.findLast(({ from, to }) => from - near <= time && time < to + near);
+  return found ? `${momentText(found.from, found.to)}: ${WAITS[found.kind]} (${duration((found.to - found.from) * 1e9)})` : "";
+}
+
+function listenToWaits(place) {
+  place.addEventListener("pointermove", (event) => {
+    const box = place.getBoundingClientRect();
+    place.title = waitWords(event.clientX - box.left, event.clientY - box.top);
+  });
+}

@@ -1,0 +1,132 @@
+// The report of two runs: the flows that are selected, or all, are drawn over one time axis and as distributions.
+const WEIGHTS = { rate: 3, sequence: 3.4, rtt: 2, losses: 1.8 };
+const VALUES = { rate: "throughput", sequence: "position", rtt: "rtt", losses: "lost" };
+const PANEL_PX = 76; // height of a weight of 1
+const FEW = 6; // losses, whose ticks are whole
+const GAP = 0.05; // between panels, share of the figure
+const RUNS = ["A", "B"];
+const state = { flows: { rowOf: (number) => (data.pairs[number] ? number : -1) } };
+
+const pair = () => data.pairs[choice.flow ?? 0];
+const panelNames = () => data.figure.panels.map(({ name }) => name).filter((name) => RUNS.some((run) => pair()[run][VALUES[name]].some((value) => value !== null)));
+const axisName = ({ axis }) => (axis === 1 ? "yaxis" : `yaxis${axis}`);
+const isShown = (run) => !choice.toggled.includes(run);
+
+// A rate holds for its bin, counts are those at the end of a bin, and an RTT is within it.
+function pointsOf(course, panel) {
+  const values = course[VALUES[panel]], { x } = course, width = data.width;
+  if (!values.length) return { x: [], y: [] };
+  if (panel === "rate") return { x: [...x, x.at(-1) + width], y: [...values, 0] };
+  if (panel === "rtt") return { x: x.map((time) => time + width / 2), y: values };
+  return { x: [x[0], ...x.map((time) => time + width)], y: [0, ...values] };
+}
+
+function wholeRange() {
+  const ends = RUNS.flatMap((run) => pair()[run].x).concat(0);
+  const end = Math.max(...ends) + data.width;
+  return [0, end * 1.02];
+}
+
+// Returns the range of an axis: from 0 to the points in view, but as close as they are for positions and RTTs of a part.
+function verticalRange(panel, traces, [from, to]) {
+  if (choice.vertical[panel]) return choice.vertical[panel].slice();
+  let low = Infinity, high = -Infinity;
+  for (const { x, y } of traces) {
+    for (let i = 0; i < x.length; i++) {
+      if (y[i] === null || (x[i + 1] ?? x[i]) < from || (x[i - 1] ?? x[i]) > to) continue;
+      low = Math.min(low, y[i]);
+      high = Math.max(high, y[i]);
+    }
+  }
+  if (low > high) return [0, 1];
+  const near = choice.range && ["sequence", "rtt"].includes(panel);
+  const margin = 0.06 * ((near ? high - low : high) || high || 1);
+  return [near ? low - margin : -margin / 2, high + margin];
+}
+
+async function drawRuns() {
+  const range = choice.range || wholeRange(), names = panelNames();
+  const panels = data.figure.panels.filter(({ name }) => names.includes(name));
+  const layout = structuredClone(data.figure.plot.layout), byPanel = {};
+  const traces = data.figure.plot.data.flatMap((made, i) => {
+    const { name } = data.figure.panels[i % data.figure.panels.length];
+    if (!names.includes(name)) return [];
+    const points = pointsOf(pair()[made.meta], name);
+    if (isShown(made.meta)) (byPanel[name] ||= []).push(points);
+    const lacks = points.x.length ? {} : { x: [range[0]], y: [null] }; // keeps it in the legend
+    return [{ ...structuredClone(made), ...points, ...lacks, showlegend: name === names[0], visible: isShown(made.meta) ? true : "legendonly" }];
+  });
+  for (const panel of data.figure.panels) if (!names.includes(panel.name)) delete layout[axisName(panel)];
+  inColors(layout);
+  layout.dragmode = $("plot").layout?.dragmode || layout.dragmode;
+  const total = panels.reduce((sum, { name }) => sum + WEIGHTS[name], 0);
+  layout.height = 90 + PANEL_PX * total;
+  layout.xaxis.range = range.slice();
+  let top = 1;
+  panels.forEach((panel, i) => {
+    const share = WEIGHTS[panel.name] / total;
+    Object.assign(layout[axisName(panel)], { domain: [Math.max(0, top - share), top - (i ? GAP : 0)], range: verticalRange(panel.name, byPanel[panel.name] || [], range) });
+    if (panel.name === "losses" && layout[axisName(panel)].range[1] < FEW) Object.assign(layout[axisName(panel)], { dtick: 1, tick0: 0 });
+    top -= share;
+  });
+  await drawn($("plot"), traces, fitted(layout, $("plot")), { ...CONFIG, doubleClick: false, modeBarButtonsToRemove: [...CONFIG.modeBarButtonsToRemove, "resetScale2d"] });
+  quietButtons($("plot"));
+}
+
+async function drawDistribution(name) {
+  if (!$(name)) return;
+  const figure = data.cdfs[name], counts = RUNS.map((run) => pair()[run][`${name}_samples`]);
+  const traces = figure.data.map((made) => {
+    const values = pair()[made.meta][`${name}_shares`];
+    return { ...structuredClone(made), x: values, y: values.map((_, i) => (100 * i) / (values.length - 1)), visible: isShown(made.meta) ? true : "legendonly" };
+  });
+  $(name).hidden = !counts.some(Boolean);
+  $(`${name}-note`).textContent = counts.some(Boolean) ? `Samples: A ${whole(counts[0])}, B ${whole(counts[1])}.` : `No ${name === "rtt" ? "RTTs" : "delays of blocks"} are known of these flows.`;
+  if ($(name).hidden) return;
+  const first = !$(name).on;
+  await drawn($(name), traces, fitted(inColors(structuredClone(figure.layout)), $(name)), CONFIG);
+  if (first) $(name).on("plotly_restyle", () => legendChanged($(name)));
+  quietButtons($(name));
+}
+
+async function draw() {
+  $("pair").value = choice.flow ?? 0;
+  $("pair-name").textContent = pair().label;
+  await Promise.all([drawRuns(), drawDistribution("rtt"), drawDistribution("delay")]);
+  document.body.dataset.flow = choice.flow ?? 0;
+}
+
+// Plotly has changed axes: the time axis holds for all panels, a vertical range for one.
+function zoomed(change) {
+  const moved = new Set(Object.keys(change).map((key) => key.match(/^([xy]axis\d*)\./)?.[1]).filter(Boolean));
+  if (!moved.size) return;
+  const { layout } = $("plot"), vertical = { ...choice.vertical };
+  for (const panel of data.figure.panels) if (moved.has(axisName(panel))) vertical[panel.name] = layout[axisName(panel)].range.map(Number);
+  return choose({ range: moved.has("xaxis") ? layout.xaxis.range.map(Number) : choice.range, vertical });
+}
+
+const wholeView = (place = $("plot")) => (place === $("plot") ? choose({ range: null, vertical: {} }) : Plotly.relayout(place, { "xaxis.autorange": true, "yaxis.range": [0, 102] }));
+
+function legendChanged(place) {
+  return choose({ toggled: RUNS.filter((run) => place.data.some((trace) => trace.meta === run && trace.visible === "legendonly")) });
+}
+
+async function start() {
+  pageKeys();
+  if (data.pairs.length) {
+    await loadPlotly();
+    onChoice(async (changed) => { if (["flow", "range", "vertical", "toggled"].some((name) => changed.has(name))) await draw(); });
+    await begin({ flow: 0 });
+    const places = ["plot", "rtt", "delay"].map($).filter(Boolean);
+    $("plot").on("plotly_relayout", zoomed);
+    $("plot").on("plotly_doubleclick", () => wholeView());
+    $("plot").on("plotly_restyle", () => legendChanged($("plot")));
+    $("pair").addEventListener("change", () => choose({ flow: Number($("pair").value) }));
+    $("plot").addEventListener("keydown", () => (steps.byKey = true), true);
+    plotKeys(places, wholeView);
+    paper(draw);
+  }
+  document.body.dataset.ready = "yes";
+}
+
+start();

@@ -1,0 +1,222 @@
+// Above each panel: its title, unit, controls, values at the crosshair, and its legend, whose items are buttons. Over it: words for what is
+// outside of the view, and the edge by which it is resized.
+const LEAST_HEIGHT = 40, MOST_HEIGHT = 2000, STEP_PX = 10; // px
+const LEGEND_SVG = "http://www.w3.org/2000/svg";
+const SILENCE = 0.15; // share of the view
+
+function element(tag, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+// Returns the choice's settings with one of them set to a value, or unset if the value is the usual one.
+const withSetting = (name, value, usual) => [...choice.toggled.filter((one) => !one.startsWith(`${name}:`)), ...(value === usual ? [] : [`${name}:${value}`])];
+const turned = (name) => (choice.toggled.includes(name) ? choice.toggled.filter((one) => one !== name) : [...choice.toggled, name]);
+
+// --- legend ----------------------------------------------------------------------------------------------------
+
+const LEGEND_SHAPES = {
+  diamond: "M8 1l4.5 5L8 11 3.5 6z", "x-thin": "M4 2l8 8M12 2l-8 8", "triangle-up-open": "M8 1.5l5 9H3z", "triangle-left": "M3 6l9-5v10z", "triangle-left-open": "M3 6l9-5v10z",
+  circle: "M8 3.5a2.5 2.5 0 1 0 .01 0z", "circle-open": "M8 2a4 4 0 1 0 .01 0z", "square-open": "M4 2h8v8H4z", "line-ew": "M3 6h10", "line-ns": "M8 1v10", "cross-thin": "M8 1v10M3 6h10",
+  star: "M8 1l1.5 3.4 3.5.4-2.6 2.4.7 3.6L8 9l-3.1 1.8.7-3.6L3 4.8l3.5-.4z",
+};
+const DASHES = { dash: "5 3", dot: "2 3" };
+
+function legendIcon(series, own) {
+  const svg = document.createElementNS(LEGEND_SVG, "svg"), path = document.createElementNS(LEGEND_SVG, "path"), color = own[series.color];
+  const filled = series.mode === "marks" && !/open|thin|-e|-n/.test(series.symbol);
+  const shape = series.mode === "bars" ? "M8 1v10" : isLine(series) ? "M0 6h16" : LEGEND_SHAPES[series.symbol];
+  for (const [name, value] of Object.entries({ d: shape, fill: filled ? color : "none", stroke: color, "stroke-width": series.mode === "bars" ? 3 : 1.75, "stroke-dasharray": DASHES[series.dash] || "none", opacity: series.key === "sack" ? 0.5 : 1 })) path.setAttribute(name, value);
+  svg.setAttribute("viewBox", "0 0 16 12");
+  svg.setAttribute("aria-hidden", "true");
+  svg.append(path);
+  return svg;
+}
+
+// The series that matter most come first; those that are drawn last are on top.
+const FIRST = ["data", "other", "ack", "window", "sack"];
+const rankInLegend = ({ key }) => (FIRST.includes(key) ? FIRST.indexOf(key) : FIRST.length);
+
+function legendOf(panel, own) {
+  if (panel.name === "limits") return bandLegend(state.all.limits.spans, state.range);
+  const legend = element("span", { className: "panel-legend" });
+  if (isOverlaid()) return legend; // all panels have one
+  for (const series of seriesOf(panel).sort((a, b) => rankInLegend(a) - rankInLegend(b))) {
+    const button = element("button", { type: "button", title: series.about }, legendIcon(series, own), nameOfSeries(series));
+    button.dataset.series = series.key;
+    button.setAttribute("aria-pressed", isShown(series));
+    button.addEventListener("click", () => choose({ toggled: turned(series.key) }));
+    legend.append(button);
+  }
+  return legend;
+}
+
+// In a flow that is not TCP, the bars are the packets of both directions.
+const nameOfSeries = (series) => (series.key === "data" && !state.all.ack ? "packets →" : series.name);
+
+// --- controls --------------------------------------------------------------------------------------------------
+
+function selection(label, values, chosen, change) {
+  const made = element("select", {}, ...values.map(([value, words]) => element("option", { value, textContent: words, selected: value === chosen })));
+  made.setAttribute("aria-label", label);
+  made.addEventListener("change", () => change(Number(made.value)));
+  return made;
+}
+
+const timeSpan = (seconds) => duration(seconds * 1e9);
+
+function controlsOf(panel) {
+  if (panel.name === "rate" && state.bin) {
+    const bin = setting("bin", 0), label = (seconds) => (seconds ? `bin ${timeSpan(seconds)}` : `bin ${timeSpan(state.bin)}, by the view`);
+    return [
+      selection("Bin of the throughput", BINS.map((value) => [value, label(value) + (value && value === bin && state.bin > value ? `, ${timeSpan(state.bin)} in this view` : "")]), bin, (value) => choose({ toggled: withSetting("bin", value, 0) })),
+      selection("Moving average", AVERAGES.map((value) => [value, value > 1 ? `average of ${value} bins` : "no average"]), setting("average", 1), (value) => choose({ toggled: withSetting("average", value, 1) })),
+    ];
+  }
+  if (panel.unit !== "ms") return [];
+  const button = element("button", { type: "button", className: "switch", textContent: isLog(panel) ? "logarithmic" : "linear", title: "Scale of the axis" });
+  button.dataset.series = `log:${panel.name}`;
+  button.addEventListener("click", () => {
+    const { [panel.name]: _, ...vertical } = choice.vertical;
+    return choose({ toggled: turned(`log:${panel.name}`), vertical });
+  });
+  return [button];
+}
+
+// --- heads -----------------------------------------------------------------------------------------------------
+
+function titleOf(panel) {
+  if (panel.name !== "sequence") return panel.title;
+  if (isOverlaid()) return "Sent so far";
+  return protocolOf(state.flows.rowOf(choice.flow)) === "tcp" ? panel.title : "Payload so far";
+}
+
+function headOf(panel, own) {
+  const title = element("h3", { textContent: titleOf(panel) }), unit = element("span", { className: "unit", textContent: valueTicks(panel, state.vertical[panel.name]).unit });
+  const head = element("div", { className: "panel-head" }, title, unit, ...controlsOf(panel), element("span", { className: "value" }), legendOf(panel, own));
+  head.dataset.panel = panel.name;
+  return head;
+}
+
+// Makes the heads of panels, and returns their heights, because legends of several lines need room. The focus stays.
+function drawHeads(f, used, own) {
+  const focused = document.activeElement, key = focused.dataset?.series, label = focused.closest?.(".panel-head") && focused.getAttribute("aria-label");
+  const overlay = $("overlay"), heads = used.map((panel) => headOf(panel, own));
+  state.resized = focused.classList.contains("panel-size") ? focused.getAttribute("aria-label") : null;
+  overlay.replaceChildren(...heads);
+  if (key) overlay.querySelector(`[data-series="${CSS.escape(key)}"]`)?.focus();
+  else if (label) overlay.querySelector(`[aria-label="${CSS.escape(label)}"]`)?.focus();
+  return heads.map((head) => head.offsetHeight);
+}
+
+function placeHeads(f, used) {
+  const overlay = $("overlay"), heads = [...overlay.querySelectorAll(".panel-head")];
+  used.forEach((panel, i) => {
+    const { head, plot, bottom } = state.stack.places[i], words = wordsOutside(panel, state.vertical[panel.name]);
+    heads[i].style.top = `${head}px`;
+    if (words) overlay.append(atTop(element("span", { className: "panel-edge", textContent: words }), plot + 2));
+    overlay.append(atTop(edgeOf(panel), bottom + 3));
+  });
+  const again = state.resized && overlay.querySelector(`.panel-size[aria-label="${CSS.escape(state.resized)}"]`);
+  state.stopAtHead(again || document.activeElement);
+  again?.focus();
+  if (used.length && !isOverlaid()) silenceLabel(f, used);
+  viewTools(f);
+}
+
+function atTop(made, top) {
+  made.style.top = `${top}px`;
+  return made;
+}
+
+// Returns the lower edge of a panel, which the pointer drags and the keys ↑ and ↓ move.
+function edgeOf(panel) {
+  const edge = element("div", { className: "panel-size", title: "Drag to resize the panel, or ↑ and ↓", tabIndex: -1 });
+  for (const [name, value] of Object.entries({ role: "separator", "aria-orientation": "horizontal", "aria-label": `Height of ${titleOf(panel)}`, "aria-valuenow": heightOfPanel(panel), "aria-valuemin": LEAST_HEIGHT, "aria-valuemax": MOST_HEIGHT })) edge.setAttribute(name, value);
+  edge.addEventListener("pointerdown", (event) => resizing(event, panel, edge));
+  edge.addEventListener("keydown", (event) => {
+    if (event.key !== "ArrowUp" && event.key !== "ArrowDown") return;
+    event.preventDefault();
+    steps.byKey = true; // consecutive steps are one in the history
+    resize(panel, heightOfPanel(panel) + (event.key === "ArrowDown" ? STEP_PX : -STEP_PX));
+  });
+  return edge;
+}
+
+// Chooses the height of a panel; the usual one is not in the link.
+function resize(panel, wanted) {
+  const height = Math.min(MOST_HEIGHT, Math.max(LEAST_HEIGHT, Math.round(wanted))), { [panel.name]: _, ...others } = choice.size;
+  return choose({ size: height === panel.height ? others : { ...others, [panel.name]: height } });
+}
+
+function resizing(event, panel, edge) {
+  event.stopPropagation();
+  const from = event.clientY, before = heightOfPanel(panel);
+  edge.setPointerCapture(event.pointerId);
+  const move = (now) => (edge.style.transform = `translateY(${Math.max(LEAST_HEIGHT - before, now.clientY - from)}px)`);
+  edge.addEventListener("pointermove", move);
+  edge.addEventListener("pointerup", (end) => {
+    edge.style.transform = "";
+    resize(panel, before + end.clientY - from);
+  }, { once: true });
+}
+
+// A long time without any packet is labelled.
+function silenceLabel(f, used) {
+  const p = state.packets, place = p.places.get(f.flow), [from, to] = state.range;
+  if (place === undefined || !["sequence", "numbers"].includes(used[0].name)) return;
+  const rows = state.order, timeOf = (row) => p.time[row];
+  let at = 0, longest = 0;
+  for (let k = Math.max(1, firstAtOrAfter(rows, from, timeOf)); k < rows.length && p.time[rows[k - 1]] < to; k++) {
+    const silent = Math.min(to, p.time[rows[k]]) - Math.max(from, p.time[rows[k - 1]]);
+    if (silent > longest) [longest, at] = [silent, k];
+  }
+  if (longest < SILENCE * (to - from)) return;
+  const whole_ = p.time[rows[at]] - p.time[rows[at - 1]], middle = (Math.min(to, p.time[rows[at]]) + Math.max(from, p.time[rows[at - 1]])) / 2;
+  const label = element("span", { className: "panel-label", textContent: `no packet for ${duration(whole_ * 1e9)}` });
+  label.style.left = `${xOf(middle)}px`;
+  $("overlay").append(atTop(label, state.stack.places[0].plot + heightOfPanel(used[0]) * 0.25));
+}
+
+// --- tools of the view -----------------------------------------------------------------------------------------
+
+function overlayNote(seconds) {
+  const parts = [timeSpan(seconds), isRelative() && "times since the first packet of each flow", state.thinned && "thinned to the first, last, least and greatest of each part"];
+  return parts.filter(Boolean).join(", ");
+}
+
+function viewTools(f) {
+  const p = state.packets, place = p.places.get(f.flow), [from, to] = state.range, timeOf = (row) => p.time[row];
+  const first = firstAtOrAfter(state.order, from, timeOf), count = place === undefined ? 0 : firstAtOrAfter(state.order, to, timeOf) - first;
+  const span = choice.range || !count ? to - from : p.time[state.order[first + count - 1]] - p.time[state.order[first]]; // a whole flow has no margins
+  const drawn = state.thinned ? "thinned to the first, last, least and greatest of each part; zoom in for every packet" : "every one drawn";
+  $("view-note").textContent = isOverlaid() ? overlayNote(to - from) : place === undefined ? "" : `${timeSpan(span)}, ${whole(count)} ${count === 1 ? "packet" : "packets"}, ${drawn}`;
+  $("whole-flow").hidden = !choice.range && !Object.keys(choice.vertical).length;
+  const both = !isOverlaid() && f.protocol === "tcp" && place !== undefined && p.rows(2 * place).length && p.rows(2 * place + 1).length;
+  $("turn").hidden = !both;
+  $("turn").textContent = `Data ${ARROWS[shownDirection(f)]}`;
+  $("turn").title = "Show the data of the other direction";
+  const list = $("panel-list"), names = panelsWithData().map((panel) => panel.name).join();
+  if (list.dataset.names !== names) {
+    list.dataset.names = names;
+    list.lastElementChild.replaceChildren(...panelsWithData().map((panel) => {
+      const box = element("input", { type: "checkbox" });
+      box.dataset.panel = panel.name;
+      box.addEventListener("change", () => choose({ toggled: turned(`panel:${panel.name}`) }));
+      return element("label", {}, box, titleOf(panel));
+    }));
+    roving(list, "input", "both");
+  }
+  for (const box of list.querySelectorAll("input")) box.checked = isOpen(data.figure.panels.find(({ name }) => name === box.dataset.panel));
+}
+
+function listenToTools() {
+  state.stopAtHead = roving($("overlay"), ".panel-legend button, .switch, .panel-size", "horizontal");
+  $("whole-flow").addEventListener("click", wholeView);
+  $("turn").addEventListener("click", () => {
+    const { sequence: _, flight: __, ...vertical } = choice.vertical;
+    return choose({ toggled: turned(`direction:${choice.flow}`), vertical });
+  });
+  $("save-picture").addEventListener("click", savePicture);
+}

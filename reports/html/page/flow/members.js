@@ -1,0 +1,196 @@
+// The members of a finding about several flows, side by side on one time axis and one scale: throughput, and a tick for each loss.
+// If they are many, each picture has the flows of a client, else of a server.
+const ALONE_MOST = 12; // members that have a picture each
+const PICTURES_MOST = 20;
+const MEMBER_BINS = 150;
+const PICTURE = { width: 300, rate: 46, tick: 8 }; // of the drawing, which is stretched to its place
+const PICTURE_SVG = "http://www.w3.org/2000/svg";
+
+// --- which flows -------------------------------------------------------------------------------------------------
+
+// Returns the flows of the chosen finding that the page lists; fewer than two are no members.
+function membersOf(number) {
+  const flows = (number && data.findings?.[number - 1]?.flows) || [];
+  const listed = flows.filter((flow) => state.flows.rowOf(flow) >= 0);
+  return listed.length > 1 ? listed : [];
+}
+
+const addressOf = (flow, side) => state.flows.addresses[state.flows[side][state.flows.rowOf(flow)]];
+
+// Returns the pictures: name and flows of each, and how the members are grouped.
+function grouped(members) {
+  const one = members.map((flow) => ({ name: `flow ${flow} · ${endOf(state.flows.rowOf(flow), "source")}`, flows: [flow] }));
+  if (members.length <= ALONE_MOST) return { by: "", pictures: one };
+  for (const [by, side] of [["client", "source"], ["server", "destination"]]) {
+    const groups = new Map();
+    for (const flow of members) groups.set(addressOf(flow, side), [...(groups.get(addressOf(flow, side)) || []), flow]);
+    if (groups.size > 1) return { by, pictures: [...groups].map(([name, flows]) => ({ name, flows })) };
+  }
+  return { by: "", pictures: one };
+}
+
+// --- their traffic -----------------------------------------------------------------------------------------------
+
+// Returns the span of the members' bins, in seconds since the base of the page.
+function spanOf(isMember) {
+  const s = state.series;
+  let from = Infinity, to = -Infinity;
+  for (let i = 0; i < s.flow.length; i++) {
+    if (!isMember.has(s.flow[i])) continue;
+    from = Math.min(from, s.start_ns[i] / 1e3);
+    to = Math.max(to, (s.start_ns[i] + s.width_ns[i]) / 1e3);
+  }
+  return from < to ? [from, to] : null;
+}
+
+// Adds bit/s of each bin and the losses to the pictures: of each flow, the direction that carries more. A row of the series table
+// is spread over the bins that it covers.
+function fillPictures(pictures, [from, to]) {
+  const s = state.series, e = state.events, width = (to - from) / MEMBER_BINS, owner = new Map();
+  for (const picture of pictures) {
+    Object.assign(picture, { rates: new Float64Array(MEMBER_BINS), losses: [], lost: 0 });
+    for (const flow of picture.flows) owner.set(flow, { picture, main: flowAt(state.flows.rowOf(flow)).main });
+  }
+  for (let i = 0; i < s.flow.length; i++) {
+    const own = owner.get(s.flow[i]);
+    if (!own || s.direction[i] !== own.main) continue;
+    const start = (s.start_ns[i] / 1e3 - from) / width, end = start + s.width_ns[i] / 1e3 / width;
+    for (let bin = Math.max(0, Math.floor(start)); bin < Math.min(MEMBER_BINS, end); bin++) {
+      own.picture.rates[bin] += s.throughput_bps[i] * (Math.min(end, bin + 1) - Math.max(start, bin));
+    }
+  }
+  for (let i = 0; i < e.flow.length; i++) {
+    const own = owner.get(e.flow[i]);
+    if (!own || !isLoss(i) || e.direction[i] !== own.main) continue;
+    own.picture.losses.push(e.time_ns[i] / 1e3);
+    own.picture.lost += segmentsOf(e, i);
+  }
+}
+
+// --- drawing -----------------------------------------------------------------------------------------------------
+
+function part(tag, className, text = "") {
+  const made = document.createElement(tag);
+  made.className = className;
+  made.textContent = text;
+  return made;
+}
+
+function pathOfRates(rates, most) {
+  const step = PICTURE.width / MEMBER_BINS, y = (value) => (PICTURE.rate * (1 - value / most)).toFixed(1);
+  return [...rates].map((value, k) => `${k ? "L" : "M"}${(k * step).toFixed(1)} ${y(value)}H${((k + 1) * step).toFixed(1)}`).join("");
+}
+
+function pathOfLosses(losses, [from, to]) {
+  const places = new Set(losses.map((time) => ((PICTURE.width * (time - from)) / (to - from)).toFixed(1)));
+  return [...places].map((x) => `M${x} ${PICTURE.rate + 3}v${PICTURE.tick}`).join("");
+}
+
+function drawing(picture, span, most) {
+  const svg = document.createElementNS(PICTURE_SVG, "svg"), bottom = PICTURE.rate + 3 + PICTURE.tick;
+  svg.setAttribute("viewBox", `0 0 ${PICTURE.width} ${bottom}`);
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("aria-hidden", "true");
+  const lines = `M0 0H${PICTURE.width}M0 ${PICTURE.rate / 2}H${PICTURE.width}M0 ${PICTURE.rate}H${PICTURE.width}`;
+  for (const [name, d] of [["scale", lines], ["rate", pathOfRates(picture.rates, most)], ["loss", pathOfLosses(picture.losses, span)]]) {
+    const path = document.createElementNS(PICTURE_SVG, "path");
+    path.setAttribute("class", name);
+    path.setAttribute("d", d);
+    svg.append(path);
+  }
+  return svg;
+}
+
+// Returns a picture as a button that chooses its flow, or the first flow of a group.
+function pictureButton(picture, span, most) {
+  const button = part("button", "member"), { name, flows, lost } = picture, head = part("span", "head");
+  button.type = "button";
+  button.dataset.flows = flows.join(" ");
+  head.append(part("b", "", name), part("span", "", `${whole(lost)} lost`));
+  button.append(head, drawing(picture, span, most));
+  button.setAttribute("aria-label", `${name}${flows.length > 1 ? `, ${flows.length} flows` : ""}: ${whole(lost)} lost, at most ${prefixed(Math.max(...picture.rates), "bit/s")}`);
+  button.addEventListener("click", (event) => (adds(event) ? turnFlow(flows[0]) : chooseMember(flows.includes(choice.flow) ? choice.flow : flows[0], true)));
+  return button;
+}
+
+// Returns the next round number.
+function roundUp(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((times) => times * power >= value) * power;
+}
+
+const spanOfText = ([from, to]) => `${trimmed(from, 3)}–${trimmed(to, 3)} s`;
+
+function describeMembers(members, { by, pictures }, span, most, held) {
+  const several = by ? `by ${by}` : "each flow", hidden = pictures.length - PICTURES_MOST;
+  const parts = [`${several}, same scale: 0 to ${prefixed(most, "bit/s")}`, `ticks are losses when they were detected`, spanOfText(span)];
+  if (hidden > 0) parts.push(`${whole(hidden)} more ${by ? `${by}s` : "flows"} not drawn`);
+  if (held < members.length) parts.push(`${whole(members.length - held)} members have no data in the page`);
+  $("members-title").textContent = `Finding ${choice.finding}: ${whole(members.length)} flows on one axis`;
+  $("members-note").textContent = parts.join(" · ");
+}
+
+function drawMembers(members) {
+  const within = new Set(data.series_flows), held = members.filter((flow) => within.has(flow)), span = spanOf(new Set(held));
+  $("members-pictures").replaceChildren();
+  if (!span) {
+    $("members-title").textContent = `Finding ${choice.finding}: ${whole(members.length)} flows`;
+    $("members-note").textContent = "Their traffic over time is not in the page.";
+    return;
+  }
+  const groups = grouped(held), { pictures } = groups;
+  fillPictures(pictures, span);
+  const most = roundUp(Math.max(1, ...pictures.map(({ rates }) => Math.max(...rates))));
+  describeMembers(members, groups, span, most, held.length);
+  $("members-pictures").append(...pictures.slice(0, PICTURES_MOST).map((picture) => pictureButton(picture, span, most)));
+  roving($("members-pictures"), "button", "both");
+}
+
+// --- choosing ----------------------------------------------------------------------------------------------------
+
+// Chooses a member with the same finding and range.
+async function chooseMember(flow, scrolls = false) {
+  steps.byKey = false;
+  const { finding, range } = choice;
+  await choose({ flow, finding, range });
+  if (scrolls) $("flow-view").scrollIntoView();
+}
+
+function stepMember(step) {
+  const members = membersOf(choice.finding), at = members.indexOf(choice.flow);
+  const next = at < 0 ? 0 : (at + step + members.length) % members.length;
+  return chooseMember(members[next]);
+}
+
+// Overlays the chosen member and the first of the others; the finding stays chosen.
+async function overlayMembers() {
+  const members = membersOf(choice.finding), first = members.includes(choice.flow) ? choice.flow : members[0];
+  steps.byKey = false;
+  await choose({ flow: first, finding: choice.finding, range: choice.range, with: membersWith(members, first), vertical: {} });
+  $("with").scrollIntoView();
+}
+
+const membersWith = (members, first) => [first, ...members.filter((flow) => flow !== first)].slice(0, WITH_MOST);
+
+function markMember(members) {
+  const at = members.indexOf(choice.flow);
+  $("members-at").textContent = at < 0 ? "" : `flow ${choice.flow}, member ${at + 1} of ${whole(members.length)}`;
+  for (const button of $("members-pictures").children) {
+    if (button.dataset.flows.split(" ").includes(String(choice.flow))) button.setAttribute("aria-current", "true");
+    else button.removeAttribute("aria-current");
+  }
+}
+
+function membersChanged(changed) {
+  if (!["finding", "flow"].some((name) => changed.has(name))) return;
+  const members = membersOf(choice.finding);
+  $("members").hidden = !members.length;
+  if (members.length && changed.has("finding")) drawMembers(members);
+  $("overlay-members").textContent = members.length > WITH_MOST ? `overlay ${WITH_MOST} of them` : "overlay them";
+  markMember(members);
+}
+
+$("overlay-members").addEventListener("click", overlayMembers);
+$("previous-member").addEventListener("click", () => stepMember(-1));
+$("next-member").addEventListener("click", () => stepMember(1));
+onChoice(membersChanged);

@@ -1,0 +1,183 @@
+// Flows that are overlaid on the chosen one, at most WITH_MOST of them: which, their colours, and the legend of all panels. Each keeps
+// the place of its colour while others come and go.
+//
+// Times are those of the capture, or, with the setting `relative`, times since the first packet of each flow. The time axis is that of
+// the chosen flow: other flows are then shifted, so that ranges, the timeline and the packets are about the chosen flow in both cases.
+const RELATIVE = "relative";
+const FLOW_SHAPES = {
+  circle: "M8 3a3 3 0 1 0 .01 0z", square: "M5 3h6v6H5z", diamond: "M8 2l4 4-4 4-4-4z", "triangle-up": "M8 2l4 7H4z", "triangle-down": "M8 10l4-7H4z",
+  cross: "M7 2h2v3h3v2H9v3H7V7H4V5h3z", star: "M8 1l1.5 3.4 3.5.4-2.6 2.4.7 3.6L8 9l-3.1 1.8.7-3.6L3 4.8l3.5-.4z", hexagon: "M8 2l4 2v4l-4 2-4-2V4z",
+};
+const FLOW_SYMBOLS = Object.keys(FLOW_SHAPES); // of the place of a flow
+const OF_FLOWS = { rowless: "not in the page", lacking: "packets not in the page" };
+
+const isOverlaid = () => choice.with.length > 0;
+const isListed = (flow) => flow !== null && state.flows.rowOf(flow) >= 0;
+
+// Returns the flows that are drawn, in the order of their places: the chosen one, or all that are overlaid.
+const drawnFlows = () => (isOverlaid() ? choice.with.filter(isListed) : [choice.flow]);
+const placeOfFlow = (flow) => Math.max(0, choice.with.indexOf(flow));
+const colorOfFlow = (flow) => `flow-${placeOfFlow(flow) + 1}`;
+
+
+// Returns the colours of the places.
+function flowColors() {
+  const style = getComputedStyle(document.documentElement);
+  return Object.fromEntries(FLOW_SYMBOLS.map((_, place) => [`flow-${place + 1}`, style.getPropertyValue(`--flow-${place + 1}`).trim()]));
+}
+
+// --- time ------------------------------------------------------------------------------------------------------
+
+const isRelative = () => isOverlaid() && choice.toggled.includes(RELATIVE);
+
+// Returns the time of a flow's first packet: exact if the page has the packet, else in whole milliseconds.
+function beginOf(flow) {
+  const known = packetsOfFlow(flow);
+  return known?.begin ?? state.flows.start[state.flows.rowOf(flow)] / 1e3;
+}
+
+// Returns the seconds that are added to a flow's times, and the time at which the time axis has 0.
+const shiftOf = (flow) => (isRelative() && flow !== choice.flow ? beginOf(choice.flow) - beginOf(flow) : 0);
+const axisOrigin = () => (isRelative() ? beginOf(choice.flow) : 0);
+
+// --- choosing --------------------------------------------------------------------------------------------------
+
+// Returns the change that overlays these flows, at their places.
+function withFlows(flows) {
+  const last = flows.findLastIndex((flow) => flow !== null), others = flows.some((flow) => flow !== null && flow !== choice.flow);
+  return { with: others ? flows.slice(0, last + 1) : [], vertical: {} };
+}
+
+// Returns the change that adds a flow at the first free place, or nothing if there is none.
+function added(flow) {
+  const flows = isOverlaid() ? choice.with.slice() : [choice.flow], free = flows.indexOf(null);
+  if (free >= 0) flows[free] = flow;
+  else flows.push(flow);
+  return flows.length <= WITH_MOST ? withFlows(flows) : null;
+}
+
+// Returns the change that removes a flow. If it is the chosen one, the first of the others is chosen.
+function removed(flow) {
+  const flows = choice.with.map((one) => (one === flow ? null : one)), next = flows.find((one) => one !== null && isListed(one));
+  if (flow !== choice.flow) return withFlows(flows);
+  const { with: rest } = flows.filter((one) => one !== null).length > 1 ? { with: flows.slice(0, flows.findLastIndex((one) => one !== null) + 1) } : { with: [] };
+  return next === undefined ? null : { ...chosenAmong(next), with: rest, vertical: {} };
+}
+
+// Returns the change that makes another overlaid flow the chosen one: the view stays as it is.
+function chosenAmong(flow) {
+  const shift = isRelative() ? beginOf(flow) - beginOf(choice.flow) : 0;
+  return { flow, with: choice.with, range: choice.range && choice.range.map((time) => time + shift), vertical: choice.vertical };
+}
+
+// Overlays a flow, or removes it; does nothing if there is no place.
+function turnFlow(flow) {
+  steps.byKey = false;
+  const change = drawnFlows().includes(flow) || choice.with.includes(flow) ? isOverlaid() && removed(flow) : added(flow);
+  if (!change) return markBoxes();
+  return choose(change);
+}
+
+// Returns whether an event asks for one more flow instead of another one.
+const adds = (event) => event.ctrlKey || event.shiftKey || event.metaKey;
+
+// Returns a box that overlays a flow of a list.
+function flowBox(flow) {
+  const box = element("input", { type: "checkbox", className: "with-box", tabIndex: -1 });
+  box.dataset.with = flow;
+  box.setAttribute("aria-label", `overlay flow ${flow}`);
+  box.addEventListener("click", (event) => event.stopPropagation());
+  box.addEventListener("change", () => turnFlow(flow));
+  return marked(box);
+}
+
+function marked(box) {
+  const flow = Number(box.dataset.with), own = flow === choice.flow || choice.with.includes(flow), full = choice.with.length === WITH_MOST && !choice.with.includes(null);
+  box.checked = own;
+  box.disabled = own ? flow === choice.flow && !isOverlaid() : full;
+  box.title = own ? "In the plots" : full ? `At most ${WITH_MOST} flows are overlaid` : "Overlay on the chosen flow (Ctrl and click or Enter)";
+  return box;
+}
+
+function markBoxes() {
+  for (const box of document.querySelectorAll(".with-box")) marked(box);
+}
+
+// --- legend ----------------------------------------------------------------------------------------------------
+
+function flowIcon(flow) {
+  const svg = document.createElementNS(LEGEND_SVG, "svg"), color = `var(--${colorOfFlow(flow)})`, line = document.createElementNS(LEGEND_SVG, "path"), mark = document.createElementNS(LEGEND_SVG, "path");
+  for (const [path, d, fill] of [[line, "M0 6h16", "none"], [mark, FLOW_SHAPES[FLOW_SYMBOLS[placeOfFlow(flow)]], color]]) {
+    for (const [name, value] of Object.entries({ d, fill, stroke: color, "stroke-width": 1.5 })) path.setAttribute(name, value);
+    svg.append(path);
+  }
+  svg.setAttribute("viewBox", "0 0 16 12");
+  svg.setAttribute("aria-hidden", "true");
+  return svg;
+}
+
+// Returns the words for a flow that is not drawn by all of its packets.
+function lackOf(flow) {
+  if (!isListed(flow)) return OF_FLOWS.rowless;
+  const f = flowAt(state.flows.rowOf(flow)), held = packetsOfFlow(flow);
+  if (held) return isCutOf(f, held) ? (data.served ? `thinned to some of each ${whole(held.bucket)} packets` : "only the first packets are in the page") : "";
+  return `${OF_FLOWS.lacking}: ${Object.keys(seriesData(flow, f.main)).length ? "bins of the series table" : "not drawn"}`;
+}
+
+function flowItem(flow) {
+  const listed_ = isListed(flow), chosen = flow === choice.flow, lack = lackOf(flow);
+  const name = element("button", { type: "button", className: "plain name", disabled: !listed_, title: chosen ? "The flow whose packets are listed" : "Choose this flow; the others stay" }, element("b", { textContent: `flow ${flow}` }), listed_ ? ` ${nameOf(state.flows.rowOf(flow))}` : "");
+  const remove = element("button", { type: "button", className: "remove", textContent: "×", title: "Remove" });
+  remove.setAttribute("aria-label", `remove flow ${flow}`);
+  if (chosen) name.setAttribute("aria-current", "true");
+  name.addEventListener("click", () => !chosen && choose(chosenAmong(flow)));
+  remove.addEventListener("click", () => removeFromLegend(flow));
+  const item = element("li", {}, ...(listed_ ? [flowIcon(flow)] : []), name);
+  item.dataset.flow = flow;
+  if (lack) item.append(element("span", { className: "lack", textContent: lack }));
+  if (lack && listed_ && !data.served) item.append(commandButton(flow));
+  item.append(remove);
+  return item;
+}
+
+function commandButton(flow) {
+  const button = element("button", { type: "button", className: "copy", textContent: "copy command", title: "The command that makes a report with its packets" });
+  button.addEventListener("click", () => copy(button, againCommand(state.flows.rowOf(flow))));
+  return button;
+}
+
+// The focus goes to the item that takes the place of the removed one.
+async function removeFromLegend(flow) {
+  const place = [...$("with-list").children].findIndex((item) => Number(item.dataset.flow) === flow);
+  await turnFlow(flow);
+  const items = $("with-list").children, next = items[Math.min(place, items.length - 1)];
+  (isOverlaid() ? next.querySelector(".remove") : $("plot")).focus();
+}
+
+function drawFlowLegend() {
+  $("with").hidden = !isOverlaid();
+  if (!isOverlaid()) return $("with-list").replaceChildren();
+  const flows = choice.with.filter((flow) => flow !== null), focused = document.activeElement.closest?.("#with-list li")?.dataset.flow;
+  $("with-count").textContent = `${flows.length} flows overlaid`;
+  $("with-none").textContent = `Only flow ${choice.flow}`;
+  $("with-list").replaceChildren(...flows.map(flowItem));
+  $("with").stop(focused && $("with-list").querySelector(`[data-flow="${focused}"] .name`));
+  if (focused) $("with-list").querySelector(`[data-flow="${focused}"] .name`)?.focus();
+  for (const button of $("with-time").children) button.setAttribute("aria-pressed", (button.dataset.time === RELATIVE) === isRelative());
+}
+
+// Runs after the flows were fetched and before they are drawn, because the legend takes room.
+function overlaidChanged(changed) {
+  if (["flow", "with"].some((name) => changed.has(name))) markBoxes();
+  if (["flow", "with", "range", "toggled"].some((name) => changed.has(name))) drawFlowLegend();
+}
+
+function startOverlaid() {
+  $("with").stop = roving($("with-list"), "button:not(:disabled)", "both");
+  roving($("with-time"), "button", "horizontal");
+  $("with-none").addEventListener("click", () => choose({ with: [], vertical: {} }));
+  for (const button of $("with-time").children) {
+    button.addEventListener("click", () => (button.dataset.time === RELATIVE) !== isRelative() && choose({ toggled: turned(RELATIVE) }));
+  }
+  onChoice(overlaidChanged);
+}

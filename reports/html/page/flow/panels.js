@@ -1,0 +1,290 @@
+// The points of each panel of a flow: sequence, flight, round trips, numbers, delays, datagrams. Series have x (seconds), y, frame, and
+// for bars y2; `row` is the packet of a point. rates.js has the throughput, verdicts.js the verdicts.
+const FLAG_LETTERS = [[2, "SYN"], [1, "FIN"], [4, "RST"], [8, "PSH"], [16, "ACK"], [32, "URG"], [64, "ECE"], [128, "CWR"]];
+const ARROWS = ["→", "←"];
+
+// Adds a point to a series. `frame` is a frame number in the file of a capture, or the time range of a bin.
+function put(found, key, x, y, { frame, capture, text, y2 } = {}) {
+  const out = (found[key] ||= { x: [], y: [], frame: [], capture: [], texts: [] });
+  out.x.push(x);
+  out.y.push(y);
+  out.frame.push(frame ?? null);
+  out.capture.push(capture ?? 0);
+  out.texts.push(text ?? "");
+  if (y2 !== undefined) (out.y2 ||= []).push(y2);
+  out.text ||= (k) => out.texts[k];
+}
+
+// Yields the rows of a flow in a table.
+function* rowsOf(table, flow) {
+  for (let i = 0; i < table.flow.length; i++) if (table.flow[i] === flow) yield i;
+}
+
+const flagText = (flags) => FLAG_LETTERS.filter(([bit]) => flags & bit).map(([, name]) => name).join(" ");
+
+// Returns the words for a packet in the tip of the crosshair.
+function packetText(p, i, tcp) {
+  const size = `${whole(p.size[i])} bytes of payload`, known = p.known[i];
+  if (!tcp) return known & KNOWN.fragment ? `${size}, fragment at ${whole(p.offset[i])}` : size;
+  const parts = [];
+  if (p.size[i] && known & KNOWN.sequence) parts.push(`segment ${whole(p.sequence[i])} + ${whole(p.size[i])}`);
+  if (known & KNOWN.repeated) parts.push(`${whole(p.size[i] - p.unique[i])} of them repeated`);
+  if (known & KNOWN.ack) parts.push(`acknowledges ${whole(p.ack[i])}`);
+  if (known & KNOWN.window) parts.push(`window ${whole(p.window[i])}`);
+  if (known & KNOWN.sack) parts.push(`SACK ${p.sacks.get(i).map((block) => block.map(whole).join("–")).join(", ")}`);
+  return `${parts.join(", ") || size}${known & KNOWN.flags ? ` [${flagText(p.flags[i])}]` : ""}`;
+}
+
+// Returns a series with a point for each of some packets.
+function picked(p, rows, y, y2) {
+  const out = { x: new Float64Array(rows.length), y: new Float64Array(rows.length), frame: new Float64Array(rows.length), capture: new Uint16Array(rows.length), row: rows };
+  for (let k = 0; k < rows.length; k++) {
+    out.x[k] = p.time[rows[k]];
+    out.y[k] = y(rows[k]);
+    out.frame[k] = p.frame[rows[k]];
+    out.capture[k] = p.capture[rows[k]];
+  }
+  if (y2) out.y2 = Float64Array.from(rows, y2);
+  return out;
+}
+
+// Returns the rows of both directions in order of time.
+function merged([a, b], time) {
+  const rows = new Uint32Array(a.length + b.length);
+  for (let i = 0, j = 0, k = 0; k < rows.length; k++) rows[k] = j === b.length || (i < a.length && time[a[i]] <= time[b[j]]) ? a[i++] : b[j++];
+  return rows;
+}
+
+// The direction whose data the panels show: the one that carries more, or the other if the reader chose it.
+const shownDirection = (f) => (choice.toggled.includes(`direction:${f.flow}`) ? 1 - f.main : f.main);
+
+// The time-sequence graph of a direction.
+function sequenceData(p, [sent, returned]) {
+  const found = {}, end = (i) => p.sequence[i] + p.size[i];
+  const carries = sent.filter((i) => p.size[i] > 0 && p.known[i] & KNOWN.sequence), repeats = (i) => p.known[i] & KNOWN.repeated;
+  found.data = picked(p, carries.filter((i) => !repeats(i)), (i) => p.sequence[i], end);
+  found.again = picked(p, carries.filter(repeats), (i) => p.sequence[i], end);
+  const acks = returned.filter((i) => p.known[i] & KNOWN.ack);
+  found.ack = picked(p, acks, (i) => p.ack[i]);
+  found.window = picked(p, acks.filter((i) => p.known[i] & KNOWN.window), (i) => p.ack[i] + p.window[i]);
+  found.sack = { x: [], y: [], y2: [], frame: [], capture: [], row: [] };
+  for (const i of acks) {
+    if (!(p.known[i] & KNOWN.sack)) continue;
+    for (const [start, stop] of p.sacks.get(i)) {
+      const at = { x: p.time[i], y: start, y2: stop, frame: p.frame[i], capture: p.capture[i], row: i };
+      for (const [name, value] of Object.entries(at)) found.sack[name].push(value);
+    }
+  }
+  return found;
+}
+
+// --- in flight ------------------------------------------------------------------------------------------------
+
+// Ascending ranges above the acknowledged position that SACK blocks reported.
+class Scoreboard {
+  constructor() { this.ranges = []; this.bytes = 0; }
+
+  add([start, end]) {
+    const { ranges } = this;
+    let first = 0;
+    while (first < ranges.length && ranges[first][1] < start) first++;
+    let last = first, low = start, high = end;
+    for (; last < ranges.length && ranges[last][0] <= end; last++) {
+      low = Math.min(low, ranges[last][0]);
+      high = Math.max(high, ranges[last][1]);
+      this.bytes -= ranges[last][1] - ranges[last][0];
+    }
+    ranges.splice(first, last - first, [low, high]);
+    this.bytes += high - low;
+  }
+
+  acknowledge(position) {
+    while (this.ranges.length && this.ranges[0][1] <= position) {
+      const [start, end] = this.ranges.shift();
+      this.bytes -= end - start;
+    }
+    const [first] = this.ranges;
+    if (first && first[0] < position) {
+      this.bytes -= position - first[0];
+      first[0] = position;
+    }
+  }
+}
+
+// The greatest value of a span of time until now: values that a later one reaches are forgotten.
+class Greatest {
+  constructor() {
+    this.recent = [];
+  }
+
+  add(time, value, span) {
+    const { recent } = this;
+    while (recent.length && recent[recent.length - 1][1] <= value) recent.pop();
+    recent.push([time, value]);
+    while (recent[0][0] < time - span) recent.shift();
+    return recent[0][1];
+  }
+}
+
+// The bytes between the last one sent and the last one acknowledged, as the capture point saw them; the window that the receiver
+// gave; and an estimate of the congestion window: the most in flight in the last round trip, without the bytes that SACK reports. Beside
+// the receiver there is no estimate, because nearly all that is in flight is before the capture point.
+function flightData(p, rows, direction) {
+  const found = {}, board = new Scoreboard(), greatest = new Greatest();
+  const order = merged(rows, p.time), flight = [], room = [], flights = [], rooms = [], cwnd = [];
+  let sent = 0, acked = 0, begun = false, rtt = 0;
+  for (const i of order) {
+    const known = p.known[i];
+    if (p.who[i] % 2 === direction) {
+      if (!(known & KNOWN.sequence) || !p.size[i]) continue;
+      if (!begun) acked = Math.max(acked, p.sequence[i]);
+      begun = true;
+      sent = Math.max(sent, p.sequence[i] + p.size[i]);
+    } else {
+      if (known & KNOWN.rtt) rtt = p.rtt[i] / 1e3;
+      if (known & KNOWN.ack && p.ack[i] > acked) board.acknowledge((acked = p.ack[i]));
+      if (known & KNOWN.sack) for (const block of p.sacks.get(i)) if (block[0] > acked) board.add(block);
+      if (known & KNOWN.window) { room.push(i); rooms.push(p.window[i]); }
+    }
+    if (!begun) continue;
+    flight.push(i);
+    flights.push(Math.max(0, sent - acked));
+    const most = greatest.add(p.time[i], Math.max(0, sent - acked - board.bytes), rtt);
+    cwnd.push(rtt ? most : NaN);
+  }
+  const at = (list) => { let k = 0; return () => list[k++]; };
+  found.flight = picked(p, flight, at(flights));
+  found.cwnd = picked(p, flight, at(cwnd));
+  found.room = picked(p, room, at(rooms));
+  if (!cwnd.some((value) => value > 0) || !isBesideSender(p, rows, direction)) delete found.cwnd;
+  return flights.some((value) => value > 0) ? found : {};
+}
+
+const NEAR_SENDER = 0.8; // share of the round trip behind the capture point, from which its sender is near
+
+function isBesideSender(p, rows, direction) {
+  const least = [0, 1].map((d) => rows[d].reduce((rtt, i) => (p.known[i] & KNOWN.rtt ? Math.min(rtt, p.rtt[i]) : rtt), Infinity));
+  const ahead = least[1 - direction], behind = least[direction];
+  return ahead < Infinity && (behind === Infinity || ahead >= NEAR_SENDER * (ahead + behind));
+}
+
+function roundTrips(p, rows, main) {
+  const found = {};
+  for (const d of [0, 1]) found["rtt" + (1 - d)] = picked(p, rows[d].filter((i) => p.known[i] & KNOWN.rtt), (i) => p.rtt[i]);
+  const { x, y } = found["rtt" + main];
+  if (x.length > 1) {
+    const least = y.reduce((a, b) => Math.min(a, b));
+    found.least = { x: [x[0], x[x.length - 1]], y: [least, least] };
+  }
+  return found;
+}
+
+// --- other protocols --------------------------------------------------------------------------------------------
+
+// Bars of the payload so far, or of packets so far if there is none, and the time since the previous packet.
+function packetsSoFar(p, rows) {
+  const found = {}, none = ![...rows[0], ...rows[1]].some((i) => p.size[i] > 0);
+  for (const d of [0, 1]) {
+    let sum = 0;
+    const ends = Float64Array.from(rows[d], (i) => (sum += none ? 1 : p.size[i])), at = { k: 0, j: 0 };
+    found[d ? "other" : "data"] = picked(p, rows[d], (i) => ends[at.k++] - (none ? 1 : p.size[i]), () => ends[at.j++]);
+    if (rows[d].length > 2) found["spacing" + d] = picked(p, rows[d].subarray(1), (i) => { const before = rows[d][at.b = (at.b ?? -1) + 1]; return 1e3 * (p.time[i] - p.time[before]); });
+  }
+  return found;
+}
+
+const NUMBER_OF = { out_of_order: "number_late", duplicate: "number_copy", late: "number_bad", corrupt: "number_bad" };
+const NO_STREAM = 65535;
+
+// Numbered payloads: number against time, ranges of numbers that never came, delay, and jitter.
+function blockData(flow) {
+  const b = state.blocks, found = {}, streams = new Map();
+  for (const i of rowsOf(b, flow)) {
+    if (Number.isNaN(b.complete_ns[i])) continue;
+    const verdict = data.words.verdict[b.verdict[i]] || "", x = b.complete_ns[i] / 1e3, d = b.direction[i] ? 1 : 0;
+    const text = `number ${whole(b.sequence[i])}${b.stream[i] < NO_STREAM ? ` of stream ${b.stream[i]}` : ""}${verdict && verdict !== "delivered" ? `, ${verdict.replaceAll("_", " ")}` : ""}`;
+    const at = { frame: b.last_frame[i], capture: b.capture[i], text };
+    put(found, NUMBER_OF[verdict] || `number${d}`, x, b.sequence[i], at);
+    if (!Number.isNaN(b.latency_ns[i])) put(found, "latency", x, b.latency_ns[i] / 1e6, at);
+    if (b.head_of_line_ns[i] > 0) put(found, "waited", x, b.head_of_line_ns[i] / 1e6, at);
+    const key = `${d}.${b.stream[i]}`, stream = streams.get(key) || streams.set(key, { d, arrivals: [] }).get(key);
+    stream.arrivals.push({ x, number: b.sequence[i], latency: b.latency_ns[i] / 1e6, at });
+  }
+  for (const { d, arrivals } of streams.values()) {
+    missing(found, arrivals);
+    jitter(found, d, arrivals);
+  }
+  return found;
+}
+
+// A range of numbers that never came is drawn where the first number above it came.
+function missing(found, arrivals) {
+  const numbers = arrivals.map(({ number }) => number).sort((a, b) => a - b), opener = new Map();
+  let top = -Infinity;
+  for (const one of arrivals) {
+    if (one.number <= top) continue;
+    if (top !== -Infinity) opener.set(top, one);
+    top = one.number;
+  }
+  const openers = [...opener].sort(([a], [b]) => a - b);
+  for (let i = 1; i < numbers.length; i++) {
+    const first = numbers[i - 1] + 1, last = numbers[i] - 1;
+    if (last < first) continue;
+    const at = openers.findLast(([below]) => below < first)?.[1] || arrivals.find(({ number }) => number > last);
+    put(found, "missing", at.x, first - 0.5, { y2: last + 0.5, ...at.at, text: first === last ? `number ${whole(first)} never came` : `numbers ${whole(first)} to ${whole(last)} never came` });
+  }
+}
+
+// RFC 3550 6.4.1: every arrival counts, also that of a duplicate; one without a time is skipped.
+function jitter(found, d, arrivals) {
+  let before = NaN, value = 0;
+  for (const { x, latency, at } of arrivals) {
+    if (Number.isNaN(latency)) continue;
+    if (!Number.isNaN(before)) put(found, `jitter${d}`, x, (value += (Math.abs(latency - before) - value) / 16), at);
+    before = latency;
+  }
+}
+
+function datagramData(flow) {
+  const g = state.datagrams, found = {};
+  for (const i of rowsOf(g, flow)) {
+    if (Number.isNaN(g.first_ns[i])) continue;
+    const text = `${whole(g.fragments[i])} fragments${g.missing_bytes[i] ? `, ${whole(g.missing_bytes[i])} bytes missing` : ""}`;
+    put(found, g.missing_bytes[i] === 0 ? "whole" : "broken", g.first_ns[i] / 1e3, g.fragments[i], { frame: g.first_frame[i], capture: g.capture[i], text });
+  }
+  return found;
+}
+
+// --- a flow -----------------------------------------------------------------------------------------------------
+
+// Returns all series of a flow by key, each in order of time.
+function flowData(f) {
+  const p = state.packets, place = p.places.get(f.flow), tcp = f.protocol === "tcp", main = tcp ? shownDirection(f) : 0;
+  const found = { ...blockData(f.flow), ...datagramData(f.flow), ...lossData(f.flow), ...(tcp ? bandData(f.flow, main) : {}) };
+  if (tcp) for (const key of Object.keys(found)) if (key.startsWith("number") || key === "missing" || key.startsWith("jitter")) delete found[key];
+  if (place === undefined) return { ...found, ...seriesData(f.flow, main) };
+  const held = packetsOfFlow(f.flow), { rows } = held, numbered = found.number0 || found.number1;
+  if (isCutOf(f, held)) {
+    const { throughput0, throughput1 } = seriesData(f.flow, main);
+    Object.assign(found, throughput0 && { throughput0 }, throughput1 && { throughput1 });
+  }
+  if (tcp) Object.assign(found, sequenceData(p, [rows[main], rows[1 - main]]), flightData(p, rows, main), roundTrips(p, rows, main));
+  else if (!numbered) Object.assign(found, packetsSoFar(p, rows));
+  if (!numbered) Object.assign(found, markData(f, p, rows, main, found));
+  for (const [key, source] of Object.entries(found)) {
+    if (source.row && !source.text) source.text = (k) => packetText(p, source.row[k], tcp);
+    if (!source.x.length) delete found[key];
+  }
+  return Object.fromEntries(Object.entries(found).map(([key, source]) => [key, sorted(source)]));
+}
+
+// Returns a series in order of time: captures of several files can overlap.
+function sorted(source) {
+  for (let i = 1; i < source.x.length; i++) {
+    if (source.x[i] >= source.x[i - 1]) continue;
+    const order = Array.from(source.x.keys()).sort((a, b) => source.x[a] - source.x[b]), { text } = source, out = { text: text && ((k) => text(order[k])) };
+    for (const name of ["x", "y", "y2", "frame", "capture", "row", "spans"]) if (source[name]) out[name] = order.map((k) => source[name][k]);
+    return out;
+  }
+  return source;
+}

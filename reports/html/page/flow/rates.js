@@ -1,0 +1,121 @@
+// Throughput: bins that follow the view, of the packets of a flow; and the bins of the series table for a flow without packets.
+const BINS = [0, 1e-4, 1e-3, 1e-2, 0.1, 1, 10]; // seconds; 0: by the view
+const AVERAGES = [1, 4, 16]; // bins
+const BINS_MOST = 4000; // in the view
+const BINS_USUAL = [12, 160]; // in the view, if it chooses the bin
+const PACKETS_PER_BIN = 4;
+const EDGE = 1e-6; // share of a bin: a packet at an edge counts in the later bin, whatever the rounding
+
+// Returns the number after a setting's name in the choice, or `usual`.
+function setting(name, usual) {
+  const found = choice.toggled.find((one) => one.startsWith(`${name}:`));
+  return found === undefined ? usual : Number(found.slice(name.length + 1));
+}
+
+// Returns the least of 1, 2 and 5 times a power of ten that is not below a value.
+function roundStep(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return power * ([1, 2, 5].find((step) => step * power >= value * (1 - 1e-9)) ?? 10);
+}
+
+// Returns the bin of a view, which has some packets.
+function binOf([from, to], packets) {
+  const chosen = setting("bin", 0), bins = Math.min(BINS_USUAL[1], Math.max(BINS_USUAL[0], packets / PACKETS_PER_BIN));
+  return Math.max(chosen || roundStep((to - from) / bins), roundStep((to - from) / BINS_MOST));
+}
+
+// Adds the bits of some packets to bins. `amount` returns the bytes of a packet.
+function binned(p, rows, first, bin, bits, amount) {
+  const last = first + bits.length * bin;
+  for (let k = firstAtOrAfter(rows, first - EDGE * bin, (row) => p.time[row]); k < rows.length && p.time[rows[k]] < last - EDGE * bin; k++) {
+    bits[Math.min(bits.length - 1, Math.floor((p.time[rows[k]] - first) / bin + EDGE))] += 8 * amount(rows[k]);
+  }
+}
+
+// Returns how far each ACK advances, by its row.
+function advances(p, rows) {
+  const found = new Map();
+  let top = -1;
+  for (const i of rows) {
+    if (!(p.known[i] & KNOWN.ack)) continue;
+    if (top >= 0 && p.ack[i] > top) found.set(i, p.ack[i] - top);
+    top = Math.max(top, p.ack[i]);
+  }
+  return found;
+}
+
+// Returns a step line of rates, averaged over the last bins; its points have the time range of their bin. The first bin begins at a time.
+function rateLine(bits, first, { bin, average }, text) {
+  const out = { x: [], y: [], frame: [], capture: [], text: (k) => text(out.y[k]), bin: true };
+  let sum = 0;
+  for (let k = 0; k < bits.length; k++) {
+    sum += bits[k] - (k >= average ? bits[k - average] : 0);
+    const start = first + k * bin;
+    out.x.push(start);
+    out.y.push(Math.max(0, sum) / (Math.min(average, k + 1) * bin));
+    out.frame.push([start, first + (k + 1) * bin]);
+    out.capture.push(0);
+  }
+  out.x.push(first + bits.length * bin);
+  out.y.push(out.y[out.y.length - 1]);
+  out.frame.push(out.frame[out.frame.length - 1]);
+  return out;
+}
+
+// Returns the bins of a view: how many, the number of the first one from the origin of the time axis, their width, and the average.
+function binsOf(range, packets) {
+  const bin = (state.bin = binOf(range, packets)), origin = axisOrigin();
+  const [from, to] = [Math.max(range[0], state.extent[0]), Math.min(range[1], state.extent[1])].map((time) => time - origin);
+  const place = Math.floor(from / bin + EDGE);
+  return { bin, place, origin, count: Math.max(1, Math.ceil(to / bin - EDGE) - place), average: setting("average", 1) };
+}
+
+// Returns the rates of some packets, whose times are shifted on the axis; `amount` returns the bytes of a packet.
+function rateIn(p, rows, bins, amount, text, shift = 0) {
+  const { bin, place, origin, count, average } = bins, lead = average - 1, first = (place - lead) * bin + origin;
+  const bits = new Float64Array(count + lead);
+  binned(p, rows, first - shift, bin, bits, amount);
+  const made = rateLine(bits, first, bins, text);
+  for (const name of ["x", "y", "frame", "capture"]) made[name].splice(0, lead);
+  if (shift) made.frame = made.frame.map((ends) => ends.map((time) => time - shift));
+  return Object.assign(made, { text: (k) => text(made.y[k]), shift });
+}
+
+// Returns the throughput of a flow in a view, by its packets.
+function rateData(f, range) {
+  const held = packetsOfFlow(f.flow);
+  state.bin = 0;
+  if (!held || isCutOf(f, held)) return {};
+  const { p, rows } = held, timeOf = (row) => p.time[row];
+  const packets = rows.reduce((sum, own) => sum + firstAtOrAfter(own, range[1], timeOf) - firstAtOrAfter(own, range[0], timeOf), 0);
+  const bins = binsOf(range, packets), found = {};
+  const line = (key, own, amount, words) => {
+    if (own.length) found[key] = rateIn(p, own, bins, amount, (rate) => `${prefixed(rate, "bit/s")} ${words}`);
+  };
+  for (const d of [0, 1]) line(`throughput${d}`, rows[d], (i) => p.ip[i], `of IP ${ARROWS[d]}`);
+  if (f.protocol !== "tcp") return found;
+  const returned = rows[1 - shownDirection(f)];
+  if (state.advances?.flow !== f.flow || state.advances.rows !== returned.length) state.advances = { flow: f.flow, rows: returned.length, by: advances(p, returned) };
+  if (state.advances.by.size) line("acked", returned.filter((i) => state.advances.by.has(i)), (i) => state.advances.by.get(i), "acknowledged");
+  return found;
+}
+
+// Returns the series of a flow without packets.
+function seriesData(flow, main) {
+  const s = state.series, found = {};
+  for (const i of rowsOf(s, flow)) {
+    const d = s.direction[i], start = s.start_ns[i] / 1e3, end = start + s.width_ns[i] / 1e3, at = { frame: [start, end] };
+    const follows = s.flow[i + 1] === flow && s.direction[i + 1] === d && s.start_ns[i + 1] / 1e3 <= end + 1e-9;
+    const add = (key, x, y, words) => { if (!Number.isNaN(y)) put(found, key, x, y, { ...at, text: words }); };
+    const rate = s.throughput_bps[i], text = `${prefixed(rate, "bit/s")} of IP ${ARROWS[d]}`;
+    add(`throughput${d}`, start, rate, text);
+    if (!follows) add(`throughput${d}`, end, Number.isNaN(rate) ? NaN : 0, text);
+    add(`rtt${d}`, (start + end) / 2, s.rtt_ns[i], `${digits(s.rtt_ns[i])} ms`);
+    if (d !== main) continue;
+    add("flight", start, s.flight_bytes[i], `${prefixed(s.flight_bytes[i], "B")} in flight`);
+    add("room", start, s.window_bytes[i], `receive window ${prefixed(s.window_bytes[i], "B")}`);
+  }
+  if (!found.flight?.y.some((value) => value > 0)) delete found.flight, delete found.room;
+  for (const key of ["throughput0", "throughput1"]) if (found[key]) found[key].bin = true;
+  return found;
+}

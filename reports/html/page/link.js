@@ -1,0 +1,136 @@
+// The choice: what a reader selected. The link holds it, each change is a step of the history that Back undoes, and an edited link
+// is obeyed. A part of the page changes the choice by choose(), and draws it in a function that it gives to onChoice().
+//
+// #flow=3&with=5,9&t=1.5-2.25&y=sequence:0-90000&finding=2&frame=7&toggled=window&size=rate:120&tab=ladder&find=10.0.0.1
+const UNCHOSEN = {
+  flow: null, // number
+  with: [], // numbers of the flows that are overlaid, the chosen one among them, at the places of their colours; null: no flow
+  range: null, // seconds since the base of the page, [from, to]; null: the whole flow
+  vertical: {}, // range of each panel that was set, by its name
+  finding: null, // number in the list of findings, from 1
+  frame: null, // number of the frame that is shown decoded
+  toggled: [], // names of series whose visibility is not the usual one
+  size: {}, // height of each panel that was resized, px
+  tab: null, // name of the tab below the plots
+  find: "", // words of the search
+  group: null, // "client", "server" or "port": what the list of flows is grouped by
+};
+const choice = { ...UNCHOSEN };
+const WITH_MOST = 8; // flows
+const STEP = "step"; // marks history entries of this page
+const steps = { byKey: false, lastByKey: false, followers: [], complete: (found) => found };
+
+const onChoice = (draw) => steps.followers.push(draw);
+
+// --- to and from text ------------------------------------------------------------------------------------------
+
+const trimmed = (value, places) => value.toFixed(places).replace(/\.?0+$/, "");
+const SPAN = /^(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)$/;
+
+function spanIn(text) {
+  const [from, to] = (text.match(SPAN) || []).slice(1).map(Number);
+  return from < to ? [from, to] : null;
+}
+
+const spanText = (range, places) => range.map((value) => trimmed(value, places)).join("-");
+
+// A list of flows begins with the chosen one, unless this one has another place.
+const withText = (flows) => (flows[0] === choice.flow ? flows.slice(1) : flows).map((flow) => flow ?? "").join(",");
+
+// Returns the flows of a list, which may lack the chosen one; none if there is no other than this one.
+function withIn(text, chosen) {
+  const named = text.split(",").map((word) => (/^\d{1,15}$/.test(word) ? Number(word) : null));
+  const flows = (named.includes(chosen) ? named : [chosen, ...named]).slice(0, WITH_MOST);
+  const once = flows.map((flow, i) => (flows.indexOf(flow) === i ? flow : null));
+  return once.includes(chosen) && once.some((flow) => flow !== null && flow !== chosen) ? once : [];
+}
+
+const SIZE = /^(\d{2,4})$/;
+
+function link() {
+  const parts = [];
+  for (const name of ["flow", "finding", "frame"]) if (choice[name] !== null) parts.push(`${name}=${choice[name]}`);
+  if (choice.with.length) parts.push(`with=${withText(choice.with)}`);
+  if (choice.range) parts.push(`t=${spanText(choice.range, 9)}`);
+  for (const [panel, range] of Object.entries(choice.vertical)) parts.push(`y=${panel}:${spanText(range, 6)}`);
+  for (const series of choice.toggled) parts.push(`toggled=${encodeURIComponent(series)}`);
+  for (const [panel, height] of Object.entries(choice.size)) parts.push(`size=${panel}:${height}`);
+  for (const name of ["tab", "find", "group"]) if (choice[name]) parts.push(`${name}=${encodeURIComponent(choice[name])}`);
+  return `#${parts.join("&")}`;
+}
+
+// Returns the text unchanged if it cannot be decoded: the page then names a flow that it lacks.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+// Returns the choice of the link; a flow that is no number stays text, which the page reports as missing.
+function linked() {
+  const parts = location.hash.slice(1).split("&").map((part) => part.split("="));
+  const named = (name) => parts.filter(([key, value]) => key === name && value).map(([, value]) => decoded(value));
+  const number = (name) => (/^\d+$/.test(named(name)[0]) ? Number(named(name)[0]) : null);
+  const ofPanels = (key, test) => named(key).map((value) => value.split(":")).filter(([panel, value]) => data.figure.panels.some(({ name }) => name === panel) && test(value || ""));
+  const vertical = ofPanels("y", spanIn), sizes = ofPanels("size", (text) => SIZE.test(text)), flow = number("flow") ?? named("flow")[0] ?? null;
+  const found = {
+    flow,
+    with: typeof flow === "number" ? withIn(named("with")[0] || "", flow) : [],
+    range: spanIn(named("t")[0] || ""),
+    vertical: Object.fromEntries(vertical.map(([panel, span]) => [panel, spanIn(span)])),
+    finding: number("finding"),
+    frame: number("frame"),
+    toggled: named("toggled"),
+    size: Object.fromEntries(sizes.map(([panel, height]) => [panel, Number(height)])),
+    tab: named("tab")[0] ?? null,
+    find: named("find")[0] ?? "",
+    group: named("group")[0] ?? null,
+  };
+  return steps.complete(found);
+}
+
+// --- changes ---------------------------------------------------------------------------------------------------
+
+const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+
+// Assigns and draws a change; parts receive the set of the names that changed.
+async function apply(change) {
+  const changed = new Set(Object.keys(change).filter((name) => !same(choice[name], change[name])));
+  Object.assign(choice, change);
+  if (changed.size) for (const draw of steps.followers) await draw(changed);
+}
+
+// Changes the choice as a step that Back undoes; consecutive steps by keys are one. Another flow is shown whole unless the change
+// has a range, and without the flows that were overlaid.
+async function choose(change) {
+  const other = change.flow !== undefined && change.flow !== choice.flow;
+  await apply(other ? { with: [], range: null, vertical: {}, finding: null, frame: null, ...change } : change);
+  if (location.hash === link()) return;
+  const again = steps.byKey && steps.lastByKey;
+  steps.lastByKey = steps.byKey;
+  history[again ? "replaceState" : "pushState"](STEP, "", link());
+}
+
+// Obeys the link. Returns whether it names a flow of the page.
+async function follow(opening = false) {
+  const wanted = linked(), row = typeof wanted.flow === "number" ? state.flows.rowOf(wanted.flow) : -1;
+  steps.lastByKey = false;
+  $("missing").hidden = row >= 0 || wanted.flow === null;
+  if (row < 0) $("missing").textContent = `Flow ${wanted.flow} of the link is not in the page, which has ${whole(data.flows.held)} of ${whole(data.flows.count)} flows, numbered from 0.`;
+  if (row >= 0) await apply(wanted);
+  // The browser restores the scroll position of a step; a typed link has none.
+  if (wanted.flow !== null && (opening || history.state !== STEP)) $(row >= 0 ? "chosen" : "missing").scrollIntoView();
+  if (row >= 0) history.replaceState(STEP, "");
+  return row >= 0;
+}
+
+// Begins with the link's choice, or with another without a step.
+async function begin(otherwise) {
+  addEventListener("pointerdown", () => (steps.byKey = false), true);
+  addEventListener("hashchange", () => follow());
+  if ((await follow(true)) || otherwise.flow === undefined) return;
+  await apply(otherwise);
+  history.replaceState(STEP, "", link());
+}

@@ -1,0 +1,247 @@
+// The chosen frame: the verdict on it with its evidence, its decoded tree and its bytes, if the page has them, else wiretale's own
+// fields and the command that cuts it from the capture. All texts of the capture are set as text, never as HTML.
+const HEX_ROW = 16;
+const OPEN_LAYER = /^(Transmission Control|User Datagram|Stream Control|Datagram Congestion|Internet Control)/;
+const SCANNED = 200_000; // packets that are searched for an acknowledgment
+const shownFrame = { asked: 0, found: null, places: null, trees: null, bytes: null };
+
+// --- data of the page ------------------------------------------------------------------------------------------------
+
+async function loadFrames() {
+  if (shownFrame.places) return;
+  const { list, bytes, trees } = data.frames;
+  shownFrame.bytes = bytes ? new Uint8Array(await inflate(bytes)) : new Uint8Array();
+  shownFrame.trees = trees ? JSON.parse(new TextDecoder().decode(await inflate(trees))) : [];
+  const places = new Map();
+  let at = 0;
+  list.forEach((one, number) => {
+    places.set(packetKey(one.capture, one.frame), { ...one, number, from: at });
+    at += one.kept;
+  });
+  shownFrame.places = places;
+}
+
+// Returns a frame of the page: that of the capture of the chosen packet, or the first one with this number. Its bytes are
+// [from, from + kept) of `bytes`.
+function heldFrame(frame) {
+  const own = listed.place < 0 ? data.frames.list.map((one) => one.capture) : [state.packets.capture[listed.place]];
+  const capture = own.find((one) => shownFrame.places.has(packetKey(one, frame)));
+  if (capture === undefined) return null;
+  const found = shownFrame.places.get(packetKey(capture, frame));
+  return { ...found, bytes: shownFrame.bytes, tree: shownFrame.trees[found.number], madeBy: data.frames.made_by, reason: data.frames.reason };
+}
+
+// --- verdict ---------------------------------------------------------------------------------------------------------
+
+// Returns the first packet of the other direction that acknowledges all of a packet, or -1.
+function acknowledgedBy(i) {
+  const p = state.packets, end = p.sequence[i] + p.size[i], others = p.rows(p.who[i] ^ 1);
+  for (let at = firstAtOrAfter(others, i), left = SCANNED; at < others.length && left; at++, left--) {
+    if (p.known[others[at]] & KNOWN.ack && p.ack[others[at]] >= end) return others[at];
+  }
+  return -1;
+}
+
+function eventSentence(i, event) {
+  const p = state.packets, e = state.events, kind = kindOf(event), related = e.related_frame[event], where = placeOf(event);
+  const first = Number.isNaN(related) ? -1 : rowOfPacket(e.capture[event], related), parts = [];
+  const name = PHRASES[kind] || kind.replaceAll("_", " ");
+  parts.push(`${name[0].toUpperCase()}${name.slice(1)}.`);
+  if (!Number.isNaN(related)) {
+    const earlier = first < 0 ? "" : `, ${duration(Math.abs(p.time[i] - p.time[first]) * 1e9)} ${p.time[first] <= p.time[i] ? "earlier" : "later"}`;
+    const text = relatedText(event);
+    parts.push(`${text[0].toUpperCase()}${text.slice(1)}${earlier}.`);
+  }
+  if (e.spurious[event] === 1) parts.push("Spurious: the first transmission had arrived.");
+  else if (kind.endsWith("retransmission") && where) parts.push(`Lost ${where} of the capture point.`);
+  else if (where) parts.push(where === "capture" ? "In the capture alone." : `${where[0].toUpperCase()}${where.slice(1)} of the capture point.`);
+  if (evidenceOf(event)) parts.push(`Evidence: ${evidenceOf(event)}.`);
+  if (!Number.isNaN(e.bytes[event])) parts.push(`${whole(e.bytes[event])} bytes.`);
+  return parts;
+}
+
+// Returns the sentences about a packet; the first one is its verdict.
+function frameVerdict(i) {
+  const p = state.packets, found = eventsAt(i).map((event) => eventSentence(i, event));
+  const repeats = repeatsOf(i).map((event) => {
+    const text = repeatedText(event);
+    return [`${text[0].toUpperCase()}${text.slice(1)}, ${duration((state.events.time_ns[event] / 1e3 - p.time[i]) * 1e9)} later.`];
+  });
+  const parts = [...found, ...repeats].flat();
+  if (parts.length && p.size[i] && p.known[i] & KNOWN.sequence) {
+    const by = acknowledgedBy(i);
+    if (by >= 0) parts.push(`Frame ${p.frame[by]} acknowledges its bytes ${duration((p.time[by] - p.time[i]) * 1e9)} later.`);
+  }
+  return parts;
+}
+
+// --- tree and bytes --------------------------------------------------------------------------------------------------
+
+// Makes the items of a tree: a node is [label, first byte, bytes, nodes below it].
+function treeItems(nodes, list, open) {
+  for (const [label, from, size, below] of nodes) {
+    const item = document.createElement("li"), text = document.createElement("span");
+    item.setAttribute("role", "treeitem");
+    item.tabIndex = -1;
+    item.dataset.bytes = `${from} ${size}`;
+    text.textContent = label;
+    item.append(text);
+    if (below) {
+      const group = document.createElement("ul");
+      group.setAttribute("role", "group");
+      treeItems(below, group, () => false);
+      item.append(group);
+      unfold(item, open(label));
+    }
+    list.append(item);
+  }
+}
+
+// Draws a tree, with its transport layer or else its last layer unfolded.
+function drawTree(tree) {
+  $("frame-tree").hidden = !tree;
+  $("frame-tree").replaceChildren();
+  if (!tree) return;
+  const layers = tree.map(([label]) => OPEN_LAYER.test(label)), last = layers.lastIndexOf(true);
+  treeItems(tree, $("frame-tree"), (label) => label === tree.at(last)[0]);
+  shownFrame.stopAt(null);
+}
+
+function unfold(item, open) {
+  const group = item.querySelector(":scope > ul");
+  if (!group) return;
+  group.hidden = !open;
+  item.setAttribute("aria-expanded", open);
+}
+
+function pointAt(item) {
+  for (const other of $("frame-tree").querySelectorAll("[aria-selected=true]")) other.removeAttribute("aria-selected");
+  item.setAttribute("aria-selected", "true");
+  drawBytes(...item.dataset.bytes.split(" ").map(Number));
+}
+
+// Draws the bytes, with some of them marked.
+function drawBytes(from, size) {
+  const { found } = shownFrame, own = found.bytes.subarray(found.from, found.from + found.kept), place = $("frame-bytes");
+  const marked = (texts, start) => {
+    const inside = (k) => start + k >= from && start + k < from + size, parts = [];
+    for (let k = 0; k < texts.length; ) {
+      let end = k + 1;
+      while (end < texts.length && inside(end) === inside(k)) end++;
+      const text = texts.slice(k, end).join(""), mark = document.createElement("mark");
+      mark.textContent = text;
+      parts.push(inside(k) ? mark : text);
+      k = end;
+    }
+    return parts;
+  };
+  place.replaceChildren();
+  for (let at = 0; at < own.length; at += HEX_ROW) {
+    const row = [...own.subarray(at, at + HEX_ROW)], hex = row.map((byte) => `${byte.toString(16).padStart(2, "0")} `);
+    const letters = row.map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : "·"));
+    place.append(`${at.toString(16).padStart(4, "0")}  `, ...marked(hex, at), "   ".repeat(HEX_ROW - row.length), " ", ...marked(letters, at), "\n");
+  }
+  place.querySelector("mark")?.scrollIntoView?.({ block: "nearest" });
+}
+
+// Left and right fold a node, or go to the one above or below it; up and down are those of every list (keys.js).
+function treeKeys(event) {
+  const item = event.target.closest("[role=treeitem]"), open = item?.getAttribute("aria-expanded");
+  if (!item || !["ArrowLeft", "ArrowRight", "Enter", " "].includes(event.key)) return;
+  event.preventDefault();
+  if (event.key === "ArrowRight" && open === "true") item.querySelector("[role=treeitem]").focus();
+  else if (event.key === "ArrowLeft" && open !== "true") item.parentElement.closest("[role=treeitem]")?.focus();
+  else unfold(item, event.key === "ArrowRight" || (event.key !== "ArrowLeft" && open !== "true"));
+}
+
+// --- fields of wiretale ----------------------------------------------------------------------------------------------
+
+function frameFacts(i) {
+  const p = state.packets, known = p.known[i], row = state.flows.rowOf(choice.flow), back = p.who[i] % 2;
+  const ends = [endOf(row, "source"), endOf(row, "destination")], facts = [["Time", `${secondsText(p.time[i])} s since ${state.baseText}`]];
+  const at = firstAtOrAfter(listed.all, i);
+  if (at > 0) facts.push(["Since the packet before", duration(Math.max(0, p.time[i] - p.time[listed.all[at - 1]]) * 1e9)]);
+  facts.push(["From", ends[back]], ["To", ends[1 - back]], ["IP packet", `${whole(p.ip[i])} bytes`], ["Payload", `${whole(p.size[i])} bytes`]);
+  if (known & KNOWN.fragment) facts.push(["Fragment at", `${whole(p.offset[i])} bytes`]);
+  if (known & KNOWN.flags) facts.push(["Flags", flagText(p.flags[i]) || "none"]);
+  if (known & KNOWN.sequence) facts.push(["Stream position", `${whole(p.sequence[i])} to ${whole(p.sequence[i] + p.size[i])}`]);
+  if (known & KNOWN.repeated) facts.push(["Seen before", `${whole(p.size[i] - p.unique[i])} bytes`]);
+  if (known & KNOWN.ack) facts.push(["Acknowledges", whole(p.ack[i])]);
+  if (known & KNOWN.window) facts.push(["Receive window", `${whole(p.window[i])} bytes`]);
+  if (known & KNOWN.sack) facts.push(["SACK", p.sacks.get(i).map(([from, to]) => `${whole(from)}–${whole(to)}`).join(", ")]);
+  if (known & KNOWN.rtt) facts.push(["RTT sample", duration(p.rtt[i] * 1e6)]);
+  return facts;
+}
+
+function drawFacts(i) {
+  const list = $("frame-facts");
+  list.replaceChildren();
+  for (const [name, value] of i < 0 ? [] : frameFacts(i)) {
+    const term = document.createElement("dt"), detail = document.createElement("dd");
+    term.textContent = name;
+    detail.textContent = value;
+    list.append(term, detail);
+  }
+}
+
+// --- drawing ---------------------------------------------------------------------------------------------------------
+
+const frameFilter = () => `frame.number == ${choice.frame}`;
+
+function frameNote(found) {
+  if (choice.frame === null) return listed.items.length ? "Choose a packet in the list, in the ladder or in the plot." : "";
+  if (!found && listed.place < 0) return "This frame is not among the packets of the page.";
+  const { list, decoded: trees, made_by: maker, reason } = data.frames, cutShort = found && found.kept < found.captured ? `; the page has the first ${whole(found.kept)}` : "";
+  if (!found) return reason && !list.length ? reason : `The page has the bytes of ${whole(list.length)} frames${trees ? `, decoded by ${maker}` : ""}, but not of this one.`;
+  const size = `${found.link}, ${whole(found.length)} bytes${found.captured < found.length ? `, ${whole(found.captured)} captured` : ""}${cutShort}.`;
+  return found.tree ? `${size} Decoded by ${found.madeBy}.` : `${size} ${found.reason || ""}`.trim();
+}
+
+function drawVerdict(sentences) {
+  const strong = document.createElement("b");
+  strong.textContent = sentences[0] || "";
+  $("frame-verdict").replaceChildren(strong, ` ${sentences.slice(1).join(" ")}`);
+  $("frame-verdict").hidden = !sentences.length;
+}
+
+// Draws the head of the frame, its filter, and the command that cuts it.
+function drawHead(found) {
+  const chosen = choice.frame !== null, i = listed.place, capture = found ? found.capture : i >= 0 ? state.packets.capture[i] : 0;
+  const command = chosen ? frameCut(capture) : "";
+  $("h-frame").textContent = chosen ? `Frame ${choice.frame}` : "Frame";
+  $("frame-file").textContent = chosen && data.files.length ? `in ${data.files[capture]}` : "";
+  $("frame-filter").textContent = frameFilter();
+  $("frame-select").hidden = !chosen;
+  $("frame-note").textContent = frameNote(found);
+  $("frame-cut").hidden = !command;
+  $("frame-command").textContent = command;
+}
+
+async function showFrame() {
+  const ticket = ++shownFrame.asked, wanted = choice.frame !== null;
+  if (wanted) await loadFrames();
+  if (ticket !== shownFrame.asked) return; // another frame was chosen meanwhile
+  const i = listed.place, found = (shownFrame.found = wanted ? heldFrame(choice.frame) : null);
+  drawHead(found);
+  drawVerdict(i >= 0 ? frameVerdict(i) : []);
+  $("frame-facts").hidden = i < 0 || Boolean(found?.tree);
+  drawFacts(found?.tree ? -1 : i);
+  drawTree(found?.tree);
+  $("frame-bytes").hidden = !found;
+  if (found) drawBytes(0, 0);
+}
+
+function listenFrame() {
+  const tree = $("frame-tree");
+  shownFrame.stopAt = roving(tree, "[role=treeitem]", "vertical");
+  tree.addEventListener("keydown", treeKeys);
+  tree.addEventListener("focusin", (event) => pointAt(event.target.closest("[role=treeitem]")));
+  tree.addEventListener("click", (event) => {
+    const item = event.target.closest("[role=treeitem]");
+    if (!item) return;
+    unfold(item, item.getAttribute("aria-expanded") !== "true");
+    item.focus({ preventScroll: true });
+  });
+  $("copy-frame").addEventListener("click", (event) => copy(event.target, frameFilter()));
+  $("copy-cut").addEventListener("click", (event) => copy(event.target, $("frame-command").textContent));
+}

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wiretale diff --store`: whether a run is unusual, then the measures that are, findings and services, and all measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import IO, TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from wiretale.analyzer.diff.baseline import shown_p
+from wiretale.analyzer.printable import printable
+from wiretale.reports.changes import baseline_lines, percent_text
+from wiretale.reports.terminal.console import STYLES, grid_of, print_parts, section
+from wiretale.reports.terminal.diff import VERDICTS, condition_line
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.diff.baseline import AgainstBaseline, Standing
+    from wiretale.analyzer.diff.fail_condition import Condition
+
+HEADS = ("measure", "B", "change", "median", "p5", "p95", "runs", "p alone", "p", "")
+RIGHT = range(1, 9)
+
+
+def standing_row(one: Standing) -> tuple[RenderableType, ...]:
+    """Returns the row of a measure."""
+    show, verdict = one.measure.unit.show, one.verdict or ""
+    style = VERDICTS.get(verdict, "yellow" if verdict == "different" else "")
+    mark = verdict if one.is_unusual else "outside all runs" if one.is_outside and one.p is not None else ""
+    spread = (show(one.quantile(share)) for share in (0.5, 0.05, 0.95))
+    chances = ("" if p is None else shown_p(p) for p in (one.p_alone, one.p))
+    cells = (show(one.value), percent_text(one.change), *spread, f"{len(one.known):,}", *chances)
+    return one.measure.label, *(Text(cell, style=style) for cell in cells), Text(mark, style=style)
+
+
+def standings_grid(standings: Sequence[Standing]) -> RenderableType:
+    """Returns a table of measures."""
+    return grid_of(HEADS, RIGHT, map(standing_row, standings))
+
+
+def parts(found: AgainstBaseline, conditions: Sequence[Condition]) -> Iterator[RenderableType]:
+    """Yields the sections."""
+    left_out = f", {found.left_out:,} more left out (damaged, empty or B itself)" if found.left_out else ""
+    yield Text(f"A  {printable(found.store)} ({found.runs:,} runs{left_out})", style="bold")
+    yield Text(f"B  {printable(found.after.path)} ({found.after.kind})", style="bold")
+    style = VERDICTS.get(found.verdict or "", "yellow" if found.verdict == "different" else "")
+    yield Text(f"\n{printable(found.sentence())}", style=f"bold {style}".strip())
+    if lines := list(baseline_lines(found)):
+        shown = [Text(printable(line), style=STYLES.get(severity, "")) for severity, line in lines]
+        yield section("Findings and services that are rare in the baseline", *shown)
+    for service in dict.fromkeys(one.service for one in found.standings):
+        heading = "All flows" if service is None else printable(f"Service {service}")
+        yield section(heading, standings_grid([one for one in found.standings if one.service == service]))
+    if conditions:
+        yield section("Thresholds", *(condition_line(condition, found) for condition in conditions))
+
+
+def print_against(found: AgainstBaseline, conditions: Sequence[Condition], out: IO[str]) -> None:
+    """Prints where a run stands in its baseline."""
+    print_parts(out, lambda console: parts(found, conditions))

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer of a report in one sentence, and the findings grouped by cause, from which it follows."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wiretale.analyzer.findings.judged import judge
+from wiretale.analyzer.findings.registry import EFFECTS_OF_LOSS, RULES
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
+from wiretale.reports.phrases import cost_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wiretale.analyzer.trace import Trace
+
+Row = dict[str, Any]
+TOGETHER = "shared-queue"
+LETTERS_MOST = 110  # of a verdict
+ROOM_MORE = 30  # letters of a verdict that names a note beside
+#: without a judged packet; the judged line below has the reasons
+UNKNOWN = "Whether there are problems cannot be determined from this capture"
+SPLIT_SHARE = 0.5  # of the time, from which on a part of it is worth a verdict
+#: "3 transfers ..."; rules about counts have their own phrase
+PHRASES = {
+    "timeout-stalls": "stalled in retransmission timeouts",
+    "receive-window-limited": "waited for the receive window",
+    "delayed-ack": "waited for delayed ACKs of short segments",
+    "recovery-limited": "were slowed by loss recovery",
+    "retransmission-cost": "carried retransmitted bytes",
+    "loss-limited-window": "had a congestion window that loss kept small",
+    "path-limited": "were limited by the path's rate or the congestion window",
+    "window-scaling-off": "ran without window scaling",
+    "slow-start": "were limited by slow start",
+    "send-buffer-limited": "waited for room in the send buffer",
+    "sender-idle": "waited for data from the sending application",
+    "bufferbloat": "waited in a standing queue",
+    "udp-above-path": "offered more than the path carries",
+    "jitter": "had jitter",
+    "loss-pattern": "have a known pattern of losses",
+    "reordering-extent": "have a known extent of reordering",
+    "suspected-timeout": "paused as long as a retransmission timeout",
+    "reordered": "had segments reordered",
+    "ambiguous-gap": "had gaps from loss or reordering",
+    "network-duplicates": "had packets duplicated by the network",
+    "unknown-duplicates": "had packets captured twice",
+    "capture-reordered": "had segments stored after their ACKs",
+    "sack-gaps": "had gaps reported by SACK",
+    "tls-handshake-slow": "had a slow TLS handshake",
+    "quic-lost": "lost QUIC packets",
+}
+#: the time that went to each part of the split, in a verdict without a problem
+TOOK = {
+    "server": "{time} passed at servers",
+    "network": "{time} passed in the network",
+    "client": "{time} passed at clients",
+}
+#: hedges and places in fewer letters
+SHORTER = {
+    ", or their ACKs, between capture point and receiver": " or their ACKs after the capture point",
+    ", or its ACK, between capture point and receiver": " or its ACK after the capture point",
+    " between sender and capture point": " before the capture point",
+}
+REASONS = (
+    "; ",
+    ": ",
+    ", because",
+    ", and ",
+    ", while ",
+    ", each",
+    ", in ",
+)  # each begins a reason that a verdict can leave out
+MORE = re.compile(r"([\d,]+) more (?:transfers?|directions?) ")
+SHARE = re.compile(r" \((?:over )?[\d.<]+% of transfer time\)")
+LIMITED = re.compile(
+    r" reached (.*?): with (\S+) of its segments lost.*"
+)  # of loss-limited-window: its end is the point
+ASIDE = re.compile(r" \([^()]*\)")
+
+
+class Cause(NamedTuple):
+    """The findings of one cause: rows of the findings table of one code, or one row that several flows share."""
+
+    rows: list[tuple[int, Row]]  # with their numbers in the table
+
+    @property
+    def first(self) -> Row:
+        """The most severe and costly one."""
+        return self.rows[0][1]
+
+    @property
+    def main(self) -> tuple[int, Row]:
+        """The finding that stands for all of them: the first that names a flow, so that it can be shown."""
+        return (self.members or self.rows)[0]
+
+    @property
+    def members(self) -> list[tuple[int, Row]]:
+        """The findings that name one flow."""
+        return [(number, row) for number, row in self.rows if row["flow"] is not None]
+
+    @property
+    def transfers(self) -> int:
+        """The transfers, as far as the rows count them."""
+        more = [MORE.match(row["sentence"]) for _, row in self.rows]
+        return sum(int(found[1].replace(",", "")) if found else 1 for found in more)
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it is told in one sentence about all of its rows."""
+        return len(self.rows) > 1 and self.phrase is not None
+
+    @property
+    def phrase(self) -> str | None:
+        """What the transfers have in common."""
+        code = self.first["code"]
+        return PHRASES.get(code) or getattr(RULES.get(code), "summary", None)
+
+    @property
+    def cost(self) -> tuple[float, str] | None:
+        """The cost of all rows and its unit; None if it is unknown, or if it does not add up."""
+        units = {row["cost_unit"] for _, row in self.rows}
+        if len(units) != 1 or not units <= {"seconds", "bytes"} or any(row["cost"] is None for _, row in self.rows):
+            return None
+        return sum(row["cost"] for _, row in self.rows), units.pop()
+
+    def cost_text(self) -> str:
+        """Returns `192 s`; empty if it is unknown."""
+        if len(self.rows) == 1:
+            return cost_text(self.first)
+        if self.cost is None:
+            return ""
+        cost, unit = self.cost
+        return show_duration(cost * 1e9) if unit == "seconds" else show_bytes(cost)
+
+    def sentence(self) -> str:
+        """Returns the finding in one sentence."""
+        if not self.is_group:
+            return str(self.first["sentence"])
+        flows = {row["flow"] for _, row in self.members}
+        subject = "transfer" if self.transfers > len(flows) or len(flows) == self.transfers else "direction"
+        cost = self.cost_text()
+        return f"{plural(self.transfers, subject)} {self.phrase}{f': {cost} in all' if cost else ''}."
+
+
+def causes(rows: Sequence[Row]) -> list[Cause]:
+    """Returns the findings by cause, in the order of their first ones, with their numbers in the table.
+
+    Findings about single flows are grouped by their code. Others, each of which is about several flows or about the capture, are
+    causes of their own. What follows from losses comes after flows that lose together, because they are its cause.
+    """
+    found: dict[Any, Cause] = {}
+    for number, row in enumerate(rows, 1):
+        single = row["scope"] == "flow" and (row["flow"] is not None or MORE.match(row["sentence"]))
+        key = row["code"] if single and Cause([(number, row)]).phrase else number
+        found.setdefault(key, Cause([])).rows.append((number, row))
+    every = list(found.values())
+    last = max((place for place, one in enumerate(every) if one.first["code"] == TOGETHER), default=-1)
+    effects = [one for one in every[: last + 1] if one.first["code"] in EFFECTS_OF_LOSS]
+    return [one for one in every[: last + 1] if one not in effects] + effects + every[last + 1 :]
+
+
+def is_name(text: str) -> bool:
+    """Returns whether the text is only `10.0.0.1:5000 → 10.0.0.2:80`."""
+    return " → " in text and text.count(" ") == 2
+
+
+def clauses(sentence: str) -> Iterator[str]:
+    """Yields the sentence, then ever shorter ones with fewer reasons."""
+    yield sentence
+    first = sentence.split(". ")[0].rstrip(".") + "."
+    yield first
+    for text, other in SHORTER.items():
+        first = first.replace(text, other)
+    kept = first
+    yield kept
+    bare = ASIDE.sub("", first).rstrip(".")
+    yield f"{bare}."
+    for mark in REASONS:
+        while mark in bare and not is_name(head := bare.rsplit(mark, 1)[0]):
+            bare = head
+            yield f"{bare}."
+
+
+def short(sentence: str, whole_ns: float | None) -> str:
+    """Returns the longest form of a finding's sentence that a verdict has room for."""
+    whole = f" of {show_duration(whole_ns)}" if whole_ns else ""
+    forms = list(
+        clauses(LIMITED.sub(r" was limited to \1 by the loss of \2 of its segments.", SHARE.sub(whole, sentence)))
+    )
+    return next((form for form in forms if len(form) <= LETTERS_MOST), forms[-1])
+
+
+def duration_of(trace: Trace, flow: int | None) -> float | None:
+    """Returns the time of a flow in ns; None if it is unknown."""
+    if flow is None:
+        return None
+    row = trace.flows.rows(flow, flow + 1)[0]
+    return None if row["first_ns"] is None else float(row["last_ns"] - row["first_ns"])
+
+
+def clean(trace: Trace, rows: Sequence[Row]) -> str:
+    """Returns the verdict without a warning: that no problem is visible, and the largest note; or that it is unknown."""
+    judged = judge(trace)
+    line = UNKNOWN if judged.nothing else judged.no_problem(False).removesuffix(".")
+    known = not judged.nothing and judged.measures["loss"].packets
+    split = trace.transfers.turns.split
+    name, ns = max(split._asdict().items(), key=lambda part: part[1])
+    said = []
+    if known and name in TOOK and ns >= SPLIT_SHARE * split.whole > 0:
+        said.append(TOOK[name].format(time=f"{show_duration(ns)} of {show_duration(split.whole)}"))
+    for one in causes(rows)[:1]:
+        note = one.sentence() if one.is_group else short(one.first["sentence"], duration_of(trace, one.first["flow"]))
+        said.insert(0, note.removesuffix("."))
+    return next((f"{line}; {text}." for text in said if len(line) + len(text) < LETTERS_MOST + ROOM_MORE), f"{line}.")
+
+
+def verdict(trace: Trace) -> str:
+    """Returns the answer in one sentence: who, what, how much."""
+    rows = trace.findings.rows()
+    if not any(trace.interfaces.column("packets")):
+        return "No packet was analyzed."
+    found = causes(rows)
+    worst = next((one for one in found if one.first["severity"] != "info"), None)
+    if worst is not None:
+        first = worst.first
+        return worst.sentence() if worst.is_group else short(first["sentence"], duration_of(trace, first["flow"]))
+    return clean(trace, rows)
+
+
+def share_of(cause: Cause, trace: Trace) -> str:
+    """Returns what the cost is a share of: `in 266 transfers`, `50% of 446 ms`; empty if it is unknown."""
+    if cause.is_group:
+        return f"in {plural(cause.transfers, 'transfer')}"
+    row = cause.first
+    whole = duration_of(trace, row["flow"])
+    if row["cost"] and row["cost_unit"] == "seconds" and whole and row["cost"] * 1e9 <= whole:
+        return f"{show_share(row['cost'] * 1e9, whole)} of {show_duration(whole)}"
+    return ""

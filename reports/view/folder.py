@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder that `wiretale view` opens: the page of an analysis, and the index of its captures."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.index.capture_index import INDEX_FILE, write_index
+from wiretale.analyzer.trace import stamp_of
+from wiretale.reports.export.destination import output_folder
+from wiretale.reports.export.parquet import OPTIONS, OPTIONS_FILE, OPTIONS_KEY, reason_of
+from wiretale.reports.html.analyze import render
+from wiretale.reports.html.packing import base_time
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.trace import Trace
+
+PAGE_FILE = "page.html"
+INSIDE = "view"  # the index in an output folder of analyze
+TABLES = ("flows.parquet", OPTIONS_FILE)  # such a folder has them
+
+
+def write_view(trace: Trace, folder: Path, link_bps: int | None, told: Callable[[int], None] | None = None) -> None:
+    """Writes page and index. OutputError if the folder cannot be written, InputError if a capture changed meanwhile."""
+    import duckdb
+
+    with output_folder(folder) as partial:
+        (partial / PAGE_FILE).write_text(render(trace, link_bps, served=True), "utf-8")
+        try:
+            write_index(trace, partial, base_time(trace), told)
+        except duckdb.IOException as error:
+            raise OSError(reason_of(error)) from None
+
+
+def index_in(folder: Path) -> Path | None:
+    """Returns the folder of the index in an output folder, or None."""
+    return next((place for place in (folder, folder / INSIDE) if (place / INDEX_FILE).is_file()), None)
+
+
+def is_output(folder: Path) -> bool:
+    """Returns whether a folder was written by `analyze -o`."""
+    return all((folder / name).is_file() for name in TABLES)
+
+
+def analysis_of(folder: Path) -> tuple[list[str], dict[str, Any]]:
+    """Returns the captures that an output folder of `analyze -o` is about, and the options of analyze().
+
+    InputError if a capture is not there or has changed, or if the folder does not have them.
+    """
+    import duckdb
+
+    from wiretale.analyzer.query import SETTINGS
+
+    path = folder / OPTIONS_FILE
+    with duckdb.connect(config=dict(SETTINGS)) as connection:
+        sql = "SELECT value FROM parquet_kv_metadata(?) WHERE key::VARCHAR = ?"
+        try:
+            rows = connection.execute(sql, [str(path), OPTIONS_KEY]).fetchall()
+        except duckdb.Error as error:
+            raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
+    try:
+        found = json.loads(rows[0][0])
+        captures = [(one["path"], one["absolute"], tuple(one["stamp"] or ())) for one in found["captures"]]
+        options = {name: found["options"][name] or None for name in OPTIONS}  # no block size is 0
+    except (IndexError, KeyError, TypeError, ValueError):
+        raise InputError(f"{path}: has no options of its analysis: run wiretale view with the captures") from None
+    return [unchanged(folder, *capture) for capture in captures], options
+
+
+def unchanged(folder: Path, path: str, absolute: str, stamp: tuple[int, ...]) -> str:
+    """Returns the path of a capture, as it was given or absolute. InputError if it is not there or has changed."""
+    there = [name for name in (path, absolute) if stamp_of(name) is not None]
+    for name in there:
+        if stamp_of(name) == stamp:
+            return name
+    if there:
+        raise InputError(f"{path}: changed since {folder} was written: run wiretale view {shlex.quote(path)}")
+    raise InputError(f"{path}: expected the capture that {folder} is about")
