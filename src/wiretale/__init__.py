@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Analyzes packet captures.
 
-import wiretale
+>>> import wiretale
+>>> trace = wiretale.analyze("sample_pcaps/tcp_losses.pcap")
+>>> trace.flows[0]["payload_bytes"]
+301712
+>>> for row in trace.findings:
+...     print(row["severity"], row["code"])
+warning lost-downstream
+warning timeout-stalls
+info recovery-limited
+>>> trace.query("select source, sum(unique_bytes) from directions group by all order by 2 desc").fetchall()
+[('192.0.2.10', 300000), ('198.51.100.20', 0)]
 
-trace = wiretale.analyze("transfer.pcapng")
-trace.flows                   # a table: prints itself, implements the Arrow PyCapsule interface
-trace.query("from flows order by wire_bytes desc limit 5")
-trace.report("transfer.html")
+`explain`, `compare`, `diff`, `theory`, `verify` and `cut` are the commands of these names. The results print themselves
+as the commands do.
 """
 
 from __future__ import annotations
@@ -18,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from wiretale.analyzer.errors import (
+        DamagedInputWarning,
         InputError,
         MissingToolError,
         OutputError,
@@ -25,23 +34,60 @@ if TYPE_CHECKING:
         UsageError,
         WiretaleError,
     )
+    from wiretale.analyzer.flow import Flow
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace, analyze
+    from wiretale.api import (
+        CaptureComparison,
+        Explanation,
+        LinkCapacity,
+        RunDifference,
+        Verification,
+        compare,
+        diff,
+        explain,
+        theory,
+        verify,
+    )
+    from wiretale.copying import Cut, cut
 
 __all__ = [
+    "CaptureComparison",
+    "Cut",
+    "DamagedInputWarning",
+    "Explanation",
+    "Flow",
     "InputError",
+    "LinkCapacity",
     "MissingToolError",
     "OutputError",
+    "RunDifference",
     "SkippedFileWarning",
     "Table",
     "Trace",
     "UsageError",
+    "Verification",
     "WiretaleError",
     "__version__",
     "analyze",
+    "compare",
+    "cut",
+    "diff",
+    "explain",
+    "theory",
+    "verify",
 ]
 
-HOMES = {"Table": "table", "Trace": "trace", "analyze": "trace"}  # in wiretale.analyzer; the others are in errors
+HOMES = {
+    "Table": "wiretale.analyzer.table",
+    "Flow": "wiretale.analyzer.flow",
+    **dict.fromkeys(("Trace", "analyze"), "wiretale.analyzer.trace"),
+    **dict.fromkeys(
+        ("CaptureComparison", "Explanation", "LinkCapacity", "RunDifference", "Verification"), "wiretale.api"
+    ),
+    **dict.fromkeys(("Cut", "cut"), "wiretale.copying"),
+    **dict.fromkeys(("compare", "diff", "explain", "theory", "verify"), "wiretale.api"),
+}  # the others are in wiretale.analyzer.errors
 
 
 def __getattr__(name: str) -> Any:
@@ -51,7 +97,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     try:
-        return getattr(import_module(f"wiretale.analyzer.{HOMES.get(name, 'errors')}"), name)
+        return getattr(import_module(HOMES.get(name, "wiretale.analyzer.errors")), name)
     except ImportError as error:
         from wiretale.analyzer.errors import MissingToolError
         from wiretale.installation import explain_import

@@ -44,9 +44,15 @@ wiretale help analyze
 COMMANDS = {
     "analyze": "flows, losses, round trips, findings and a report",
     "explain": "what limited each transfer, what went wrong, and how to fix it",
+    "view": "the interactive report of captures of any size, on a local address",
     "compare": "delays and losses between two or three capture points",
     "diff": "compare two runs and rank the changes",
     "verify": "compare every verdict with Wireshark's",
+    "cut": "copy chosen packets into a file, annotated or anonymized",
+    "split": "split captures into shards that other machines analyze",
+    "gather": "gather the rows of all shards, as those of one run",
+    "store": "keep the analyses of many captures, and query them",
+    "watch": "analyze the files of a capture as they are finished, into a store",
     "info": "show file and interface metadata",
     "theory": "compute the maximum that a link can carry",
     "experiment": "run a plan of tests, and report on it",
@@ -127,7 +133,7 @@ def show_skipped() -> None:
     """A skipped file is one line on stderr, once per directory, whatever the user's warning filters are."""
     import warnings
 
-    from wiretale.analyzer.errors import SkippedFileWarning
+    from wiretale.analyzer.errors import DamagedInputWarning, SkippedFileWarning
 
     usual = warnings.showwarning
 
@@ -139,6 +145,7 @@ def show_skipped() -> None:
 
     warnings.showwarning = show
     warnings.simplefilter("once", SkippedFileWarning)
+    warnings.simplefilter("ignore", DamagedInputWarning)  # commands name the damage after their results
 
 
 def run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
@@ -156,6 +163,10 @@ def run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namesp
 
         note(explain_import(error))
         return 5
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":  # so DuckDB ends at a signal
+            raise
+        raise KeyboardInterrupt from None
     except MemoryError:
         note("out of memory: analyze a part with --filter, or lower --max-flows")
         return 4

@@ -30,32 +30,27 @@ wiretale analyze day/*.pcap.zst -f 'tcp port 443' --start 2026-01-15T12:00:00Z
 # every table but packets as Parquet, and report.html; then with packets
 wiretale analyze transfer.pcapng -o transfer.wiretale
 wiretale analyze transfer.pcapng -o transfer.wiretale --tables packets
+# a picture of one flow with two panels
+wiretale analyze transfer.pcapng --figure 0:sequence,rtt -o transfer.svg
+# two pictures: flow-0-sequence.png and flow-3-rtt.png
+wiretale analyze transfer.pcapng --figure 0:sequence --figure 3:rtt -o 'flow-{flow}-{panel}.png'
+# all cores of this machine, or the workers of a Dask scheduler
+wiretale analyze day/*.pcapng --cluster local -o day.wiretale
+wiretale analyze 's3://captures/day/*' --cluster 10.0.0.1:8786 -o s3://results/day
 # live traffic
 tcpdump -i eth0 -w - | wiretale analyze - --report live.html
 # tables as JSON, for scripts
 wiretale analyze transfer.pcapng --json --tables flows,events | jq .events
 """
-TABLES = (
-    *(
-        "interfaces",
-        "flows",
-        "directions",
-        "events",
-        "series",
-        "turns",
-        "datagrams",
-        "blocks",
-        "handshakes",
-        "queries",
-        "requests",
-    ),
-    *("packets", "findings"),
-)
+EXIT_CODES = (0, 2, 3, 4, 5, 130, 143)
+EXIT_TEXTS = {5: "a picture needs a browser, or kaleido; --cluster needs Dask and workers"}
 DAMAGED = 3
 
 
 def table_names(text: str) -> list[str]:
     """Returns the names in `a,b,c`."""
+    from wiretale.analyzer.table import TABLES
+
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in TABLES:
@@ -63,6 +58,14 @@ def table_names(text: str) -> list[str]:
 
             raise argparse.ArgumentTypeError(f"{name!r}: expected {one_of(TABLES)}")
     return names
+
+
+def figure_choice(text: str) -> tuple[int, list[str]]:
+    """Returns flow and panels of `3`, `3:sequence` or `3:sequence,rtt`."""
+    flow, _, panels = text.partition(":")
+    if not (flow.isascii() and flow.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected FLOW or FLOW:PANEL, such as 0:sequence")
+    return int(flow), [name.strip() for name in panels.split(",")] if panels else []
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
@@ -73,13 +76,31 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     option(group, "--end", "TIME", "skip packets at or after TIME")
     text = "maximum number of open flows, about 1 kB each; the longest-idle flow is closed first (default 1000000)"
     option(group, "--max-flows", "N", text, type=options.whole_number(1), default=1_000_000)
+    text = "number of threads (default: one for each processor); the results do not depend on it"
+    option(group, "-j --jobs", "N", text, type=options.whole_number(1, 64))
     text = "bytes of each block (8192, 64KiB) in TCP streams whose block headers were not captured"
     option(group, "--block-size", "SIZE", text, type=options.block_size)
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that divide the analysis among workers."""
+    group = parser.add_argument_group("cluster (docs/cluster.md)")
+    text = "divide the analysis among processes of this machine, or the workers of a Dask scheduler; -o may be a URL"
+    option(group, "--cluster", "local|HOST:PORT", text)
+    text = "folder or URL that all workers share, for shards (default: -o with .work); the same command continues in it"
+    option(group, "--work", "DIR", text)
+    option(group, "--workers", "N", "processes of --cluster local (default: cores)", type=options.whole_number(1, 1024))
+    text = "number of shards (default: 8 to 64, by size)"
+    option(group, "--shards", "K", text, type=options.whole_number(1, 256))
+    option(
+        group, "--inexact", None, "accept rows that may differ from those of one run, which might have reached a limit"
+    )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "files", "FILE", options.FILE_HELP, nargs="+")
     add_reading(parser)
+    add_cluster(parser)
     output = parser.add_argument_group("output")
     text = "number of flows listed, largest first (default 10)"
     option(output, "--flows", "N", text, type=options.whole_number(1), default=10)
@@ -88,8 +109,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "tables for --json, or the table for --csv (docs/tables.md); packets is added to -o DIR"
     option(output, "--tables", "A,B", text, type=table_names, default=[])
     text = "write every table but packets (add --tables packets) as Parquet, and report.html"
-    option(output, "-o --output", "DIR", text, type=options.folder)
+    option(output, "-o --output", "DIR", text, type=options.folder_or_url, action="append", default=[])
+    text = (
+        "draw a flow into the picture of -o: x.svg, x.png or x.pdf; all panels, or those named: 0:sequence,rtt. Repeat both for "
+        "several, or name all by one -o '{flow}-{panel}.svg'"
+    )
+    option(output, "--figure", "FLOW[:PANEL]", text, type=figure_choice, action="append", default=[])
     option(output, "--report", "FILE", "write the interactive report; - for standard output", type=options.page)
+    text = "keep bytes and decoded fields of frames out of the report: payload can be private"
+    option(output, "--no-frames", None, text)
     add_overwrite(output)
     option(output, "--link", "RATE", options.LINK_HELP)
     option(output, "-q --quiet", None, "print nothing but errors")
@@ -123,7 +151,7 @@ def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
     elif arguments.report == options.STDOUT:
         from wiretale.reports.html.analyze import render
 
-        options.print_page(render(trace, arguments.link))
+        options.print_page(render(trace, arguments.link, frames=not arguments.no_frames))
     elif not arguments.quiet:
         from wiretale.reports.terminal.analyze import print_summary
 
@@ -131,18 +159,40 @@ def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
 
 
 def write_files(trace: Trace, arguments: argparse.Namespace) -> Iterator[Path]:
-    """Writes the files of -o and --report, and yields each path."""
+    """Writes the files of -o, --figure and --report, and yields each path."""
+    if arguments.pictures:
+        from wiretale.reports.figures.picture import write_picture
+
+        figures = [trace.figure(flow, *panels) for flow, panels in arguments.figure]  # all, before one is written
+        yield from map(write_picture, figures, arguments.pictures)
     if arguments.output:
         from wiretale.reports.export.parquet import write_tables
 
         yield write_tables(trace, arguments.output, table_formats(arguments), "packets" in arguments.tables)
     for path in options.report_paths(arguments):
-        yield trace.report(path, arguments.link, overwrite=arguments.overwrite)
+        yield trace.report(path, arguments.link, overwrite=arguments.overwrite, frames=not arguments.no_frames)
 
 
 def table_formats(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Returns the formats of the tables in -o DIR."""
     return ("parquet", "csv") if arguments.csv else ("parquet",)
+
+
+def take_outputs(arguments: argparse.Namespace) -> None:
+    """Sets `pictures`, the file of each figure, and `output`, the directory of -o. UsageError if their numbers are wrong, or
+    if an option of reports has no report."""
+    from wiretale.analyzer.errors import UsageError
+
+    outputs, arguments.pictures = arguments.output, []
+    if arguments.figure:
+        from wiretale.reports.figures.picture import check_pictures
+
+        arguments.pictures, outputs = check_pictures(arguments.figure, outputs), []
+    if len(outputs) > 1:
+        raise UsageError("-o DIR: give it once; only pictures (--figure) can be several")
+    arguments.output = outputs[0] if outputs else None
+    if arguments.no_frames and not (arguments.report or arguments.output):
+        raise UsageError("--no-frames needs --report FILE or -o DIR")
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
@@ -151,6 +201,7 @@ def check_arguments(arguments: argparse.Namespace) -> None:
     from wiretale.analyzer.errors import UsageError
 
     arguments.link = link_rate(arguments.link)
+    take_outputs(arguments)
     csv_alone = arguments.csv and not arguments.output
     if arguments.tables and not (arguments.json or csv_alone or arguments.output):
         raise UsageError("--tables needs --json, --csv or -o DIR")
@@ -182,30 +233,77 @@ def read(arguments: argparse.Namespace, keep_packets: bool) -> Trace:
     later = traces.importing("wiretale.reports.export.analyze") if arguments.json else nullcontext()
     with later, progress_bar(not arguments.quiet) as progress:
         return traces.analyze(
-            *arguments.files,
+            arguments.files,
             filter=arguments.filter,
             start=arguments.start,
             end=arguments.end,
             max_flows=arguments.max_flows,
+            jobs=arguments.jobs,
             block_size=arguments.block_size,
             keep_packets=keep_packets,
             progress=progress,
         )
 
 
-def run(arguments: argparse.Namespace) -> int:
-    from wiretale.analyzer.trace import can_reread
+def check_files(arguments: argparse.Namespace) -> None:
+    """Rejects outputs that would destroy an input or cannot be written."""
+    from wiretale.reports.export.parquet import table_files
+
+    packets = "packets" in arguments.tables
+    options.check_outputs(arguments, arguments.files, table_files(table_formats(arguments), packets))
+
+
+def run_on_cluster(arguments: argparse.Namespace) -> int:
+    """The same as run(), by the workers of --cluster."""
+    from wiretale.analyzer.capture_paths import expand_paths, is_url
+    from wiretale.analyzer.errors import UsageError
+    from wiretale.cluster.command import check_options, local_output, result
 
     check_arguments(arguments)
+    check_options(arguments)
+    with local_output(arguments) as placed:
+        arguments.files = expand_paths(arguments.files)
+        if ("packets" in arguments.tables or arguments.pictures) and any(map(is_url, arguments.files)):
+            raise UsageError(
+                "--tables packets and --figure with --cluster need local files, which are read a second time"
+            )
+        check_files(arguments)
+        with result(arguments) as (trace, left_out):
+            options.deliver(arguments, lambda: write_stdout(trace, arguments), placed(write_files(trace, arguments)))
+    return exit_code(trace) or (DAMAGED if left_out else 0)
+
+
+def check_local(arguments: argparse.Namespace) -> None:
+    """Raises UsageError if there are options of --cluster without it."""
+    from wiretale.analyzer.errors import UsageError
+
+    for name in ("work", "workers", "shards", "inexact"):
+        if getattr(arguments, name):
+            raise UsageError(f"--{name} needs --cluster")
+    if any(isinstance(one, str) for one in arguments.output):
+        raise UsageError("-o URL needs --cluster: expected a directory")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from wiretale.analyzer.trace import can_reread
+    from wiretale.cli.shards.shard import run_shard, shard_in
+
+    if shard := shard_in(arguments.files):
+        return run_shard(arguments, *shard)
+
+    if arguments.cluster is not None:
+        return run_on_cluster(arguments)
+    check_local(arguments)
+    check_arguments(arguments)
     packets = "packets" in arguments.tables
-    if options.report_paths(arguments):
+    if options.report_paths(arguments) or arguments.pictures:
         from wiretale.analyzer.capture_paths import expand_paths
-        from wiretale.reports.export.parquet import table_files
 
         arguments.files = expand_paths(arguments.files)
-        options.check_outputs(arguments, arguments.files, table_files(table_formats(arguments), packets))
-    drawn = bool(arguments.output or arguments.report)  # a report shows packets, and stdin cannot be read twice
-    trace = read(arguments, packets or (drawn and not can_reread(arguments.files)))
+        check_files(arguments)
+    # A report and a picture show packets, and stdin cannot be read twice.
+    drawn = bool(arguments.output or arguments.report or arguments.pictures)
+    trace = read(arguments, packets or (drawn and not can_reread([arguments.files])))
     options.deliver(arguments, lambda: write_stdout(trace, arguments), write_files(trace, arguments))
     dropped = trace.totals["packets_rows_dropped"]
     if dropped and packets:

@@ -240,7 +240,7 @@ def run(arguments: argparse.Namespace) -> int:
 def report(arguments: argparse.Namespace) -> int:
     """wiretale experiment report."""
     from wiretale.reports.export.destination import check_outputs
-    from wiretale.reports.html.experiment import render, write_page
+    from wiretale.reports.html.experiment.page import render, write_page
     from wiretale.traffic.experiment.results import read_outcome
     from wiretale.traffic.experiment.store import Store
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explain what limited each transfer, what went wrong and how to fix it. A headline for each transfer is followed by its
-findings, the most severe and costly first.
+findings, the most severe and costly first; `wiretale cut --finding` takes their numbers.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wiretale.cli.analyze import add_reading, exit_code, read
 from wiretale.cli.options import FILE_HELP, LINK_HELP, add_json, option, print_json, whole_number
@@ -73,8 +73,9 @@ def show_pages(code: str | None, as_json: bool) -> None:
 def show_trace(trace: Trace, arguments: argparse.Namespace, link: int | None) -> None:
     """Prints headlines and findings."""
     from wiretale.analyzer.findings.explain import explain as explain_transfers
+    from wiretale.analyzer.findings.explain import numbered_findings
 
-    found: list[dict[str, Any]] = [row for row in trace.findings.rows() if arguments.code in (None, row["code"])]
+    found = [row for row in numbered_findings(trace) if arguments.code in (None, row["code"])]
     most = arguments.top or (None if arguments.all or arguments.json else SHOWN)
     shown, rest = found[:most], found[most:] if most else []
     transfers = explain_transfers(trace, link)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from wiretale.cli.parser import Parser
 
-WORD = r"(?:-[\w-]+ (?![-|]))?(?:[^\s']|'[^']*')+"  # an option must stay with its value
+WORD = r"(?:-[\w-]+ (?![-|]))?(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+"  # an option must stay with its value
 HANGING = 6  # indentation of continued lines
 TEXT_COLUMN = 24  # first column of the text of an option
 COLUMNS = 80  # if there is no terminal

@@ -16,7 +16,7 @@ COUNT_MAX = 2**31 - 1
 PORTS = range(1, 65536)
 STDOUT = Path("-")
 REPORT = "report.html"  # in -o DIR
-FILE_HELP = "a pcap or pcapng file (also gzip, zstd or lz4), a directory of captures, or - for standard input"
+FILE_HELP = "a pcap or pcapng file (also gzip, zstd or lz4), a directory of captures, a URL, or - for standard input"
 LINK_HELP = "rate of the link in bit/s (100M, 1G), which goodput is compared with"
 BLOCK_BYTES = (32, 2**30)  # as in analyzer/trace.py, which must not be imported for --help
 
@@ -67,6 +67,11 @@ def folder(text: str) -> Path:
     return Path(text)
 
 
+def folder_or_url(text: str) -> Path | str:
+    """Returns a directory as folder(), or the URL of one as text."""
+    return text if "://" in text else folder(text)
+
+
 def page(text: str) -> Path:
     """Returns the file of a page; `-` is standard output."""
     if not text:
@@ -103,19 +108,25 @@ def check_outputs(arguments: argparse.Namespace, inputs: list[str], files: list[
 
     if arguments.report not in (None, STDOUT):
         destination.check_outputs([arguments.report], inputs, arguments.overwrite, page=True)
+    pictures = getattr(arguments, "pictures", [])  # of analyze
+    destination.check_outputs(pictures, inputs, arguments.overwrite)
     if arguments.output:
         destination.check_folder(arguments.output, [*files, REPORT], inputs, arguments.overwrite)
 
 
-def deliver(arguments: argparse.Namespace, show: Callable[[], None], written: Iterator[Path]) -> None:
+def deliver(arguments: argparse.Namespace, show: Callable[[], None], written: Iterator[Path | str]) -> None:
     """Shows the results, then writes the files and names each on stderr.
 
     If stdout is closed (`| head`) or full, the files must still be written.
     """
+    from wiretale.analyzer.errors import WiretaleError
+
     problem = None
     try:
         show()
         sys.stdout.flush()
+    except WiretaleError:  # some are OSErrors, but not of stdout
+        raise
     except OSError as error:
         problem = error
     for path in list(written):

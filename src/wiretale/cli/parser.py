@@ -28,12 +28,13 @@ EXIT_TEXTS = {
     130: "interrupted (Ctrl-C)",
     143: "terminated (SIGTERM)",
 }
+MODULES = {"split": "shards.split", "gather": "shards.gather"}  # of commands that are not in a module of their name
 READING_CODES = (0, 2, 3, 4, 130, 143)
 
 
 def add_command(commands: Commands, name: str) -> Parser:
     """Adds the command of a module, which has add_options() and run(); its docstring and other texts are the help."""
-    module = import_module(f"wiretale.cli.{name}")
+    module = import_module(f"wiretale.cli.{MODULES.get(name, name)}")
     parser = commands.add_parser(name, usage=module.USAGE, description=module.__doc__)
     words = vars(module)
     codes, meanings = words.get("EXIT_CODES", READING_CODES), words.get("EXIT_TEXTS")

@@ -13,7 +13,7 @@ from wiretale.analyzer.units import one_of
 if TYPE_CHECKING:
     from wiretale.cli.parser import Parser
 
-READING = ("analyze", "explain", "compare", "diff", "verify", "info")  # commands that read captures
+READING = ("analyze", "explain", "compare", "diff", "verify", "cut", "info")  # commands that read captures
 # Options of tshark and tcpdump, and their equivalents.
 HINTS = {
     "-r": "captures are named without an option: wiretale {command} FILE",

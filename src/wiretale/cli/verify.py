@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from wiretale.cli.analyze import exit_code, progress_bar
@@ -18,7 +17,6 @@ from wiretale.cli.options import note, option, whole_number
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.trace import Trace
     from wiretale.analyzer.verify.comparison import Comparison
     from wiretale.analyzer.verify.tshark import Dissector
 
@@ -39,7 +37,6 @@ EXIT_TEXTS = {
     4: "wiretale or tshark cannot read a file; the other files are compared",
     5: "tshark is missing",
 }
-FRAMES_AT_ONCE = 65_536  # flagged frames per comparison, which bounds memory
 LISTED = 5
 
 
@@ -71,39 +68,11 @@ def lasting_paths(files: list[str]) -> list[str]:
     from wiretale.analyzer.errors import UsageError
     from wiretale.analyzer.trace import is_lasting
 
-    paths = expand_paths(files)
+    paths = expand_paths(files, local=True)
     for path in paths:
         if path == "-" or (os.path.exists(path) and not is_lasting(path)):
             raise UsageError(f"{path}: expected a file, because Wireshark reads it again")
     return paths
-
-
-def compare_file(trace: Trace, path: str, dissector: Dissector, most: int | None) -> Comparison:
-    """Compares wiretale's events with the frames that Wireshark flags, and keeps `most` differences per reason.
-
-    If Wireshark stops where wiretale could read, frames up to the last one that it flags are compared. InputError if there is
-    none.
-    """
-    from wiretale.analyzer.errors import InputError
-    from wiretale.analyzer.verify.comparison import Comparison
-    from wiretale.analyzer.verify.frame_events import FrameEvents, around, unread_frames
-
-    events = FrameEvents(trace.events)
-    found = Comparison(around(trace), most)
-    with waiting(path):
-        frames = iter(dissector.frames(path))
-        while batch := dict(islice(frames, FRAMES_AT_ONCE)):
-            found.last_frame = max(batch)
-            ours = events.take(found.last_frame)
-            found.take(ours, batch, unread_frames(path, batch.keys() | ours.keys()))
-    if not dissector.problem or trace.damaged:
-        found.last_frame = None
-        found.take(events.take(float("inf")), {})
-    elif found.last_frame is None:
-        raise InputError(f"tshark: {dissector.problem}")
-    else:
-        found.problem = f"tshark stopped after frame {found.last_frame}: {dissector.problem}"
-    return found
 
 
 def show(path: str, found: Comparison, wireshark: str, as_json: bool) -> None:
@@ -123,13 +92,15 @@ def verify_file(path: str, dissector: Dissector, wireshark: str, arguments: argp
     """Compares one file and returns its exit code. InputError if it cannot be read by either program."""
     from wiretale.analyzer.errors import InputError
     from wiretale.analyzer.trace import analyze
+    from wiretale.analyzer.verify.file import compare_file
 
     most = LISTED if arguments.differences is None and not arguments.json else arguments.differences
     with progress_bar(True) as progress:
         trace = analyze(path, progress=progress)
     if trace.interrupted:
         raise KeyboardInterrupt
-    found = compare_file(trace, path, dissector, most)
+    with waiting(path):
+        found = compare_file(trace, path, dissector, most)
     show(path, found, wireshark, arguments.json)
     if found.problem:
         note(f"{path}: {found.problem}")

@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands in Python: explain(), compare(), diff(), theory() and verify(); analyze() is in wiretale.analyzer.trace.
+
+Each returns a result with typed attributes. As text (`print(result)`) it is the output of the command, and as_dict() is the
+object of its --json. Modules are imported by the functions that need them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import StringIO
+from typing import IO, TYPE_CHECKING, Any
+
+from wiretale.analyzer import theory as arithmetic
+from wiretale.analyzer.arguments import Time, link_rate
+from wiretale.analyzer.capture_paths import Paths
+from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.trace import MAX_FLOWS, Trace, analyze, warn_of_damage
+from wiretale.version import __version__
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.compare.capture_point import CapturePoint
+    from wiretale.analyzer.compare.clock_offset import Clock
+    from wiretale.analyzer.compare.loss_location import Ledger
+    from wiretale.analyzer.compare.one_way_delay import Delay
+    from wiretale.analyzer.diff.difference import Change, Difference, FindingChange, FlowPair, LimitChange
+    from wiretale.analyzer.diff.run import Run
+    from wiretale.analyzer.findings.explain import Explained
+    from wiretale.analyzer.table import Table
+    from wiretale.analyzer.verify.comparison import Comparison, Count
+    from wiretale.analyzer.verify.comparison import Difference as VerdictDifference
+
+OnePath = str | os.PathLike[str]
+FLOWS_LISTED = 10  # in the text of diff(), as in `wiretale diff`
+
+
+def text_of(write: Callable[[IO[str]], None]) -> str:
+    """Returns the text that a function writes."""
+    out = StringIO()
+    write(out)
+    return out.getvalue().rstrip("\n")
+
+
+class _Shown:
+    """Prints itself as its text."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation(_Shown):
+    """The transfers of a trace with the limit of each, and its findings, the most severe first."""
+
+    trace: Trace
+    #: the largest transfers, then smaller ones that stalled
+    transfers: list[Explained]
+
+    @property
+    def findings(self) -> Table:
+        """One problem or limit, the most severe first."""
+        return self.trace.findings
+
+    @property
+    def judged(self) -> str:
+        """The share of the packets that was judged, in one sentence; empty without a packet."""
+        from wiretale.analyzer.findings.judged import judge
+
+        return judge(self.trace).sentence()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the object of `wiretale explain --json`."""
+        from wiretale.analyzer.findings.explain import numbered_findings
+        from wiretale.reports.export.explain import explain_object
+
+        return explain_object(self.trace, self.transfers, numbered_findings(self.trace), __version__)
+
+    def __str__(self) -> str:
+        from wiretale.analyzer.findings.explain import numbered_findings
+        from wiretale.reports.terminal.console import print_parts
+        from wiretale.reports.terminal.explain import explain_parts
+
+        found = numbered_findings(self.trace)
+        return text_of(
+            lambda out: print_parts(out, lambda console: explain_parts(self.trace, self.transfers, found, [], console))
+        )
+
+
+def explain(
+    *captures: Trace | Paths,
+    link: float | str | None = None,
+    filter: str | None = None,
+    start: Time = None,
+    end: Time = None,
+    max_flows: int = MAX_FLOWS,
+    jobs: int | None = None,
+    block_size: int | None = None,
+) -> Explanation:
+    """Explains what limited each transfer of a Trace, or of captures, for which it takes the options of analyze().
+
+    If `link` is given (bit/s, or text such as "1G"), transfers are compared with the maximum of that link.
+
+    >>> import wiretale
+    >>> explanation = wiretale.explain("sample_pcaps/tcp_losses.pcap", link="100M")
+    >>> explanation.transfers[0].headline, explanation.findings[0]["code"]
+    ('stalled in RTOs for 50.3% of transfer time', 'lost-downstream')
+    """
+    from wiretale.analyzer.findings.explain import explain as explain_transfers
+
+    rate = link_rate(link)
+    traces = [one for one in captures if isinstance(one, Trace)]
+    paths = [one for one in captures if not isinstance(one, Trace)]
+    options = {"filter": filter, "start": start, "end": end, "block_size": block_size}
+    if traces and (paths or len(traces) > 1 or any(value is not None for value in options.values())):
+        raise UsageError("expected one Trace without options of analyze(), or captures")
+    trace = (
+        traces[0]
+        if traces
+        else analyze(*paths, filter=filter, start=start, end=end, max_flows=max_flows, jobs=jobs, block_size=block_size)
+    )
+    return Explanation(trace, explain_transfers(trace, rate))
+
+
+@dataclass(frozen=True, repr=False)
+class CaptureComparison(_Shown):
+    """The same traffic at several capture points: losses by place, clocks and one-way delays."""
+
+    #: the result in sentences
+    answers: list[str]
+    points: list[CapturePoint]
+    #: a ledger for each unit and direction: of tests in blocks or bytes, then of all packets
+    losses: list[Ledger]
+    clocks: list[Clock]
+    delays: list[Delay]
+    #: the flows with most packets
+    flows: list[dict[str, Any]]
+    #: the first 1,000 packets that were lost, and how many there are
+    lost_packets: list[dict[str, Any]]
+    lost_packets_total: int
+    #: doubts about the result
+    notes: list[str]
+    _object: dict[str, Any]
+    _text: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the object of `wiretale compare --json`."""
+        return self._object
+
+    def __str__(self) -> str:
+        return self._text
+
+
+def compare(
+    *captures: OnePath,
+    sender_log: OnePath | None = None,
+    receiver_log: OnePath | None = None,
+    same_clock: bool = False,
+) -> CaptureComparison:
+    """Compares two or three captures of the same traffic, in path order from sender to receiver.
+
+    Each may be a directory of captures. One capture is compared with the logs of `wiretale send --json` and `wiretale
+    receive --json`. `same_clock` states that all captures share one clock. Raises InputError or UsageError.
+
+    >>> import wiretale
+    >>> comparison = wiretale.compare("sender.pcap", "receiver.pcap")
+    >>> print(comparison.answers[0])
+    packets sender → receiver: 1 of 214 (0.47%) did not arrive: 1 in the network.
+    """
+    from wiretale.analyzer.compare.answers import answers
+    from wiretale.analyzer.compare.comparison import compare_captures
+    from wiretale.reports.export.compare import compare_object
+    from wiretale.reports.terminal.compare import print_comparison
+
+    logs = {"sender_log": sender_log, "receiver_log": receiver_log}
+    named = {name: os.fspath(path) if path is not None else None for name, path in logs.items()}
+    with compare_captures(*[os.fspath(one) for one in captures], **named, same_clock=same_clock) as found:
+        whole = compare_object(found, __version__)
+        result = CaptureComparison(
+            answers=list(answers(found)),
+            points=found.points,
+            losses=found.ledgers,
+            clocks=found.clocks,
+            delays=found.delays,
+            flows=found.flows,
+            lost_packets=whole["lost_packets"],
+            lost_packets_total=whole["lost_packets_total"],
+            notes=found.notes,
+            _object=whole,
+            _text=text_of(lambda out: print_comparison(found, out)),
+        )
+    warn_of_damage(text for point in result.points for text in point.damage)
+    return result
+
+
+@dataclass(frozen=True, repr=False)
+class RunDifference(_Shown):
+    """The changes between two runs."""
+
+    before: Run
+    after: Run
+    #: slower or faster, by how much, in one or more sentences
+    sentence: str
+    #: by measure: goodput, throughput, retransmissions, rtt_median and more (`wiretale diff --help`)
+    changes: dict[str, Change]
+    #: time by limit, over all flows of each run
+    limits: list[LimitChange]
+    #: findings that appeared, disappeared or changed, the largest change first
+    findings: list[FindingChange]
+    #: each flow with its counterpart, most changed first
+    flows: list[FlowPair]
+    _found: Difference
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the object of `wiretale diff --json`, with all flows."""
+        from wiretale.reports.export.diff import diff_object
+
+        return diff_object(self._found, [], len(self.flows), __version__)
+
+    def __str__(self) -> str:
+        from wiretale.reports.terminal.diff import print_difference
+
+        return text_of(lambda out: print_difference(self._found, [], FLOWS_LISTED, out))
+
+
+def diff(before: Trace | OnePath, after: Trace | OnePath) -> RunDifference:
+    """Compares two runs, each a Trace, a capture, a directory of captures, or the output of another command.
+
+    These outputs are the directories of `wiretale analyze -o` and `wiretale experiment run`, and the logs of `wiretale send
+    --json`. Raises InputError or UsageError.
+
+    >>> import wiretale
+    >>> trace = wiretale.analyze("sample_pcaps/tcp_losses.pcap")
+    >>> difference = wiretale.diff(trace, "sample_pcaps/timeouts.pcap")
+    >>> change = difference.changes["goodput"]
+    >>> round(change.before), round(change.after), change.verdict
+    (4558144, 914166, 'worse')
+    """
+    from wiretale.analyzer.diff.difference import diff_runs
+    from wiretale.analyzer.diff.run import load_run, load_trace
+
+    first, second = (load_trace(one) if isinstance(one, Trace) else load_run(os.fspath(one)) for one in (before, after))
+    found = diff_runs(first, second)
+    changes = {one.measure.name: one for one in found.changes}
+    return RunDifference(
+        first, second, found.sentence(), changes, list(found.limits), list(found.findings), found.flows, found
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class LinkCapacity(_Shown):
+    """The maximum of a link: full frames of each protocol, and blocks if their size is given."""
+
+    link: arithmetic.Link
+    tcp: arithmetic.Maximum
+    udp: arithmetic.Maximum
+    #: the largest UDP payload without fragments
+    largest_unfragmented_payload: int
+    #: each block in segments of its own; None without a block size
+    tcp_block: arithmetic.BlockMaximum | None
+    #: each block a datagram; None without a block size, or if a datagram cannot carry it
+    udp_block: arithmetic.BlockMaximum | None
+    #: blocks back to back, so that every segment is full
+    tcp_stream: arithmetic.Stream | None
+    block_bytes: int | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the object of `wiretale theory --json`."""
+        from wiretale.reports.export.theory import theory_object
+
+        return theory_object(self.link, ("tcp", "udp"), self.block_bytes, __version__)
+
+    def __str__(self) -> str:
+        from wiretale.reports.terminal.theory import print_theory
+
+        return text_of(lambda out: print_theory(self.link, self.as_dict(), out))
+
+
+def theory(
+    link: float | str,
+    mtu: int = 1500,
+    *,
+    block: int | str | None = None,
+    framing: str = "ethernet",
+    ip: int = 4,
+    tcp_options: int = 0,
+) -> LinkCapacity:
+    """Computes the maximum that a link can carry (docs/theory.md); `link` is bit/s, or text such as "1G".
+
+    `block` is the size of the application's blocks in bytes, or text such as "64KiB". `framing` is ethernet, vlan, qinq, mpls,
+    pppoe or ip. Raises UsageError if the link cannot exist.
+
+    >>> import wiretale
+    >>> capacity = wiretale.theory("1G", block=8192)
+    >>> capacity.tcp.payload_per_frame, capacity.udp_block.fragments_per_block
+    (1460, 6)
+    >>> round(capacity.tcp.max_payload_bps)
+    949284785
+    """
+    from wiretale.analyzer.units import parse_size
+
+    rate = link_rate(link)
+    if rate is None:
+        raise UsageError("link None: expected bit/s, or a text as '1G'")
+    one = arithmetic.Link(rate, mtu, framing, ip, tcp_options)
+    arithmetic.check_link(one)
+    size = parse_size(block) if isinstance(block, str) else block
+    if size is not None:
+        arithmetic.check_block(one, "tcp", size)
+    fits = size is not None and size <= arithmetic.UDP_MOST[ip]
+    return LinkCapacity(
+        link=one,
+        tcp=arithmetic.maximum(one, "tcp"),
+        udp=arithmetic.maximum(one, "udp"),
+        largest_unfragmented_payload=arithmetic.datagram_most(one),
+        tcp_block=None if size is None else arithmetic.block_maximum(one, "tcp", size),
+        udp_block=arithmetic.block_maximum(one, "udp", size) if size is not None and fits else None,
+        tcp_stream=None if size is None else arithmetic.stream(one, size),
+        block_bytes=size,
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class Verification(_Shown):
+    """The verdicts of wiretale on one capture beside Wireshark's."""
+
+    path: str
+    #: the version of Wireshark
+    wireshark: str
+    _found: Comparison
+
+    @property
+    def kinds(self) -> dict[str, Count]:
+        """The frames of each kind that both or only one of them reports."""
+        return self._found.kinds
+
+    @property
+    def differences(self) -> list[VerdictDifference]:
+        """The frames with different verdicts, each with the reason."""
+        return self._found.differences
+
+    @property
+    def unexplained(self) -> list[VerdictDifference]:
+        """The differences that no rule explains."""
+        return [one for one in self._found.differences if one.rule is None]
+
+    @property
+    def problem(self) -> str | None:
+        """The reason why Wireshark did not read the file to its end; else None."""
+        return self._found.problem
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the object of `wiretale verify --json`."""
+        import json
+
+        from wiretale.reports.export.verify import write_json
+
+        whole = json.loads(text_of(lambda out: write_json(self.path, self._found, (__version__, self.wireshark), out)))
+        return dict(whole)
+
+    def __str__(self) -> str:
+        from wiretale.reports.terminal.verify import print_comparison
+
+        return text_of(lambda out: print_comparison(self.path, self._found, self.wireshark, out))
+
+
+def verify(capture: OnePath, *, differences: int | None = None) -> Verification:
+    """Compares every verdict on a capture with Wireshark's, which tshark reads from the same file.
+
+    At most `differences` frames are listed for each reason. Raises MissingToolError without tshark, InputError or UsageError.
+
+    >>> import wiretale
+    >>> verification = wiretale.verify("sample_pcaps/fast_retransmissions.pcap")  # doctest: +SKIP
+    >>> verification.kinds["fast_retransmission"].both, len(verification.unexplained)  # doctest: +SKIP
+    (6, 0)
+    """
+    from wiretale.analyzer.trace import is_lasting
+    from wiretale.analyzer.verify.file import compare_file
+    from wiretale.analyzer.verify.tshark import Dissector
+
+    path = os.fspath(capture)
+    if path == "-" or (os.path.exists(path) and not is_lasting(path)):
+        raise UsageError(f"{path}: expected a file, because Wireshark reads it again")
+    dissector = Dissector()
+    version = dissector.version()
+    return Verification(path, version, compare_file(analyze(path), path, dissector, differences))

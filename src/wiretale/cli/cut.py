@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copy chosen packets into a pcapng file: flows, findings, frames or a time, with verdicts as comments, or without
+addresses and payload. Without a choice, all packets are copied.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wiretale.cli import options
+from wiretale.cli.options import add_overwrite, note, option
+from wiretale.version import __version__
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.cut.writing import Order, Outcome
+
+USAGE = "wiretale cut FILE... -o OUT.pcapng [options]"
+NOTES = """\
+Flows have the numbers of `wiretale analyze` without options, findings those of the report and of `wiretale explain`, which are
+their order in --json, from 1. Several choices add up; --start and --end limit them. Interfaces, their time resolution and drop
+counts are copied, comments of packets are not.
+
+Pseudonyms are those of Crypto-PAn and preserve prefixes. Two captures with one key have the same pseudonyms; without --key,
+the key is random and forgotten. Payload becomes 0, so that findings about DNS, TLS, HTTP, QUIC and numbered packets are lost;
+docs/cut.md lists the bytes that stay.
+"""
+EXAMPLES = """\
+wiretale cut transfer.pcapng --flow 3 -o flow3.pcapng
+# the packets of the first finding and all traffic 50 ms before and after them
+wiretale cut transfer.pcapng --finding 1 --around 0.05 -o stall.pcapng
+# verdicts in Wireshark: filter with frame.comment contains "fast retransmission"
+wiretale cut transfer.pcapng --annotate -o annotated.pcapng
+# to share a capture: no addresses, names or payload
+wiretale cut transfer.pcapng --anonymize -o public.pcapng
+# every frame in a range, without payload, to another program
+wiretale cut big.pcap.zst --frames 1000-2000,5000 --headers -o - | tshark -r -
+"""
+EXIT_TEXTS = {3: "done, but a file is damaged or truncated: the packets before the damage are copied"}
+DAMAGED = 3
+NS = 1_000_000_000
+AROUND_MAX = 1_000_000  # seconds
+FRAME_MAX = 2**62
+
+
+def frame_ranges(text: str) -> list[tuple[int, int]]:
+    """Returns the ranges in `1-10,15,20-`."""
+    ranges = []
+    for part in text.split(","):
+        first, dash, last = (word.strip() for word in part.partition("-"))
+        low = int(first) if first.isascii() and first.isdecimal() and len(first) < 19 else 0
+        high = (
+            int(last)
+            if last.isascii() and last.isdecimal() and len(last) < 19
+            else FRAME_MAX
+            if dash and not last
+            else 0
+        )
+        high = high if dash else low
+        if not 1 <= low <= high:
+            raise argparse.ArgumentTypeError(f"{text!r}: expected frame numbers such as 1-10,15,20-")
+        ranges.append((low, high))
+    return ranges
+
+
+def finding_name(text: str) -> int | str:
+    """Returns the number or the code of a finding."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else text
+
+
+def seconds(text: str) -> int:
+    """Returns ns, from `0.25`."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= AROUND_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected seconds, such as 0.25")
+    return round(value * NS)
+
+
+def output(text: str) -> Path:
+    """Returns the file of the cut; `-` is standard output."""
+    if not text:
+        raise argparse.ArgumentTypeError("'': expected a file, or - for standard output")
+    return Path(text)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    option(parser, "files", "FILE", options.FILE_HELP, nargs="+")
+    choice = parser.add_argument_group("packets")
+    text = "packets of flow N of `wiretale analyze`; several times for several flows"
+    option(choice, "--flow", "N", text, action="append", type=options.whole_number(0), default=[])
+    text = "packets of the evidence of finding N, from 1, or of all findings of a code; several times for several"
+    option(choice, "--finding", "N|CODE", text, action="append", type=finding_name, default=[])
+    text = "frames by number, as in 1-10,15,20-"
+    option(choice, "--frames", "LIST", text, action="extend", type=frame_ranges, default=[])
+    option(choice, "--start", "TIME", "no packets before TIME: ISO 8601 (UTC) or epoch seconds")
+    option(choice, "--end", "TIME", "no packets at or after TIME")
+    text = "also every packet of any flow at most SECONDS before or after a chosen one"
+    option(choice, "--around", "SECONDS", text, type=seconds, default=0)
+    change = parser.add_argument_group("changes")
+    text = "write verdicts and findings as comments of packets, and names of servers for their addresses"
+    option(change, "--annotate", None, text)
+    text = "replace addresses by pseudonyms that preserve prefixes, set payload to 0, drop names"
+    option(change, "--anonymize", None, text)
+    option(
+        change,
+        "--key",
+        "FILE",
+        "key of Crypto-PAn (32 bytes), or any secret of at least 16, for the same pseudonyms each time",
+        type=Path,
+    )
+    option(change, "--headers", None, "cut each packet behind its transport header")
+    writing = parser.add_argument_group("output")
+    text = "the pcapng file to write; - for standard output"
+    option(writing, "-o --output", "OUT", text, type=output, required=True)
+    add_overwrite(writing)
+    option(writing, "-q --quiet", None, "print nothing but errors")
+
+
+def order_of(arguments: argparse.Namespace) -> Order:
+    """Returns the packets that the options choose. UsageError if they contradict each other."""
+    from wiretale.analyzer.arguments import check_range, time_ns
+    from wiretale.analyzer.capture_paths import expand_paths
+    from wiretale.analyzer.cut.writing import Order, key_of
+    from wiretale.analyzer.errors import UsageError
+
+    if arguments.key and not arguments.anonymize:
+        raise UsageError("--key needs --anonymize")
+    chosen = arguments.flow or arguments.finding or arguments.frames or arguments.start or arguments.end
+    if arguments.around and not chosen:
+        raise UsageError("--around needs --flow, --finding, --frames, --start or --end")
+    start_ns, end_ns = time_ns(arguments.start), time_ns(arguments.end)
+    check_range(start_ns, end_ns)
+    return Order(
+        paths=expand_paths(arguments.files, local=True),
+        flows=arguments.flow,
+        findings=arguments.finding,
+        frames=arguments.frames,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        around_ns=arguments.around,
+        annotate=arguments.annotate,
+        headers=arguments.headers,
+        key=key_of(arguments.key) if arguments.anonymize else None,
+    )
+
+
+def write(order: Order, arguments: argparse.Namespace) -> Outcome:
+    """Writes the file, which appears when it is complete."""
+    from wiretale.analyzer.cut.writing import cut
+    from wiretale.cli.analyze import progress_bar
+    from wiretale.reports.export.destination import check_outputs, output_file
+
+    with progress_bar(not arguments.quiet) as progress:
+        if arguments.output == options.STDOUT:
+            sys.stdout.flush()
+            return cut(order, sys.stdout.fileno(), __version__, progress)
+        inputs = [*order.paths, *([str(arguments.key)] if arguments.key else [])]
+        check_outputs([arguments.output], inputs, arguments.overwrite)
+        with output_file(arguments.output) as out:
+            return cut(order, out.fileno(), __version__, progress)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    outcome = write(order_of(arguments), arguments)
+    if not arguments.quiet:
+        packets = f"{outcome.written:,} of {outcome.read:,} packets"
+        note(packets if arguments.output == options.STDOUT else f"wrote {arguments.output}: {packets}")
+    for text in outcome.damage:
+        note(text)
+    return DAMAGED if outcome.damage else 0
