@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scores wiretale, Wireshark and tcptrace against a path that logs the fate of each packet, and writes docs/accuracy.md.
+"""Scores wiretale, Wireshark and tcptrace against a path that logs the fate of each packet, and writes docs/measured/accuracy.md.
 
     make accuracy
-    python -m score --limits --keep DIR [--again] [--only WORD ...]
+    python -m score --limits --keep DIR [--again] [--draw N] [--only WORD ...]
 
 The second scores limits alone, against the sender's kernel. It prints a line per capture and, without --only, replaces the
 section on limits.
@@ -73,7 +73,8 @@ def assess(scenarios: list[Scenario], folder: Path, again: bool) -> Assessment:
 
 
 def score_limits_alone(arguments: argparse.Namespace, folder: Path) -> int:
-    rows = limits.score_limits(limits.chosen(arguments.only or ()), folder, arguments.again)
+    chosen = limits.chosen(arguments.only or (), arguments.draw, arguments.drawn_limits)
+    rows = limits.score_limits(chosen, folder, arguments.again)
     if not arguments.only:
         limits_page.replace_section(rows, arguments.output)
     short = list(limits_page.shortfalls(rows))
@@ -98,6 +99,9 @@ def main() -> int:
     parser.add_argument("--chance", type=int, default=0, metavar="N", help="seed of the random losses; the page has 0")
     parser.add_argument("--draw", type=int, metavar="N", help="repeat the drawn scenarios of this draw [a new one]")
     parser.add_argument("--drawn", type=int, default=16, metavar="K", help="number of drawn scenarios [16]")
+    parser.add_argument(
+        "--drawn-limits", type=int, default=24, metavar="K", help="number of drawn scenarios of limits [24]"
+    )
     labelled = Path("../shared/labelled/tcprs")
     parser.add_argument(
         "--labelled", type=Path, default=labelled, metavar="DIR", help=f"captures of TCPRS [{labelled}]"
@@ -107,7 +111,7 @@ def main() -> int:
     parser.add_argument(
         "--misses", action="store_true", help="list each frame with a wrong or missing claim of wiretale"
     )
-    parser.add_argument("--output", type=Path, default=Path("docs/accuracy.md"))
+    parser.add_argument("--output", type=Path, default=Path("docs/measured/accuracy.md"))
     arguments = parser.parse_args()
     if arguments.draw is None:
         arguments.draw = randrange(10**6)
@@ -122,7 +126,8 @@ def main() -> int:
             return score_limits_alone(arguments, folder)
         found = assess(choose(arguments), folder, arguments.again)
         if not arguments.short and not arguments.only:
-            found.limits = limits.score_limits(limits.chosen(()), folder, arguments.again)
+            chosen = limits.chosen((), arguments.draw, arguments.drawn_limits)
+            found.limits = limits.score_limits(chosen, folder, arguments.again)
     if arguments.misses:
         print_misses(found)
     write_page(found, Dissector().version(), arguments.draw, arguments.labelled, arguments.output)

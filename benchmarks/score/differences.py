@@ -13,8 +13,8 @@ from typing import Any, cast
 from score.claims import AGAIN
 from score.labels import Label
 from wiretale.analyzer.trace import Trace
+from wiretale.analyzer.verify.file import compare_file
 from wiretale.analyzer.verify.tshark import Dissector, Flagged
-from wiretale.cli.verify import compare_file
 
 SIMPLE = {"out_of_order": "reordered", "network_duplicate": "duplicate", "mirror_duplicate": "mirror"}
 OUTCOMES = ("wiretale", "Wireshark", "both", "neither", "left open", "not settled")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lowest F1 that tests/ accept for each kind in a run of the short set, over all capture points.
 
-These floors are lower than the goal of docs/accuracy.md, because packets differ between runs and some kinds have few cases.
+These floors are lower than the goal of docs/measured/accuracy.md: packets differ between runs, and some kinds have few cases.
 """
 
 from __future__ import annotations

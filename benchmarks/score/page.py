@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/accuracy.md: scores, the method, and the kinds for which wiretale misses the goal.
+"""Writes docs/measured/accuracy.md: scores, the method, and the kinds for which wiretale misses the goal.
 
 page.md must contain each name of write_page() between @; a table is omitted if its name is missing.
 """

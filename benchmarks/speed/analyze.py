@@ -14,9 +14,7 @@ import argparse
 import os
 import platform
 import shutil
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -24,11 +22,11 @@ from pathlib import Path
 
 from speed import made_capture
 from speed.check import Check, print_checks
+from speed.measured import run_measured
 
 BUILD = Path("build/bench")
 ROUNDS = 3
 SLOW_SECONDS = 15.0  # a program is not run again after this time
-MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -72,10 +70,11 @@ class Result:
     def run(self) -> None:
         if self.spent > SLOW_SECONDS:
             return
-        seconds, memory = run_measured(self.command)
-        self.spent += seconds
-        self.seconds = min(self.seconds, seconds)
-        self.memory = max(self.memory, memory)
+        used = run_measured(self.command)
+        assert used
+        self.spent += used.wall
+        self.seconds = min(self.seconds, used.wall)
+        self.memory = max(self.memory, used.memory)
 
 
 @dataclass
@@ -125,23 +124,8 @@ class Bench:
         yield Check("200,000 flows, -o: memory", flows.memory, 600, "MB", 1)
         growth = big.memory / quarter.memory
         yield Check("memory for 4 times the packets of the same flows, as a multiple", growth, 1.15)
-        starts = (run_measured([self.wiretale, "--version"])[0] for _ in range(10))
-        yield Check("wiretale --version", min(starts) * 1000, 50, "ms", 1)
-
-
-def run_measured(command: list[str]) -> tuple[float, float]:
-    """Runs a command without output, and returns its seconds and highest resident memory in MB."""
-    begin = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    assert process.stderr is not None
-    errors = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - begin
-    process.returncode = os.waitstatus_to_exitcode(status)
-    process.stderr.close()
-    if process.returncode != 0:
-        sys.exit(f"{' '.join(command)} failed ({process.returncode}): {errors.decode(errors='replace')[-500:]}")
-    return seconds, usage.ru_maxrss * 1024 / MEGABYTE
+        starts = filter(None, (run_measured([self.wiretale, "--version"]) for _ in range(10)))
+        yield Check("wiretale --version", min(used.wall for used in starts) * 1000, 50, "ms", 1)
 
 
 def make_capture(capture: Capture) -> None:

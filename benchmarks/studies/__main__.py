@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeats the published studies, shortened, in labs on this machine, and writes docs/studies.md: measured beside published.
+"""Repeats the published studies, shortened, in labs on this machine, and writes docs/measured/studies.md.
 
-PYTHONPATH=benchmarks python -m studies [-o DIR]                     about twelve minutes, as root; `make studies` runs it
-PYTHONPATH=benchmarks python -m studies --only anomalies [-o DIR]    replaces that section of the document
+PYTHONPATH=benchmarks python -m studies [-o DIR]                    about twelve minutes, as root; `make studies` runs it
+PYTHONPATH=benchmarks python -m studies --only NAME... [-o DIR]     replaces these sections, such as sweep or anomalies
+
+DIR keeps the sections (sections.json), so that those which other programs disturbed can be run again, and the answers to the
+questions are made from all of them. Without an earlier run in DIR, --only leaves the answers as they are.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import os
 import platform
 import sys
@@ -17,7 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from shared.markdown import table
 from studies import runs
@@ -28,12 +32,12 @@ from wiretale.traffic.lab.run import run_study
 
 ANOMALIES_TITLE = "Anomalies and their top finding"
 QUESTIONS_TITLE = "Open questions of the studies"
-TARGET = Path(__file__).parents[2] / "docs" / "studies.md"
+TARGET = Path(__file__).parents[2] / "docs" / "measured" / "studies.md"
 INTRODUCTION = """\
 # The studies, repeated
 
 Made by `make studies` ({date}, {machine}, {minutes:.0f} minutes); do not edit. Each figure is from a shortened test of a study
-with `wiretale-traffic` in a lab ([lab.md](lab.md)). Compare the shapes, because the machines differ: a network card of 100 Mb/s
+with `wiretale-traffic` in a lab ([lab.md](../lab.md)). Compare the shapes, because machines differ: a network card of 100 Mb/s
 is a token bucket, and the hosts share {cores} cores with the link. In S6 the figures themselves are comparable. Rates are of
 payload: for TCP at the receiver, for UDP in S2 to S4 at the end of the link. Published figures are unchanged.
 """
@@ -67,7 +71,7 @@ def s6_section(folder: Path) -> tuple[str, list[dict[str, Any]]]:
         for row in results["rows"]
     ]
     headings = "case | sent | received | kibps | latency ms | jitter ms | queued | differs"
-    text = "Measured / published, from the captures alone. [lab.md](lab.md) explains the counts.\n\n"
+    text = "Measured / published, from the captures alone. [lab.md](../lab.md) explains the counts.\n\n"
     return text + markdown(headings, rows), results["rows"]
 
 
@@ -108,30 +112,63 @@ REMARKS = {
 }
 
 
+class Section(NamedTuple):
+    """A part of the document: its rows, and how they are shown."""
+
+    name: str
+    title: str
+    run: Callable[[], Any]
+    show: Callable[[Any], str]
+
+
 class Page:
     """The document. If a section fails, it contains the error, and the other sections are still run."""
 
-    def __init__(self) -> None:
-        self.parts: list[str] = []
-        self.found: dict[str, Any] = {}
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "sections.json"
+        self.sections: dict[str, dict[str, Any]] = {}  # of this run and of earlier ones in the folder
         self.failed = False
 
-    def section(self, title: str, name: str, run: Callable[[], Any], show: Callable[[Any], str]) -> None:
+    def take_earlier(self) -> None:
+        """Reads the sections of an earlier run, if there are any."""
+        if self.file.exists():
+            self.sections = json.loads(self.file.read_text("utf-8"))
+
+    def run(self, section: Section) -> None:
         started = time.monotonic()
-        print(f"==> {title}", file=sys.stderr)
+        print(f"==> {section.title}", file=sys.stderr)
+        rows = None
         try:
-            self.found[name] = run()
-            body = show(self.found[name])
+            rows = section.run()
+            body = section.show(rows)
         except WiretaleError as error:
             self.failed = True
             body = f"Could not be run: {error}\n"
             print(f"    {error}", file=sys.stderr)
-        print(f"    {time.monotonic() - started:.0f} s", file=sys.stderr)
-        remark = f"\n{REMARKS[name]}\n" if name in REMARKS else ""
-        self.parts.append(f"## {title}\n\n{body}{remark}")
+        seconds = time.monotonic() - started
+        print(f"    {seconds:.0f} s", file=sys.stderr)
+        remark = f"\n{REMARKS[section.name]}\n" if section.name in REMARKS else ""
+        text = f"## {section.title}\n\n{body}{remark}"
+        today = datetime.date.today().isoformat()
+        self.sections[section.name] = {"rows": rows, "text": text, "seconds": seconds, "date": today}
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(json.dumps(self.sections, default=str), "utf-8")
+
+    def text(self, names: Sequence[str]) -> str:
+        """Returns the document with these sections."""
+        parts = [self.sections[name] for name in names]
+        introduction = INTRODUCTION.format(
+            date=" and ".join(sorted({part["date"] for part in parts})),
+            machine=f"Linux {platform.release().split('-')[0]}",
+            minutes=sum(part["seconds"] for part in parts) / 60,
+            cores=os.cpu_count(),
+        )
+        found = {name: self.sections[name]["rows"] for name in names if self.sections[name]["rows"] is not None}
+        questions = f"## {QUESTIONS_TITLE}\n\n{answers(found)}"
+        return "\n".join([introduction, *(part["text"] for part in parts), questions])
 
 
-SECTIONS = (
+TABLES = (
     ("S5: UDP rate sweep", "sweep", runs.rate_sweep, "medium | offered Mbit/s | measured | published | received %"),
     (
         "S5: TCP and UDP sharing 100 Mb/s",
@@ -177,22 +214,20 @@ SECTIONS = (
 )
 
 
-def make_page(folder: Path) -> Page:
-    page = Page()
-    page.section("S6: one UDP flow over one link", "s6", lambda: s6_section(folder / "s6"), lambda made: str(made[0]))
-    for title, name, run, headings in SECTIONS:
-        page.section(title, name, partial(run, folder), partial(markdown, headings))
-    title = "S2: 27 tests over four connections (less than the study's 8 MiB each)"
-    page.section(title, "sweep27", lambda: runs.controller_sweep(folder), sweep_section)
-    explain_anomalies(page, folder)
-    return page
-
-
-def explain_anomalies(page: Page, folder: Path) -> None:
-    page.section(
-        ANOMALIES_TITLE, "anomalies", lambda: anomalies(folder), lambda rows: anomalies_section(rows, markdown)
-    )
-    page.failed = page.failed or any(row[-1] != "yes" for row in page.found.get("anomalies", ()))
+def all_sections(folder: Path) -> list[Section]:
+    """Returns the sections in the order of the document."""
+    tables = [
+        Section(name, title, partial(run, folder), partial(markdown, heads)) for title, name, run, heads in TABLES
+    ]
+    sweep = "S2: 27 tests over four connections (less than the study's 8 MiB each)"
+    return [
+        Section("s6", "S6: one UDP flow over one link", lambda: s6_section(folder / "s6"), lambda made: str(made[0])),
+        *tables,
+        Section("sweep27", sweep, lambda: runs.controller_sweep(folder), sweep_section),
+        Section(
+            "anomalies", ANOMALIES_TITLE, lambda: anomalies(folder), lambda rows: anomalies_section(rows, markdown)
+        ),
+    ]
 
 
 def with_section(text: str, title: str, section: str) -> str:
@@ -207,40 +242,46 @@ def with_section(text: str, title: str, section: str) -> str:
     return "".join([*lines[:begin], section, "\n", *lines[end:]])
 
 
-def renew_anomalies(folder: Path) -> Page:
-    page = Page()
-    explain_anomalies(page, folder)
-    TARGET.write_text(with_section(TARGET.read_text("utf-8"), ANOMALIES_TITLE, page.parts[0]), "utf-8")
+def make_page(folder: Path, only: Sequence[str]) -> Page:
+    """Runs the sections, or only some, and writes the document."""
+    page, sections = Page(folder), all_sections(folder)
+    if only:
+        page.take_earlier()
+    chosen = [section for section in sections if not only or section.name in only]
+    for section in chosen:
+        page.run(section)
+    names = [section.name for section in sections]
+    if all(name in page.sections for name in names):
+        text = page.text(names)
+    else:
+        text = TARGET.read_text("utf-8")
+        for section in chosen:
+            text = with_section(text, section.title, page.sections[section.name]["text"])
+    TARGET.write_text(text, "utf-8")
+    rows = page.sections.get("anomalies", {}).get("rows") or ()
+    page.failed = page.failed or any(row[-1] != "yes" for row in rows)
     return page
 
 
 def main() -> int:
-    """Runs the studies and writes the document. Returns 3 if a section could not be run."""
+    """Runs the studies and writes the document. Returns 3 if a section could not be run, or an anomaly is not explained."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="keep captures, logs of the links and the S6 report in DIR"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="keep sections, captures, logs of the links and the S6 report in DIR",
     )
-    parser.add_argument("--only", choices=["anomalies"], help="run one section and keep the others")
+    names = [section.name for section in all_sections(Path())]
+    parser.add_argument(
+        "--only", nargs="+", choices=names, default=[], metavar="NAME", help=f"run these sections: {', '.join(names)}"
+    )
     arguments = parser.parse_args()
-    started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="wiretale-studies-") as temporary:
-        folder = arguments.output or Path(temporary)
-        page = renew_anomalies(folder) if arguments.only else make_page(folder)
-    if not arguments.only:
-        write_page(page, started)
+        page = make_page(arguments.output or Path(temporary), arguments.only)
     print(f"==> wrote {TARGET}", file=sys.stderr)
     return 3 if page.failed else 0
-
-
-def write_page(page: Page, started: float) -> None:
-    introduction = INTRODUCTION.format(
-        date=datetime.date.today().isoformat(),
-        machine=f"Linux {platform.release().split('-')[0]}",
-        minutes=(time.monotonic() - started) / 60,
-        cores=os.cpu_count(),
-    )
-    questions = f"## {QUESTIONS_TITLE}\n\n{answers(page.found)}"
-    TARGET.write_text("\n".join([introduction, *page.parts, questions]), "utf-8")
 
 
 if __name__ == "__main__":

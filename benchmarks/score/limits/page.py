@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The section of docs/accuracy.md on limits."""
+"""The section of docs/measured/accuracy.md on limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from score.limits.rows import GOAL, SHAPED, Row, listed
-from score.limits.scenarios import CONTROLS, KINDS
+from score.limits.scenarios import CONTROLS, DRAWN_LIMITS, KINDS
 from score.limits.truth import dominant
 from score.runs.scenarios import NO_TIMESTAMPS
 from score.runs.testbed import POINTS
@@ -73,8 +73,29 @@ def kind_rows(rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:
             yield f"`{kind.name}`", kind.description, mean_shares(found), *cells
 
 
+def is_drawn(row: Row) -> bool:
+    return row.scenario.group == DRAWN_LIMITS
+
+
+def drawn_rows(rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:
+    """Yields a line for each drawn run."""
+    for name in dict.fromkeys(row.scenario.name for row in rows):
+        found = [row for row in rows if row.scenario.name == name]
+        scenario = found[0].scenario
+        settings = f"{scenario.control}{'' if with_timestamps(found[0]) else ', timestamps off'}"
+        cells = (cell([row for row in found if row.point == point]) for point in POINTS)
+        yield name.removeprefix("limits-drawn-"), scenario.description, settings, mean_shares(found), *cells
+
+
 def shortfalls(rows: Sequence[Row]) -> Iterator[str]:
-    """Yields a line for each capture point at which too few of the known rows are right or near, with its misses."""
+    """Yields a line for each capture point at which too few of the known rows are right or near, with its misses.
+
+    Drawn runs are apart."""
+    yield from places_below_goal([row for row in rows if not is_drawn(row)], "limits")
+    yield from places_below_goal([row for row in rows if is_drawn(row)], "drawn limits")
+
+
+def places_below_goal(rows: Sequence[Row], title: str) -> Iterator[str]:
     for place in PLACES:
         known = [row for row in rows if row.place == place and row.claimed]
         right, near = sum(row.right for row in known), sum(row.near for row in known)
@@ -87,7 +108,7 @@ def shortfalls(rows: Sequence[Row]) -> Iterator[str]:
         )
         far = Counter(f"`{kind_of(row)}`" for row in known if row.right and not row.near)
         said = f"{right} of {len(known)} right{counted(wrong)}; {near} near{counted(far, 'right, but far: ')}"
-        yield f"- **limits, {place}**: {said}"
+        yield f"- **{title}, {place}**: {said}"
 
 
 def counted(misses: Counter[str], heading: str = "wrong: ") -> str:
@@ -98,12 +119,19 @@ def limits_section(rows: Sequence[Row]) -> str:
     """Returns the section, empty without rows."""
     if not rows:
         return ""
+    committed, drawn = ([row for row in rows if is_drawn(row) == wanted] for wanted in (False, True))
+    kinds = "run | sender does | kernel, mean | sender | tracer | receiver"
+    runs = "run | sender does; path | TCP | kernel | sender | tracer | receiver"
     parts = {
         "GOAL": f"{GOAL:.0%}",
-        "ROWS": len(rows),
-        "RUNS": len({row.scenario.name for row in rows}),
-        "PLACES": table(HEADS, (summary(name, found) for name, found in groups(rows) if found)),
-        "KINDS": table("run | sender does | kernel, mean | sender | tracer | receiver", kind_rows(rows), 3),
+        "ROWS": len(committed),
+        "RUNS": len({row.scenario.name for row in committed}),
+        "PLACES": table(HEADS, (summary(name, found) for name, found in groups(committed) if found)),
+        "KINDS": table(kinds, kind_rows(committed), 3),
+        "DRAWNROWS": len(drawn),
+        "DRAWNRUNS": len({row.scenario.name for row in drawn}),
+        "DRAWNPLACES": table(HEADS, (summary(name, found) for name, found in groups(drawn) if found)),
+        "DRAWNKINDS": table(runs, drawn_rows(drawn), 4),
         "SHORT": "\n".join(shortfalls(rows)) or "None in this run.",
     }
     text = TEXT.read_text("utf-8")

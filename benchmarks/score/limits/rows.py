@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import wiretale
+from score.limits.drawn import draw_scenarios
 from score.limits.scenarios import SCENARIOS, LimitScenario
 from score.limits.testbed import SAMPLES, new_limit_testbed
 from score.limits.truth import Shares, claimed_shares, greatest_difference, is_right, read_samples, true_shares
@@ -65,9 +66,10 @@ def rows_of(scenario: LimitScenario, folder: Path) -> Iterator[Row]:
         yield Row(scenario, point, true, claimed_shares(data))
 
 
-def chosen(only: Collection[str]) -> list[LimitScenario]:
-    """Returns the scenarios whose names contain one of these words; without words, all."""
-    return [one for one in SCENARIOS if not only or any(word in one.name for word in only)]
+def chosen(only: Collection[str], draw: int, drawn: int) -> list[LimitScenario]:
+    """Returns the scenarios, some of them drawn, whose names contain one of these words; without words, all."""
+    every = [*SCENARIOS, *draw_scenarios(draw, drawn)]
+    return [one for one in every if not only or any(word in one.name for word in only)]
 
 
 def score_limits(scenarios: Iterable[LimitScenario], folder: Path, again: bool) -> list[Row]:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from score.runs.scenarios import NO_TIMESTAMPS, Scenario, Talk
 
 CONTROLS = ("cubic", "bbr", "reno")
-LIMITS = "limits"  # group
+LIMITS, DRAWN_LIMITS = "limits", "drawn limits"  # groups
 NEAR = "rate=200Mbit delay=50us queue=400"  # ACKs come back before a shaper has sent the next segment
 FAR = "rate=200Mbit delay=5ms queue=400"
 SHAPER = "rate 20mbit burst 4000 latency 60ms"  # of tbf
@@ -35,10 +36,10 @@ class LimitScenario(Scenario):
     group: str = LIMITS
 
 
-def shaped(kind: str, description: str, name: str = "", **more: object) -> LimitScenario:
+def shaped(kind: str, description: str, name: str = "", **more: Any) -> LimitScenario:
     """Returns a scenario with a shaper at the sender, on a path that is short and fast unless `more` says otherwise."""
     settings = {"base_first": NEAR, "base_second": NEAR, "shaper": SHAPER, **more}
-    return replace(LimitScenario(f"shaped-{name or kind}", description, kind=kind), **settings)  # type: ignore[arg-type]
+    return LimitScenario(f"shaped-{name or kind}", description, kind=kind, **settings)
 
 
 SMALL_WRITES = LimitTalk(chunk=1_448, pause=0.0024)  # 4.8 Mbit/s

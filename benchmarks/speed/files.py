@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what many small files cost beyond their packets: `wiretale analyze DIR`, and `wiretale store add`.
+
+    make bench
+
+The folder has 10,000 rotated files of 10 to 400 packets, whose names are not in order of time. The CPU time for it, less that
+for one file with the same packets, is divided by the files, and compared with capinfos, which reads each file and prints some
+lines of it. `store add` analyzes each file alone; it gets 1,000 of them. The best of up to three runs counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import struct
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from speed.analyze import BUILD, QUARTER, make_capture
+from speed.check import Check, print_checks
+from speed.measured import Usage, run_measured
+
+FILES, STORED = 10_000, 1_000
+LEAST, MOST = 10, 400  # packets of a file
+FILE_HEADER, RECORD = 24, struct.Struct("<IIII")
+FOLDER, PART, ONE = BUILD / "files", BUILD / "files-stored", BUILD / "files.pcap"
+OUT, STORE = BUILD / "files-out", BUILD / "files-store"
+ROUNDS = 3
+
+
+def records() -> Iterator[bytes]:
+    """Yields the records of the capture of 1.25 M packets."""
+    with QUARTER.path.open("rb") as file:
+        file.seek(FILE_HEADER)
+        while head := file.read(RECORD.size):
+            yield head + file.read(RECORD.unpack(head)[2])
+
+
+def make_files() -> None:
+    """Cuts a capture into the files, unless that was done, and writes their packets into one."""
+    if ONE.exists() and ONE.stat().st_mtime > QUARTER.path.stat().st_mtime:
+        return
+    print(f"==> making {FOLDER}", file=sys.stderr, flush=True)
+    for folder in (FOLDER, PART):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+    chance, left = random.Random(1), records()
+    names = [f"{number:05}.pcap" for number in range(FILES)]
+    chance.shuffle(names)
+    partial = ONE.with_suffix(".partial")
+    with QUARTER.path.open("rb") as source, partial.open("wb") as one:
+        header = source.read(FILE_HEADER)
+        one.write(header)
+        for number, name in enumerate(names):
+            count = int(LEAST * (MOST / LEAST) ** chance.random())
+            body = b"".join(islice(left, count))
+            (FOLDER / name).write_bytes(header + body)
+            if number < STORED:
+                (PART / name).write_bytes(header + body)
+            one.write(body)
+    partial.rename(ONE)
+
+
+def best(*command: str | Path) -> Usage:
+    """Returns the run of a command with the least CPU time."""
+
+    def run() -> Usage:
+        shutil.rmtree(OUT, ignore_errors=True)
+        shutil.rmtree(STORE, ignore_errors=True)
+        usage = run_measured(list(map(str, command)))
+        assert usage  # it has no limit
+        return usage
+
+    return min((run() for _ in range(ROUNDS)), key=lambda usage: usage.cpu)
+
+
+def checks(wiretale: str) -> Iterator[Check]:
+    """Measures, and yields the bounds."""
+    capinfos = best("capinfos", *sorted(FOLDER.iterdir())).cpu
+    for name, options in (("--json", ["--json"]), ("-o", ["-o", OUT])):
+        whole = best(wiretale, "analyze", *options, FOLDER)
+        one = best(wiretale, "analyze", *options, ONE)
+        extra = whole.cpu - one.cpu
+        yield Check(f"{FILES:,} files, {name}: CPU time for each beyond its packets", extra / FILES * 1e3, 1, "ms", 3)
+        yield Check(f"{FILES:,} files, {name}: that / capinfos'", extra / capinfos, 1.5 if name == "--json" else 4)
+        yield Check(
+            f"{FILES:,} files, {name}: memory for each beyond one file",
+            (whole.memory - one.memory) / FILES * 1e3,
+            15,
+            "kB",
+        )
+    alone = best(wiretale, "analyze", "--json", next(PART.iterdir())).cpu
+    stored = best(wiretale, "store", "add", "-q", STORE, PART)
+    yield Check(f"{STORED:,} files, store add: CPU time for each", stored.cpu / STORED * 1e3, 10, "ms")
+    yield Check(f"{STORED:,} files, store add: that / one `analyze` of one", stored.cpu / STORED / alone, 0.25)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="make bench")
+    parser.add_argument("--wiretale", default=shutil.which("wiretale"), help="program to measure")
+    options = parser.parse_args()
+    BUILD.mkdir(parents=True, exist_ok=True)
+    make_capture(QUARTER)
+    make_files()
+    return 0 if print_checks(checks(options.wiretale)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
