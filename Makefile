@@ -15,7 +15,7 @@ say = @echo "==> $(1)"
 
 CFLAGS_CORE = -std=gnu11 -O2 -g -Wall -Wextra -Werror -fvisibility=hidden
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-LIBRARIES = -lpcap -lz -lzstd -llz4 -lm -lpthread
+LIBRARIES = -lpcap -lz -lzstd -llz4 -lsodium -lnettle -lm -lpthread
 
 HEADERS = $(wildcard analyzer/core/*/*.h common/*.h)
 MODULE_SOURCES = common/json.c common/sequence_window.c common/utf8.c $(filter-out analyzer/core/fuzz/%,$(wildcard analyzer/core/*/*.c))
@@ -32,7 +32,7 @@ PACKAGING = setup.cfg setup.py pyproject.toml
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
 
 # --- set-up -------------------------------------------------------------------------------------------------
 
@@ -114,8 +114,8 @@ $(eval $(call core_tests,build/core,build/test))
 $(eval $(call core_tests,build/sanitize/core,build/sanitize/test,-O1 $(SANITIZE)))
 
 # `make -k lint` continues after a check that fails.
-.PHONY: lint lint-python lint-c lint-layers lint-docs
-lint: lint-python types lint-c lint-layers lint-docs ## check style, types, size, layers, words and made documents
+.PHONY: lint lint-python lint-c lint-layers lint-scripts lint-docs
+lint: lint-python types lint-c lint-layers lint-scripts lint-docs ## check style, types, size, layers, words and made documents
 
 lint-python: $(VENV)/.stamp-lint
 	$(call say,ruff)
@@ -134,6 +134,11 @@ lint-layers: lint-c types
 	$(call say,layers and circles of files and folders)
 	@$(PY) .ci/check_includes.py
 	@cd build/typing && $(abspath $(VENV))/bin/lint-imports --config $(CURDIR)/setup.cfg --no-logo
+
+# The lists of scripts are in modules that import the core.
+lint-scripts: build $(VENV)/.stamp-lint
+	$(call say,scripts of the pages: each top-level name is declared once on a page and used)
+	@$(PY) .ci/check_scripts.py
 
 lint-docs: build $(VENV)/.stamp-lint
 	$(call say,words of comments and documents)
@@ -171,16 +176,30 @@ BENCHMARK = PYTHONPATH=benchmarks $(PY) -m
 bench: $(VENV)/.stamp-test build build/bench/libpcap_loop ## measure speed and memory beside tcptrace, tshark and libpcap
 	@.ci/packages bench
 	@failed=0; $(BENCHMARK) speed.analyze --wiretale $(VENV)/bin/wiretale || failed=1; \
+	$(BENCHMARK) speed.files --wiretale $(VENV)/bin/wiretale || failed=1; \
+	$(BENCHMARK) speed.view --wiretale $(VENV)/bin/wiretale || failed=1; \
 	$(BENCHMARK) speed.traffic --program $(VENV)/bin/wiretale-traffic || failed=1; \
 	$(BENCHMARK) speed.capture --program $(VENV)/bin/wiretale-capture || failed=1; exit $$failed
 
+.PHONY: bench-scale
+bench-scale: $(VENV)/.stamp-test build ## measure cost by packets, flows, files and jobs (all or AXES), write docs/performance.md
+	@.ci/packages bench
+	@$(BENCHMARK) speed.scale --wiretale $(VENV)/bin/wiretale $(if $(AXES),--axes $(AXES))
+	@$(BENCHMARK) speed.performance_page
+
+SAME_ROWS = sample_pcaps $(wildcard ../shared/captures ../shared/labelled build/bench/*.pcap)
+
+.PHONY: same-rows
+same-rows: build ## compare the rows of all captures for 1, 2, 3 and 8 jobs
+	@$(PY) .ci/same_rows.py $(SAME_ROWS)
+
 .PHONY: studies
-studies: build ## repeat the published studies in emulated networks (as root), write docs/studies.md
+studies: build ## repeat the published studies in emulated networks (as root), write docs/measured/studies.md
 	@.ci/packages test
 	@$(BENCHMARK) studies
 
 .PHONY: accuracy
-accuracy: $(VENV)/.stamp-test build ## score verdicts and limits (as root), write docs/accuracy.md
+accuracy: $(VENV)/.stamp-test build ## score verdicts and limits (as root), write docs/measured/accuracy.md
 	@.ci/packages test bench
 	@$(BENCHMARK) score
 

@@ -26,7 +26,8 @@ OBJECTS = ROOT / "build" / "lint"
 PROGRAMS = ("analyzer/core", "capture", "traffic/generator", "traffic/link", "traffic", "common")
 LAYERS = (
     ("python",),
-    ("observation", "pipeline"),
+    ("shard",),
+    ("observation", "pipeline", "cut"),
     ("update",),
     ("rows",),
     ("tracker",),

@@ -19,7 +19,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 SUFFIXES = {".py", ".c", ".h", ".js", ".md"}
 SKIPPED = {"build", "dist", "test", "tests", "node_modules", "__pycache__"}
-MADE = {"accuracy.md", "studies.md", "CHANGELOG.md"}
+MADE = {"accuracy.md", "performance.md", "studies.md", "CHANGELOG.md"}
 
 
 class Limit(NamedTuple):

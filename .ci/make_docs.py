@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the sections of docs/tables.md from the schemas, of docs/findings.md from the rules, and the reasons in docs/verdicts.md.
+"""Makes the sections of docs/tables.md from the schemas, of docs/findings.md from the rules, and the reasons in docs/verdicts.md;
+and analyzer/findings/examples.json from the captures of finding_examples.py.
 
 python .ci/make_docs.py [--check]. Text before the mark is kept, and text behind a second mark.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Sequence, Set
 from pathlib import Path
+
+from finding_examples import examples
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.findings.registry import CHAPTERS, Page
@@ -36,15 +40,30 @@ def table_section(name: str, row: str, columns: list[Column]) -> str:
     return "\n".join([*head, *map(column_line, columns), ""])
 
 
-def finding_section(page: Page) -> str:
+EXAMPLES = ROOT / "analyzer" / "findings" / "examples.json"
+Examples = dict[str, dict[str, str]]
+
+
+def example_text(example: dict[str, str] | None) -> str:
+    """Returns the example of a finding, with its severity and cost."""
+    if example is None:
+        return "*Example:* none."
+    facts = ", ".join(filter(None, (example["severity"], example["cost"])))
+    return f"*Example* ({example['capture']}; {facts}): {example['sentence']}"
+
+
+def finding_section(page: Page, found: Examples) -> str:
     parts = [f"### {page.code}", f"**{page.title}** ({page.severity}). {page.computed}", f"*Unknown:* {page.unknown}"]
+    if page.layer != "on the wire":
+        parts.append(f"*Layer of the cost:* bytes {page.layer}")
     if page.weakens:
         parts.append(f"*Makes doubtful:* {page.weakens}")
+    parts.append(example_text(found.get(page.code)))
     return "\n\n".join([*parts, ""])
 
 
-def chapter_section(title: str, pages: Sequence[Page]) -> str:
-    return "\n".join([f"## {title}", "", *map(finding_section, pages)])
+def chapter_section(title: str, pages: Sequence[Page], found: Examples) -> str:
+    return "\n".join([f"## {title}", "", *(finding_section(page, found) for page in pages)])
 
 
 def verdicts_cell(verdicts: Set[str | None] | None) -> str:
@@ -89,9 +108,11 @@ def missing_paths(page: str) -> list[str]:
 
 def main() -> int:
     """Writes the pages; returns 1 if a guide names a missing path, or with --check if a page is out of date."""
+    found = examples()
+    packed = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
     made = {
         "tables.md": [table_section(*schema) for schema in _core.schemas()],
-        "findings.md": [chapter_section(*chapter) for chapter in CHAPTERS.items()],
+        "findings.md": [chapter_section(*chapter, found) for chapter in CHAPTERS.items()],
         "verdicts.md": [reasons_section()],
     }
     wrong = [*missing_paths("docs/ARCHITECTURE.md"), *missing_paths("CONTRIBUTING.md")]
@@ -104,6 +125,10 @@ def main() -> int:
             (DOCS / name).write_text(new, "utf-8")
         elif new != old:
             wrong.append(f"docs/{name} is out of date: python .ci/make_docs.py")
+    if sys.argv[1:] != ["--check"]:
+        EXAMPLES.write_text(packed, "utf-8")
+    elif not EXAMPLES.exists() or EXAMPLES.read_text("utf-8") != packed:
+        wrong.append(f"{EXAMPLES.relative_to(ROOT)} is out of date: python .ci/make_docs.py")
     print("".join(f"{line}\n" for line in wrong), end="", file=sys.stderr)
     return bool(wrong)
 
