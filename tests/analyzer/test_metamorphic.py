@@ -37,6 +37,7 @@ from changed_packets import (
 )
 from checkout import SAMPLES, SCENARIOS
 from scenario import captured, read_scenario
+from wiretale.analyzer.table import KEPT_TABLES
 
 CAPTURES = (
     *("fast_retransmissions", "timeouts", "go_back_n", "lost_tail", "reordering", "network_duplicate", "mirror_port"),
@@ -49,10 +50,6 @@ CRAFTED = (
     *("duplicate/one_copy_at_once", "duplicate/network_duplicate", "numbered/rtp_with_another_source"),
 )
 NAMES = (*CAPTURES, *CRAFTED)
-TABLES = (
-    *("interfaces", "flows", "directions", "events", "series", "turns", "datagrams", "blocks", "handshakes"),
-    *("queries", "requests", "findings"),
-)
 ADDRESS = re.compile(r"(?:\d+\.){3}\d+|[\da-f]*:[\da-f]*:[\da-f:]*")
 DAYS_400 = 400 * 86_400 * 10**9
 Row = dict[str, Any]
@@ -80,7 +77,7 @@ def types_of(table: str) -> dict[str, str]:
 def analyzed(*paths: Path) -> Tables:
     """The rows of all tables; the path of the file is none of them."""
     trace = wiretale.analyze(*paths)
-    tables = {name: trace.table(name).rows() for name in TABLES}
+    tables = {name: trace.table(name).rows() for name in KEPT_TABLES}
     for row in tables["interfaces"]:
         del row["file"]
     return tables
@@ -231,7 +228,7 @@ FRAMES = {
     "blocks": {"last_frame": "capture"},
 }
 FRAME_FREE = frozenset(
-    {"related_frame", "last_frame", "stall_frames", "blocks.first_frame", "first_capture", "capture"}
+    {"related_frame", "last_frame", "stall_frames", "longest_waits", "blocks.first_frame", "first_capture", "capture"}
     | {"queries.first_frame", "turns.first_frame", "response_frame", "frames"}
 )
 ADDED = (
@@ -242,7 +239,7 @@ ADDED = (
 
 def of_flows(tables: Tables) -> Tables:
     """The tables whose rows belong to a flow."""
-    return {name: tables[name] for name in TABLES[1:-1]}
+    return {name: tables[name] for name in KEPT_TABLES[1:-1]}
 
 
 def findings_of(tables: Tables) -> set[tuple[str, str]]:
@@ -278,12 +275,22 @@ def of_capture(tables: Tables, capture: int) -> Tables:
     own = {"first_capture": 0, "capture": 0}
     return {
         name: [
-            {**row, **{column: own[column] for column in own if column in row}, "flow": renumbered[row["flow"]]}
+            {
+                **of_own_waits(row),
+                **{column: own[column] for column in own if column in row},
+                "flow": renumbered[row["flow"]],
+            }
             for row in rows
             if row["flow"] in renumbered
         ]
         for name, rows in of_flows(tables).items()
     }
+
+
+def of_own_waits(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with capture 0 in its longest waits, which end with it."""
+    waits = row.get("longest_waits")
+    return {**row, "longest_waits": re.sub(r" \d+(?=,|$)", " 0", waits)} if waits else row
 
 
 @pytest.mark.parametrize("name", NAMES)

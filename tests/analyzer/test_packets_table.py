@@ -156,7 +156,7 @@ def test_arguments_are_taken_as_people_have_them(samples: Path, tmp_path: Path) 
     for start in (datetime(2026, 1, 15, 12, 0, 0, 100_000, UTC), datetime(2026, 1, 15, 12, 0, 0, 100_000)):
         assert wiretale.analyze(capture, start=start).packets().rows() == later
     assert wiretale.analyze(capture).report(tmp_path / "page.html", "1G").exists()
-    wrong: list[tuple[Any, dict[str, Any]]] = [([capture], {}), (7, {}), (capture, {"start": 1.5})]
+    wrong: list[tuple[Any, dict[str, Any]]] = [(7, {}), (capture, {"start": 1.5})]
     for path, options in wrong:
         with pytest.raises(wiretale.UsageError, match="expected"):
             wiretale.analyze(path, **options)

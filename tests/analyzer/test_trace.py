@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import wiretale
 from checkout import SAMPLES
+from wiretale.analyzer.table import KEPT_TABLES
 from wiretale.analyzer.time import parse_time, show_time
-from wiretale.analyzer.trace import TABLES
 from wiretale.analyzer.units import prefixed, show_duration, show_share
 
 ARROW_TYPES = {"int": "BIGINT", "time": "TIMESTAMPTZ_NS", "duration": "INTERVAL", "real": "DOUBLE", "bool": "BOOLEAN"}
@@ -24,7 +24,7 @@ AS_INTEGERS = {"time": "epoch_ns({})", "duration": "1000 * epoch_us({})"}  # INT
 
 def test_tables_speak_arrow_and_show_themselves(sample: Path) -> None:
     trace = wiretale.analyze(sample)
-    for name in (name for name in TABLES if name != "packets"):
+    for name in KEPT_TABLES:
         table = trace.table(name)
         kinds = {column: kind for column, kind, *_ in table.columns()}
         connection = duckdb.connect()
@@ -37,7 +37,7 @@ def test_tables_speak_arrow_and_show_themselves(sample: Path) -> None:
             for row in table.rows()
         ]
         assert [list(row) for row in values.fetchall()] == rounded
-        exact = connection.from_arrow(table.with_integers())
+        exact = connection.from_arrow(table._with_integers())
         assert [dict(zip(kinds, row, strict=True)) for row in exact.fetchall()] == table.rows()
         assert repr(table).startswith(f"{name}: {len(table):,} row")
         assert "<table>" in table._repr_html_()
@@ -169,4 +169,4 @@ def test_results_need_a_path(samples: Path) -> None:
 def test_a_column_named_twice_is_an_error() -> None:
     flows = wiretale.analyze(SAMPLES / "timeouts.pcap").flows
     with pytest.raises(ValueError, match="column packets is named twice"):
-        flows.nonzero(["packets", "packets"])
+        flows._nonzero(["packets", "packets"])

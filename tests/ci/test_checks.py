@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -89,3 +90,50 @@ def test_only_comments_and_documents_are_counted(tmp_path: Path, monkeypatch: py
     }
     assert rates.comments == 25
     assert [breach.split(":")[0] for breach in rates.breaches()] == ["what", "nobody", "comments"]
+
+
+A_SCRIPT = """// f is not called here
+const LEFT = { a: 1, b: [2, 3] }, RIGHT = (x) => x, [first, { second: third = 4 }] = LEFT.b;
+function drawAll() {
+  const LEFT = 1; // its own
+  return /["`/]f\\(/.test(`${drawAll(`${first}`)} f() `) / third;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "breaches"),
+    [
+        ({"a.js": A_SCRIPT, "b.js": "RIGHT(LEFT, drawAll);\n", "c.js": "let LEFT = 1;\n"}, []),
+        (
+            {"a.js": A_SCRIPT, "b.js": "async function RIGHT() {}\nRIGHT(drawAll(LEFT));\nclass third {}\n"},
+            ["twice in one RIGHT", "twice in one third"],
+        ),
+        (
+            {"a.js": A_SCRIPT, "b.js": "place.drawAll('RIGHT', \"RIGHT\", { b: RIGHT });\nfunction* f() {}\n"},
+            ["unused b.js f"],
+        ),
+        (
+            {"a.js": "const b = 1,\n  c = b;\n", "d.js": "class E {}\n"},
+            ["no page d.js", "unused a.js c", "unused d.js E"],
+        ),
+    ],
+)
+def test_breaches_of_scripts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], breaches: list[str]
+) -> None:
+    write(tmp_path / "reports" / "html" / "page", files)
+    check = load("check_scripts", tmp_path, monkeypatch)
+    monkeypatch.setattr(check, "PAGES", {"one": ["a.js", "b.js"], "two": ["c.js"]})
+    assert check.find_breaches() == breaches
+
+
+def test_scripts_of_the_pages_share_a_scope(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check reads every top-level name of the real scripts."""
+    check = load("check_scripts", ROOT, monkeypatch)
+    assert check.find_breaches() == []
+    folder = ROOT / check.FOLDER
+    for path in folder.rglob("*.js"):
+        text = path.read_text("utf-8")
+        plain = re.findall(r"^(?:async )?(?:function\*?|class|const|let) ([\w$]+)", text, re.MULTILINE)
+        assert set(plain) <= set(check.declared(check.code_of(text)[0])), path

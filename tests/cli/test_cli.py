@@ -21,7 +21,7 @@ import pytest
 import needs
 import wiretale
 from processes import small_disk
-from wiretale.analyzer.trace import TABLES
+from wiretale.analyzer.table import KEPT_TABLES
 
 # There the sanitizer speaks up in every process that the test starts.
 
@@ -157,7 +157,7 @@ def test_standard_input_is_a_capture(wiretale_run: Any, samples: Path) -> None:
 
 def test_a_folder_stands_for_its_captures(wiretale_run: Any, samples: Path) -> None:
     found = json.loads(wiretale_run("analyze", samples, "--json").stdout)
-    assert len({row["file"] for row in found["interfaces"]}) == len(list(samples.glob("*.pcap*")))
+    assert len({row["file"] for row in found["interfaces"]}) == len(list(samples.rglob("*.pcap*")))
 
 
 def test_many_files_are_summed_up(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ def test_output_folder_holds_every_table_and_the_report(wiretale_run: Any, sampl
     done = wiretale_run("analyze", sample, "-o", tmp_path / "out", "--csv", "-q")
     assert done.returncode in (0, 3)
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    tables = [name for name in TABLES if name != "packets"]
+    tables = list(KEPT_TABLES)
     assert names == {f"{t}.parquet" for t in tables} | {f"{t}.csv" for t in tables} | {"report.html"}
     trace = wiretale.analyze(sample)
     for table in tables:

@@ -94,7 +94,7 @@ def test_help_fits_other_widths(wiretale_run: Any, words: str, width: int) -> No
     lines = help_lines(wiretale_run, words, width)
     too_long = [line for line in lines if len(line) > width]
     assert [
-        line for line in too_long if len(re.sub("'[^']*'", "q", line).split()) > 2
+        line for line in too_long if len(re.sub(r"'[^']*'|\"[^\"]*\"", "q", line).split()) > 2
     ] == []  # nor option and value parted
     parts = help_parts(lines)
     assert joined_commands(parts[-2])

@@ -132,7 +132,7 @@ def test_a_command_that_is_a_program_names_its_library(run_without: RunWithout, 
     ("library", "names"),
     [
         ("libpcap.so.0.8", {"native core", "wiretale-capture"}),
-        ("libsodium.so.23", {"wiretale-traffic"}),
+        ("libsodium.so.23", {"native core", "wiretale-traffic"}),
     ],
 )
 def test_doctor_runs_each_program(run_without: RunWithout, library: str, names: set[str]) -> None:

@@ -30,7 +30,14 @@ LINES = [
     for line in text.splitlines()
     if re.search(r"\bwiretale ", line.partition("  # ")[0])
 ]
-TRAFFIC = ("send", "receive", "capture", "experiment", "lab")  # not run here: they need peers, root or long
+TRAFFIC = (
+    "send",
+    "receive",
+    "capture",
+    "experiment",
+    "lab",
+    "view",
+)  # not run here: they need peers, root, long or Ctrl-C
 CAPTURES = ("transfer", "sender", "tracer", "receiver", "before", "after")
 
 
@@ -101,7 +108,7 @@ def test_a_command_line_runs(line: str, place: Path) -> None:
         ["sh", "-c", script], cwd=place, env={"PATH": path}, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode in ((0, 5) if "doctor" in line else (0,)), done.stderr
-    assert done.stdout or "--report" in line or " -o " in line
+    assert done.stdout or re.search(r"--report| -o |store add|watch ", line)
 
 
 @pytest.mark.parametrize("line", LINES)

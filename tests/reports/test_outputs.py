@@ -28,7 +28,7 @@ Files = dict[str, Path]
 Words = list[str | Path]
 
 WIRETALE = program_path("wiretale") or "wiretale"
-PAGES = ("analyze", "compare", "experiment report")
+PAGES = ("analyze", "compare", "diff", "experiment report")
 FOLDERS = ("analyze", "compare", "experiment run")
 REFUSED, UNWRITABLE = 2, 4
 
@@ -85,7 +85,7 @@ def page_to(request: pytest.FixtureRequest, files: Files) -> Callable[..., Words
         files["input"] = copy / "experiment.json"
         return lambda path, *more: ["experiment", "report", copy, "-o", path, *more]
     files["input"] = files["a.pcap"]
-    inputs = [files["a.pcap"], files["b.pcap"]] if kind == "compare" else [files["a.pcap"]]
+    inputs = [files["a.pcap"], files["b.pcap"]] if kind in ("compare", "diff") else [files["a.pcap"]]
     return lambda path, *more: [kind, *inputs, "-q", "--report", path, *more]
 
 
@@ -427,6 +427,18 @@ def test_help_on_a_full_device_ends_with_4(words: str, unbuffered: str) -> None:
         environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
         done = run(*words.split(), capture_output=False, stdout=full, stderr=subprocess.PIPE, env=environment)
     refused(done, UNWRITABLE, "No space left on device")
+
+
+@pytest.mark.parametrize("command", ["analyze", "view"])
+def test_a_full_disk_leaves_no_folder(files: Files, full_disk: Path, command: str) -> None:
+    done = run(command, files["a.pcap"], "-q", "-o", full_disk / "new" / "out")
+    refused(done, UNWRITABLE, "out: cannot write: No space left on device")
+    assert not list(full_disk.iterdir())
+
+
+def test_view_refuses_an_output_that_is_no_folder_before_the_analysis(files: Files) -> None:
+    done = run("view", files["a.pcap"], "-o", files["a.pcap"])
+    refused(done, UNWRITABLE, "cannot write into it: Not a directory")
 
 
 def test_every_output_option_has_the_option_to_overwrite() -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from color_sight import SIGHTS, Color, ciede2000, contrast, difference, from_hex
+from page_faults import violations
 from report_makers import REPORTS
 from report_page import VIEW, Page, loneliest
 from wiretale.reports.html import figures
@@ -26,7 +26,8 @@ LIMITS = ("idle", "delayed", "window", "recovery", "timeout", "slow", "network")
 DIFFERENT = 20
 PAGES_MOST = 8
 SCHEMES = ("light", "dark")
-PAPERS = {"light": "#ffffff", "dark": "#14191f"}
+PAPERS = {"light": "#ffffff", "dark": "#10161c"}
+CONTRAST = ["color-contrast"]  # the only rule of axe-core that depends on the theme
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +149,18 @@ def test_rows_are_reached_by_arrows_and_the_plot_by_keys(page: Page, reports: di
     page.until("location.hash.includes('&t=')")
     start, end = page.range()
     assert end - start == pytest.approx((whole[1] - whole[0]) / 2)
-    page.page.keyboard.press("ArrowRight")
+    frames = []
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "PageDown"):
+        page.page.keyboard.press(key)
+        frames.append(page.page.evaluate("Number(document.querySelector('.cross-tip b').textContent.slice(6))"))
+    order = page.page.evaluate("Array.from(state.order, row => state.packets.frame[row])")
+    places = [order.index(frame) for frame in frames]
+    assert [place - places[0] for place in places[:3]] == [0, 1, 0]
+    assert places[3] == min(len(order) - 1, places[0] + 25)
+    page.page.keyboard.press("Escape")
+    assert page.page.locator(".cross-tip").count() == 0
+    start, end = page.range()
+    page.page.keyboard.press("Shift+ArrowRight")
     page.until(f"document.getElementById('plot')._fullLayout.xaxis.range[0] > {start}")
     assert page.range()[0] == pytest.approx(start + (end - start) / 4)
     page.page.keyboard.press("0")
@@ -156,21 +168,77 @@ def test_rows_are_reached_by_arrows_and_the_plot_by_keys(page: Page, reports: di
     assert page.range() == pytest.approx(whole)
 
 
+def focus_of(page: Page) -> str:
+    """The element with the focus: its id, or its name."""
+    return str(page.page.evaluate("document.activeElement.id || document.activeElement.tagName"))
+
+
+def test_a_slash_begins_a_search(page: Page, reports: dict[str, Path]) -> None:
+    page.open(reports["analyze"], "#flow=7&find=10.1.0")
+    page.page.focus("#plot")
+    page.page.keyboard.press("/")
+    assert focus_of(page) == "find" and page.page.input_value("#find") == "10.1.0"
+    page.page.keyboard.type("a/b?")  # in the search, it is a letter, and replaces what is there
+    assert page.page.input_value("#find") == "a/b?" and not page.page.evaluate("document.getElementById('keys').open")
+
+
+def test_a_question_mark_lists_the_keys(opened: Page, page: Page) -> None:
+    page.visit(opened)
+    place = page.page.evaluate("document.querySelector('.js-plotly-plot[tabindex]').id")
+    page.page.focus(f"#{place}")
+    before = page.hash()
+    for key in ("Escape", "?", "Enter"):
+        page.page.keyboard.press("?")
+        listed = page.page.get_by_role("dialog", name="Keys")
+        assert listed.is_visible() and "?" in listed.inner_text()
+        for _ in range(3):  # the focus stays inside
+            assert page.page.evaluate("document.getElementById('keys').contains(document.activeElement)")
+            page.page.keyboard.press("Shift+Tab")
+            if focus_of(page) == "BODY":  # the browser itself is between the last and the first stop
+                page.page.keyboard.press("Shift+Tab")
+        for other in ("n", "/", "ArrowRight", "0"):
+            page.page.keyboard.press(other)
+        assert listed.is_visible() and page.hash() == before
+        page.page.keyboard.press(key)
+        page.until("!document.getElementById('keys').open", 5)
+        assert focus_of(page) == place
+    page.page.locator(".show-keys").first.click()
+    assert listed.is_visible()
+    page.page.mouse.click(3, 3)  # beside it
+    assert not listed.is_visible() and page.complaints == []
+
+
+def test_the_listed_keys_are_those_of_the_page(page: Page, reports: dict[str, Path]) -> None:
+    page.open(reports["analyze"])
+    page.page.keyboard.press("?")
+    page.page.keyboard.press("Escape")
+    page.page.keyboard.press("n")
+    first = page.until("choice.finding")
+    page.page.keyboard.press("n")
+    page.until(f"choice.finding > {first}")
+    page.page.keyboard.press("p")
+    page.until(f"choice.finding === {first}")
+    chosen = page.page.evaluate("choice.frame")
+    page.page.focus("#plot")
+    page.page.keyboard.press("PageDown")
+    page.page.keyboard.press("Enter")
+    page.until(f"choice.frame !== {chosen}")
+    chosen = page.page.evaluate("choice.frame")
+    page.page.keyboard.press("ArrowLeft")
+    page.page.keyboard.press("Enter")
+    page.until(f"choice.frame < {chosen}")
+
+
 # --- screen readers
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("size", [(1440, 900), (390, 844)], ids=["desk", "phone"])
-def test_axe_finds_nothing_serious(opened: Page, page: Page, scheme: str, size: tuple[int, int]) -> None:
-    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
-    page.page.set_viewport_size({"width": size[0], "height": size[1]})
-    page.page.emulate_media(color_scheme=scheme)
+def test_axe_finds_nothing(opened: Page, page: Page) -> None:
     page.visit(opened)
-    page.page.evaluate(files(axe).joinpath("axe.min.js").read_text("utf-8") + ";0")
-    found = page.page.evaluate(
-        "axe.run().then(r => r.violations.map(v => [v.impact, v.id, v.nodes.map(n => n.html.slice(0, 90))]))"
-    )
-    assert [one for one in found if one[0] in ("serious", "critical")] == []
+    for size, scheme, rules in (((1440, 900), "light", ()), ((1440, 900), "dark", CONTRAST), ((390, 844), "light", ())):
+        page.page.set_viewport_size({"width": size[0], "height": size[1]})
+        page.page.emulate_media(color_scheme=scheme)
+        page.until(f"{LEGENDS}.every(([, , , more]) => more === 0)")
+        assert violations(page, rules) == [], (size, scheme)
 
 
 # --- colours

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from scapy.all import Ether, Packet, wrpcap
+from scapy.all import DNS, DNSQR, IP, TCP, UDP, Ether, Packet, Raw, wrpcap
 
 import wiretale
 
 START = 1_700_000_000
+Timed = list[tuple[float, Packet]]
 
 
 def ether(packet: Packet) -> Packet:
@@ -32,3 +33,39 @@ def write_timed(path: Path, timed: Iterable[tuple[float, Packet]], **options: An
 
 def analyze_timed(folder: Path, timed: Iterable[tuple[float, Packet]], **options: Any) -> wiretale.Trace:
     return wiretale.analyze(write_timed(folder / "crafted.pcap", timed), **options)
+
+
+def dns_query(at: float, number: int = 1, name: str = "a.example", port: int = 4000) -> tuple[float, Packet]:
+    message = DNS(id=number, rd=1, qd=DNSQR(qname=name))
+    return at, ether(IP(src="10.0.0.1", dst="10.0.0.53") / UDP(sport=port, dport=53) / message)
+
+
+def dns_answer(
+    at: float, number: int = 1, name: str = "a.example", port: int = 4000, code: int = 0
+) -> tuple[float, Packet]:
+    message = DNS(id=number, qr=1, rcode=code, qd=DNSQR(qname=name))
+    return at, ether(IP(src="10.0.0.53", dst="10.0.0.1") / UDP(sport=53, dport=port) / message)
+
+
+def tls_handshake(think: float, alert: bytes = b"") -> Timed:
+    """A handshake of TLS 1.3 over a path of 10 ms whose server computes for a time, or its alert."""
+
+    def one(at: float, back: bool, position: int, data: bytes, flags: str = "PA") -> tuple[float, Packet]:
+        ends = {"src": "10.0.0.2", "dst": "10.0.0.1"} if back else {"src": "10.0.0.1", "dst": "10.0.0.2"}
+        ports = {"sport": 443, "dport": 4000} if back else {"sport": 4000, "dport": 443}
+        seq, ack = (500, 100) if back else (100, 500)
+        header = TCP(seq=seq + position, ack=0 if flags == "S" else ack + 1, flags=flags, **ports)
+        return at, ether(IP(**ends) / header / Raw(data))
+
+    client = b"\3\3" + bytes(32) + b"\0" + b"\0\2\x13\1" + b"\1\0"
+    server = b"\3\3" + bytes(32) + b"\0" + b"\x13\1\0" + b"\0\6\0\x2b\0\2\3\4"
+    first, second = (
+        b"\x16\3\3" + (len(body) + 4).to_bytes(2, "big") + bytes([kind]) + len(body).to_bytes(3, "big") + body
+        for kind, body in ((1, client), (2, server))
+    )
+    secret = b"\x17\3\3\0\x35" + bytes(53)  # a Finished with SHA-256
+    opened = [one(0, False, 0, b"", "S"), one(0.01, True, 0, b"", "SA"), one(0.01, False, 1, b"", "A")]
+    hello = one(0.02, False, 1, first)
+    if alert:
+        return [*opened, hello, one(0.04, True, 1, alert)]
+    return [*opened, hello, one(0.03 + think, True, 1, second), one(0.031 + think, False, 1 + len(first), secret)]

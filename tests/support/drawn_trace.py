@@ -45,34 +45,40 @@ class DrawnTable:
     def rows(self, start: int = 0, stop: int | None = None) -> list[Row]:
         return self.held[start:stop]
 
-    def nonzero(self, names: Iterable[str]) -> dict[str, list[tuple[int, Any]]]:
+    def _nonzero(self, names: Iterable[str]) -> dict[str, list[tuple[int, Any]]]:
         return {name: [(i, row[name]) for i, row in enumerate(self.held) if row[name]] for name in names}
 
-    def rows_by_flow(self, flow_count: int) -> list[int]:
+    def _rows_by_flow(self, flow_count: int) -> list[int]:
         return [sum(row["flow"] == flow for row in self.held) for flow in range(flow_count)]
 
     def total(self, name: str) -> int:
         return sum(row[name] or 0 for row in self.held)
 
-    def rows_where(self, name: str, word: str | None = None) -> list[int]:
+    def _rows_where(self, name: str, word: str | None = None) -> list[int]:
         return [i for i, row in enumerate(self.held) if row[name] is not None and word in (None, row[name])]
 
-    def words(self, name: str) -> list[tuple[int, str | None]]:
+    def _words(self, name: str) -> list[tuple[int, str | None]]:
         words = {row[name] for row in self.held if row[name] is not None}
         nulls = [(255, None)] if any(row[name] is None for row in self.held) else []
         return [*((WORDS.index(word), word) for word in words), *nulls]
 
-    def packed_columns(
+    def _packed_columns(
         self, fields: Iterable[tuple[str, str, int, int]], flows: list[int] | None = None
     ) -> list[bytes]:
-        return [self.packed(name, code, divisor=divisor, flows=flows) for name, code, _, divisor in fields]
+        return [
+            self._packed(name, code, offset=offset, divisor=divisor, flows=flows)
+            for name, code, offset, divisor in fields
+        ]
 
-    def packed(self, name: str, code: str, *, divisor: int = 1, flows: list[int] | None = None) -> bytes:
+    def _packed(
+        self, name: str, code: str, *, offset: int = 0, divisor: int = 1, flows: list[int] | None = None
+    ) -> bytes:
         values = [row[name] for row in self.held if flows is None or row["flow"] in flows]
         numbers = [WORDS.index(value) if isinstance(value, str) else value for value in values]
         null = float("nan") if code in "fd" else 256 ** array(code).itemsize - 1
         return array(
-            code, [null if one is None else one / divisor if code in "fd" else min(one, null) for one in numbers]
+            code,
+            [null if one is None else (one - offset) / divisor if code in "fd" else min(one, null) for one in numbers],
         ).tobytes()
 
 
@@ -85,6 +91,7 @@ class DrawnTrace:
         self.totals = {name: self.count() for name in TOTALS}
         self.interfaces = DrawnTable([self.capture() for _ in range(self.draw.choice((1, 2)))])
         self.flows = DrawnTable([self.flow(number) for number in range(self.draw.choice((1, 2, 7)))])
+        self.totals["flows"] = len(self.flows)
         self.directions = DrawnTable([self.direction(flow, way) for flow in self.flows.held for way in (0, 1)])
         self.events = DrawnTable([row for one in self.directions.held for row in self.events_of(one)])
         self.series = DrawnTable([row for one in self.directions.held for row in self.bins_of(one)])
@@ -93,7 +100,7 @@ class DrawnTrace:
         self.queries = DrawnTable([self.query() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
         self.handshakes = DrawnTable([self.handshake() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
         self.blocks = DrawnTable([])
-        self.handshakes, self.queries, self.requests = DrawnTable([]), DrawnTable([]), DrawnTable([])
+        self.requests = DrawnTable([])
 
     @property
     def transfers(self) -> Transfers:
@@ -129,7 +136,7 @@ class DrawnTrace:
         protocol = self.draw.choice(("tcp", "tcp", "udp"))
         row = {**self.row("flows"), "flow": number, "protocol": protocol, "ip_version": 4, "path": None}
         exchange = self.draw.choice(("turns", "streaming", "pipelined", None))
-        row.update(exchange=exchange if protocol == "tcp" else None)
+        row.update(exchange=exchange if protocol == "tcp" else None, first_capture=0)
         row.update(application=None, state=self.draw.choice(states) if protocol == "tcp" else None)
         row["wire_bytes"] += 5000
         row["last_frame"] += row["first_frame"]
@@ -148,7 +155,9 @@ class DrawnTrace:
         row["packets"] += 1
         row["data_packets"] = max(min(row["data_packets"], row["payload_bytes"]), 1)
         row["head_of_line_ns_max"] += 1
-        row["stall_frames"] = self.draw.choice((None, "3-7", "30-41, 3-7"))
+        row["stall_frames"], row["stall_ns"] = self.draw.choice(
+            ((None, None), ("3-7", "90"), ("30-41, 3-7", "250000000, 90"))
+        )
         times = sorted(row[name] + 1 for name in ("rtt_ns_min", "rtt_ns_median", "rtt_ns_p99"))
         row["rtt_ns_min"], row["rtt_ns_median"], row["rtt_ns_p99"] = times
         if row["delay_variation_ns"] is None or row["blocks"] is None:
@@ -226,6 +235,10 @@ class DrawnTrace:
     def handshake(self) -> Row:
         row = {**self.row("handshakes"), "flow": 0, "frames": "4, 6, 9", "version": "1.3", "alert_direction": 1}
         row["duration_ns"] = (row["server_ns"] or 0) + (row["client_ns"] or 0) + 1_000_000
+        for side in ("client", "server"):
+            places = [f"{side}_lost_upstream", f"{side}_lost_downstream"]
+            row[f"{side}_lost"] = sum(row[place] for place in places)
+            row[f"{side}_sent"] += row[f"{side}_lost"] + 1
         return {**row, "alert": self.draw.choice((None, "protocol_version")), "round_trips": self.draw.choice((1, 2))}
 
     def datagram(self) -> Row:

@@ -68,12 +68,15 @@ class NamespacePath:
     def run(self, name: str, *command: str) -> str:
         return output(*self.inside(name, *command))
 
-    def make(self) -> None:
+    def add_namespaces(self) -> None:
         for name in self.names:
             output("ip", "netns", "add", name)
             for which in ("all", "default"):  # no packets but those of the test
                 self.run(name, "sysctl", "-qw", f"net.ipv6.conf.{which}.disable_ipv6=1")
             output("ip", "-n", name, "link", "set", "lo", "up")
+
+    def make(self) -> None:
+        self.add_namespaces()
         for name in self.names[1:-1]:
             self.run(name, "sysctl", "-qw", "net.ipv4.ip_forward=1")
             self.run(name, "nft", RULES)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -148,3 +149,11 @@ def browser() -> str | None:
         options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}", "--dump-dom"]
         reason = said_by("chromium", *options, "about:blank")
     return f"needs a browser that starts: {reason}" if reason else None
+
+
+def benchmarks() -> None:
+    """Makes benchmarks/ importable. A test file is skipped if it is missing, as beside a wheel."""
+    folder = ROOT / "benchmarks"
+    if not folder.is_dir():
+        pytest.skip("needs benchmarks/, which is not installed", allow_module_level=True)
+    sys.path.insert(0, str(folder))

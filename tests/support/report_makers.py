@@ -11,7 +11,7 @@ from checkout import SAMPLES
 from experiment_results import built_in, stored
 from ideal_link import INTERVAL_NS, lab_row, measured
 from plain_wire import Connection, Wire
-from wiretale.reports.html.experiment import write_page
+from wiretale.reports.html.experiment.page import write_page
 from wiretale.reports.html.lab import write_lab_report
 from wiretale.traffic.experiment.results import read_outcome
 
@@ -46,6 +46,17 @@ def compare_report(folder: Path) -> Path:
         return write_report(comparison, folder / "compare.html")
 
 
+def diff_report(folder: Path) -> Path:
+    """Two runs with other flows, losses and RTTs, the first with tables alone."""
+    from wiretale.analyzer.diff.difference import diff_runs
+    from wiretale.analyzer.diff.run import load_run
+    from wiretale.reports.html.diff import write_report
+
+    wiretale.analyze(SAMPLES / "tcp_blocks.pcapng").write(folder / "before")
+    runs = load_run(str(folder / "before")), load_run(str(SAMPLES / "timeouts.pcap"), keep=True)
+    return write_report(diff_runs(*runs), folder / "diff.html")
+
+
 def experiment_report(folder: Path, plan: str = "s2-controller-sweep") -> Path:
     """Means and trials by block size, published figures beside."""
     trials = 2 if plan == "s2-controller-sweep" else None
@@ -62,6 +73,7 @@ def lab_report(folder: Path) -> Path:
 REPORTS = {
     "analyze": analyze_report,
     "compare": compare_report,
+    "diff": diff_report,
     "experiment": experiment_report,
     "sessions": lambda folder: experiment_report(folder, "s5-parallel-tcp"),
     "lab": lab_report,

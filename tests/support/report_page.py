@@ -16,11 +16,15 @@ DRAWN = """id => {
   const plot = document.getElementById(id), layout = plot._fullLayout, box = plot.getBoundingClientRect(), found = [];
   const put = (trace, x, y, frame, value) =>
     found.push({trace: trace.meta || trace.name, panel: trace.yaxis || 'y', x, y, frame: frame ?? null, value});
+  const inPanel = (trace, y) => {
+    const axis = layout[(trace.yaxis || 'y').replace('y', 'yaxis')], top = box.y + axis._offset;
+    return y >= top - 1 && y <= top + axis._length + 1;
+  };
   for (const node of plot.querySelectorAll('.scatterlayer .trace, .barlayer .trace')) {
     const trace = node.__data__[0].trace;
     for (const point of node.querySelectorAll('path.point, .point path')) {
       const at = point.getBoundingClientRect(), own = point.__data__;
-      if (trace.hoverinfo === 'skip') continue;
+      if (trace.hoverinfo === 'skip' || !inPanel(trace, at.y + at.height / 2)) continue;
       put(trace, at.x + at.width / 2, at.y + at.height / 2, own.data, trace.type === 'bar' ? own.s : own.y);
     }
   }
@@ -37,6 +41,15 @@ DRAWN = """id => {
     });
   }
   return found;
+}"""
+
+
+# The tip of the crosshair and the values in the head of a panel, if the crosshair goes through every panel.
+TIP = """axis => {
+  const heads = [...document.querySelectorAll('.panel-head')], tip = document.querySelector('.cross-tip');
+  if (!tip || document.querySelectorAll('.cross').length !== heads.length) return '';
+  const head = heads[axis === 'y' ? 0 : Number(axis.slice(1)) - 1];
+  return [...tip.querySelectorAll('p'), head.querySelector('.value')].map(part => part.textContent).join(' ');
 }"""
 
 
@@ -84,13 +97,15 @@ class Page:
         raise AssertionError(f"never true: {expression}; {self.complaints}")
 
     def points(self) -> int:
-        """Marks that are drawn."""
-        return int(self.page.evaluate("document.querySelectorAll('#plot .scatterlayer .point').length"))
+        """Marks and lines that are drawn."""
+        drawn = "path => path.getBoundingClientRect().width + path.getBoundingClientRect().height > 0"
+        paths = "document.querySelectorAll('#plot .scatterlayer .point, #plot .scatterlayer .js-line')"
+        return int(self.page.evaluate(f"[...{paths}].filter({drawn}).length"))
 
     def frames(self, meta: str) -> list[int]:
-        """Frame numbers that a trace of the figure carries for its hover."""
+        """Frame numbers of a trace of the figure; a bar has two points and a gap."""
         found = self.page.evaluate(f"document.getElementById('plot').data.find(t => t.meta === '{meta}')?.customdata")
-        return [int(frame) for frame in found or []]
+        return [int(frame) for frame in dict.fromkeys(found or []) if frame is not None]
 
     def drawn(self, plot: str = "plot") -> list[Point]:
         """Points drawn in a plot, which is brought into view."""
@@ -98,9 +113,11 @@ class Page:
         return [Point(**one) for one in self.page.evaluate(DRAWN, plot)]
 
     def hover(self, point: Point, plot: str = "plot") -> str:
-        """The tooltip at a point's pixel; "" when none appears."""
+        """The tooltip at a point's pixel, in the panels of a flow with the values of its head; "" when none appears."""
         self.page.mouse.move(2, 2)
         self.page.mouse.move(point.x, point.y, steps=2)
+        if self.page.evaluate(f"document.getElementById('{plot}').parentElement.id === 'stack'"):
+            return str(self.page.evaluate(TIP, point.panel))
         lines = "[...t.querySelectorAll('tspan.line')].map(line => line.textContent).join(' ') || t.textContent"
         shown = f"[...document.querySelectorAll('#{plot} .hoverlayer text')].map(t => {lines}).join(' ').trim()"
         try:
@@ -130,13 +147,18 @@ class Page:
         found: list[float] = self.page.evaluate(f"document.getElementById('plot')._fullLayout.{axis}.range")
         return found
 
+    def panel(self, name: str) -> str:
+        """The axis of a panel of the flow, such as "yaxis2"."""
+        number = 1 + self.page.evaluate(f"state.used.findIndex(panel => panel.name === '{name}')")
+        return "yaxis" if number == 1 else f"yaxis{number}"
+
     def pixel(self, axis: str, value: float) -> float:
-        """Where a value of an axis is in the window."""
+        """Where a value of an axis is in the window; if the axis is logarithmic, an exponent of ten."""
         side = "x" if axis.startswith("x") else "y"
         return float(
             self.page.evaluate(
                 f"(v => {{ const plot = document.getElementById('plot'), axis = plot._fullLayout.{axis};"
-                f" return plot.getBoundingClientRect().{side} + axis._offset + axis.d2p(v); }})({value})"
+                f" return plot.getBoundingClientRect().{side} + axis._offset + axis.l2p(v); }})({value})"
             )
         )
 

@@ -24,8 +24,9 @@ from capture_points import (
     translated,
     udp,
 )
+from wiretale.analyzer.compare.answers import answers
 from wiretale.analyzer.compare.comparison import compare_captures
-from wiretale.analyzer.compare.loss_location import Ledger
+from wiretale.analyzer.compare.loss_location import PLACES, REMEDIES, Ledger
 
 RUN = 77
 
@@ -100,6 +101,16 @@ def test_kernel_and_application_are_kept_apart(tmp_path: Path) -> None:
     receiver = log(tmp_path / "r.json", test={"run": RUN}, receiver={"blocks_received": 480, "host_dropped": 15})
     with compared(points, tmp_path, receiver_log=str(receiver)) as comparison:
         assert ledger_of(comparison, "blocks").lost == {"after_tracer": 1, "receiver_kernel": 15, "application": 4}
+        *_, advice = answers(comparison)
+        assert advice.startswith("For those lost by the receiver's kernel: raise the receive buffer")
+
+
+def test_every_place_of_losses_has_advice_and_none_is_given_without_losses(tmp_path: Path) -> None:
+    assert set(REMEDIES) == set(PLACES) - {"capture"}
+    points = Points()
+    blocks_with_fates(points, 300, {"tracer": {10}})
+    with compared(points, tmp_path) as comparison:
+        assert not any(said.startswith("For those") for said in answers(comparison))
 
 
 @pytest.mark.parametrize(("received", "dropped", "saw"), [(994, 0, None), (990, 4, None), (1000, 0, False)])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets are taken flow by flow where that changes nothing: every row is as if they had been taken one after the other.
+"""The rows do not depend on the number of threads, nor on whether packets are taken in shards, flow by flow.
 
-Where packets are wanted as rows, they are taken in their order: what both give is compared.
+Where packets are wanted as rows, one thread takes them in their order: what both give is compared.
 """
 
 from __future__ import annotations
@@ -13,24 +13,13 @@ from random import Random
 from typing import Any
 
 import pytest
-from scapy.all import ICMP, IP, TCP, raw
+from scapy.all import ICMP, IP, TCP, UDP, raw
 
 from plain_wire import FIN, MSS, RST, SYN, Connection, Wire, block, sack
 from wiretale.analyzer import _core
+from wiretale.analyzer.table import KEPT_TABLES
 
-TABLES = (
-    "interfaces",
-    "flows",
-    "directions",
-    "events",
-    "series",
-    "turns",
-    "datagrams",
-    "blocks",
-    "handshakes",
-    "queries",
-    "requests",
-)
+CORE_TABLES = [name for name in KEPT_TABLES if name != "findings"]  # which Python makes
 FILE_HEADER, RECORD_HEADER = 24, 16
 
 
@@ -40,7 +29,7 @@ def tables_of(path: Path, packets: str, **options: Any) -> dict[str, str]:
     while core.step(1 << 20):
         pass
     core.finish()
-    return {name: b"".join(core.table(name).json()).decode() for name in TABLES}
+    return {name: b"".join(core.table(name).json()).decode() for name in CORE_TABLES}
 
 
 def rows_of(path: Path, table: str, packets: str = "none") -> list[dict[str, Any]]:
@@ -131,7 +120,7 @@ def repeat(path: Path, times: int) -> int:
 def test_rows_are_the_same_taken_flow_by_flow_and_in_order(tmp_path: Path, seed: int) -> None:
     path = write_with_steps(entangled(seed=seed), tmp_path / "entangled.pcap")
     by_flow, in_order = tables_of(path, "none"), tables_of(path, "all")
-    for name in TABLES:
+    for name in CORE_TABLES:
         assert by_flow[name] == in_order[name], name
     assert len(by_flow["events"]) > 100_000 and len(by_flow["blocks"]) > 50_000
 
@@ -140,21 +129,42 @@ def test_rows_are_the_same_over_several_batches(tmp_path: Path) -> None:
     path = write_with_steps(entangled(), tmp_path / "entangled.pcap")
     assert repeat(path, 30) > 2 * 196_608
     by_flow, in_order = tables_of(path, "none"), tables_of(path, "all")
-    for name in TABLES:
+    for name in CORE_TABLES:
         assert by_flow[name] == in_order[name], name
 
 
-def test_rows_do_not_depend_on_the_thread(tmp_path: Path) -> None:
-    path = write_with_steps(entangled(), tmp_path / "entangled.pcap")
+def fragmented(wire: Wire, number: int, start: float) -> None:
+    """Datagrams in two fragments, in either order, some without the second; errors about them and about connections."""
+    source, target = f"10.4.{number % 5}.1", f"10.5.{number % 9}.1"
+    whole = raw(UDP(sport=7000 + number % 50, dport=53, len=8 + 1600)) + bytes(1600)
+    pieces = [(0, 1, whole[:1480]), (185, 0, whole[1480:])]
+    for late, (offset, more, piece) in enumerate(pieces if number % 3 else reversed(pieces)):
+        if late and number % 4 == 0:
+            continue
+        header = IP(src=source, dst=target, id=number, proto=17, flags=more, frag=offset)
+        wire.packets.append((start + late, bytes(12) + b"\x08\0" + raw(header / piece)))
+    ends = {"src": f"10.1.{number % 7}.1", "dst": f"10.2.{number % 250}.2"}
+    quoted = IP(**ends) / TCP(sport=20000 + number % 250, dport=80, seq=1001)
+    wire.ip(start + 5, "10.9.9.9", f"10.1.{number % 7}.1", 1, raw(ICMP(type=3, code=1) / quoted))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_rows_do_not_depend_on_the_number_of_threads(tmp_path: Path, whole: bool) -> None:
+    wire = entangled()
+    for number in range(200 if whole else 0):
+        fragmented(wire, number, 1.0 + 2.3 * number)
+    path = write_with_steps(wire, tmp_path / "entangled.pcap")
     repeat(path, 8)
-    first = tables_of(path, "none")
-    assert len(first["events"]) > 1_000_000
-    for _ in range(8):
-        assert tables_of(path, "none") == first
+    one = tables_of(path, "none", jobs=1)
+    assert len(one["events"]) > 1_000_000 and (len(one["datagrams"]) > 100_000) == whole
+    for jobs in (2, 3, 8):
+        assert tables_of(path, "none", jobs=jobs) == one
 
 
-def test_samples_give_the_same_rows_both_ways(sample: Path) -> None:
-    assert tables_of(sample, "none") == tables_of(sample, "all")
+def test_samples_give_the_same_rows_with_any_number_of_threads(sample: Path) -> None:
+    one = tables_of(sample, "all")
+    for jobs in (1, 2, 3, 8):
+        assert tables_of(sample, "none", jobs=jobs) == one
 
 
 def test_flows_are_numbered_by_their_first_packets_and_events_follow_the_capture(tmp_path: Path) -> None:
@@ -178,9 +188,10 @@ def test_the_same_capture_gives_the_same_rows_again(tmp_path: Path) -> None:
 
 def test_flows_over_the_bound_end_in_order(tmp_path: Path) -> None:
     path = entangled().write(tmp_path / "entangled.pcap")
-    by_flow, in_order = (tables_of(path, packets, max_flows=20) for packets in ("none", "all"))
-    assert by_flow == in_order
-    assert '"end":"evicted"' in by_flow["flows"]
+    in_order = tables_of(path, "all", max_flows=20)
+    assert '"end":"evicted"' in in_order["flows"]
+    for jobs in (1, 2, 3):
+        assert tables_of(path, "none", max_flows=20, jobs=jobs) == in_order
 
 
 def test_icmp_errors_find_the_flow_that_they_quote(tmp_path: Path) -> None:

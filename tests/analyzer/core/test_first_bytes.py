@@ -1,89 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applications of flows by their first bytes: crafted DNS, TLS and HTTP, and the fields of tshark on captures of others."""
+"""Applications of flows by their first bytes: crafted DNS, TLS and HTTP."""
 
 from __future__ import annotations
 
+import random
 import struct
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scapy.all import DNS, DNSQR, IP, TCP, UDP, Packet, Raw
+from scapy.all import DNS, DNSQR, DNSRR, DNSRROPT, IP, UDP, Packet, Raw
 
 import needs
 import wiretale
+from application_wire import (
+    ALPN,
+    CHANGE,
+    CLIENT,
+    IS_13,
+    SECRET,
+    SNI,
+    Talk,
+    answer,
+    datagram,
+    extension,
+    hello,
+    question,
+    record,
+    vector,
+)
 from checkout import SAMPLES
 from crafted import analyze_timed, ether
 
-CLIENT, SERVER = "10.0.0.1", "10.0.0.2"
-SYN, SYN_ACK, PSH_ACK = "S", "SA", "PA"
 Row = dict[str, Any]
-Timed = list[tuple[float, Packet]]
-VERSIONS = {"0x0304": "1.3", "0x0303": "1.2", "0x0302": "1.1", "0x0301": "1.0", "0x0300": "SSL 3.0"}
-
-
-def datagram(message: bytes, back: bool = False, port: int = 5353, ip_id: int = 0) -> Packet:
-    ends = {"src": SERVER, "dst": CLIENT} if back else {"src": CLIENT, "dst": SERVER}
-    ports = {"sport": 53, "dport": port} if back else {"sport": port, "dport": 53}
-    return ether(IP(id=ip_id, **ends) / UDP(**ports) / Raw(message))
-
-
-def question(number: int = 7, name: str = "www.example.org", kind: str = "A") -> bytes:
-    return bytes(DNS(id=number, rd=1, qd=DNSQR(qname=name, qtype=kind)))
-
-
-def answer(number: int = 7, name: str = "www.example.org", kind: str = "A", code: int = 0) -> bytes:
-    return bytes(DNS(id=number, qr=1, rcode=code, qd=DNSQR(qname=name, qtype=kind)))
-
-
-class Talk:
-    """A TCP connection whose segments have any bytes; the first byte of each stream is position 0."""
-
-    def __init__(self, port: int, handshake: bool = True) -> None:
-        self.port, self.timed = port, list[tuple[float, Packet]]()
-        if handshake:
-            self.timed = [(0.0, self.segment(False, -1, b"", SYN)), (0.010, self.segment(True, -1, b"", SYN_ACK))]
-            self.timed.append((0.010, self.segment(False, 0, b"", "A")))
-
-    def segment(self, back: bool, position: int, data: bytes, flags: str = PSH_ACK) -> Packet:
-        ends = {"src": SERVER, "dst": CLIENT} if back else {"src": CLIENT, "dst": SERVER}
-        ports = {"sport": self.port, "dport": 40000} if back else {"sport": 40000, "dport": self.port}
-        isn = 9000 if back else 0xFFFFFF00
-        ack = {"ack": 0xFFFFFF01 if back else 9001} if flags != SYN else {}
-        return ether(IP(**ends) / TCP(seq=(isn + 1 + position) % 2**32, flags=flags, **ports, **ack) / Raw(data))
-
-    def send(self, at: float, data: bytes, back: bool = False, position: int = 0) -> Talk:
-        self.timed.append((at, self.segment(back, position, data)))
-        return self
-
-    def analyze(self, folder: Path) -> wiretale.Trace:
-        return analyze_timed(folder, sorted(self.timed, key=lambda one: one[0]))
-
-
-def vector(data: bytes, size: int) -> bytes:
-    return len(data).to_bytes(size, "big") + data
-
-
-def extension(number: int, data: bytes) -> bytes:
-    return struct.pack("!H", number) + vector(data, 2)
-
-
-def record(kind: int, body: bytes) -> bytes:
-    return struct.pack("!BH", kind, 0x0303) + vector(body, 2)
-
-
-def hello(kind: int, session: bytes, *extensions: bytes, random: bytes = bytes(32)) -> bytes:
-    suites = vector(b"\x13\x01", 2) + vector(b"\0", 1) if kind == 1 else b"\x13\x01\0"
-    body = b"\3\3" + random + vector(session, 1) + suites + vector(b"".join(extensions), 2)
-    return record(22, bytes([kind]) + vector(body, 3))
-
-
-SNI = extension(0, vector(b"\0" + vector(b"www.example.org", 2), 2))
-ALPN = extension(16, vector(vector(b"h2", 1) + vector(b"http/1.1", 1), 2))
-IS_13 = extension(43, b"\3\4")
-CHANGE, SECRET = record(20, b"\1"), record(23, bytes(60))
 
 
 def only_row(table: Any) -> Row:
@@ -125,11 +74,11 @@ def test_questions_of_one_flow_are_distinguished(tmp_path: Path) -> None:
     ]
     rows = analyze_timed(tmp_path, timed).queries.rows()
     assert [(row["id"], row["type"], row["name"], row["code"]) for row in rows] == [
+        (1, "A", "www.example.org", None),
         (1, "AAAA", "www.example.org", "SERVFAIL"),
         (2, "A", "a.b\\092c.example", "NXDOMAIN"),
-        (1, "A", "www.example.org", None),
     ]
-    assert rows[2]["response_ns"] is None and rows[2]["sent"] == 1
+    assert rows[0]["response_ns"] is None and rows[0]["sent"] == 1
 
 
 @pytest.mark.parametrize(
@@ -147,6 +96,107 @@ def test_questions_of_one_flow_are_distinguished(tmp_path: Path) -> None:
 def test_malformed_messages_are_no_dns(tmp_path: Path, message: bytes) -> None:
     trace = analyze_timed(tmp_path, [(0.0, datagram(message))])
     assert not len(trace.queries) and only_row(trace.flows)["application"] is None
+
+
+def test_dns_on_another_port_is_recognised_by_its_content(tmp_path: Path) -> None:
+    timed = [
+        (0.0, datagram(question(0xC001), server=8600)),  # its first byte may begin a long header of QUIC
+        (1.0, datagram(question(0xC001), server=8600)),
+        (1.3, datagram(answer(0xC001, code=2), back=True, server=8600)),
+        (1.4, datagram(bytes(DNS(id=9, qd=DNSQR(qname="e.example"), ar=DNSRROPT())), server=8600)),
+        (
+            1.5,
+            datagram(bytes(DNS(id=9, qr=1, qd=DNSQR(qname="e.example"), ar=DNSRROPT(extrcode=1))), True, server=8600),
+        ),
+    ]
+    trace = analyze_timed(tmp_path, timed)
+    rows = trace.queries.rows()
+    assert [(row["id"], row["sent"], row["code"]) for row in rows] == [(0xC001, 2, "SERVFAIL"), (9, 1, "BADVERS")]
+    assert rows[0]["response_ns"] == pytest.approx(1.3e9, abs=2000)
+    assert only_row(trace.flows)["application"] == "dns"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        question() + b"\0",  # more than the records
+        question()[:-1],
+        question()[:2] + b"\x81" + question()[3:],  # a response by its flags, without their record
+        question()[:5] + b"\2" + question()[6:],
+        question(name="bin\x01ary.example"),
+        struct.pack("!6H", 7, 0x0100, 1, 0, 0, 0) + b"\1a\0\0\1\0\x05",  # no class
+        struct.pack("!6H", 7, 0x0500, 1, 0, 0, 0) + b"\1a\0\0\1\0\1",  # AA in a query
+        bytes(4) + b"\0\1" + bytes(40),
+    ],
+)
+def test_other_datagrams_are_no_dns(tmp_path: Path, message: bytes) -> None:
+    flow = only_row(analyze_timed(tmp_path, [(0.0, datagram(message, server=8600))]).flows)
+    expected = "dns" if message[2] == 0x81 else None  # of an answer the flags and the question are enough
+    assert (flow["application"], flow["server_name"] is None) == (expected, expected is None)
+
+
+def test_random_datagrams_are_no_dns(tmp_path: Path) -> None:
+    """Random bytes behind a header of DNS, which one in 2 ** 40 datagrams has: the records do not fit."""
+    source = random.Random(1)
+    messages = [source.randbytes(2) + question()[2:12] + source.randbytes(source.randrange(5, 60)) for _ in range(2000)]
+    timed = [(n / 1000, datagram(message, port=1024 + n, server=9)) for n, message in enumerate(messages)]
+    assert set(analyze_timed(tmp_path, timed).flows.column("application")) == {None}
+
+
+def multicast(message: bytes, port: int, source: int, group: str) -> Packet:
+    return ether(IP(src=CLIENT, dst=group) / UDP(sport=source, dport=port) / Raw(message))
+
+
+def test_mdns_and_llmnr_have_their_names(tmp_path: Path) -> None:
+    """Answers to multicast come from other addresses, so that no question of such a flow is unanswered."""
+    several = bytes(
+        DNS(id=0, qd=[DNSQR(qname="_ipp._tcp.local", qtype="PTR", unicastresponse=1), DNSQR(qname="b.local")])
+    )
+    told = bytes(DNS(id=0, qr=1, aa=1, qd=[], an=[DNSRR(rrname="a.local", rdata="10.0.0.9")]))
+    timed = [
+        (0.0, multicast(several, 5353, 5353, "224.0.0.251")),
+        (0.1, multicast(told, 5353, 5353, "224.0.0.251")),
+        (0.2, multicast(question(name="printer"), 5355, 40001, "224.0.0.252")),
+        (9.0, datagram(question(name="server"), server=5355)),
+        (9.1, datagram(answer(name="server"), True, server=5355)),
+        (9.2, multicast(bytes(60), 5353, 5353, "224.0.0.251")),
+        (9.9, multicast(b"x" * 60, 5355, 50000, "224.0.0.9")),
+    ]
+    trace = analyze_timed(tmp_path, timed)
+    names = [(row["application"], row["server_name"]) for row in trace.flows.rows()]
+    assert names == [("mdns", "_ipp._tcp.local"), ("llmnr", "printer"), ("llmnr", "server"), (None, None)]
+    row = only_row(trace.queries)
+    assert (row["name"], row["code"]) == ("server", "NOERROR")
+    assert not [row for row in trace.findings.rows() if row["code"] == "dns-unanswered"]
+
+
+def test_the_name_service_of_netbios_is_no_dns(tmp_path: Path) -> None:
+    name = "EHDADADEDADFDADADGCNFDEDDADBCACA"
+    message = bytes(DNS(id=45, rd=1, qd=DNSQR(qname=name, qtype=32)))
+    timed = [(0.0, ether(IP(src=CLIENT, dst="10.0.0.255") / UDP(sport=137, dport=137) / Raw(message)))]
+    assert only_row(analyze_timed(tmp_path, timed).flows)["application"] is None
+
+
+def test_answers_behind_the_bytes_that_are_read_are_not_missing(tmp_path: Path) -> None:
+    """Questions over TCP whose answers are behind the first 16 kB of their direction have no row."""
+    names = [f"{number}-" + "n" * 50 + ".example.org" for number in range(150)]
+    filler = DNSRR(rrname="x.example", type="TXT", rdata=["t" * 200])
+    asked = b"".join(vector(question(number, name), 2) for number, name in enumerate(names))
+    answered = b"".join(
+        vector(bytes(DNS(id=number, qr=1, qd=DNSQR(qname=name), an=filler)), 2) for number, name in enumerate(names)
+    )
+    talk = Talk(53)
+    for back, data, start in ((False, asked, 0.02), (True, answered, 0.1)):
+        for at in range(0, len(data), 1400):
+            talk.send(start + at / 1e6, data[at : at + 1400], back, at)
+    rows = talk.analyze(tmp_path).queries.rows()
+    assert len(answered) > 40_000 and 40 < len(rows) < 60 and all(row["code"] == "NOERROR" for row in rows)
+
+
+def test_dns_over_tcp_of_another_port(tmp_path: Path) -> None:
+    talk = Talk(8053).send(0.02, vector(question(), 2)).send(0.08, vector(answer(), 2), back=True)
+    row = only_row(talk.analyze(tmp_path).queries)
+    assert row["response_ns"] == pytest.approx(0.06e9, abs=2000)
 
 
 def test_dns_over_tcp_in_pieces(tmp_path: Path) -> None:
@@ -221,6 +271,86 @@ def test_pieces_out_of_order_are_placed(tmp_path: Path) -> None:
     assert row["server_name"] == "www.example.org" and row["frames"].split(", ")[0] in {"5", "6"}
 
 
+def test_a_hello_over_segments_has_its_fields(tmp_path: Path) -> None:
+    first = hello(1, b"s" * 32, extension(51, bytes(1600)), SNI, ALPN)
+    talk = Talk(443).send(0.021, first[1400:], position=1400).send(0.02, first[:1400])
+    talk.send(0.07, hello(2, b"s" * 32, IS_13) + CHANGE + SECRET, back=True)
+    row = only_row(talk.send(0.09, CHANGE + SECRET, position=len(first)).analyze(tmp_path).handshakes)
+    assert (row["server_name"], row["alpn"], row["version"], row["round_trips"]) == (
+        "www.example.org",
+        "h2,http/1.1",
+        "1.3",
+        1,
+    )
+    assert row["duration_ns"] == pytest.approx(0.07e9, abs=2000)
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 40])
+@pytest.mark.parametrize("segment", [11, 5000])
+def test_a_hello_over_records_has_its_fields(tmp_path: Path, size: int, segment: int) -> None:
+    bodies = [hello(1, b"", SNI, ALPN)[5:], hello(2, b"", extension(16, vector(vector(b"h2", 1), 2)))[5:]]
+    first, second = (b"".join(record(22, body[at : at + size]) for at in range(0, len(body), size)) for body in bodies)
+    talk = Talk(443)
+    for back, data, start in ((False, first, 0.02), (True, second, 0.5)):
+        for at in range(0, len(data), segment):
+            talk.send(start + at / 1e4, data[at : at + segment], back, at)
+    row = only_row(talk.analyze(tmp_path).handshakes)
+    assert (row["server_name"], row["alpn"], row["version"]) == ("www.example.org", "h2", "1.2")
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("size, known", [(3000, True), (6000, True), (12_000, True), (20_000, False)])
+def test_a_handshake_ends_behind_a_long_certificate(tmp_path: Path, size: int, known: bool, lost: bool) -> None:
+    """The certificate is skipped without being stored, also if one of its segments comes late."""
+    first = hello(1, b"", SNI)
+    flight = hello(2, b"t" * 32) + record(22, b"\x0b" + vector(bytes(size), 3)) + record(22, b"\x0e\0\0\0")
+    talk, finished = Talk(443).send(0.02, first), CHANGE + record(22, bytes(40))
+    for at in range(0, len(flight), 1400):
+        late = 0.2 if lost and at == 1400 else 0
+        talk.send(0.04 + at / 1e6 + late, flight[at : at + 1400], back=True, position=at)
+    talk.send(0.3, finished, position=len(first)).send(0.35, finished, back=True, position=len(flight))
+    talk.send(0.4, SECRET, position=len(first) + len(finished))
+    row = only_row(talk.analyze(tmp_path).handshakes)
+    assert (row["server_name"], row["version"]) == ("www.example.org", "1.2")
+    assert (row["round_trips"], row["alert"]) == (2 if known else None, None)
+    assert row["duration_ns"] == (pytest.approx(0.33e9, abs=2000) if known else None)
+    arrived = 0.24 if lost else 0.04 + (len(flight) - 1) // 1400 * 1400 / 1e6
+    if known:
+        assert row["client_ns"] == pytest.approx((0.3 - arrived) * 1e9, abs=2e6)
+
+
+def test_what_a_hello_has_within_4_kb_is_read(tmp_path: Path) -> None:
+    first = hello(1, b"", SNI, extension(41, bytes(5000)), ALPN)
+    talk = Talk(443)
+    for at in range(0, len(first), 1400):
+        talk.send(0.02 + at / 1e6, first[at : at + 1400], position=at)
+    talk.send(0.07, hello(2, b"", IS_13) + SECRET, back=True).send(0.09, SECRET, position=len(first))
+    row = only_row(talk.analyze(tmp_path).handshakes)
+    assert (row["server_name"], row["alpn"], row["version"], row["ech"]) == ("www.example.org", None, "1.3", None)
+    assert row["duration_ns"] == pytest.approx(0.07e9, abs=2000)
+
+
+def test_an_encrypted_hello_is_noted(tmp_path: Path) -> None:
+    row = only_row(Talk(443).send(0.02, hello(1, b"", SNI, extension(0xFE0D, bytes(90)))).analyze(tmp_path).handshakes)
+    assert (row["server_name"], row["ech"]) == ("www.example.org", True)
+    assert only_row(Talk(443).send(0.02, hello(1, b"", SNI)).analyze(tmp_path).handshakes)["ech"] is False
+
+
+def test_an_alert_in_place_of_the_finished_ends_the_handshake(tmp_path: Path) -> None:
+    """A client of TLS 1.3 that refuses the certificate sends an encrypted alert, whose record has 19 bytes."""
+    first = hello(1, b"", SNI)
+    talk = Talk(443).send(0.02, first).send(0.04, hello(2, b"", IS_13) + SECRET, back=True)
+    row = only_row(talk.send(0.05, CHANGE + record(23, bytes(19)), position=len(first)).analyze(tmp_path).handshakes)
+    assert (row["alert"], row["alert_direction"], row["duration_ns"]) == ("encrypted", 0, None)
+
+
+def test_early_data_is_no_finished(tmp_path: Path) -> None:
+    first = hello(1, b"", SNI, extension(42, b""))
+    talk = Talk(443).send(0.02, first + SECRET).send(0.04, hello(2, b"", IS_13) + SECRET, back=True)
+    row = only_row(talk.send(0.05, SECRET, position=len(first) + len(SECRET)).analyze(tmp_path).handshakes)
+    assert (row["version"], row["duration_ns"], row["alert"]) == ("1.3", None, None)
+
+
 @pytest.mark.parametrize("handshake", [True, False])
 def test_the_first_request_of_http(tmp_path: Path, handshake: bool) -> None:
     request = b"POST /secret HTTP/1.1\r\nUser-Agent: x\r\nhOsT:  www.example.org:8080 \r\n\r\n"
@@ -231,6 +361,29 @@ def test_the_first_request_of_http(tmp_path: Path, handshake: bool) -> None:
     assert (row["method"], row["host"], row["status"]) == ("POST", "www.example.org:8080", 404)
     assert only_row(trace.flows)["server_name"] == "www.example.org:8080"
     assert "secret" not in str(trace.requests.rows())
+
+
+@pytest.mark.parametrize(
+    "line, host",
+    [
+        ("GET http://user:word@proxied.example:8080/x?u=http://other HTTP/1.1", "proxied.example:8080"),
+        ("CONNECT far.example:443 HTTP/1.1", "far.example:443"),
+        ("PROPFIND /dav HTTP/1.1", "www.example.org"),
+        ("OPTIONS * HTTP/1.1", "www.example.org"),
+    ],
+)
+def test_the_host_is_that_of_the_target_if_it_has_one(tmp_path: Path, line: str, host: str) -> None:
+    request = f"{line}\r\nHost: www.example.org\r\n\r\nGET / HTTP/1.1\r\nHost: pipelined.example\r\n\r\n"
+    talk = Talk(3128).send(0.02, request.encode())
+    row = only_row(
+        talk.send(0.05, b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 404 No\r\n\r\n", back=True).analyze(tmp_path).requests
+    )
+    assert (row["method"], row["host"], row["status"]) == (line.split(" ")[0], host, 200)
+
+
+def test_the_preface_of_http_2_names_the_flow(tmp_path: Path) -> None:
+    trace = Talk(8080).send(0.02, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9)).analyze(tmp_path)
+    assert only_row(trace.flows)["application"] == "http2" and not len(trace.requests)
 
 
 def test_names_cannot_control_a_terminal(tmp_path: Path) -> None:
@@ -244,66 +397,6 @@ def test_names_cannot_control_a_terminal(tmp_path: Path) -> None:
 def test_other_bytes_have_no_rows(tmp_path: Path, data: bytes) -> None:
     trace = Talk(443).send(0.02, data).send(0.03, data, back=True).analyze(tmp_path)
     assert not len(trace.handshakes) and not len(trace.requests) and not len(trace.queries)
-
-
-# --- captures of others
-
-FIELDS = (
-    *(
-        "frame.number",
-        "dns.time",
-        "udp.port",
-        "tcp.stream",
-        "tls.handshake.type",
-        "tls.handshake.extensions_server_name",
-    ),
-    *("tls.handshake.version", "tls.handshake.extensions.supported_version", "http.request.method", "http.host"),
-)
-CAPTURES = (
-    *("labelled/spindump/trace_dns.pcap", "labelled/cases/tls_sgt.pcap", "labelled/cases/http_espn_fail.pcapng"),
-    *("labelled/cases/sessionhijacking.pcapng", "labelled/cases/latency2.pcapng"),
-)
-
-
-def tshark_rows(path: Path) -> Iterator[Row]:
-    options = [part for field in FIELDS for part in ("-e", field)]
-    command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-E", "separator=|", "-E", "aggregator=;", *options]
-    done = subprocess.run([*command, "-Y", "dns || tls.handshake || http"], capture_output=True, text=True, check=True)
-    for line in done.stdout.splitlines():
-        yield dict(zip(FIELDS, line.split("|"), strict=True))
-
-
-def by_frame(rows: list[Row]) -> dict[int, Row]:
-    return {int(frame): row for row in rows for frame in (row["frames"] or "").split(", ") if frame}
-
-
-@needs.TSHARK
-@pytest.mark.parametrize("name", CAPTURES)
-def test_fields_are_those_of_tshark(name: str) -> None:
-    path = needs.shared(name)
-    trace = wiretale.analyze(path)
-    answers = {row["response_frame"]: row["response_ns"] for row in trace.queries.rows()}
-    handshakes, requests = by_frame(trace.handshakes.rows()), by_frame(trace.requests.rows())
-    expected: list[Any] = []
-    found: list[Any] = []
-    streams = set[str]()
-    for row in tshark_rows(path):
-        frame = int(row["frame.number"])
-        if row["dns.time"] and "53" in row["udp.port"].split(";"):
-            expected.append(round(float(row["dns.time"]) * 1e9))
-            found.append(answers.get(frame))
-        if server := row["tls.handshake.extensions_server_name"]:
-            expected.append((frame, server))
-            found.append((frame, handshakes[frame]["server_name"]))
-        if "2" in row["tls.handshake.type"].split(";"):
-            version = row["tls.handshake.extensions.supported_version"] or row["tls.handshake.version"]
-            expected.append((frame, VERSIONS[version.split(";")[0]]))
-            found.append((frame, handshakes[frame]["version"]))
-        if row["http.request.method"] and row["tcp.stream"] not in streams:
-            streams.add(row["tcp.stream"])
-            expected.append((frame, row["http.request.method"], row["http.host"]))
-            found.append((frame, requests[frame]["method"], requests[frame]["host"]))
-    assert expected and found == expected
 
 
 def test_answers_are_those_of_spindump() -> None:

@@ -91,6 +91,12 @@ def test_silence_ends_a_udp_flow(analyze: Analyze) -> None:
     assert [(f["packets"], f["end"]) for f in trace.flows.rows()] == [(2, "idle"), (1, "end_of_capture")]
 
 
+def test_a_flow_that_was_silent_for_too_long_at_the_end_is_over(analyze: Analyze) -> None:
+    later = [(2000 + n, udp(sport=9)) for n in range(3)]
+    trace = analyze([(0, udp()), (1, udp()), *later])
+    assert [f["end"] for f in trace.flows.rows()] == ["idle", "end_of_capture"]
+
+
 def test_one_wrong_time_stamp_ends_no_flow(analyze: Analyze) -> None:
     trace = analyze([(0, udp()), (50_000_000, udp(sport=9)), (1, udp())])
     assert [f["packets"] for f in trace.flows.rows()] == [2, 1]

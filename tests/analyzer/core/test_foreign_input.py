@@ -96,6 +96,8 @@ def test_another_format_names_editcap(wiretale_run: Any, tmp_path: Path, name: s
         (bytes(64), "00 00 00 00"),
         (b"<!DOCTYPE html>", "3c 21 44 4f"),
         (b"P" * 99, "50 50 50 50"),
+        # a Parquet file that has the fields of two ERF records, nine years apart
+        (erf_record(1_913_979_925, bytes(60)) + erf_record(1_631_076_460, bytes(60)), "00 00 00 00"),
     ],
 )
 def test_foreign_formats_are_recognized_by_their_first_bytes(

@@ -126,19 +126,9 @@ def tshark_names(path: Path) -> set[tuple[int, str, str]]:
     """Client's port, server name and ALPN of each ClientHello that tshark decrypts."""
     fields = ("udp.srcport", "tls.handshake.extensions_server_name", "tls.handshake.extensions_alpn_str")
     options = [option for field in fields for option in ("-e", field)]
-    command = [
-        "tshark",
-        "-n",
-        "-r",
-        str(path),
-        "-Y",
-        "quic && tls.handshake.type == 1",
-        "-T",
-        "fields",
-        "-E",
-        "occurrence=a",
-    ]
-    text = subprocess.run([*command, *options], capture_output=True, text=True, check=True, timeout=60).stdout
+    chosen = ["-Y", "quic && tls.handshake.type == 1", "-T", "fields", "-E", "occurrence=a"]
+    command = ["tshark", "-n", "-r", str(path), *chosen, *options]
+    text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     found = set()
     for line in text.splitlines():
         port, name, alpn = line.split("\t")

@@ -35,6 +35,15 @@ class Talk:
         self.one.send(ms, side, self.sent[side], size, ACK | PSH, ack=self.sent[1 - side] if ack is None else ack)
         self.sent[side] += size
 
+    def message_with_a_loss(self, side: int, ms: float, seen: bool) -> None:
+        """A message of a side in three segments, of which the second is lost: behind the capture point if `seen`, else before."""
+        self.say(side, MSS, ms)
+        if seen:
+            self.say(side, MSS, ms + 1)
+        else:
+            self.sent[side] += MSS
+        self.say(side, 100, ms + 2)
+
     def acked(self, side: int, ms: float) -> None:
         """A pure ACK of a side for all data so far."""
         self.one.send(ms, side, self.sent[side], ack=self.sent[1 - side])
@@ -155,12 +164,7 @@ def test_a_stall_in_the_request_is_charged_to_the_place_of_its_loss(turns: Any, 
     talk = Talk()
     talk.turn(30, 50)
     start, at = talk.now, talk.sent[0]
-    talk.say(0, MSS, start)
-    if seen:
-        talk.say(0, MSS, start + 1)
-    else:
-        talk.sent[0] += MSS
-    talk.say(0, 100, start + 2)
+    talk.message_with_a_loss(0, start, seen)
     talk.one.send(start + FAR, 1, talk.sent[1], ack=at + MSS)
     talk.one.send(start + 2 + FAR, 1, talk.sent[1], ack=at + MSS)
     talk.one.send(start + 302, 0, at + MSS, MSS, ACK, ack=talk.sent[1])
@@ -183,12 +187,7 @@ def test_a_stall_in_the_response_is_charged_to_the_place_of_its_loss(turns: Any,
     talk.say(0, 200, start)
     talk.acked(1, start + FAR)
     now = start + FAR + 80
-    talk.say(1, MSS, now)
-    if seen:
-        talk.say(1, MSS, now + 1)
-    else:
-        talk.sent[1] += MSS
-    talk.say(1, 100, now + 2)
+    talk.message_with_a_loss(1, now, seen)
     for ms in (now + NEAR, now + 2 + NEAR):
         talk.one.send(ms, 0, talk.sent[0], ack=at + MSS)
     talk.one.send(now + 252, 1, at + MSS, MSS, ACK, ack=talk.sent[0])
@@ -250,3 +249,106 @@ def test_a_half_closed_connection_is_answered(turns: Any) -> None:
     talk.say(1, 900, talk.now + FAR + 40)
     rows, _ = turns(talk.one.wire)
     assert [(row["server_ns"], row["response_bytes"]) for row in rows] == [(40 * MS, 900)]
+
+
+@pytest.mark.parametrize("acked", [True, False])
+def test_a_pause_of_the_sender_within_a_message_is_known(turns: Any, acked: bool) -> None:
+    """The client pauses for 300 ms in its request, the server for 500 ms in its response, with and without an ACK."""
+    talk = Talk()
+    talk.turn(30, 50)
+    start = talk.now
+    talk.say(0, 200, start)
+    if acked:
+        talk.acked(1, start + FAR)
+    talk.say(0, 100, start + 300)
+    talk.acked(1, start + 300 + FAR)
+    now = start + 300 + FAR + 80
+    talk.say(1, 900, now)
+    if acked:
+        talk.acked(0, now + NEAR)
+    talk.say(1, 400, now + 500)
+    talk.acked(0, now + 500 + NEAR)
+    talk.now = now + 500 + NEAR + 40
+    talk.turn(30, 50)
+    rows, _ = turns(talk.one.wire)
+    assert [row["request_pause_ns"] for row in rows] == [0, 300 * MS, 0]
+    assert [row["response_pause_ns"] for row in rows] == [0, 500 * MS, 0]
+    assert (rows[1]["request_ns"], rows[1]["response_ns"]) == (300 * MS, 500 * MS)
+    assert [row["server_ns"] for row in rows] == [30 * MS, 80 * MS, 30 * MS]
+
+
+def test_a_round_of_the_congestion_window_is_no_pause(turns: Any) -> None:
+    """A response of three windows, of which ACKs release the second and the third: captured at the client."""
+    talk = Talk()
+    talk.turn(30, 50)
+    talk.say(0, 200)
+    now = talk.now + FAR + 80
+    for count in (10, 20, 7):
+        for i in range(count):
+            at = now + 0.1 * i
+            last = count == 7 and i == 6
+            talk.one.send(at, 1, talk.sent[1], 500 if last else MSS, ACK | PSH if last else ACK, ack=talk.sent[0])
+            talk.sent[1] += 500 if last else MSS
+        talk.acked(0, now + 0.1 * count + NEAR)
+        now += 0.1 * count + RTT
+    talk.now = now + 100
+    talk.turn(30, 50)
+    rows, _ = turns(talk.one.wire)
+    assert [row["response_pause_ns"] for row in rows] == [0, 0, 0] and rows[1]["response_ns"] > 2 * RTT * MS
+
+
+def test_an_ack_that_ends_nagles_delay_is_no_pause(turns: Any) -> None:
+    """A second short segment waits for the ACK of the first, which the other end delays by 40 ms."""
+    talk = Talk()
+    talk.turn(30, 50)
+    start = talk.now
+    talk.say(0, 200, start)
+    talk.acked(1, start + FAR + 40)
+    talk.say(0, 100, start + FAR + 40 + NEAR)
+    talk.acked(1, start + 2 * FAR + 40 + NEAR)
+    talk.say(1, 900, start + 2 * FAR + 40 + NEAR + 80)
+    talk.acked(0, start + 2 * FAR + 40 + NEAR + 80 + NEAR)
+    rows, _ = turns(talk.one.wire)
+    assert (rows[1]["request_pause_ns"], rows[1]["request_ns"]) == (0, (FAR + 40 + NEAR) * MS)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("missing", [True, False])
+def test_a_first_transmission_that_was_lost_upstream_leaves_the_time_unknown(
+    turns: Any, side: int, missing: bool
+) -> None:
+    """Without an IP ID that is missing, 300 ms are the client's pause or the server's time."""
+    talk = Talk()
+    ids = talk.one.wire.ids
+    for _ in range(4):
+        talk.turn(30, 50)
+    talk.say(0, 200)
+    talk.acked(1, talk.now + FAR)
+    talk.now += FAR + 30
+    if side == 1:
+        ids["10.0.0.2"] += missing
+        talk.now += 300
+    talk.say(1, MSS)
+    talk.acked(0, talk.now + NEAR)
+    talk.now += NEAR + 50
+    if side == 0:
+        ids["10.0.0.1"] += missing
+        talk.now += 300
+    talk.turn(30, 50)
+    rows, _ = turns(talk.one.wire)
+    column, stall = [("pause_ns", "retransmission_client_ns"), ("server_ns", "retransmission_server_ns")][side]
+    row = rows[4 + (side == 0)]
+    assert (row[column], row[stall]) == ((None, None) if missing else ((330 if side else 350) * MS, 0))
+
+
+def test_a_retransmission_after_the_response_does_not_hide_the_next_request(turns: Any) -> None:
+    """The ACK of the request was lost behind the capture point, so it is sent again while the server answers."""
+    talk = Talk()
+    talk.turn(30, 50)
+    at = talk.sent[0]
+    talk.turn(300, 50)
+    talk.one.send(talk.now - 52, 0, at, 200, ACK | PSH, ack=talk.sent[1] - MSS)
+    talk.turn(60, 50)
+    talk.turn(70, 50)
+    rows, exchange = turns(talk.one.wire)
+    assert exchange == "turns" and [row["server_ns"] for row in rows] == [30 * MS, 300 * MS, 60 * MS, 70 * MS]

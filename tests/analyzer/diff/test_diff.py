@@ -288,7 +288,17 @@ def test_the_verdict_comes_first_with_both_rates_in_one_unit(write: Write, wiret
     assert result["sentence"] == verdict and result["verdict"] == "slower"
     assert diff_runs(load_run(str(slow)), load_run(str(fast))).verdict == "faster"
     same = wiretale_run("diff", fast, fast).stdout.splitlines()
-    assert same[3].startswith("B is as fast as A: goodput ") and "Time by limit" not in same
+    assert same[3] == f"B is as fast as A: goodput {rates[0]:.2f} Mbit/s in both." and "Time by limit" not in same
+
+
+def test_the_verdict_says_if_the_runs_carried_different_payload(write: Write) -> None:
+    long, short = write("a.pcap", transfer(count=100, gap=1.0)), write("b.pcap", transfer(count=40, gap=100.0))
+    sentence = diff_runs(load_run(str(long)), load_run(str(short))).sentence()
+    assert sentence.endswith(
+        " The runs carried different payload, 40 kB against 100 kB: compare rates and shares, not counts and sums."
+    )
+    other = diff_runs(load_run(str(short)), load_run(str(long))).sentence()
+    assert other.startswith("B is faster: goodput ") and " times as much. The runs carried" in other
 
 
 def test_limits_and_findings_that_changed_are_ordered_by_cost(samples: Path, wiretale_run: Runner) -> None:
@@ -320,3 +330,11 @@ def test_two_runs_without_goodput_have_no_verdict(tmp_path: Path, wiretale_run: 
     done = wiretale_run("diff", one, two)
     assert "Which run is slower cannot be determined" in done.stdout
     assert json.loads(wiretale_run("diff", one, two, "--json").stdout)["verdict"] is None
+
+
+def test_a_change_that_is_unknown_is_not_called_equal(samples: Path, wiretale_run: Runner) -> None:
+    """UDP has no round trips, so that the first run has no RTT."""
+    lines = wiretale_run("diff", samples / "ip_fragments.pcap", samples / "tail_loss_probes.pcapng").stdout.splitlines()
+    cells = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("  ")}
+    assert cells["rtt_min"] == ["–", "20", "ms", "–"]
+    assert cells["out_of_order"] == ["0", "0", "="]

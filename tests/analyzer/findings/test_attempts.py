@@ -11,7 +11,8 @@ import pytest
 
 import needs
 import wiretale
-from plain_wire import ACK, FIN, PSH, RST, SYN, Connection, Wire, syn_options
+from plain_wire import ACK, PSH, RST, SYN, Connection, Wire, syn_options
+from transfer_wires import end, port_scan, probe
 from wiretale.analyzer.findings import attempts
 
 Row = dict[str, Any]
@@ -35,40 +36,6 @@ def by_code(path: Path) -> dict[str, Row]:
     return first
 
 
-def end(number: int) -> str:
-    """An address of the scanned network."""
-    return f"10.1.{number // 250}.{number % 250 + 1}"
-
-
-def probe(wire: Wire, number: int, host: str, port: int, outcome: str, source: str = "10.0.0.1") -> None:
-    """A SYN, and how it ends. One without an answer is retransmitted, and so is a SYN-ACK without an ACK."""
-    ms, one = number * 5.0, Connection(wire, 40000 + number, (source, host), server_port=port)
-    one.send(ms, 0, -1, flags=SYN, options=syn_options())
-    if outcome == "unanswered":
-        one.send(ms + 1000, 0, -1, flags=SYN, options=syn_options())
-    elif outcome == "refused":
-        one.send(ms + 20, 1, -1, flags=RST | ACK, ack=0)
-    else:
-        for later in (20, 1020, 3020):
-            if outcome == "half open" or later == 20:
-                one.send(ms + later, 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
-    if outcome == "reset":
-        one.send(ms + 40, 0, 0, flags=RST)
-    elif outcome == "closed":
-        one.send(ms + 40, 0, 0)
-        one.send(ms + 41, 0, 0, flags=FIN | ACK).send(ms + 61, 1, 0, flags=FIN | ACK, ack=1).send(ms + 81, 0, 1, ack=1)
-    elif outcome == "used":
-        one.send(ms + 40, 0, 0)
-        one.data(ms + 41, 0, 100, PSH | ACK).ack(ms + 61, 100)
-
-
-def port_scan(ports: int, source: str = "10.0.0.1") -> Wire:
-    wire, answers = Wire(), {3: "half open", 5: "reset", 7: "closed", 11: "refused", 13: "refused"}
-    for number in range(ports):
-        probe(wire, number, "10.0.0.2", number + 1, answers.get(number, "unanswered"), source)
-    return wire
-
-
 def host_scan(hosts: int) -> Wire:
     wire = Wire()
     for number in range(hosts):
@@ -84,7 +51,10 @@ def test_a_port_scan_is_one_finding_with_its_extent(found: Found) -> None:
         "10.0.0.1 scanned 100 ports of 10.0.0.2 in 100 connection attempts: 3 answered, 2 refused by RST, 95 unanswered."
     )
     assert (row["severity"], row["cost"], row["cost_unit"], row["impact"]) == ("warning", 100, "connections", 1)
-    assert row["evidence"] == "flows 0 to 99; answered: 10.0.0.2:4, 10.0.0.2:6, 10.0.0.2:8"
+    assert (
+        row["evidence"]
+        == "frames 1, 2, 3, 4, 5 and 95 more; flows 0 to 99; answered: 10.0.0.2:4, 10.0.0.2:6, 10.0.0.2:8"
+    )
     assert row["filter"] == "ip.src == 10.0.0.1 && tcp.flags.syn == 1 && tcp.flags.ack == 0"
 
 
@@ -112,7 +82,11 @@ def test_a_busy_client_with_some_dead_servers_does_not_scan(found: Found) -> Non
     for number in range(100):
         probe(wire, number, end(number), 443, "unanswered" if number % 3 == 0 else "used")
     rows = found(wire)
-    assert "scan" not in rows and "34 connection attempts got no answer" in rows["syn-unanswered"]["sentence"]
+    assert (
+        "scan" not in rows
+        and "34 connection attempts from 10.0.0.1 to port 443 of 34 hosts got no answer"
+        in rows["syn-unanswered"]["sentence"]
+    )
 
 
 def test_peers_each_at_a_port_of_its_own_are_no_scan(found: Found) -> None:
@@ -207,7 +181,11 @@ def test_a_half_open_attempt_is_found_if_its_syn_ack_was_retransmitted(found: Fo
         one.send(20 + 1000 * (2**i - 1), 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
     rows = found(one.wire)
     assert set(rows) == ({"half-open"} if again else set())
-    assert not again or "1 connection attempt stayed half-open: 3 retransmitted" in rows["half-open"]["sentence"]
+    assert (
+        not again
+        or "1 connection attempt from 10.0.0.1 to 10.0.0.2:80 stayed half-open: 3 retransmitted"
+        in rows["half-open"]["sentence"]
+    )
 
 
 def test_a_syn_ack_after_the_handshake_was_deferred(found: Found) -> None:
@@ -232,7 +210,10 @@ def test_a_real_port_scan() -> None:
 
 def test_real_unanswered_syns_are_no_retransmissions_of_unknown_place() -> None:
     rows = by_code(needs.shared("labelled/cases/http_espn_fail.pcapng"))
-    assert "9 connection attempts got no answer" in rows["syn-unanswered"]["sentence"]
+    assert (
+        "9 connection attempts from 172.16.16.154 to 203.0.113.94:80 got no answer"
+        in rows["syn-unanswered"]["sentence"]
+    )
     assert "retransmission-unlocated" not in rows
 
 

@@ -19,7 +19,7 @@ from processes import refusal
 from wiretale.analyzer import findings
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.findings import registry
-from wiretale.analyzer.findings.explain import explain
+from wiretale.analyzer.findings.explain import explain, numbered_findings
 from wiretale.analyzer.findings.transfers import LIMITS, fit_limits
 from wiretale.reports.terminal.explain import explain_parts
 
@@ -85,10 +85,23 @@ def test_json_has_headlines_and_ranks(wiretale_run: Run, samples: Path) -> None:
     assert [row["rank"] for row in result["findings"]] == list(range(1, len(result["findings"]) + 1))
     first = result["transfers"][0]
     assert first["limited_by"] == "window" and first["share"] > 0.9
-    assert first["headline"].startswith("limited by the receive window for 9")
+    assert first["headline"].startswith("waited for the receive window for 9")
     assert sum(limit["share"] for limit in first["limits"].values()) == pytest.approx(1)
     assert set(first["limits"]) == {name.removeprefix("limit_").removesuffix("_ns") for name in LIMITS}
     assert first["maximum_bps"] == pytest.approx(94.15e6, rel=0.01)
+
+
+def test_json_has_the_verdict_and_the_numbers_of_the_table(wiretale_run: Run, samples: Path) -> None:
+    lines = wiretale_run("explain", samples / "timeouts.pcap").stdout.splitlines()
+    result = json.loads(wiretale_run("explain", samples / "timeouts.pcap", "--json").stdout)
+    every = result["findings"]
+    assert result["verdict"] and " ".join(lines).startswith(result["verdict"])
+    assert {(int(number), code) for number, code in re.findall(r"[✖▲•] (\d+) ([a-z-]+)", "\n".join(lines))} == {
+        (row["rank"], row["code"]) for row in every[:10]
+    }
+    code = every[2]["code"]
+    chosen = json.loads(wiretale_run("explain", samples / "timeouts.pcap", "--json", "--code", code).stdout)
+    assert chosen["findings"] == [row for row in every if row["code"] == code]
 
 
 def test_the_analysis_has_the_same_findings(wiretale_run: Run, samples: Path) -> None:
@@ -116,7 +129,7 @@ def test_silence_that_may_be_a_timeout_is_not_blamed_on_the_application(wiretale
     result = json.loads(wiretale_run("explain", samples / "lost_tail.pcap", "--json").stdout)
     assert [row["code"] for row in result["findings"]][:2] == ["timeout-stalls", "suspected-timeout"]
     assert "in 1 suspected RTO: " in result["findings"][0]["sentence"]
-    assert result["transfers"][0]["headline"].startswith("limited by suspected RTOs for ")
+    assert result["transfers"][0]["headline"].startswith("stalled in suspected RTOs for ")
 
 
 def test_parts_of_a_life_are_no_longer_than_the_life() -> None:
@@ -150,7 +163,7 @@ def test_bars_need_no_colour(monkeypatch: pytest.MonkeyPatch, samples: Path, no_
     monkeypatch.setenv("NO_COLOR", no_color)
     trace = wiretale.analyze(samples / "zero_window.pcap")
     console = Console(file=StringIO(), force_terminal=True, width=80, color_system="standard")
-    for part in explain_parts(trace, explain(trace), trace.findings.rows(), [], console):
+    for part in explain_parts(trace, explain(trace), numbered_findings(trace), [], console):
         console.print(part)
     assert isinstance(console.file, StringIO) and mark in console.file.getvalue()
 

@@ -13,9 +13,12 @@ from typing import Any
 import pytest
 
 import wiretale
+from application_wire import answer, datagram, question
 from capture_files import block, interface, section, write_pcap
 from checkout import Run
+from crafted import analyze_timed
 from plain_wire import START_NS, Connection, Wire
+from quic_bits import INITIAL, Quic, long_header
 from wiretale.analyzer.findings.judged import MEASURES, judge
 
 TCP_PACKETS = 3 + 2 * 40
@@ -82,7 +85,10 @@ def test_each_packet_is_judged_or_has_a_reason(wiretale_run: Run, tmp_path: Path
 def test_the_line_has_shares_and_reasons(wiretale_run: Run, tmp_path: Path, command: str) -> None:
     said = text(wiretale_run, command, mixed().write(tmp_path / "mixed.pcap"))
     assert "Judged: 75.9% of packets and 83.9% of bytes for loss and round trip; 71.6% of packets" in said
-    assert "Not judged: DNS has no sequence numbers (6.90% of packets); not IP (5.17% of packets); " in said
+    assert (
+        "Not judged: DNS has no sequence numbers, and no answer shows a round trip (6.90% of packets); not IP (5.17% of packets)"
+        in said
+    )
     assert "problem is visible in this capture" not in said
 
 
@@ -103,10 +109,49 @@ def test_if_nothing_was_judged_nothing_is_claimed(wiretale_run: Run, tmp_path: P
     for command in ("analyze", "explain"):
         said = text(wiretale_run, command, path)
         assert "Nothing was judged for loss, round trip or limits: " in said
-        assert "Nothing was judged: whether there are problems cannot be determined from this capture." in said
+        assert "hether there are problems cannot be determined from this capture." in said
         assert "problem is visible" not in said
     page = wiretale.analyze(path).report(tmp_path / "udp.html").read_text("utf-8")
     assert "Nothing was judged for loss, round trip or limits: " in page and "problem is visible" not in page
+
+
+def test_quic_is_judged_for_its_round_trip(wiretale_run: Run, tmp_path: Path) -> None:
+    """A handshake gives the round trip, and nothing else; a connection without an answer gives nothing."""
+    wire = Wire()
+    Quic(wire).open().bits(30, 1, [0] * 20)
+    Quic(wire, client=("10.0.0.1", 40001)).open(server_ms=900.0, client_ms=1.0)
+    path = wire.write(tmp_path / "quic.pcap")
+    trace = wiretale.analyze(path)
+    assert sorted(trace.flows.column("handshake_rtt_ns")) == [20_000_000, 901_000_000]
+    found = judge(trace)
+    assert {name: amount.packets for name, amount in found.measures.items()} == {"loss": 0, "rtt": 26, "limits": 0}
+    assert [(one.reason, one.measures) for one in found.unjudged] == [("quic", ("loss", "limits"))]
+    for command in ("analyze", "explain"):
+        said = text(wiretale_run, command, path)
+        assert "Judged: no packet for loss and limits; all packets for round trip." in said
+        assert (
+            "Only round trips were judged: whether there are problems cannot be determined from this capture." in said
+        )
+        assert "problem is visible" not in said
+
+    Quic(wire, client=("10.0.0.1", 40002)).send(50, 0, long_header(INITIAL, b"original", b"client", 1200))
+    found = judge(wiretale.analyze(wire.write(tmp_path / "unanswered.pcap")))
+    assert [(one.measures, one.amount.packets) for one in found.unjudged] == [
+        (("loss", "limits"), 26),
+        (("loss", "rtt", "limits"), 1),
+    ]
+
+
+def test_answers_of_dns_are_round_trips(tmp_path: Path) -> None:
+    timed = [(0.0, datagram(question(1))), (0.02, datagram(answer(1), back=True)), (1.0, datagram(question(2)))]
+    timed += [(2.0, datagram(question(3), port=5000)), (3.0, datagram(question(4), port=6000, server=8600))]
+    found = judge(analyze_timed(tmp_path, timed))
+    assert {name: amount.packets for name, amount in found.measures.items()} == {"loss": 0, "rtt": 3, "limits": 0}
+    assert [(one.reason, one.measures, one.amount.packets) for one in found.unjudged] == [
+        ("dns", ("loss", "limits"), 3),
+        ("dns", ("loss", "rtt", "limits"), 2),
+    ]
+    assert "for loss and limits, DNS has no sequence numbers (60% of packets)" in found.sentence()
 
 
 def test_the_report_has_the_line_in_its_head(tmp_path: Path) -> None:

@@ -3,75 +3,25 @@
 
 from __future__ import annotations
 
-import heapq
-import struct
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import wiretale
-from plain_wire import ACK, MSS, PSH, Connection, Wire
-
-SCALE = 7
-RTT = 40.0  # ms
-POINTS = {"sender": 0.0, "tracer": RTT / 2, "receiver": RTT - 0.02}  # RTT between capture point and sender, ms
-ROOMY = 4000 << SCALE
+from limited_sender import POINTS, SCALE, Sender
+from plain_wire import MSS
+from wiretale.analyzer.findings.transfers import LIMITS
 
 
-def stamps(value: float, echo: int) -> bytes:
-    return bytes([1, 1, 8, 10]) + struct.pack("!II", 5000 + int(value), echo)
-
-
-@dataclass
-class Sender:
-    """A sender with a fixed congestion window, an application that writes, and a shaper in its host.
-
-    Each segment is acknowledged at once.
-    """
-
-    timestamps: bool
-    near: float  # RTT between capture point and sender, ms
-    window: int = ROOMY  # bytes
-    congestion_window: int = 10_000 * MSS
-    write: int = 10**9  # bytes
-    pause: float = 0.0  # from one write to the next, ms
-    spacing: float = 0.0  # of segments that leave the shaper, ms
-    rtt: float = RTT
-    duration: float = 2000.0
-
-    def wire(self) -> Wire:
-        one = Connection(Wire(by_time=True)).open(rtt=self.rtt, near=self.near)
-        una = nxt = 0
-        now, limit, edge, echo = self.rtt + 10.0, self.write, self.window, 0
-        departure = 0.0
-        events: list[tuple[float, int, int, int]] = []  # time, TSval of the ACK, its position, its window's edge
-        next_write = now + self.pause
-        while now < self.duration:
-            while nxt < limit and nxt + MSS <= edge and nxt - una < self.congestion_window:
-                size = min(MSS, limit - nxt)
-                departure = max(now, departure + self.spacing)
-                options = stamps(now, echo) if self.timestamps else b""
-                flags = ACK | (PSH if nxt + size == limit else 0)
-                one.send(departure + self.near / 2, 0, nxt, size, flags, options=options)
-                nxt += size
-                received = departure + self.rtt / 2
-                answer = stamps(received, 5000 + int(now)) if self.timestamps else b""
-                passes = received + (self.rtt - self.near) / 2
-                one.send(passes, 1, 0, 0, ACK, ack=nxt, window=self.window >> SCALE, options=answer)
-                heapq.heappush(events, (received + self.rtt / 2, 5000 + int(received), nxt, nxt + self.window))
-            if self.pause and (not events or next_write <= events[0][0]):
-                now, limit = next_write, max(limit, nxt) + self.write
-                next_write = now + self.pause
-                continue
-            now, echo, una, edge = heapq.heappop(events)
-        return one.wire
+def direction(folder: Path, sender: Sender) -> dict[str, Any]:
+    return wiretale.analyze(sender.wire().write(folder / "wire.pcap")).directions.rows(0, 1)[0]
 
 
 def shares(folder: Path, sender: Sender) -> dict[str, float]:
-    row = wiretale.analyze(sender.wire().write(folder / "wire.pcap")).directions.rows(0, 1)[0]
-    limits = {name[6:-3]: row[name] for name in row if name.startswith("limit_")}
+    row = direction(folder, sender)
+    limits = {name[6:-3]: row[name] for name in LIMITS}
     assert all(value is not None for value in limits.values()), limits
     return {name: value / sum(limits.values()) for name, value in limits.items()}
 
@@ -89,8 +39,22 @@ def test_a_full_window_is_seen_from_any_capture_point(tmp_path: Path, point: str
 def test_a_congestion_window_below_the_receive_window_is_no_full_window(
     tmp_path: Path, point: str, timestamps: bool
 ) -> None:
-    found = shares(tmp_path, Sender(timestamps, POINTS[point], window=320 << SCALE, congestion_window=14 * MSS))
+    found = shares(tmp_path, Sender(timestamps, POINTS[point], congestion_window=14 * MSS, growth=0.5))
     assert found["network"] + found["slow_start"] > 0.9, found
+
+
+@pytest.mark.parametrize(("point", "timestamps"), EVERYWHERE)
+def test_a_small_send_buffer_is_seen_from_any_capture_point(tmp_path: Path, point: str, timestamps: bool) -> None:
+    row = direction(tmp_path, Sender(timestamps, POINTS[point], send_buffer=12 * MSS))
+    limits = {name: row[name] for name in LIMITS}
+    assert row["limit_idle_ns"] > 0.9 * sum(limits.values()), limits
+    assert row["send_buffer_ns"] > 0.8 * row["limit_idle_ns"]
+    assert abs(row["send_buffer_bytes"] - 12 * MSS) <= 2 * MSS
+
+
+def test_a_pause_between_writes_is_not_the_send_buffers(tmp_path: Path) -> None:
+    row = direction(tmp_path, Sender(True, 0.1, write=20_000, pause=100.0))
+    assert row["send_buffer_ns"] == 0 and row["send_buffer_bytes"] is None
 
 
 @pytest.mark.parametrize(("point", "timestamps"), EVERYWHERE)

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scapy.all import IP, TCP, Raw
 
 import needs
 import wiretale
-from plain_wire import ACK, PSH, Connection, Wire
+from crafted import analyze_timed, ether, tls_handshake
+from plain_wire import ACK, FIN, PSH, Connection, Wire
+from wiretale.analyzer.findings.explain import explain
 from wiretale.cli import main
 
 RTT = 20.0  # all of it between capture point and server
@@ -69,25 +72,73 @@ def test_flows_to_one_server_are_one_finding(tmp_path: Path) -> None:
 def test_the_bar_says_who_was_slow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = talk([800.0] * 6).write(tmp_path / "talk.pcap")
     assert main(["explain", str(path)]) == 0
-    shown = capsys.readouterr().out
-    assert shown.startswith("Time of 6 turns")
+    verdict, shown = capsys.readouterr().out.split("\n\n", 1)
+    assert verdict.startswith("The server 10.0.0.2:80 took 800 ms to answer each of 6 requests")
+    assert shown.startswith("Where the time went  6 requests with responses, 5.44 s in all")
     assert "server 4.80 s (88.2%)" in shown.splitlines()[2] and "client 500 ms (9.19%)" in shown.splitlines()[2]
-    assert "6 turns: server 4.80 s (88.2%)" in shown
+    assert (
+        "6 requests: server 4.80 s (88.2%)" in shown
+        and "The server took 4.80 s of 5.44 s to answer 6 requests" in shown
+    )
     assert main(["explain", "--json", str(path)]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["time"] == pytest.approx({"server": 4.8, "network": 0.14, "client": 0.5, "transfer": 0.0})
     assert told["transfers"][0]["turns"] == {"count": 6, **told["time"]} and told["transfers"][0]["exchange"] == "turns"
 
 
+def test_a_stall_after_the_last_response_is_time_in_the_network(tmp_path: Path) -> None:
+    wire = talk([50.0] * 4)
+    one, bye = Connection(wire), 100.0 + 4 * (RTT + 150.0)
+    one.send(bye, 0, 800, 280, ACK | PSH, ack=5600)
+    one.send(bye + 1.2, 1, 5600, 224, ACK | PSH, ack=1080)
+    one.send(bye + 1.8, 1, 5824, 31, ACK | PSH | FIN, ack=1080)
+    one.send(bye + 2.4, 0, 1080, 94, ACK | PSH, ack=5824)  # before the response is complete: these are no turns
+    one.send(bye + 2.8, 0, 1174, 31, ACK | PSH | FIN, ack=5856)
+    for late in (250, 750, 1750, 3750):  # RTOs: the client's last data are not acknowledged
+        one.send(bye + late, 0, 1080, 125, ACK | PSH | FIN, ack=5856)
+    trace = wiretale.analyze(wire.write(tmp_path / "stall.pcap"))
+    turns = trace.transfers.turns
+    assert len(turns) == 4 and turns.stalled_ns == pytest.approx(3.75e9, abs=1e7)
+    assert turns.split.network >= turns.stalled_ns
+
+
 def test_idle_time_is_divided(tmp_path: Path) -> None:
-    """The server's direction is idle while it computes, and while it waits for the next request."""
-    trace = wiretale.analyze(talk([300.0] * 20, pause=400.0).write(tmp_path / "talk.pcap"))
-    (one,) = (one for one in trace.transfers.tcp() if one.row["direction"] == 1)
-    idle = one.limits["limit_idle_ns"]
-    parts = trace.transfers.turns.idle_parts(one)
-    assert sum(parts.values()) == pytest.approx(idle)
-    assert parts["the server"] == pytest.approx(300 / 720 * idle, rel=0.04)
-    assert parts["waiting for requests"] == pytest.approx(420 / 720 * idle, rel=0.04)
+    """From the first packet on, a direction waits for the other end, or for its own application."""
+    times = [300.0, 10.0, 500.0, 0.0, 120.0] * 3
+    trace = wiretale.analyze(talk(times, pause=400.0).write(tmp_path / "talk.pcap"))
+    client, server = sorted(trace.transfers.tcp(), key=lambda one: one.row["direction"])
+    parts = trace.transfers.turns.idle_parts(server)
+    assert parts["server"] == pytest.approx(sum(times) * 1e6, abs=1e6)
+    assert parts["waiting for requests"] == pytest.approx((15 * RTT + 14 * 400) * 1e6, abs=1e6)
+    parts = trace.transfers.turns.idle_parts(client)
+    assert parts["client"] == pytest.approx(14 * 400 * 1e6, abs=1e6)
+    assert parts["waiting for responses"] == pytest.approx((14 * RTT + sum(times[:-1])) * 1e6, abs=1e6)
+
+
+def test_a_transfer_that_waits_for_nothing_has_no_idle_parts(tmp_path: Path) -> None:
+    one = Connection(Wire(), 40000).open(0.0, RTT)
+    for i in range(40):
+        one.send(100 + 50.0 * i, 0, 1000 * i, 1000, ACK | PSH)
+        one.send(100 + 50.0 * i + RTT, 1, 0, ack=1000 * (i + 1))
+    trace = wiretale.analyze(one.wire.write(tmp_path / "stream.pcap"))
+    (transfer,) = trace.transfers.tcp()
+    assert transfer.limits["limit_idle_ns"] and transfer.row["limit_waiting_ns"] is None
+    assert trace.transfers.turns.idle_parts(transfer) == {}
+    split = trace.transfers.turns.split
+    assert split.client / split.whole > 0.95 and trace.transfers.turns.others == 1
+
+
+def test_a_pause_within_a_response_is_time_of_the_server() -> None:
+    """11 s without data of the server, only keep-alives of the client."""
+    trace = wiretale.analyze(Path(__file__).parents[3] / "sample_pcaps/keep_alives.pcapng")
+    (row,) = trace.turns.rows()
+    assert (
+        row["response_pause_ns"] == pytest.approx(10.969e9, rel=1e-3) and row["response_ns"] > row["response_pause_ns"]
+    )
+    split = trace.transfers.turns.split
+    assert split.server / split.whole > 0.99
+    headlines = [one.headline for one in explain(trace) if one.transfer.row["flow"] == row["flow"]]
+    assert headlines == ["the server took 11 s of 11 s to answer 1 request"]
 
 
 def test_latency2_was_slow_in_the_network() -> None:
@@ -96,3 +147,34 @@ def test_latency2_was_slow_in_the_network() -> None:
     split = trace.transfers.turns.split
     assert split.network / split.whole > 0.95 and split.network == pytest.approx(2.03e9, rel=0.02)
     assert not [row for row in trace.findings.rows() if row["code"] == "slow-server"]
+
+
+@pytest.mark.parametrize("encrypted", [True, False])
+def test_an_alert_that_closes_an_idle_connection_is_no_part_of_a_response(tmp_path: Path, encrypted: bool) -> None:
+    """60 s after its response the server sends 24 bytes and its FIN: TLS closes, any other server may have computed."""
+    hello = next(
+        bytes(packet["Raw"]) for _, packet in tls_handshake(0) if packet.haslayer("Raw") and len(packet["Raw"])
+    )
+    hello = hello if encrypted else bytes(len(hello))
+    sent, timed = [1, 1], []
+
+    def send(ms: float, side: int, data: bytes = b"", flags: str = "PA") -> None:
+        ends = [("10.0.0.1", 4000), ("10.0.0.2", 443)][:: -1 if side else 1]
+        header = TCP(sport=ends[0][1], dport=ends[1][1], seq=sent[side], ack=sent[1 - side], flags=flags)
+        timed.append((ms / 1000, ether(IP(src=ends[0][0], dst=ends[1][0]) / header / Raw(data))))
+        sent[side] += len(data) + ("F" in flags or "S" in flags)
+
+    send(0, 0, flags="S")
+    send(RTT, 1, flags="SA")
+    send(RTT, 0, flags="A")
+    for i, answer in enumerate((2000, 900)):
+        send(100 + 200 * i, 0, bytes(200) if i else hello)
+        send(100 + 200 * i + RTT, 1, flags="A")
+        send(150 + 200 * i, 1, bytes(answer)[:1400])
+        send(150 + 200 * i, 0, flags="A")
+    send(60_350, 1, bytes(24))
+    send(60_350, 1, flags="FA")
+    trace = analyze_timed(tmp_path, timed)
+    row = trace.turns.rows()[-1]
+    assert (row["response_pause_ns"], row["response_ns"]) == ((0, 0) if encrypted else (60_000_000_000,) * 2)
+    assert trace.flows.rows()[0]["application"] == ("tls" if encrypted else None)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +12,9 @@ import pytest
 
 import needs
 from capture_files import write_pcap
-from checkout import ROOT, SAMPLES
+from checkout import SAMPLES
 
-BENCHMARKS = ROOT / "benchmarks"
-if not (BENCHMARKS / "score").is_dir():
-    pytest.skip("the scenarios are in benchmarks/, which is not installed", allow_module_level=True)
-sys.path.insert(0, str(BENCHMARKS))
+needs.benchmarks()
 
 from score.assess import Assessment, Fact, carry_out, under_condition
 from score.capture_frames import TCP, Frame, leave_out, mirror, read_frames

@@ -3,20 +3,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import needs
-from checkout import ROOT
 
-BENCHMARKS = ROOT / "benchmarks"
-if not (BENCHMARKS / "score").is_dir():
-    pytest.skip("the scenarios are in benchmarks/, which is not installed", allow_module_level=True)
-sys.path.insert(0, str(BENCHMARKS))
+needs.benchmarks()
 
+from score.limits.drawn import DRAWS, LEAST_BUFFER, draw_scenarios
 from score.limits.page import limits_section, replace_section, shortfalls
 from score.limits.rows import SHAPED, Row, chosen, score_limits
 from score.limits.scenarios import SCENARIOS
@@ -179,10 +175,36 @@ def test_every_kind_is_run_under_each_control_with_and_without_timestamps() -> N
         assert runs == {(control, off) for control in ("cubic", "bbr", "reno") for off in (False, True)}
 
 
-@pytest.mark.parametrize("name", ["limits-window-cubic", "limits-large-writes-reno", "limits-shaped-path-reno"])
+def test_a_draw_can_be_repeated_and_each_has_other_scenarios() -> None:
+    count = 2 * len(DRAWS)
+    assert draw_scenarios(1, count) == draw_scenarios(1, count) != draw_scenarios(2, count)
+    assert chosen(["drawn-7-"], draw=7, drawn=3) == draw_scenarios(7, 3)
+    assert chosen((), draw=7, drawn=0) == SCENARIOS
+    drawn = [one for draw in range(20) for one in draw_scenarios(draw, count)]
+    assert len({one.name for one in drawn}) == len(drawn)
+    assert {(one.control, bool(one.sysctl)) for one in drawn} >= {(one.control, bool(one.sysctl)) for one in SCENARIOS}
+    buffers = [one.talk.send_buffer for one in drawn if one.talk.send_buffer]
+    assert buffers and min(buffers) >= LEAST_BUFFER
+
+
+def test_drawn_rows_have_a_table_of_their_own() -> None:
+    true, claimed = shares_of(path=1.0), shares_of(window=1.0)
+    drawn = draw_scenarios(7, 1)[0]
+    rows = [Row(PLAIN, "sender", true, true), Row(drawn, "sender", true, claimed), Row(drawn, "tracer", true, None)]
+    before, after = limits_section(rows).split("### Drawn limits")
+    assert "| **all** | 1 | 0 | 1 | 1 | 1.000 | 1.000 |" in before
+    assert "| **all** | 2 | 1 | 0 | 0 | 0.000 | 0.000 |" in after and "| 7-1 | as fast as the path; " in after
+    assert list(shortfalls(rows)) == [
+        "- **drawn limits, sender**: 0 of 1 right (wrong: `drawn-7-1` (path taken for window) 1); 0 near"
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["limits-window-cubic", "limits-large-writes-reno", "limits-shaped-path-reno", "limits-send-buffer-bbr"]
+)
 def test_the_kernel_confirms_what_a_scenario_is_made_for(name: str, tmp_path: Path) -> None:
     needs.skip_without(missing(), needs.programs("tc"), needs.network_namespaces())
-    scenario = next(one for one in chosen([name]) if one.name == name)
+    scenario = next(one for one in chosen([name], draw=1, drawn=0) if one.name == name)
     short = replace(scenario, talk=replace(scenario.talk, seconds=1.5))
     rows = score_limits([short], tmp_path, False)
     assert [row.point for row in rows] == list(POINTS)

@@ -61,7 +61,7 @@ def test_every_output_has_the_same_figures(offloaded: Path, wiretale_run: Run) -
     row = trace.directions.rows()[0]
     assert (row["data_packets"], row["lost_downstream"], row["lost_downstream_bytes"]) == (12, 2, 5 * MSS)
     assert (row["wire_mss"], row["wire_segments"], row["wire_lost_downstream"]) == (MSS, 205, 5)
-    assert "lost 5 of 205 data segments (2.44%; 7.24 kB in 2 captured packets)" in sentence(
+    assert "lost 5 of 205 data segments (2.44%; 7.24 kB of payload in 2 captured packets)" in sentence(
         offloaded, "lost-downstream"
     )
     assert "5 lost" in wiretale_run("analyze", offloaded).stdout
@@ -79,7 +79,7 @@ def test_unknown_segments_are_said_in_bytes(tmp_path: Path) -> None:
     path = lossy([8001, 7003, 9005, 6011], [(8001, 15004)]).write(tmp_path)
     row = wiretale.analyze(path).directions.rows()[0]
     assert row["wire_mss"] is row["wire_segments"] is row["wire_lost_downstream"] is None
-    assert "lost 7 kB of 37 kB of data (18.9%; 1 captured packet)" in sentence(path, "lost-downstream")
+    assert "lost 7 kB of 37 kB of payload (18.9%; 1 captured packet)" in sentence(path, "lost-downstream")
 
 
 def test_captures_without_super_segments_count_as_before(samples: Path) -> None:

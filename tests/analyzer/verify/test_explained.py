@@ -16,8 +16,8 @@ from plain_wire import ACK, FIN, PSH, RST, START_NS, Connection, Wire, sack
 from scenario import captured, read_scenario
 from scenario_wire import write_pcap
 from wiretale.analyzer import trace as traces
+from wiretale.analyzer.verify.file import compare_file
 from wiretale.analyzer.verify.tshark import Dissector
-from wiretale.cli.verify import compare_file
 
 pytestmark = [needs.TSHARK, pytest.mark.xdist_group("tshark")]
 

@@ -12,9 +12,9 @@ from scapy.all import IP, TCP, UDP, Dot1Q, Ether, Packet, Raw, fragment, wrpcap
 import needs
 from wiretale.analyzer import _core
 from wiretale.analyzer import trace as traces
+from wiretale.analyzer.verify.file import compare_file
 from wiretale.analyzer.verify.frame_events import unread_frames
 from wiretale.analyzer.verify.tshark import Dissector
-from wiretale.cli.verify import compare_file
 
 ETHERNET = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
 HOSTS = IP(src="10.0.0.1", dst="10.0.0.2")

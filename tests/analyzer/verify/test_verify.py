@@ -30,12 +30,13 @@ from wiretale.analyzer import trace as traces
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.verify.case import FIRST_BEFORE
 from wiretale.analyzer.verify.comparison import KINDS, Around, Comparison, Difference, pairs
+from wiretale.analyzer.verify.file import compare_file
 from wiretale.analyzer.verify.frame_events import FrameEvents, around
 from wiretale.analyzer.verify.reasons import RULES, UNEXPLAINED
 from wiretale.analyzer.verify.tshark import FIELDS, Dissector, Flagged, read_line
 from wiretale.cli.analyze import exit_code
 from wiretale.cli.doctor import version_numbers
-from wiretale.cli.verify import LISTED, compare_file, show
+from wiretale.cli.verify import LISTED, show
 from wiretale.reports.terminal.verify import print_comparison
 
 ENDS = frozenset({("10.0.0.1", "4000"), ("10.0.0.2", "80")})

@@ -11,9 +11,9 @@ import pytest
 from experiment_results import NOW, built_in, stored
 from report_page import Page
 from wiretale.analyzer.errors import InputError
-from wiretale.reports.html.experiment import write_page
-from wiretale.reports.html.experiment_data import alone, mix_points, points
-from wiretale.reports.html.experiment_figures import experiment_figures
+from wiretale.reports.html.experiment.data import alone, mix_points, points
+from wiretale.reports.html.experiment.figures import experiment_figures
+from wiretale.reports.html.experiment.page import write_page
 from wiretale.traffic.experiment.plan import read_plan, scaled
 from wiretale.traffic.experiment.results import read_outcome
 from wiretale.traffic.experiment.session_series import assign, bin_seconds, fairness, jain, spread

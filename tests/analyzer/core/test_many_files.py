@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many files are analyzed as the one file that has their packets in order of time: rotated, overlapping, compressed and damaged
+ones, with few descriptors.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import resource
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import needs
+import wiretale
+from changed_packets import Packet, read_pcap, write_packets
+from checkout import Run
+
+SOURCES = ("fast_retransmissions", "udp_blocks", "ip_fragments", "vxlan_loss", "timeouts")
+#: name frames of a file, or contain such names, as do the columns that end in _frame
+PLACES = {"first_capture", "capture", "frame", "longest_waits", "stall_frames"}
+TABLES = (
+    "flows",
+    "directions",
+    "events",
+    "series",
+    "turns",
+    "datagrams",
+    "blocks",
+    "handshakes",
+    "queries",
+    "requests",
+)
+
+
+class Parts(NamedTuple):
+    """A folder of files, and the packets of each by the number of the packet in the whole."""
+
+    folder: Path
+    numbers: dict[str, list[int]]
+
+
+@pytest.fixture(scope="module")
+def packets(samples: Path) -> list[Packet]:
+    """Packets of several samples, 10 minutes apart, because they use the same addresses. No two have the same time."""
+    wholes = [read_pcap(samples / f"{name}.pcap") for name in SOURCES]
+    return spread(replace(one, ns=one.ns + place * 600 * 10**9) for place, whole in enumerate(wholes) for one in whole)
+
+
+def spread(packets: Iterable[Packet]) -> list[Packet]:
+    """The packets in order of time, each some ns later than its own time, so that no two have the same."""
+    ordered = sorted(packets, key=lambda packet: packet.ns)
+    return [replace(packet, ns=packet.ns + number) for number, packet in enumerate(ordered)]
+
+
+def write_parts(folder: Path, packets: Sequence[Packet], parts: dict[str, list[int]]) -> Parts:
+    folder.mkdir()
+    for name, numbers in parts.items():
+        path = write_packets(folder / name, [packets[number] for number in numbers])
+        if path.suffix == ".gz":
+            path.write_bytes(gzip.compress(path.read_bytes()))
+        elif path.suffix in (".zst", ".lz4"):
+            tool = {".zst": "zstd", ".lz4": "lz4"}[path.suffix]
+            path.write_bytes(
+                subprocess.run([tool, "-q", "-c"], input=path.read_bytes(), capture_output=True, check=True).stdout
+            )
+    return Parts(folder, parts)
+
+
+def without_places(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in PLACES and not name.endswith("_frame")}
+
+
+def rows(trace: wiretale.Trace) -> dict[str, list[dict[str, Any]]]:
+    """The tables without the columns that name frames of a file."""
+    return {name: [without_places(row) for row in trace.table(name).rows()] for name in TABLES}
+
+
+def order_of(trace: wiretale.Trace, parts: Parts) -> list[int]:
+    """The numbers of the packets in the order in which they were analyzed."""
+    files = [Path(file).name for file in trace.interfaces.column("file")]
+    table = trace.packets()
+    places = zip(table.column("capture"), table.column("frame"), strict=True)
+    return [parts.numbers[files[capture]][frame - 1] for capture, frame in places]
+
+
+def check_as_one(
+    trace: wiretale.Trace, parts: Parts, packets: list[Packet], numbers: Sequence[int], path: Path
+) -> None:
+    """Compares rows, and the order of packets, with those of one file with the packets of these numbers."""
+    one = wiretale.analyze(write_packets(path, [packets[number] for number in numbers]))
+    assert rows(trace) == rows(one)
+    assert order_of(trace, parts) == [numbers[frame - 1] for frame in one.packets().column("frame")]
+
+
+def rotated(packets: Sequence[Packet], chance: random.Random) -> list[list[int]]:
+    """Runs of 1 to 12 packets."""
+    runs, at = [], 0
+    while at < len(packets):
+        runs.append(list(range(at, min(at + chance.randint(1, 12), len(packets)))))
+        at = runs[-1][-1] + 1
+    return runs
+
+
+def test_a_rotated_set_is_read_in_order_of_time_whatever_its_names(packets: list[Packet], tmp_path: Path) -> None:
+    chance = random.Random(1)
+    runs = rotated(packets, chance)
+    names = chance.sample(range(10_000), len(runs))
+    parts = write_parts(
+        tmp_path / "parts", packets, {f"{name:04}.pcap": run for name, run in zip(names, runs, strict=True)}
+    )
+    assert len(runs) > 200
+    check_as_one(wiretale.analyze(parts.folder), parts, packets, range(len(packets)), tmp_path / "one.pcap")
+
+
+def test_files_that_touch_at_one_time_are_read_in_order_of_their_names(packets: list[Packet], tmp_path: Path) -> None:
+    """A coarse clock gives the last packets of a file and the first of the next one the same time."""
+    coarse = [replace(packet, ns=packet.ns // 50_000_000 * 50_000_000) for packet in packets]
+    runs = rotated(coarse, random.Random(2))
+    parts = write_parts(tmp_path / "parts", coarse, {f"{name:04}.pcap": run for name, run in enumerate(runs)})
+    touching = sum(coarse[run[0]].ns == coarse[run[0] - 1].ns for run in runs[1:])
+    assert touching > 100
+    check_as_one(wiretale.analyze(parts.folder), parts, coarse, range(len(packets)), tmp_path / "one.pcap")
+
+
+@needs.marked(needs.programs("zstd", "lz4"))
+def test_overlapping_files_of_every_compression_are_merged(packets: list[Packet], tmp_path: Path) -> None:
+    chance = random.Random(3)
+    suffixes = ("pcap", "pcap.gz", "pcap.zst", "pcap.lz4")
+    overlapping: dict[str, list[int]] = {f"{name:02}.{suffixes[name % 4]}": [] for name in range(24)}
+    for number in range(len(packets)):
+        overlapping[chance.choice(list(overlapping))].append(number)
+    parts = write_parts(tmp_path / "parts", packets, overlapping)
+    check_as_one(wiretale.analyze(parts.folder), parts, packets, range(len(packets)), tmp_path / "one.pcap")
+
+
+def test_overlapping_files_need_few_descriptors(wiretale_run: Run, packets: list[Packet], tmp_path: Path) -> None:
+    """Each file is larger than a first read, so that it is opened again in the middle, also if it is compressed."""
+    padded = spread(replace(packet, data=packet.data.ljust(1400, b"\0"), length=1400) for packet in packets)
+    names = [f"{name:03}.pcap" + (".gz" if name % 9 == 0 else "") for name in range(50)]
+    whole = {name: list(range(place, len(padded), len(names))) for place, name in enumerate(names)}
+    parts = write_parts(tmp_path / "parts", padded, whole)
+    one = wiretale.analyze(write_packets(tmp_path / "one.pcap", padded))
+    assert min((parts.folder / name).stat().st_size for name in names[1:9]) > 16_384
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (40, before[1]))
+    try:
+        done = wiretale_run("analyze", "--json", "--tables", ",".join((*TABLES, "interfaces")), str(parts.folder))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert done.returncode == 0, done.stderr
+    tables = json.loads(done.stdout)
+    assert [row["damage"] for row in tables["interfaces"]] == [None] * len(names)
+    for name, expected in rows(one).items():
+        found = [without_places(row) for row in tables[name]]
+        assert found == json.loads(json.dumps(expected)), name
+
+
+def test_damaged_and_empty_files_do_not_end_the_others(packets: list[Packet], tmp_path: Path) -> None:
+    runs = rotated(packets, random.Random(4))
+    parts = write_parts(tmp_path / "parts", packets, {f"{name:04}.pcap": run for name, run in enumerate(runs)})
+    (parts.folder / "empty.pcap").touch()
+    write_packets(parts.folder / "no packets.pcap", [])
+    cut, broken = [name for name, run in parts.numbers.items() if len(run) > 8][10:12]
+    content = (parts.folder / cut).read_bytes()
+    (parts.folder / cut).write_bytes(content[:-7])
+    content = (parts.folder / broken).read_bytes()
+    (parts.folder / broken).write_bytes(content[:24] + b"\xff" * 16 + content[40:])
+    headless = parts.folder / "headless.pcap"
+    headless.write_bytes(content[:20])
+    with (
+        pytest.warns(wiretale.DamagedInputWarning),
+        pytest.warns(wiretale.SkippedFileWarning, match=f"skipped {headless}: its header is cut short at byte 20"),
+    ):
+        trace = wiretale.analyze(parts.folder)
+    damaged = {Path(row["file"]).name: row["damage"] for row in trace.interfaces.rows() if row["damage"]}
+    assert set(damaged) == {cut, broken} and all(name in text for name, text in damaged.items())
+    lost = {parts.numbers[cut][-1], *parts.numbers[broken]}
+    left = [number for number in range(len(packets)) if number not in lost]
+    check_as_one(trace, parts, packets, left, tmp_path / "one.pcap")

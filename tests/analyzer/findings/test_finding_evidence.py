@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The place of a finding's evidence: frames that exist, of the flow that it names, at their times in the capture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wiretale
+from checkout import CAPTURES, SAMPLES
+from tshark_fields import times_of
+
+FILES = [*CAPTURES, *sorted((SAMPLES / "findings").iterdir())]
+PLACE = ("cited_flow", "capture", "first_frame", "last_frame", "first_ns", "last_ns")
+#: findings about a whole flow, and why no part of it is their evidence
+WHOLE = {
+    "unfair-share": "compares rates over the common time of several flows",
+    "wire-full": "a mean rate over the whole transfer",
+    "small-packets": "a mean size over all packets",
+    "one-way": "packets of the other direction are missing everywhere",
+    "slow-start": "of a direction with fewer than 32 packets: the frame of its end would be state of every flow",
+}
+#: about packets or rows of which only a count is known: where the capture dropped some, or a limit was reached, it has none
+NOWHERE = {
+    *("capture-dropped", "interrupted", "filter-refused", "flows-evicted", "datagrams-evicted"),
+    *("events-dropped", "blocks-dropped", "queries-dropped", "turns-dropped"),
+}
+#: about the first packet of its kind in an interface, and those of them that have no time
+OF_INTERFACE = {
+    *("capture-damaged", "time-backward", "offload", "lengths-cut", "malformed", "headers-cut", "undecoded"),
+    "not-understood",
+}
+UNTIMED = {"time-unknown", "time-out-of-range"}
+OF_ERRORS = {"icmp-errors", "path-mtu"}  # packets of another flow that quote it
+QUESTIONS = {"dns-slow", "dns-failed", "dns-unanswered"}  # a flow of one question and its answer
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_evidence_is_at_its_frames_and_times(path: Path) -> None:
+    trace = wiretale.analyze(path)
+    packets = {(row["capture"], row["frame"]): row for row in trace.packets(range(len(trace.flows))).rows()}
+    for row in trace.findings.rows():
+        code, first, last = row["code"], row["first_frame"], row["last_frame"]
+        assert (first is None) == (code in NOWHERE), code
+        if first is None:
+            assert [row[name] for name in PLACE] == [None] * len(PLACE)
+        elif code in OF_INTERFACE | UNTIMED:
+            assert row["scope"] == "capture" and row["cited_flow"] is None and 0 < first == last
+            expected = None if code in UNTIMED else times_of(path, [first])[first]
+            assert row["first_ns"] == row["last_ns"] == expected, code
+        else:
+            assert_within_its_flow(row, packets, trace.flows.rows(row["cited_flow"], row["cited_flow"] + 1)[0])
+
+
+def assert_within_its_flow(row: dict[str, Any], packets: dict[tuple[int, int], Any], flow: dict[str, Any]) -> None:
+    """A finding about one flow cites that one, and is about all of it only if its code is in WHOLE."""
+    code, frames = row["code"], (row["first_frame"], row["last_frame"])
+    assert row["flow"] in (None, row["cited_flow"])
+    assert flow["first_frame"] <= frames[0] <= frames[1] <= flow["last_frame"] or code in OF_ERRORS, code
+    for end, frame in zip(("first", "last"), frames, strict=True):
+        packet = packets[row["capture"], frame]
+        assert packet["time_ns"] == row[f"{end}_ns"], (code, end)
+        assert packet["flow"] == row["cited_flow"] or code in OF_ERRORS, (code, end)
+    if code == "slow-start" and row["first_frame"] == flow["first_frame"] and flow["packets"] >= 64:
+        assert frames[1] != flow["last_frame"]
+    if code not in WHOLE and code not in QUESTIONS and flow["packets"] > 2:
+        assert frames != (flow["first_frame"], flow["last_frame"]), code
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "frames", "took_ns"),
+    [  # sample_pcaps/generator writes each of these at a known time
+        ("go_back_n.pcap", "timeout-stalls", (54, 59), 250_000_000),
+        ("vxlan_loss.pcap", "lost-upstream", (203, 203), 0),
+        ("lost_tail.pcap", "timeout-stalls", (37, 39), 310_010_000),
+        ("network_duplicate.pcap", "network-duplicates", (39, 39), 0),
+        ("udp_fragments.pcap", "datagram-incomplete", (25, 29), None),
+        ("findings/jitter.pcap.gz", "jitter", (114, 114), 0),
+        ("findings/tls-alert.pcap.gz", "tls-alert", (5, 5), 0),
+        ("findings/ecn-ignored.pcap.gz", "ecn-ignored", (9, 9), 0),  # the sixth data segment has the mark
+        ("findings/ecn-ignored.pcap.gz", "congestion-marks", (9, 9), 0),
+    ],
+)
+def test_evidence_of_a_known_truth(
+    samples: Path, name: str, code: str, frames: tuple[int, int], took_ns: int | None
+) -> None:
+    (row,) = [row for row in wiretale.analyze(samples / name).findings.rows() if row["code"] == code]
+    assert (row["first_frame"], row["last_frame"]) == frames
+    assert took_ns in (None, row["last_ns"] - row["first_ns"])
+
+
+def test_frames_of_several_files_do_not_make_one_place(samples: Path) -> None:
+    trace = wiretale.analyze(*(samples / name for name in ("tcp_losses.pcap", "udp_blocks.pcap", "timeouts.pcap")))
+    packets = {(row["capture"], row["frame"]): row for row in trace.packets(range(len(trace.flows))).rows()}
+    places = [
+        (row["capture"], row[f"{end}_frame"], row[f"{end}_ns"])
+        for row in trace.findings.rows()
+        for end in ("first", "last")
+    ]
+    assert len({capture for capture, frame, _ in places if frame is not None}) == 3
+    for capture, frame, time_ns in places:
+        assert frame is None or packets[capture, frame]["time_ns"] == time_ns

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/measured/studies.md: sections that are run again keep the others, and answers are made from all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import needs
+
+needs.benchmarks()
+
+from studies import __main__ as studies
+from studies.anomalies import ANOMALIES, judge
+from wiretale.analyzer.errors import WiretaleError
+
+Rows = dict[str, Any]
+
+
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rows:
+    """The rows that the sections measure, which a test may change; an error is raised."""
+    measured: Rows = {
+        "retransmitted": [("same-switch", 10, 0, 0, 100.0), ("wan", 10, 3, 3, 100.0)],
+        "anomalies": [("kept", "send", "", "", "yes")],
+    }
+
+    def measure(name: str) -> Callable[[], Any]:
+        def run() -> Any:
+            if isinstance(measured[name], Exception):
+                raise measured[name]
+            return measured[name]
+
+        return run
+
+    made = [studies.Section(name, name.title(), measure(name), lambda found: f"{found}\n") for name in measured]
+    monkeypatch.setattr(studies, "all_sections", lambda folder: made)
+    monkeypatch.setattr(studies, "TARGET", tmp_path / "studies.md")
+    return measured
+
+
+def test_a_section_that_is_run_again_changes_the_answers_and_keeps_the_others(rows: Rows, tmp_path: Path) -> None:
+    assert not studies.make_page(tmp_path, []).failed
+    first = studies.TARGET.read_text("utf-8")
+    assert "if it lost 3 (wan), 3 were" in first and "kept" in first
+    rows["retransmitted"] = [("same-switch", 10, 0, 0, 100.0), ("wan", 10, 7, 8, 100.0)]
+    rows["anomalies"] = [("new", "send", "", "", "yes")]
+    assert not studies.make_page(tmp_path, ["retransmitted"]).failed
+    second = studies.TARGET.read_text("utf-8")
+    assert "if it lost 7 (wan), 8 were" in second and "kept" in second and "new" not in second
+
+
+def test_without_an_earlier_run_only_the_section_changes(rows: Rows, tmp_path: Path) -> None:
+    studies.make_page(tmp_path / "first", [])
+    before = studies.TARGET.read_text("utf-8")
+    rows["anomalies"] = [("new", "send", "", "", "yes")]
+    studies.make_page(tmp_path / "second", ["anomalies"])
+    assert studies.TARGET.read_text("utf-8") == before.replace("kept", "new")
+
+
+@pytest.mark.parametrize("rest", [WiretaleError("no lab"), [("kept", "send", "", "", "no: expected `x`")]])
+def test_a_section_that_fails_and_an_anomaly_without_its_cause_fail_the_run(
+    rows: Rows, tmp_path: Path, rest: Any
+) -> None:
+    rows["anomalies"] = rest
+    assert studies.make_page(tmp_path, []).failed
+    assert "if it lost 3 (wan), 3 were" in studies.TARGET.read_text("utf-8")
+
+
+def test_a_finding_must_have_the_cause_and_the_words_for_place_and_remedy() -> None:
+    one = next(one for one in ANOMALIES if one.name == "narrow")
+    text = "more than the path before the capture point carries. *Send at most 1 Mbit/s.*"
+    assert judge(one, "udp-above-path", text) == "yes"
+    assert judge(one, "blocks-lost", text) == "no: expected `udp-above-path`"
+    assert judge(one, "udp-above-path", text.replace("before", "behind")) == "no: expected “before the capture point”"

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python interface as users have it: examples of the docstrings, tables as sequences, results, errors and warnings."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import json
+import os
+import subprocess
+import sys
+import warnings
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import needs
+import wiretale.analyzer
+import wiretale.reports
+import wiretale.traffic
+from checkout import SAMPLES
+from wiretale.analyzer.table import KEPT_TABLES
+
+LOSSES = SAMPLES / "tcp_losses.pcap"
+MODULES = (
+    *("wiretale", "wiretale.api", "wiretale.copying", "wiretale.analyzer.table", "wiretale.analyzer.trace"),
+    "wiretale.analyzer.flow",
+)
+DROPPED = 90  # a segment that the sender retransmits, and that the copy at the receiver lacks
+
+
+def without_record(capture: bytes, number: int) -> bytes:
+    """Returns a pcap file without one of its records."""
+    place = 24
+    for _ in range(number - 1):
+        place += 16 + int.from_bytes(capture[place + 8 : place + 12], "little")
+    return capture[:place] + capture[place + 16 + int.from_bytes(capture[place + 8 : place + 12], "little") :]
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the samples and two captures of one transfer, in which the examples run."""
+    (tmp_path / "sample_pcaps").symlink_to(SAMPLES)
+    sent = LOSSES.read_bytes()
+    (tmp_path / "sender.pcap").write_bytes(sent)
+    (tmp_path / "receiver.pcap").write_bytes(without_record(sent, DROPPED))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_docstrings_are_true(name: str, places: Path) -> None:
+    done = doctest.testmod(importlib.import_module(name), optionflags=doctest.REPORT_NDIFF)
+    assert done.failed == 0 and done.attempted >= 2
+
+
+def test_every_public_name_has_a_docstring_and_an_import_is_light() -> None:
+    for name in set(wiretale.__all__) - {"__version__"}:
+        assert getattr(wiretale, name).__doc__, name
+    assert sorted(wiretale.__all__) == dir(wiretale)
+    script = "import sys, wiretale; print(*sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    heavy = ("duckdb", "plotly", "rich", "jinja2", "polars", "pandas", "pyarrow", "wiretale.analyzer", "wiretale.api")
+    assert not set(heavy) & set(loaded)
+
+
+def test_tables_are_sequences_of_rows(sample: Path) -> None:
+    trace = wiretale.analyze(sample)
+    for name in KEPT_TABLES:
+        table = trace.table(name)
+        rows = table.rows()
+        assert list(table) == rows and len(table) == len(rows)
+        for wanted in (slice(None), slice(2, 5), slice(-3, None), slice(None, None, -1), slice(9, 1, -3), slice(7, 7)):
+            assert table[wanted] == rows[wanted]
+        for number in {0, len(rows) // 2, len(rows) - 1} if rows else ():
+            assert table[number] == rows[number] and table[number - len(rows)] == rows[number]
+        for number in (len(rows), -len(rows) - 1):
+            with pytest.raises(IndexError):
+                table[number]
+        assert {column: table[column] for column, *_ in table.columns()} == {
+            column: [row[column] for row in rows] for column, *_ in table.columns()
+        }
+    with pytest.raises(KeyError):
+        trace.flows["nothing"]
+
+
+def test_a_loop_over_a_long_table_has_each_row_once() -> None:
+    events = wiretale.analyze(LOSSES, keep_packets=True).packets()
+    assert [row["frame"] for row in events] == events["frame"]
+
+
+def test_every_table_becomes_that_of_other_libraries(sample: Path) -> None:
+    pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("pandas")
+    trace = wiretale.analyze(sample)
+    for name in KEPT_TABLES:
+        table = trace.table(name)
+        columns = [column for column, *_ in table.columns()]
+        polars, pandas, arrow = table.to_polars(), table.to_pandas(), table.to_arrow()
+        assert polars.columns == list(pandas.columns) == arrow.column_names == columns
+        assert len(polars) == len(pandas) == len(arrow) == len(table)
+        for column, kind, *_ in table.columns():
+            if kind in ("int", "word", "text"):
+                assert polars[column].to_list() == arrow[column].to_pylist() == table[column]
+
+
+@pytest.mark.parametrize("method", ["polars", "pandas", "arrow"])
+def test_a_missing_library_is_named(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = {"arrow": "pyarrow"}.get(method, method)
+    monkeypatch.setitem(sys.modules, name, None)  # an import of it fails
+    with pytest.raises(wiretale.MissingToolError, match=rf"^{name} is not installed: run `.* -m pip install {name}`$"):
+        getattr(wiretale.analyze(LOSSES).flows, f"to_{method}")()
+
+
+def test_times_are_datetimes_of_any_zone() -> None:
+    numpy = pytest.importorskip("numpy")
+    pandas = pytest.importorskip("pandas")
+    moment = datetime(2026, 1, 15, 12, 0, 0, 100_000, tzinfo=UTC)
+    east = moment.astimezone(timezone(timedelta(hours=5, minutes=30)))
+    plain = moment.replace(tzinfo=None)
+    stamps = (moment, east, plain, pandas.Timestamp(moment), numpy.datetime64(plain), 1_768_478_400_100_000_000)
+    times = wiretale.analyze(LOSSES).packets()["time_ns"]
+    for stamp in stamps:
+        after, before = wiretale.analyze(LOSSES, start=stamp), wiretale.analyze(LOSSES, end=stamp)
+        assert after.packets()["time_ns"] == [ns for ns in times if ns >= stamps[-1]] != times
+        assert before.packets()["time_ns"] == [ns for ns in times if ns < stamps[-1]] != []
+
+
+def test_inputs_may_be_lists(tmp_path: Path) -> None:
+    files = [LOSSES, str(SAMPLES / "timeouts.pcap"), os.fsencode(SAMPLES / "vlan_ipv6.pcap")]
+    apart = wiretale.analyze(*files)
+    for together in ([files], [tuple(files)], [files[:1], *files[1:]], [*files]):
+        assert wiretale.analyze(*together).flows.rows() == apart.flows.rows()
+    wrong: Any = [[[LOSSES]], [3], None, 3]
+    for one in wrong:
+        with pytest.raises(wiretale.UsageError, match="expected a path, or a list of paths"):
+            wiretale.analyze(one)
+
+
+def test_errors_are_those_of_python_too(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"nothing\.pcap: No such file") as missing_file:
+        wiretale.analyze(tmp_path / "nothing.pcap")
+    assert isinstance(missing_file.value, wiretale.InputError) and missing_file.value.exit_code == 4
+    with pytest.raises(ValueError, match="filter") as wrong:
+        wiretale.analyze(LOSSES, filter="(")
+    assert isinstance(wrong.value, wiretale.UsageError) and wrong.value.exit_code == 2
+    with pytest.raises(OSError, match="cannot write") as full:
+        wiretale.analyze(LOSSES).report(tmp_path / "no" / "folder.html")
+    assert isinstance(full.value, wiretale.OutputError) and full.value.exit_code == 4
+
+
+def test_an_error_in_a_log_keeps_its_text(tmp_path: Path, wiretale_run: Any) -> None:
+    log = tmp_path / "large.json"
+    with log.open("wb") as file:
+        file.truncate(2**31)
+    done = wiretale_run("compare", LOSSES, "--receiver-log", log)
+    assert done.returncode == 4 and "expected a log of wiretale send" in done.stderr
+
+
+def test_damage_is_a_warning_at_the_line_of_the_caller(wiretale_run: Any) -> None:
+    damaged = SAMPLES / "damaged.pcap"
+    calls: tuple[Any, ...] = (wiretale.analyze, wiretale.explain, lambda path: wiretale.diff(path, LOSSES))
+    for call in calls:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            call(damaged)
+        (one,) = seen
+        assert one.category is wiretale.DamagedInputWarning and one.filename == __file__
+        assert str(one.message).startswith(f"{damaged}: at byte 6220")
+    done = wiretale_run("analyze", damaged, "-q")
+    assert done.returncode == 3 and done.stderr.count("\n") == 1 and "Warning" not in done.stderr
+
+
+def rounded(value: Any) -> Any:
+    """A JSON value with six digits of each number: DuckDB sums in the order of its threads."""
+    if isinstance(value, dict):
+        return {name: rounded(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def test_results_are_the_objects_and_the_text_of_the_commands(
+    places: Path, wiretale_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    pairs = [
+        (wiretale.explain(LOSSES, link="100M"), ("explain", LOSSES, "--link", "100M")),
+        (wiretale.compare("sender.pcap", "receiver.pcap"), ("compare", "sender.pcap", "receiver.pcap")),
+        (wiretale.diff("sender.pcap", "receiver.pcap"), ("diff", "sender.pcap", "receiver.pcap")),
+        (wiretale.theory("1G", 9000, block="64KiB"), ("theory", "--link", "1G", "--mtu", "9000", "--block", "64KiB")),
+    ]
+    for result, words in pairs:
+        printed = json.loads(wiretale_run(*words, "--json").stdout)
+        assert rounded(json.loads(json.dumps(result.as_dict()))) == rounded(printed)
+        text = wiretale_run(*words, env={"COLUMNS": "160"}).stdout
+        assert str(result) == repr(result) == text.rstrip("\n")
+
+
+def test_verify_returns_each_difference() -> None:
+    needs.skip_without(needs.programs("tshark"))
+    found = wiretale.verify(SAMPLES / "fast_retransmissions.pcap")
+    assert found.kinds["fast_retransmission"].both == 6 and not found.unexplained and found.problem is None
+    assert {one.frame for one in found.differences} >= {176, 365} and found.as_dict()["wireshark"] == found.wireshark
+    assert len(wiretale.verify(SAMPLES / "fast_retransmissions.pcap", differences=1).differences) == 2
+
+
+def test_compare_places_the_packet_that_is_missing(places: Path) -> None:
+    found = wiretale.compare(Path("sender.pcap"), Path("receiver.pcap"))
+    assert [ledger.lost for ledger in found.losses if ledger.lost] == [{"network": 1}]
+    assert found.lost_packets_total == 1 and found.lost_packets[0]["sender_frame"] == DROPPED
+
+
+def test_a_trace_can_be_compared_and_explained() -> None:
+    trace = wiretale.analyze(LOSSES)
+    assert wiretale.explain(trace).trace is trace
+    assert wiretale.diff(trace, LOSSES).sentence.startswith("B is as fast as A")
+    wrong: tuple[Any, ...] = ((trace, trace), (trace, LOSSES), ())
+    for captures in wrong:
+        with pytest.raises(wiretale.UsageError):
+            wiretale.explain(*captures)
+    with pytest.raises(wiretale.UsageError, match="without options"):
+        wiretale.explain(trace, filter="tcp")
+
+
+def test_a_flow_has_its_own_packets_and_findings() -> None:
+    trace = wiretale.analyze(SAMPLES / "fast_retransmissions.pcap")
+    for number, row in enumerate(trace.flows):
+        flow = trace.flow(number)
+        assert flow.row == row and [one["flow"] for one in flow.directions] == [number, number]
+        assert len(flow.packets()) == row["packets"] and set(flow.packets()["flow"]) == {number}
+        assert flow.findings() == [one for one in trace.findings if one["flow"] == number]
+    with pytest.raises(wiretale.UsageError, match="expected a number of the flows table"):
+        trace.flow(len(trace.flows))
+
+
+USER = """
+from datetime import datetime
+from pathlib import Path
+import wiretale
+
+trace = wiretale.analyze(["a.pcap", Path("b.pcap")], start=datetime(2026, 1, 1))
+row: dict[str, object] = trace.flows[0]
+rows: list[dict[str, object]] = trace.flows[:2]
+column: list[object] = trace.flows["packets"]
+explanation: wiretale.Explanation = wiretale.explain(trace, link="1G")
+rate: float | None = explanation.transfers[0].maximum_bps
+lost: dict[str, int] = wiretale.compare("a", "b").losses[0].lost
+percent: float | None = wiretale.diff(trace, "b").changes["goodput"].percent
+payload: int = wiretale.theory("1G").tcp.payload_per_frame
+both: int = wiretale.verify("a").kinds["gap"].both
+"""
+
+
+def test_programs_of_users_pass_mypy(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    program = tmp_path / "program.py"
+    program.write_text(USER)
+    package = tmp_path / "installed" / "wiretale"  # type checkers cannot follow an editable installation
+    package.mkdir(parents=True)
+    folders = [Path(module.__file__ or "").parent for module in (wiretale.analyzer, wiretale.reports, wiretale.traffic)]
+    for part in {*Path(wiretale.__file__).parent.iterdir(), *folders}:
+        (package / part.name).symlink_to(part)
+    environment = {**os.environ, "MYPYPATH": str(package.parent)}
+    options = ("--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache"))
+    command = [sys.executable, "-m", "mypy", *options, str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.stdout.startswith("Success"), done.stdout

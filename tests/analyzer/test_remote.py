@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures at URLs, from real servers: HTTP, moto's S3 and SSH. The rows are those of the local file, and nothing is stored."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+import needs
+from checkout import SAMPLES
+from processes import refusal, wait_until
+from ssh_server import serving, why_not
+
+KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
+NAMES = ("tcp_losses.pcap", "tcp_blocks.pcapng")
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves files; `/cut/` breaks off in the middle of them."""
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+    def refused(self) -> bool:
+        """Answers `/status/403/…` by this status."""
+        if self.path.startswith("/status/"):
+            self.send_error(int(self.path.split("/")[2]))
+        return self.path.startswith("/status/")
+
+    def do_GET(self) -> None:
+        if self.refused():
+            return None
+        if not self.path.startswith("/cut/"):
+            return super().do_GET()
+        data = (SAMPLES / self.path.rpartition("/")[2]).read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data[: len(data) // 2])
+        self.wfile.flush()
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def do_HEAD(self) -> None:
+        if self.refused():
+            return None
+        if not self.path.startswith("/cut/"):
+            return super().do_HEAD()
+        self.send_response(200)
+        self.end_headers()
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[str]:
+    """The URL of a server with the samples."""
+    handler = functools.partial(Handler, directory=str(SAMPLES))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[dict[str, str]]:
+    """The environment of clients of an S3 server that has the samples in s3://captures/day/."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    environment = {**KEYS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
+    script = """
+import pathlib, sys, boto3
+s3 = boto3.client("s3")
+s3.create_bucket(Bucket="captures")
+for name in sys.argv[1:]:
+    s3.upload_file(name, "captures", "day/" + pathlib.Path(name).name)
+s3.put_object(Bucket="captures", Key="day/notes.txt", Body=b"no capture")
+"""
+    try:
+        wait_until(lambda: accepts(port), "the S3 server listens")
+        files = [str(SAMPLES / name) for name in NAMES]
+        subprocess.run(
+            [sys.executable, "-c", script, *files], env={**os.environ, **environment}, check=True, timeout=120
+        )
+        yield environment
+    finally:
+        server.kill()
+        server.wait()
+
+
+def accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return not probe.connect_ex(("127.0.0.1", port))
+
+
+def tables(run: Any, *words: str | Path, **options: Any) -> dict[str, Any]:
+    """The output of analyze --json without the names of files."""
+    done = run("analyze", "--json", *words, **options)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    for row in found["interfaces"]:
+        row["file"] = Path(row["file"]).name
+    return {**found, "inputs": [Path(name).name for name in found["inputs"]]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_capture_on_the_web_has_the_rows_of_the_file(wiretale_run: Any, web: str, name: str) -> None:
+    assert tables(wiretale_run, f"{web}/{name}") == tables(wiretale_run, SAMPLES / name)
+
+
+def test_rows_and_messages_have_the_url_without_secrets(wiretale_run: Any, web: str) -> None:
+    secret = web.replace("://", "://me:word@") + "/tcp_losses.pcap?token=word"
+    done = wiretale_run("analyze", "--json", secret)
+    assert done.returncode == 0 and "word" not in done.stdout + done.stderr
+    assert json.loads(done.stdout)["interfaces"][0]["file"] == web.replace("://", "://me@") + "/tcp_losses.pcap"
+    missing = refusal(wiretale_run("analyze", secret.replace("tcp_losses", "none")), 4)
+    assert missing == web.replace("://", "://me@") + "/none.pcap: not found"
+
+
+def test_a_transfer_that_breaks_off_is_an_error_and_no_result(wiretale_run: Any, web: str) -> None:
+    assert f"{web}/cut/tcp_losses.pcap: " in refusal(wiretale_run("analyze", f"{web}/cut/tcp_losses.pcap"), 4)
+
+
+def test_a_page_that_is_no_capture_is_refused(wiretale_run: Any, web: str) -> None:
+    assert f"{web}/README.md" in refusal(wiretale_run("analyze", f"{web}/README.md"), 4)
+
+
+@pytest.mark.parametrize("status, said", [(404, "not found"), (401, "401"), (403, "403"), (500, "500")])
+def test_a_refusal_has_the_status_of_the_server(wiretale_run: Any, web: str, status: int, said: str) -> None:
+    url = f"{web}/status/{status}/x.pcap"
+    text = refusal(wiretale_run("analyze", url), 4)
+    assert text.startswith(f"{url}: ") and said in text and ("not found" in text) == (status == 404)
+
+
+def test_a_scheme_may_have_capitals(wiretale_run: Any, web: str) -> None:
+    url = f"{web}/tcp_losses.pcap"
+    assert tables(wiretale_run, url.replace("http", "HTTP")) == tables(wiretale_run, url)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:word@[::1/x.pcap", "ssh://me:word@host:99999/x.pcap", "ssh://host/", "http://h:word/x/"]
+)
+def test_what_is_no_url_is_one_line(wiretale_run: Any, url: str) -> None:
+    assert url.partition("/")[0] in refusal(wiretale_run("analyze", url))
+
+
+def test_commands_that_read_twice_need_a_file(wiretale_run: Any, web: str, tmp_path: Path) -> None:
+    url, out = web.replace("://", "://me:word@") + "/tcp_losses.pcap", tmp_path / "out.pcapng"
+    words = (("cut", url, "-o", out), ("view", url), ("compare", url, SAMPLES / "tcp_losses.pcap"))
+    for command in (*words, ("store", "add", tmp_path / "s", f"{url}/")):
+        text = refusal(wiretale_run(*command))
+        assert "expected a local file" in text and "word" not in text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unreachable_server_is_one_line(wiretale_run: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    for scheme in ("http", "ssh"):
+        assert refusal(wiretale_run("analyze", f"{scheme}://127.0.0.1:{port}/x.pcap"), 4)
+
+
+def test_a_bucket_a_pattern_and_a_folder(wiretale_run: Any, bucket: dict[str, str]) -> None:
+    one = tables(wiretale_run, "s3://captures/day/tcp_losses.pcap", env=bucket)
+    assert one == tables(wiretale_run, SAMPLES / "tcp_losses.pcap")
+    both = tables(wiretale_run, *(SAMPLES / name for name in sorted(NAMES)))
+    assert tables(wiretale_run, "s3://captures/day/", env=bucket) == both
+    assert tables(wiretale_run, "s3://captures/day/tcp_*", env=bucket) == both
+    assert "no captures found" in refusal(wiretale_run("analyze", "s3://captures/night/", env=bucket), 4)
+    assert refusal(wiretale_run("analyze", "s3://captures/day/none.pcap", env=bucket), 4).endswith("not found")
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
+    """The URL of a host that is reached by ssh, and the environment of a user who has its key."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    folder = tmp_path_factory.mktemp("host")
+    with serving(folder / "ssh", port, os.environ["PATH"]) as (_, _, *options):
+        wrapper = folder / "bin" / "ssh"  # as the user's configuration would have key and host
+        wrapper.parent.mkdir()
+        wrapper.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} {shlex.join(options)} "$@"\n')
+        wrapper.chmod(0o755)
+        yield f"ssh://root@127.0.0.1:{port}", {"PATH": f"{wrapper.parent}:{os.environ['PATH']}"}
+
+
+@needs.marked(why_not())
+def test_a_capture_on_another_host_is_read_by_ssh(
+    wiretale_run: Any, host: tuple[str, dict[str, str]], tmp_path: Path
+) -> None:
+    odd = tmp_path / "it's a capture; $HOME.pcap"
+    shutil.copy(SAMPLES / "tcp_losses.pcap", odd)
+    url, environment = host[0] + quote(str(odd)), host[1]
+    found = tables(wiretale_run, url, env=environment)
+    (row,), expected = found["interfaces"], tables(wiretale_run, odd)
+    assert row["file"] == quote(odd.name)
+    assert found["flows"] == expected["flows"] and found["directions"] == expected["directions"]
+    missing = refusal(wiretale_run("analyze", url.replace("capture", "nothing"), env=environment), 4)
+    assert missing.endswith("No such file or directory")
+
+
+@needs.marked(why_not())
+def test_the_rest_of_a_file_on_another_host_is_not_awaited(
+    wiretale_run: Any, host: tuple[str, dict[str, str]], tmp_path: Path
+) -> None:
+    """More than a pipe holds is left if the file is no capture, or damaged: ssh would wait for its reader."""
+    (noise, damaged), rest = (tmp_path / "noise.pcap", tmp_path / "damaged.pcap"), 1_000_000
+    noise.write_bytes(b"n" * rest)
+    damaged.write_bytes((SAMPLES / "tcp_losses.pcap").read_bytes() + b"\xff" * rest)
+    text = refusal(wiretale_run("analyze", f"{host[0]}{noise}", env=host[1]), 4)
+    assert text.startswith(f"{host[0]}{noise} is not a capture")
+    remote = wiretale_run("analyze", "--json", f"{host[0]}{damaged}", env=host[1])
+    local = wiretale_run("analyze", "--json", damaged)
+    assert remote.returncode == local.returncode == 3
+    assert json.loads(remote.stdout)["directions"] == json.loads(local.stdout)["directions"]
+
+
+def test_without_the_libraries_one_line_names_the_extra(wiretale_run: Any, web: str, tmp_path: Path) -> None:
+    (tmp_path / "fsspec.py").write_text("raise ModuleNotFoundError('absent', name='fsspec')")
+    text = refusal(wiretale_run("analyze", f"{web}/x.pcap", env={"PYTHONPATH": str(tmp_path)}), 5)
+    assert "needs fsspec" in text and "pip install 'wiretale[remote]'" in text

@@ -1,0 +1,432 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`analyze --cluster`: real workers, of which some are killed, a real S3 server, damaged captures and lost files. The files are
+those of one run, byte for byte.
+
+A capture on a web server that waits holds a run at a known step, so that no test depends on the speed of the machine.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import s3_server
+from checkout import SAMPLES
+from processes import SECONDS, refusal, wait_until
+from wiretale.analyzer.errors import InputError, MissingToolError, UsageError
+from wiretale.cluster.begin import RUN, begin, tasks_of
+from wiretale.cluster.place import Place
+from wiretale.cluster.steps import Problem, problem_of
+
+pytest.importorskip("distributed", reason="needs distributed: pip install 'wiretale[cluster]'")
+NAMES = ("tcp_losses.pcap", "tcp_blocks.pcapng", "udp_fragments.pcap")
+HELD = "fast_retransmissions.pcap"
+LOOPBACK = "0100007F"  # as in /proc/net/tcp
+
+
+class Gate:
+    """Whether the web server gives HELD whole, or waits in the middle of it."""
+
+    def __init__(self) -> None:
+        self.is_open = threading.Event()
+        self.asked = threading.Event()
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves the samples; HELD waits for the gate."""
+
+    def __init__(self, *words: Any, gate: Gate, **options: Any) -> None:
+        self.gate = gate
+        super().__init__(*words, **options)
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        with suppress(OSError):  # its reader was killed
+            if self.path.endswith(HELD) and not self.gate.is_open.is_set():
+                outputfile.write(source.read(1000))
+                outputfile.flush()
+                self.gate.asked.set()
+                self.gate.is_open.wait(SECONDS)
+            shutil.copyfileobj(source, outputfile)
+
+
+@pytest.fixture
+def gate() -> Iterator[tuple[Gate, str]]:
+    """The gate of a web server, and the URL of HELD."""
+    one = Gate()
+    handler = functools.partial(Handler, directory=str(SAMPLES), gate=one)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield one, f"http://127.0.0.1:{server.server_port}/{HELD}"
+        one.is_open.set()
+        server.shutdown()
+
+
+def members(session: int) -> dict[int, tuple[int, str]]:
+    """Parent and words of each process of a session, but zombies."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            state, parent, _, its_session = (path / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(its_session) == session and state != "Z":
+                found[int(path.name)] = int(parent), (path / "cmdline").read_text().replace("\0", " ")
+    return found
+
+
+def running_steps(session: int) -> list[tuple[int, int]]:
+    """Processes of steps, and their workers."""
+    return [(one, parent) for one, (parent, words) in members(session).items() if "import serve" in words]
+
+
+@contextmanager
+def started(folder: Path, *words: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """`wiretale analyze` in a session of its own."""
+    command = [sys.executable, "-m", "wiretale", "analyze", *map(str, words)]
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "140"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        for one in members(process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
+        process.kill()
+        process.wait()
+
+
+def same_tables(one: Path, other: Path) -> int:
+    """Compares the files of two outputs byte by byte; returns their number."""
+    names = sorted(path.name for path in one.iterdir() if path.suffix == ".parquet")
+    assert names == sorted(path.name for path in other.iterdir() if path.suffix == ".parquet")
+    for name in names:
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+    return len(names)
+
+
+def listening(processes: set[int]) -> set[tuple[str, int]]:
+    """Addresses and ports that processes listen at."""
+    inodes = set()
+    for process in processes:
+        for link in Path(f"/proc/{process}/fd").glob("*"):
+            with suppress(OSError):
+                inodes.add(os.readlink(link))
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and f"socket:[{words[9]}]" in inodes:
+                address, _, port = words[1].partition(":")
+                found.add((address, int(port, 16)))
+    return found
+
+
+def first_answer(port: int) -> bytes:
+    """What a port answers to a client without a certificate that asks for a page."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), SECONDS) as client:
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        client.shutdown(socket.SHUT_WR)
+        return client.recv(4096)
+    return b""
+
+
+def test_a_killed_worker_costs_a_retry(wiretale_run: Any, gate: tuple[Gate, str], tmp_path: Path) -> None:
+    """Its step dies with it. Meanwhile all ports are on the loopback interface, and none serves a page or a plain connection."""
+    one, url = gate
+    for name in NAMES:
+        shutil.copy(SAMPLES / name, tmp_path)
+    words = (*NAMES, url, "-o")
+    with started(tmp_path, *words, "out", "--cluster", "local", "--workers", "2", "--shards", "3") as run:
+        wait_until(one.asked.is_set, "a step reads the capture that waits")
+        ((step, worker),) = running_steps(run.pid)
+        ports = listening(set(members(run.pid)))
+        assert len(ports) >= 4 and {address for address, _ in ports} == {LOOPBACK}
+        for _, port in ports:
+            answer = first_answer(port)
+            assert b" 200 " not in answer and b"compression" not in answer, answer
+        os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: step not in members(run.pid), "the step ends with its worker")
+        one.is_open.set()
+        out, said = run.communicate(timeout=SECONDS)
+        assert run.returncode == 0, said
+        wait_until(lambda: not members(run.pid), "no process is left")
+    assert said.splitlines()[:3] and "split 4 files" in said and "analyzed 3 shards" in said, said
+    single = wiretale_run("analyze", *words, "single", cwd=tmp_path)
+    assert single.returncode == 0 and single.stdout == out
+    assert same_tables(tmp_path / "single", tmp_path / "out") > 10
+    assert not (tmp_path / "out.work").exists()
+
+
+def test_an_interrupted_run_leaves_no_process_and_continues(
+    wiretale_run: Any, gate: tuple[Gate, str], tmp_path: Path
+) -> None:
+    """Files that were lost or damaged in between are made again, the others are not."""
+    one, url = gate
+    bad, work = tmp_path / "bad.pcap", tmp_path / "out.work"
+    bad.write_bytes(b"no capture")
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes((SAMPLES / "tcp_losses.pcap").read_bytes()[:20_000])
+    files = (SAMPLES / NAMES[1], bad, cut)
+    words = ("-o", tmp_path / "out", "--cluster", "local", "--workers", "2", "--shards", "2")
+    with started(tmp_path, *files, url, *words) as run:
+        wait_until(one.asked.is_set, "a step reads the capture that waits")
+        wait_until((work / "files" / "000002.json").exists, "the other captures are split")
+        os.killpg(run.pid, signal.SIGINT)
+        _, said = run.communicate(timeout=SECONDS)
+        assert run.returncode == 130 and said == "wiretale: interrupted\n", said
+        wait_until(lambda: not members(run.pid), "no process is left")
+    one.is_open.set()
+    os.truncate(work / "shard-01" / "000002.pcapng.zst", 10)
+    done = wiretale_run("analyze", *files, url, *words)
+    assert done.returncode == 3, done
+    assert f"continues the run in {work}" in done.stderr
+    assert "split 4 files" in done.stderr and "2 of them by an earlier run" in done.stderr
+    assert "again: shard-01/000002.pcapng.zst: damaged" in done.stderr
+    assert done.stderr.count(f"left out: {bad} is not a capture") == 1 and f"{cut}: at byte " in done.stderr
+    single = wiretale_run("analyze", files[0], cut, url, "-o", tmp_path / "single")
+    assert single.returncode == 3 and single.stdout == done.stdout
+    assert same_tables(tmp_path / "single", tmp_path / "out") > 10
+    assert not work.exists()
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[dict[str, str]]:
+    """The environment of clients of an S3 server with the samples in s3://captures/day/."""
+    with s3_server.serving() as environment:
+        text = """
+import pathlib
+s3.create_bucket(Bucket="captures")
+for name in sys.argv[1:]:
+    s3.upload_file(name, "captures", "day/" + pathlib.Path(name).name)
+"""
+        s3_server.script(environment, text, *(SAMPLES / name for name in NAMES))
+        yield environment
+
+
+@contextmanager
+def scheduler(environment: dict[str, str], folder: Path) -> Iterator[str]:
+    """The address of a scheduler with a worker, as a user starts them, in a folder that has none of the captures."""
+    port = s3_server.free_port()
+    address = f"127.0.0.1:{port}"
+    commands = (
+        ("dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"),
+        ("dask_worker", address, "--host", "127.0.0.1", "--nthreads", "2", "--no-dashboard"),
+    )
+    with (folder / "dask.log").open("w") as log:
+        programs = [
+            subprocess.Popen(
+                [sys.executable, "-m", f"distributed.cli.{name}", *words],
+                cwd=folder,
+                env={**os.environ, **environment},
+                stdout=log,
+                stderr=log,
+            )
+            for name, *words in commands
+        ]
+        try:
+            wait_until(lambda: s3_server.accepts(port), "the scheduler listens")
+            yield address
+        finally:
+            for program in reversed(programs):
+                program.terminate()
+            for program in programs:
+                program.wait(SECONDS)
+
+
+def test_captures_shards_and_output_in_object_storage(
+    wiretale_run: Any, bucket: dict[str, str], tmp_path: Path
+) -> None:
+    """A shard that is lost on the way is made again; the working folder is gone at the end."""
+    for name in ("there", "here", "away"):
+        (tmp_path / name).mkdir()
+    there, here = tmp_path / "there", tmp_path / "here"
+    urls = [f"s3://captures/day/{name}" for name in sorted(NAMES)]
+    with scheduler(bucket, tmp_path / "away") as address:
+        words = ("s3://captures/day/", "--cluster", address, "--shards", "2")
+        done = wiretale_run("analyze", *words, "-o", "s3://captures/out", cwd=there, env=bucket)
+        assert done.returncode == 0 and "wrote s3://captures/out" in done.stderr, done.stderr
+        assert not list(there.iterdir())
+    text = """
+import pathlib
+names = [one["Key"] for one in s3.list_objects_v2(Bucket="captures")["Contents"]]
+for name in names:
+    if name.startswith("out/"):
+        s3.download_file("captures", name, sys.argv[1] + "/" + name[4:])
+print(*sorted({name.split("/")[0] for name in names}))
+"""
+    assert s3_server.script(bucket, text, here).split() == ["day", "out"]
+    single = wiretale_run("analyze", *urls, "-o", tmp_path / "single", cwd=there, env=bucket)
+    assert single.returncode == 0 and single.stdout == done.stdout
+    assert same_tables(tmp_path / "single", here) > 10
+    assert (here / "report.html").stat().st_size > 100_000
+
+
+def test_without_dask_one_line_names_the_extra(wiretale_run: Any, tmp_path: Path) -> None:
+    (tmp_path / "distributed.py").write_text("raise ModuleNotFoundError('absent', name='distributed')")
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    words = ("analyze", SAMPLES / NAMES[0], "--cluster", "local", "-o", tmp_path / "out")
+    text = refusal(wiretale_run(*words, env={"PYTHONPATH": path}), 5)
+    assert "needs distributed" in text and "pip install 'wiretale[cluster]'" in text
+    assert not (tmp_path / "out.work").exists()
+
+
+def test_dask_is_imported_only_for_a_cluster() -> None:
+    script = "import sys; from wiretale.cli import main; main(sys.argv[1:]); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script, SAMPLES / NAMES[0], "-q"], capture_output=True, text=True)
+    modules = done.stdout.split()
+    assert "wiretale.cli.analyze" in modules
+    assert not {"dask", "distributed", "wiretale.cluster", "wiretale.analyzer.remote"} & set(modules)
+
+
+def test_an_address_without_a_scheduler_is_one_line(wiretale_run: Any, tmp_path: Path) -> None:
+    words = ("analyze", SAMPLES / NAMES[0], "-o", tmp_path / "out", "--cluster")
+    begin = time.monotonic()
+    for address in (f"127.0.0.1:{s3_server.free_port()}", "tcp://no-such-host.invalid:8786", "127.0.0.1"):
+        text = refusal(wiretale_run(*words, address), 5)
+        assert text.startswith(f"--cluster {address}") and "no Dask scheduler" in text and "dask scheduler" in text
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        text = refusal(wiretale_run(*words, f"127.0.0.1:{silent.getsockname()[1]}"), 5)
+    assert "no Dask scheduler answered within 10 s" in text
+    assert time.monotonic() - begin < SECONDS
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (("--cluster", "somewhere:port"), "expected local, or HOST:PORT"),
+        (("--cluster", "host:99999"), "expected local, or HOST:PORT"),
+        (("--cluster", "10.0.0.1:8786"), "needs -o DIR or --work DIR"),
+        (("--cluster", "10.0.0.1:8786", "--workers", "2", "-o", "out"), "--workers is for --cluster local"),
+        (("--cluster", "local", "--filter", "tcp"), "--filter does not work with --cluster"),
+        (("--cluster", "local", "-j", "2"), "use --workers"),
+        (("--cluster", "local", "-o", "https://example.org/out"), "expected a directory, s3:// or gs://"),
+        (("--work", "shards"), "--work needs --cluster"),
+        (("-o", "s3://bucket/out"), "needs --cluster"),
+        (("--cluster", "local", "-"), "expected a file or URL"),
+    ],
+)
+def test_wrong_options_are_one_line(wiretale_run: Any, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    text = refusal(wiretale_run("analyze", *words, *([] if "-" in words else [SAMPLES / NAMES[0]]), cwd=tmp_path))
+    assert said in text and not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_others_is_refused_and_stays(wiretale_run: Any, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    words = ("analyze", SAMPLES / NAMES[0], "--cluster", "local", "--work", tmp_path)
+    assert "mine.txt" in refusal(wiretale_run(*words))
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_another_machine_may_have_another_device_number(tmp_path: Path) -> None:
+    from wiretale.analyzer.shards import layout, steps
+
+    capture = tmp_path / "a.pcap"
+    shutil.copy(SAMPLES / NAMES[0], capture)
+    layout.plan([capture], tmp_path / "split", 2)
+    plan = tmp_path / "split" / layout.PLAN
+    content = json.loads(plan.read_text())
+    content["files"][0]["stamp"][0] += 1
+    plan.write_text(json.dumps(content))
+    assert steps.split_file(tmp_path / "split", 0, "1")
+    content["files"][0]["stamp"][3] += 1
+    content["identity"] = "other"
+    plan.write_text(json.dumps(content))
+    with pytest.raises(InputError, match="changed since the split began"):
+        shutil.rmtree(tmp_path / "split" / layout.FACTS)
+        steps.split_file(tmp_path / "split", 0, "1")
+
+
+def test_a_worker_must_have_the_same_version_folder_and_captures(tmp_path: Path) -> None:
+    capture, work = tmp_path / "a.pcap", tmp_path / "work"
+    shutil.copy(SAMPLES / NAMES[0], capture)
+    job, _ = begin(Place(str(work)), [str(capture)], 2, {})
+    job.check()
+    job.check_visible(0)
+    with pytest.raises(MissingToolError, match=r"has wiretale .*, but this is 0\.0: install the same"):
+        replace(job, version="0.0").check()
+    with pytest.raises(InputError, match="does not see this folder"):
+        replace(job, work=str(tmp_path / "elsewhere")).check()
+    with pytest.raises(InputError, match=r"cannot read it .* bytes there"):
+        replace(job, sizes=(1,)).check_visible(0)
+    capture.unlink()
+    with pytest.raises(InputError, match=r"cannot read it .No such file"):
+        job.check_visible(0)
+
+
+def test_other_options_make_the_rows_again_and_another_version_is_refused(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    captures = [str(SAMPLES / NAMES[0])]
+    _, state = begin(Place(str(work)), captures, None, {"max_flows": 1})
+    assert not state.continues
+    rows = work / "rows" / "shard-00.rows"
+    rows.parent.mkdir()
+    rows.write_bytes(b"rows")
+    assert begin(Place(str(work)), captures, None, {"max_flows": 1})[1].continues and rows.exists()
+    assert begin(Place(str(work)), captures, None, {"max_flows": 2})[1].continues and not rows.exists()
+    content = json.loads((work / RUN).read_text())
+    (work / RUN).write_text(json.dumps({**content, "wiretale": "0.0"}))
+    with pytest.raises(UsageError, match=r"is of a run of wiretale 0\.0"):
+        begin(Place(str(work)), captures, None, {})
+    with pytest.raises(UsageError, match=r"is a split of other captures"):
+        begin(Place(str(work)), [str(SAMPLES / NAMES[1])], None, {})
+
+
+def test_captures_are_divided_into_tasks_by_size() -> None:
+    million = 10**6
+    assert tasks_of([0, 1, 2], [10, 10, 10]) == [[0, 1, 2]]
+    assert tasks_of([0, 1, 2, 3], [600_000, 600_000, 300_000, 2 * million]) == [[0], [1, 2], [3]]
+    assert tasks_of([0, 1, 2], [0, 0, 5]) == [[0], [1], [2]]  # unknown sizes
+    many = tasks_of(range(100), [500 * million] * 100)
+    assert many == [[file] for file in range(100)]
+
+
+def test_nothing_is_imported_from_the_folder_of_the_captures(tmp_path: Path) -> None:
+    for name in ("multiprocessing", "ctypes", "json", "distributed", "wiretale"):
+        (tmp_path / f"{name}.py").write_text("open('imported', 'w')\nraise ImportError\n")
+    shutil.copy(SAMPLES / NAMES[0], tmp_path)
+    program = Path(sys.executable).with_name("wiretale")  # -m would import from the folder
+    words = ("analyze", NAMES[0], "--cluster", "local", "--workers", "1", "--shards", "1", "--json")
+    done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, (tmp_path / "imported").exists()) == (0, False), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("files/000001.json: damaged", "files/000001.json"),
+        ("shard-01/000000.pcapng.zst: No such file", "shard-01/000000.pcapng.zst"),
+        ("shard-01: not analyzed yet", "rows/shard-01.rows"),
+        ("split.json: damaged", None),
+        ("../x/files/a: damaged", None),
+        ("a.pcap: damaged", None),
+    ],
+)
+def test_only_files_of_a_split_are_removed_to_be_made_again(tmp_path: Path, text: str, lost: str | None) -> None:
+    folder = tmp_path / "run: 7"  # not what is before the first colon
+    assert problem_of(f"{folder}/{text}", folder) == Problem(0, text, lost)

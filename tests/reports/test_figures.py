@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of flows in Python, as pictures of the installed command, and in a notebook."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import needs
+import wiretale
+from checkout import SAMPLES
+from plain_wire import Wire, block
+from wiretale.reports.figures.picture import by_kaleido, picture
+from wiretale.reports.figures.points import FlowPoints, Points
+from wiretale.reports.figures.styles import COLORS, DRAWN, PAGE_ONLY
+from wiretale.reports.html.figures import SERIES
+from wiretale.reports.html.offline_page import part
+
+LOSSES = SAMPLES / "tcp_losses.pcap"
+NOTEBOOK = SAMPLES.parent / "docs" / "notebook.ipynb"
+BROWSER = needs.marked(needs.browser())
+
+
+def points_of(path: Path, flow: int = 0, most: int | None = None) -> dict[str, Points]:
+    with FlowPoints(wiretale.analyze(path), flow, most) as points:
+        return points.all()
+
+
+def test_points_of_packets_are_those_of_the_table() -> None:
+    trace = wiretale.analyze(LOSSES)
+    found, packets = points_of(LOSSES), trace.packets().rows()
+    base = min(row["time_ns"] for row in packets) // 10**9 * 10**9
+    data = [row for row in packets if row["direction"] == 0 and row["payload_bytes"]]
+    for key, again in (("data", False), ("again", True)):
+        rows = [row for row in data if (row["unique_bytes"] < row["payload_bytes"]) == again]
+        assert found[key].frames == [row["frame"] for row in rows]
+        assert found[key].y == [row["sequence"] for row in rows]
+        assert found[key].y2 == [row["sequence"] + row["payload_bytes"] for row in rows]
+        assert found[key].x == pytest.approx([(row["time_ns"] - base) / 1e9 for row in rows], abs=1e-9)
+
+
+def test_verdicts_are_marks_at_their_segments() -> None:
+    found, packets = points_of(LOSSES), wiretale.analyze(LOSSES).packets().rows()
+    assert found["again"].frames == [155, 338]
+    assert found["fast_retransmission"].frames == [155] and found["timeout_retransmission"].frames == [338]
+    assert found["fast_retransmission"].texts == ["fast retransmission, downstream, 1,448 bytes, by acks, see frame 90"]
+    acks = [row for row in packets if row["direction"] == 1 and row["acknowledged"] is not None]
+    assert found["ack"].y == [row["acknowledged"] for row in acks]
+    blocks = [row for row in acks for n in ("", "2", "3", "4") if row[f"sack{n}_end"] is not None]
+    assert len(found["sack"].y) == len(blocks) > 0
+    assert found["downstream"].y == [1, 2] and "upstream" not in found
+
+
+def test_lost_originals_and_the_least_round_trip() -> None:
+    found, packets = points_of(LOSSES), {row["frame"]: row for row in wiretale.analyze(LOSSES).packets()}
+    assert found["lost"].frames == [90, 317]
+    # Originals have the bytes of their retransmissions.
+    assert found["lost"].y == [packets[frame]["sequence"] for frame in (155, 338)]
+    assert found["lost"].texts[0] == "lost downstream, retransmitted in frame 155"
+    samples = [row["rtt_ns"] / 1e6 for row in packets.values() if row["direction"] == 1 and row["rtt_ns"] is not None]
+    assert found["least"].y == pytest.approx([min(samples)] * 2) and found["least"].x[0] < found["least"].x[1]
+
+
+def test_missing_numbers_and_jitter_of_many_blocks(tmp_path: Path) -> None:
+    drawn, wire, lost = random.Random(5), Wire(), {0, 40, 41, 700, 1299}
+    order = [number for number in range(1300) if number not in lost]
+    order[200], order[201] = order[201], order[200]
+    for place, number in enumerate(order):
+        now = 10.0 * place
+        one = block(number, 1470, sent_ms=now - drawn.uniform(1, 9))
+        wire.udp(now, one, 4001)
+        if place == 300:
+            wire.udp(now + 3, one, 4001)
+    path = wire.write(tmp_path / "blocks.pcap")
+    trace = wiretale.analyze(path)
+    found, arrived = points_of(path), list(trace.blocks)
+    rows = [row for row in arrived if row["verdict"] != "duplicate"]
+    assert len(rows) == len(order) == len(arrived) - 1 == 1295
+    assert not {"data", "spacing0"} & found.keys()  # numbers instead, as in the page
+    jitter, expected = 0.0, []
+    for before, row in itertools.pairwise(arrived):
+        jitter += (abs(row["latency_ns"] - before["latency_ns"]) / 1e6 - jitter) / 16
+        expected.append(jitter)
+    assert found["jitter0"].y == pytest.approx(expected, rel=1e-9)
+    assert jitter * 1e6 == pytest.approx(trace.directions[0]["jitter_ns"], abs=1)
+    assert found["jitter0"].frames == [row["last_frame"] for row in arrived[1:]]
+    frame_of = {row["sequence"]: row["last_frame"] for row in rows}
+    missing = found["missing"]
+    assert list(zip(missing.y, missing.y2, missing.frames, strict=True)) == [
+        (39.5, 41.5, frame_of[42]),
+        (699.5, 700.5, frame_of[701]),
+    ]
+    assert missing.texts == ["numbers 40 to 41 never came", "number 700 never came"]
+
+
+def test_bytes_in_flight_are_those_sent_and_not_acknowledged() -> None:
+    sent = acknowledged = None
+    expected = []
+    for row in wiretale.analyze(LOSSES).packets():
+        if row["direction"] == 0:
+            sent = max(sent or 0, row["sequence"] + row["payload_bytes"])
+        elif row["acknowledged"] is not None:
+            acknowledged = max(acknowledged or 0, row["acknowledged"])
+        if sent is not None and acknowledged is not None:
+            expected.append(max(0, sent - acknowledged))
+    assert points_of(LOSSES)["flight"].y == expected and max(expected) > 80_000
+
+
+def thinned(y: list[float], most: int) -> list[int]:
+    """The rule of page/flow/view.js."""
+    if len(y) <= most:
+        return list(range(len(y)))
+    parts, kept = most // 4, []
+    for number in range(parts):
+        rows = range(len(y) * number // parts, len(y) * (number + 1) // parts)
+        kept += sorted({rows[0], rows[-1], min(rows, key=lambda i: y[i]), max(rows, key=lambda i: y[i])})
+    return kept
+
+
+@pytest.mark.parametrize("most", [4, 40, 77, 1000])
+def test_many_points_are_thinned_as_in_the_page(most: int) -> None:
+    full, few = points_of(LOSSES), points_of(LOSSES, most=most)
+    assert full.keys() == few.keys()
+    for key, points in full.items():
+        kept = thinned(points.y, most)
+        assert few[key].y == [points.y[i] for i in kept] and few[key].x == [points.x[i] for i in kept], key
+
+
+def test_every_flow_of_every_sample_has_a_figure_of_known_series(sample: Path) -> None:
+    trace = wiretale.analyze(sample)
+    keys = {series.key for series in DRAWN}
+    for row in trace.flows[:5]:
+        with FlowPoints(trace, row["flow"], None) as points:
+            found = points.all()
+        figure = trace.figure(row["flow"])
+        assert {one.meta for one in figure.data} == found.keys() & keys != set()
+        assert {one.split("_")[0] for one in found.keys() - keys} <= {
+            "gap",
+            "suspected",
+            "idle",
+            "reset",
+            "icmp",
+            "block",
+            "ack",
+        }
+        for one in figure.data:
+            assert len(one.x) == len(one.y) == len(one.customdata if one.customdata is not None else one.x)
+
+
+def test_panels_are_chosen_and_named() -> None:
+    trace = wiretale.analyze(LOSSES)
+    both = trace.flow(0).plot("rtt", "throughput")
+    assert {one.meta for one in both.data} == {"rtt0", "rtt1", "least", "throughput0", "throughput1"}
+    assert [both.layout.yaxis.title.text, both.layout.yaxis2.title.text] == ["Throughput, bit/s", "Round trip, ms"]
+    with pytest.raises(wiretale.UsageError, match=r"^panel 'nothing': expected sequence, numbers"):
+        trace.figure(0, "nothing")
+    with pytest.raises(wiretale.UsageError, match=r"flow 0 has no data for it \(expected sequence, flight"):
+        trace.figure(0, "fragments")
+    with pytest.raises(wiretale.UsageError, match="flow 1: expected a number"):
+        trace.figure(1)
+
+
+def test_a_figure_without_packets_has_the_series_of_bins() -> None:
+    with LOSSES.open("rb") as file:
+        script = "import wiretale; t = wiretale.analyze('-'); print(*sorted(one.meta for one in t.figure(0).data))"
+        done = subprocess.run([sys.executable, "-c", script], stdin=file, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["downstream", "flight", "room", "rtt0", "rtt1", "throughput0", "throughput1"]
+
+
+def test_colours_are_those_of_the_page() -> None:
+    light = part("page.css").partition("@media")[0]
+    tokens = dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6})", light))
+    assert {name: tokens[name] for name in COLORS} == COLORS
+    assert {series.color for series in SERIES} <= COLORS.keys()
+    assert {series.key for series in SERIES} > PAGE_ONLY
+
+
+def test_a_notebook_shows_a_small_plot() -> None:
+    trace = wiretale.analyze(LOSSES)
+    for shown in (trace._repr_html_(), trace.flow(0)._repr_html_()):
+        svg = re.search(r"<svg.*</svg>", shown, re.DOTALL)
+        assert svg and len(svg[0]) < 40_000
+        drawn = ElementTree.fromstring(svg[0])
+        assert {COLORS["sender"], COLORS["receiver"], COLORS["network"]} <= {
+            one.get(name, "") for one in drawn.iter() for name in ("stroke", "fill")
+        }
+
+
+def png_colors(content: bytes) -> int:
+    """Returns the number of colours in a PNG of 8-bit RGB or RGBA."""
+    place, data, head = 8, b"", b""
+    while place < len(content):
+        (size,), kind = struct.unpack(">I", content[place : place + 4]), content[place + 4 : place + 8]
+        body = content[place + 8 : place + 8 + size]
+        head, data = body if kind == b"IHDR" else head, data + (body if kind == b"IDAT" else b"")
+        place += size + 12
+    width, height, depth, kind_of = struct.unpack(">IIBB", head[:10])
+    assert depth == 8 and kind_of in (2, 6)
+    step, lines = {2: 3, 6: 4}[kind_of], zlib.decompress(data)
+    before, colors = bytearray(width * step), set()
+    for row in range(height):
+        start = row * (width * step + 1)
+        line = bytearray(lines[start + 1 : start + 1 + width * step])
+        unfilter(lines[start], line, before, step)
+        colors |= {bytes(line[i : i + step]) for i in range(0, len(line), step)}
+        before = line
+    return len(colors)
+
+
+def unfilter(kind: int, line: bytearray, above: bytearray, step: int) -> None:
+    for i in range(len(line) if kind else 0):
+        left, up, corner = (line[i - step], above[i], above[i - step]) if i >= step else (0, above[i], 0)
+        nearest = min((left, up, corner), key=lambda one: abs(left + up - corner - one))
+        line[i] = (line[i] + (0, left, up, (left + up) // 2, nearest)[kind]) & 255
+
+
+@BROWSER
+def test_pictures_of_the_command_show_the_flow(wiretale_run: Any, tmp_path: Path) -> None:
+    for form in ("svg", "png", "pdf"):
+        done = wiretale_run("analyze", LOSSES, "--figure", "0:rtt,sequence", "-o", tmp_path / f"flow.{form}")
+        assert done.returncode == 0 and f"wrote {tmp_path / f'flow.{form}'}" in done.stderr
+    svg = ElementTree.parse(tmp_path / "flow.svg").getroot()
+    assert svg.tag == "{http://www.w3.org/2000/svg}svg"
+    classes = [one.get("class", "") for one in svg.iter()]
+    assert sum(name.startswith("trace scatter") for name in classes) >= 8
+    assert {"by timeout", "Round trip, ms", "Sequence, bytes"} <= {"".join(one.itertext()) for one in svg.iter()}
+    pdf = (tmp_path / "flow.pdf").read_bytes()
+    assert pdf.startswith(b"%PDF-") and len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
+    width, height = map(float, re.findall(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", pdf)[0])
+    assert width == pytest.approx(900, abs=2) and height < width
+    assert png_colors((tmp_path / "flow.png").read_bytes()) > 20
+
+
+def svg_titles(path: Path) -> set[str]:
+    return {"".join(one.itertext()) for one in ElementTree.parse(path).getroot().iter()}
+
+
+@BROWSER
+def test_several_pictures_of_one_analysis(wiretale_run: Any, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("first.svg", "second.png", "third.pdf")]
+    wanted = ("0:sequence", "0:rtt", "0")
+    words = [word for pair in zip(wanted, files, strict=True) for word in ("--figure", pair[0], "-o", pair[1])]
+    done = wiretale_run("analyze", LOSSES, *words)
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [f"wiretale: wrote {file}" for file in files]
+    assert "Sequence, bytes" in svg_titles(files[0]) and "Round trip, ms" not in svg_titles(files[0])
+    assert png_colors(files[1].read_bytes()) > 5 and files[2].read_bytes().startswith(b"%PDF-")
+
+
+@BROWSER
+def test_a_name_for_all_pictures(wiretale_run: Any, tmp_path: Path) -> None:
+    figures = ("--figure", "0:sequence,rtt", "--figure", "1:rtt", "--figure", "1")
+    done = wiretale_run("analyze", SAMPLES / "timeouts.pcap", *figures, "-o", tmp_path / "flow-{flow}-{panel}.svg")
+    assert done.returncode == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"flow-0-sequence-rtt.svg", "flow-1-rtt.svg", "flow-1-all.svg"}
+    assert {"Sequence, bytes", "Round trip, ms"} <= svg_titles(tmp_path / "flow-0-sequence-rtt.svg")
+    assert "Sequence, bytes" not in svg_titles(tmp_path / "flow-1-rtt.svg")
+
+
+@BROWSER
+def test_no_picture_is_written_if_one_cannot_be_drawn(wiretale_run: Any, tmp_path: Path) -> None:
+    words = ("--figure", "0:rtt", "-o", tmp_path / "a.svg", "--figure", "7:rtt", "-o", tmp_path / "b.svg")
+    done = wiretale_run("analyze", LOSSES, "-q", *words)
+    assert done.returncode == 2 and "flow 7: expected a number" in done.stderr and not list(tmp_path.iterdir())
+
+
+@BROWSER
+def test_text_of_a_capture_is_text_in_a_picture() -> None:
+    figure = wiretale.analyze(LOSSES).figure(0, "rtt")
+    figure.layout.yaxis.title.text = "</script><script>document.title = 'run'</script>"
+    drawn = picture(figure, "svg").decode()
+    assert "<script" not in drawn and "Round trip" not in drawn
+
+
+@BROWSER
+def test_kaleido_draws_the_same() -> None:
+    pytest.importorskip("kaleido")
+    figure = wiretale.analyze(LOSSES).figure(0, "rtt")
+    root = ElementTree.fromstring(by_kaleido(figure, "svg"))
+    assert sum(one.get("class", "").startswith("trace scatter") for one in root.iter()) == 3
+
+
+def test_without_a_browser_one_line_says_so(tmp_path: Path) -> None:
+    words = ["analyze", str(LOSSES), "-q", "--figure", "0", "-o", str(tmp_path / "x.svg")]
+    script = f"import sys; sys.modules['kaleido'] = None; from wiretale.cli import main; sys.exit(main({words!r}))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={"PATH": "/nowhere"})
+    assert done.returncode == 5 and done.stdout == "" and not (tmp_path / "x.svg").exists()
+    assert re.fullmatch(r"wiretale: a picture needs a browser: run `apt-get install chromium`, or .*\n", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--figure", "0", "-o", "x.gif"), "x.gif: expected a picture that ends in .svg, .png or .pdf"),
+        (("--figure", "0"), "--figure needs -o FILE"),
+        (
+            ("--figure", "0", "--figure", "1", "-o", "x.svg"),
+            "2 figures and 1 picture: give one -o FILE for each --figure",
+        ),
+        (
+            ("--figure", "0", "-o", "x.svg", "-o", "y.svg"),
+            "1 figure and 2 pictures: give one -o FILE for each --figure",
+        ),
+        (("--figure", "0", "-o", "x.svg", "--figure", "0:rtt", "-o", "x.svg"), "x.svg: two figures cannot be one file"),
+        (("--figure", "0", "--figure", "0:rtt", "-o", "{flow}.svg"), "0.svg: two figures cannot be one file"),
+        (("--figure", "0:ladder", "-o", "x.svg"), "panel 'ladder': expected sequence, numbers"),
+        (("-o", "x", "-o", "y"), "-o DIR: give it once"),
+        (("--figure", "flow", "-o", "x.svg"), "--figure 'flow': expected FLOW or FLOW:PANEL"),
+    ],
+)
+def test_wrong_figures_are_refused(wiretale_run: Any, words: tuple[str, ...], said: str) -> None:
+    done = wiretale_run("analyze", LOSSES, *words)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_the_notebook_of_the_documentation_runs() -> None:
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(NOTEBOOK.parent)}}).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert not [one for one in outputs if one.output_type == "error"]
+    kinds = {kind for one in outputs for kind in one.get("data", {})}
+    assert "text/html" in kinds and any("plotly" in kind for kind in kinds)

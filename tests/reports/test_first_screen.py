@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first screen of a capture's report: the answer, the timeline and its brush, the findings by cause, the flows."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import re
+from array import array
+from collections.abc import Iterator
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wiretale
+from checkout import SAMPLES
+from color_sight import SIGHTS, Color, contrast, difference, from_hex
+from one_queue import through_one_queue
+from plain_wire import Connection, Wire
+from report_page import Page
+from wiretale.reports.html.offline_page import with_code
+from wiretale.reports.html.timeline import bin_width, timeline
+from wiretale.reports.verdict import LETTERS_MOST, ROOM_MORE, causes, verdict
+
+pytestmark = pytest.mark.xdist_group("first-screen")
+
+DESK = {"width": 1440, "height": 900}
+FLOWS = 3000
+DIFFERENT = 22  # CIEDE2000
+ALIKE = (("server", "network", "client", "transfer"), ("sender", "receiver", "network", "accent"))
+
+
+def fifty_flows(path: Path) -> Path:
+    """Fifty flows through one full queue."""
+    wire, _ = through_one_queue(50, 40e6, 100, 3.0)
+    return wire.write(path)
+
+
+def many_flows(path: Path) -> Path:
+    """Connections of few packets, of which one in a hundred has a timeout."""
+    wire = Wire()
+    for number in range(FLOWS):
+        ends = (f"10.1.{number // 250}.{number % 250 + 1}", f"10.2.0.{number % 5 + 1}")
+        talk = Connection(wire, port=20000 + number, ends=ends).open(number * 1.0)
+        for at in (30.0, 430.0) if number % 100 == 5 else (30.0,):
+            talk.data(number + at, 0, 1400)
+        talk.ack(number + at + 20.0, 1400)
+    return wire.write(path)
+
+
+CAPTURES = {
+    "one": lambda path: SAMPLES / "tcp_losses.pcap",
+    "fifty": fifty_flows,
+    "many": many_flows,
+}
+
+
+@pytest.fixture(scope="module", params=CAPTURES)
+def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[wiretale.Trace, Path]:
+    """Captures of one flow, of fifty and of thousands, with their reports."""
+    folder = tmp_path_factory.mktemp(request.param)
+    trace = wiretale.analyze(CAPTURES[request.param](folder / "capture.pcap"))
+    return trace, trace.report(folder / "report.html")
+
+
+@pytest.fixture
+def desk(page: Page, report: tuple[wiretale.Trace, Path]) -> Iterator[Page]:
+    """The report of each, in a window of 1440 × 900."""
+    page.page.set_viewport_size(DESK)
+    yield page.open(report[1])
+    assert page.complaints == []
+
+
+def box(page: Page, selector: str) -> dict[str, float]:
+    found: dict[str, float] = page.page.locator(selector).bounding_box()
+    return found
+
+
+def drag_over(page: Page, start: float, end: float) -> None:
+    """Drags over shares of the timeline with the mouse."""
+    place = box(page, "#timeline")
+    left, width, y = place["x"] + 52, place["width"] - 52, place["y"] + 30
+    page.drag((left + start * width, y), (left + end * width, y))
+
+
+def span(page: Page) -> tuple[float, float]:
+    """The range of the link, in seconds."""
+    found = re.search(r"[#&]t=([-\d.]+?)-([\d.]+)", page.hash())
+    assert found, page.hash()
+    return float(found[1]), float(found[2])
+
+
+def test_the_answer_fits_the_first_screen(desk: Page, report: tuple[wiretale.Trace, Path]) -> None:
+    """With the widest common font, DejaVu Sans."""
+    desk.page.add_style_tag(content="body { font-family: 'DejaVu Sans' !important; }")
+    assert desk.page.inner_text("#verdict") == verdict(report[0])
+    with_time = ["#time"] if report[0].transfers.turns.split.whole else []
+    for selector in ("#verdict", ".judged", "#traffic", *with_time, "#findings", "#flow-list"):
+        place = box(desk, selector)
+        assert place["height"] > 0 and place["y"] >= 0 and place["y"] + place["height"] <= 900, (selector, place)
+    assert desk.page.evaluate("document.documentElement.scrollWidth") <= DESK["width"]
+    listed = desk.page.locator(".finding:not([data-late])").count()
+    assert 1 <= listed <= 5 and desk.page.locator(".finding").count() <= 10
+
+
+def test_the_default_flow_is_that_of_the_first_finding(desk: Page) -> None:
+    numbers = [int(one.get_attribute("data-show")) for one in desk.page.locator(".finding .cost [data-show]").all()]
+    flows = [desk.page.evaluate(f"data.findings[{number - 1}].cited_flow") for number in numbers]
+    first = next((flow for flow in flows if flow is not None), 0)
+    assert int(desk.page.evaluate("document.body.dataset.flow")) == first
+
+
+def test_the_brush_chooses_a_range_and_back_undoes_it(desk: Page) -> None:
+    start, end = desk.page.evaluate("[traffic.from, traffic.to]")
+    before = desk.hash()
+    drag_over(desk, 0.25, 0.5)
+    low, high = span(desk)
+    pixel = (end - start) / 1000
+    assert low == pytest.approx(start + (end - start) / 4, abs=2 * pixel)
+    assert high == pytest.approx(start + (end - start) / 2, abs=2 * pixel)
+    assert desk.range() == pytest.approx([low, high])
+    edges = box(desk, "#brush")
+    assert edges["width"] == pytest.approx((box(desk, "#timeline")["width"] - 52) / 4, abs=12)  # with its grips
+    drag_over(desk, 0.5, 0.75)  # from its right edge
+    assert span(desk) == pytest.approx((low, start + 0.75 * (end - start)), abs=2 * pixel)
+    desk.page.go_back()
+    desk.until(f"document.getElementById('timeline').dataset.range === '{low} {high}'")
+    desk.page.go_back()
+    desk.until(f"location.hash === '{before}'")
+    assert not desk.page.is_visible("#brush")
+
+
+def test_the_brush_answers_keys(desk: Page) -> None:
+    start, end = desk.page.evaluate("[traffic.from, traffic.to]")
+    desk.page.focus("#timeline")
+    desk.page.keyboard.press("+")
+    desk.until("location.hash.includes('t=')")
+    low, high = span(desk)
+    assert high - low == pytest.approx((end - start) / 2)
+    desk.page.keyboard.press("ArrowRight")
+    desk.until(f"!location.hash.includes('t={low:g}-')")
+    assert span(desk)[1] - span(desk)[0] == pytest.approx(high - low) and span(desk)[0] > low
+    desk.page.keyboard.press("0")
+    desk.until("!location.hash.includes('t=')")
+
+
+def test_a_pin_shows_its_finding(desk: Page) -> None:
+    pins = desk.page.locator("#pins .pin")
+    assert pins.count() >= 1
+    edges = sorted((place["x"], place["x"] + place["width"]) for pin in pins.all() if (place := pin.bounding_box()))
+    assert all(left[1] <= right[0] for left, right in pairwise(edges))  # none covers another
+    place = pins.first.inner_text()
+    at = pins.first.bounding_box()
+    desk.page.mouse.click(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
+    desk.until("location.hash.includes('finding=')")
+    number = re.search(r"finding=(\d+)", desk.hash())
+    numbers = desk.page.get_attribute(f"#cause-{place}", "data-numbers").split()
+    assert number and number[1] in numbers
+    assert desk.page.locator(".finding.on").get_attribute("id") == f"cause-{place}"
+    assert box(desk, "#flow-view")["y"] < 450
+
+
+def test_groups_hold_every_flow_and_the_search_reaches_all(desk: Page, report: tuple[wiretale.Trace, Path]) -> None:
+    flows = report[0].flows
+    for group, column in (("client", "source"), ("server", "destination"), ("port", "destination_port")):
+        desk.page.click(f"[data-group='{group}']")
+        desk.until(f"location.hash.includes('group={group}')")
+        counts = desk.page.evaluate(
+            "groupsOf(matching([]), GROUPINGS[choice.group]).map(one => [one.rows.length, one.bytes])"
+        )
+        assert sum(count for count, _ in counts) == len(flows)
+        assert sum(size for _, size in counts) == sum(flows.column("wire_bytes"))
+        assert len(counts) == len(set(flows.column(column)))
+    last = flows.rows(len(flows) - 1)[0]
+    desk.page.fill("#find", f"{last['source']}:{last['source_port']}")
+    desk.until("document.querySelectorAll('#groups tr.group').length === 1")
+    desk.page.click("#groups tr.group")
+    desk.page.click(f"#groups tr[data-flow='{len(flows) - 1}']")
+    desk.until(f"document.body.dataset.flow === '{len(flows) - 1}'")
+    while re.search("group=|find=", before := desk.hash()):
+        desk.page.go_back()
+        desk.until(f"location.hash !== {before!r}")
+    desk.until("!document.getElementById('flows').hidden")
+    assert desk.page.input_value("#find") == "" and desk.page.is_visible("#flows")
+
+
+def test_the_list_says_whose_time_its_bars_show(desk: Page, report: tuple[wiretale.Trace, Path]) -> None:
+    known, flows = len(report[0].transfers.turns.by_flow()), len(report[0].flows)
+    note = desk.page.locator("#times-note")
+    assert note.is_visible() == (0 < known < flows)
+    if note.is_visible():
+        assert f"of {known:,} of {flows:,} flows" in note.inner_text()
+
+
+def test_paper_has_ten_findings_in_full_and_closes_them_afterwards(
+    desk: Page, report: tuple[wiretale.Trace, Path]
+) -> None:
+    shown = "[...document.querySelectorAll('#findings .evidence')].filter(one => one.checkVisibility()).length"
+    for event, media in (("beforeprint", "print"), ("afterprint", "screen")):
+        desk.page.evaluate(f"dispatchEvent(new Event('{event}'))")
+        desk.page.emulate_media(media=media)
+        desk.until(f"document.documentElement.classList.contains('paper') === {str(media == 'print').lower()}")
+        if media == "print":
+            assert 1 <= desk.page.evaluate(shown) <= 10
+            told = desk.page.evaluate(
+                "[...document.querySelectorAll('#findings .brief')].map(one => one.checkVisibility())"
+            )
+            assert all(told) and len(told) >= len(report[0].findings) - 10
+    assert desk.page.evaluate(shown) == 0 and desk.page.locator("#findings details[open]").count() == 0
+
+
+def test_commands_within_advice_are_code() -> None:
+    assert with_code("Run `a < b` on <host>.") == "Run <code>a &lt; b</code> on &lt;host&gt;."
+
+
+def test_a_phone_needs_no_sideways_scroll(desk: Page) -> None:
+    desk.page.set_viewport_size({"width": 390, "height": 844})
+    desk.until("document.querySelector('#timeline svg').getBoundingClientRect().width <= 390", 10)
+    assert desk.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def numbers(text: str, code: str) -> array[Any]:
+    return array(code, gzip.decompress(base64.b64decode(text)))
+
+
+def test_the_timeline_has_all_traffic_and_every_loss(report: tuple[wiretale.Trace, Path]) -> None:
+    trace, _ = report
+    made = timeline(trace, 0)
+    assert made is not None
+    rates, lost = numbers(made["rates"], "f"), numbers(made["lost"], "I")
+    assert sum(rates) * made["width"] / 8 == pytest.approx(trace.directions.total("ip_bytes"), rel=1e-3)
+    assert sum(lost) == sum(trace.directions.total(name) for name in ("lost_upstream", "lost_downstream"))
+    assert len(rates) == len(lost) <= 362
+
+
+def test_bins_have_round_widths() -> None:
+    assert [bin_width(ns) for ns in (1, 360_000_000, 360_000_001, 3_450_000_000, 420 * 10**9)] == [
+        *(1_000_000, 1_000_000, 2_000_000, 10_000_000, 2_000_000_000)
+    ]
+
+
+def test_sums_over_time_spread_a_row_over_its_bin(samples: Path) -> None:
+    series = wiretale.analyze(samples / "tcp_losses.pcap").series
+    rows = series.rows()
+    start, width = min(row["start_ns"] for row in rows), rows[0]["width_ns"]
+    (whole,), (halves,) = (series._time_sums(["bytes"], start, width // parts, 1000 * parts) for parts in (1, 2))
+    assert {row["width_ns"] for row in rows} == {width} and sum(whole) == series.total("bytes")
+    assert [a + b for a, b in zip(halves[::2], halves[1::2], strict=True)] == pytest.approx(whole.tolist())
+    assert whole[0] == sum(row["bytes"] for row in rows if row["start_ns"] == start)
+    (ticks,) = series._time_sums(["bytes"], start - 1, 1, 2)  # a time since 1970 is exact to 1 ns
+    assert ticks[0] == 0 < ticks[1] == pytest.approx(whole[0] / width)
+    for wrong in (("bytes", 0, 1), ("bytes", 1, 0), ("bytes", 1, 10**6), ("flow_name", 1, 1)):
+        with pytest.raises((ValueError, KeyError)):
+            series._time_sums([wrong[0]], start, wrong[1], wrong[2])
+
+
+# --- the verdict
+
+
+def test_a_verdict_is_one_short_sentence(sample: Path) -> None:
+    said = verdict(wiretale.analyze(sample))
+    assert said.endswith(".") and len(said) <= LETTERS_MOST + ROOM_MORE and "likewise" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("lost_tail.pcap", "192.0.2.10:40110 → 198.51.100.20:5201 stalled 310 ms of 432 ms in 1 suspected RTO."),
+        (
+            "tcp_losses.pcap",
+            "192.0.2.10:40110 → 198.51.100.20:5201 lost 2 of 210 data segments or their ACKs after the capture point.",
+        ),
+        ("vlan_ipv6.pcap", "No problem is visible in the part that was judged; 48 ms of 64 ms passed in the network."),
+        (
+            "findings/wire-full.pcap.gz",
+            "Whether there are problems cannot be determined from this capture; "
+            "10.0.0.1:4000 → 10.0.0.2:5000 fills an Ethernet of 100 Mbit/s.",
+        ),
+        (
+            "findings/slow-server.pcap.gz",
+            "The server 10.0.0.2:80 took 800 ms to answer each of 6 requests: client and network waited for it.",
+        ),
+    ],
+)
+def test_a_verdict_says_who_what_and_how_much(samples: Path, name: str, said: str) -> None:
+    assert verdict(wiretale.analyze(samples / name)) == said
+
+
+def test_a_capture_without_packets_has_a_verdict(samples: Path) -> None:
+    assert verdict(wiretale.analyze(samples / "tcp_losses.pcap", filter="udp port 9")) == "No packet was analyzed."
+
+
+def row(
+    code: str, flow: int | None, cost: float | None = None, sentence: str = "A sentence.", **more: Any
+) -> dict[str, Any]:
+    unit = None if cost is None else "seconds"
+    return {
+        "code": code,
+        "severity": "warning",
+        "scope": "flow",
+        "flow": flow,
+        "cost": cost,
+        "cost_unit": unit,
+        "sentence": sentence,
+        **more,
+    }
+
+
+def test_findings_of_one_cause_are_told_together() -> None:
+    rows = [
+        row("timeout-stalls", 4, 2.0),
+        row("timeout-stalls", 7, 1.5),
+        row("shared-queue", None, 1.0, "3 flows lose together."),
+        row("timeout-stalls", None, 10.0, "1,261 more transfers have this finding."),
+        row("capture-dropped", None, sentence="Dropped.", scope="capture"),
+    ]
+    queue, stalls, dropped = causes(rows)
+    assert queue.first["code"] == "shared-queue" and not queue.is_group  # a cause comes before its effects
+    assert stalls.sentence() == "1,263 transfers stalled in retransmission timeouts: 13.5 s in all."
+    assert [number for number, _ in stalls.rows] == [1, 2, 4] and dropped.rows[0][0] == 5
+
+
+def test_costs_of_different_units_are_not_added() -> None:
+    one, other = row("lost-downstream", 1, 2.0), {**row("lost-downstream", 2), "cost": 3000.0, "cost_unit": "bytes"}
+    (cause,) = causes([one, other])
+    assert cause.cost_text() == "" and cause.sentence() == "2 transfers lost segments after the capture point."
+
+
+# --- colours
+
+
+def token(page: Page, name: str) -> Color:
+    return from_hex(
+        page.page.evaluate(f"getComputedStyle(document.documentElement).getPropertyValue('--{name}').trim()")
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colors_of_one_plot_differ_for_every_sight(page: Page, samples: Path, tmp_path: Path, scheme: str) -> None:
+    page.page.emulate_media(color_scheme=scheme)
+    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
+    for names in ALIKE:
+        for sight in [one for one in SIGHTS if one != "tritanopia"]:
+            for one, other in combinations(names, 2):
+                assert difference(token(page, one), token(page, other), sight) >= DIFFERENT, (sight, one, other)
+    for name in ("ink", "muted", "network-text", "accent"):
+        assert contrast(token(page, name), token(page, "bg")) >= 4.5, name

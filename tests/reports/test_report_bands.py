@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Throughput limits over time as bands, and the waits of the chosen flow, in a real browser with the mouse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wiretale
+from checkout import SAMPLES
+from limited_talk import closed_window
+from report_page import Page
+
+LANES = """document.getElementById('plot').layout.shapes.filter(s => s.name.startsWith('limit-'))
+  .map(s => [s.name.slice(6), s.x0, s.x1, s.fillcolor])"""
+
+
+class Made:
+    def __init__(self, folder: Path) -> None:
+        talk, self.full, self.opened = closed_window()
+        trace = wiretale.analyze(talk.write(folder / "closed.pcap"))
+        base = 1_700_000_000 * 10**9
+        self.spans = [
+            (row["kind"], (row["start_ns"] - base) / 1e9, (row["end_ns"] - base) / 1e9)
+            for row in trace.limit_spans(0).rows()
+        ]
+        self.report = trace.report(folder / "report.html")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return Made(tmp_path_factory.mktemp("bands"))
+
+
+@pytest.fixture
+def opened(page: Page, made: Made) -> Page:
+    return page.open(made.report, "#flow=0")
+
+
+def box(page: Page, selector: str) -> dict[str, float]:
+    found: dict[str, float] = page.page.evaluate(
+        f"(e => {{ e.scrollIntoView({{block: 'center'}}); const b = e.getBoundingClientRect();"
+        f" return {{x: b.x, y: b.y, width: b.width, height: b.height}}; }})(document.querySelector('{selector}'))"
+    )
+    assert found["width"] > 40 and found["height"] > 2, (selector, found)
+    return found
+
+
+def title_at(page: Page, selector: str, share: float, height: float = 0.5) -> str:
+    """The words of an element with the mouse at a share of its width."""
+    place = box(page, selector)
+    page.page.mouse.move(place["x"] + share * place["width"], place["y"] + height * place["height"], steps=2)
+    return str(page.page.evaluate(f"document.querySelector('{selector}').title"))
+
+
+def hover_lane(page: Page, seconds: float) -> str:
+    page.page.evaluate("document.querySelector('.band-legend').scrollIntoView({block: 'center'})")
+    axis = page.panel("limits")
+    x, y = page.pixel("xaxis", seconds), page.pixel(axis, 0.4)
+    page.page.mouse.move(x, y - 40)
+    page.page.mouse.move(x, y, steps=2)
+    return str(page.page.evaluate("document.querySelector('.cross-tip').textContent"))
+
+
+def test_the_lane_has_every_span_at_its_time(opened: Page, made: Made) -> None:
+    drawn = opened.page.evaluate(LANES)
+    assert [
+        (kind, pytest.approx(start, abs=2e-6), pytest.approx(end, abs=2e-6)) for kind, start, end, _ in drawn
+    ] == made.spans
+    assert len({color for *_, color in drawn}) == len({kind for kind, *_ in drawn})
+    window = next((start, end) for kind, start, end, _ in drawn if kind == "window")
+    assert window == (pytest.approx(made.full / 1e3, abs=1e-3), pytest.approx(made.opened / 1e3, abs=1e-3))
+    assert opened.complaints == []
+
+
+def test_the_mouse_over_the_lane_names_the_limit(opened: Page, made: Made) -> None:
+    tip = hover_lane(opened, (made.full + made.opened) / 2e3)
+    assert "limited by the receive window for 320 ms" in tip, tip
+    value = opened.page.inner_text(".panel-head[data-panel=limits] .value")
+    assert value == "the receive window"
+    idle = next((start + end) / 2 for kind, start, end in made.spans if kind == "idle")
+    assert "limited by the sender's application" in hover_lane(opened, idle)
+
+
+def test_the_legend_has_the_shares_of_the_view(opened: Page, made: Made) -> None:
+    assert "the receive window" in opened.page.inner_text(".band-legend")
+    start, end = made.full / 1e3 + 0.05, made.opened / 1e3 - 0.05
+    opened.page.evaluate(f"choose({{range: [{start}, {end}]}})")
+    opened.until("document.querySelector('.band-legend').textContent === 'the receive window 100%'")
+    (shown,) = opened.page.evaluate(LANES)
+    assert shown[:3] == ["window", start, end]
+
+
+def test_the_other_direction_has_its_own_limits(opened: Page) -> None:
+    opened.page.click("#turn")
+    opened.until("!document.querySelector('.band-legend')")  # the client sent no data
+
+
+def test_the_list_and_the_transfers_have_bands(opened: Page, made: Made) -> None:
+    first, last = made.spans[0][1], max(end for *_, end in made.spans)
+    share = ((made.full + made.opened) / 2e3 - first) / (last - first)
+    for selector in ("#flows .bands", ".transfer-bands .bands"):
+        words = title_at(opened, selector, share)
+        assert "the receive window for 320 ms" in words, (selector, words)
+        assert "the receive window" in opened.page.get_attribute(selector, "aria-label")
+    assert opened.page.inner_text(".transfer-bands small").startswith("over time")
+
+
+def test_half_bands_part_waiting_from_idle_time(page: Page, tmp_path: Path) -> None:
+    report = wiretale.analyze(SAMPLES / "findings" / "slow-server.pcap.gz").report(tmp_path / "report.html")
+    page.open(report, "#flow=0")
+    look = "document.getElementById('plot').layout.shapes.filter(s => s.name === 'limit-%s').map(s => [s.y0, s.y1])"
+    assert {tuple(one) for one in page.page.evaluate(look % "waiting")} == {(0, 0.5)}
+    assert {tuple(one) for one in page.page.evaluate(look % "idle")} == {(0, 1)}
+
+
+# --- the lane of waits ----------------------------------------------------------------------------------------------
+
+
+def timeline_title(page: Page, seconds: float) -> str:
+    """The words of the timeline with the mouse in the lane of waits at a time."""
+    page.page.evaluate("document.getElementById('timeline').scrollIntoView({block: 'center'})")
+    at: dict[str, Any] = page.page.evaluate(
+        "t => { const b = document.getElementById('timeline').getBoundingClientRect();"
+        " return {x: b.x + trafficX(t), y: b.y + canvas.waitsTop + 7}; }",
+        seconds,
+    )
+    page.page.mouse.move(at["x"] - 3, at["y"])
+    page.page.mouse.move(at["x"], at["y"], steps=2)
+    return str(page.page.evaluate("document.getElementById('timeline').title"))
+
+
+def test_the_lane_shows_waits_for_server_and_client(page: Page, tmp_path: Path) -> None:
+    """Requests at 0.1 s and every 0.92 s; the server takes 800 ms behind a round trip of 20 ms, the client pauses 100 ms."""
+    report = wiretale.analyze(SAMPLES / "findings" / "slow-server.pcap.gz").report(tmp_path / "report.html")
+    page.open(report, "#flow=0")
+    assert timeline_title(page, 0.5) == "0.11–0.91 s: waits for the server (800 ms)"
+    assert timeline_title(page, 0.97) == "0.92–1.02 s: waits for the client (100 ms)"
+    assert page.page.inner_text("#traffic-legend").split("\n")[0].startswith("flow 0 waits for the server")
+    assert page.page.evaluate("document.querySelectorAll('#timeline .wait').length") == 2
+
+
+def test_the_lane_shows_stalls(page: Page, tmp_path: Path) -> None:
+    trace = wiretale.analyze(SAMPLES / "tcp_losses.pcap")
+    row = next(row for row in trace.limit_spans(0).rows() if row["kind"] == "timeout")
+    page.open(trace.report(tmp_path / "report.html"), "#flow=0")
+    base = int(page.page.evaluate("data.base"))
+    assert "stalled or recovering" in timeline_title(page, ((row["start_ns"] + row["end_ns"]) / 2 - base) / 1e9)
+
+
+def test_the_lane_is_of_the_chosen_flow(page: Page, tmp_path: Path) -> None:
+    report = wiretale.analyze(SAMPLES / "udp_blocks.pcap").report(tmp_path / "report.html")
+    page.open(report)
+    assert page.page.evaluate("document.querySelectorAll('#timeline .wait').length") == 0
+    assert page.complaints == []

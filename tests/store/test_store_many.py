@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many small captures of one `store add` are written together: with the rows that each has alone, once, whole or not at all."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from changed_packets import read_pcap, write_packets
+from wiretale.reports.store.layout import TABLES
+
+DAY_NS = 86_400 * 10**9
+SOURCES = ("tcp_losses", "udp_blocks", "ip_fragments", "vxlan_loss", "timeouts", "lost_tail")
+PER_DAY = (20, 17, 3)  # the last ones are too few to be kept together
+COUNT = 5  # of flows in a row of captures, by the names of the columns
+
+
+@pytest.fixture(scope="module")
+def captures(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of small captures on three days, each with traffic of its own."""
+    folder = tmp_path_factory.mktemp("captures")
+    for day, count in enumerate(PER_DAY):
+        for number in range(count):
+            packets = read_pcap(samples / f"{SOURCES[number % len(SOURCES)]}.pcap")[: 60 + number]
+            shift = day * DAY_NS + number * 10**9
+            write_packets(folder / f"{day}-{number:02}.pcap", [replace(one, ns=one.ns + shift) for one in packets])
+    return folder
+
+
+def rows(store: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows by the views of the store, which DuckDB alone reads; without the times of adding."""
+    with duckdb.connect() as connection:
+        connection.execute(f"SET file_search_path = '{store}'")
+        connection.execute((store / "views.sql").read_text().replace("'./", f"'{store}/"))
+        found = {}
+        for table in TABLES:
+            columns = sorted(column for column, *_ in connection.execute(f"DESCRIBE {table}").fetchall())
+            kept = ", ".join(f'"{column}"::VARCHAR' for column in columns if column != "added_ns")
+            found[table] = connection.execute(f"SELECT {kept} FROM {table} ORDER BY ALL").fetchall()
+    return found
+
+
+def folders(store: Path) -> list[str]:
+    return sorted(place.name.partition("=")[0] for place in store.glob("day=2*/*"))
+
+
+@pytest.fixture(scope="module")
+def together(wiretale_run: Any, captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("store") / "together"
+    assert wiretale_run("store", "add", store, captures, check=True).stderr.endswith("added 40 captures\n")
+    return store
+
+
+def test_rows_are_those_of_captures_that_are_added_alone(
+    wiretale_run: Any, captures: Path, together: Path, tmp_path: Path
+) -> None:
+    for first in range(0, sum(PER_DAY), 10):
+        files = sorted(captures.iterdir())[first : first + 10]
+        wiretale_run("store", "add", tmp_path / "alone", *files, check=True)
+    assert folders(tmp_path / "alone") == ["capture_id"] * 40
+    assert folders(together) == ["capture_id"] * 3 + ["many"] * 2
+    alone = rows(tmp_path / "alone")
+    assert rows(together) == alone and len(alone["captures"]) == 40 and len(alone["flows"]) > 40
+    query = ("store", "query", together, "SELECT count(*), sum(packets) FROM flows WHERE day = '2026-01-16'", "--json")
+    other = ("store", "query", tmp_path / "alone", *query[3:])
+    assert wiretale_run(*query).stdout == wiretale_run(*other).stdout
+    assert wiretale_run("store", "check", together).stdout == "no problems\n"
+
+
+def test_a_capture_is_kept_once_under_whatever_name(
+    wiretale_run: Any, captures: Path, together: Path, tmp_path: Path
+) -> None:
+    store, files = tmp_path / "store", tmp_path / "files"
+    shutil.copytree(captures, files)
+    shutil.copy(files / "0-03.pcap", files / "copy.pcap")
+    done = wiretale_run("store", "add", store, files)
+    assert (done.returncode, done.stderr) == (0, f"wiretale: {store}: added 40 captures, 1 already there\n")
+    done = wiretale_run("store", "add", store, files)
+    assert (done.returncode, done.stderr) == (0, f"wiretale: {store}: added 0 captures, 41 already there\n")
+    assert wiretale_run("store", "add", store, files / "copy.pcap").stderr.endswith(
+        "added 0 captures, 1 already there\n"
+    )
+    assert len(rows(store)["captures"]) == 40
+
+
+def test_damaged_and_unreadable_captures_do_not_end_the_others(
+    wiretale_run: Any, captures: Path, tmp_path: Path
+) -> None:
+    files = tmp_path / "files"
+    shutil.copytree(captures, files)
+    cut, broken = files / "0-01.pcap", files / "0-02.pcap"
+    cut.write_bytes(cut.read_bytes()[:-5])
+    broken.write_bytes(broken.read_bytes()[:20])
+    done = wiretale_run("store", "add", tmp_path / "store", *sorted(files.iterdir()))
+    assert done.returncode == 4 and "added 39 captures" in done.stderr
+    assert f"{cut}: added up to the damage" in done.stderr and f"{broken}: at byte 0: expected" in done.stderr
+    found = rows(tmp_path / "store")["captures"]
+    assert len(found) == 39 and sum("cut short" in str(row) for row in found) == 1
+
+
+def test_a_changed_file_of_many_captures_is_found(wiretale_run: Any, together: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(together, store)
+    place = next(store.glob("day=2*/many=*"))
+    (place / "flows.parquet").write_bytes((place / "flows.parquet").read_bytes() + b"x")
+    (place / "events.parquet").unlink()
+    done = wiretale_run("store", "check", store)
+    assert done.returncode == 3
+    assert "flows.parquet: has changed" in done.stdout and "events.parquet: is missing" in done.stdout
+    (place / "capture.json").write_text("{}")
+    assert "capture.json: is missing or damaged" in wiretale_run("store", "check", store).stdout
+
+
+def test_captures_that_were_added_together_are_pruned_together(
+    wiretale_run: Any, together: Path, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(together, store)
+    size = sum(file.stat().st_size for file in store.glob("day=2026-01-1[67]/*/*"))
+    done = wiretale_run("store", "prune", store, "--size", str(size))
+    assert done.returncode == 0 and "removed 20 captures" in done.stderr
+    assert len(rows(store)["captures"]) == 20
+    assert "removed 20 captures" in wiretale_run("store", "prune", store, "--age", "1d").stderr
+    assert len(rows(store)["flows"]) == 0
+
+
+def command(store: Path, captures: Path) -> list[str]:
+    return [sys.executable, "-m", "wiretale", "store", "add", "-q", str(store), str(captures)]
+
+
+def test_two_processes_that_add_the_same_captures_keep_each_once(
+    wiretale_run: Any, captures: Path, together: Path, tmp_path: Path
+) -> None:
+    both = [subprocess.Popen(command(tmp_path / "store", captures)) for _ in range(2)]
+    assert [process.wait(timeout=120) for process in both] == [0, 0]
+    assert rows(tmp_path / "store") == rows(together)
+    assert wiretale_run("store", "check", tmp_path / "store").stdout == "no problems\n"
+
+
+def test_a_killed_process_leaves_each_capture_whole_or_not_at_all(
+    wiretale_run: Any, captures: Path, together: Path, tmp_path: Path
+) -> None:
+    began = time.monotonic()
+    subprocess.run(command(tmp_path / "whole", captures), check=True, timeout=120)
+    took, draw, expected, killed = time.monotonic() - began, random.Random(5), rows(together), 0
+    for number in range(6):
+        store = tmp_path / f"{number // 2}"  # every second one begins with what the first left
+        with subprocess.Popen(command(store, captures), stderr=subprocess.DEVNULL) as process:
+            time.sleep(draw.uniform(0.2, 0.95) * took)
+            process.send_signal(signal.SIGKILL)
+            killed += process.wait(timeout=60) == -signal.SIGKILL
+        if (store / "store.json").exists():
+            found = rows(store)
+            ids = set(found["captures"])
+            assert ids <= set(expected["captures"])
+            assert len(found["flows"]) == sum(int(row[COUNT]) for row in ids)
+    assert killed
+    for number in range(3):
+        subprocess.run(command(tmp_path / f"{number}", captures), check=True, timeout=120)
+        assert rows(tmp_path / f"{number}") == expected
+        assert wiretale_run("store", "check", tmp_path / f"{number}").stdout == "no problems\n"

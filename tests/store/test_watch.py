@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wiretale watch`: flows that cross files are those of one analysis of all files, each in the store once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import needs
+import wiretale
+from plain_wire import ACK, FIN, Connection, Wire
+from processes import SECONDS, refusal, small_disk, wait_until
+from rotated_files import publish, rotated, traffic, write_files
+from wiretale.analyzer.query import connect
+from wiretale.analyzer.table import KEPT_TABLES
+
+Rows = list[tuple[Any, ...]]
+# Interfaces are of each file. The impact of a finding is a share of its window.
+OF_FLOWS = [name for name in KEPT_TABLES if name not in ("interfaces", "findings")]
+ENDED = ("active_timeout", "end_of_capture", "idle")
+
+
+def store_rows(store: Path, name: str) -> Rows:
+    """The rows of a table, with file and frame in place of numbers of flows and interfaces."""
+    with duckdb.connect() as connection:
+        connection.execute(f"SET TimeZone = 'UTC'; SET file_search_path = '{store}'")
+        connection.execute((store / "views.sql").read_text().replace("'./", f"'{store}/"))
+        connection.execute(
+            "CREATE TABLE files AS SELECT capture_id, parse_filename(path) AS file, interface_captures FROM captures"
+        )
+        connection.execute("CREATE TABLE names AS SELECT capture_id, file FROM files")
+        numbered = """SELECT capture_id, generate_subscripts(interface_captures, 1) - 1 AS number,
+            unnest(interface_captures) AS of_file FROM files"""
+        connection.execute(f"""CREATE TABLE interface_files AS SELECT n.capture_id, number, names.file FROM ({numbered}) AS n
+            JOIN names ON names.capture_id = of_file""")
+        return selected(
+            connection, name, "capture_id", "AND b.capture_id = t.capture_id", "AND i.capture_id = t.capture_id"
+        )
+
+
+def trace_rows(trace: wiretale.Trace, name: str) -> Rows:
+    """The same of an analysis."""
+    with connect(trace) as connection:
+        connection.execute(
+            "CREATE TABLE names AS SELECT capture AS number, parse_filename(file) AS file FROM interfaces"
+        )
+        connection.execute("CREATE TABLE interface_files AS FROM names")
+        return selected(connection, name, "", "", "")
+
+
+def selected(connection: duckdb.DuckDBPyConnection, name: str, key: str, same_flow: str, same_file: str) -> Rows:
+    columns = [row[0] for row in connection.execute(f"DESCRIBE {name}").fetchall()]
+    kinds = {row[0]: row[1] for row in connection.execute(f"DESCRIBE {name}").fetchall()}
+    shown = []
+    for column in columns:
+        if column in ("day", "capture_id", "flow", "cited_flow", "longest_waits", "impact"):
+            continue
+        if column in ("capture", "first_capture"):
+            shown.append(f"(SELECT file FROM interface_files AS i WHERE i.number = t.{column} {same_file}) AS {column}")
+        elif column == "end":
+            shown.append(f'if(t."end" IN {ENDED}, \'time\', t."end"::VARCHAR) AS ended')
+        elif kinds[column].startswith("TIMESTAMP"):
+            shown.append(f"epoch_ns(t.{column}) AS {column}")
+        else:
+            shown.append(f"t.{column}::VARCHAR AS {column}" if "ENUM" in kinds[column] else f"t.{column}")
+    begin = f"""(SELECT file || '#' || b.first_frame FROM flows AS b JOIN interface_files AS i ON i.number = b.first_capture
+        {same_file.replace("t.", "b.")} WHERE b.flow = t.flow {same_flow})"""
+    found = connection.execute(f"SELECT {begin} AS begin, {', '.join(shown)} FROM {name} AS t").fetchall()
+    return sorted(found, key=repr)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of 40 s, with flows of up to 250 s."""
+    found = tmp_path_factory.mktemp("watch") / "captures"
+    write_files(found, rotated(traffic(1, 700, 300, 250), 40))
+    return found
+
+
+def command(folder: Path, store: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "wiretale", "watch", str(folder), "--store", str(store), *options]
+
+
+@contextlib.contextmanager
+def running(folder: Path, store: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """A watch that goes on; it is gone afterwards."""
+    with subprocess.Popen(command(folder, store, *options), stderr=subprocess.PIPE, text=True) as process:
+        limit = threading.Timer(SECONDS, process.kill)  # a test that waits for a line ends then
+        limit.start()
+        try:
+            yield process
+        finally:
+            limit.cancel()
+            process.kill()
+
+
+def test_flows_across_files_are_those_of_one_analysis(wiretale_run: Any, tmp_path: Path, folder: Path) -> None:
+    store = tmp_path / "store"
+    done = wiretale_run("watch", folder, "--store", store, "--active", "400s", "--once")
+    assert (done.returncode, done.stdout) == (0, ""), done
+    trace = wiretale.analyze(folder)
+    assert len({row[0].partition("#")[0] for row in store_rows(store, "flows")}) > 12
+    for name in OF_FLOWS:
+        assert store_rows(store, name) == trace_rows(trace, name), name
+    assert wiretale_run("store", "check", store).stdout == "no problems\n"
+    again = wiretale_run("watch", folder, "--store", store, "--active", "400s", "--once")
+    assert again.returncode == 0 and again.stderr.count("\n") == 1
+
+
+def test_a_longer_flow_comes_in_pieces_without_a_gap_or_a_double(wiretale_run: Any, tmp_path: Path) -> None:
+    folder, store = tmp_path / "captures", tmp_path / "store"
+    files = write_files(folder, rotated(traffic(2, 400, 80, 700), 40))
+    done = wiretale_run("watch", folder, "--store", store, "--active", "160s", "--once", "-q")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    flows = wiretale.analyze(files).flows
+    with duckdb.connect() as connection:
+        found = connection.execute(
+            f"""SELECT count(*), sum(packets), sum(payload_bytes), sum(if("end" = 'active_timeout', 1, 0))
+            FROM read_parquet('{store}/day=*/capture_id=*/flows.parquet', union_by_name = true)"""
+        ).fetchall()[0]
+    assert found[1:3] == (sum(flows["packets"]), sum(flows["payload_bytes"]))
+    assert found[0] > len(flows) and found[3] > 20
+
+
+def test_twenty_kills_lose_and_repeat_nothing(wiretale_run: Any, tmp_path: Path) -> None:
+    files = rotated(traffic(3, 240, 50, 100), 25)
+    options = ("--active", "120s")
+    write_files(tmp_path / "all", files)
+    began = time.monotonic()
+    assert wiretale_run("watch", tmp_path / "all", "--store", tmp_path / "whole", *options, "--once").returncode == 0
+    took = time.monotonic() - began
+    draw, folder, store = random.Random(3), tmp_path / "captures", tmp_path / "store"
+    folder.mkdir()
+    killed = 0
+    for number in range(20):
+        for name, packets in files[number * len(files) // 20 : (number + 1) * len(files) // 20]:
+            publish(folder, name, packets)
+        with running(folder, store, *options) as process:
+            time.sleep(draw.uniform(0.1, 0.4) * took)
+            process.send_signal(signal.SIGKILL)
+            killed += process.wait(timeout=60) == -signal.SIGKILL
+    assert killed == 20
+    assert wiretale_run("watch", folder, "--store", store, *options, "--once").returncode == 0
+    for name in OF_FLOWS:
+        assert store_rows(store, name) == store_rows(tmp_path / "whole", name), name
+    assert wiretale_run("store", "check", store).stdout == "no problems\n"
+
+
+def captures_of(run: Any, store: Path) -> dict[str, dict[str, Any]]:
+    """The rows of `captures` by name."""
+    done = run("store", "query", store, "FROM captures", "--json")
+    return {Path(row["path"]).name: row for row in json.loads(done.stdout)["rows"]}
+
+
+def test_missing_damaged_and_other_files_are_named_once_and_listed(
+    wiretale_run: Any, samples: Path, tmp_path: Path
+) -> None:
+    folder, store = tmp_path / "captures", tmp_path / "store"
+    names = [file.name for file in write_files(folder, rotated(traffic(4, 100, 30, 20), 20))]
+    (folder / names[2]).unlink()
+    (folder / names[3]).write_bytes((samples / "damaged.pcap").read_bytes())
+    (folder / "wrong.pcap").write_bytes(b"no capture")
+    (folder / "notes.txt").write_text("no capture either")
+    (folder / ".hidden.pcap").write_bytes(b"x")
+    (folder / f"{names[0]}.part").write_bytes((folder / names[0]).read_bytes())
+    done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
+    assert done.returncode == 3 and done.stderr.count("\n") == 3, done.stderr
+    found = captures_of(wiretale_run, store)
+    missing = "eth0_*_00003.pcap"
+    assert set(found) == {*names[:2], *names[3:], missing, "wrong.pcap"}
+    assert found[missing]["damage"].startswith("1 file missing before ") and found[missing]["packets"] is None
+    assert "captured length" in found[names[3]]["damage"] and "not a capture" in found["wrong.pcap"]["damage"]
+    again = wiretale_run("watch", folder, "--store", store, "--once", "-q")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert captures_of(wiretale_run, store) == found
+    assert wiretale_run("store", "check", store).stdout == "no problems\n"
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_file_that_is_removed_too_early_is_a_fact_in_the_store(
+    wiretale_run: Any, tmp_path: Path, stopped: bool
+) -> None:
+    folder, store = tmp_path / "captures", tmp_path / "store"
+    files = rotated(traffic(5, 60, 30, 20), 20)
+    first, *_ = write_files(folder, files)
+    text = f"removed before its flows were analyzed: {len(files[0][1])} packets missing"
+    with running(folder, store, "-q") as process:
+        wait_until(lambda: waiting_in(store) == len(files), "all were read")
+        if not stopped:
+            first.unlink()
+            assert process.stderr and f"{first}: {text}" in next(iter(process.stderr))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+    first.unlink(missing_ok=True)
+    done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
+    assert (done.returncode, text in done.stderr) == ((3, True) if stopped else (0, False)), done
+    assert captures_of(wiretale_run, store)[first.name]["damage"] == text
+
+
+def waiting_in(store: Path) -> int:
+    """The files that wait for the end of their windows."""
+    return sum(len(json.loads(file.read_text())["waiting"]) for file in store.glob(".watch-*.json"))
+
+
+def test_a_file_is_read_when_its_writer_has_closed_it(wiretale_run: Any, tmp_path: Path) -> None:
+    folder, store = tmp_path / "captures", tmp_path / "store"
+    (file,) = write_files(folder, rotated(traffic(6, 5, 10, 3), 20))
+    with file.open("ab"):
+        assert wiretale_run("watch", folder, "--store", store, "--once").returncode == 0
+        assert captures_of(wiretale_run, store) == {}
+    assert wiretale_run("watch", folder, "--store", store, "--once").returncode == 0
+    assert set(captures_of(wiretale_run, store)) == {file.name}
+
+
+def test_a_folder_is_watched_by_one_process(wiretale_run: Any, tmp_path: Path) -> None:
+    (tmp_path / "captures").mkdir()
+    with running(tmp_path / "captures", tmp_path / "store") as process:
+        assert process.stderr and "watching" in next(iter(process.stderr))
+        done = wiretale_run("watch", tmp_path / "captures", "--store", tmp_path / "store", "--once")
+        assert "another process watches" in refusal(done, 4)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 0
+        assert "stopped; 0 files wait" in process.stderr.read()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (["nowhere", "--store", "s"], 4, "nowhere: No such file or directory"),
+        (["."], 2, "--store"),
+        ([".", "--store", "s", "--active", "1s"], 2, "expected a time from 4s to 24h"),
+    ],
+)
+def test_wrong_use_is_one_line(wiretale_run: Any, words: list[str], code: int, text: str) -> None:
+    assert text in refusal(wiretale_run("watch", *words), code)
+
+
+@needs.marked(needs.root())
+def test_a_full_disk_is_waited_for_and_destroys_nothing(wiretale_run: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    files = write_files(folder, rotated(traffic(7, 60, 60, 20), 20))
+    with small_disk(tmp_path / "disk", "size=4m") as disk:
+        store = disk / "store"
+        assert wiretale_run("store", "add", store, folder / ".", "-q").returncode in (0, 4)
+        filler = disk / "filler"
+        shutil.rmtree(store)
+        (tmp_path / "none").mkdir()
+        assert wiretale_run("watch", tmp_path / "none", "--store", store, "--once").returncode == 0
+        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(bytes(4096)) == 4096:
+                pass
+        assert "cannot write: No space left on device" in refusal(
+            wiretale_run("watch", folder, "--store", store, "--once", "-q"), 4
+        )
+        with running(folder, store, "-q", "--max-flows", "1") as process:
+            assert process.stderr and "waiting" in next(iter(process.stderr))
+            filler.unlink()
+            assert "continues" in next(iter(process.stderr))
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 0
+        assert wiretale_run("watch", folder, "--store", store, "--once").returncode == 0
+        assert len(captures_of(wiretale_run, store)) == len(files)
+        assert wiretale_run("store", "check", store).stdout == "no problems\n"
+
+
+def test_captures_that_were_compacted_count_as_analyzed(wiretale_run: Any, tmp_path: Path, folder: Path) -> None:
+    store, files = tmp_path / "store", sorted(folder.iterdir())
+    some = tmp_path / "captures"
+    some.mkdir()
+    for number, file in enumerate(files):
+        shutil.copy2(file, some / file.name)
+        if number in (len(files) // 2, len(files) - 1):
+            with running(some, store, "-q", "--active", "400s") as process:
+                wait_until(lambda count=number + 1: 0 < waiting_in(store) < count, "some are stored")
+                time.sleep(1)
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(timeout=60) == 0
+            assert wiretale_run("store", "compact", store, "--age", "0s", "-q").returncode == 0
+    assert wiretale_run("watch", some, "--store", store, "--active", "400s", "--once", "-q").returncode == 0
+    assert wiretale_run("store", "check", store).stdout == "no problems\n"
+    expected = wiretale.analyze(files).flows
+    done = wiretale_run("store", "query", store, "SELECT count(*), sum(packets) FROM flows", "--json")
+    (row,) = json.loads(done.stdout)["rows"]
+    assert list(row.values()) == [len(expected), sum(expected["packets"])]
+
+
+def sums_in(run: Any, store: Path) -> list[int]:
+    """Flows and packets of a store."""
+    done = run("store", "query", store, "SELECT count(*), sum(packets) FROM flows", "--json")
+    return list(json.loads(done.stdout)["rows"][0].values())
+
+
+def test_packets_behind_the_rest_of_a_closed_connection_are_a_flow(wiretale_run: Any, tmp_path: Path) -> None:
+    """Its closing is in the first slot, its last ACK in the second, and 109 s later one more segment."""
+    wire = Wire()
+    for number in range(100):
+        wire.udp(number * 10_000, b"x" * 100, 30_000 + number)
+    one = Connection(wire, 40_000).open(190_000)
+    one.data(195_000, 0).ack(195_020, 1460)
+    one.send(199_000, 0, 1460, flags=FIN | ACK).send(199_020, 1, 0, flags=FIN | ACK, ack=1461)
+    one.send(201_000, 0, 1461, ack=1).send(310_000, 0, 1461, 10, ack=1)
+    files, store = write_files(tmp_path / "captures", rotated(wire, 50)), tmp_path / "store"
+    done = wiretale_run("watch", tmp_path / "captures", "--store", store, "--active", "800s", "--once", "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+    trace = wiretale.analyze(files)
+    assert len(trace.flows) == 102
+    for name in ("flows", "directions", "events"):
+        assert store_rows(store, name) == trace_rows(trace, name), name
+
+
+def test_a_file_that_comes_late_is_analyzed_alone(wiretale_run: Any, tmp_path: Path) -> None:
+    folder, store = tmp_path / "captures", tmp_path / "store"
+    files = write_files(folder, rotated(traffic(8, 300, 60, 200), 20))
+    late = files[3].rename(tmp_path / files[3].name)
+    with running(folder, store, "-q", "--active", "100s") as process:
+        wait_until(lambda: store.exists() and 0 < waiting_in(store) < 6, "all windows are complete")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+    late.rename(files[3])
+    wiretale_run("watch", folder, "--store", store, "--active", "100s", "--once", "-q")
+    assert sums_in(wiretale_run, store)[1] == sum(wiretale.analyze(files).flows["packets"])
