@@ -217,7 +217,8 @@ def analyzed(path: str, is_known: Callable[[str], object]) -> Analyzed | None:
             raise
         raise InputError(f"{path}: {error.strerror}") from None
     damage = next((text for text in trace.interfaces.column("damage") if text), "")
-    return Analyzed(path, digest, before[2], trace, damage, day_of(trace), time.monotonic_ns())
+    tables = [name for name in KEPT_TABLES if name == "interfaces" or len(trace.table(name))]
+    return Analyzed(path, digest, before[2], trace, damage, day_of(trace), tables, time.monotonic_ns())
 
 
 def outcome(one: Analyzed, new: bool) -> Added:
@@ -250,7 +251,7 @@ def add_capture(folder: Path, connection: duckdb.DuckDBPyConnection, one: Analyz
         made = outer / "capture"
         made.mkdir()
         row = capture_row(one.path, one.bytes, one.trace.totals["flows"], [one.digest] * len(one.trace.interfaces))
-        write_tables(connection, one.trace, made, one.tables(), row)
+        write_tables(connection, one.trace, made, one.tables, row)
         (made / MANIFEST).write_text(manifest(made, one.digest))
         return outcome(one, not publish_new(folder, made, place_of(folder, one.digest, one.day), [one]))
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import hashlib
-import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -133,18 +132,17 @@ def write_rows(connection: duckdb.DuckDBPyConnection, queries: dict[Path, str]) 
 def manifest_of(one: Stored) -> dict[str, Any]:
     """Returns capture.json of a folder. Raises InputError if it is missing or damaged."""
     try:
-        found: dict[str, Any] = json.loads((one.folder / MANIFEST).read_text())
-        if not one.digests:
-            raise ValueError("no captures")
-        return found
+        return one.manifest()
     except (OSError, ValueError):
         raise InputError(f"{one.folder / MANIFEST}: is missing or damaged; run `wiretale store check`") from None
 
 
 def sizes_of(one: Stored) -> dict[str, float]:
     """Returns the size of each capture in a folder; those of captures that were added together are equal."""
-    sizes = manifest_of(one).get("sizes")
-    return dict(sizes) if sizes else dict.fromkeys(one.digests, one.bytes / len(one.digests))
+    found = manifest_of(one)
+    digests = found["captures"] if is_many(one) else [one.digest]
+    sizes = found.get("sizes") if is_many(one) else None
+    return dict(sizes) if sizes else dict.fromkeys(digests, one.bytes / len(digests))
 
 
 def members_of(one: Stored) -> dict[str, Any]:
@@ -163,6 +161,12 @@ def write_manifest(made: Path, digest: str, units: Sequence[Stored], without: se
     (made / MANIFEST).write_text(manifest(made, digest, captures=list(sizes), sizes=shares, members=members))
 
 
+def keep_age(made: Path, places: Iterable[Path]) -> None:
+    """Gives a folder the age of the newest one of those that it replaces."""
+    newest = max(place.stat().st_mtime_ns for place in places)
+    os.utime(made, ns=(newest, newest))
+
+
 def link_others(day: Path, made: Path, gone: set[str]) -> None:
     """Links the files of the other captures of a day into its new folder, which were perhaps added meanwhile.
 
@@ -175,6 +179,7 @@ def link_others(day: Path, made: Path, gone: set[str]) -> None:
             (made / place.name).mkdir()
             for file in place.iterdir():
                 os.link(file, made / place.name / file.name)
+            keep_age(made / place.name, [place])
             sync(made / place.name)
 
 
@@ -195,6 +200,7 @@ def rewrite_day(
         write_manifest(target, digest, units, without)
         for file in target.iterdir():
             sync(file)
+        keep_age(target, [one.folder for one in units])
         sync(target)
         with between_queries(folder), publishing(folder):
             link_others(day, made, {one.folder.name for one in units})
@@ -220,7 +226,7 @@ def compact(folder: Path, age_ns: int) -> Iterator[Compacted]:
                     days.setdefault(one.folder.parent, []).append(one)
             for units in days.values():
                 if len(units) >= LEAST:
-                    count = sum(len(manifest_of(one).get("captures", [one])) for one in units)
+                    count = sum(len(sizes_of(one)) for one in units)
                     rewrite_day(folder, connection, units, set())
                     yield Compacted(units[0].day, count)
     except WiretaleError:

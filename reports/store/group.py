@@ -34,12 +34,10 @@ class Analyzed(NamedTuple):
     damage: str
     #: UTC day of the first packet; None if no packet has a time
     day: str | None
+    #: tables that have rows, and interfaces, of which `captures` is made
+    tables: list[str]
     #: monotonic clock
     at_ns: int
-
-    def tables(self) -> list[str]:
-        """Returns the tables that have rows, and interfaces, of which `captures` is made."""
-        return [name for name in KEPT_TABLES if name == "interfaces" or len(self.trace.table(name))]
 
 
 def is_full(waiting: Sequence[Analyzed]) -> bool:
@@ -55,7 +53,7 @@ def digest_of_group(group: Sequence[Analyzed]) -> str:
 
 def register_group(connection: duckdb.DuckDBPyConnection, group: Sequence[Analyzed]) -> list[str]:
     """Gives a connection the joined tables of a group, and `grouped` with a row for each capture; returns their names."""
-    names = [name for name in KEPT_TABLES if any(name in one.tables() for one in group)]
+    names = [name for name in KEPT_TABLES if any(name in one.tables for one in group)]
     for name in names:
         connection.register(name, Joined([one.trace.table(name) for one in group]))
     values = {

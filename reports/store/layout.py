@@ -28,7 +28,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wiretale.analyzer.durable import locked, sync
 from wiretale.analyzer.errors import InputError, OutputError, UsageError
@@ -39,6 +39,7 @@ MARKER, VIEWS, MANIFEST = "store.json", "views.sql", "capture.json"
 #: the files of each capture, by the name of their view
 TABLES = ("captures", *KEPT_TABLES)
 UNKNOWN_DAY = "__HIVE_DEFAULT_PARTITION__"  # which DuckDB reads as null
+TABLE_FILE = re.compile(r"[a-z_]+\.parquet")
 DAY = re.compile(rf"day=(\d{{4}}-\d\d-\d\d|{UNKNOWN_DAY})")
 CAPTURE = re.compile(r"(?:capture_id|many)=([0-9a-f]{64})")
 MANY = "many="  # and the digest of their digests; captures that were added together, or compacted
@@ -47,6 +48,11 @@ EMPTY = f"day={UNKNOWN_DAY}/capture_id=none"
 EMPTY_MANY = f"day={UNKNOWN_DAY}/many=none"
 ADDING, REMOVED, LOCK, PUBLISHING = ".adding-", ".removed-", ".lock", ".publishing"
 UPKEEP_LOCK, READING_LOCK = ".upkeep", ".reading"
+
+
+def is_digest(value: object) -> bool:
+    """Returns whether a value is the text of a SHA-256."""
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
 
 
 class Stored(NamedTuple):
@@ -75,11 +81,31 @@ class Stored(NamedTuple):
         """The SHA-256 of each capture file. Raises OSError or ValueError if the manifest of several is missing or damaged."""
         if not self.folder.name.startswith(MANY):
             return [self.digest]
-        found = json.loads((self.folder / MANIFEST).read_text())
-        digests = found.get("captures") if isinstance(found, dict) else None
-        if not isinstance(digests, list) or not all(isinstance(digest, str) for digest in digests):
+        return list(self.manifest()["captures"])
+
+    def manifest(self) -> dict[str, Any]:
+        """Returns capture.json; `captures` and `sizes` are valid, `members` has an object for each name.
+
+        Raises OSError or ValueError if it is missing or damaged.
+        """
+        try:
+            found = json.loads((self.folder / MANIFEST).read_text())
+        except RecursionError:
+            raise ValueError("too deep") from None
+        files = found.get("files") if isinstance(found, dict) else None
+        if not isinstance(files, dict) or not all(map(TABLE_FILE.fullmatch, files)):
+            raise ValueError("no files")
+        digests = found.get("captures") if self.folder.name.startswith(MANY) else [self.digest]
+        if not isinstance(digests, list) or not digests or not all(map(is_digest, digests)):
             raise ValueError("no captures")
-        return digests
+        sizes, members = found.get("sizes"), found.get("members", {})
+        if sizes is not None and not (isinstance(sizes, dict) and sizes.keys() == {*digests}):
+            raise ValueError("other sizes")
+        if sizes and not all(type(size) is int and 0 <= size < 2**63 for size in sizes.values()):
+            raise ValueError("no sizes")
+        if not isinstance(members, dict) or not all(isinstance(one, dict) for one in members.values()):
+            raise ValueError("no members")
+        return found
 
 
 def marker(columns: str | None) -> str:
@@ -217,7 +243,7 @@ def stored_as(folder: Path, digest: str) -> Path | None:
     if alone:
         return alone
     for manifest in folder.glob(f"day=*/{MANY}*/{MANIFEST}"):
-        with suppress(FileNotFoundError):  # pruned meanwhile
+        with suppress(OSError, ValueError):  # pruned meanwhile, or damaged: `store check` reports it
             if digest in manifest.read_text():
                 return manifest.parent
     return None

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -110,15 +109,17 @@ def prune(folder: Path, age_ns: int | None, most: int | None) -> list[Removal]:
 
 def remove(folder: Path, chosen: Sequence[Removal]) -> None:
     """Removes captures; the caller has both locks."""
-    for unit in dict.fromkeys(one.stored for one in chosen):
-        digests = {one.digest for one in chosen if one.stored == unit}
-        if digests == {one.digest for one in removals(unit)}:
-            with staging(folder, REMOVED) as made:
-                unit.folder.rename(made / "capture")
-                sync(unit.folder.parent)
-        else:
-            with writer(folder) as connection:
-                rewrite_day(folder, connection, [unit], digests)
+    parts: dict[Stored, set[str]] = {}
+    for one in chosen:
+        parts.setdefault(one.stored, set()).add(one.digest)
+    rewritten = {unit: digests for unit, digests in parts.items() if digests != {one.digest for one in removals(unit)}}
+    for unit in parts.keys() - rewritten.keys():  # first, because the others take room
+        with staging(folder, REMOVED) as made:
+            unit.folder.rename(made / "capture")
+            sync(unit.folder.parent)
+    for unit, digests in rewritten.items():
+        with writer(folder) as connection:
+            rewrite_day(folder, connection, [unit], digests)
     for day in {one.stored.folder.parent for one in chosen}:
         with suppress(OSError):  # it has captures, perhaps one that was added meanwhile
             day.rmdir()
@@ -127,10 +128,10 @@ def remove(folder: Path, chosen: Sequence[Removal]) -> None:
 def check_capture(one: Stored) -> Iterator[Problem]:
     """Yields the files of a capture that are missing or have changed."""
     try:
-        found = json.loads((one.folder / MANIFEST).read_text())
+        found = one.manifest()
         files = {name: (entry["bytes"], entry["sha256"]) for name, entry in found["files"].items()}
         same = found["sha256"] == one.digest
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError):
         yield Problem(one.folder / MANIFEST, "is missing or damaged")
         return
     if not same:
