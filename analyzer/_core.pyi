@@ -70,6 +70,7 @@ class Analysis:
         shard: bool = False,
         clock_ns: int | None = None,
         clock_most_ns: int | None = None,
+        flow_files: int = 0,
     ) -> Analysis: ...
     @classmethod
     def gather(

@@ -9,7 +9,6 @@ These are taken from an analysis that begins after the published flow.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
@@ -37,7 +36,7 @@ from wiretale.reports.store.layout import (
     write_file,
 )
 from wiretale.reports.store.views import glob_escaped
-from wiretale.reports.store.window import Pending, Plan, read
+from wiretale.reports.store.window import Pending, Plan
 
 if TYPE_CHECKING:
     import duckdb
@@ -77,18 +76,28 @@ class Earlier(NamedTuple):
     complete: bool
 
 
+def texts_of(value: object) -> list[str]:
+    """Returns a list of texts. Raises TypeError if it is none."""
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise TypeError("expected texts")
+    return value
+
+
 def earlier_in(store: Path, days: Container[str | None]) -> Iterator[Earlier]:
     """Yields the captures of these days that watch published, also those that `store compact` has put together."""
     for one in captures(store):
         if one.day in days:
-            with suppress(
-                OSError, ValueError, KeyError, TypeError, AttributeError
-            ):  # `store check` names what is damaged
-                found = json.loads((one.folder / MANIFEST).read_text())
+            with suppress(OSError, ValueError, KeyError, TypeError):  # `store check` names what is damaged
+                found = one.manifest()
                 for digest, member in {one.digest: found, **found.get("members", {})}.items():
                     if seen := member.get("watch"):
-                        parts = (seen["name"], seen["slot"], seen["window"], seen["complete"])
-                        yield Earlier(one.folder, digest, *parts)
+                        yield Earlier(
+                            one.folder,
+                            digest,
+                            str(seen["name"]),
+                            *map(texts_of, (seen["slot"], seen["window"])),
+                            bool(seen["complete"]),
+                        )
 
 
 class Fact(NamedTuple):
@@ -328,7 +337,7 @@ def make_slot(slot: Slot, trace: Trace, earlier: Sequence[Earlier], partly: bool
         return False
     slot.take(trace, first=True)
     for key, last_ns in slot.going_on()[:RESTS_MOST]:
-        later = read([one.path for one in slot.plan.window], last_ns + 1)
+        later = slot.plan.read(last_ns + 1)
         register(slot.connection, later, KEPT_TABLES)
         slot.choose((key, last_ns))
         if not partly and slot.open_flows():
@@ -348,7 +357,7 @@ def publish_slot(
 
     InputError if a file is gone or has changed; OSError if the store cannot be written.
     """
-    trace = read([one.path for one in plan.window])
+    trace = plan.read()
     if gone := [one for one in plan.window if not one.is_here()]:
         raise InputError(f"{gone[0].path}: removed or changed while it was read")
     slot = Slot(connection, plan, cut=plan.complete)

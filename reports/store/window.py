@@ -3,9 +3,10 @@
 
 Files are grouped into slots, in order of their first packets. The flows that begin in a slot are taken from one analysis of its
 window: the slot and the files after it, for the time of a flow at most. So the state is the folder and the store: a file is in
-the store once its window was analyzed, and a flow belongs to the file of its first packet. A slot is a quarter of a window,
-so a flow is whole if it takes up to three quarters of it, and each file is read in four windows; if a window is limited by its
-packets or flows, half of it. Slots and windows depend on the contents of the files alone, never on when they came: an
+the store once its window was analyzed, and a flow belongs to the file of its first packet. The files after the slot only
+continue its flows, and begin none: such a packet costs a quarter of one in the slot, and the flows of the slot alone take
+memory. A slot is a quarter of a window, or less if it is limited by its packets or flows; so a flow is whole if it takes up
+to three quarters of the window. Slots and windows depend on the contents of the files alone, never on when they came: an
 interrupted watch gives the same rows.
 """
 
@@ -26,23 +27,25 @@ if TYPE_CHECKING:
     from wiretale.analyzer.findings.model import Finding
     from wiretale.analyzer.trace import Trace
 
-SLOTS = 4  # of a window that is limited by time
-SLOTS_LEAST = LARGE_SLOTS = 2  # of one that is limited by its contents, so that it costs less
-PACKETS = 100_000_000  # of a window: some 20 s of CPU
+TCP = 6
+SLOTS = 4  # of a window whose slots are limited by time
+SLOTS_LEAST, SLOTS_MOST = 2, 10  # of others; each slot is read in so many windows
+PACKETS = 50_000_000  # of a slot
 
 
 class Limits(NamedTuple):
-    """The size of a window."""
+    """The sizes of a window and of its slots."""
 
     #: time from its first packet to that of its last file
     active_ns: int
-    #: flows of its files together, each file counted by itself
+    #: of a slot
     flows: int
     packets: int = PACKETS
 
-    def of_slot(self) -> Limits:
-        """Returns the size of a slot."""
-        return Limits(self.active_ns // SLOTS, self.flows // LARGE_SLOTS, self.packets // LARGE_SLOTS)
+    @property
+    def slot_ns(self) -> int:
+        """Time from the first packet of a slot to that of its last file."""
+        return self.active_ns // SLOTS
 
 
 @dataclass
@@ -54,6 +57,8 @@ class Pending:
     digest: str
     packets: int = 0
     flows: int = 0
+    #: flows without TCP connections that began before the file
+    begun: int = 0
     first_ns: int | None = None
     last_ns: int | None = None
     damage: str | None = None
@@ -82,8 +87,11 @@ def utc_day(ns: int) -> str:
     return datetime.fromtimestamp(ns // NS, UTC).strftime("%Y-%m-%d")
 
 
-def read(files: Sequence[Path], start_ns: int | None = None) -> Trace:
-    """Returns the tables of files, merged by time, without findings, from a time on. InputError if one cannot be read."""
+def read(files: Sequence[Path], start_ns: int | None = None, flow_files: int = 0) -> Trace:
+    """Returns the tables of files, merged by time, without findings, from a time on. InputError if one cannot be read.
+
+    Only packets of the first `flow_files` files begin flows, unless it is 0.
+    """
     from wiretale.analyzer import _core
     from wiretale.analyzer.quic import name_servers
     from wiretale.analyzer.trace import MAX_FLOWS, Trace, core_errors, read_all
@@ -100,12 +108,18 @@ def read(files: Sequence[Path], start_ns: int | None = None) -> Trace:
         "limit_spans": False,
     }
     with core_errors():
-        core = _core.Analysis([str(path) for path in files], **options)
+        core = _core.Analysis([str(path) for path in files], flow_files=flow_files, **options)
         if read_all(core, None):
             raise KeyboardInterrupt
         core.finish()
     name_servers(core)
     return Trace(core, {str(path): None for path in files}, options)
+
+
+def carried_over(trace: Trace) -> int:
+    """Returns the number of TCP connections whose beginning is not in a capture."""
+    columns = (trace.flows.column(name) for name in ("protocol_number", "initiator_evidence"))
+    return sum(pair == (TCP, "first_packet") for pair in zip(*columns, strict=True))
 
 
 def pending_of(found: Found, digest: str) -> Pending:
@@ -126,6 +140,7 @@ def pending_of(found: Found, digest: str) -> Pending:
         digest,
         packets=sum(row["packets"] for row in rows),
         flows=trace.totals["flows"],
+        begun=trace.totals["flows"] - carried_over(trace),
         first_ns=min(firsts, default=None),
         last_ns=max(lasts, default=None),
         damage=next((row["damage"] for row in rows if row["damage"]), None),
@@ -137,9 +152,9 @@ def fitting(files: Sequence[Pending], limits: Limits, ends: Container[str]) -> i
     """Returns the number of files that fit into a slot, at least one; it ends with a file of `ends`."""
     packets = flows = 0
     for count, one in enumerate(files):
-        packets, flows = packets + one.packets, flows + one.flows
+        packets, flows = packets + one.packets, flows + (one.begun if count else one.flows)
         exceeds = packets > limits.packets or flows > limits.flows
-        if count and (exceeds or files[count - 1].digest in ends or distance(files[0], one) >= limits.active_ns):
+        if count and (exceeds or files[count - 1].digest in ends or distance(files[0], one) >= limits.slot_ns):
             return count
     return len(files)
 
@@ -155,16 +170,14 @@ def window_size(files: Sequence[Pending], limits: Limits, ends: Container[str]) 
     It consists of whole slots, because a flow that it cuts goes on in a file that begins a slot; else a later window would
     have both parts as one. Whether a slot belongs to it depends on the files before, and on the begin of the slot.
     """
-    part = limits.of_slot()
     size = slots = 0
     while size < len(files):
-        packets, flows = (sum(getattr(one, name) for one in files[:size]) for name in ("packets", "flows"))
-        late = distance(files[0], files[size]) + part.active_ns / 2 >= limits.active_ns
-        full = packets + part.packets > limits.packets or flows + part.flows > limits.flows
-        apart = distance(files[0], files[size]) >= limits.active_ns if size else False
-        if apart or (slots >= SLOTS_LEAST and (late or full)):
+        gap = distance(files[0], files[size])
+        late = gap + limits.slot_ns / 2 >= limits.active_ns
+        apart = size > 0 and gap >= limits.active_ns
+        if apart or (slots >= SLOTS_LEAST and (late or slots >= SLOTS_MOST)):
             return size
-        size += fitting(files[size:], part, ends)
+        size += fitting(files[size:], limits, ends)
         slots += 1
     return None
 
@@ -176,6 +189,10 @@ class Plan(NamedTuple):
     window: list[Pending]
     #: whether the window ends because of a limit: its open flows are cut
     complete: bool
+
+    def read(self, start_ns: int | None = None) -> Trace:
+        """Analyzes the window from a time on; only flows that begin in the slot are in it."""
+        return read([one.path for one in self.window], start_ns, len(self.slot))
 
 
 def next_plan(
@@ -194,7 +211,7 @@ def next_plan(
             return Plan([one], [one], True)
     covered = ([one.digest for one in files if one.digest in window] for window in windows)
     ends = {digests[-1] for digests in covered if digests}
-    size = fitting(files, limits.of_slot(), ends)
+    size = fitting(files, limits, ends)
     if size == len(files) and not ending:
         return None
     most = window_size(files, limits, ends)

@@ -120,6 +120,18 @@ def test_flows_across_files_are_those_of_one_analysis(wiretale_run: Any, tmp_pat
     assert again.returncode == 0 and again.stderr.count("\n") == 1
 
 
+def test_more_flows_than_fit_make_shorter_slots_and_whole_flows(
+    wiretale_run: Any, tmp_path: Path, folder: Path
+) -> None:
+    store = tmp_path / "store"
+    words = ("watch", folder, "--store", store, "--active", "500s", "--max-flows", "1", "--once", "-q")
+    done = wiretale_run(*words)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    trace = wiretale.analyze(folder)
+    for name in OF_FLOWS:
+        assert store_rows(store, name) == trace_rows(trace, name), name
+
+
 def test_a_longer_flow_comes_in_pieces_without_a_gap_or_a_double(wiretale_run: Any, tmp_path: Path) -> None:
     folder, store = tmp_path / "captures", tmp_path / "store"
     files = write_files(folder, rotated(traffic(2, 400, 80, 700), 40))

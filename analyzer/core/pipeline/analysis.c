@@ -134,6 +134,7 @@ struct analysis *analysis_open(const char *const *paths, size_t count,
     analysis->options = *options;
     analysis->input.start_ns = options->start_ns;
     analysis->input.end_ns = options->end_ns;
+    analysis->input.flow_files = options->flow_files;
     analysis->input.excluded =
         (struct excluded_packets){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
     analysis->input.updater = &analysis->updater;

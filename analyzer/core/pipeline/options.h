@@ -23,6 +23,7 @@ struct analysis_options {
     uint64_t packet_rows_most;
     int64_t block_size;   /* bytes of each block of a TCP stream that shows no header; 0 for none */
     bool interfaces_only; /* fills only that table */
+    size_t flow_files;    /* only packets of so many files begin flows; 0 for all */
     bool shard;           /* of `wiretale split`: notes the position of each row */
     /* Of a shard: now_ns of the whole capture at its end, at least and at most; INT64_MIN if
      * unknown. */

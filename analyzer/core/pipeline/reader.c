@@ -156,6 +156,12 @@ static NOINLINE int64_t set_origin(const struct packet *packet, struct decoded_p
     return origin.step_back_ns;
 }
 
+/* Returns whether a packet is in a file behind those that may begin flows. */
+static NOINLINE bool is_behind(const struct reader_input *input, const struct packet *packet) {
+    return merged_input_interfaces(input->files)->items[packet->interface]->file_index >=
+           input->flow_files;
+}
+
 /* Counts and decodes a packet. Returns false if it is not processed further: it is filtered, or is
  * not IP and has no extras. Packets outside the interval are not decoded and do not advance the
  * clock. The extras and headers are written to the next unused places of the batch, which are kept
@@ -176,6 +182,7 @@ static bool prepare(struct reader *reader, struct batch *batch, const struct pac
     struct packet_extras *extras = batch->next_extras;
     struct headers *headers = batch->next_headers;
     packet_prepare(input->updater, decoded, extras, headers, packet, time_ns);
+    decoded->info.continues = input->flow_files && is_behind(input, packet);
     struct interface_count *count = count_of(input, batch, packet);
     if (!count)
         return false;

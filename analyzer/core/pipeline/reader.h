@@ -32,6 +32,7 @@ struct reader_input {
     struct merged_input *files;
     struct bpf_filter *filter; /* NULL for none */
     int64_t start_ns, end_ns;  /* ns; packets outside [start_ns, end_ns) are skipped */
+    size_t flow_files;         /* only packets of so many files begin flows; 0 for all */
     struct interface_counts counts;
     struct excluded_packets excluded;
     struct updater *updater;

@@ -80,24 +80,24 @@ static int take_time(PyObject *time, void *ns) {
 /* Everything but the paths is keyword-only. The formats I and K do not check their range, so the
  * Python caller must. */
 static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"paths",      "filter",        "start_ns",    "end_ns",
-                            "max_flows",  "packets",       "packets_max", "interfaces_only",
-                            "block_size", "limit_spans",   "names",       "shard",
-                            "clock_ns",   "clock_most_ns", "jobs",        NULL};
+    static char *names[] = {
+        "paths",       "filter",          "start_ns",   "end_ns",      "max_flows", "packets",
+        "packets_max", "interfaces_only", "block_size", "limit_spans", "names",     "shard",
+        "clock_ns",    "clock_most_ns",   "jobs",       "flow_files",  NULL};
     unsigned long long packets_max = 2000000;
     unsigned int max_flows = 1000000;
     int interfaces_only = 0, limit_spans = 0, shard = 0;
-    unsigned int block_size = 0, jobs = 0;
+    unsigned int block_size = 0, jobs = 0, flow_files = 0;
     struct analysis_options *options = &arguments->options;
     options->start_ns = INT64_MIN;
     options->end_ns = INT64_MAX;
     options->clock_ns = options->clock_most_ns = INT64_MIN;
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O&|$zO&O&IO&KpIpO&pO&O&I", names, binding_take_paths, &arguments->paths,
+            args, kwargs, "O&|$zO&O&IO&KpIpO&pO&O&II", names, binding_take_paths, &arguments->paths,
             &options->filter, take_time, &options->start_ns, take_time, &options->end_ns,
             &max_flows, take_packets, options, &packets_max, &interfaces_only, &block_size,
             &limit_spans, binding_take_paths, &arguments->names, &shard, take_time,
-            &options->clock_ns, take_time, &options->clock_most_ns, &jobs))
+            &options->clock_ns, take_time, &options->clock_most_ns, &jobs, &flow_files))
         return false;
     if (arguments->names.count && arguments->names.count != arguments->paths.count) {
         PyErr_SetString(PyExc_ValueError, "names must be as many as paths");
@@ -111,6 +111,7 @@ static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject
     options->limit_spans = limit_spans;
     options->shard = shard;
     options->jobs = jobs;
+    options->flow_files = flow_files;
     return true;
 }
 

@@ -173,7 +173,7 @@ replace_flow(struct worker *worker, struct flow *before, enum word end, uint32_t
              const struct packet_info *info) {
     if (before)
         flow_end_now(worker, before, end);
-    return begin_flow(worker, hash, key, swapped, tcp, info);
+    return info->continues ? NULL : begin_flow(worker, hash, key, swapped, tcp, info);
 }
 
 /* Of successive packets of one flow only the first is searched for. */

@@ -33,7 +33,7 @@ EXIT_TEXTS = {
     3: "done with --once, but a file is damaged, missing or no capture",
 }
 DAMAGED = 3
-ACTIVE, FLOWS = "10m", 200_000
+ACTIVE, FLOWS = "10m", 300_000
 SECOND_NS = 1_000_000_000
 ACTIVE_LEAST_NS, ACTIVE_MOST_NS = 4 * SECOND_NS, 86_400 * SECOND_NS
 
@@ -53,7 +53,7 @@ def add_options(parser: Parser) -> None:
     option(parser, "--store", "DIR", "the store (docs/store.md), which is made if it is new", type=Path, required=True)
     text = f"the longest time that a flow waits to be over; a longer one is stored in pieces (default {ACTIVE})"
     option(parser, "--active", "TIME", text, type=active_time, default=ACTIVE)
-    text = f"flows in memory, about 6 kB each; more shorten the time of --active (default {FLOWS})"
+    text = f"flows analyzed together, about 3 kB each; with more, windows may be shorter than --active (default {FLOWS})"
     option(parser, "--max-flows", "N", text, type=whole_number(1), default=FLOWS)
     option(parser, "--once", None, "store all files that are there, also flows that may go on, and end")
     option(parser, "-q --quiet", None, "print problems only")

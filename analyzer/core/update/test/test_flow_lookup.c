@@ -53,10 +53,11 @@ static void close_updater(void) {
     free(updater.eviction.heap);
 }
 
-/* A packet of a flow at a time, in a frame. */
-static struct flow *look_up(uint32_t number, int64_t time_ns, uint64_t frame) {
+/* A packet of a flow at a time, in a frame, which begins no flow if it only continues one. */
+static struct flow *look_up_in(uint32_t number, int64_t time_ns, uint64_t frame, bool continues) {
     struct flow_key key = {.protocol = 17, .ip_version = 4};
-    struct packet_info info = {.time_ns = time_ns, .time_known = true, .frame = frame};
+    struct packet_info info = {
+        .time_ns = time_ns, .time_known = true, .frame = frame, .continues = continues};
     unsigned direction;
     memcpy(key.address[0], &number, sizeof number);
     uint32_t hash = flow_key_hash(&updater.seeds, &key).table;
@@ -65,6 +66,10 @@ static struct flow *look_up(uint32_t number, int64_t time_ns, uint64_t frame) {
     if (flow)
         flow->last_ns = time_ns;
     return flow;
+}
+
+static struct flow *look_up(uint32_t number, int64_t time_ns, uint64_t frame) {
+    return look_up_in(number, time_ns, frame, false);
 }
 
 static size_t chunks_of(const struct pool *pool) {
@@ -118,7 +123,20 @@ static void check_oldest_makes_room(void) {
     close_updater();
 }
 
+static void check_later_files_only_continue_flows(void) {
+    open_updater(100);
+    struct flow *flow = look_up(0, 0, 1);
+    CHECK(flow);
+    CHECK(!look_up_in(1, 0, 2, true));
+    CHECK(look_up_in(0, NS_A_SECOND, 3, true) == flow);
+    CHECK(!look_up_in(0, 1000 * NS_A_SECOND, 4, true)); /* it was over */
+    CHECK_INT(live_flows(&updater), 0);
+    CHECK(!worker.sink.out_of_memory);
+    close_updater();
+}
+
 int main(void) {
+    check_later_files_only_continue_flows();
     check_memory_goes_back();
     check_oldest_makes_room();
     return 0;
