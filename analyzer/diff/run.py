@@ -174,23 +174,22 @@ def run_of_tables(connection: duckdb.DuckDBPyConnection, path: str, kind: str) -
     return Run(path, kind, total, parts, found, damaged, {name: number(limits[name]) for name in LIMITS})
 
 
-def load_trace(trace: Trace) -> Run:
-    """Returns the run of an analysis."""
+def load_trace(trace: Trace, keep: bool = False) -> Run:
+    """Returns the run of an analysis, which `keep` retains."""
     from wiretale.analyzer.query import connect
 
     with connect(trace) as connection:
-        return run_of_tables(connection, ", ".join(trace.inputs), "capture")
+        run = run_of_tables(connection, ", ".join(trace.inputs), "capture")
+    run.trace = trace if keep else None
+    return run
 
 
 def load_capture(path: str, keep: bool = False) -> Run:
     """Returns the run of a capture or a folder of captures; `keep` retains its analysis."""
     from wiretale.analyzer.trace import analyze
 
-    trace = analyze(path)
-    run = load_trace(trace)
+    run = load_trace(analyze(path), keep)
     run.path = path
-    if keep:
-        run.trace = trace
     return run
 
 

@@ -4,37 +4,71 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.diff.baseline import AgainstBaseline, against
 from wiretale.analyzer.diff.baseline_runs import TABLES, measured_new, measured_stored
-from wiretale.analyzer.diff.run import load_run
+from wiretale.analyzer.diff.courses import connect_run
 from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.trace import is_lasting
 from wiretale.reports.store.add import digest_of
 from wiretale.reports.store.layout import open_store
 from wiretale.reports.store.views import check_select, connect, consistent, failure
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import duckdb
 
     from wiretale.analyzer.diff.baseline import RunMeasures
+    from wiretale.analyzer.diff.run import Run
 
 
-def digests_of(path: str) -> set[str]:
-    """Returns the SHA-256 of the capture, or of each file in a directory of captures."""
+INTERFACE = ("packets", "bytes", "first_ns", "last_ns")
+# A capture is part of the new run if the new run has each of its interfaces.
+SAME = """
+SELECT capture_id FROM (SELECT * FROM interfaces WHERE packets > 0) AS i LEFT JOIN own_interfaces AS o ON i.packets = o.packets
+    AND i.bytes = o.bytes AND epoch_ns(i.first_ns) = o.first_ns AND epoch_ns(i.last_ns) = o.last_ns
+GROUP BY capture_id HAVING bool_and(o.packets IS NOT NULL)
+"""
+
+
+class Own(NamedTuple):
+    """How captures of the new run are recognized in a store."""
+
+    digests: set[str]
+    #: columns of INTERFACE
+    interfaces: list[tuple[int | None, ...]]
+
+
+def own_of(run: Run) -> Own:
+    """Returns the SHA-256 of the files of a run, and its interfaces, by which its tables and a copy of a file are recognized."""
+    files = [Path(path) for path in (run.trace.inputs if run.trace else ()) if is_lasting(path)]
     try:
-        files = sorted(Path(path).rglob("*")) if Path(path).is_dir() else [Path(path)]
-        return {digest_of(file) for file in files if file.is_file()}
+        digests = {digest_of(file) for file in files}
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+        raise InputError(f"{run.path}: {error.strerror}") from None
+    with connect_run(run, ("interfaces",)) as connection:
+        columns = ", ".join(INTERFACE)
+        return Own(digests, connection.execute(f"SELECT {columns} FROM interfaces WHERE packets > 0").fetchall())
+
+
+def same_captures(connection: duckdb.DuckDBPyConnection, own: Own) -> set[str]:
+    """Returns the captures of a store that are part of the new run."""
+    columns = ", ".join(f"{name} BIGINT" for name in INTERFACE)
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE own_interfaces ({columns})")
+    if own.interfaces:
+        connection.executemany("INSERT INTO own_interfaces VALUES (?, ?, ?, ?)", [list(one) for one in own.interfaces])
+    return own.digests | {capture for (capture,) in connection.execute(SAME).fetchall()}
 
 
 def chosen_captures(
-    connection: duckdb.DuckDBPyConnection, where: str | None, own: set[str]
+    connection: duckdb.DuckDBPyConnection, where: str | None, own: Own
 ) -> tuple[list[tuple[str, int]], int]:
     """Returns the captures that meet a condition with their flows, and the number of those left out."""
     import duckdb
 
+    same = same_captures(connection, own)
     condition = f"WHERE ({where}\n)" if where else ""
     try:
         sql = (
@@ -44,17 +78,17 @@ def chosen_captures(
         found = connection.execute(sql).fetchall()
     except duckdb.Error as error:
         raise failure("--where", error) from None
-    chosen = [(capture, flows) for capture, flows, whole in found if whole and capture not in own]
+    chosen = [(capture, flows) for capture, flows, whole in found if whole and capture not in same]
     return chosen, len(found) - len(chosen)
 
 
-def baseline_of(folder: Path, where: str | None, own: set[str]) -> tuple[list[RunMeasures], int]:
+def baseline_of(folder: Path, where: str | None, own: Own) -> tuple[list[RunMeasures], int]:
     """Returns the measures of each run of the baseline, and the number of captures left out. Ctrl-C ends it at once."""
     import duckdb
 
     from wiretale.analyzer.query import interruptible
 
-    with connect(folder, " ".join(("captures", *TABLES))) as connection:
+    with connect(folder, " ".join(("captures", "interfaces", *TABLES))) as connection:
 
         def work() -> tuple[list[RunMeasures], int]:
             chosen, left_out = chosen_captures(connection, where, own)
@@ -66,12 +100,12 @@ def baseline_of(folder: Path, where: str | None, own: set[str]) -> tuple[list[Ru
             raise InputError(f"{folder}: {str(error).splitlines()[0]}; run `wiretale store check`") from None
 
 
-def diff_with_store(folder: Path, where: str | None, path: str, services: int) -> AgainstBaseline:
-    """Compares a run with the captures of a store. Raises InputError or UsageError."""
+def diff_with_store(folder: Path, where: str | None, load: Callable[[], Run], services: int) -> AgainstBaseline:
+    """Compares a run, which is loaded with its analysis, with the captures of a store. Raises InputError or UsageError."""
     open_store(folder)
-    after = load_run(path, keep=True)
+    after = load()
     new = measured_new(after)
-    own = digests_of(path) if after.kind == "capture" else set()
+    own = own_of(after)
     runs, left_out = consistent(folder, lambda: baseline_of(folder, where, own))
     found = against(after, new, str(folder), runs, services)
     found.left_out = left_out

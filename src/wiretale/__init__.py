@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Explanation,
         LinkCapacity,
         RunDifference,
+        StoreDifference,
         Verification,
         compare,
         diff,
@@ -63,6 +64,7 @@ __all__ = [
     "OutputError",
     "RunDifference",
     "SkippedFileWarning",
+    "StoreDifference",
     "Table",
     "Trace",
     "UsageError",
@@ -83,7 +85,8 @@ HOMES = {
     "Flow": "wiretale.analyzer.flow",
     **dict.fromkeys(("Trace", "analyze"), "wiretale.analyzer.trace"),
     **dict.fromkeys(
-        ("CaptureComparison", "Explanation", "LinkCapacity", "RunDifference", "Verification"), "wiretale.api"
+        ("CaptureComparison", "Explanation", "LinkCapacity", "RunDifference", "StoreDifference", "Verification"),
+        "wiretale.api",
     ),
     **dict.fromkeys(("Cut", "cut"), "wiretale.copying"),
     **dict.fromkeys(("compare", "diff", "explain", "theory", "verify"), "wiretale.api"),

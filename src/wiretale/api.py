@@ -11,10 +11,11 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import StringIO
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, overload
 
 from wiretale.analyzer import theory as arithmetic
-from wiretale.analyzer.arguments import Time, link_rate
+from wiretale.analyzer.arguments import Time, link_rate, number_within
 from wiretale.analyzer.capture_paths import Paths
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.trace import MAX_FLOWS, Trace, analyze, warn_of_damage
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.compare.clock_offset import Clock
     from wiretale.analyzer.compare.loss_location import Ledger
     from wiretale.analyzer.compare.one_way_delay import Delay
+    from wiretale.analyzer.diff.baseline import AgainstBaseline, Standing
     from wiretale.analyzer.diff.difference import Change, Difference, FindingChange, FlowPair, LimitChange
     from wiretale.analyzer.diff.run import Run
     from wiretale.analyzer.findings.explain import Explained
@@ -224,8 +226,53 @@ class RunDifference(_Shown):
         return text_of(lambda out: print_difference(self._found, [], FLOWS_LISTED, out))
 
 
-def diff(before: Trace | OnePath, after: Trace | OnePath) -> RunDifference:
+@dataclass(frozen=True, repr=False)
+class StoreDifference(_Shown):
+    """Where a run stands among the captures of a store."""
+
+    after: Run
+    #: number of captures that it was compared with, and of those that were left out: damaged, empty, or the run itself
+    runs: int
+    left_out: int
+    #: worse, better, different or usual; None if it cannot be determined
+    verdict: str | None
+    sentence: str
+    #: the measures that are unusual, those that are worse first
+    unusual: list[Standing]
+    #: all measures, of all flows together, then of services
+    standings: list[Standing]
+    _found: AgainstBaseline
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the object of `wiretale diff --store --json`."""
+        from wiretale.reports.export.baseline import baseline_object
+
+        return baseline_object(self._found, [], False, __version__)
+
+    def __str__(self) -> str:
+        from wiretale.reports.terminal.baseline import print_against
+
+        return text_of(lambda out: print_against(self._found, [], out))
+
+
+@overload
+def diff(before: Trace | OnePath, after: Trace | OnePath) -> RunDifference: ...
+@overload
+def diff(
+    before: Trace | OnePath, *, store: OnePath, where: str | None = None, services: int = 10
+) -> StoreDifference: ...
+def diff(
+    before: Trace | OnePath,
+    after: Trace | OnePath | None = None,
+    *,
+    store: OnePath | None = None,
+    where: str | None = None,
+    services: int = 10,
+) -> RunDifference | StoreDifference:
     """Compares two runs, each a Trace, a capture, a directory of captures, or the output of another command.
+
+    With `store`, one run is compared with the captures of a store, or with those that the SQL condition `where` on the view
+    captures chooses, in all flows together and in up to `services` services.
 
     These outputs are the directories of `wiretale analyze -o` and `wiretale experiment run`, and the logs of `wiretale send
     --json`. Raises InputError or UsageError.
@@ -240,11 +287,31 @@ def diff(before: Trace | OnePath, after: Trace | OnePath) -> RunDifference:
     from wiretale.analyzer.diff.difference import diff_runs
     from wiretale.analyzer.diff.run import load_run, load_trace
 
+    if store is not None and after is None:
+        return _diff_with_store(before, os.fspath(store), where, services)
+    if after is None or store is not None:
+        raise UsageError("diff needs two runs, or one run and a store")
+    if where is not None:
+        raise UsageError("where chooses captures of a store: it needs store")
     first, second = (load_trace(one) if isinstance(one, Trace) else load_run(os.fspath(one)) for one in (before, after))
     found = diff_runs(first, second)
     changes = {one.measure.name: one for one in found.changes}
     return RunDifference(
         first, second, found.sentence(), changes, list(found.limits), list(found.findings), found.flows, found
+    )
+
+
+def _diff_with_store(run: Trace | OnePath, store: str, where: str | None, services: int) -> StoreDifference:
+    """Compares a run with the captures of a store."""
+    from wiretale.analyzer.diff.run import load_run, load_trace
+    from wiretale.reports.store.baseline import diff_with_store
+
+    def load() -> Run:
+        return load_trace(run, keep=True) if isinstance(run, Trace) else load_run(os.fspath(run), keep=True)
+
+    found = diff_with_store(Path(store), where, load, number_within("services", services, 0, 2**31 - 1))
+    return StoreDifference(
+        found.after, found.runs, found.left_out, found.verdict, found.sentence(), found.unusual, found.standings, found
     )
 
 

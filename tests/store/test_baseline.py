@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import wiretale
 from plain_wire import MSS, Connection, Wire, sack
 from processes import refusal
 from report_page import Page
@@ -121,9 +123,49 @@ def test_a_longer_path_of_one_service_is_found_there(wiretale_run: Any, store: P
     assert {service for _, service in keys} <= {"tcp/80", None}
 
 
-def test_a_run_of_the_store_is_not_compared_with_itself(wiretale_run: Any, captures: Path, store: Path) -> None:
-    result = found(wiretale_run, store, captures / "runs" / "03.pcap")
+@pytest.mark.parametrize("kind", ["capture", "copy", "tables"])
+def test_a_run_of_the_store_is_not_compared_with_itself(
+    wiretale_run: Any, captures: Path, store: Path, tmp_path: Path, kind: str
+) -> None:
+    run = captures / "runs" / "03.pcap"
+    if kind == "copy":
+        with gzip.open(tmp_path / "copy.pcap.gz", "wb") as file:
+            file.write(run.read_bytes())
+        run = tmp_path / "copy.pcap.gz"
+    elif kind == "tables":
+        assert wiretale_run("analyze", run, "-q", "-o", tmp_path / "run.wiretale").returncode == 0
+        run = tmp_path / "run.wiretale"
+    result = found(wiretale_run, store, run)
     assert (result["runs"], result["left_out"], result["verdict"]) == (RUNS - 1, 1, "usual")
+
+
+def test_python_returns_the_object_and_the_text_of_the_command(
+    wiretale_run: Any, captures: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    path, _ = a_run(tmp_path / "slow.pcap", 102, (10, 10))
+    result = wiretale.diff(path, store=store)
+    assert result.verdict == "worse" and result.unusual and result.runs == RUNS and result.left_out == 0
+    assert json.loads(json.dumps(result.as_dict())) == found(wiretale_run, store, path)
+    text = wiretale_run("diff", "--store", store, path, env={"COLUMNS": "160"}).stdout
+    assert str(result) == text.rstrip("\n")
+    run, some = captures / "runs" / "03.pcap", "path LIKE '%/0%'"
+    chosen = wiretale.diff(wiretale.analyze(run), store=str(store), where=some, services=0)
+    assert (chosen.runs, chosen.left_out, chosen.verdict) == (9, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("runs", "options", "text"),
+    [
+        (["a.pcap"], {}, "two runs, or one run and a store"),
+        (["a.pcap", "b.pcap"], {"store": "s"}, "two runs, or one run and a store"),
+        (["a.pcap", "b.pcap"], {"where": "true"}, "it needs store"),
+        (["a.pcap"], {"store": "s", "services": -1}, "services"),
+    ],
+)
+def test_python_refuses_wrong_arguments(runs: list[Any], options: dict[str, Any], text: str) -> None:
+    with pytest.raises(wiretale.UsageError, match=text):
+        wiretale.diff(*runs, **options)
 
 
 def test_a_condition_chooses_the_runs(wiretale_run: Any, captures: Path, store: Path, tmp_path: Path) -> None:

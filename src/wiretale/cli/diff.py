@@ -159,6 +159,7 @@ def run_against_store(arguments: argparse.Namespace) -> int:
     """wiretale diff --store."""
     from wiretale.analyzer.diff.baseline import BASELINE
     from wiretale.analyzer.diff.fail_condition import parse_condition
+    from wiretale.analyzer.diff.run import load_run
     from wiretale.analyzer.errors import UsageError
     from wiretale.reports.store.baseline import diff_with_store
 
@@ -167,7 +168,9 @@ def run_against_store(arguments: argparse.Namespace) -> int:
     words = [text for text in arguments.fail_if if text in FAIL_WORDS]
     conditions = [parse_condition(text, BASELINE) for text in arguments.fail_if if text not in words]
     check_report(arguments, (arguments.before,))
-    found = diff_with_store(arguments.store, arguments.where, arguments.before, arguments.flows)
+    found = diff_with_store(
+        arguments.store, arguments.where, lambda: load_run(arguments.before, keep=True), arguments.flows
+    )
     failed = any(found.verdict in FAIL_WORDS[word] for word in words)
 
     def write() -> None:

@@ -53,7 +53,9 @@ def add_options(parser: Parser) -> None:
     option(parser, "--store", "DIR", "the store (docs/store.md), which is made if it is new", type=Path, required=True)
     text = f"the longest time that a flow waits to be over; a longer one is stored in pieces (default {ACTIVE})"
     option(parser, "--active", "TIME", text, type=active_time, default=ACTIVE)
-    text = f"flows analyzed together, about 3 kB each; with more, windows may be shorter than --active (default {FLOWS})"
+    text = (
+        f"flows analyzed together, about 3 kB each; with more, windows may be shorter than --active (default {FLOWS})"
+    )
     option(parser, "--max-flows", "N", text, type=whole_number(1), default=FLOWS)
     option(parser, "--once", None, "store all files that are there, also flows that may go on, and end")
     option(parser, "-q --quiet", None, "print problems only")
