@@ -105,10 +105,10 @@ def bursts_of_work(pause: float, rounds: int = 30) -> Wire:
     return one.wire
 
 
-def growing_flights() -> Wire:
-    """Slow start takes most of the transfer."""
+def growing_flights(flights: tuple[int, ...] = (10, 20, 40, 80)) -> Wire:
+    """Slow start takes most of the transfer, one RTT for each flight."""
     one, at, now = connection(rtt=100.0, window=4096), 0, 110.0
-    for flight in (10, 20, 40, 80):
+    for flight in flights:
         for i in range(flight):
             one.data(now + i * 0.05, at + i * MSS)
         for i in range(flight):

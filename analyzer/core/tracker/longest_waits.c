@@ -3,8 +3,9 @@
  * which the sender waited for its application, a delayed ACK, room in its send buffer or an ACK,
  * and the longest run of intervals in which the receive window or the network was the limit.
  *
- * A direction has this state (struct steady_flight) once it has some dozens of packets, or with the
- * first wait for a delayed ACK or the window, so that short flows need no memory for it. */
+ * A direction has this state (struct steady_flight) once it has some dozens of packets, with the
+ * first wait for a delayed ACK or the window, or if slow start took so long that a finding may cite
+ * its end, so that most short flows need no memory for it. */
 #include "tracker/steps.h"
 
 #include <inttypes.h>

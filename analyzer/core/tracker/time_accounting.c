@@ -21,11 +21,12 @@
 #include "tracker/steps.h"
 #include "tracker/turns.h"
 
-#define MIN_ACK_DELAY_NS   30000000   /* the shortest delayed-ACK timer, Linux's, is 40 ms */
-#define MAX_SPACING_NS     MIN_RTO_NS /* between segments of one write: pacing or a shaper */
-#define RTTS_PER_DOUBLING  3          /* slow start doubles in one or two */
-#define MIN_DOUBLED_BYTES  INT64_C(2000)
-#define MIN_WINDOW_WAIT_NS 10000000 /* a shorter one gets no memory for its place */
+#define MIN_ACK_DELAY_NS    30000000   /* the shortest delayed-ACK timer, Linux's, is 40 ms */
+#define MAX_SPACING_NS      MIN_RTO_NS /* between segments of one write: pacing or a shaper */
+#define RTTS_PER_DOUBLING   3          /* slow start doubles in one or two */
+#define SLOW_START_CITED_NS 60000000   /* 30% of the shortest transfer whose shares are reported */
+#define MIN_DOUBLED_BYTES   INT64_C(2000)
+#define MIN_WINDOW_WAIT_NS  10000000 /* a shorter one gets no memory for its place */
 
 /* After a segment. The first two may be pauses; the others are limiting factors. */
 enum limit_state {
@@ -211,9 +212,11 @@ static NOINLINE void note_growth(const struct segment_context *seg,
     accounting->doubled_bytes = doubled_bytes(flight);
     accounting->doubled_ns = now;
     move_network(seg, accounting, sender, accounting->ns[LIMIT_NETWORK], LIMIT_SLOW_START);
-    if (accounting->steady)
-        accounting->steady->longest[WAIT_SLOW_START] =
-            wait_before(seg, accounting->ns[LIMIT_SLOW_START]);
+    int64_t slow_start_ns = accounting->ns[LIMIT_SLOW_START];
+    struct steady_flight *steady =
+        slow_start_ns >= SLOW_START_CITED_NS ? steady_flight(seg, accounting) : accounting->steady;
+    if (steady)
+        steady->longest[WAIT_SLOW_START] = wait_before(seg, slow_start_ns);
 }
 
 /* --- segments -------------------------------------------------------------------------------- */
