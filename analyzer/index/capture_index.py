@@ -24,11 +24,13 @@ from wiretale.analyzer.trace import core_errors, stamp_of
 if TYPE_CHECKING:
     import duckdb
 
+    from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
-FORMAT = 2
+FORMAT = 3
 INDEX_FILE = "index.json"
-DRAWN_TABLES = ("series", "events", "blocks", "datagrams")
+KEPT_TABLES = ("series", "events", "blocks", "datagrams")
+DRAWN_TABLES = (*KEPT_TABLES, "limit_spans")
 
 
 def write_index(trace: Trace, folder: Path, base_ns: int, told: Callable[[int], None] | None = None) -> None:
@@ -38,10 +40,12 @@ def write_index(trace: Trace, folder: Path, base_ns: int, told: Callable[[int], 
     """
     with core_errors():
         frames = [FrameIndex.make(capture, folder / f"capture-{number}") for number, capture in enumerate(trace.inputs)]
-        count = write_packets(trace, folder, told)
+        count, spans = write_packets(trace, folder, told)
+    tables = {**{name: trace.table(name) for name in KEPT_TABLES}, "limit_spans": spans}
     with connected(folder) as connection:
         shifts = write_pyramid(connection, folder)
-        write_drawn(trace, connection, folder)
+        write_drawn(tables, connection, folder)
+        write_sizes(trace, connection, folder)
     trace.check_readable()
     files, numbers = trace.interfaces.column("file"), {path: number for number, path in enumerate(trace.inputs)}
     about = {
@@ -54,26 +58,29 @@ def write_index(trace: Trace, folder: Path, base_ns: int, told: Callable[[int], 
         "base_ns": base_ns,
         "packets": count,
         "shifts": shifts,
-        "words": {name: words_of(trace, name) for name in DRAWN_TABLES},
+        "words": {name: words_of(table) for name, table in tables.items()},
     }
     (folder / INDEX_FILE).write_text(json.dumps(about), "utf-8")
 
 
-def write_drawn(trace: Trace, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    """Writes the tables that are drawn, with the rows of a flow in their order, and the directions with super-segments."""
-    for name in DRAWN_TABLES:
-        connection.register(name, trace.table(name)._with_integers())
+def write_drawn(tables: dict[str, Table], connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """Writes the tables that are drawn, with the rows of a flow in their order."""
+    for name, table in tables.items():
+        connection.register(name, table._with_integers())
         target, rows = sql_path(folder / f"{name}.parquet"), f"SELECT *, row_number() OVER () AS row FROM {name}"
         connection.execute(f"COPY (FROM ({rows}) ORDER BY flow, row) TO {target} ({PARQUET})")
+
+
+def write_sizes(trace: Trace, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """Writes the directions with super-segments, and the size of their segments on the wire."""
     connection.register("directions", trace.directions._with_integers())
     sizes = """SELECT flow, direction, wire_mss FROM directions
         WHERE wire_segments > data_packets AND wire_mss IS NOT NULL ORDER BY flow, direction"""
     connection.execute(f"COPY ({sizes}) TO {sql_path(folder / 'segments.parquet')} ({PARQUET})")
 
 
-def words_of(trace: Trace, name: str) -> dict[str, dict[str, int]]:
+def words_of(table: Table) -> dict[str, dict[str, int]]:
     """Returns the number of each word in the columns of a table, as in the data of a report."""
-    table = trace.table(name)
     columns = [column for column, kind, *_ in table.columns() if kind == "word"]
     return {column: {word: number for number, word in table._words(column) if word is not None} for column in columns}
 

@@ -17,6 +17,7 @@ import duckdb
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.query import SETTINGS
+from wiretale.analyzer.table import Table
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -55,24 +56,32 @@ def sql_path(path: Path) -> str:
     return sql_text(str(path))
 
 
-def batches(inputs: list[str], options: dict[str, Any], flows: int) -> Iterator[_core.Table]:
-    """Yields the packets of all flows, in capture order, with the memory of one batch."""
-    core = _core.Analysis(inputs, **{**options, "packets": list(range(flows)), "packets_max": 2**63 - 1})
+def second_reading(inputs: list[str], options: dict[str, Any], flows: int) -> _core.Analysis:
+    """Returns an analysis that makes the packets of all flows, and their limit_spans."""
+    asked = {"packets": list(range(flows)), "packets_max": 2**63 - 1, "limit_spans": True}
+    return _core.Analysis(inputs, **{**options, **asked})
+
+
+def batches(core: _core.Analysis) -> Iterator[_core.Table]:
+    """Yields the packets of an analysis, in capture order, with the memory of one batch."""
     more = True
     while more:
         more = core.step(STEP_PACKETS)
         yield core.take_packets()
+    core.finish()
 
 
-def write_packets(trace: Trace, folder: Path, told: Callable[[int], None] | None = None) -> int:
-    """Writes packets.parquet, the ticks and the rows of each flow (spans.parquet). Returns the number of packets."""
+def write_packets(trace: Trace, folder: Path, told: Callable[[int], None] | None = None) -> tuple[int, Table]:
+    """Writes packets.parquet, the ticks and the rows of each flow (spans.parquet). Returns the number of packets, and the
+    limit_spans of all flows, which the same reading makes."""
     count = 0
+    core = second_reading(trace.inputs, trace.options, trace.totals["flows"])
     store = folder / "unsorted.duckdb"
     connection = connected(folder)
     connection.execute(f"ATTACH {sql_path(store)} AS unsorted")
     connection.register("events", trace.events._with_integers())
     try:
-        for batch in batches(trace.inputs, trace.options, trace.totals["flows"]):
+        for batch in batches(core):
             connection.register("batch", Rows(batch))
             create = "INSERT INTO unsorted.packets" if count else "CREATE OR REPLACE TABLE unsorted.packets AS"
             connection.execute(f"{create} FROM batch")
@@ -84,7 +93,7 @@ def write_packets(trace: Trace, folder: Path, told: Callable[[int], None] | None
     finally:
         connection.close()
         store.unlink(missing_ok=True)
-    return count
+    return count, Table(core.table("limit_spans"))
 
 
 def sort_packets(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:

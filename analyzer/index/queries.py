@@ -92,6 +92,10 @@ class Queries:
         values: Iterable[tuple[Any, ...]] = zip(*rows, strict=True) if rows else [()] * len(fields)
         return [array(code, column) for (_, code, *_), column in zip(fields, values, strict=True)]
 
+    def words(self, name: str, column: str) -> dict[int, str]:
+        """Returns the words of a column by the numbers that stand for them in columns()."""
+        return {number: word for word, number in self._words[name][column].items()}
+
     def segment_sizes(self, flow: int) -> dict[int, int]:
         """Returns the segment size on the wire of each direction, numbered 2 * flow + direction, that has super-segments."""
         sql = f"SELECT 2 * flow + direction, wire_mss FROM {self._file('segments.parquet')} WHERE flow = ?"

@@ -26,7 +26,7 @@ from wiretale.reports.html.finding_rows import cited_flows, finding_rows
 from wiretale.reports.html.first_screen import facts, findings, flow_times, time_bar
 from wiretale.reports.html.flow_columns import flow_columns
 from wiretale.reports.html.frames import frame_data, without_bytes
-from wiretale.reports.html.limit_bands import SPANS_MOST, TURNS_MOST, band_words, packed_spans, packed_turns
+from wiretale.reports.html.limit_bands import SPANS_MOST, TURNS_MOST, band_words, packed_turns, spans_of_flows
 from wiretale.reports.html.packing import base_time, encoded, numbered_words, packed_table
 from wiretale.reports.html.timeline import timeline
 from wiretale.reports.phrases import choose_flows, drops_of
@@ -144,13 +144,12 @@ def packed_packets(
 
 
 def limits_data(
-    trace: Trace, spans: Table | None, ranked: Sequence[int], sizes: Sequence[int], base_ns: int
+    trace: Trace, spans: Table | None, ranked: Sequence[int], limited: Sequence[int], base_ns: int
 ) -> dict[str, Any]:
-    """Returns the limits of flows over time, and their turns."""
-    turned = fitting_flows(ranked, trace.turns._rows_by_flow(len(sizes)), TURNS_MOST)
-    chosen = [] if spans is None else fitting_flows(ranked, spans._rows_by_flow(len(sizes)), SPANS_MOST)
+    """Returns the limits over time of some flows, and the turns of those that fit."""
+    turned = fitting_flows(ranked, trace.turns._rows_by_flow(len(trace.flows)), TURNS_MOST)
     return {
-        "limits": None if spans is None else packed_spans(spans, chosen, base_ns),
+        "limits": None if spans is None else spans_of_flows(spans, limited, base_ns),
         "turns": packed_turns(trace, turned, base_ns),
         "bands": band_words(),
     }
@@ -180,6 +179,8 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
         fitting[name] = fitting_flows(ranked, table._rows_by_flow(len(sizes)), most)
         packed[name] = packed_table(table, fields(columns), fitting[name], base_ns)
     packets, packet_rows, spans = packed_packets(trace, ranked, sizes, base_ns, served)
+    known = ranked[:FLOWS_LARGEST] if served else packets["flows"]  # flows whose spans were made
+    limited = [] if spans is None else fitting_flows(known, spans._rows_by_flow(len(sizes)), SPANS_MOST)
     with ThreadPoolExecutor(1) as beside:  # tshark runs in a process of its own
         dissected = beside.submit(frame_data, trace, packet_rows, base_ns) if frames else None
         all_flows = flow_columns(trace, base_ns)
@@ -196,10 +197,10 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
         "findings": found,
         "files": file_names(trace),
         "series_flows": fitting["series"],
-        "whole_flows": sorted(set.intersection(*map(set, fitting.values()))) if served else [],
+        "whole_flows": sorted(set(limited).intersection(*fitting.values())) if served else [],
         "wire_mss": segment_sizes(trace, sorted(fitting["events"])),
         **packed,
-        **limits_data(trace, spans, ranked, sizes, base_ns),
+        **limits_data(trace, spans, ranked, limited, base_ns),
         "words": {
             **{name: numbered_words(trace.events, name) for name in EVENT_WORDS},
             "verdict": numbered_words(trace.blocks, "verdict"),

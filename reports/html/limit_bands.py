@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.findings.transfers import LIMITS
@@ -31,16 +31,23 @@ TURN_COLUMNS = (
 )
 
 
-def packed_spans(spans: Table, flows: Sequence[int], base_ns: int) -> dict[str, Any]:
-    """Returns spans in µs: the directions in order, 2 * flow + direction, each with its number of spans; then for each span its
-    kind, the time since the end of the one before (0 for most), and its length."""
+def span_fields(base_ns: int) -> list[tuple[str, str, int, int]]:
+    """Returns the columns of packed_spans(), each with its array code, and what is subtracted and divided."""
     fields = [("flow", "I", 0, 1), ("direction", "B", 0, 1), ("kind", "B", 0, 1), ("merged", "B", 0, 1)]
-    fields += [(name, "d", base_ns, US_NS) for name in ("start_ns", "end_ns")]
-    data = [
-        array(code, raw)
-        for (_, code, *_), raw in zip(fields, spans._packed_columns(fields, sorted(flows)), strict=True)
-    ]
-    numbers, order = dict(spans._words("kind")), {kind: place for place, kind in enumerate(BANDS)}
+    return fields + [(name, "d", base_ns, US_NS) for name in ("start_ns", "end_ns")]
+
+
+def spans_of_flows(spans: Table, flows: Sequence[int], base_ns: int) -> dict[str, Any]:
+    """Returns the spans of some flows, packed."""
+    fields = span_fields(base_ns)
+    packed = zip(fields, spans._packed_columns(fields, sorted(flows)), strict=True)
+    return packed_spans([array(code, raw) for (_, code, *_), raw in packed], dict(spans._words("kind")))
+
+
+def packed_spans(data: Sequence[array[Any]], numbers: Mapping[int, str | None]) -> dict[str, Any]:
+    """Returns spans in µs: the directions in order, 2 * flow + direction, each with its number of spans; then for each span its
+    kind, the time since the end of the one before (0 for most), and its length. `numbers` has the words of the kinds."""
+    order = {kind: place for place, kind in enumerate(BANDS)}
     sides: dict[int, int] = {}
     kinds, gaps, lengths, before = bytearray(), array("d"), array("d"), 0
     for flow, direction, kind, merged, start, end in zip(*data, strict=True):

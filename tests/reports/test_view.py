@@ -562,7 +562,8 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for n in range(7000):
         size = 10 if n == 0 else 900
         one = Connection(wire, port=10_000 + n).open(10.0 * n)
-        one.data(10.0 * n + 3, 0, size).ack(10.0 * n + 5, size)
+        for k in range(12 if n == 0 else 1):
+            one.data(10.0 * n + 3 + 5 * k, k * size, size).ack(10.0 * n + 5 + 5 * k, (k + 1) * size)
         for again in range(1 if n == 0 else 3):
             one.data(10.0 * n + 300 + 300 * again, 0, size).ack(10.0 * n + 302 + 300 * again, size)
     return wire.write(tmp_path_factory.mktemp("crowd") / "crowd.pcap")
@@ -587,6 +588,16 @@ def test_flows_that_are_not_in_the_page_are_found_and_drawn(crowd: Path, page: P
             rows = [row for row in trace.table(name).rows() if row["flow"] == first]
             assert rows
             assert page.page.evaluate(f"({count})(state.{name})") == len(rows)
+        spans, base = trace.limit_spans(first).rows(), int(page.page.evaluate("data.base"))
+        found = page.page.evaluate(
+            "[0, 1].flatMap((d) => limitsOf(choice.flow, d)).map((one) => [one.band.kind, one.from])"
+        )
+        assert spans and [(kind, pytest.approx(since, abs=2e-6)) for kind, since in found] == [
+            (row["kind"], (row["start_ns"] - base) / 1e9) for row in spans
+        ]
+        assert "limit-" in page.page.evaluate(
+            "document.getElementById('plot').layout.shapes.map((one) => one.name).join()"
+        )
         assert page.page.evaluate("document.body.dataset.of") == str(len(trace.packets(first)))
         page.page.evaluate("choose({ flow: choice.flow + 1 }).then(() => history.back())")
         page.until(f"document.body.dataset.flow === '{first}'")

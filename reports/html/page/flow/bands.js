@@ -3,23 +3,25 @@
 const BAND_SHARE = 0.005; // of the view, from which on the legend names a kind
 const LIST_CELLS = 88, BAR_CELLS = 600;
 
-// Returns the packed spans, and where those of each direction, 2 * flow + direction, begin (reports/html/limit_bands.py).
+// Returns the places of packed spans by their direction, 2 * flow + direction: the columns, and where those of the direction begin
+// (reports/html/limit_bands.py).
 async function loadLimits(packed) {
   const places = new Map();
-  if (!packed) return { places };
+  if (!packed) return places;
   const { sides, counts, ...columns } = await changed(packed, unplaned);
   let at = 0;
   sides.forEach((side, k) => {
-    places.set(side, { at, count: counts[k] });
+    places.set(side, { columns, at, count: counts[k] });
     at += counts[k];
   });
-  return { places, ...columns };
+  return places;
 }
 
 // Returns the spans of a direction in order of time; they are made when they are first shown.
 function limitsOf(flow, direction) {
-  const { places, kinds, gaps, lengths } = state.limits, place = places.get(2 * flow + direction);
+  const place = state.limits.get(2 * flow + direction);
   if (!place) return [];
+  const { kinds, gaps, lengths } = place.columns;
   let time = 0;
   place.spans ||= Array.from({ length: place.count }, (_, k) => {
     const at = place.at + k, from = time + gaps[at];
