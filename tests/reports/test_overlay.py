@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import pytest
 import wiretale
 from color_sight import SIGHTS, contrast, difference, from_hex
 from plain_wire import Connection, Wire
-from report_page import VIEW, Page
+from report_page import VIEW, Page, frame_in
 from transfer_wires import lossy
 
 pytestmark = pytest.mark.xdist_group("report-overlay")
@@ -94,6 +95,26 @@ def at_value(page: Page, panel: str, seconds: float, value: float) -> tuple[str,
     tip = "document.querySelector('.cross-tip').textContent"
     head = f"document.querySelector('.panel-head[data-panel={panel}] .value').textContent"
     return page.page.evaluate(tip), page.page.evaluate(head)
+
+
+RETRANSMITTED = "#flow=0&with=1,2"  # of timeouts.pcap, where each of three flows loses segments
+
+
+def test_retransmissions_of_each_flow_are_marked(tab: Page, samples: Path, tmp_path: Path) -> None:
+    truth = json.loads((samples / "timeouts.truth.json").read_text())["frames"]
+    tab.open(wiretale.analyze(samples / "timeouts.pcap").report(tmp_path / "report.html"), RETRANSMITTED)
+    for flow in (0, 1, 2):
+        of_flow = {int(frame): one["verdict"] for frame, one in truth.items() if one["flow"] == flow}
+        expected = [frame for frame, verdict in of_flow.items() if verdict.endswith("retransmission")]
+        assert expected and sorted(tab.frames(f"retransmitted@{flow}")) == sorted(expected)
+        marks = {point.frame: point for point in tab.drawn() if point.trace == f"retransmitted@{flow}"}
+        tip = tab.hover(marks[expected[0]])
+        assert of_flow[expected[0]].replace("_", " ") in tip and f"flow {flow} " in tip
+        assert frame_in(tip) == expected[0]
+    tab.page.locator(".panel-legend button", has_text="retransmitted").click()
+    tab.until("location.hash.includes('toggled=retransmitted')")
+    assert not [point for point in tab.drawn() if point.trace.startswith("retransmitted")]
+    assert tab.complaints == []
 
 
 def amount(text: str, flow: int) -> float:

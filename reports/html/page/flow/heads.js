@@ -38,15 +38,21 @@ function legendIcon(series, own) {
 const FIRST = ["data", "other", "ack", "window", "sack"];
 const rankInLegend = ({ key }) => (FIRST.includes(key) ? FIRST.indexOf(key) : FIRST.length);
 
+// Returns the series that a legend has. Those of overlaid flows are in the legend of all panels, except for retransmissions.
+function inLegend(panel) {
+  if (!isOverlaid()) return seriesOf(panel).sort((a, b) => rankInLegend(a) - rankInLegend(b));
+  const one = seriesOf(panel).find((series) => series.switch);
+  return one ? [{ ...one, name: one.switch, color: "muted" }] : [];
+}
+
 function legendOf(panel, own) {
   if (panel.name === "limits") return bandLegend(state.all.limits.spans, state.range);
   const legend = element("span", { className: "panel-legend" });
-  if (isOverlaid()) return legend; // all panels have one
-  for (const series of seriesOf(panel).sort((a, b) => rankInLegend(a) - rankInLegend(b))) {
-    const button = element("button", { type: "button", title: series.about }, legendIcon(series, own), nameOfSeries(series));
-    button.dataset.series = series.key;
+  for (const series of inLegend(panel)) {
+    const key = series.switch ?? series.key, button = element("button", { type: "button", title: series.about }, legendIcon(series, own), nameOfSeries(series));
+    button.dataset.series = key;
     button.setAttribute("aria-pressed", isShown(series));
-    button.addEventListener("click", () => choose({ toggled: turned(series.key) }));
+    button.addEventListener("click", () => choose({ toggled: turned(key) }));
     legend.append(button);
   }
   return legend;

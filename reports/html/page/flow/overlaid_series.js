@@ -1,6 +1,10 @@
-// The series of overlaid flows: for each flow one of bytes sent, in flight, throughput and round trip, of the direction that carries more.
-const OVERLAID_PANELS = { sequence: "steps", flight: "steps", rate: "steps", rtt: "marks" };
+// The series of overlaid flows: for each flow one of bytes sent, in flight, throughput and round trip, of the direction that carries more,
+// and its retransmissions, which one button of the legend hides.
+const RETRANSMITTED = "retransmitted";
+const OVERLAID_KINDS = { sequence: "steps", flight: "steps", rate: "steps", rtt: "marks", [RETRANSMITTED]: "marks" }; // a kind of lines is a panel
 const MARKS_OF_LINE = 12; // symbols on a line, which distinguish it without its colour
+
+const RETRANSMITTED_LOOK = { panel: "sequence", symbol: "x-thin", size: 9, switch: RETRANSMITTED };
 
 const figureSeries = () => state.overlaid || data.figure.series;
 const seriesByKey = (key) => figureSeries().find((series) => series.key === key);
@@ -30,6 +34,16 @@ function sentSoFar(p, rows, tcp) {
   return picked(p, carries, (i) => (sum = tcp ? Math.max(sum, p.sequence[i] + p.size[i]) : sum + p.size[i]));
 }
 
+// Returns the retransmissions of a direction, each at the sequence number of its segment.
+function retransmittedIn(f, p, rows, main) {
+  const found = {}, e = state.events;
+  for (const event of rowsOf(e, f.flow)) {
+    const i = e.direction[event] === main && isRetransmission(data.words.kind[e.kind[event]] || "") ? packetOf(p, rows[main], event) : -1;
+    if (i >= 0 && p.known[i] & KNOWN.sequence) put(found, RETRANSMITTED, p.time[i], p.sequence[i], { frame: p.frame[i], capture: p.capture[i], text: `${verdictText(event)}<br>${packetText(p, i, true)}` });
+  }
+  return found;
+}
+
 // Returns the series of a flow by panel, without throughput if its packets give it.
 function ofPackets(f, held) {
   const { p, rows } = held, tcp = f.protocol === "tcp", main = shownDirection(f), found = { sequence: sentSoFar(p, rows[main], tcp) };
@@ -40,7 +54,7 @@ function ofPackets(f, held) {
   }
   for (const source of Object.values(found)) source.text = (k) => packetText(p, source.row[k], tcp);
   if (isCutOf(f, held)) found.rate = seriesData(f.flow, main)[`throughput${main}`];
-  return found;
+  return tcp ? { ...found, ...retransmittedIn(f, p, rows, main) } : found;
 }
 
 function ofBins(f) {
@@ -65,8 +79,9 @@ function takeOverlaid() {
       if (source?.x.length) found[keyOf(panel, flow)] = shiftedBy(source, shift);
     }
     for (const rows of held?.rows || []) if (rows.length) ends[`${flow}.${rows[0]}`] = { x: [0, rows.length - 1].map((k) => held.p.time[rows[k]] + shift) };
-    for (const [panel, mode] of Object.entries(OVERLAID_PANELS)) {
-      state.overlaid.push({ key: keyOf(panel, flow), name: `flow ${flow}`, panel, flow, mode, color: colorOfFlow(flow), dash: "solid", symbol: FLOW_SYMBOLS[placeOfFlow(flow)], size: mode === "marks" ? 5 : 7, shown: true, fill: false, about: "" });
+    for (const [kind, mode] of Object.entries(OVERLAID_KINDS)) {
+      const own = { key: keyOf(kind, flow), name: `flow ${flow}`, panel: kind, flow, mode, color: colorOfFlow(flow), dash: "solid", symbol: FLOW_SYMBOLS[placeOfFlow(flow)], size: mode === "marks" ? 5 : 7, shown: true, fill: false, about: "" };
+      state.overlaid.push(kind === RETRANSMITTED ? { ...own, ...RETRANSMITTED_LOOK } : own);
     }
   }
   state.full = found;

@@ -46,7 +46,7 @@ function thinned({ y }, start, end, most) {
 const isLine = ({ mode }) => mode === "steps" || mode === "lines";
 
 // A series is hidden if the reader toggled a usual one, or did not toggle an unusual one.
-const isShown = (series) => series.shown !== choice.toggled.includes(series.key);
+const isShown = (series) => series.shown !== choice.toggled.includes(series.switch ?? series.key);
 
 // Lines of overlaid flows have some marks.
 const hasMarks = (series) => series.flow !== undefined && isLine(series);
@@ -185,6 +185,7 @@ function roundValues([low, high], count) {
   return { step, values };
 }
 
+const TICK_LETTERS = 5; // for which there is room
 const MS_SCALES = [[1e4, 1e3, "s"], [0, 1, "ms"]]; // from so many ms on
 const SCALES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
 
@@ -202,7 +203,9 @@ function valueTicks(panel, range) {
     const inside = all.filter((value) => Math.log10(value) >= range[0] && Math.log10(value) <= range[1]), tens = inside.filter((value) => Number.isInteger(Math.round(Math.log10(value) * 1e9) / 1e9));
     const tickvals = inside.length <= 4 ? inside : tens.length >= 2 ? tens.filter((_, i) => i % Math.ceil(tens.length / 4) === 0) : inside.filter((_, i) => i % 2 === 0);
     const [, scale, unit] = MS_SCALES.find(([least]) => (tickvals.at(-1) ?? 0) >= least);
-    return { tickvals, ticktext: tickvals.map((value) => String(Number((value / scale).toPrecision(3)))), unit };
+    const ticktext = tickvals.map((value) => String(Number((value / scale).toPrecision(3))));
+    if (ticktext.every((text) => text.length <= TICK_LETTERS)) return { tickvals, ticktext, unit };
+    return { tickvals, ticktext: tickvals.map((value) => duration(value * 1e6)), unit: "" }; // ms
   }
   const { step, values } = roundValues(range, heightOfPanel(panel) > 150 ? 5 : 2.5), whole_ = possibleValues(panel, values);
   const most = Math.max(...whole_.map(Math.abs), 0), [, msScale, msUnit] = MS_SCALES.find(([least]) => most >= least);
