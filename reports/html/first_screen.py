@@ -17,10 +17,13 @@ from wiretale.reports.phrases import cost_text, drops_of
 from wiretale.reports.verdict import Cause, causes, share_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wiretale.analyzer.trace import Trace
 
 CAUSES_SHOWN = 10
 FIRST_SHOWN = 5  # of them on the first screen
+RUNS_SHOWN = 8  # of the numbers of a cause's findings
 FULL_ON_PAPER = 10  # findings with evidence, filter and command; of the others, one line
 TIME_LETTERS = 19  # of a time with seconds
 SEVERITIES = {"error": ("problem", "▲"), "warning": ("warning", "◇"), "info": ("note", "○")}
@@ -69,12 +72,30 @@ def time_bar(trace: Trace) -> dict[str, Any] | None:
     return {"whole": show_duration(split.whole), "of": f"{' and '.join(counted)}{several}", "parts": parts}
 
 
+def number_list(numbers: Sequence[int]) -> str:
+    """Returns ascending numbers of findings, consecutive ones as a range.
+
+    >>> number_list([2, 4, 5, 6, 9])
+    '2, 4–6, 9'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    shown = [f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs[:RUNS_SHOWN]]
+    left = sum(map(len, runs[RUNS_SHOWN:]))
+    return ", ".join(shown) + (f" and {left} more" if left else "")
+
+
 def entry(cause: Cause, trace: Trace, shown: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns a cause for the list of findings."""
     row, main = cause.first, cause.main
     word, mark = SEVERITIES[row["severity"]]
     return {
         "number": main[0],  # of the table, as in links and `wiretale cut`: the others of a cause have their own
+        "numbers": number_list(sorted(number for number, _ in cause.rows)) if cause.is_group else "",
         "severity": row["severity"],
         "word": word,
         "mark": mark,

@@ -20,6 +20,8 @@ from color_sight import SIGHTS, Color, contrast, difference, from_hex
 from one_queue import through_one_queue
 from plain_wire import Connection, Wire
 from report_page import Page
+from wiretale.reports.html.finding_rows import finding_rows
+from wiretale.reports.html.first_screen import findings
 from wiretale.reports.html.offline_page import with_code
 from wiretale.reports.html.timeline import bin_width, timeline
 from wiretale.reports.verdict import LETTERS_MOST, ROOM_MORE, causes, verdict
@@ -63,6 +65,16 @@ def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp(request.param)
     trace = wiretale.analyze(CAPTURES[request.param](folder / "capture.pcap"))
     return trace, trace.report(folder / "report.html")
+
+
+def test_the_list_of_findings_skips_no_number() -> None:
+    trace = wiretale.analyze(SAMPLES / "tcp_losses.pcap", SAMPLES / "timeouts.pcap")
+    listed = findings(trace, finding_rows(trace, 0))
+    named = [one["numbers"] or str(one["number"]) for one in [*listed["causes"], *listed["others"]]]
+    ends = [list(map(int, part.split("–"))) for text in named for part in text.split(", ")]
+    numbers = [number for end in ends for number in range(end[0], end[-1] + 1)]
+    assert any("–" in text for text in named)
+    assert sorted(numbers) == list(range(1, len(trace.findings) + 1))
 
 
 @pytest.fixture
@@ -114,6 +126,7 @@ def test_the_default_flow_is_that_of_the_first_finding(desk: Page) -> None:
 
 def test_the_brush_chooses_a_range_and_back_undoes_it(desk: Page) -> None:
     start, end = desk.page.evaluate("[traffic.from, traffic.to]")
+    desk.whole_flow()
     before = desk.hash()
     drag_over(desk, 0.25, 0.5)
     low, high = span(desk)
@@ -134,6 +147,7 @@ def test_the_brush_chooses_a_range_and_back_undoes_it(desk: Page) -> None:
 
 def test_the_brush_answers_keys(desk: Page) -> None:
     start, end = desk.page.evaluate("[traffic.from, traffic.to]")
+    desk.whole_flow()
     desk.page.focus("#timeline")
     desk.page.keyboard.press("+")
     desk.until("location.hash.includes('t=')")

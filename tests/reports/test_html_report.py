@@ -149,7 +149,7 @@ def test_verdicts_are_marked_on_the_graph(page: Page, tmp_path: Path) -> None:
 
 def test_blocks_and_their_delays_are_drawn(page: Page, samples: Path, tmp_path: Path) -> None:
     trace = wiretale.analyze(samples / "tcp_blocks.pcapng")
-    page.open(trace.report(tmp_path / "report.html"))
+    page.open(trace.report(tmp_path / "report.html")).whole_flow()
     waited = [row for row in trace.blocks.rows() if row["head_of_line_ns"]]
     assert page.frames("waited") == list(dict.fromkeys(row["last_frame"] for row in waited)) and len(waited) == 4
     assert page.page.evaluate("state.full.waited.x.length") == len(waited)

@@ -80,7 +80,7 @@ def assert_shows(page: Page, finding: dict[str, Any], number: int) -> dict[str, 
 
 @pytest.mark.parametrize("path", [*CAPTURES, *EXAMPLES], ids=lambda path: path.name)
 def test_show_of_every_finding(path: Path, page: Page, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(path).report(tmp_path / "report.html"))
+    page.open(wiretale.analyze(path).report(tmp_path / "report.html"), "#flow=0")
     findings, before = findings_of(page), viewed(page)
     numbers = [int(number) for one in page.page.locator(".finding").all() for number in data_numbers(one)]
     assert sorted(numbers) == list(range(1, len(findings) + 1))
@@ -135,7 +135,7 @@ def test_frames_of_the_evidence_are_marked(page: Page, samples: Path, tmp_path: 
 
 
 def test_n_and_p_go_through_the_findings(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
+    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"), "#flow=0")
     findings = findings_of(page)
     for key, number in (("n", 1), ("n", 2), ("n", 3), ("p", 2)):
         page.page.keyboard.press(key)
@@ -146,6 +146,24 @@ def test_n_and_p_go_through_the_findings(page: Page, samples: Path, tmp_path: Pa
     page.page.focus("#find")
     page.page.keyboard.type("np")
     assert page.page.evaluate("choice.finding") == 3 and page.page.input_value("#find") == "np"
+
+
+def test_the_page_opens_at_the_evidence_of_the_first_finding(page: Page, samples: Path, tmp_path: Path) -> None:
+    """With the mark, the frame and a link that repeats it; a button shows the whole flow, and Back returns."""
+    page.open(wiretale.analyze(samples / "go_back_n.pcap").report(tmp_path / "report.html"))
+    first = findings_of(page)[0]
+    opened = viewed(page)
+    lasted = page.page.evaluate("state.extent")
+    assert page.page.evaluate("scrollY") == 0 and f"frame={first['frames'][0]}" in opened["hash"]
+    assert opened["flow"] == first["cited_flow"] and opened["shown"] == f"Finding 1: {first['sentence']}"
+    assert lasted[0] <= opened["range"][0] < opened["band"][0] and opened["band"][1] < opened["range"][1] <= lasted[1]
+    page.page.locator("#whole-flow").click()
+    page.until("choice.range === null")
+    whole = viewed(page)
+    assert whole["range"] == lasted and whole["band"] == opened["band"] and "finding=1" in whole["hash"]
+    page.page.go_back()
+    page.until(f"location.hash === '{opened['hash']}'")
+    assert viewed(page)["range"] == opened["range"]
 
 
 def test_a_link_to_a_finding_alone_shows_it(page: Page, samples: Path, tmp_path: Path) -> None:

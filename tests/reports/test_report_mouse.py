@@ -36,7 +36,7 @@ def opened(request: pytest.FixtureRequest, browser: Any, tmp_path_factory: pytes
     path = trace.report(tmp_path_factory.mktemp("report") / "report.html")
     tab = browser.new_page(viewport=VIEW)
     tab.set_default_timeout(90_000)
-    page = Page(tab).open(path)
+    page = Page(tab).open(path).whole_flow()
     flow = int(page.page.evaluate("document.body.dataset.flow"))
     yield Opened(page, trace, path, flow, {row["frame"]: row for row in trace.packets([flow]).rows()})
     tab.close()

@@ -67,6 +67,8 @@ def opened_flow(page: Page, path: Path, report: Path, fragment: str = "") -> tup
     """Opens a report; returns its tables and the flow that it shows."""
     trace = wiretale.analyze(path)
     page.open(trace.report(report), fragment)
+    if not fragment:
+        page.whole_flow()
     return trace, int(page.page.evaluate("choice.flow"))
 
 

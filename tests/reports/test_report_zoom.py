@@ -59,7 +59,7 @@ def test_a_search_of_flows_leaves_the_crosshair_and_the_count_of_packets(
 
 
 def test_choices_in_the_legend_survive_a_zoom_and_another_flow(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
+    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html")).whole_flow()
     shown = "document.getElementById('plot')._fullData.find(t => t.meta === '{}').visible === {}"
     assert page.page.evaluate(shown.format("window", "true"))
     for name in ("window", "ack"):
@@ -83,7 +83,7 @@ def test_choices_in_the_legend_survive_a_zoom_and_another_flow(page: Page, sampl
 
 
 def test_an_edited_link_and_a_double_click_change_the_view(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "vlan_ipv6.pcap").report(tmp_path / "report.html"))
+    page.open(wiretale.analyze(samples / "vlan_ipv6.pcap").report(tmp_path / "report.html")).whole_flow()
     first = page.hash()
     page.page.evaluate("location.hash = '#flow=3&t=0.01-0.02'")
     page.until("document.body.dataset.flow === '3'")
@@ -111,7 +111,7 @@ def test_a_link_that_was_cut_still_opens_the_page(page: Page, samples: Path, tmp
 
 
 def test_back_undoes_the_choice_of_a_flow_after_keys(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "vlan_ipv6.pcap").report(tmp_path / "report.html"))
+    page.open(wiretale.analyze(samples / "vlan_ipv6.pcap").report(tmp_path / "report.html")).whole_flow()
     page.page.focus("#plot")
     page.page.keyboard.press("+")
     page.until("location.hash.includes('&t=')")
@@ -125,7 +125,7 @@ def test_back_undoes_the_choice_of_a_flow_after_keys(page: Page, samples: Path, 
 
 
 def test_shift_and_drag_moves_the_view(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
+    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html")).whole_flow()
     page.drawn()
     (from_, to), width = page.range(), page.range()[1] - page.range()[0]
     pixel = width / (page.pixel("xaxis", to) - page.pixel("xaxis", from_))
@@ -138,7 +138,7 @@ def test_shift_and_drag_moves_the_view(page: Page, samples: Path, tmp_path: Path
 
 
 def test_the_wheel_with_ctrl_zooms_at_the_pointer_and_is_one_step(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
+    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html")).whole_flow()
     page.drawn()
     whole, first = page.range(), page.hash()
     at = page.pixel("xaxis", 0.2), page.pixel("yaxis", 100_000)
@@ -162,7 +162,7 @@ def test_the_wheel_with_ctrl_zooms_at_the_pointer_and_is_one_step(page: Page, sa
 
 
 def test_a_double_click_goes_back_a_step(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
+    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html")).whole_flow()
     page.drawn()
     seen = [page.hash()]
     for left, right in ((0.05, 0.3), (0.1, 0.2)):
@@ -179,7 +179,7 @@ def test_a_double_click_goes_back_a_step(page: Page, samples: Path, tmp_path: Pa
 
 
 def test_a_zoom_draws_once(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
+    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html")).whole_flow()
     page.drawn()
     page.page.evaluate(
         "window.drawings = 0; const react = Plotly.react;"
@@ -196,7 +196,7 @@ def test_a_zoom_draws_once(page: Page, samples: Path, tmp_path: Path) -> None:
 
 def test_the_deepest_zoom_by_keys_is_a_link_that_opens(page: Page, samples: Path, tmp_path: Path) -> None:
     path = wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html")
-    page.open(path)
+    page.open(path).whole_flow()
     page.page.focus("#plot")
     for _ in range(45):
         page.page.keyboard.press("+")
@@ -208,7 +208,7 @@ def test_the_deepest_zoom_by_keys_is_a_link_that_opens(page: Page, samples: Path
 
 
 def test_a_copy_button_has_its_words_again_after_two_clicks(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
+    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html")).whole_flow()
     page.page.dblclick("#copy-flow")
     page.until("document.getElementById('copy-flow').textContent === 'copied'", 5)
     page.until("document.getElementById('copy-flow').textContent === 'copy filter'", 5)

@@ -80,6 +80,11 @@ class Page:
         self.until("document.body.dataset.ready")
         return self
 
+    def whole_flow(self) -> Page:
+        """Leaves the evidence at which a report opens: the whole flow is shown, without a mark and a frame."""
+        self.page.evaluate("choose({ range: null, vertical: {}, finding: null, frame: null })")
+        return self
+
     def visit(self, other: Page) -> Page:
         """The report that another tab shows."""
         self.page.goto(other.page.url)

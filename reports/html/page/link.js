@@ -24,7 +24,7 @@ const onChoice = (draw) => steps.followers.push(draw);
 
 // --- to and from text ------------------------------------------------------------------------------------------
 
-const trimmed = (value, places) => value.toFixed(places).replace(/\.?0+$/, "");
+const trimmed = (value, places) => (places ? value.toFixed(places).replace(/\.?0+$/, "") : value.toFixed(0));
 const SPAN = /^(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)$/;
 
 function spanIn(text) {

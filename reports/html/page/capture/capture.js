@@ -124,7 +124,7 @@ async function start() {
   listenForFindings();
   listenPackets();
   drawTransferBands();
-  await begin({ flow: flowOfFirst() ?? state.flows.number[ordered()[0]] });
+  await begin(firstAboutFlow() ? evidenceChoice(firstAboutFlow()) : { flow: state.flows.number[ordered()[0]] });
   document.body.dataset.ready = "yes";
 }
 

@@ -43,8 +43,7 @@ function startFindings() {
   });
 }
 
-// Returns the flow of the first finding that has one.
-function flowOfFirst() {
-  const flows = causesListed().map(({ main }) => findingOf(main).cited_flow);
-  return flows.find((flow) => flow !== null && state.flows.rowOf(flow) >= 0);
+// Returns the number of the first listed finding that is about a flow of the page; nothing without one.
+function firstAboutFlow() {
+  return causesListed().find(({ main }) => findingOf(main).cited_flow !== null && shownFinding(main))?.main;
 }

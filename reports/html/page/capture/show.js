@@ -15,10 +15,19 @@ function shownFinding(number) {
 function flowOfFinding({ cited_flow: flow, capture, frames }) {
   if (flow !== null) return flow;
   const p = state.packets, at = p.frame.findIndex((frame, i) => frame === frames[0] && p.capture[i] === capture);
-  return (at < 0 ? null : [...p.places.keys()][p.who[at] >> 1]) ?? choice.flow ?? flowOfFirst() ?? state.flows.number[ordered()[0]];
+  return (at < 0 ? null : [...p.places.keys()][p.who[at] >> 1]) ?? choice.flow ?? findingOf(firstAboutFlow())?.cited_flow ?? state.flows.number[ordered()[0]];
 }
 
-// Returns the range with the packets around the evidence, or null if the evidence is the whole flow.
+// Returns a range of a flow without the time before and after the flow, or null if it is all of it. Evidence may be outside of the
+// flow in view, if it is about the capture.
+function withinFlow(range, flow, [from, to]) {
+  const row = state.flows.rowOf(flow), begin = beginOf(flow), end = begin + state.flows.lasted[row] / 1e3, margin = (end - begin) * 0.01;
+  if (from < begin - margin || to > end + margin) return range;
+  const [left, right] = [Math.max(range[0], begin - margin), Math.min(range[1], end + margin)];
+  return left <= begin && right >= end ? null : [left, right];
+}
+
+// Returns the range with the packets around the evidence, or null if that is the whole flow.
 function evidenceRange({ from, to, whole }, flow) {
   const end = to ?? from;
   if (whole || end < from) return null;
@@ -31,7 +40,8 @@ function evidenceRange({ from, to, whole }, flow) {
     after = Math.max(after, time(firstAtOrAfter(rows, end, (i) => p.time[i]) + CONTEXT) - end);
   }
   const least = Math.max((state.flows.lasted[row] / 1e3) * (held === undefined ? 0.02 : 0), 1e-6);
-  return [from - Math.max(before, least), end + Math.max(after, least)].map((time) => Number(time.toFixed(9))); // as in the link
+  const range = withinFlow([from - Math.max(before, least), end + Math.max(after, least)], flow, [from, end]);
+  return range && range.map((time) => Number(time.toFixed(9))); // as in the link
 }
 
 // Returns the choice that shows a finding; nothing if it cannot be shown.

@@ -5,6 +5,7 @@ const GRIP_PX = 8; // from an edge of the brush, within which a drag moves this 
 const BRUSH_LEAST_PX = 3; // less is a click
 const PIN_PX = 28;
 const TICK_STEPS = [1, 2, 5];
+const TIME_STEPS = [15, 30, ...[1, 2, 5, 10, 20, 30].map((minutes) => 60 * minutes), ...[1, 2, 3, 6, 12].map((hours) => 3600 * hours)]; // seconds
 const SVG_NAMES = "http://www.w3.org/2000/svg";
 const LANES = [["lost", "lost", "lost segments"], ["missed", "missed", "acknowledged, but not in the capture"]];
 
@@ -16,9 +17,12 @@ function roundTick(value) {
   return [...TICK_STEPS, 10].map((step) => step * power).find((step) => step >= value * (1 - 1e-9));
 }
 
+// Returns the least round step of minutes or hours that is not below a time; of a shorter or longer one, as of other values.
+const timeStep = (seconds) => (seconds > 10 && TIME_STEPS.find((step) => step >= seconds)) || roundTick(seconds);
+
 // Returns ticks from the first multiple of a round step on; at most about `most`.
-function ticksWithin(from, to, most) {
-  const step = roundTick((to - from) / most), ticks = [];
+function ticksWithin(from, to, most, stepOf = roundTick) {
+  const step = stepOf((to - from) / most), ticks = [];
   for (let i = Math.ceil(from / step - 1e-9); i * step <= to + step * 1e-9; i++) ticks.push(i * step);
   return { step, ticks };
 }
@@ -28,10 +32,10 @@ function unitOf(rate) {
   return { scale: 1000 ** power, name: `${["", "k", "M", "G", "T"][power]}bit/s` };
 }
 
-// Seconds since the first packet as text; minutes and hours from 2 minutes on.
-function sinceStart(seconds, step) {
+// Seconds since the first packet as text; minutes and hours if the axis reaches a minute in steps of 10 s or more.
+function sinceStart(seconds, step, last) {
   const places = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-  if (step < 10 || seconds < 60) return `${trimmed(seconds, Math.min(places, 9)) || 0}`;
+  if (step < 10 || last < 60 || !seconds) return `${trimmed(seconds, Math.min(places, 9)) || 0}`;
   const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, Math.round(seconds % 60)];
   if (!parts[0]) parts.shift();
   return parts.map((part, i) => (i ? String(part).padStart(2, "0") : part)).join(":");
@@ -87,11 +91,11 @@ function drawLane(svg, [name, label], top) {
 }
 
 function drawAxis(svg, top) {
-  const offset = traffic.first, { step, ticks } = ticksWithin(0, traffic.to - offset, canvas.width < 500 ? 4 : 8);
+  const offset = traffic.first, { step, ticks } = ticksWithin(0, traffic.to - offset, canvas.width < 500 ? 4 : 8, timeStep);
   for (const tick of ticks) {
     const x = trafficX(offset + tick), last = x > canvas.width - 16;
     svg.append(svgShape("path", { class: "grid", d: `M${x} 0V${CHART.height}` }));
-    svg.append(svgShape("text", { x: last ? canvas.width : x, y: top + 13, "text-anchor": last ? "end" : tick ? "middle" : "start" }, `${sinceStart(tick, step)}${tick ? "" : " s"}`));
+    svg.append(svgShape("text", { x: last ? canvas.width : x, y: top + 13, "text-anchor": last ? "end" : tick ? "middle" : "start" }, `${sinceStart(tick, step, ticks.at(-1))}${tick ? "" : " s"}`));
   }
 }
 
