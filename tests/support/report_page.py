@@ -53,6 +53,13 @@ TIP = """axis => {
 }"""
 
 
+WHOLE = """async () => {
+  await choose({ range: null, vertical: {}, finding: null, frame: null });
+  document.getElementById('packet-rows').scrollTop = 0;
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+}"""
+
+
 class Point(NamedTuple):
     """A drawn point and its pixel."""
 
@@ -82,7 +89,7 @@ class Page:
 
     def whole_flow(self) -> Page:
         """Leaves the evidence at which a report opens: the whole flow is shown, without a mark and a frame."""
-        self.page.evaluate("choose({ range: null, vertical: {}, finding: null, frame: null })")
+        self.page.evaluate(WHOLE)
         return self
 
     def visit(self, other: Page) -> Page:
