@@ -59,7 +59,9 @@ ACCOUNTING = (
 )
 SENDER_VIEW = (
     "Without timestamps, a queue between the sender and the capture point looks like the network; limits are null if it may "
-    "hide a full window or spread single writes for more than a tenth of the time, or if the RTT to the sender is unknown. "
+    "hide a full window or spread single writes for more than a tenth of the time, if the sender may have paced the segments "
+    "that filled the window for so long, or if the RTT to the sender is unknown. They are null, too, if a shaper in the sender's "
+    "host and too little data may have been the limit in turns: fewer than 10 segments in flight, with PSH. "
 )
 
 

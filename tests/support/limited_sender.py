@@ -21,9 +21,9 @@ def stamps(value: float, echo: int) -> bytes:
 
 @dataclass
 class Sender:
-    """A sender with a congestion window, a send buffer, an application that writes, and a shaper in its host.
+    """A sender with a congestion window, a send buffer, an application that writes, pacing, and a shaper in its host.
 
-    Each segment is acknowledged at once. The congestion window grows by `growth` segments per RTT.
+    One ACK comes for each `ack_every` segments, at once. The congestion window grows by `growth` segments per RTT.
     """
 
     timestamps: bool
@@ -34,7 +34,9 @@ class Sender:
     send_buffer: int = 10**9  # bytes; a third must be free before TCP takes more, as in Linux
     write: int = 10**9  # bytes
     pause: float = 0.0  # from one write to the next, ms
+    pace: float = 0.0  # of segments that TCP creates, ms
     spacing: float = 0.0  # of segments that leave the shaper, ms
+    ack_every: int = 1
     rtt: float = RTT
     duration: float = 2000.0
 
@@ -42,7 +44,7 @@ class Sender:
         one = Connection(Wire(by_time=True)).open(rtt=self.rtt, near=self.near)
         una = nxt = 0
         now, limit, edge, echo = self.rtt + 10.0, self.write, self.window, 0
-        departure = 0.0
+        created = departure = 0.0
         events: list[tuple[float, int, int, int]] = []  # time, TSval of the ACK, its position, its window's edge
         next_write, taken = now + self.pause, self.send_buffer
         while now < self.duration:
@@ -51,13 +53,16 @@ class Sender:
             grown = self.congestion_window + int(self.growth * (now / self.rtt - 1)) * MSS
             while nxt < min(limit, taken) and nxt + MSS <= edge and nxt - una < grown:
                 size = min(MSS, min(limit, taken) - nxt)
-                departure = max(now, departure + self.spacing)
-                options = stamps(now, echo) if self.timestamps else b""
-                flags = ACK | (PSH if nxt + size == limit else 0)
+                created = max(now, created + self.pace)
+                departure = max(created, departure + self.spacing)
+                options = stamps(created, echo) if self.timestamps else b""
+                flags = ACK | (PSH if nxt + size in (limit, taken) else 0)
                 one.send(departure + self.near / 2, 0, nxt, size, flags, options=options)
                 nxt += size
+                if nxt % (self.ack_every * MSS) and nxt < limit:
+                    continue
                 received = departure + self.rtt / 2
-                answer = stamps(received, 5000 + int(now)) if self.timestamps else b""
+                answer = stamps(received, 5000 + int(created)) if self.timestamps else b""
                 passes = received + (self.rtt - self.near) / 2
                 one.send(passes, 1, 0, 0, ACK, ack=nxt, window=self.window >> SCALE, options=answer)
                 heapq.heappush(events, (received + self.rtt / 2, 5000 + int(received), nxt, nxt + self.window))

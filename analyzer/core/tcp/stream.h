@@ -266,9 +266,14 @@ struct steady_flight {
     int64_t held_ns;   /* idle time for lack of room in the send buffer */
     int64_t active_ns; /* of the network, since the application was last idle */
     int64_t unsure_ns; /* of the network, before idle times: a queue may have spread one write */
+    int64_t spread_ns; /* of the window: the sender may have paced the segments that filled it */
+    int64_t most;      /* highest flight of all round trips */
+    int64_t first;     /* position of the data after `begun` */
     uint64_t retransmissions;
-    uint8_t rounds; /* in which flight reached the level */
-    bool uncertain; /* data were lost before the level was known */
+    uint32_t pushes; /* segments with PSH since */
+    uint32_t queued; /* segments that waited between the sender and the capture point */
+    uint8_t rounds;  /* in which flight reached the level */
+    bool uncertain;  /* data were lost before the level was known */
 };
 
 /* A direction's time broken down by limiting factor. */

@@ -93,7 +93,8 @@ void begin_steady_flight(const struct segment_context *seg, struct time_accounti
         return;
     struct steady_flight *steady = accounting->steady;
     steady->begun = true;
-    steady->end = accounting->end;
+    steady->end = steady->first = accounting->end;
+    steady->pushes = steady->queued = 0;
     steady->began_ns = seg->packet->time_ns;
     steady->round_ns = steady->since_ns = network_ns(accounting);
     steady->retransmissions = recovery_of(seg->sender)->retransmissions;

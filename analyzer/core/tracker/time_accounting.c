@@ -232,6 +232,10 @@ static inline void note_data(const struct segment_context *seg,
                              struct time_accounting *accounting) {
     accounting->end = seg->sender->snd_nxt;
     bool pushed = seg->tcp->flags & TCP_PSH;
+    if (accounting->steady) {
+        accounting->steady->pushes += pushed;
+        accounting->steady->queued += accounting->view.queued_ns > 0;
+    }
     accounting->last_short = pushed && (accounting->last_pushed || is_short(seg));
     accounting->last_pushed = pushed;
     accounting->peer_replied = false;
@@ -261,6 +265,8 @@ static NOINLINE struct time_accounting *begin_accounting(const struct segment_co
 static void fill_window(const struct segment_context *seg, struct time_accounting *accounting) {
     int64_t moved = min64(accounting->burst_ns, accounting->ns[LIMIT_NETWORK]);
     move_network(seg, accounting, seg->sender, moved, LIMIT_WINDOW);
+    if (accounting->steady && !has_timestamps(seg))
+        accounting->steady->spread_ns += moved;
     accounting->burst_ns = 0;
 }
 
@@ -273,6 +279,7 @@ static inline void note_round(const struct segment_context *seg, struct time_acc
         return;
     }
     steady->highest = max64(steady->highest, accounting->end - una);
+    steady->most = max64(steady->most, steady->highest);
     int64_t gap_ns = created - accounting->accounted_until_ns;
     if (gap_ns > steady->gap_ns) {
         steady->gap_ns = gap_ns;

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import wiretale
-from limited_sender import POINTS, SCALE, Sender
+from limited_sender import POINTS, RTT, SCALE, Sender
 from plain_wire import MSS
 from wiretale.analyzer.findings.transfers import LIMITS
 
@@ -77,10 +77,50 @@ def test_a_window_that_a_shaper_drains_is_full(tmp_path: Path) -> None:
     assert found["window"] > 0.9, found
 
 
-def test_a_window_that_a_shaper_drains_is_not_known_without_timestamps(tmp_path: Path) -> None:
-    wire = Sender(False, 0.1, window=160 << SCALE, spacing=0.6, rtt=0.2).wire()
-    row = wiretale.analyze(wire.write(tmp_path / "wire.pcap")).directions.rows(0, 1)[0]
+@pytest.mark.parametrize(("window", "ack_every"), [(160, 1), (35, 2)])
+def test_a_window_that_a_shaper_drains_is_not_known_without_timestamps(
+    tmp_path: Path, window: int, ack_every: int
+) -> None:
+    sender = Sender(False, 0.1, window=window << SCALE, spacing=0.6, rtt=0.2, ack_every=ack_every)
+    row = direction(tmp_path, sender)
     assert row["limit_network_ns"] is None and row["limit_window_ns"] is None
+
+
+@pytest.mark.parametrize(("point", "timestamps"), EVERYWHERE)
+def test_pacing_is_not_the_window_that_it_fills(tmp_path: Path, point: str, timestamps: bool) -> None:
+    # Two ACKs per RTT release 7 segments each, so the window is not full for 12 gaps of 1.2 ms.
+    sender = Sender(timestamps, POINTS[point], window=160 << SCALE, ack_every=7, pace=1.2)
+    row = direction(tmp_path, sender)
+    limits = {name: row[name] for name in LIMITS if row[name]}
+    if timestamps or point == "sender":
+        assert limits["limit_network_ns"] / sum(limits.values()) == pytest.approx(12 * 1.2 / RTT, abs=0.05), limits
+    else:
+        assert not limits  # the path may have spread them
+
+
+@pytest.mark.parametrize("timestamps", [True, False])
+@pytest.mark.parametrize("point", [0.0, 0.1, 0.18])
+@pytest.mark.parametrize("limit", [{"send_buffer": 8 * MSS}, {"write": 4 * MSS, "pause": 3.0}])
+def test_a_shaper_and_too_little_data_are_not_known_apart(
+    tmp_path: Path, timestamps: bool, point: float, limit: dict[str, Any]
+) -> None:
+    row = direction(tmp_path, Sender(timestamps, point, spacing=0.6, rtt=0.2, **limit))
+    assert row["limit_network_ns"] is None and row["limit_idle_ns"] is None
+
+
+@pytest.mark.parametrize("timestamps", [True, False])
+def test_little_flight_with_more_data_behind_it_is_the_networks(tmp_path: Path, timestamps: bool) -> None:
+    found = shares(tmp_path, Sender(timestamps, 0.1, congestion_window=6 * MSS, spacing=0.6, rtt=0.2))
+    assert found["network"] > 0.9, found
+
+
+@pytest.mark.parametrize("timestamps", [True, False])
+def test_one_loss_does_not_explain_little_flight(tmp_path: Path, timestamps: bool) -> None:
+    wire = Sender(timestamps, 0.1, send_buffer=8 * MSS, spacing=0.6, rtt=0.2).wire()
+    segment = next(packet for packet in sorted(wire.packets)[2000:] if len(packet[1]) > MSS)
+    wire.packets.append((segment[0] + 3.0, *segment[1:]))
+    row = wiretale.analyze(wire.write(tmp_path / "wire.pcap")).directions.rows(0, 1)[0]
+    assert row["retransmissions"] == 1 and row["limit_network_ns"] is None
 
 
 @pytest.mark.parametrize("timestamps", [True, False])
