@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.capture_paths import is_url
 from wiretale.analyzer.durable import sync
-from wiretale.analyzer.errors import InputError, UsageError
+from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.shards import layout
 from wiretale.analyzer.shards.layout import Facts, Split, all_facts, name_of, open_split
 from wiretale.analyzer.trace import (
@@ -268,8 +269,24 @@ def gather(folder: str | os.PathLike[str], inexact: bool = False) -> Trace:
         rows.append(found[1])
     trace = gathered(split, facts, rows, options, inexact)
     warn_of_damage(text for text in trace.interfaces.column("damage") if text is not None)
-    add_findings(trace)
+    with rows_of_others(folder):
+        add_findings(trace)
     return trace
+
+
+@contextmanager
+def rows_of_others(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Raises InputError if values of rows contradict each other. The core refuses rows that are impossible by themselves
+    (analyzer/core/shard/row_check.c), but a rule may rely on a relation between rows that only an analysis keeps."""
+    try:
+        yield
+    except WiretaleError:
+        raise
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+        place = Path(folder) / layout.ROWS
+        raise InputError(
+            f"{place}: the rows contradict each other ({type(error).__name__}): remove them, and analyze the shards again"
+        ) from error
 
 
 def gathered(split: Split, facts: Sequence[Facts], rows: list[bytes], options: dict[str, Any], inexact: bool) -> Trace:

@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "pipeline/interface_counts.h"
 #include "rows/rows.h"
+#include "shard/row_check.h"
 
 #define MEMORY_ROOM (UINT64_C(512) << 20) /* MEMORY_LIMIT of an analysis */
 
@@ -36,6 +37,7 @@ struct gatherer {
     uint32_t **flows;  /* by shard and number there: the number in one run */
     uint32_t *file_of; /* by interface */
     uint32_t interface_count;
+    struct row_rules rules[TABLE_COUNT];
     uint64_t flow_count;
     struct analysis *analysis;
     struct analysis_totals *totals; /* of it */
@@ -150,7 +152,10 @@ static struct entry *sort_entries(struct gatherer *g, enum table_number number, 
 /* Numbers the flows of all shards. */
 static bool number_flows(struct gatherer *g) {
     for (size_t s = 0; s < g->input->shard_count; s++) {
-        if (g->shards[s].flows != g->shards[s].tables[TABLE_flows].rows)
+        const struct shard_rows *rows = &g->shards[s];
+        if (rows->flows != rows->tables[TABLE_flows].rows ||
+            rows->flows > rows->tables[TABLE_directions].rows ||
+            rows->tables[TABLE_directions].rows != 2 * rows->flows)
             return fail_shard(g, s);
         if (!(g->flows[s] = calloc(g->shards[s].flows + 1, sizeof *g->flows[s])))
             return fail_memory(g);
@@ -177,7 +182,27 @@ static bool renumber(const struct gatherer *g, size_t shard, struct row *row, un
     return true;
 }
 
-/* Adds the rows of a table that is grouped by flow; each flow has one row in the table of flows. */
+/* Reads a row of a shard, which must be one that an analysis could have written. */
+static bool take_row(struct gatherer *g, enum table_number number, size_t shard, const uint8_t **p,
+                     struct row *row) {
+    if (!row_read(g->sink, number, p, g->shards[shard].tables[number].end, row))
+        return g->sink->out_of_memory ? fail_memory(g) : fail_shard(g, shard);
+    return row_is_valid(&g->rules[number], row) || fail_shard(g, shard);
+}
+
+/* Returns whether a row may follow that of flow `before`: each flow has one row in the table of
+ * flows, and one for each of its directions. */
+static bool is_ordered(enum table_number number, uint64_t i, const struct row *row,
+                       int64_t before) {
+    int64_t flow = row->value[0];
+    if (number == TABLE_flows)
+        return flow == (int64_t)i;
+    if (number == TABLE_directions)
+        return flow == (int64_t)(i / 2) && row->value[directions_direction] == (int64_t)(i % 2);
+    return flow >= before;
+}
+
+/* Adds the rows of a table that is grouped by flow. */
 static bool add_groups(struct gatherer *g, enum table_number number, size_t shard) {
     const struct table_bytes *from = &g->shards[shard].tables[number];
     struct table *table = &g->sink->tables[number];
@@ -185,11 +210,10 @@ static bool add_groups(struct gatherer *g, enum table_number number, size_t shar
     int64_t before = -1; /* flow of the row before, in the shard */
     for (uint64_t i = 0; i < from->rows; i++) {
         struct row row;
-        if (!row_read(g->sink, number, &p, from->end, &row))
-            return g->sink->out_of_memory ? fail_memory(g) : fail_shard(g, shard);
+        if (!take_row(g, number, shard, &p, &row))
+            return false;
         int64_t flow = row.value[0];
-        bool ordered = number == TABLE_flows ? flow == (int64_t)i : flow >= before;
-        if (!row_known(&row, 0) || !ordered || !renumber(g, shard, &row, 0))
+        if (!is_ordered(number, i, &row, before) || !renumber(g, shard, &row, 0))
             return fail_shard(g, shard);
         if (flow != before && !table_begin_group(table, (uint32_t)row.value[0]))
             return fail_memory(g);
@@ -207,8 +231,8 @@ static bool add_rows(struct gatherer *g, enum table_number number, size_t shard)
     const uint8_t *p = from->start;
     for (uint64_t i = 0; i < from->rows; i++) {
         struct row row;
-        if (!row_read(g->sink, number, &p, from->end, &row))
-            return g->sink->out_of_memory ? fail_memory(g) : fail_shard(g, shard);
+        if (!take_row(g, number, shard, &p, &row))
+            return false;
         if (!renumber(g, shard, &row, column))
             return fail_shard(g, shard);
         if (!table_add(&g->sink->tables[number], &row))
@@ -259,8 +283,8 @@ static bool add_sorted(struct gatherer *g, enum table_number number, const struc
         size_t shard = entries[i].shard;
         const uint8_t *p = places[shard][entries[i].index];
         struct row row;
-        if (!row_read(g->sink, number, &p, g->shards[shard].tables[number].end, &row))
-            return g->sink->out_of_memory ? fail_memory(g) : fail_shard(g, shard);
+        if (!take_row(g, number, shard, &p, &row))
+            return false;
         if (!renumber(g, shard, &row, events_flow))
             return fail_shard(g, shard);
         if (!table_add(&g->sink->tables[number], &row))
@@ -280,7 +304,7 @@ static bool mark_errors(struct gatherer *g, struct entry *entries, uint64_t coun
         struct row row;
         done =
             row_read(&scratch, TABLE_events, &p, g->shards[shard].tables[TABLE_events].end, &row) ||
-            fail_shard(g, shard);
+            (scratch.out_of_memory ? fail_memory(g) : fail_shard(g, shard));
         entries[i].after = done && row.value[events_kind] == WORD_ICMP_ERROR;
     }
     string_table_free(&scratch.texts);
@@ -306,8 +330,9 @@ static bool add_table(struct gatherer *g, enum table_number number) {
 static bool merge_ports(struct gatherer *g, struct capture_ports *ports, uint64_t *mirrored) {
     for (size_t s = 0; s < g->input->shard_count; s++) {
         const struct shard_rows *rows = &g->shards[s];
-        if (!capture_ports_merge(ports, rows->ports))
-            return fail_shard(g, s);
+        bool out_of_memory = false;
+        if (!capture_ports_merge(ports, rows->ports, &out_of_memory))
+            return out_of_memory ? fail_memory(g) : fail_shard(g, s);
         for (uint64_t i = 0; i < rows->mirrored_count; i++) {
             uint64_t count = load_le64(rows->mirrored + i * sizeof count);
             if (count && i >= g->interface_count)
@@ -336,6 +361,7 @@ static bool add_interfaces(struct gatherer *g) {
             struct row row;
             done = row_read(g->sink, TABLE_interfaces, &p, table.end, &row) ||
                    (g->sink->out_of_memory ? fail_memory(g) : fail_file(g, f));
+            done = done && (row_is_valid(&g->rules[TABLE_interfaces], &row) || fail_file(g, f));
             if (!done)
                 break;
             row_set(&row, interfaces_capture, number);
@@ -364,6 +390,8 @@ static bool list_files(struct gatherer *g) {
             return fail_memory(g);
     }
     g->interface_count = (uint32_t)count;
+    for (unsigned t = 0; t < TABLE_COUNT; t++)
+        row_rules_make(&g->rules[t], t, g->interface_count);
     return true;
 }
 

@@ -167,8 +167,9 @@ static bool merge_pair(struct capture_ports *ports, const struct pair *other) {
 }
 
 /* Bytes of another process could be anything, so that only numbers are taken from them. */
-bool capture_ports_merge(struct capture_ports *ports, const uint8_t *bytes) {
+bool capture_ports_merge(struct capture_ports *ports, const uint8_t *bytes, bool *out_of_memory) {
     struct capture_ports *other = malloc(sizeof *other);
+    *out_of_memory = !other;
     if (!other)
         return false;
     memcpy(other, bytes, sizeof *other);

@@ -34,8 +34,8 @@ void capture_ports_join(struct capture_ports *ports, const struct port_pairs *li
 /* The bytes of the ports, for capture_ports_merge() in another process. */
 size_t capture_ports_size(void);
 /* Adds the ports of other packets of the same captures. `bytes` may be unaligned; returns false if
- * they are malformed, or without memory. */
-bool capture_ports_merge(struct capture_ports *ports, const uint8_t *bytes);
+ * they are malformed, or without memory, which sets `*out_of_memory`. */
+bool capture_ports_merge(struct capture_ports *ports, const uint8_t *bytes, bool *out_of_memory);
 /* Returns whether no pair was left out because the list was full. */
 bool capture_ports_complete(const struct capture_ports *ports);
 

@@ -51,5 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
         captures = layout.open_split(arguments.split).files
         options.check_outputs(arguments, captures, table_files(analyze.table_formats(arguments), False))
     trace = steps.gather(arguments.split, arguments.inexact)
-    options.deliver(arguments, lambda: analyze.write_stdout(trace, arguments), analyze.write_files(trace, arguments))
+    with steps.rows_of_others(arguments.split):
+        options.deliver(
+            arguments, lambda: analyze.write_stdout(trace, arguments), analyze.write_files(trace, arguments)
+        )
     return analyze.exit_code(trace)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of a shard (analyzer/core/shard/row_file.h), taken apart and put together, so that a test can change single values."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from wiretale.analyzer import _core
+from wiretale.analyzer.table import KEPT_TABLES
+
+POSITION_SIZE, HEAD_SIZE, TEXTS = 24, 24, ("text", "address", "path")
+TABLES = [table for table in KEPT_TABLES if table != "findings"]
+COLUMNS = {table: [(name, kind) for name, kind, _, _ in columns] for table, _, columns in _core.schemas()}
+Value = int | bytes | None
+
+
+class Part(NamedTuple):
+    """A table: its positions as they are, and its rows."""
+
+    positions: bytes
+    rows: list[list[Value]]
+
+
+def take_varint(content: bytes, at: int) -> tuple[int, int]:
+    bits = shift = 0
+    while True:
+        byte = content[at]
+        bits |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return (bits >> 1) ^ -(bits & 1), at
+
+
+def varint(value: int) -> bytes:
+    bits = (value << 1 ^ value >> 63) & (1 << 64) - 1
+    out = bytearray()
+    while bits >= 0x80:
+        out.append(bits & 0x7F | 0x80)
+        bits >>= 7
+    return bytes(out) + bytes([bits])
+
+
+def take_row(content: bytes, at: int, columns: list[tuple[str, str]]) -> tuple[list[Value], int]:
+    size = (len(columns) + 7) // 8
+    known = int.from_bytes(content[at : at + size], "little")
+    at += size
+    row: list[Value] = []
+    for number, (_, kind) in enumerate(columns):
+        value: Value = None
+        if known >> number & 1 and kind in TEXTS:
+            (length,) = struct.unpack_from("<H", content, at)
+            value, at = content[at + 2 : at + 2 + length], at + 2 + length
+        elif known >> number & 1:
+            value, at = take_varint(content, at)
+        row.append(value)
+    return row, at
+
+
+def row_bytes(row: list[Value]) -> bytes:
+    known = sum(1 << number for number, value in enumerate(row) if value is not None)
+    values = [
+        struct.pack("<H", len(one)) + one if isinstance(one, bytes) else varint(one) for one in row if one is not None
+    ]
+    return known.to_bytes((len(row) + 7) // 8, "little") + b"".join(values)
+
+
+def table_ends(content: bytes, at: int) -> list[int] | None:
+    """The places of all tables and the end, if the tables begin here."""
+    ends = [at]
+    for _ in TABLES:
+        if at + HEAD_SIZE > len(content):
+            return None
+        _, positions, size = struct.unpack_from("<QQQ", content, at)
+        at += HEAD_SIZE + POSITION_SIZE * positions + size
+        ends.append(at)
+    return ends if at == len(content) else None
+
+
+def parts_of(content: bytes) -> tuple[bytes, dict[str, Part]]:
+    """What is before the tables, and the tables."""
+    places = next(ends for at in range(16, len(content)) if (ends := table_ends(content, at)))
+    parts = {}
+    for table, at in zip(TABLES, places, strict=False):
+        count, positions, _ = struct.unpack_from("<QQQ", content, at)
+        begin = at + HEAD_SIZE
+        at = begin + POSITION_SIZE * positions
+        place, rows = content[begin:at], []
+        for _ in range(count):
+            row, at = take_row(content, at, COLUMNS[table])
+            rows.append(row)
+        parts[table] = Part(place, rows)
+    return content[: places[0]], parts
+
+
+def content_of(head: bytes, parts: dict[str, Part]) -> bytes:
+    """The opposite of parts_of()."""
+    found = [head]
+    for part in parts.values():
+        rows = b"".join(map(row_bytes, part.rows))
+        found += [
+            struct.pack("<QQQ", len(part.rows), len(part.positions) // POSITION_SIZE, len(rows)),
+            part.positions,
+            rows,
+        ]
+    return b"".join(found)
