@@ -71,6 +71,8 @@ class Analysis:
         clock_ns: int | None = None,
         clock_most_ns: int | None = None,
         flow_files: int = 0,
+        jobs: int = 0,
+        first: Analysis | None = None,
     ) -> Analysis: ...
     @classmethod
     def gather(

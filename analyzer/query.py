@@ -66,10 +66,13 @@ def run(trace: Trace, sql: str) -> duckdb.DuckDBPyRelation:
         connection.register(missing[1].lower(), trace.table(missing[1].lower())._with_integers())
 
 
-def interruptible(connection: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
-    """Returns what a function that uses a connection returns. Ctrl-C ends its query at once.
+def interruptible(
+    connection: duckdb.DuckDBPyConnection, call: Callable[[], T], meanwhile: Callable[[], object] | None = None
+) -> T:
+    """Returns what a function that uses a connection returns. Ctrl-C, or an error of `meanwhile`, ends its query at once.
 
-    The query runs on a thread, because Python handles signals between bytecodes of the main thread only.
+    The query runs on a thread, because Python handles signals between bytecodes of the main thread only. `meanwhile` runs
+    here; DuckDB needs no Python for a query.
     """
     result: Future[T] = Future()
 
@@ -81,6 +84,8 @@ def interruptible(connection: duckdb.DuckDBPyConnection, call: Callable[[], T]) 
 
     try:
         Thread(target=work, daemon=True).start()
+        if meanwhile:
+            meanwhile()
         wait([result])
     except BaseException:
         while not result.done():  # a query that begins after an interrupt() does not see it

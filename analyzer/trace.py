@@ -263,7 +263,7 @@ class Trace:
     def _read_again(self, **options: Any) -> _core.Analysis:
         self.check_readable()
         with core_errors():
-            again = _core.Analysis(self.inputs, **{**self._options, **options})
+            again = _core.Analysis(self.inputs, **{**self._options, **options}, first=self._core)
             while again.step(STEP_PACKETS):
                 pass
             again.finish()

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,18 +87,26 @@ def rows_of(trace: Trace, file: str) -> str:
     return f"SELECT * REPLACE ({', '.join(f'{sql} AS {column}' for column, sql in changed.items())}) FROM {name}"
 
 
-def write_tables(trace: Trace, folder: Path, formats: Sequence[str] = ("parquet",), packets: bool = False) -> Path:
+def write_tables(
+    trace: Trace,
+    folder: Path,
+    formats: Sequence[str] = ("parquet",),
+    packets: bool = False,
+    meanwhile: Callable[[], object] | None = None,
+) -> Path:
     """Writes `flows.parquet` and so on into a directory, which is made if it does not exist, and returns its path.
 
-    OutputError if a file cannot be written; files that existed before are then unchanged.
+    `meanwhile` is called while they are written. OutputError if a file cannot be written; files that existed before are
+    then unchanged, as after an error of `meanwhile`.
     """
-    from wiretale.analyzer.query import connect
+    from wiretale.analyzer.query import connect, interruptible
 
-    with output_folder(folder) as partial, connect(trace) as connection:
+    with output_folder(folder) as place, connect(trace) as connection:
         connection.execute("SET threads = 2; SET memory_limit = '400MB'")
-        connection.execute("SET temp_directory = ?", [str(partial / "spilled")])
+        connection.execute("SET temp_directory = ?", [str(place / "spilled")])
         if packets:
             connection.register("packets", trace.table("packets")._with_integers())
-        queries = {partial / file: rows_of(trace, file) for file in table_files(formats, packets)}
-        copy_to(connection, queries, analysis_options(trace))
+        queries = {place / file: rows_of(trace, file) for file in table_files(formats, packets)}
+        write = partial(copy_to, connection, queries, analysis_options(trace))
+        interruptible(connection, write, meanwhile)
     return folder

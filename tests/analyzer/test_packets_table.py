@@ -8,12 +8,16 @@ import json
 import shutil
 import subprocess
 import sys
+import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from scapy.layers.inet import ICMP, IP, UDP, fragment
+from scapy.packet import Packet
+from scapy.utils import wrpcap
 
 import wiretale
 from checkout import Run
@@ -165,3 +169,42 @@ def test_arguments_are_taken_as_people_have_them(samples: Path, tmp_path: Path) 
         with pytest.raises(wiretale.UsageError):
             wiretale.analyze(capture).report(tmp_path / "page.html", rate)
     assert issubclass(wiretale.OutputError, wiretale.WiretaleError) and "OutputError" in wiretale.__all__
+
+
+def talk_of(client: str, port: int, at: float, count: int = 3) -> list[Packet]:
+    packets = [IP(src=client, dst="10.9.0.1") / UDP(sport=port, dport=53) / bytes([k] * 40) for k in range(count)]
+    for k, packet in enumerate(packets):
+        packet.time = at + k / 10
+    return packets
+
+
+def test_the_second_reading_skips_other_flows_without_changing_a_row(tmp_path: Path) -> None:
+    """Pairs of addresses influence each other by the clock, by ICMP errors and by limits alone."""
+    talks = [talk_of(f"10.0.0.{n % 20 + 1}", 1000 + n % 7, 40 * n) for n in range(200)]  # ports that are used again
+    errors = [IP(src="10.8.0.1", dst=one[0][IP].src) / ICMP(type=3, code=1) / one[0].copy() for one in talks[::9]]
+    for error, one in zip(errors, talks[::9], strict=True):
+        error.time = one[-1].time + 0.05
+    large = talk_of("10.0.0.3", 9000, 5555, 1)[0] / bytes(4000)
+    pieces = fragment(large, 1000)
+    for k, piece in enumerate(pieces):
+        piece.time = 5555 + k / 100
+    path = tmp_path / "pairs.pcap"
+    wrpcap(str(path), sorted([p for one in talks for p in one] + errors + pieces, key=lambda p: float(p.time)))
+    for options in ({}, {"max_flows": 3}, {"filter": "udp"}):
+        kept, trace = wiretale.analyze(path, keep_packets=True, **options), wiretale.analyze(path, **options)
+        every = kept.packets().rows()
+        assert trace.totals["flows"] > 100 and {row["flow"] for row in every} == set(range(trace.totals["flows"]))
+        for flows in ([0], [17, 90], [trace.totals["flows"] - 1], list(range(0, trace.totals["flows"], 11))):
+            chosen = [row for row in every if row["flow"] in flows]
+            assert trace.packets(flows).rows() == chosen != [], (options, flows)
+
+
+def test_each_flow_of_the_samples_is_read_again_as_it_was_kept(samples: Path) -> None:
+    for path in sorted(samples.glob("*.pcap*")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", wiretale.DamagedInputWarning)
+            kept, trace = wiretale.analyze(path, keep_packets=True), wiretale.analyze(path)
+        every = kept.packets().rows()
+        for flow in range(min(8, trace.totals["flows"])):
+            assert trace.packets(flow).rows() == [row for row in every if row["flow"] == flow], (path, flow)
+            assert trace.limit_spans(flow).rows() == kept.limit_spans(flow).rows(), (path, flow)

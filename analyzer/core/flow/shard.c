@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-static uint32_t shard_of_addresses(const struct shard_key *key, const uint8_t source[static 16],
-                                   const uint8_t destination[static 16], uint32_t count) {
+uint32_t shard_of_addresses(const struct shard_key *key, const uint8_t source[static 16],
+                            const uint8_t destination[static 16], uint32_t count) {
     uint64_t ends[2][2];
     memcpy(ends[0], source, sizeof ends[0]);
     memcpy(ends[1], destination, sizeof ends[1]);

@@ -35,6 +35,11 @@ static inline uint32_t shard_of_hash(uint64_t hash, uint32_t count) {
     return (uint32_t)((hash * UINT64_C(0x9E3779B97F4A7C15) >> 32) * count >> 32);
 }
 
+/* Returns the shard of the flows between two addresses, below `count`. IPv4 is in the first 4
+ * bytes, and the rest is 0. */
+uint32_t shard_of_addresses(const struct shard_key *key, const uint8_t source[static 16],
+                            const uint8_t destination[static 16], uint32_t count);
+
 /* Returns the shard of a packet's own flow, below `count`; SHARD_NONE if it has no IP header. */
 uint32_t shard_of(const struct shard_key *key, const struct headers *headers, uint32_t count);
 

@@ -31,7 +31,13 @@ static bool list_flows(struct analysis *analysis) {
     updater->packet_flows = flow_set(options->packet_flows, options->packet_flow_count,
                                      FLOWS_LISTED_MOST, &updater->packet_flow_count);
     analysis->options.packet_flows = NULL; /* the caller owns it */
-    return updater->packet_flows;
+    const struct analysis *first = options->first;
+    analysis->options.first = NULL; /* likewise */
+    if (!updater->packet_flows || !first || first->totals.near_limit)
+        return updater->packet_flows;
+    updater->choice = pair_choice_open(analysis_table(first, TABLE_flows), updater->packet_flows,
+                                       updater->packet_flow_count);
+    return updater->choice;
 }
 
 /* Gives each worker a pool and rows of its own. All pools are charged against one limit, because
@@ -192,12 +198,14 @@ static void close_state(struct analysis *analysis) {
     capture_ports_close(updater->ports);
     selection_close(updater->selection);
     free(updater->packet_flows);
+    pair_choice_close(updater->choice);
     free(updater->eviction.heap);
     updater->memory = NULL;
     updater->encapsulations = NULL;
     updater->ports = NULL;
     updater->selection = NULL;
     updater->packet_flows = NULL;
+    updater->choice = NULL;
     updater->eviction = (struct eviction){0};
 }
 
@@ -321,7 +329,7 @@ struct analysis *analysis_empty(struct analysis_totals **totals) {
     analysis->updater.worker_count = 1;
     row_sink_open(&worker->sink, 0, false);
     worker->sink.numbers = &analysis->updater.numbers;
-    analysis->totals.finished = true;
+    analysis->totals.finished = analysis->totals.near_limit = true;
     *totals = &analysis->totals;
     return analysis;
 }

@@ -7,6 +7,8 @@
 
 enum packets_wanted { PACKETS_NONE, PACKETS_ALL, PACKETS_OF_FLOWS };
 
+struct analysis;
+
 struct analysis_options {
     const char *const *names;     /* what rows and messages show instead of each path; NULL: the
                                      paths */
@@ -20,6 +22,8 @@ struct analysis_options {
     bool limit_spans;             /* fills that table, for the flows whose packets are wanted */
     const uint32_t *packet_flows; /* flow numbers, for PACKETS_OF_FLOWS */
     size_t packet_flow_count;
+    const struct analysis *first; /* of the same files with the same options, finished: then packets
+                                     that cannot concern these flows are skipped; NULL for none */
     uint64_t packet_rows_most;
     int64_t block_size;   /* bytes of each block of a TCP stream that shows no header; 0 for none */
     bool interfaces_only; /* fills only that table */
@@ -44,6 +48,7 @@ struct analysis_totals {
     uint64_t bytes_read, bytes_total; /* of the files; the total is 0 if unknown */
     struct excluded_packets excluded; /* set by analysis_finish() */
     struct judged_sums judged;        /* likewise */
+    bool near_limit;                  /* flows might have been near a limit that they share */
     bool finished;                    /* the tables are filled */
 };
 

@@ -232,6 +232,7 @@ static void process_flows(struct analysis *analysis, struct batch *batch) {
     struct updater *updater = &analysis->updater;
     uint32_t shards = 1u << updater->numbers.shard_bits;
     bool near = is_near_limit(analysis, batch);
+    analysis->totals.near_limit |= near;
     updater->serial = near || analysis->options.packets != PACKETS_NONE || analysis->options.shard;
     updater->eviction.current &= updater->serial;
     analysis->by_flow =

@@ -162,6 +162,19 @@ static NOINLINE bool is_behind(const struct reader_input *input, const struct pa
            input->flow_files;
 }
 
+/* Returns whether a second reading must process the packet. An ICMP error may be wanted for one of
+ * its two flows alone. */
+static NOINLINE bool is_chosen(const struct pair_choice *pairs, struct decoded_packet *decoded,
+                               const struct headers *headers) {
+    bool own = pair_choice_has(pairs, shard_of(&pairs->key, headers, PAIRS));
+    if (LIKELY(!quotes_packet(decoded)))
+        return own;
+    bool quoted = pair_choice_has(pairs, shard_of_quoted(&pairs->key, headers, PAIRS));
+    decoded->extra_kinds |= own ? 0 : EXTRA_QUOTE_ONLY;
+    decoded->extra_kinds |= quoted ? 0 : EXTRA_NOT_QUOTED;
+    return own || quoted;
+}
+
 /* Counts and decodes a packet. Returns false if it is not processed further: it is filtered, or is
  * not IP and has no extras. Packets outside the interval are not decoded and do not advance the
  * clock. The extras and headers are written to the next unused places of the batch, which are kept
@@ -197,6 +210,8 @@ static bool prepare(struct reader *reader, struct batch *batch, const struct pac
         extras->step_back_ns = step_back_ns;
         decoded->extra_kinds |= EXTRA_STEP_BACK;
     }
+    if (!LIKELY(!input->updater->choice) && !is_chosen(input->updater->choice, decoded, headers))
+        return false;
     if (!decoded->extra_kinds)
         return decoded->keyed;
     if (decoded->extra_kinds & EXTRA_APPLICATION)

@@ -50,6 +50,7 @@ struct analysis_object {
 struct arguments {
     struct binding_paths paths, names;
     struct analysis_options options;
+    PyObject *first; /* borrowed; NULL or an Analysis */
 };
 
 /* `wanted` is None, 'none', 'all' or a list of flow numbers of an earlier analysis of the same
@@ -83,7 +84,7 @@ static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject
     static char *names[] = {
         "paths",       "filter",          "start_ns",   "end_ns",      "max_flows", "packets",
         "packets_max", "interfaces_only", "block_size", "limit_spans", "names",     "shard",
-        "clock_ns",    "clock_most_ns",   "jobs",       "flow_files",  NULL};
+        "clock_ns",    "clock_most_ns",   "jobs",       "flow_files",  "first",     NULL};
     unsigned long long packets_max = 2000000;
     unsigned int max_flows = 1000000;
     int interfaces_only = 0, limit_spans = 0, shard = 0;
@@ -93,11 +94,12 @@ static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject
     options->end_ns = INT64_MAX;
     options->clock_ns = options->clock_most_ns = INT64_MIN;
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O&|$zO&O&IO&KpIpO&pO&O&II", names, binding_take_paths, &arguments->paths,
-            &options->filter, take_time, &options->start_ns, take_time, &options->end_ns,
-            &max_flows, take_packets, options, &packets_max, &interfaces_only, &block_size,
-            &limit_spans, binding_take_paths, &arguments->names, &shard, take_time,
-            &options->clock_ns, take_time, &options->clock_most_ns, &jobs, &flow_files))
+            args, kwargs, "O&|$zO&O&IO&KpIpO&pO&O&IIO", names, binding_take_paths,
+            &arguments->paths, &options->filter, take_time, &options->start_ns, take_time,
+            &options->end_ns, &max_flows, take_packets, options, &packets_max, &interfaces_only,
+            &block_size, &limit_spans, binding_take_paths, &arguments->names, &shard, take_time,
+            &options->clock_ns, take_time, &options->clock_most_ns, &jobs, &flow_files,
+            &arguments->first))
         return false;
     if (arguments->names.count && arguments->names.count != arguments->paths.count) {
         PyErr_SetString(PyExc_ValueError, "names must be as many as paths");
@@ -125,13 +127,44 @@ static PyObject *analysis_wrap(PyTypeObject *type, struct analysis *analysis) {
     return (PyObject *)self;
 }
 
+/* Returns the analysis; NULL with RuntimeError set while a thread works on it without the GIL.
+ * Every method must call it, also those that only read counters, because the worker changes them.
+ */
+static struct analysis *idle_analysis(PyObject *object) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    if (self->busy)
+        PyErr_SetString(PyExc_RuntimeError, "another thread works on this analysis");
+    return self->busy ? NULL : self->analysis;
+}
+
+/* The same; RuntimeError with `otherwise` before finish() too. */
+static struct analysis *finished_analysis(PyObject *object, const char *otherwise) {
+    struct analysis *analysis = idle_analysis(object);
+    bool finished = analysis && analysis_totals(analysis)->finished;
+    if (analysis && !finished)
+        PyErr_SetString(PyExc_RuntimeError, otherwise);
+    return finished ? analysis : NULL;
+}
+
+/* Sets the analysis of the argument `first`. Returns false with an exception. */
+static bool take_first(PyTypeObject *type, struct arguments *arguments) {
+    if (!arguments->first || arguments->first == Py_None)
+        return true;
+    if (!PyObject_TypeCheck(arguments->first, type)) {
+        PyErr_SetString(PyExc_TypeError, "first must be an Analysis");
+        return false;
+    }
+    arguments->options.first = finished_analysis(arguments->first, "first must be finished");
+    return arguments->options.first;
+}
+
 /* Opens the files without the GIL, because a pipe or a network file system can block. The object
  * is allocated last, so that it never exists without an analysis. */
 static PyObject *analysis_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     struct arguments arguments = {0};
     struct error error = {0};
     struct analysis *analysis = NULL;
-    bool taken = take_arguments(&arguments, args, kwargs);
+    bool taken = take_arguments(&arguments, args, kwargs) && take_first(type, &arguments);
     if (taken) {
         Py_BEGIN_ALLOW_THREADS analysis =
             analysis_open(arguments.paths.texts, arguments.paths.count, &arguments.options, &error);
@@ -156,25 +189,6 @@ static PyObject *analysis_gather_method(PyObject *type, PyObject *args) {
 static void analysis_dealloc(PyObject *self) {
     analysis_close(((struct analysis_object *)self)->analysis);
     binding_free_object(self);
-}
-
-/* Returns the analysis; NULL with RuntimeError set while a thread works on it without the GIL.
- * Every method must call it, also those that only read counters, because the worker changes them.
- */
-static struct analysis *idle_analysis(PyObject *object) {
-    struct analysis_object *self = (struct analysis_object *)object;
-    if (self->busy)
-        PyErr_SetString(PyExc_RuntimeError, "another thread works on this analysis");
-    return self->busy ? NULL : self->analysis;
-}
-
-/* The same; RuntimeError with `otherwise` before finish() too. */
-static struct analysis *finished_analysis(PyObject *object, const char *otherwise) {
-    struct analysis *analysis = idle_analysis(object);
-    bool finished = analysis && analysis_totals(analysis)->finished;
-    if (analysis && !finished)
-        PyErr_SetString(PyExc_RuntimeError, otherwise);
-    return finished ? analysis : NULL;
 }
 
 /* step(most): processes about `most` packets and returns whether the input has not ended. The

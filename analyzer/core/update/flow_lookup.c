@@ -100,17 +100,20 @@ static bool has_ports(const struct flow_key *key, const struct packet_info *info
 static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
                              const struct packet_info *info) {
     struct shard *shard = worker->shard;
+    struct pair_choice *choice = worker->updater->choice;
     unsigned bits = worker->updater->numbers.shard_bits;
-    if (shard->flow_count >= UINT32_MAX >> bits ||
-        !list_grow(&shard->firsts, &shard->first_room, (size_t)shard->flow_count + 1,
-                   sizeof *shard->firsts))
+    uint32_t number = choice ? pair_choice_number(choice, shard->flow_count) : shard->flow_count;
+    if (number >= UINT32_MAX >> bits ||
+        !list_grow(&shard->firsts, &shard->first_room, (size_t)number + 1, sizeof *shard->firsts))
         return NULL;
     struct flow *flow = flow_table_add(shard->flows, hash, key, info->time_ns + TCP_ENDED_NS);
     if (!flow)
         return NULL;
     uint64_t of_datagram = worker->sweep ? worker->sink.minor >> ORDER_BITS : 0;
-    shard->firsts[shard->flow_count] = worker->sink.at | (of_datagram & (ORDER_PHASE(1) - 1));
-    flow->number = shard->flow_count++ << bits | shard->number;
+    uint64_t first = worker->sink.at | (of_datagram & (ORDER_PHASE(1) - 1));
+    while (shard->flow_count <= number) /* those between are of other pairs */
+        shard->firsts[shard->flow_count++] = first;
+    flow->number = number << bits | shard->number;
     position_note(worker->sink.positions, TABLE_flows, flow->number);
     return flow;
 }

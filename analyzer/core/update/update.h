@@ -17,6 +17,7 @@
 #include "flow/flow_table.h"
 #include "rows/rows.h"
 #include "update/capture_ports.h"
+#include "update/pair_choice.h"
 
 struct packet_extras;
 struct updater;
@@ -87,6 +88,7 @@ struct updater {
     uint64_t packet_rows_most, packet_rows_dropped;
     uint8_t *packet_flows;       /* a bit for each flow whose packets are wanted */
     uint32_t packet_flow_count;  /* bits */
+    struct pair_choice *choice;  /* of their pairs; NULL: all packets are processed */
     struct capture_ports *ports; /* names of ports; the reader's thread alone uses it */
     struct selection *selection; /* of first bytes; likewise */
     struct eviction eviction;    /* while `serial` */

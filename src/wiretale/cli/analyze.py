@@ -165,12 +165,25 @@ def write_files(trace: Trace, arguments: argparse.Namespace) -> Iterator[Path]:
 
         figures = [trace.figure(flow, *panels) for flow, panels in arguments.figure]  # all, before one is written
         yield from map(write_picture, figures, arguments.pictures)
+    paths = options.report_paths(arguments)
+    pages: list[str] = []
+
+    def draw() -> None:
+        if paths:
+            from wiretale.reports.html.analyze import render
+
+            pages.append(render(trace, arguments.link, frames=not arguments.no_frames))
+
     if arguments.output:
         from wiretale.reports.export.parquet import write_tables
 
-        yield write_tables(trace, arguments.output, table_formats(arguments), "packets" in arguments.tables)
-    for path in options.report_paths(arguments):
-        yield trace.report(path, arguments.link, overwrite=arguments.overwrite, frames=not arguments.no_frames)
+        yield write_tables(trace, arguments.output, table_formats(arguments), "packets" in arguments.tables, draw)
+    else:
+        draw()
+    if paths:
+        from wiretale.reports.html.offline_page import write
+
+        yield from (write(pages[0], path) for path in paths)
 
 
 def table_formats(arguments: argparse.Namespace) -> tuple[str, ...]:
