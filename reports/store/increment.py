@@ -91,13 +91,8 @@ def earlier_in(store: Path, days: Container[str | None]) -> Iterator[Earlier]:
                 found = one.manifest()
                 for digest, member in {one.digest: found, **found.get("members", {})}.items():
                     if seen := member.get("watch"):
-                        yield Earlier(
-                            one.folder,
-                            digest,
-                            str(seen["name"]),
-                            *map(texts_of, (seen["slot"], seen["window"])),
-                            bool(seen["complete"]),
-                        )
+                        slot, window = texts_of(seen["slot"]), texts_of(seen["window"])
+                        yield Earlier(one.folder, digest, str(seen["name"]), slot, window, bool(seen["complete"]))
 
 
 class Fact(NamedTuple):

@@ -25,7 +25,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,6 +53,17 @@ UPKEEP_LOCK, READING_LOCK = ".upkeep", ".reading"
 def is_digest(value: object) -> bool:
     """Returns whether a value is the text of a SHA-256."""
     return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+
+
+def check_shares(found: dict[str, Any], digests: Sequence[str]) -> None:
+    """Raises ValueError if `sizes` or `members` of capture.json are not those of its captures."""
+    sizes, members = found.get("sizes"), found.get("members", {})
+    if sizes is not None and not (isinstance(sizes, dict) and sizes.keys() == {*digests}):
+        raise ValueError("other sizes")
+    if sizes and not all(type(size) is int and 0 <= size < 2**63 for size in sizes.values()):
+        raise ValueError("no sizes")
+    if not isinstance(members, dict) or not all(isinstance(one, dict) for one in members.values()):
+        raise ValueError("no members")
 
 
 class Stored(NamedTuple):
@@ -89,7 +100,7 @@ class Stored(NamedTuple):
         Raises OSError or ValueError if it is missing or damaged.
         """
         try:
-            found = json.loads((self.folder / MANIFEST).read_text())
+            found: dict[str, Any] = json.loads((self.folder / MANIFEST).read_text())
         except RecursionError:
             raise ValueError("too deep") from None
         files = found.get("files") if isinstance(found, dict) else None
@@ -98,13 +109,7 @@ class Stored(NamedTuple):
         digests = found.get("captures") if self.folder.name.startswith(MANY) else [self.digest]
         if not isinstance(digests, list) or not digests or not all(map(is_digest, digests)):
             raise ValueError("no captures")
-        sizes, members = found.get("sizes"), found.get("members", {})
-        if sizes is not None and not (isinstance(sizes, dict) and sizes.keys() == {*digests}):
-            raise ValueError("other sizes")
-        if sizes and not all(type(size) is int and 0 <= size < 2**63 for size in sizes.values()):
-            raise ValueError("no sizes")
-        if not isinstance(members, dict) or not all(isinstance(one, dict) for one in members.values()):
-            raise ValueError("no members")
+        check_shares(found, digests)
         return found
 
 

@@ -150,7 +150,7 @@ def mutated(draw: random.Random, text: str) -> str:
 def test_no_manifest_makes_a_command_fail_in_another_way(whole: Path, tmp_path: Path, runs: Runs, kind: str) -> None:
     place = dict(zip(("compacted", "together", "single"), sorted(whole.glob("store/day=2*/*")), strict=True))[kind]
     text = (place / MANIFEST).read_text()
-    assert ("sizes" in text, "captures" in text) == (kind == "compacted", kind != "single")
+    assert ('"sizes":' in text, '"captures":' in text) == (kind == "compacted", kind != "single")
     draw, unchanged = random.Random(kind), 0
     for number in range(MUTATIONS // 3):
         store = Path(shutil.copytree(whole / "store", tmp_path / str(number)))
