@@ -546,3 +546,11 @@ def analyze(
         return trace
     add_findings(trace)
     return trace
+
+
+def analyze_whole(*paths: Paths, progress: Progress | None = None) -> Trace:
+    """analyze() for results that a part of the captures would make wrong: Ctrl-C raises KeyboardInterrupt."""
+    trace = analyze(*paths, progress=progress)
+    if trace.interrupted:
+        raise KeyboardInterrupt
+    return trace

@@ -14,7 +14,7 @@ from wiretale.analyzer import _core
 from wiretale.analyzer.cut.choice import Frames, chosen_frames, files_of_interfaces
 from wiretale.analyzer.cut.comments import NO_COMMENTS, comments_of, name_block, server_names
 from wiretale.analyzer.errors import InputError, UsageError
-from wiretale.analyzer.trace import analyze, can_reread, core_errors, is_lasting
+from wiretale.analyzer.trace import analyze_whole, can_reread, core_errors, is_lasting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,13 +91,8 @@ def check_order(order: Order) -> None:
 
 
 def analysis_of(order: Order, progress: Progress | None) -> Trace | None:
-    """Analyzes the captures if flows, findings or verdicts are asked for. KeyboardInterrupt if it was interrupted."""
-    if not order.analyzed:
-        return None
-    trace = analyze(*order.paths, progress=progress)
-    if trace.interrupted:
-        raise KeyboardInterrupt
-    return trace
+    """Analyzes the captures if flows, findings or verdicts are asked for."""
+    return analyze_whole(*order.paths, progress=progress) if order.analyzed else None
 
 
 def cut(order: Order, fd: int, version: str, progress: Progress | None = None) -> Outcome:

@@ -186,9 +186,9 @@ def load_trace(trace: Trace, keep: bool = False) -> Run:
 
 def load_capture(path: str, keep: bool = False) -> Run:
     """Returns the run of a capture or a folder of captures; `keep` retains its analysis."""
-    from wiretale.analyzer.trace import analyze
+    from wiretale.analyzer.trace import analyze_whole
 
-    run = load_trace(analyze(path), keep)
+    run = load_trace(analyze_whole(path), keep)
     run.path = path
     return run
 

@@ -7,6 +7,7 @@ Each file is written in `partial/` and renamed, so that a file in its place is c
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import json
 import os
@@ -122,7 +123,7 @@ def writing(place: Path) -> Iterator[None]:
     except InputError:
         raise
     except OSError as error:
-        raise OutputError(f"{place}: {error.strerror or error}") from None
+        raise OutputError(f"{place}: cannot write: {error.strerror or error}") from None
 
 
 def partial_path(folder: Path, name: str) -> Path:
@@ -185,10 +186,10 @@ def plan(paths: Sequence[Paths], folder: str | os.PathLike[str], shards: int) ->
     place, found = Path(folder), capture_list(paths)
     if not 1 <= shards <= SHARDS_MOST:
         raise UsageError(f"{shards}: expected 1 to {SHARDS_MOST} shards")
+    for path in found:
+        if not is_url(path) and not os.path.exists(path):
+            raise InputError(f"{path}: {os.strerror(errno.ENOENT)}")
     stamps = [stamp_of(path) for path in found]
-    for path, stamp in zip(found, stamps, strict=True):
-        if stamp is None and not is_url(path):
-            raise InputError(f"{path}: no such file, or not readable")
     if (place / PLAN).exists():
         return planned_before(place, found, stamps, shards)
     make_folder(place)
@@ -240,7 +241,7 @@ def open_split(folder: str | os.PathLike[str]) -> Split:
         split = Split(place, str(found["identity"]), found["shards"], bytes.fromhex(found["key"]), files, stamps)
         check_plan(split)
         return split
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{place}: expected a split (made by `wiretale split`): it has no {PLAN}") from None
     except InputError:
         raise

@@ -191,6 +191,11 @@ def identities(inputs: Inputs) -> dict[Identity, str]:
     return names
 
 
+def refusal(path: Path) -> str:
+    """Returns the reason why a path that exists is not writable."""
+    return os.strerror(errno.EROFS if os.statvfs(path).f_flag & os.ST_RDONLY else errno.EACCES)
+
+
 def check_writable(path: Path, place: Path, found: os.stat_result | None) -> None:
     """Raises OutputError if the permissions do not allow to write."""
     if found is not None and stat.S_ISDIR(found.st_mode):
@@ -199,8 +204,9 @@ def check_writable(path: Path, place: Path, found: os.stat_result | None) -> Non
     needed += [place.parent] if is_replaced(place, found) else []
     if not all(map(os.path.exists, needed)):
         raise OutputError(f"{path}: cannot write: {os.strerror(errno.ENOENT)}")
-    if not all(os.access(one, os.W_OK) for one in needed):
-        raise OutputError(f"{path}: cannot write: {os.strerror(errno.EACCES)}")
+    for one in needed:
+        if not os.access(one, os.W_OK):
+            raise OutputError(f"{path}: cannot write: {refusal(one)}")
 
 
 def check_output(path: Path, names: dict[Identity, str], overwrite: bool, page: bool) -> None:
@@ -234,7 +240,7 @@ def check_folder(folder: Path, files: Iterable[str], inputs: Inputs, overwrite: 
     """Checks files in a directory, which need not exist; see check_outputs()."""
     nearest = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
     if not os.path.isdir(nearest) or not os.access(nearest, os.W_OK | os.X_OK):
-        reason = errno.EACCES if os.path.isdir(nearest) else errno.ENOTDIR
-        raise OutputError(f"{folder}: cannot write into it: {os.strerror(reason)}")
+        reason = refusal(nearest) if os.path.isdir(nearest) else os.strerror(errno.ENOTDIR)
+        raise OutputError(f"{folder}: cannot write into it: {reason}")
     if nearest == folder:
         check_outputs((folder / name for name in files), inputs, overwrite)

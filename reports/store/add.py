@@ -200,16 +200,14 @@ def columns_of(trace: Trace) -> str:
 
 def analyzed(path: str, is_known: Callable[[str], object]) -> Analyzed | None:
     """Analyzes one file; None if its digest is known. Raises InputError if it is unreadable."""
-    from wiretale.analyzer.trace import analyze
+    from wiretale.analyzer.trace import analyze_whole
 
     file = Path(path)
     try:
         before, digest = stamp_of(file), digest_of(file)
         if is_known(digest):
             return None
-        trace = analyze(path)
-        if trace.interrupted:
-            raise KeyboardInterrupt
+        trace = analyze_whole(path)
         if stamp_of(file) != before:
             raise InputError(f"{path}: changed while it was read: expected a finished capture")
     except OSError as error:

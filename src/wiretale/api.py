@@ -442,7 +442,7 @@ def verify(capture: OnePath, *, differences: int | None = None) -> Verification:
     >>> verification.kinds["fast_retransmission"].both, len(verification.unexplained)  # doctest: +SKIP
     (6, 0)
     """
-    from wiretale.analyzer.trace import is_lasting
+    from wiretale.analyzer.trace import analyze_whole, is_lasting
     from wiretale.analyzer.verify.file import compare_file
     from wiretale.analyzer.verify.tshark import Dissector
 
@@ -451,4 +451,4 @@ def verify(capture: OnePath, *, differences: int | None = None) -> Verification:
         raise UsageError(f"{path}: expected a file, because Wireshark reads it again")
     dissector = Dissector()
     version = dissector.version()
-    return Verification(path, version, compare_file(analyze(path), path, dissector, differences))
+    return Verification(path, version, compare_file(analyze_whole(path), path, dissector, differences))

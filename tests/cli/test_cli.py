@@ -281,15 +281,10 @@ def wait_idle(process: subprocess.Popen[str], pipe: int) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_the_reading_and_shows_the_results_so_far(
-    samples: Path, tmp_path: Path, number: signal.Signals
-) -> None:
-    pipe = tmp_path / "pipe"
+def interrupt(samples: Path, pipe: Path, number: signal.Signals, *arguments: str) -> tuple[str, str]:
+    """Signals a command that has read all packets of a pipe. Returns what it wrote to stdout and stderr."""
     os.mkfifo(pipe)
-    reader = subprocess.Popen(
-        [*WIRETALE, "analyze", str(pipe), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    reader = subprocess.Popen([*WIRETALE, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with pipe.open("wb") as writer:
         writer.write((samples / "tcp_losses.pcap").read_bytes())
         writer.flush()
@@ -297,8 +292,25 @@ def test_ctrl_c_ends_the_reading_and_shows_the_results_so_far(
         reader.send_signal(number)
         out, err = reader.communicate(timeout=60)
     assert reader.returncode == 128 + number
-    assert one_line(err) and "interrupted: results cover 342 packets" in err
+    assert one_line(err)
+    return out, err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_the_reading_and_shows_the_results_so_far(
+    samples: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    pipe = tmp_path / "pipe"
+    out, err = interrupt(samples, pipe, number, "analyze", str(pipe), "--json")
+    assert "interrupted: results cover 342 packets" in err
     assert json.loads(out)["interrupted"] is True and json.loads(out)["totals"]["packets"] == 342
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_was_read_in_part_is_not_compared(samples: Path, tmp_path: Path, number: signal.Signals) -> None:
+    pipe = tmp_path / "pipe"
+    out, err = interrupt(samples, pipe, number, "diff", str(pipe), str(samples / "timeouts.pcap"), "--json")
+    assert out == "" and "interrupted" in err
 
 
 def test_output_folder_holds_every_table_and_the_report(wiretale_run: Any, sample: Path, tmp_path: Path) -> None:
@@ -379,7 +391,7 @@ def test_info_shows_the_file_s_own_metadata(wiretale_run: Any, samples: Path) ->
 
 def test_doctor_names_each_check(wiretale_run: Any) -> None:
     done = wiretale_run("doctor", "--json")
-    checks = {check["what"]: check for check in json.loads(done.stdout)["checks"]}
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert {"Python", "duckdb", "libpcap", "capturing", "disk"} <= set(checks)
     assert done.returncode == (5 if any(c["state"] == "missing" for c in checks.values()) else 0)
     assert "duckdb" in wiretale_run("doctor").stdout

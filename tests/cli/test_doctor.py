@@ -31,7 +31,7 @@ def test_versions_are_compared_as_numbers() -> None:
     assert doctor.check_module("rich", (1,), (2,)).state == "warning"
     assert doctor.check_module("rich", (1000,), None).state == "warning"
     missing = doctor.check_module("no-such-package", (1,), (2,))
-    assert missing.state == "missing" and missing.mend.endswith("-m pip install 'no-such-package>=1,<2'")
+    assert missing.state == "missing" and missing.remedy.endswith("-m pip install 'no-such-package>=1,<2'")
     assert doctor.version_numbers("1.10.2rc1") == (1, 10, 2) > (1, 9)
 
 
@@ -39,7 +39,7 @@ def test_every_failed_check_names_its_remedy(wiretale_run: Any) -> None:
     done = wiretale_run("doctor", "--json")
     for check in json.loads(done.stdout)["checks"]:
         assert check["state"] in ("ok", "note", "warning", "missing")
-        assert check["mend"] or check["state"] == "ok" or "cannot be told" in check["found"], check
+        assert check["remedy"] or check["state"] == "ok" or "cannot be told" in check["found"], check
 
 
 def test_offloads_are_those_of_the_kernel() -> None:

@@ -138,11 +138,11 @@ def test_a_command_that_is_a_program_names_its_library(run_without: RunWithout, 
 def test_doctor_runs_each_program(run_without: RunWithout, library: str, names: set[str]) -> None:
     done = run_without(library, *WIRETALE, "doctor", "--json")
     assert done.returncode == 5, done.stderr
-    missing = {check["what"]: check for check in json.loads(done.stdout)["checks"] if check["state"] == "missing"}
+    missing = {check["name"]: check for check in json.loads(done.stdout)["checks"] if check["state"] == "missing"}
     assert missing.keys() == names
     for check in missing.values():
         assert check["found"].startswith(f"{library} is missing")
-        assert check["mend"] == f"apt-get install {PACKAGES[library]}"
+        assert check["remedy"] == f"apt-get install {PACKAGES[library]}"
 
 
 def test_doctor_reports_a_program_that_does_not_run(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_doctor_reports_a_program_that_does_not_run(tmp_path: Path) -> None:
         (tmp_path / name).chmod(0o755)
     environment = {**os.environ, "WIRETALE_PROGRAMS": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run([*WIRETALE, "doctor", "--json"], capture_output=True, text=True, env=environment, timeout=120)
-    found = {check["what"]: check for check in json.loads(done.stdout)["checks"]}
+    found = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert done.returncode == 5
     assert (found["wiretale-capture"]["state"], found["wiretale-link"]["state"]) == ("missing", "missing")
     assert found["wiretale-capture"]["found"].startswith("no such device")
@@ -164,7 +164,7 @@ def test_doctor_reports_a_program_that_does_not_run(tmp_path: Path) -> None:
     assert found["wiretale-traffic"]["state"] == "warning"
     assert found["wiretale-traffic"]["found"].endswith(f"expected {wiretale.__version__}")
     assert found["tshark"]["state"] == "note" and found["tshark"]["found"] == "--version ended with 3"
-    assert {found[name]["mend"] for name in ("wiretale-capture", "wiretale-link")} == {repair()}
+    assert {found[name]["remedy"] for name in ("wiretale-capture", "wiretale-link")} == {repair()}
 
 
 @needs.marked(needs.plain_processes())

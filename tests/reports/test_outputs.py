@@ -436,6 +436,22 @@ def test_a_full_disk_leaves_no_folder(files: Files, full_disk: Path, command: st
     assert not list(full_disk.iterdir())
 
 
+@pytest.mark.parametrize("words", [("--report", "page.html"), ("-o", "tables")])
+def test_a_read_only_file_system_is_named(files: Files, full_disk: Path, words: tuple[str, str]) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", full_disk], check=True)
+    refused(run("analyze", files["a.pcap"], words[0], full_disk / words[1]), UNWRITABLE, "Read-only file system")
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["analyze", "a.pcap", "-o", "tables"], ["view", "a.pcap", "-o", "new"]])
+def test_a_current_directory_that_is_removed_is_named(files: Files, tmp_path: Path, words: Words) -> None:
+    (tmp_path / "gone").mkdir()
+    script = 'cd "$1"; rmdir "$1"; shift; exec "$@"'
+    named = [files.get(str(word), word) for word in words]
+    command = ["sh", "-c", script, "sh", tmp_path / "gone", WIRETALE, *named]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    refused(done, UNWRITABLE, "the current directory does not exist any more")
+
+
 def test_view_refuses_an_output_that_is_no_folder_before_the_analysis(files: Files) -> None:
     done = run("view", files["a.pcap"], "-o", files["a.pcap"])
     refused(done, UNWRITABLE, "cannot write into it: Not a directory")

@@ -96,6 +96,13 @@ def test_rows_of_another_split_and_version_are_refused(split: Path, tmp_path: Pa
     assert "expected schema wiretale.split/1" in refusal(wiretale_run("gather", split), 4)
 
 
+def test_a_file_is_no_split(tmp_path: Path, wiretale_run: Any) -> None:
+    assert f"{FILES[0]}: expected a split" in refusal(wiretale_run("gather", FILES[0]), 4)
+    done = wiretale_run("split", tmp_path / "none.pcap", "-o", tmp_path / "split", "--shards", 2)
+    assert refusal(done, 4) == f"{tmp_path}/none.pcap: No such file or directory"
+    assert not (tmp_path / "split").exists()
+
+
 def test_any_bytes_as_rows_are_refused(split: Path) -> None:
     facts = layout.all_facts(layout.open_split(split))
     files = [(one.rows, one.spans, one.packets) for one in facts]

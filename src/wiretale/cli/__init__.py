@@ -172,6 +172,15 @@ def run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namesp
         return 4
 
 
+def os_problem(error: OSError) -> str:
+    """Returns the text of an error that no command explained; one without a name is of stdout or the current directory."""
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    if error.errno == errno.ENOENT:
+        return "the current directory does not exist any more: change to another one"
+    return "standard output is closed" if error.errno == errno.EBADF else f"cannot write the output: {error.strerror}"
+
+
 def command() -> NoReturn:
     """The program `wiretale`."""
     process.fast_exit(main())
@@ -194,8 +203,7 @@ def main(given: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         process.close_output()
-        closed = error.errno == errno.EBADF
-        note("standard output is closed" if closed else f"cannot write the output: {error.strerror}")
+        note(os_problem(error))
         return 4
     except KeyboardInterrupt:
         note("interrupted")

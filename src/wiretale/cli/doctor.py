@@ -50,9 +50,9 @@ class Check(NamedTuple):
     """One line of the result; the names are those of the JSON output."""
 
     state: str  # ok, note, warning or missing
-    what: str
+    name: str
     found: str
-    mend: str = ""  # the command that fixes it
+    remedy: str = ""  # the command that fixes it
 
 
 def version_numbers(text: str) -> tuple[int, ...]:
@@ -269,6 +269,6 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"schema": "wiretale.doctor/1", "checks": [check._asdict() for check in checks]})
     else:
         for check in checks:
-            fix = f"  →  {check.mend}" if check.mend else ""
-            print(printable(f"{check.state:8} {check.what:22} {check.found}{fix}"))
+            fix = f"  →  {check.remedy}" if check.remedy else ""
+            print(printable(f"{check.state:8} {check.name:22} {check.found}{fix}"))
     return MISSING if any(check.state == "missing" for check in checks) else 0

@@ -35,15 +35,14 @@ def port_number(text: str) -> int:
 
 
 def whole_number(least: int, most: int = COUNT_MAX) -> Callable[[str], int]:
-    """Returns a parser of counts such as `1000` or `10k`. The error names `most` only if it is not the default."""
-    bounds = f"from {least}" if most == COUNT_MAX else f"from {least} to {most}"
+    """Returns a parser of counts such as `1000` or `10k`."""
 
     def parse(text: str) -> int:
         from wiretale.analyzer.units import parse_count
 
         count = parse_count(text)
         if count is None or not least <= count <= most:
-            raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number {bounds}")
+            raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from {least} to {most}")
         return count
 
     return parse

@@ -91,14 +91,12 @@ def show(path: str, found: Comparison, wireshark: str, as_json: bool) -> None:
 def verify_file(path: str, dissector: Dissector, wireshark: str, arguments: argparse.Namespace) -> int:
     """Compares one file and returns its exit code. InputError if it cannot be read by either program."""
     from wiretale.analyzer.errors import InputError
-    from wiretale.analyzer.trace import analyze
+    from wiretale.analyzer.trace import analyze_whole
     from wiretale.analyzer.verify.file import compare_file
 
     most = LISTED if arguments.differences is None and not arguments.json else arguments.differences
     with progress_bar(True) as progress:
-        trace = analyze(path, progress=progress)
-    if trace.interrupted:
-        raise KeyboardInterrupt
+        trace = analyze_whole(path, progress=progress)
     with waiting(path):
         found = compare_file(trace, path, dissector, most)
     show(path, found, wireshark, arguments.json)
