@@ -512,12 +512,11 @@ def analyze(
     and packets. Ctrl-C stops the analysis and returns its results so far. If a capture is damaged, it warns with
     DamagedInputWarning. Raises InputError or UsageError.
     """
-    if not paths:
-        raise UsageError("no capture given: expected a file, a folder, or - for standard input")
     max_flows = number_within("max_flows", max_flows, 1, 2**31 - 1)
     start_ns, end_ns = time_ns(start), time_ns(end)
     check_range(start_ns, end_ns)
-    found = expand_paths(paths)
+    if not (found := expand_paths(paths)):
+        raise UsageError("no capture given: expected a file, a folder, or - for standard input")
     options: dict[str, Any] = {
         "filter": filter_text(filter),
         "start_ns": start_ns,

@@ -158,6 +158,13 @@ def test_arguments_of_another_type_are_refused(samples: Path, options: dict[str,
         wiretale.analyze(samples / "vlan_ipv6.pcap", **options)
 
 
+def test_no_captures_are_an_error() -> None:
+    nothing: list[str] = []
+    for paths in ((), (nothing,)):
+        with pytest.raises(wiretale.UsageError, match="no capture given"):
+            wiretale.analyze(*paths)
+
+
 def test_results_need_a_path(samples: Path) -> None:
     trace = wiretale.analyze(samples / "vlan_ipv6.pcap")
     nothing: Any = None

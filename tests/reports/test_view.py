@@ -396,6 +396,8 @@ def test_output_folders_and_folders_of_captures(samples: Path, tmp_path: Path, w
         packets = viewer.answer("packets", flow=0)
         viewer.end()
     assert (tmp_path / "out" / "view" / "index.json").exists()
+    said = refusal(wiretale_run("view", captures, "-o", tmp_path / "out"))
+    assert said == f"{tmp_path / 'out'}: has tables of `wiretale analyze -o`: expected another folder"
     with viewing(tmp_path / "out") as viewer:
         assert viewer.answer("packets", flow=0) == packets
     with viewing(captures) as viewer:

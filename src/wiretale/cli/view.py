@@ -147,8 +147,10 @@ def check_arguments(arguments: argparse.Namespace) -> None:
         raise UsageError("view reads packets when they are looked at: expected files, not a pipe or standard input")
     if arguments.output:
         from wiretale.reports.export.destination import check_folder
-        from wiretale.reports.view.folder import PAGE_FILE
+        from wiretale.reports.view.folder import PAGE_FILE, index_in, is_output
 
+        if is_output(arguments.output) and index_in(arguments.output) != arguments.output:
+            raise UsageError(f"{arguments.output}: has tables of `wiretale analyze -o`: expected another folder")
         check_folder(arguments.output, [PAGE_FILE], arguments.files)
 
 
