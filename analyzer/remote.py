@@ -68,7 +68,7 @@ def file_system(url: str) -> tuple[Any, str]:
     except ImportError as error:
         scheme = urlsplit(url).scheme
         raise MissingToolError(
-            f"reading {scheme}:// needs {error.name or 'fsspec'}: run `{sys.executable} -m pip install '{EXTRA}'`"
+            f"reading {scheme}:// needs {error.name or 'a library'}: run `{sys.executable} -m pip install '{EXTRA}'`"
         ) from None
     except Exception as error:  # each file system has errors of its own
         raise unreadable(url, error) from None

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import duckdb
 import pytest
 
 import needs
@@ -164,6 +165,17 @@ def test_commands_that_read_twice_need_a_file(wiretale_run: Any, web: str, tmp_p
         text = refusal(wiretale_run(*command))
         assert "expected a local file" in text and "word" not in text
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["cut", "view", "compare", "verify", "store add"])
+def test_the_help_of_commands_that_need_a_file_has_no_url(wiretale_run: Any, command: str) -> None:
+    assert "URL" not in wiretale_run(*command.split(), "--help").stdout
+
+
+def test_the_packets_of_a_capture_on_the_web_are_kept(wiretale_run: Any, web: str, tmp_path: Path) -> None:
+    done = wiretale_run("analyze", f"{web}/tcp_losses.pcap", "-q", "-o", tmp_path / "out", "--tables", "packets")
+    assert done.returncode == 0, done.stderr
+    assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/out/packets.parquet'").fetchall() == [(342,)]
 
 
 def test_an_unreachable_server_is_one_line(wiretale_run: Any) -> None:

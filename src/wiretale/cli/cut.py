@@ -89,7 +89,7 @@ def output(text: str) -> Path:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    option(parser, "files", "FILE", options.FILE_HELP, nargs="+")
+    option(parser, "files", "FILE", options.LOCAL_FILE_HELP, nargs="+")
     choice = parser.add_argument_group("packets")
     text = "packets of flow N of `wiretale analyze`; several times for several flows"
     option(choice, "--flow", "N", text, action="append", type=options.whole_number(0), default=[])

@@ -17,6 +17,7 @@ PORTS = range(1, 65536)
 STDOUT = Path("-")
 REPORT = "report.html"  # in -o DIR
 FILE_HELP = "a pcap or pcapng file (also gzip, zstd or lz4), a directory of captures, a URL, or - for standard input"
+LOCAL_FILE_HELP = FILE_HELP.replace(" a URL,", "")
 LINK_HELP = "rate of the link in bit/s (100M, 1G), which goodput is compared with"
 BLOCK_BYTES = (32, 2**30)  # as in analyzer/trace.py, which must not be imported for --help
 
