@@ -19,12 +19,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wiretale.analyzer import _core
+from wiretale.analyzer.arguments import Time, check_range, filter_text, time_ns
 from wiretale.analyzer.capture_paths import Paths, expand_paths, is_url, shown
 from wiretale.analyzer.durable import sync
 from wiretale.analyzer.errors import InputError, OutputError, UsageError
-from wiretale.analyzer.trace import stamp_of
+from wiretale.analyzer.trace import core_errors, stamp_of
 
-SCHEMA = "wiretale.split/1"
+SCHEMA = "wiretale.split/2"
 PLAN, FACTS, ROWS, PARTIAL = "split.json", "files", "rows", "partial"
 SHARDS_MOST, FILES_MOST = 256, 1 << 19  # as in analyzer/core/shard/split.h
 KEY_SIZE = 24
@@ -34,6 +36,17 @@ SHARD = re.compile(r"shard-(\d{2,3})")
 FACTS_BYTES, ROWS_BYTES = 1 << 30, 1 << 36
 #: what reading JSON of another machine may raise
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, zlib.error)
+
+
+class Selection(NamedTuple):
+    """The packets that are analyzed, as of wiretale.analyze()."""
+
+    filter: str | None = None
+    start_ns: int | None = None
+    end_ns: int | None = None
+
+
+ALL_PACKETS = Selection()
 
 
 class Split(NamedTuple):
@@ -47,6 +60,7 @@ class Split(NamedTuple):
     #: the captures as they were given, in this order, and the stamp of each
     files: list[str]
     stamps: list[tuple[int, int, int, int] | None]
+    selection: Selection
 
     def facts_path(self, file: int) -> Path:
         return self.folder / FACTS / f"{file:06}.json"
@@ -67,6 +81,11 @@ class Facts(NamedTuple):
     rows: bytes
     spans: bytes
     packets: int
+    excluded: int
+    excluded_first_ns: int
+    excluded_last_ns: int
+    refused: int
+    behind: bool
     interfaces: int
     interfaces_early: int
     untimed: int
@@ -178,10 +197,26 @@ def capture_list(paths: Sequence[Paths]) -> list[str]:
     return found
 
 
-def plan(paths: Sequence[Paths], folder: str | os.PathLike[str], shards: int) -> Split:
+def selection_of(filter: str | None, start: Time, end: Time) -> Selection:
+    """Returns the packets that these arguments of analyze() select. UsageError if one is invalid."""
+    start_ns, end_ns = time_ns(start), time_ns(end)
+    check_range(start_ns, end_ns)
+    if filter_text(filter) is not None:
+        with suppress(InputError), core_errors(filter):
+            _core.Analysis([os.devnull], filter=filter)  # is no capture, but the filter is compiled first
+    return Selection(filter, start_ns, end_ns)
+
+
+def plan(
+    paths: Sequence[Paths],
+    folder: str | os.PathLike[str],
+    shards: int,
+    selection: Selection = ALL_PACKETS,
+) -> Split:
     """Writes the plan of a split, unless the folder has it already, and returns it.
 
-    UsageError if the folder is of other captures or another number of shards, InputError if a capture does not exist.
+    UsageError if the folder is of other captures, of other packets or of another number of shards, InputError if a capture
+    does not exist.
     """
     place, found = Path(folder), capture_list(paths)
     if not 1 <= shards <= SHARDS_MOST:
@@ -191,18 +226,19 @@ def plan(paths: Sequence[Paths], folder: str | os.PathLike[str], shards: int) ->
             raise InputError(f"{path}: {os.strerror(errno.ENOENT)}")
     stamps = [stamp_of(path) for path in found]
     if (place / PLAN).exists():
-        return planned_before(place, found, stamps, shards)
+        return planned_before(place, found, stamps, shards, selection)
     make_folder(place)
     content = {
         "schema": SCHEMA,
         "identity": secrets.token_hex(16),
         "shards": shards,
+        **selection._asdict(),
         "key": secrets.token_bytes(KEY_SIZE).hex(),
         "files": [{"path": path, "stamp": stamp} for path, stamp in zip(found, stamps, strict=True)],
     }
     secret = any(name_of(path) != path for path in found)  # a URL with a password or token
     publish(place, place / PLAN, (json.dumps(content, indent=1) + "\n").encode(), 0o600 if secret else 0o666, True)
-    return planned_before(place, found, stamps, shards)  # by another process, if it was faster
+    return planned_before(place, found, stamps, shards, selection)  # by another process, if it was faster
 
 
 def make_folder(place: Path) -> None:
@@ -216,17 +252,24 @@ def make_folder(place: Path) -> None:
         raise UsageError(f"{place}: expected a split, or a new or empty folder: it has {others[0]}")
 
 
-def planned_before(folder: Path, files: list[str], stamps: list[Any], shards: int) -> Split:
+def planned_before(folder: Path, files: list[str], stamps: list[Any], shards: int, selection: Selection) -> Split:
     """Returns the plan in a folder. UsageError if it is another one."""
     split = open_split(folder)
     if split.shards != shards:
         raise UsageError(f"{folder}: has {split.shards} shards, but {shards} are asked for: use another folder")
     if split.files != files:
         raise UsageError(f"{folder}: is a split of other captures: use another folder")
+    check_selection(split, selection)
     for path, stamp, before in zip(files, stamps, split.stamps, strict=True):
         if stamp != before:
             raise InputError(f"{path}: changed since the split began: use another folder")
     return split
+
+
+def check_selection(split: Split, selection: Selection) -> None:
+    """Raises UsageError if a split is of other packets."""
+    if split.selection != selection:
+        raise UsageError(f"{split.folder}: is a split with other --filter, --start or --end: use another folder")
 
 
 def open_split(folder: str | os.PathLike[str]) -> Split:
@@ -238,7 +281,10 @@ def open_split(folder: str | os.PathLike[str]) -> Split:
             raise InputError(f"{place / PLAN}: expected schema {SCHEMA}, but it is {found['schema']!r}")
         stamps = [tuple(one["stamp"]) if one["stamp"] else None for one in found["files"]]
         files = [str(one["path"]) for one in found["files"]]
-        split = Split(place, str(found["identity"]), found["shards"], bytes.fromhex(found["key"]), files, stamps)
+        selection = Selection(found["filter"], found["start_ns"], found["end_ns"])
+        split = Split(
+            place, str(found["identity"]), found["shards"], bytes.fromhex(found["key"]), files, stamps, selection
+        )
         check_plan(split)
         return split
     except (FileNotFoundError, NotADirectoryError):
@@ -251,6 +297,13 @@ def open_split(folder: str | os.PathLike[str]) -> Split:
         raise InputError(f"{place / PLAN}: damaged") from None
 
 
+def is_selection(found: Selection) -> bool:
+    """Returns whether values of JSON are a selection."""
+    text, *times = found
+    is_text = isinstance(text, str) and "\0" not in text
+    return (text is None or is_text) and all(one is None or is_number(one, -(1 << 63)) for one in times)
+
+
 def check_plan(split: Split) -> None:
     """Raises ValueError for a plan that no split has."""
     paths_are_good = all(path and "\0" not in path and os.fsencode(path) for path in split.files)
@@ -259,7 +312,13 @@ def check_plan(split: Split) -> None:
         for path, stamp in zip(split.files, split.stamps, strict=True)
     )
     counts_are_good = is_number(split.shards, 1, SHARDS_MOST) and 1 <= len(split.files) <= FILES_MOST
-    if not (paths_are_good and stamps_are_good and counts_are_good and len(split.key) == KEY_SIZE):
+    if not (
+        is_selection(split.selection)
+        and paths_are_good
+        and stamps_are_good
+        and counts_are_good
+        and len(split.key) == KEY_SIZE
+    ):
         raise ValueError
 
 
@@ -290,11 +349,28 @@ def read_facts(split: Split, file: int) -> Facts | None:
 
 def check_facts(split: Split, facts: Facts) -> None:
     """Raises ValueError for facts that no capture has."""
-    counts = (facts.packets, facts.interfaces, facts.interfaces_early, facts.untimed, *facts.sizes)
-    times = (facts.first_ns, facts.last_ns, facts.end_ns, facts.clock_ns)
+    counts = (
+        facts.packets,
+        facts.excluded,
+        facts.refused,
+        facts.interfaces,
+        facts.interfaces_early,
+        facts.untimed,
+        *facts.sizes,
+    )
+    times = (
+        facts.first_ns,
+        facts.last_ns,
+        facts.end_ns,
+        facts.clock_ns,
+    )
     counts_are_good = all(is_number(one, 0) for one in counts) and len(facts.sizes) == split.shards
+    excluded = (facts.excluded_first_ns, facts.excluded_last_ns)
     times_are_good = all(one is None or is_number(one, -(1 << 63)) for one in times)
-    if not (counts_are_good and times_are_good and isinstance(facts.damage, str | None)):
+    times_are_good &= all(is_number(one, -(1 << 63)) for one in excluded)
+    if not (
+        counts_are_good and times_are_good and isinstance(facts.damage, str | None) and isinstance(facts.behind, bool)
+    ):
         raise ValueError
 
 
@@ -336,6 +412,10 @@ def check_exact(split: Split, facts: Sequence[Facts]) -> None:
                 "other captures: give it as the last one, or split it alone"
             )
     for number, one in enumerate(facts):
+        if one.behind and len(facts) > 1:
+            raise UsageError(
+                f"{names[number]}: has packets after one with a later time that --filter, --start or --end skips: split it alone"
+            )
         if one.untimed and len(facts) > 1 and (one.untimed_first or overlaps(facts, number)):
             raise UsageError(
                 f"{names[number]}: has packets without a time, which take that of a packet of another capture: split it alone"

@@ -110,7 +110,7 @@ def write_shards(split: Split, file: int, parts: Sequence[Path], version: str) -
 def write_packets(split: Split, file: int, path: str, fds: list[int], version: str) -> dict[str, Any]:
     with layout.writing(split.folder):
         name = name_of(split.files[file])
-        return _core.split(path, name, file, fds, section_header(version), split.key)
+        return _core.split(path, name, file, fds, section_header(version), split.key, *split.selection)
 
 
 def split_captures(folder: str | os.PathLike[str], version: str) -> tuple[int, list[str]]:
@@ -291,7 +291,10 @@ def rows_of_others(folder: str | os.PathLike[str]) -> Iterator[None]:
 
 def gathered(split: Split, facts: Sequence[Facts], rows: list[bytes], options: dict[str, Any], inexact: bool) -> Trace:
     """Merges the rows."""
-    files = [(one.rows, one.spans, one.packets) for one in facts]
+    files = [
+        (one.rows, one.spans, one.packets, one.excluded, one.excluded_first_ns, one.excluded_last_ns, one.refused)
+        for one in facts
+    ]
     try:
         with core_errors():
             core = _core.Analysis.gather(files, rows, options["max_flows"], inexact)
@@ -303,7 +306,7 @@ def gathered(split: Split, facts: Sequence[Facts], rows: list[bytes], options: d
         if number >= split.shards:
             path, step = split.facts_path(number - split.shards), "split"
         raise InputError(f"{path}: damaged, or of another version of wiretale: remove it, and {step} again") from None
-    shared = {"filter": None, "start_ns": None, "end_ns": None, "packets": "none", "packets_max": PACKETS_MAX}
+    shared = {**split.selection._asdict(), "packets": "none", "packets_max": PACKETS_MAX}
     more = {"interfaces_only": False, "limit_spans": False}
     chosen = {"max_flows": options["max_flows"], "block_size": options["block_size"]}
     inputs = dict(zip(map(name_of, split.files), split.stamps, strict=True))

@@ -323,7 +323,7 @@ def test_an_address_without_a_scheduler_is_one_line(wiretale_run: Any, tmp_path:
         (("--cluster", "host:99999"), "expected local, or HOST:PORT"),
         (("--cluster", "10.0.0.1:8786"), "needs -o DIR or --work DIR"),
         (("--cluster", "10.0.0.1:8786", "--workers", "2", "-o", "out"), "--workers is for --cluster local"),
-        (("--cluster", "local", "--filter", "tcp"), "--filter does not work with --cluster"),
+        (("--cluster", "local", "--filter", "tpc"), "filter 'tpc'"),
         (("--cluster", "local", "-j", "2"), "use --workers"),
         (("--cluster", "local", "-o", "https://example.org/out"), "expected a directory, s3:// or gs://"),
         (("--work", "shards"), "--work needs --cluster"),

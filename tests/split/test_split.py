@@ -21,6 +21,16 @@ from wiretale.analyzer.table import KEPT_TABLES
 from wiretale.analyzer.trace import Trace, analyze
 
 HOSTS = 20
+SELECTIONS: list[dict[str, Any]] = [
+    {"filter": "tcp"},
+    {"filter": "host 10.0.0.1 and not port 6003"},
+    {"filter": "ip[6:2] & 0x1fff = 0"},  # without the later fragments
+    {"filter": "udp and src net 10.0.2.0/24"},
+    {"start": START_NS + 31_000_000},
+    {"end": START_NS + 95_000_000},
+    {"filter": "not icmp", "start": START_NS + 25_000_000, "end": START_NS + 250_000_000},
+    {"filter": "port 1"},  # no packet
+]
 
 
 def rows_of(trace: Trace) -> dict[str, bytes]:
@@ -285,3 +295,82 @@ def test_a_limit_that_one_run_might_have_reached_is_an_error(split: Path, wireta
             assert "analyzed with other options" in refusal(wiretale_run("gather", split))
     assert "the rows would not be those of one run" in refusal(wiretale_run("gather", split))
     assert wiretale_run("gather", split, "--inexact", "-q").returncode == 0
+
+
+def check_selected(files: list[Path], folder: Path, shards: int, chosen: dict[str, Any]) -> None:
+    """Compares the three steps with one run."""
+    selection = layout.selection_of(chosen.get("filter"), chosen.get("start"), chosen.get("end"))
+    layout.plan(list(map(str, files)), folder, shards, selection)
+    steps.split_captures(folder, "test")
+    for shard in range(shards):
+        steps.analyze_shard(folder, shard)
+    several, one = steps.gather(folder), analyze(*map(str, files), **chosen)
+    assert several.empty_range == one.empty_range
+    found = rows_of(several)
+    for name, rows in rows_of(one).items():
+        assert found[name] == rows, (name, chosen)
+
+
+@pytest.mark.parametrize("alternate", [False, True], ids=["one after the other", "at the same time"])
+@pytest.mark.parametrize("shards", [1, 7])
+def test_selected_packets_give_the_rows_of_one_run(tmp_path: Path, alternate: bool, shards: int) -> None:
+    packets = crossing_packets()
+    half = len(packets) // 2
+    parts = [packets[::2], packets[1::2]] if alternate else [packets[:half], packets[half:]]
+    files = [write_part(tmp_path / f"{n}.pcap", part) for n, part in enumerate(parts)]
+    for number, chosen in enumerate(SELECTIONS):
+        check_selected(files, tmp_path / f"{number}", shards, chosen)
+
+
+def test_times_that_step_back_in_one_capture(tmp_path: Path) -> None:
+    draw = random.Random(21)
+    packets = [(ms + draw.choice((0, 0, 0, 40)), frame) for ms, frame in crossing_packets()]
+    for number, chosen in enumerate(SELECTIONS):
+        check_selected([write_part(tmp_path / "back.pcap", packets)], tmp_path / f"{number}", 5, chosen)
+
+
+def test_idle_flows_end_by_the_clock_of_selected_packets(tmp_path: Path) -> None:
+    wire = Wire()
+    for n in range(12):
+        wire.udp(1000 * n, b"x", port=6000 + n, target=f"10.0.3.{n}")
+    wire.udp(2e6, b"x", target="10.0.4.1").udp(2e6 + 1, b"x", target="10.0.4.1")
+    file = wire.write(tmp_path / "gap.pcap")
+    check_selected([file], tmp_path / "kept", 6, {"filter": "not net 10.0.3.0/31"})
+    check_selected([file], tmp_path / "left", 6, {"filter": "not host 10.0.4.1"})
+
+
+def test_a_selected_packet_behind_a_later_one_needs_a_split_of_its_own(tmp_path: Path) -> None:
+    frames = [frame for _, frame in crossing_packets()]
+    back = write_part(tmp_path / "back.pcap", [(0, frames[0]), (500, frames[1]), (100, frames[2]), (101, frames[3])])
+    other = write_part(tmp_path / "other.pcap", [(50, frames[4]), (600, frames[5])])
+    with pytest.raises(ValueError, match=r"back.pcap: has packets after one with a later time that --filter"):
+        check_selected([back, other], tmp_path / "both", 3, {"end": START_NS + 400_000_000})
+    check_selected([back], tmp_path / "alone", 3, {"end": START_NS + 400_000_000})
+
+
+def test_the_commands_write_the_files_of_one_run_of_selected_packets(tmp_path: Path, wiretale_run: Any) -> None:
+    files = [SAMPLES / name for name in ("tcp_losses.pcap", "udp_fragments.pcap", "two_interfaces.pcapng")]
+    chosen = ("-f", "not port 5001", "--start", "2026-01-15T12:00:00.010Z")
+    assert wiretale_run("analyze", *files, *chosen, "-o", tmp_path / "one", "-q").returncode == 0
+    folder = tmp_path / "split"
+    assert wiretale_run("split", *files, *chosen, "-o", folder, "--shards", "3", "-q").returncode == 0
+    assert wiretale_run("split", "-o", folder, *chosen, "-q").returncode == 0
+    for shard in range(3):
+        assert wiretale_run("analyze", folder / f"shard-0{shard}", "-q").returncode == 0
+    assert wiretale_run("gather", folder, "-o", tmp_path / "several", "-q").returncode == 0
+    for path in sorted((tmp_path / "one").iterdir()):
+        assert path.read_bytes() == (tmp_path / "several" / path.name).read_bytes(), path.name
+
+
+def test_other_options_in_a_folder_and_wrong_ones_are_one_line(tmp_path: Path, wiretale_run: Any) -> None:
+    file, folder = SAMPLES / "tcp_losses.pcap", tmp_path / "split"
+    words = ("split", file, "-o", folder, "--shards", "2")
+    assert wiretale_run(*words, "-f", "tcp", "--plan").returncode == 0
+    for other in ((), ("-f", "udp"), ("-f", "tcp", "--end", "2026-01-15T12:00:00Z")):
+        assert "with other --filter, --start or --end" in refusal(wiretale_run(*words, *other))
+    assert "with other --filter" in refusal(wiretale_run("split", "-o", folder, "-f", "udp"))
+    assert wiretale_run("split", "-o", folder, "-q").returncode == 0
+    wrong = ("split", file, "-o", tmp_path / "new", "--shards", "2")
+    assert "filter 'tpc'" in refusal(wiretale_run(*wrong, "-f", "tpc"))
+    assert "start" in refusal(wiretale_run(*wrong, "--start", "2026-01-02", "--end", "2026-01-01"))
+    assert not (tmp_path / "new").exists()

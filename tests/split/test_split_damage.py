@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from capture_files import enhanced, interface
 from checkout import SAMPLES
 from plain_wire import Connection, Wire
 from processes import refusal, wait_until
@@ -93,7 +95,7 @@ def test_rows_of_another_split_and_version_are_refused(split: Path, tmp_path: Pa
     rows.write_bytes(content)
     plan = json.loads((split / "split.json").read_text())
     (split / "split.json").write_text(json.dumps({**plan, "schema": "wiretale.split/0"}))
-    assert "expected schema wiretale.split/1" in refusal(wiretale_run("gather", split), 4)
+    assert "expected schema wiretale.split/2" in refusal(wiretale_run("gather", split), 4)
 
 
 def test_a_file_is_no_split(tmp_path: Path, wiretale_run: Any) -> None:
@@ -133,6 +135,8 @@ PLANS = [
     ("files", [{"path": "\ud800", "stamp": [1, 2, 3, 4]}]),
     ("files", [{"path": "a.pcap", "stamp": None}]),
     ("files", [{"path": "a.pcap", "stamp": ["x", 2, 3, 4]}]),
+    ("filter", 5),
+    ("start_ns", "x"),
 ]
 FACTS = [
     ("packets", "x"),
@@ -143,6 +147,8 @@ FACTS = [
     ("damage", 5),
     ("sizes", ["x", "y"]),
     ("interfaces", None),
+    ("excluded_last_ns", None),
+    ("behind", 2),
 ]
 ROWS = [("size", -1), ("size", 1 << 70), ("options", []), ("options", {"max_flows": "x", "block_size": 0})]
 
@@ -294,3 +300,13 @@ def test_a_split_into_a_file_is_refused(tmp_path: Path, wiretale_run: Any, name:
     message = refusal(wiretale_run("split", *FILES, "-o", place, "--shards", "2"), 4)
     assert message == f"{place}: cannot write into it: Not a directory"
     assert name != "file" or place.read_text() == "kept"
+
+
+def test_packets_of_a_later_layout_are_refused(tmp_path: Path, wiretale_run: Any) -> None:
+    head = steps.section_header("9.9")
+    later = head.replace(struct.pack("<HHI", 0x8157, 4, 1), struct.pack("<HHI", 0x8157, 4, 2))
+    assert later != head
+    file = tmp_path / "later.pcapng"
+    file.write_bytes(later + interface() + enhanced(1000, bytes(60)))
+    text = refusal(wiretale_run("analyze", file), 4)
+    assert "expected version 1 of the packets of a split, found 2, of wiretale 9.9" in text

@@ -113,8 +113,11 @@ static void add_comment(struct capture_file *file, const char **comment,
     *comment = interface_list_join(file->list, *comment, option_text(file, option));
 }
 
-static void read_section_options(struct capture_file *file, struct pcapng_options options) {
+/* Returns the version of the layout of `wiretale split`, 0 if the file is no part of a split: other
+ * programs may use the same number of an option. */
+static uint32_t read_section_options(struct capture_file *file, struct pcapng_options options) {
     struct pcapng_reader *reader = file->reader;
+    uint32_t version = 0;
     while (pcapng_options_next(&options)) {
         const struct pcapng_option *option = &options.current;
         switch (option->code) {
@@ -122,11 +125,11 @@ static void read_section_options(struct capture_file *file, struct pcapng_option
         case SHB_HARDWARE: reader->hardware = option_text(file, option); break;
         case SHB_OS: reader->system = option_text(file, option); break;
         case SHB_APPLICATION: reader->application = option_text(file, option); break;
-        case OPTION_SHARD:
-            file->shard = option->length == 4 && load_le32(option->value) == ORIGIN_VERSION;
-            break;
+        case OPTION_SHARD: version = option->length == 4 ? load_le32(option->value) : 0; break;
         }
     }
+    bool own = reader->application && !strncmp(reader->application, "wiretale ", 9);
+    return own ? version : 0;
 }
 
 /* Begins a section: interface numbers and texts of the section before no longer apply. */
@@ -141,8 +144,12 @@ bool pcapng_take_section(struct capture_file *file, struct pcapng_block *block) 
     reader->big_endian = block->big_endian;
     reader->count = 0;
     reader->hardware = reader->system = reader->application = reader->comment = NULL;
-    file->shard = false;
-    read_section_options(file, pcapng_options_after(block, SECTION_FIXED));
+    uint32_t version = read_section_options(file, pcapng_options_after(block, SECTION_FIXED));
+    file->shard = version == ORIGIN_VERSION;
+    if (version > ORIGIN_VERSION)
+        return capture_file_set_damage(
+            file, "expected version %u of the packets of a split, found %u, of %s", ORIGIN_VERSION,
+            version, reader->application);
     capture_file_note_header(file, block->length, true);
     return true;
 }

@@ -117,7 +117,7 @@ static bool open_input(struct analysis *analysis, const char *const *paths, size
                        struct error *error) {
     const char *filter = analysis->options.filter;
     analysis->options.filter = NULL; /* the caller owns it */
-    if (filter && !(analysis->input.filter = bpf_filter_open(filter, error)))
+    if (filter && !(analysis->input.wanted.filter = bpf_filter_open(filter, error)))
         return false;
     const char *const *names = analysis->options.names ? analysis->options.names : paths;
     analysis->options.names = NULL; /* likewise */
@@ -138,11 +138,8 @@ struct analysis *analysis_open(const char *const *paths, size_t count,
         return NULL;
     }
     analysis->options = *options;
-    analysis->input.start_ns = options->start_ns;
-    analysis->input.end_ns = options->end_ns;
+    wanted_packets_begin(&analysis->input.wanted, options->start_ns, options->end_ns);
     analysis->input.flow_files = options->flow_files;
-    analysis->input.excluded =
-        (struct excluded_packets){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
     analysis->input.updater = &analysis->updater;
     analysis->packets = 1;
     analysis->updater.packets_all = options->packets == PACKETS_ALL;
@@ -191,7 +188,7 @@ static void close_state(struct analysis *analysis) {
         flow_memory_close(updater->memory);
     if (updater->encapsulations)
         encapsulation_table_close(updater->encapsulations);
-    bpf_filter_close(input->filter);
+    bpf_filter_close(input->wanted.filter);
     merged_input_close(input->files);
     interface_counts_free(&input->counts);
     *input = (struct reader_input){0};
@@ -272,11 +269,11 @@ static void note_totals(struct analysis *analysis) {
     analysis->totals.blocks_dropped = rows->blocks_dropped;
     analysis->totals.queries_dropped = rows->queries_dropped;
     analysis->totals.turns_dropped = rows->turns_dropped;
-    analysis->totals.excluded = analysis->input.excluded;
+    analysis->totals.excluded = analysis->input.wanted.excluded;
     analysis->totals.judged = rows->judged;
     analysis->totals.finished = true;
-    if (analysis->input.filter)
-        analysis->totals.filter_refused = bpf_filter_refused(analysis->input.filter);
+    if (analysis->input.wanted.filter)
+        analysis->totals.filter_refused = bpf_filter_refused(analysis->input.wanted.filter);
     analysis->totals.bytes_read = merged_input_bytes_read(analysis->input.files);
 }
 

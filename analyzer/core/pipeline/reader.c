@@ -90,21 +90,12 @@ static NOINLINE void note_shard_time(struct reader *reader, const struct packet 
     reader->previous_ns = packet->time_ns;
 }
 
-static NOINLINE void note_excluded(struct excluded_packets *excluded, int64_t time_ns) {
+NOINLINE void wanted_packets_exclude(struct excluded_packets *excluded, int64_t time_ns) {
     excluded->count++;
     if (time_ns < excluded->first_ns)
         excluded->first_ns = time_ns;
     if (time_ns > excluded->last_ns)
         excluded->last_ns = time_ns;
-}
-
-static bool is_wanted(struct reader_input *input, const struct packet *packet, bool timed,
-                      int64_t time_ns) {
-    if (timed && (time_ns < input->start_ns || time_ns >= input->end_ns)) {
-        note_excluded(&input->excluded, time_ns);
-        return false;
-    }
-    return !input->filter || bpf_filter_pass(input->filter, packet);
 }
 
 static struct interface_count *count_of(struct reader_input *input, struct batch *batch,
@@ -184,7 +175,7 @@ static bool prepare(struct reader *reader, struct batch *batch, const struct pac
     struct reader_input *input = reader->input;
     bool timed = LIKELY(packet_is_timed(packet));
     int64_t time_ns = timed ? packet->time_ns : other_time(reader, packet);
-    if (!is_wanted(input, packet, timed, time_ns)) {
+    if (!is_wanted(&input->wanted, packet, time_ns)) {
         count_filtered(input, batch, packet);
         return false;
     }

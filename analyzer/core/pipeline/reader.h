@@ -24,17 +24,43 @@ void bpf_filter_close(struct bpf_filter *filter);
 bool bpf_filter_pass(struct bpf_filter *filter, const struct packet *packet);
 uint64_t bpf_filter_refused(const struct bpf_filter *filter);
 
+/* The packets that are analyzed: those within [start_ns, end_ns) that pass the filter. */
+struct wanted_packets {
+    struct bpf_filter *filter; /* NULL for none */
+    int64_t start_ns, end_ns;  /* ns */
+    struct excluded_packets excluded;
+};
+
+/* Sets the interval, without a filter. */
+static inline void wanted_packets_begin(struct wanted_packets *wanted, int64_t start_ns,
+                                        int64_t end_ns) {
+    *wanted = (struct wanted_packets){.start_ns = start_ns,
+                                      .end_ns = end_ns,
+                                      .excluded = {.first_ns = INT64_MAX, .last_ns = INT64_MIN}};
+}
+
+void wanted_packets_exclude(struct excluded_packets *excluded, int64_t time_ns);
+
+/* `time_ns` counts for a packet without a time. */
+static inline bool is_wanted(struct wanted_packets *wanted, const struct packet *packet,
+                             int64_t time_ns) {
+    bool timed = packet_is_timed(packet);
+    if (timed && (time_ns < wanted->start_ns || time_ns >= wanted->end_ns)) {
+        wanted_packets_exclude(&wanted->excluded, time_ns);
+        return false;
+    }
+    return !wanted->filter || bpf_filter_pass(wanted->filter, packet);
+}
+
 /* The input of the reader. The thread that reads owns this and adds to the updater's encapsulations
  * until reader_stop(). Until then other threads may read only encapsulations that a batch refers
  * to.
  */
 struct reader_input {
     struct merged_input *files;
-    struct bpf_filter *filter; /* NULL for none */
-    int64_t start_ns, end_ns;  /* ns; packets outside [start_ns, end_ns) are skipped */
-    size_t flow_files;         /* only packets of so many files begin flows; 0 for all */
+    struct wanted_packets wanted;
+    size_t flow_files; /* only packets of so many files begin flows; 0 for all */
     struct interface_counts counts;
-    struct excluded_packets excluded;
     struct updater *updater;
     unsigned jobs; /* threads, with that of the caller, at most PARTS_MOST */
     bool small;    /* the files are small: little memory will be used */

@@ -41,6 +41,8 @@ struct binding_paths {
  * the format O&: `paths`, a struct binding_paths, must be zero and be freed also if it returns 0
  * with an exception set. */
 int binding_take_paths(PyObject *list, void *paths);
+/* Another converter: takes ns, an int64_t, which None leaves as it is. */
+int binding_take_time(PyObject *time, void *ns);
 void binding_free_paths(struct binding_paths *paths);
 
 /* Returns the flow numbers of a list and sets their count; the caller must free them with

@@ -72,7 +72,7 @@ static int take_packets(PyObject *wanted, void *place) {
     return all || none;
 }
 
-static int take_time(PyObject *time, void *ns) {
+int binding_take_time(PyObject *time, void *ns) {
     if (time != Py_None)
         *(int64_t *)ns = PyLong_AsLongLong(time);
     return !PyErr_Occurred();
@@ -95,11 +95,11 @@ static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject
     options->clock_ns = options->clock_most_ns = INT64_MIN;
     if (!PyArg_ParseTupleAndKeywords(
             args, kwargs, "O&|$zO&O&IO&KpIpO&pO&O&IIO", names, binding_take_paths,
-            &arguments->paths, &options->filter, take_time, &options->start_ns, take_time,
-            &options->end_ns, &max_flows, take_packets, options, &packets_max, &interfaces_only,
-            &block_size, &limit_spans, binding_take_paths, &arguments->names, &shard, take_time,
-            &options->clock_ns, take_time, &options->clock_most_ns, &jobs, &flow_files,
-            &arguments->first))
+            &arguments->paths, &options->filter, binding_take_time, &options->start_ns,
+            binding_take_time, &options->end_ns, &max_flows, take_packets, options, &packets_max,
+            &interfaces_only, &block_size, &limit_spans, binding_take_paths, &arguments->names,
+            &shard, binding_take_time, &options->clock_ns, binding_take_time,
+            &options->clock_most_ns, &jobs, &flow_files, &arguments->first))
         return false;
     if (arguments->names.count && arguments->names.count != arguments->paths.count) {
         PyErr_SetString(PyExc_ValueError, "names must be as many as paths");

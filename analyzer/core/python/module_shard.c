@@ -34,9 +34,14 @@ static PyObject *facts_of(const struct split *split) {
         PyErr_NoMemory();
     else
         result = Py_BuildValue(
-            "{sKsIsIsOsKsLsLsLsLsOsy#sy#sz}", "packets", (unsigned long long)facts->packets,
-            "interfaces", facts->interfaces, "interfaces_early", facts->interfaces_early,
-            "untimed_first", facts->untimed_first ? Py_True : Py_False, "untimed",
+            "{sKsKsLsLsKsOsIsIsOsKsLsLsLsLsOsy#sy#sz}", "packets",
+            (unsigned long long)facts->packets, "excluded",
+            (unsigned long long)facts->excluded.count, "excluded_first_ns",
+            (long long)facts->excluded.first_ns, "excluded_last_ns",
+            (long long)facts->excluded.last_ns, "refused", (unsigned long long)facts->refused,
+            "behind", facts->behind ? Py_True : Py_False, "interfaces", facts->interfaces,
+            "interfaces_early", facts->interfaces_early, "untimed_first",
+            facts->untimed_first ? Py_True : Py_False, "untimed",
             (unsigned long long)facts->untimed, "first_ns", (long long)facts->first_ns, "last_ns",
             (long long)facts->last_ns, "end_ns", (long long)facts->end_ns, "clock_ns",
             (long long)facts->clock_ns, "timed", facts->timed ? Py_True : Py_False, "rows",
@@ -67,11 +72,14 @@ PyObject *module_split(PyObject *Py_UNUSED(module), PyObject *args) {
     struct error error = {0};
     int fds[SHARDS_MOST];
     PyObject *list, *path = NULL, *name = NULL, *result = NULL;
+    options.start_ns = INT64_MIN;
+    options.end_ns = INT64_MAX;
     Py_ssize_t head_size = 0, key_size = 0;
     const char *key;
-    if (!PyArg_ParseTuple(args, "O&O&IO!y#y#", PyUnicode_FSConverter, &path, PyUnicode_FSConverter,
-                          &name, &options.file, &PyList_Type, &list, &options.head, &head_size,
-                          &key, &key_size))
+    if (!PyArg_ParseTuple(args, "O&O&IO!y#y#zO&O&", PyUnicode_FSConverter, &path,
+                          PyUnicode_FSConverter, &name, &options.file, &PyList_Type, &list,
+                          &options.head, &head_size, &key, &key_size, &options.filter,
+                          binding_take_time, &options.start_ns, binding_take_time, &options.end_ns))
         goto end;
     if (key_size != sizeof options.key.seed || options.file >= 1u << 19) {
         PyErr_SetString(PyExc_ValueError, "the key has 24 bytes, and files are below 524288");
@@ -113,17 +121,21 @@ PyObject *shard_rows_of(struct analysis *analysis) {
 
 /* --- gather ----------------------------------------------------------------------------------- */
 
-/* Takes (rows, spans, packets) of each file. */
+/* Takes (rows, spans, packets, excluded, first and last time of them, refused) of each file. */
 static bool take_files(PyObject *list, struct gathered_file *files, size_t count) {
     for (size_t i = 0; i < count; i++) {
         Py_ssize_t rows_size, spans_size;
-        unsigned long long packets;
-        if (!PyArg_ParseTuple(PyList_GetItem(list, (Py_ssize_t)i), "y#y#K", &files[i].rows,
-                              &rows_size, &files[i].spans, &spans_size, &packets))
+        unsigned long long packets, excluded, refused;
+        long long first_ns, last_ns;
+        if (!PyArg_ParseTuple(PyList_GetItem(list, (Py_ssize_t)i), "y#y#KKLLK", &files[i].rows,
+                              &rows_size, &files[i].spans, &spans_size, &packets, &excluded,
+                              &first_ns, &last_ns, &refused))
             return false;
         files[i].rows_size = (size_t)rows_size;
         files[i].span_count = (size_t)spans_size / sizeof(struct merge_span);
         files[i].packets = packets;
+        files[i].excluded = (struct excluded_packets){excluded, first_ns, last_ns};
+        files[i].refused = refused;
     }
     return true;
 }

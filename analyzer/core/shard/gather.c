@@ -420,8 +420,15 @@ static void sum_totals(struct gatherer *g, struct shard_rows *sum) {
         add_sums((struct traffic_sum *)&totals->judged, (const struct traffic_sum *)&rows->judged,
                  sizeof rows->judged / sizeof(struct traffic_sum));
     }
-    for (size_t f = 0; f < g->input->file_count; f++)
-        totals->packets += g->input->files[f].packets;
+    totals->excluded = (struct excluded_packets){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
+    for (size_t f = 0; f < g->input->file_count; f++) {
+        const struct gathered_file *file = &g->input->files[f];
+        totals->packets += file->packets;
+        totals->excluded.count += file->excluded.count;
+        totals->excluded.first_ns = min64(totals->excluded.first_ns, file->excluded.first_ns);
+        totals->excluded.last_ns = max64(totals->excluded.last_ns, file->excluded.last_ns);
+        totals->filter_refused += file->refused;
+    }
     totals->flows = g->flow_count;
     totals->turns_dropped = sum->turns_dropped;
     totals->events_dropped = sum->lost[2];

@@ -15,6 +15,8 @@ struct gathered_file {
     const uint8_t *spans; /* struct merge_span each, unaligned, in the order of frames */
     size_t span_count;
     uint64_t packets;
+    struct excluded_packets excluded;
+    uint64_t refused;
 };
 
 struct gathered_shard {

@@ -12,6 +12,7 @@
 #include "decode/decode.h"
 #include "format/packet_origin.h"
 #include "pipeline/interface_counts.h"
+#include "pipeline/reader.h"
 #include "shard/payload.h"
 
 #define PACKETS_AT_ONCE                                                                            \
@@ -26,6 +27,7 @@ struct split {
     struct merged_input *input;
     struct pcapng_writer *writers;
     struct payload_window *window;
+    struct wanted_packets wanted;
     struct interface_counts counts;
     struct split_facts facts;
     uint32_t described; /* interfaces */
@@ -52,6 +54,11 @@ struct split *split_open(const struct split_options *options, struct error *erro
     split->options = *options;
     split->merge_ns = split->facts.clock_ns = INT64_MIN;
     row_sink_open(&split->facts.sink, 0, false);
+    wanted_packets_begin(&split->wanted, options->start_ns, options->end_ns);
+    if (options->filter && !(split->wanted.filter = bpf_filter_open(options->filter, error))) {
+        split_close(split);
+        return NULL;
+    }
     split->window = payload_window_open();
     if (!split->window || !open_writers(split))
         error_set(error, ERROR_MEMORY, "out of memory for %u shards", options->shard_count);
@@ -65,6 +72,7 @@ struct split *split_open(const struct split_options *options, struct error *erro
 void split_close(struct split *split) {
     if (!split)
         return;
+    bpf_filter_close(split->wanted.filter);
     merged_input_close(split->input);
     for (uint32_t i = 0; split->writers && i < split->options.shard_count; i++)
         pcapng_writer_close(&split->writers[i]);
@@ -116,16 +124,17 @@ static void note_time(struct split *split, const struct packet *packet,
                       struct packet_origin *origin) {
     struct split_facts *facts = &split->facts;
     bool timed = packet_is_timed(packet);
-    if (timed && packet->time_ns > split->merge_ns)
-        split->merge_ns = packet->time_ns;
-    if (!facts->packets++)
+    if (!facts->timed && !facts->untimed)
         facts->untimed_first = !timed;
     if (timed && !facts->timed)
-        facts->first_ns = packet->time_ns;
+        facts->first_ns = facts->last_ns = packet->time_ns;
     else if (timed)
         facts->clock_ns = max64(facts->clock_ns, min64(packet->time_ns, split->previous_ns));
     facts->timed |= timed;
-    facts->last_ns = split->merge_ns;
+    if (timed) {
+        facts->last_ns = max64(facts->last_ns, packet->time_ns);
+        facts->behind |= split->merge_ns > facts->last_ns;
+    }
     facts->untimed += !timed;
     if (!timed || packet->time_ns != split->merge_ns)
         note_span(split, packet->frame);
@@ -190,6 +199,21 @@ static bool write_packet(struct pcapng_writer *writer, const struct packet *pack
            pcapng_bytes(writer, &length, 4);
 }
 
+/* A merge of files takes packets by the latest time so far, also of those that are skipped. */
+static bool is_taken(struct split *split, const struct packet *packet) {
+    bool timed = packet_is_timed(packet);
+    split->facts.packets++;
+    if (timed && packet->time_ns > split->merge_ns)
+        split->merge_ns = packet->time_ns;
+    if (is_wanted(&split->wanted, packet, timed ? packet->time_ns : split->previous_ns))
+        return true;
+    struct interface_count *count = interface_count_of(&split->counts, packet->interface);
+    if (count)
+        count->filtered++;
+    split->out_of_memory |= !count;
+    return false;
+}
+
 /* Writes a packet to its shard, and an ICMP error also to that of the packet which it quotes. */
 static bool take_packet(struct split *split, const struct packet *packet) {
     const struct split_options *options = &split->options;
@@ -235,6 +259,8 @@ static enum split_state end_file(struct split *split, struct error *error) {
             return SPLIT_UNWRITTEN;
     }
     facts->interfaces = (uint32_t)list->count;
+    facts->excluded = split->wanted.excluded;
+    facts->refused = split->wanted.filter ? bpf_filter_refused(split->wanted.filter) : 0;
     interface_rows_add(&facts->sink, split->input, &split->counts, &none, false);
     if (!facts->sink.out_of_memory)
         return SPLIT_DONE;
@@ -253,7 +279,7 @@ enum split_state split_step(struct split *split, struct error *error) {
         if (!describe_interfaces(split))
             return SPLIT_UNWRITTEN;
         for (size_t i = 0; i < read; i++)
-            if (!take_packet(split, &split->packets[i]))
+            if (is_taken(split, &split->packets[i]) && !take_packet(split, &split->packets[i]))
                 return SPLIT_UNWRITTEN;
         if (split->out_of_memory) {
             error_set(error, ERROR_MEMORY, "out of memory, or too many times that step back");

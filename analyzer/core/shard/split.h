@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "flow/shard.h"
 #include "format/merged_input.h"
+#include "pipeline/interface_counts.h"
 #include "rows/row_sink.h"
 
 #define SHARDS_MOST 256u
@@ -19,8 +20,10 @@ struct split_options {
     const int *fds;          /* of the shards */
     uint32_t shard_count;
     struct shard_key key;
-    const void *head; /* the section header */
-    size_t head_size; /* bytes */
+    const char *filter;       /* as of an analysis; NULL for none */
+    int64_t start_ns, end_ns; /* ns; packets outside [start_ns, end_ns) are skipped */
+    const void *head;         /* the section header */
+    size_t head_size;         /* bytes */
 };
 
 /* Successive frames that a merge of files takes at another time than their own. */
@@ -31,8 +34,11 @@ struct merge_span {
 
 /* What the shards do not show. */
 struct split_facts {
-    struct row_sink sink; /* its table of interfaces is filled */
-    uint64_t packets;
+    struct row_sink sink;             /* its table of interfaces is filled */
+    uint64_t packets;                 /* skipped ones included; what follows is of the others */
+    struct excluded_packets excluded; /* outside of the interval */
+    uint64_t refused;                 /* packets for whose link type the filter has no meaning */
+    bool behind;                      /* a packet follows a skipped one with a later time */
     uint32_t interfaces, interfaces_early; /* all, and those that a probe of the file finds */
     bool untimed_first;                    /* the first packet has no time */
     uint64_t untimed;                      /* packets without a time */

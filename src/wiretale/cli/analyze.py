@@ -71,9 +71,7 @@ def figure_choice(text: str) -> tuple[int, list[str]]:
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Adds the options that select packets."""
     group = parser.add_argument_group("input")
-    option(group, "-f --filter", "BPF", "analyze only packets that match a pcap-filter(7) expression, as in tcpdump")
-    option(group, "--start", "TIME", "skip packets before TIME: ISO 8601 (UTC) or epoch seconds")
-    option(group, "--end", "TIME", "skip packets at or after TIME")
+    options.add_selection(group)
     text = "maximum number of open flows, about 1 kB each; the longest-idle flow is closed first (default 1000000)"
     option(group, "--max-flows", "N", text, type=options.whole_number(1), default=1_000_000)
     text = "number of threads (default: one for each processor); the results do not depend on it"

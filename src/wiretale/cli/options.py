@@ -79,6 +79,13 @@ def page(text: str) -> Path:
     return Path(text)
 
 
+def add_selection(group: argparse._ActionsContainer) -> None:
+    """Adds the options that select packets."""
+    option(group, "-f --filter", "BPF", "analyze only packets that match a pcap-filter(7) expression, as in tcpdump")
+    option(group, "--start", "TIME", "skip packets before TIME: ISO 8601 (UTC) or epoch seconds")
+    option(group, "--end", "TIME", "skip packets at or after TIME")
+
+
 def add_json(group: argparse._ActionsContainer, instead: str = "") -> None:
     """Adds --json; `instead` names the output that it replaces."""
     option(group, "--json", None, "print one JSON object" + instead)

@@ -75,7 +75,7 @@ def planned_shards(place: Place) -> int | None:
         raise InputError(f"{place}/{layout.PLAN}: damaged: remove the folder to begin again") from None
 
 
-def make_plan(place: Place, captures: Sequence[str], shards: int) -> bytes:
+def make_plan(place: Place, captures: Sequence[str], shards: int, selection: layout.Selection) -> bytes:
     """Writes the plan of a split into the folder, or finds the same one there, and returns it. Raises as layout.plan()."""
     with ExitStack() as stack:
         folder = Path(place.text)
@@ -85,7 +85,7 @@ def make_plan(place: Place, captures: Sequence[str], shards: int) -> bytes:
             if not (folder / layout.PLAN).exists() and place.names():
                 raise UsageError(f"{place}: has other files: expected a new folder, or one of an earlier run")
         try:
-            layout.plan(list(captures), folder, shards)
+            layout.plan(list(captures), folder, shards, selection)
         except (UsageError, InputError) as error:
             raise type(error)(str(error).replace(str(folder), str(place))) from None
         content = (folder / layout.PLAN).read_bytes()
@@ -150,12 +150,18 @@ class State:
         self._place.write(RUN, json.dumps({**self._content, "own": self._is_own, "left_out": self.left_out}).encode())
 
 
-def begin(place: Place, captures: Sequence[str], shards: int | None, options: dict[str, Any]) -> tuple[Job, State]:
+def begin(
+    place: Place,
+    captures: Sequence[str],
+    shards: int | None,
+    selection: layout.Selection,
+    options: dict[str, Any],
+) -> tuple[Job, State]:
     """Returns the job of a run, and its state. Raises as make_plan() and State.restore()."""
     found = {url: remote_stamp(url) for url in captures if is_url(url)}
     sizes = tuple(found[name][0] if name in found else local_size(name) for name in captures)
-    content = make_plan(place, captures, shards or planned_shards(place) or default_shards(sum(sizes)))
-    count = int(json.loads(content)["shards"])
+    count = shards or planned_shards(place) or default_shards(sum(sizes))
+    content = make_plan(place, captures, count, selection)
     job = Job(place.text, content, os.getcwd(), tuple(captures), sizes, count, tuple(options.items()))
     state = State(place, options, {shown(url): stamp for url, (_, stamp) in found.items()})
     state.restore()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.shards.layout import selection_of
 from wiretale.cluster import pool
 from wiretale.cluster.place import Place
 from wiretale.cluster.progress import progress
@@ -36,9 +37,6 @@ def address_of(text: str) -> str:
 
 def check_options(arguments: argparse.Namespace) -> None:
     """Raises UsageError if options contradict --cluster, MissingToolError if Dask is not installed."""
-    for name in ("filter", "start", "end"):
-        if getattr(arguments, name) is not None:
-            raise UsageError(f"--{name} does not work with --cluster: a shard does not have all packets to select from")
     if arguments.jobs is not None:
         raise UsageError("-j is for one process: use --workers with --cluster local")
     arguments.cluster = address_of(arguments.cluster)
@@ -91,9 +89,10 @@ def result(arguments: argparse.Namespace) -> Iterator[tuple[Trace, dict[int, str
     from wiretale.cluster.begin import begin
     from wiretale.cluster.run import Run
 
+    selection = selection_of(arguments.filter, arguments.start, arguments.end)
     chosen = {"max_flows": arguments.max_flows, "block_size": arguments.block_size}
     with work_folder(arguments) as place:
-        job, state = begin(place, arguments.files, arguments.shards, chosen)
+        job, state = begin(place, arguments.files, arguments.shards, selection, chosen)
         with progress(arguments.quiet) as shown:
             if state.continues:
                 shown.show(f"continues the run in {place}")

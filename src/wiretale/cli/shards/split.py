@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from wiretale.cli.options import FILE_HELP, folder, note, option, whole_number
+from wiretale.cli.options import FILE_HELP, add_selection, folder, note, option, whole_number
 from wiretale.version import __version__
 
 USAGE = "wiretale split FILE... -o DIR --shards K [options]"
@@ -20,6 +20,8 @@ EXAMPLES = """\
 wiretale split day/*.pcapng -o day.split --shards 16
 wiretale analyze day.split/shard-00
 wiretale gather day.split -o day.wiretale
+# a part of the packets
+wiretale split day/*.pcapng -o web.split --shards 16 -f 'tcp port 443' --start 2026-01-15T12:00:00Z
 # for schedulers: the plan, which prints the number of captures, then each of them
 wiretale split day/*.pcapng -o day.split --shards 16 --plan
 wiretale split -o day.split --only 0
@@ -32,6 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "-o --output", "DIR", "the folder of the split", type=folder, required=True)
     text = "number of shards, 1 to 256: a few for each core that analyzes them"
     option(parser, "--shards", "K", text, type=whole_number(1, 256))
+    add_selection(parser)
     option(parser, "--plan", None, "write the plan alone, and print the number of captures")
     option(parser, "--only", "N", "split one capture of the plan, from 0 on", type=whole_number(0), default=None)
     option(parser, "-q --quiet", None, "print nothing but errors")
@@ -43,14 +46,17 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.plan and arguments.only is not None:
         raise UsageError("--plan and --only are two steps: give one of them")
+    selection = layout.selection_of(arguments.filter, arguments.start, arguments.end)
     if arguments.files:
         if arguments.shards is None:
             raise UsageError("expected --shards K")
-        split = layout.plan(arguments.files, arguments.output, arguments.shards)
+        split = layout.plan(arguments.files, arguments.output, arguments.shards, selection)
     else:
         split = layout.open_split(arguments.output)
         if arguments.shards not in (None, split.shards):
             raise UsageError(f"{arguments.output}: has {split.shards} shards, but {arguments.shards} are asked for")
+        if selection != layout.ALL_PACKETS:
+            layout.check_selection(split, selection)
     if arguments.plan:
         print(len(split.files))
         return 0
