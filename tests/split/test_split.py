@@ -284,7 +284,7 @@ def test_wrong_use_is_one_line(split: Path, tmp_path: Path, wiretale_run: Any) -
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "note.txt").touch()
     assert "it has note.txt" in refusal(wiretale_run("split", file, "-o", tmp_path / "full", "--shards", "3"))
-    assert "no such file" in refusal(wiretale_run("split", "no.pcap", "-o", tmp_path / "x", "--shards", "3"), 4)
+    assert "No such file" in refusal(wiretale_run("split", "no.pcap", "-o", tmp_path / "x", "--shards", "3"), 4)
     assert "expected a split" in refusal(wiretale_run("gather", tmp_path / "full"), 4)
 
 
