@@ -76,7 +76,12 @@ class Analysis:
     ) -> Analysis: ...
     @classmethod
     def gather(
-        cls, files: list[tuple[bytes, bytes, int]], shards: list[bytes], max_flows: int, inexact: bool, /
+        cls,
+        files: list[tuple[bytes, bytes, int, int, int, int, int]],
+        shards: list[bytes],
+        max_flows: int,
+        inexact: bool,
+        /,
     ) -> Analysis: ...
     def shard_rows(self) -> bytes: ...
     @property
@@ -119,7 +124,18 @@ def raw_frames(paths: list[str], frames: list[int], room: int, /) -> list[tuple[
     """Link type, time in ns (None if it is not known), bytes on the wire and captured bytes, for frames of a file in rising
     order; None if the file has no such frame, or if it does not fit into the bytes that `room` leaves for all frames."""
 
-def split(path: str, name: str, file: int, fds: list[int], head: bytes, key: bytes, /) -> dict[str, Any]:
+def split(
+    path: str,
+    name: str,
+    file: int,
+    fds: list[int],
+    head: bytes,
+    key: bytes,
+    filter: str | None,
+    start_ns: int | None,
+    end_ns: int | None,
+    /,
+) -> dict[str, Any]:
     """Writes a capture to shards and returns its facts (analyzer/core/shard/split.h). OSError if it cannot be written."""
 
 def cut(

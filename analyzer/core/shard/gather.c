@@ -15,7 +15,7 @@
 #include "base/bytes.h"
 #include "pipeline/interface_counts.h"
 #include "rows/rows.h"
-#include "shard/row_check.h"
+#include "shard/row_file.h"
 
 #define MEMORY_ROOM (UINT64_C(512) << 20) /* MEMORY_LIMIT of an analysis */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules of single rows. Those between rows, such as two directions of each flow, are in gather.c.
  */
-#include "shard/row_check.h"
+#include "shard/row_file.h"
 
 #include <string.h>
 

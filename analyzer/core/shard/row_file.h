@@ -59,4 +59,17 @@ bool row_read(struct row_sink *sink, enum table_number number, const uint8_t **p
 /* Moves behind a row. */
 bool row_skip(enum table_number number, const uint8_t **p, const uint8_t *end);
 
+/* What a row of one table must have if an analysis could have written it: columns that are never
+ * null, and the range of each number. Readers of tables rely on these rules, so that a row which
+ * breaks them must not enter a table. */
+struct row_rules {
+    enum table_number number;
+    uint64_t known[(COLUMNS_MAX + 63) / 64];
+    int64_t least[COLUMNS_MAX], most[COLUMNS_MAX];
+};
+
+/* `interface_count` is the number of input interfaces. */
+void row_rules_make(struct row_rules *rules, enum table_number number, uint32_t interface_count);
+bool row_is_valid(const struct row_rules *rules, const struct row *row);
+
 #endif

@@ -194,19 +194,22 @@ function possibleValues({ unit }, values) {
   return unit === "ms" ? values : values.filter((value) => value >= 0 && Number.isInteger(Math.round(value * 1e6) / 1e6));
 }
 
+// Returns the ticks of a panel whose axis is logarithmic, and the unit that its head names.
+function logTicks(range) {
+  const all = [];
+  for (let power = Math.floor(range[0]); power <= range[1]; power++) for (const digit of [1, 2, 5]) all.push(digit * 10 ** power);
+  const inside = all.filter((value) => Math.log10(value) >= range[0] && Math.log10(value) <= range[1]), tens = inside.filter((value) => Number.isInteger(Math.round(Math.log10(value) * 1e9) / 1e9));
+  const tickvals = inside.length <= 4 ? inside : tens.length >= 2 ? tens.filter((_, i) => i % Math.ceil(tens.length / 4) === 0) : inside.filter((_, i) => i % 2 === 0);
+  const [, scale, unit] = MS_SCALES.find(([least]) => (tickvals.at(-1) ?? 0) >= least);
+  const ticktext = tickvals.map((value) => String(Number((value / scale).toPrecision(3))));
+  if (ticktext.every((text) => text.length <= TICK_LETTERS)) return { tickvals, ticktext, unit };
+  return { tickvals, ticktext: tickvals.map((value) => duration(value * 1e6)), unit: "" }; // ms
+}
+
 // Returns the ticks of a panel, and the unit that its head names.
 function valueTicks(panel, range) {
   if (panel.name === "limits") return { tickvals: [], ticktext: [], unit: "" };
-  if (isLog(panel)) {
-    const all = [];
-    for (let power = Math.floor(range[0]); power <= range[1]; power++) for (const digit of [1, 2, 5]) all.push(digit * 10 ** power);
-    const inside = all.filter((value) => Math.log10(value) >= range[0] && Math.log10(value) <= range[1]), tens = inside.filter((value) => Number.isInteger(Math.round(Math.log10(value) * 1e9) / 1e9));
-    const tickvals = inside.length <= 4 ? inside : tens.length >= 2 ? tens.filter((_, i) => i % Math.ceil(tens.length / 4) === 0) : inside.filter((_, i) => i % 2 === 0);
-    const [, scale, unit] = MS_SCALES.find(([least]) => (tickvals.at(-1) ?? 0) >= least);
-    const ticktext = tickvals.map((value) => String(Number((value / scale).toPrecision(3))));
-    if (ticktext.every((text) => text.length <= TICK_LETTERS)) return { tickvals, ticktext, unit };
-    return { tickvals, ticktext: tickvals.map((value) => duration(value * 1e6)), unit: "" }; // ms
-  }
+  if (isLog(panel)) return logTicks(range);
   const { step, values } = roundValues(range, heightOfPanel(panel) > 150 ? 5 : 2.5), whole_ = possibleValues(panel, values);
   const most = Math.max(...whole_.map(Math.abs), 0), [, msScale, msUnit] = MS_SCALES.find(([least]) => most >= least);
   const [scale, letter] = panel.unit === "ms" ? [msScale, ""] : (panel.unit && SCALES.find(([size]) => most >= size)) || [1, ""];
