@@ -107,7 +107,7 @@ def test_a_file_is_no_split(tmp_path: Path, wiretale_run: Any) -> None:
 
 def test_any_bytes_as_rows_are_refused(split: Path) -> None:
     facts = layout.all_facts(layout.open_split(split))
-    files = [(one.rows, one.spans, one.packets) for one in facts]
+    files = [(one.rows, one.spans, one.packets, 0, 0, 0, 0) for one in facts]
     good = [found[1] for n in range(2) if (found := layout.read_rows(layout.open_split(split), n))]
     assert len(good) == 2
     for at in range(0, len(good[0]), 97):
@@ -238,7 +238,7 @@ def test_a_full_disk_leaves_no_shard(tmp_path: Path, wiretale_run: Any) -> None:
     split = tmp_path / "split"
     layout.plan([str(file)], split, 2)
     text = refusal(wiretale_run("split", "-o", split, preexec_fn=small_files), 4)
-    assert text == f"{split}: File too large"
+    assert text == f"{split}: cannot write: File too large"
     assert (
         not list(split.glob("shard-*/*"))
         and not list(split.glob("files/*"))
@@ -248,7 +248,7 @@ def test_a_full_disk_leaves_no_shard(tmp_path: Path, wiretale_run: Any) -> None:
     for shard in range(2):
         done = wiretale_run("analyze", split / f"shard-0{shard}", preexec_fn=small_files)
         if done.returncode:
-            assert f"shard-0{shard}.rows: File too large" in refusal(done, 4)
+            assert f"shard-0{shard}.rows: cannot write: File too large" in refusal(done, 4)
         assert wiretale_run("analyze", split / f"shard-0{shard}", "-q").returncode == 0
     assert steps.gather(split).totals["packets"] == 303
 
