@@ -110,7 +110,7 @@ def test_numbers_that_no_block_has_are_runs(page: Page, tmp_path: Path) -> None:
 
 
 def test_the_section_opens_with_the_mouse_and_closes_with_back(page: Page, made: tuple[wiretale.Trace, Path]) -> None:
-    page.open(made[1])
+    page.open(made[1]).whole_flow()
     assert page.page.locator("#distribution-plots figure").count() == 0
     page.page.click("#distributions summary")
     page.until("location.hash.includes('toggled=distributions')")

@@ -155,7 +155,7 @@ def test_blocks_and_their_delays_are_drawn(page: Page, samples: Path, tmp_path: 
     assert page.page.evaluate("state.full.waited.x.length") == len(waited)
     assert page.page.evaluate("state.full.latency.x.length") == len(trace.blocks)
     assert page.frames("latency") == list(dict.fromkeys(trace.blocks.column("last_frame")))
-    page.open(wiretale.analyze(samples / "udp_blocks.pcap").report(tmp_path / "udp.html"))
+    page.open(wiretale.analyze(samples / "udp_blocks.pcap").report(tmp_path / "udp.html")).whole_flow()
     assert page.frames("missing") == [83, 239] and page.frames("number_copy") == [271, 280]
     assert page.frames("number_late") == [161]
     gaps = page.page.evaluate("Array.from(state.full.missing.x, (_, i) => state.full.missing.text(i))")

@@ -20,7 +20,7 @@ from wiretale.reports.html import figures
 
 pytestmark = pytest.mark.xdist_group("report-access")
 
-STOPS_MOST = 30
+STOPS_MOST = 36
 PAPER_PX = 703  # A4 less margins of 12 mm, at 96 dots an inch
 LIMITS = ("idle", "delayed", "window", "recovery", "timeout", "slow", "network")
 DIFFERENT = 20

@@ -93,7 +93,10 @@ const PAGE_KEYS = { "?": () => toggleKeyList() ?? true, "/": searchKey };
 const isTyped = (event) => event.ctrlKey || event.altKey || event.metaKey || Boolean(event.target.closest("input, textarea, select"));
 
 function listenForPageKeys() {
-  for (const button of document.querySelectorAll(".show-keys")) button.addEventListener("click", toggleKeyList);
+  for (const [number, button] of document.querySelectorAll(".show-keys").entries()) {
+    button.addEventListener("click", toggleKeyList);
+    if (number) button.tabIndex = -1; // the first one is enough for the keyboard
+  }
   $("close-keys").addEventListener("click", toggleKeyList);
   $("keys").addEventListener("click", (event) => event.target === $("keys") && toggleKeyList()); // beside its content
   document.addEventListener("keydown", (event) => {
