@@ -32,7 +32,7 @@ BINS_MIN = 3
 RTT_CHANGE_MAX = 0.5
 
 LEAST = """
-SELECT arg_min(moment, d), min(d) FROM (SELECT t{a} AS moment, {sign} * (t{b} - t{a}) AS d FROM crossings
+SELECT arg_min(moment, (d, moment)), min(d) FROM (SELECT t{a} AS moment, {sign} * (t{b} - t{a}) AS d FROM crossings
     JOIN headings USING (flow, direction) WHERE heading = {sign} AND w{a} AND w{b} AND NOT copy
         AND t{a} IS NOT NULL AND t{b} IS NOT NULL AND local <= {local})
 GROUP BY (moment - {start}) // {width} ORDER BY 1

@@ -374,8 +374,8 @@ WITH lost AS (SELECT crossings.rowid AS sending, flow, direction, key1 AS start,
         WHERE l.start < e.stop AND e.start < l.stop
             AND e.time_ns + {slack} - {got} >= l.time_ns + {sent}
         QUALIFY row_number() OVER (PARTITION BY arrival, l.start ORDER BY l.time_ns DESC) = 1)
-SELECT sending, sum(bytes) >= any_value(stop - start) AS whole, max(time_ns) AS time_ns, arg_max(p{point}, time_ns) AS p,
-    arg_max(f{point}, time_ns) AS f, list(arrival) AS arrivals
+SELECT sending, sum(bytes) >= any_value(stop - start) AS whole, max(time_ns) AS time_ns,
+    arg_max(p{point}, (time_ns, p{point})) AS p, arg_max(f{point}, (time_ns, p{point})) AS f, list(arrival) AS arrivals
 FROM shared GROUP BY sending
 """
 

@@ -27,8 +27,8 @@ SHARES = 200  # points of a distribution
 TABLES = ("flows", "directions", "series", "events", "blocks")
 
 # For each flow: the direction with most payload, and the one with most RTT samples. A super-segment is several segments.
-WAYS = """CREATE TEMP TABLE ways AS SELECT flow, arg_max(direction, coalesce(payload_bytes, 0)) AS main,
-    arg_max(direction, coalesce(rtt_samples, 0)) AS timed FROM directions GROUP BY flow"""
+WAYS = """CREATE TEMP TABLE ways AS SELECT flow, arg_max(direction, (coalesce(payload_bytes, 0), direction = 0)) AS main,
+    arg_max(direction, (coalesce(rtt_samples, 0), direction = 0)) AS timed FROM directions GROUP BY flow"""
 RATES = """SELECT {key} AS key, s.start_ns // {width} + s.part AS bin,
     sum(s.throughput_bps::DOUBLE * least(s.width_ns, {width})) FILTER ({counted}) / {width} AS throughput,
     sum(coalesce(s.unique_bytes, s.goodput_bps::DOUBLE * s.width_ns / 8e9) / s.parts) FILTER ({counted}) AS payload,

@@ -41,19 +41,26 @@ PAYLOAD = """CASE WHEN d.mirror_duplicates > 0
     THEN coalesce(d.unique_bytes + d.retransmitted_bytes, d.payload_bytes) ELSE d.payload_bytes END"""
 NUMBERED = "coalesce(blocks, 0) + coalesce(blocks_lost, 0)"
 
+
+def of_direction_with_most(count: str, value: str) -> str:
+    """Returns SQL: a column of the direction in which another is greatest; of two that are equal, the first."""
+    return f"arg_max(d.{value}, (d.{count}, d.direction = 0)) FILTER (d.{count} IS NOT NULL)"
+
+
 # One flow. RTTs are those of the direction with most samples. A null of one direction counts as 0, unless both are null.
 BY_FLOW = f"""
 SELECT {{keys}}, any_value(f.protocol) AS protocol, any_value(f.source) AS source, any_value(f.source_port) AS source_port,
     any_value(f.destination) AS destination, any_value(f.destination_port) AS destination_port, any_value(f.path) AS path,
-    arg_max(d.goodput_bps, d.payload_bytes) AS goodput, arg_max(d.throughput_bps, d.payload_bytes) AS throughput,
+    {of_direction_with_most("payload_bytes", "goodput_bps")} AS goodput,
+    {of_direction_with_most("payload_bytes", "throughput_bps")} AS throughput,
     sum(d.goodput_bps::DOUBLE * (d.last_ns - d.first_ns)) / 8e9 AS useful_bytes, sum({IP_BYTES}) AS ip_bytes,
     min(f.first_ns) AS first_ns, max(f.last_ns) AS last_ns,
     {", ".join(f"sum(coalesce(d.{ON_WIRE[name]}, d.{name})) AS {name}" for name in ON_WIRE)},
     sum(d.blocks_lost) AS blocks_lost,
     sum({NUMBERED}) FILTER (blocks IS NOT NULL) AS numbered,
-    arg_max(d.rtt_ns_min, d.rtt_samples) AS rtt_min,
-    arg_max(d.rtt_ns_median, d.rtt_samples)::DOUBLE * max(d.rtt_samples) AS rtt_median,
-    arg_max(d.rtt_ns_p99, d.rtt_samples)::DOUBLE * max(d.rtt_samples) AS rtt_p99,
+    {of_direction_with_most("rtt_samples", "rtt_ns_min")} AS rtt_min,
+    {of_direction_with_most("rtt_samples", "rtt_ns_median")}::DOUBLE * max(d.rtt_samples) AS rtt_median,
+    {of_direction_with_most("rtt_samples", "rtt_ns_p99")}::DOUBLE * max(d.rtt_samples) AS rtt_p99,
     max(d.rtt_samples) FILTER (d.rtt_ns_median IS NOT NULL) AS samples,
     sum(d.jitter_ns::DOUBLE * d.blocks) AS jitter, sum(d.blocks) FILTER (d.jitter_ns IS NOT NULL) AS jittered,
     sum(coalesce(d.out_of_order, 0) + coalesce(d.blocks_out_of_order, 0)) AS out_of_order, sum(d.fragments) AS fragments,
