@@ -66,7 +66,6 @@ void control_take_signals(struct control *control) {
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         sigaddset(&wanted, signals[i]);
     sigprocmask(SIG_BLOCK, &wanted, NULL);
-    signal(SIGPIPE, SIG_IGN);
     control->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
     if (control->signal_fd < 0)
         fail(EXIT_IO, "cannot open a signalfd: %s", strerror(errno));

@@ -216,7 +216,7 @@ static int end(struct program *program, int code) {
 
 int main(int count, char **arguments) {
     static struct program program;
-    reserve_stdio();
+    prepare_stdio();
     /* If `wiretale` starts this program, argv[0] is its own name. */
     bool is_front_door = *arguments && !strcmp(*arguments, "wiretale");
     log_set_program(is_front_door ? "wiretale capture" : *arguments, "");

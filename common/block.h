@@ -5,13 +5,16 @@
  *          0    4  magic     "WTB1", 0x57544231
  *          4    4  run       random number of the test
  *          8    2  stream    within the run
- *         10    2  flags     bit 0: the first block of the stream, bit 1: the last, bit 2: the
- *                            pattern is tiled; senders must leave the others 0,
- *                            readers must ignore them
+ *         10    2  flags     senders must leave others 0, readers must ignore them:
+ *                            bit 0: the first block of the stream
+ *                            bit 1: the last
+ *                            bit 2: the pattern is tiled
+ *                            bit 3: sent late, in catching up with the rate
+ *                            bit 4: the block ends in a code (traffic/README.md)
  *         12    4  length    bytes of the whole block with this header, 32 to 2^30
  *         16    8  sequence  of the block in its stream, from 0, below 2^63
  *         24    8  sent_ns   CLOCK_REALTIME of the sender, ns since the epoch, below 2^63
- *         32    -  pattern   to the end of the block
+ *         32    -  pattern   to the end of the block, or to its code of 16 bytes
  *
  * A datagram is one block; a TCP stream is one block after the other.
  *
@@ -47,6 +50,9 @@
 #define BLOCK_FIRST        1u /* flags */
 #define BLOCK_LAST         2u
 #define BLOCK_TILED        4u
+#define BLOCK_CATCH_UP     8u
+#define BLOCK_AUTHENTIC    16u
+#define BLOCK_MAC_BYTES    16u
 #define BLOCK_WORD_STEP    UINT64_C(0x9e3779b97f4a7c15)
 #define BLOCK_TILE_WORDS   64u
 #define BLOCK_ALL_RIGHT    SIZE_MAX /* of block_check_pattern() */
@@ -145,12 +151,18 @@ static inline uint64_t block_word(const struct block_header *header, uint64_t se
     return block_mix(seed + number * BLOCK_WORD_STEP);
 }
 
+/* Returns the end of the pattern, behind which a block with BLOCK_AUTHENTIC has its code. */
+static inline size_t block_pattern_end(const struct block_header *header) {
+    size_t code = header->flags & BLOCK_AUTHENTIC ? BLOCK_MAC_BYTES : 0;
+    return header->length > BLOCK_HEADER_BYTES + code ? header->length - code : BLOCK_HEADER_BYTES;
+}
+
 /* Reduces bytes [from, from + count) of a block to its pattern: `count` becomes the size of that
  * part. Returns its distance from `from`. */
 static inline size_t block_pattern_part(const struct block_header *header, size_t from,
                                         size_t *count) {
     size_t skip = from < BLOCK_HEADER_BYTES ? BLOCK_HEADER_BYTES - from : 0;
-    size_t left = from < header->length ? header->length - from : 0;
+    size_t end = block_pattern_end(header), left = from < end ? end - from : 0;
     if (*count > left)
         *count = left;
     if (skip > *count)

@@ -3,11 +3,11 @@
  * several threads and processes may share the descriptor. */
 #include "common/log.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,13 +19,24 @@
 static bool quiet;
 static char base_name[NAME_SIZE] = WIRETALE_PROGRAM, full_name[NAME_SIZE] = WIRETALE_PROGRAM;
 
-void reserve_stdio(void) {
-    int fd;
-    do
-        fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd > STDERR_FILENO)
-        close(fd);
+void prepare_stdio(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0) /* open() gets the lowest one */
+            (void)!open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+bool finish_output(FILE *out) {
+    errno = 0;
+    if ((!fflush(out) && !ferror(out)) || errno == EPIPE)
+        return true;
+    const char *name = out == stderr ? "error" : "output";
+    if (errno == EBADF)
+        log_warning("standard %s is closed", name);
+    else
+        log_warning("cannot write to standard %s: %s", name,
+                    errno ? strerror(errno) : "the output failed before");
+    return false;
 }
 
 /* Lengths are limited, so that base name and command always fit. */

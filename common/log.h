@@ -2,6 +2,9 @@
 #ifndef WIRETALE_COMMON_LOG_H
 #define WIRETALE_COMMON_LOG_H
 
+#include <stdbool.h>
+#include <stdio.h>
+
 enum exit_code {
     EXIT_DONE = 0,
     EXIT_USAGE = 2,
@@ -12,9 +15,14 @@ enum exit_code {
     EXIT_TERMINATED = 143,
 };
 
-/* Opens /dev/null on closed standard streams, so that no other file gets descriptors 0 to 2, into
- * which messages are written. To be called first. */
-void reserve_stdio(void);
+/* To be called first. Opens /dev/null on closed standard streams, so that no other file gets
+ * descriptors 0 to 2: output to it fails, messages to it are dropped. A pipe without a reader is an
+ * error of write(2) from then on, not the end of the program. */
+void prepare_stdio(void);
+
+/* Flushes, because a full disk often shows only then. If not all output was written, writes a line
+ * and returns false. A reader that closes a pipe early, as head(1) does, is no error. */
+bool finish_output(FILE *out);
 
 /* Sets the name that lines begin with: the last part of the path argv[0], and `command` if it is
  * not "". wiretale starts the programs with an argv[0] of its own ("wiretale link"). */

@@ -5,7 +5,6 @@
  * options. */
 #include "common/options.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,15 +40,6 @@ static bool next_name(const char **names, char name[NAME_MAX_LENGTH + 1]) {
     snprintf(name, NAME_MAX_LENGTH + 1, "%.*s", (int)length, *names);
     *names += length + ((*names)[length] == '|');
     return true;
-}
-
-/* A reader that closes a pipe early, as head(1) does, is no error. */
-static int finish_output(void) {
-    errno = 0;
-    if ((!fflush(stdout) && !ferror(stdout)) || errno == EPIPE)
-        return EXIT_DONE;
-    log_warning("cannot write to standard output: %s", strerror(errno ? errno : EIO));
-    return EXIT_IO;
 }
 
 /* A character of UTF-8 is one column; bytes that continue one are not counted. */
@@ -135,12 +125,12 @@ static _Noreturn void print_help(const struct command_line *command) {
     }
     print_section("examples", command->examples);
     print_section("exit codes", command->exit_codes);
-    exit(finish_output());
+    exit(finish_output(stdout) ? EXIT_DONE : EXIT_IO);
 }
 
 static _Noreturn void print_version(void) {
     puts(WIRETALE_PROGRAM " " WIRETALE_VERSION);
-    exit(finish_output());
+    exit(finish_output(stdout) ? EXIT_DONE : EXIT_IO);
 }
 
 /* Levenshtein distance; 1 for a prefix, which people take from programs that complete names. */

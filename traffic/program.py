@@ -28,6 +28,7 @@ INSTALL = {
     "unshare": "apt-get install util-linux",
     "nsenter": "apt-get install util-linux",
     "ssh": "apt-get install openssh-client",
+    "ping": "apt-get install iputils-ping",
 }
 SYSTEM = "/usr/sbin:/sbin"  # not in every user's PATH
 

@@ -4,7 +4,6 @@
  * opened for a moment. If the privilege is missing, they are unknown: the text has no line for
  * them, JSON null. */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,7 +135,5 @@ int device_list(bool as_json) {
         putchar('\n');
     }
     pcap_freealldevs(all);
-    if (fflush(stdout))
-        fail(EXIT_IO, "cannot write to standard output: %s", strerror(errno));
-    return EXIT_DONE;
+    return finish_output(stdout) ? EXIT_DONE : EXIT_IO;
 }

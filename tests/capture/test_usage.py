@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def test_help_has_its_parts_within_80_columns(name: str | None) -> None:
     assert all(line.startswith(("  # ", f"  {shown} ")) for line in examples)
 
 
-@pytest.mark.parametrize("option", ["--help", "--version"])
+@pytest.mark.parametrize("option", ["--help", "--version", "--list"])
 def test_a_full_device_is_an_error(option: str) -> None:
     with open("/dev/full", "w") as full:
         done = run(option, stdout=full)
@@ -56,6 +57,14 @@ def test_a_full_device_is_an_error(option: str) -> None:
         done.returncode == 4
         and done.stderr == "wiretale-capture: cannot write to standard output: No space left on device\n"
     )
+
+
+@needs.marked(needs.plain_processes())
+@pytest.mark.parametrize("words", ["--help", "--version", "--list", "--list --json"])
+def test_a_closed_output_is_an_error(words: str) -> None:
+    command = f"exec {shlex.join([str(PROGRAM), *words.split()])} >&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (4, "wiretale-capture: standard output is closed\n")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ static const struct command_line command = {
 };
 
 int main(int argc, char **argv) {
-    reserve_stdio();
+    prepare_stdio();
     const char *word = argc > 1 ? argv[1] : "";
     log_set_program(argv[0], "");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ import pytest
 
 import wiretale
 from dropping_path import ON_ONE, RECEIVER, DroppingPath
-from traffic_ends import Report, program, receiving, send, send_raw
+from processes import wait_until
+from traffic_ends import Report, program, receiving, send, send_raw, sending
 
 pytestmark = pytest.mark.xdist_group("live")
 
@@ -22,6 +25,12 @@ PORT = 41236
 TWICE = (
     "add table ip twice; add chain ip twice pre { type filter hook prerouting priority 0; }; "
     "add rule ip twice pre iifname left udp dport > 0 numgen random mod 1000 < 60 dup to 10.213.2.1 device right"
+)
+
+QUIET = (
+    "add table inet quiet; add counter inet quiet datagrams; "
+    "add chain inet quiet pre { type filter hook prerouting priority -300; }; "
+    "add rule inet quiet pre iifname right meta l4proto udp counter name datagrams"
 )
 
 
@@ -140,6 +149,20 @@ def test_blocks_of_several_sizes_and_no_offload(path: DroppingPath, tmp_path: Pa
         assert report["blocks_received"] == row["blocks"] == 300
 
 
+def test_offload_sends_real_datagrams_if_the_interface_does_not_segment(path: DroppingPath, tmp_path: Path) -> None:
+    path.disturb("udp dport > 0", dropped=0)
+    with (
+        receiving(tmp_path, "--once", inside=tuple(path.inside(path.receiver)), port=PORT),
+        path.capturing_both(tmp_path) as files,
+    ):
+        options = ("--udp", "--offload", "--size", "1000", "--count", "300")
+        report = send(PORT, *options, host=RECEIVER, inside=tuple(path.inside(path.sender, *ON_ONE)))
+    assert report["test"]["offload"] is True
+    for file in files:
+        (row,) = block_rows(file)
+        assert row["blocks"] == row["packets"] == report["blocks_received"] == 300
+
+
 def test_a_block_that_does_not_fit_is_reported(path: DroppingPath, tmp_path: Path) -> None:
     """Don't fragment, and more than the MTU: an error, not silence."""
     path.disturb("udp dport > 0", dropped=0)
@@ -183,3 +206,40 @@ def test_the_receiver_runs_unprivileged(path: DroppingPath, tmp_path: Path) -> N
                 PORT, protocol, "--count", "50", "--rate", "5M", host=RECEIVER, inside=tuple(path.inside(path.sender))
             )
             assert report["blocks_received"] == 50
+
+
+def test_a_silent_client_is_sent_nothing_after_a_second(path: DroppingPath, tmp_path: Path) -> None:
+    """All that the client sends is dropped. The flow to it pauses, and goes on when the client is heard again."""
+    path.disturb("udp dport > 0", dropped=0)
+
+    def datagrams() -> int:
+        said = re.search(r"packets (\d+)", path.run(path.router, "nft", "list counter inet quiet datagrams"))
+        assert said
+        return int(said[1])
+
+    options = ("--reverse", "--udp", "--size", "100", "--rate", "500pps", "--time", "10")
+    command = sending(PORT, *options, host=RECEIVER, inside=tuple(path.inside(path.sender)))
+    with receiving(tmp_path, inside=tuple(path.inside(path.receiver)), port=PORT) as receiver:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            path.run(path.router, "nft", QUIET)
+            wait_until(lambda: datagrams() > 500, "the flow runs")
+            path.run(path.router, "nft", "add rule inet quiet pre iifname left drop")
+            time.sleep(1)
+            after_a_second = datagrams()
+            time.sleep(1.5)
+            assert datagrams() == after_a_second
+            path.run(path.router, "nft", "delete table inet quiet")
+            path.run(path.router, "nft", QUIET)
+            wait_until(lambda: datagrams() > 100, "the flow goes on")
+            report = json.loads(process.communicate(timeout=60)[0])
+        finally:
+            process.kill()
+            process.wait(timeout=60)
+            subprocess.run(path.inside(path.router, "nft", "delete table inet quiet"), capture_output=True, timeout=20)
+        there = receiver.wait_reports(1)[0]
+    assert report["complete"] is True and there["complete"] is True
+    paused_ns, moved_ns = report["sender"]["paused_ns"], report["sender"]["moved_ns"]
+    assert paused_ns == there["sender"]["paused_ns"] > 1.4e9
+    assert moved_ns >= 0.9 * paused_ns and report["sender"]["constant_rate"] is False
+    assert report["sender"]["largest_burst"] < 250  # the blocks of the pause were not sent at once

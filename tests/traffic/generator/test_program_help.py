@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 from typing import Any
 
 import pytest
 
+import needs
 from wiretale.traffic.program import find_program
 
 # How each is called: the program, its argv as wiretale sets it, and as a user of the program does.
@@ -84,6 +87,25 @@ def test_help_on_a_full_device_ends_with_4(call: str, option: str) -> None:
         4,
         f"{name}: cannot write to standard output: No space left on device\n",
     )
+
+
+@needs.marked(needs.plain_processes())
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_without_a_standard_output_ends_with_4(call: str, option: str) -> None:
+    program, argv, _ = CALLS[call]
+    source = f"import os; os.close(1); os.execv({find_program(program)!r}, {[*argv, option]!r})"
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (4, "", f"{' '.join(argv)}: standard output is closed\n")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_help_whose_reader_is_gone_ends_quietly(call: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = run(call, "--help", capture_output=False, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 from collections.abc import Iterator
@@ -10,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from lab_bench import NEEDED, wiretale_lab
+from lab_bench import NEEDED, lab_of, wiretale_lab
 from traffic_ends import Report, program, receiving, send, undisturbed
 from wiretale.traffic.experiment.results import throughput
-from wiretale.traffic.lab.lifecycle import lab_for_run
 from wiretale.traffic.lab.profile import link_bps, load_profile, make_profile
 from wiretale.traffic.lab.state import Lab
 
@@ -27,11 +27,8 @@ PORT = 5011
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A link of 20 Mbit/s with room for all that is sent at once."""
-    folder = tmp_path_factory.mktemp("lab")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WIRETALE_STATE", str(folder / "labs"))
-        with lab_for_run(make_profile("trial", PROFILE, "trial"), folder) as found:
-            yield found
+    with lab_of(PROFILE, "trial", tmp_path_factory.mktemp("lab")) as found:
+        yield found
 
 
 def at(lab: Lab, host: str) -> tuple[str, ...]:
@@ -100,23 +97,30 @@ def test_the_rate_of_an_emulated_link_is_its_profiles() -> None:
 
 @NEEDED
 def test_a_plan_over_a_lab_has_no_rate_above_the_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commands of study S3 over 1 Gb/s gave 29,257 Mbit/s: of datagrams taken in one batch."""
+    """The commands of study S3 over 1 Gb/s gave 29,257 Mbit/s: of datagrams taken in one batch. A link that woke late really
+    delivers datagrams faster than its rate: that is tried again."""
     monkeypatch.setenv("WIRETALE_STATE", str(tmp_path / "labs"))
-    plan, profile, out = tmp_path / "short.toml", tmp_path / "slow.toml", tmp_path / "out"
+    plan, profile = tmp_path / "short.toml", tmp_path / "slow.toml"
     plan.write_text(
         'title = "short"\ntrials = 2\npause = "10ms"\n[sender]\n[receiver]\naddress = "10.99.0.2"\nport = 5012\n[[test]]\n'
         'name = "udp"\nprotocol = "udp"\nsizes = [20000, 1472]\ncount = 4\n'
     )
     profile.write_text(PROFILE)
-    done = wiretale_lab("run", str(plan), "--profile", str(profile), "-o", str(out), "--json")
-    assert done.returncode == 0 and json.loads(done.stdout)["complete"], done.stderr
-    lines = [line.split(",") for line in (out / "experiment" / "results.csv").read_text().splitlines()]
-    rows = [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
-    assert len(rows) == 4
-    for row in rows:
-        rates = [float(row[name]) for name in ("throughput_mbit_s", "receiving_rate_mbit_s")]
-        assert 0 < rates[0] <= rates[1] < 2 * BPS / 1e6  # it was hundreds of times as much
-        assert (row["throughput_exceeds_link"] == "true") == (rates[1] > BPS / 1e6)
+    tries = itertools.count()
+
+    def check() -> None:
+        out = tmp_path / f"out{next(tries)}"
+        done = wiretale_lab("run", str(plan), "--profile", str(profile), "-o", str(out), "--json")
+        assert done.returncode == 0 and json.loads(done.stdout)["complete"], done.stderr
+        lines = [line.split(",") for line in (out / "experiment" / "results.csv").read_text().splitlines()]
+        rows = [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
+        assert len(rows) == 4
+        for row in rows:
+            rates = [float(row[name]) for name in ("throughput_mbit_s", "receiving_rate_mbit_s")]
+            assert 0 < rates[0] <= rates[1] < 2 * BPS / 1e6  # it was hundreds of times as much
+            assert (row["throughput_exceeds_link"] == "true") == (rates[1] > BPS / 1e6)
+
+    undisturbed(check, tries=5)
 
 
 def test_the_throughput_of_one_datagram_is_unknown() -> None:

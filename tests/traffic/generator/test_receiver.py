@@ -239,14 +239,14 @@ def test_a_report_that_cannot_be_written_is_an_error(tmp_path: Path, style: list
         command = [program(), "send", "127.0.0.1", "--port", str(one.port), "--count", "10", *style]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.returncode == 4
-    assert done.stderr == "wiretale-traffic send: the report cannot be written: No space left on device\n"
+    assert done.stderr == "wiretale-traffic send: cannot write to standard output: No space left on device\n"
 
 
 def test_closed_standard_streams_become_no_sockets(tmp_path: Path) -> None:
     """Lines of intervals would go down the control connection."""
     with receiving(tmp_path) as one:
         text = 'exec "$0" send 127.0.0.1 --port "$1" --udp --rate 200pps --size 100 --count 100 -i 20ms <&- >&- 2>&-'
-        assert subprocess.run(["sh", "-c", text, program(), str(one.port)], timeout=60).returncode == 0
+        assert subprocess.run(["sh", "-c", text, program(), str(one.port)], timeout=60).returncode == 4
         report = one.wait_reports(1)[0]
     assert (report["complete"], report["blocks_received"]) == (True, 100)
 
@@ -471,3 +471,64 @@ def test_a_report_that_is_not_read_yet_holds_up_no_sender(tmp_path: Path) -> Non
         finally:
             os.close(reader)
             one.kill()
+
+
+def test_only_allowed_networks_may_run_tests(tmp_path: Path) -> None:
+    with receiving(tmp_path, "--allow", "127.0.0.2", "--allow", "::/64") as receiver:
+        done = send_raw(receiver.port, "--count", "5", "--bind", "127.0.0.1", "--wait", "5")
+        assert done.returncode == 4 and b"the receiver allows no tests from this address" in done.stderr
+        assert send(receiver.port, "--count", "5", "--bind", "127.0.0.2")["blocks_received"] == 5
+        assert send(receiver.port, "--count", "5", "--udp", host="::1")["blocks_received"] == 5
+        assert "anyone who reaches" not in receiver.errors.read_text()
+
+
+@pytest.mark.parametrize("network", ["10.0.0.1/8", "example.org", "10.0.0.0/33"])
+def test_a_network_that_is_none_is_refused(network: str) -> None:
+    done = subprocess.run([program(), "receive", "--allow", network], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and network in done.stderr and "192.0.2.0/24" in done.stderr
+
+
+def test_max_rate_bounds_plans(tmp_path: Path) -> None:
+    """Also of several streams, in blocks per second, and in the direction in which the receiver sends."""
+    with receiving(tmp_path, "--max-rate", "8M") as receiver:
+        for options in (
+            (),
+            ("--rate", "9M"),
+            ("--rate", "5M", "--streams", "2"),
+            ("--udp", "--size", "1001", "--rate", "1000pps"),
+            ("--rate", "9M", "--reverse"),
+        ):
+            done = send_raw(receiver.port, "--time", "1", *options)
+            assert done.returncode == 4 and b"expected a --rate of at most" in done.stderr
+        for options in (("--rate", "8M"), ("--rate", "4M", "--streams", "2", "--reverse"), ("--rate", "8M", "--both")):
+            report = send(receiver.port, "--time", "2.5", "--udp", *options)
+            assert report["complete"], report
+        report = send(
+            receiver.port, "--udp", "--rate", "1000pps", "--size", "1000", "--burst", "900", "--count", "2700"
+        )
+        assert report["complete"]
+
+
+def test_a_sender_that_exceeds_its_rate_is_stopped(tmp_path: Path) -> None:
+    """The plan on the wire says 1 Mbit/s; the blocks come as fast as they go. Its datagrams are made here."""
+    with (
+        receiving(tmp_path, "--max-rate", "1M") as receiver,
+        socket.create_connection(("127.0.0.1", receiver.port)) as control,
+    ):
+        control.settimeout(20)
+        lines = control.makefile("rw", newline="\n")
+        plan = "run=7 protocol=udp streams=1 sizes_text=1000 count=5000 pacing=constant rate_bps=1000000 idle_ns=1000000000"
+        lines.write(f"wiretale/1 nonce={'0' * 64}\ntest {plan}\n")
+        lines.flush()
+        said = [lines.readline() for _ in range(3)]
+        assert said[2] == "ready\n", said
+        port = int(said[1].rpartition("port=")[2])
+        lines.write("start\n")
+        lines.flush()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+            datagrams.connect(("127.0.0.1", port))
+            for number in range(2000):
+                datagrams.send(block(number, 1000, run=7, stream=0, flags=TILED))
+                time.sleep(0.0005)
+        stopped = next(line for line in lines if line.startswith("stop"))
+        assert "reason=limit" in stopped

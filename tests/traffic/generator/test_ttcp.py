@@ -449,3 +449,12 @@ def test_a_port_in_use_is_one_clear_line() -> None:
         taken.listen(1)
         done = subprocess.run(ttcp("-r", "-s", "-p", str(taken.getsockname()[1])), capture_output=True, timeout=60)
     assert done.returncode == 4 and b"Address already in use" in done.stderr
+
+
+def test_a_report_that_cannot_be_written_is_an_error() -> None:
+    with socket.create_server((HOST, 0)) as server, open("/dev/full", "w") as full:
+        port = str(server.getsockname()[1])
+        command = ttcp("-t", "-s", "-n", "1", "-l", "10", "-p", port, "--json", HOST)
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    problem = "wiretale-traffic ttcp: cannot write to standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (4, problem)

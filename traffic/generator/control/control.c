@@ -8,6 +8,7 @@
 #include "control/control.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "common/clock.h"
@@ -80,6 +82,8 @@ static bool wait_for(int fd, short events, uint64_t deadline_ns) {
 
 enum control_result control_wait(struct control *control, char line[LINE_SIZE],
                                  uint64_t deadline_ns) {
+    if ((uint64_t)monotonic_ns() >= deadline_ns)
+        return CONTROL_INCOMPLETE;
     enum control_result answer = control_read(control, line);
     while (answer == CONTROL_INCOMPLETE && wait_for(control->fd, POLLIN, deadline_ns))
         answer = control_read(control, line);
@@ -88,8 +92,7 @@ enum control_result control_wait(struct control *control, char line[LINE_SIZE],
 
 /* The connection may be blocked by a full path, so the wait is bounded; then the peer counts as
  * gone. */
-static bool send_all(int fd, const char *bytes, size_t count) {
-    uint64_t deadline = monotonic_ns() + NS_PER_S;
+static bool send_all(int fd, const char *bytes, size_t count, uint64_t deadline) {
     while (count) {
         ssize_t sent = send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent > 0) {
@@ -113,7 +116,22 @@ bool control_send(struct control *control, const char *format, ...) {
     if (length < 0 || (size_t)length >= sizeof line - 1)
         return false;
     line[length] = '\n';
-    return send_all(control->fd, line, (size_t)length + 1);
+    return send_all(control->fd, line, (size_t)length + 1, (uint64_t)monotonic_ns() + NS_PER_S);
+}
+
+bool control_send_until(struct control *control, const char *line, uint64_t deadline_ns) {
+    return send_all(control->fd, line, strlen(line), deadline_ns) &&
+           send_all(control->fd, "\n", 1, deadline_ns);
+}
+
+/* Nothing announces an acknowledgement, so the queue is read every millisecond. */
+bool control_flush(struct control *control, uint64_t deadline_ns) {
+    struct pollfd one = {.fd = control->fd, .events = POLLIN};
+    int waiting = 0;
+    while (!ioctl(control->fd, SIOCOUTQ, &waiting) && waiting)
+        if ((uint64_t)monotonic_ns() >= deadline_ns || poll(&one, 1, 1))
+            return false;
+    return true;
 }
 
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.,:/+"

@@ -33,12 +33,18 @@ void control_begin(struct control *control, int fd);
 
 /* Stores the next line without its line feed. Never waits. */
 enum control_result control_read(struct control *control, char line[LINE_SIZE]);
-/* Waits for it until `deadline_ns` of the monotonic clock. */
+/* Waits for it until `deadline_ns` of the monotonic clock; after that it reads nothing, so that a
+ * peer that sends lines without a pause cannot hold up a loop of the caller. */
 enum control_result control_wait(struct control *control, char line[LINE_SIZE],
                                  uint64_t deadline_ns);
 /* Sends a line. Returns false if it was not handed to the kernel within a second. */
 bool control_send(struct control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Sends a line. Returns false if it was not handed to the kernel until the deadline. */
+bool control_send_until(struct control *control, const char *line, uint64_t deadline_ns);
+/* Waits until the peer's host has acknowledged all lines. Returns false if that does not happen
+ * until the deadline, or if the peer sends anything or closes the connection meanwhile. */
+bool control_flush(struct control *control, uint64_t deadline_ns);
 
 enum field_kind {
     FIELD_NUMBER,  /* uint64_t, 0 to `max` */

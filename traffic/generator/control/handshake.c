@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Challenge and response with a shared key: each end sends a nonce, then keyed BLAKE2b-256
  * (RFC 7693, libsodium's crypto_generichash) of both nonces. The proof keeps strangers from
- * starting transfers; the blocks that follow are neither encrypted nor signed. The key file is
- * hashed once and its bytes are erased from memory.
+ * starting transfers. Keys for the codes of authenticated blocks are derived in the same way;
+ * blocks are never encrypted. The key file is hashed once and its bytes are erased from memory.
  *
  * A nonce is new for each connection, so a recorded proof is of no use later. Without a key on
  * either side the greeting only shows that both ends speak the same protocol. */
@@ -104,18 +104,31 @@ void key_make_nonce(char nonce[NONCE_HEX_SIZE]) {
     sodium_bin2hex(nonce, NONCE_HEX_SIZE, bytes, sizeof bytes);
 }
 
-/* The labels have one length, so that no label with the bytes after it can equal the other. */
+/* Keyed BLAKE2b-256. The labels have one length, so that no label with the bytes after it can equal
+ * another. */
+static void hash_nonces(const struct key *key, const char *label, const char *sender_nonce,
+                        const char *receiver_nonce, unsigned char digest[KEY_BYTES]) {
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, key->bytes, KEY_BYTES, KEY_BYTES);
+    crypto_generichash_update(&state, (const unsigned char *)label, strlen(label));
+    crypto_generichash_update(&state, (const unsigned char *)sender_nonce, NONCE_HEX_SIZE - 1);
+    crypto_generichash_update(&state, (const unsigned char *)receiver_nonce, NONCE_HEX_SIZE - 1);
+    crypto_generichash_final(&state, digest, KEY_BYTES);
+}
+
 void key_prove(const struct key *key, enum key_side side, const char *sender_nonce,
                const char *receiver_nonce, char proof[NONCE_HEX_SIZE]) {
     static const char *const labels[] = {"wiretale sender  ", "wiretale receiver"};
     unsigned char digest[KEY_BYTES];
-    crypto_generichash_state state;
-    crypto_generichash_init(&state, key->bytes, KEY_BYTES, sizeof digest);
-    crypto_generichash_update(&state, (const unsigned char *)labels[side], strlen(labels[side]));
-    crypto_generichash_update(&state, (const unsigned char *)sender_nonce, NONCE_HEX_SIZE - 1);
-    crypto_generichash_update(&state, (const unsigned char *)receiver_nonce, NONCE_HEX_SIZE - 1);
-    crypto_generichash_final(&state, digest, sizeof digest);
+    hash_nonces(key, labels[side], sender_nonce, receiver_nonce, digest);
     sodium_bin2hex(proof, NONCE_HEX_SIZE, digest, sizeof digest);
+}
+
+void key_derive(const struct key *key, const char *sender_nonce, const char *receiver_nonce,
+                struct data_keys *keys) {
+    hash_nonces(key, "wiretale forward ", sender_nonce, receiver_nonce, keys->bytes[0]);
+    hash_nonces(key, "wiretale reverse ", sender_nonce, receiver_nonce, keys->bytes[1]);
+    keys->is_known = true;
 }
 
 bool key_proof_matches(const char *proof, const char *expected) {

@@ -16,6 +16,12 @@ struct key {
     uint8_t bytes[KEY_BYTES]; /* BLAKE2b-256 of the key file */
 };
 
+/* Keys of the blocks of a run, one for each direction, so that a block cannot be reflected. */
+struct data_keys {
+    bool is_known;
+    uint8_t bytes[2][KEY_BYTES]; /* forward, reverse */
+};
+
 enum key_side { KEY_OF_SENDER, KEY_OF_RECEIVER };
 
 /* Each kind of line uses its own members; the others must be absent from the line. */
@@ -47,6 +53,10 @@ void key_make_nonce(char nonce[NONCE_HEX_SIZE]);
  * a proof cannot be reflected to the end that made it. */
 void key_prove(const struct key *key, enum key_side side, const char *sender_nonce,
                const char *receiver_nonce, char proof[NONCE_HEX_SIZE]);
+/* Derives the keys of the blocks from the key and both nonces: recorded blocks are of no later use.
+ */
+void key_derive(const struct key *key, const char *sender_nonce, const char *receiver_nonce,
+                struct data_keys *keys);
 /* Compares in constant time. */
 bool key_proof_matches(const char *proof, const char *expected);
 

@@ -101,6 +101,9 @@ static enum pending_result take_hello(struct pending_connection *pending, const 
     const char *error = handshake_read(&hello, HANDSHAKE_HELLO, line);
     if (error)
         return refuse(pending, false, error);
+    if (!allowed_networks_contain(&pending->listener->sessions->options->allowed,
+                                  &pending->connection.peer))
+        return refuse(pending, false, "the receiver allows no tests from this address");
     strcpy(pending->peer_nonce, hello.nonce);
     key_make_nonce(pending->own_nonce);
     strcpy(hello.nonce, pending->own_nonce);
@@ -119,6 +122,7 @@ static enum pending_result take_proof(struct pending_connection *pending, const 
     if (handshake_read(&proof, HANDSHAKE_PROOF, line) || !key_proof_matches(proof.proof, expected))
         return refuse(pending, false, "wrong key, or none");
     key_prove(key, KEY_OF_RECEIVER, sender, receiver, proof.proof);
+    key_derive(key, sender, receiver, &pending->connection.keys);
     pending->stage = STAGE_TEST;
     return handshake_send(&pending->connection.control, HANDSHAKE_PROOF, &proof) ? KEEP : CLOSE;
 }

@@ -5,7 +5,7 @@
  * The main thread runs the listener; each transfer has a thread (session_set.c), and each of its
  * streams another. A signal stops the listener and asks transfers to end. Exit codes: 4 if a report
  * could not be written, 130 after SIGINT, 3 if another signal cut a transfer short or, without a
- * signal, if any was incomplete, else 0. */
+ * signal, if any was incomplete or none came in time, else 0. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,9 +16,16 @@
 #include "commands.h"
 #include "common/log.h"
 #include "common/options.h"
+#include "common/units.h"
 #include "receive/receive.h"
 
 #define POLL_MS 200 /* between two looks at exchange_interrupted */
+
+static bool take_rate(void *into, const char *value, const char **expected) {
+    double *rate = into;
+    *expected = "a rate as in 10k, 1.9M, 1G";
+    return units_parse_decimal(value, UNIT_RATE, rate) && *rate >= 1;
+}
 
 #define LONG   (1000000 * NS_PER_S)
 #define STRUCT struct receive_options
@@ -37,14 +44,22 @@ static const struct option_row rows[] = {
     HEADING("tests"),
     SET("once", '1', tests, 1, "run one test, then end"),
     COUNT_OF("tests", 0, tests, "N", 1, INT64_MAX, "run N tests, then end"),
+    TIME_OF("accept-timeout", 0, accept_ns, "TIME", NS_PER_MS, LONG,
+            "end if no test begins for TIME while none runs [wait]"),
     COUNT_OF("parallel", 0, parallel, "N", 1, 1024,
              "tests run at once [1]; further senders are refused"),
     SIZE_OF("max-bytes", 0, exchange.max_bytes, "BYTES", 1, INT64_MAX, "byte limit per test [1T]"),
+    TAKEN_AT("max-rate", 0, exchange.max_bps, "RATE", take_rate,
+             "limit of block bytes per test and direction: 10M, 1G [no limit]"),
     TIME_OF("max-time", 0, exchange.max_ns, "TIME", NS_PER_MS, LONG, "time limit per test [1h]"),
     COUNT_OF("max-streams", 0, max_streams, "N", 1, MAX_STREAMS, "stream limit per test [128]"),
     TIME_OF("idle", 0, idle_ns, "TIME", NS_PER_MS, LONG,
             "silence that ends a test [as the sender asks, 1 s]"),
     TEXT_OF("key", 0, key, "FILE", "accept only senders with the same key file"),
+    TAKEN_AT("allow", 0, allowed, "NETWORK", allowed_networks_take,
+             "accept only senders in this network, as in 192.0.2.0/24; repeat it for more [all]"),
+    TAKEN_AT("quota", 0, quota, "BYTES/TIME", quota_take,
+             "bytes of blocks that each address may move in a time, as in 10G/24h [no limit]"),
     HEADING("files"),
     TEXT_OF("output-dir", 'o', target.folder, "DIR",
             "write received files here [only compare their checksums]"),
@@ -74,12 +89,13 @@ static const struct command_line command = {
                 "  # files from senders with a key\n"
                 "  @ receive --key ~/wiretale.key --output-dir incoming \\\n"
                 "      --max-bytes 10G\n",
-    .exit_codes = "  0    done\n"
-                  "  2    wrong usage\n"
-                  "  3    a test was cut short (--once, --tests)\n"
-                  "  4    a file or folder cannot be used, or the output failed\n"
-                  "  5    a permission or the port is missing\n"
-                  "  130  interrupted\n",
+    .exit_codes =
+        "  0    done\n"
+        "  2    wrong usage\n"
+        "  3    a test was cut short (--once, --tests), or none began (--accept-timeout)\n"
+        "  4    a file or folder cannot be used, or the output failed\n"
+        "  5    a permission or the port is missing\n"
+        "  130  interrupted\n",
 };
 
 /* A directory that cannot be written to must be an error now and not in the first transfer. */
@@ -110,23 +126,42 @@ static void read_options(struct receive_options *options, int argc, char **argv)
         fail(EXIT_USAGE, "--overwrite: expected --output-dir as well");
 }
 
-/* Returns the exit code. With --tests, refused transfers do not count. A signal ends running
- * transfers through exchange_interrupted; they are still reported. */
+/* Serves until a signal, the last test or a time without any. Returns whether that time is over.
+ * With --tests, refused transfers do not count. */
+static bool serve_tests(struct listener *listener) {
+    struct session_set *sessions = listener->sessions;
+    const struct receive_options *options = sessions->options;
+    uint64_t now = monotonic_ns(), begun = sessions->begun, idle_since = now;
+    while (!exchange_interrupted &&
+           !(options->tests && sessions->begun >= options->tests && !sessions->running)) {
+        listener_poll(listener, POLL_MS);
+        now = monotonic_ns();
+        if (sessions->running || sessions->begun != begun)
+            idle_since = now;
+        begun = sessions->begun;
+        if (options->accept_ns && now - idle_since >= options->accept_ns)
+            return true;
+    }
+    return false;
+}
+
+/* Returns the exit code. A signal ends running transfers through exchange_interrupted; they are
+ * still reported. */
 static int serve(struct listener *listener) {
     struct session_set *sessions = listener->sessions;
-    uint64_t tests = sessions->options->tests;
-    while (!exchange_interrupted && !(tests && sessions->begun >= tests && !sessions->running))
-        listener_poll(listener, POLL_MS);
-    bool was_running = sessions->running > 0;
+    bool is_late = serve_tests(listener), was_running = sessions->running > 0;
     while (sessions->running)
         listener_poll(listener, POLL_MS);
+    if (is_late)
+        log_warning("no test began for %.3g s (--accept-timeout)",
+                    (double)sessions->options->accept_ns / NS_PER_S);
     if (sessions->unwritten)
         return EXIT_IO;
     if (exchange_interrupted == SIGINT)
         return EXIT_INTERRUPTED;
     if (exchange_interrupted)
         return was_running ? EXIT_TRUNCATED : EXIT_DONE;
-    return sessions->cut_short ? EXIT_TRUNCATED : EXIT_DONE;
+    return sessions->cut_short || is_late ? EXIT_TRUNCATED : EXIT_DONE;
 }
 
 /* The socket is opened before partial files are swept, because a second receiver at this port must
@@ -149,7 +184,7 @@ int receive_main(int argc, char **argv) {
         fail(EXIT_MISSING, "port %llu: %s", port, error);
     if (options.target.folder)
         content_sweep(options.target.folder);
-    if (!options.key)
+    if (!options.key && !options.allowed.count)
         log_warning("no --key: anyone who reaches port %llu may run tests", port);
     log_plain("listening on port %llu", port);
     int code = serve(&listener);

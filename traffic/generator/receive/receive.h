@@ -12,6 +12,51 @@
 #include "control/handshake.h"
 #include "session/exchange.h"
 
+/* allowed.c: networks from which tests are accepted: "192.0.2.0/24", "2001:db8::/32" or an address.
+ */
+
+#define MAX_ALLOWED 64u
+
+struct allowed_network {
+    int family;
+    uint8_t address[16]; /* in network byte order; IPv4 takes the first 4 */
+    unsigned prefix;     /* bits */
+};
+
+struct allowed_networks {
+    struct allowed_network list[MAX_ALLOWED];
+    unsigned count; /* 0: all are allowed */
+};
+
+/* Adds a network to a struct allowed_networks (common/options.h). Returns false if the text is
+ * none, if it has bits behind its prefix, or if the list is full. */
+bool allowed_networks_take(void *networks, const char *text, const char **expected);
+
+bool allowed_networks_contain(const struct allowed_networks *networks, const union endpoint *peer);
+
+/* quota.c: bytes of blocks that each address may move in a time. */
+
+#define MAX_QUOTA_ADDRESSES 4096u
+
+struct quota_address;
+
+struct quota {
+    uint64_t bytes, ns;         /* 0: no quota */
+    struct quota_address *list; /* made with the first test */
+    uint32_t count;
+};
+
+/* Parses "10G/24h" into a struct quota (common/options.h). */
+bool quota_take(void *quota, const char *text, const char **expected);
+
+/* Takes `wanted` bytes (0: all that are left) for a test and returns their number. Returns 0 with
+ * `error` set if the address has not so many. */
+uint64_t quota_grant(struct quota *quota, const union endpoint *peer, uint64_t wanted,
+                     uint64_t now_ns, char error[ERROR_SIZE]);
+/* Returns the bytes of a grant that the test did not move. */
+void quota_return(struct quota *quota, const union endpoint *peer, uint64_t granted,
+                  uint64_t moved);
+
 /* The command line of `receive`. */
 struct receive_options {
     const char *key; /* NULL: not given */
@@ -19,10 +64,13 @@ struct receive_options {
     uint64_t port;
     uint64_t family;      /* AF_UNSPEC, AF_INET, AF_INET6 */
     uint64_t tests;       /* transfers to run; 0: until stopped */
+    uint64_t accept_ns;   /* longest time without a transfer; 0: no limit */
     uint64_t parallel;    /* transfers at once */
     uint64_t max_streams; /* of a transfer */
     uint64_t idle_ns;     /* 0: as the sender asks */
     uint64_t buffer;      /* bytes; 0: as the sender asks */
+    struct allowed_networks allowed;
+    struct quota quota;
     struct local_plan local;
     struct exchange_options exchange; /* with the other limits of a transfer */
 };
@@ -32,11 +80,13 @@ struct session {
     struct session_set *set;
     pthread_t thread;
     struct transfer transfer; /* owns the control connection */
+    uint64_t granted;         /* bytes of the address's quota; 0: no quota */
     bool is_unwritten;        /* the report could not be written */
 };
 
 struct session_set {
     const struct receive_options *options;
+    struct quota quota;
     struct session *list;
     uint64_t count;     /* slots */
     uint64_t running;   /* threads that are not joined yet */
@@ -56,6 +106,7 @@ void session_set_join_finished(struct session_set *set);
 /* An accepted connection. */
 struct connection {
     struct control control;
+    struct data_keys keys; /* known if the sender has proved its key */
     union endpoint peer;
 };
 

@@ -8,7 +8,7 @@
  * The listener's thread owns the set and its counters. It changes states from FREE to RUNNING, and
  * from FINISHED to FREE after the join; a session's thread changes its own from RUNNING to FINISHED
  * and nothing else. Bounds against senders are --parallel, --tests, --max-streams, --max-bytes,
- * --max-time and START_NS; a plan is checked before a thread is started for it. */
+ * --max-time, --quota and START_NS; a plan is checked before a thread is started for it. */
 #include "receive/receive.h"
 
 #include <stdio.h>
@@ -24,6 +24,7 @@
 
 bool session_set_begin(struct session_set *set, const struct receive_options *options) {
     set->options = options;
+    set->quota = options->quota;
     set->count = 2 * options->parallel;
     set->list = calloc(set->count, sizeof *set->list);
     set->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -33,6 +34,7 @@ bool session_set_begin(struct session_set *set, const struct receive_options *op
 void session_set_end(struct session_set *set) {
     close(set->wake);
     free(set->list);
+    free(set->quota.list);
 }
 
 /* Opens the output file, and binds and announces the UDP ports. If it returns false, the sender
@@ -47,20 +49,29 @@ static bool prepare(struct session *session, char error[ERROR_SIZE]) {
     return exchange_bind_udp(transfer, DIRECTION_FORWARD, error);
 }
 
-/* Reads lines until "start"; before it, the sender may announce its own UDP ports. START_NS bounds
- * a sender that takes a slot and stays silent. */
+/* Reads lines until "start"; before it, the sender may announce its own UDP ports and the lines of
+ * a pattern, each of which renews the deadline, because the path may be slow. START_NS bounds a
+ * sender that takes a slot and stays silent, LINES_NS one that is too slow. */
 static bool await_start(struct transfer *transfer, char error[ERROR_SIZE]) {
-    uint64_t deadline = monotonic_ns() + START_NS;
+    uint64_t deadline = monotonic_ns() + START_NS, last = deadline + LINES_NS;
     char line[LINE_SIZE];
-    while (control_wait(&transfer->control, line, deadline) == CONTROL_LINE) {
-        if (!strcmp(line, "start"))
+    while (!exchange_interrupted &&
+           control_wait(&transfer->control, line, deadline < last ? deadline : last) ==
+               CONTROL_LINE) {
+        const char *wrong = "expected a start";
+        if (line_is(line, "port") || line_is(line, "lines") || line_is(line, "clock") ||
+            line_is(line, "offset"))
+            wrong = exchange_take_line(transfer, line);
+        else if (!strcmp(line, "start") && transfer_plan_has_lines(&transfer->plan))
             return true;
-        const char *wrong =
-            line_is(line, "port") ? exchange_take_line(transfer, line) : "expected a start";
+        else if (!strcmp(line, "start"))
+            wrong = "expected all lines of the pattern before the start";
         if (wrong) {
             snprintf(error, ERROR_SIZE, "%s", wrong);
             return false;
         }
+        if (line_is(line, "lines"))
+            deadline = (uint64_t)monotonic_ns() + START_NS;
     }
     snprintf(error, ERROR_SIZE, "the sender asked for a test and did not start it");
     return false;
@@ -108,6 +119,7 @@ void session_set_join_finished(struct session_set *set) {
         set->unwritten += session->is_unwritten;
         set->cut_short += has_run && !transfer_is_complete(transfer);
         set->running--;
+        quota_return(&set->quota, &transfer->peer, session->granted, transfer->bytes_moved);
         close(transfer->control.fd);
         transfer_end(transfer);
         session->state = SESSION_FREE;
@@ -149,10 +161,14 @@ static const char *check_limits(const struct receive_options *options,
     static char error[160];
     uint64_t max_bytes = options->exchange.max_bytes, max_ns = options->exchange.max_ns;
     uint64_t bytes = transfer_plan_bytes(plan), ns = transfer_plan_duration_ns(plan);
-    if (plan->streams > options->max_streams)
+    double rate = transfer_plan_rate_bps(plan), max_rate = options->exchange.max_bps;
+    if (max_rate > 0 && (rate <= 0 || rate > max_rate))
+        snprintf(error, sizeof error, "expected a --rate of at most %.12g bit/s (--max-rate)",
+                 max_rate / (double)plan->streams);
+    else if (plan->streams > options->max_streams)
         snprintf(error, sizeof error, "at most %llu streams (--max-streams)",
                  (unsigned long long)options->max_streams);
-    else if (bytes > max_bytes / plan->streams)
+    else if (bytes > max_bytes / plan->streams || (!plan->content && plan->max_size > max_bytes))
         snprintf(error, sizeof error, "at most %llu bytes in a test (--max-bytes)",
                  (unsigned long long)max_bytes);
     else if (ns > max_ns || plan->start_offset_ns > max_ns ||
@@ -161,6 +177,15 @@ static const char *check_limits(const struct receive_options *options,
     else
         return NULL;
     return error;
+}
+
+/* Returns the bytes after which a test is stopped. A path may duplicate datagrams: they count, but
+ * a few must not stop a test that keeps its plan. */
+static uint64_t most_bytes(const struct session *session, const struct transfer_plan *plan) {
+    uint64_t most = session->set->options->exchange.max_bytes, granted = session->granted;
+    if (plan->protocol == PROTOCOL_UDP)
+        granted += granted / 8;
+    return granted && granted < most ? granted : most;
 }
 
 /* Starts the session's thread. If that fails, the caller keeps the plan. The receiver's --idle
@@ -172,9 +197,11 @@ static const char *start_thread(struct session *session, const struct connection
     socklen_t size = sizeof transfer->own;
     memset(transfer, 0, sizeof *transfer);
     transfer->control = connection->control;
+    transfer->keys = connection->keys;
     transfer->plan = *plan;
     transfer->local = options->local;
     transfer->peer = connection->peer;
+    transfer->max_bytes = most_bytes(session, plan);
     getsockname(transfer->control.fd, &transfer->own.address, &size);
     if (options->idle_ns)
         transfer->plan.idle_ns = options->idle_ns;
@@ -191,9 +218,40 @@ static const char *start_thread(struct session *session, const struct connection
     return "the receiver is out of memory or threads";
 }
 
+/* Returns the bytes of all streams in all directions; 0 if the plan does not bound them: a rate
+ * does only if gaps are constant, and turns have responses of any size. */
+static uint64_t plan_bytes(const struct transfer_plan *plan) {
+    double each = (double)transfer_plan_bytes(plan), rate = transfer_plan_rate_bps(plan);
+    double seconds = (double)plan->time_ns / 1e9, all = each * (double)plan->streams;
+    if (plan->turns)
+        return 0;
+    if (each > 0)
+        all += plan->bytes ? (double)plan->max_size * (double)plan->streams : 0;
+    else if (seconds > 0 && plan->pacing <= PACING_CONSTANT)
+        all = rate / 8 * seconds + (rate > 0 ? (double)plan->max_size * (double)plan->streams : 0);
+    all *= plan->direction == DIRECTION_BOTH ? 2 : 1;
+    return all < (double)INT64_MAX ? (uint64_t)all : INT64_MAX;
+}
+
+/* Takes the bytes of the plan out of the quota of the sender's address, if there is one. Returns
+ * NULL, or the reason for a refusal, which is valid until the next call. */
+static const char *grant(struct session *session, const struct connection *connection,
+                         const struct transfer_plan *plan) {
+    static char error[ERROR_SIZE];
+    struct quota *quota = &session->set->quota;
+    session->granted = 0;
+    if (!quota->bytes)
+        return NULL;
+    session->granted =
+        quota_grant(quota, &connection->peer, plan_bytes(plan), monotonic_ns(), error);
+    return session->granted ? NULL : error;
+}
+
 const char *session_set_start(struct session_set *set, const struct connection *connection,
                               struct transfer_plan *plan, bool *busy) {
-    const char *error = check_limits(set->options, plan);
+    const char *error = plan->authentic && !connection->keys.is_known
+                            ? "authenticated blocks need a --key at both ends"
+                            : check_limits(set->options, plan);
     struct session *session = find_free(set);
     *busy = !error;
     if (error)
@@ -205,7 +263,11 @@ const char *session_set_start(struct session_set *set, const struct connection *
     if (find(set, plan->run, &connection->peer))
         return "a test with this run number is running";
     session->set = set;
-    error = start_thread(session, connection, plan);
+    error = grant(session, connection, plan);
+    if (error)
+        *busy = false;
+    if (!error && (error = start_thread(session, connection, plan)))
+        quota_return(&set->quota, &connection->peer, session->granted, 0);
     set->running += !error;
     return error;
 }

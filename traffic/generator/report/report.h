@@ -27,6 +27,16 @@ void report_json(const struct transfer *transfer, const struct report_style *sty
 /* Writes the times, rates and CPU times of one end. A negative rate (bytes/s) is unknown: null. */
 void report_put_rates(struct json *json, const struct stream_report *report, double rate);
 
+/* Where the blocks of a direction were lost (losses.c); the parts add up to `lost`, -1: unknown. */
+struct losses {
+    int64_t lost;
+    int64_t sender_host;      /* in the queues and at the interface of the sender's host */
+    int64_t path;             /* between the hosts */
+    int64_t receiver_host;    /* at the interface and in the buffers of the receiver's sockets */
+    int64_t receiver_program; /* arrived too late to be counted */
+    int64_t undetermined;     /* the rest if a part is unknown */
+};
+
 /* Reports of all streams of a direction, added. */
 struct direction_totals {
     bool sender_known, receiver_known; /* false if a stream's report is missing */
@@ -36,6 +46,12 @@ struct direction_totals {
 struct direction_totals direction_totals_of(const struct direction *direction);
 /* Adds the counts of all directions; `sum` must be known and 0. */
 void transfer_add_totals(const struct transfer *transfer, struct direction_totals *sum);
+
+struct losses losses_of(const struct direction *direction, const struct direction_totals *totals);
+/* Each prints nothing, or null, if the number of lost blocks is unknown. */
+void report_losses_table(FILE *out, const struct losses *losses);
+void report_losses_json(struct json *json, const char *name, const struct losses *losses,
+                        const struct direction *direction);
 
 /* Returns the report of a stream's sender, else of its receiver; NULL if it has not arrived. */
 const struct stream_report *stream_report_of(const struct stream *stream, bool sender);
@@ -52,6 +68,9 @@ bool transfer_is_complete(const struct transfer *transfer);
  * the bytes of one are not counted. */
 double report_bytes_per_s(const struct transfer *transfer, const struct stream_report *report,
                           bool sender);
+/* Returns whether a sender of constant gaps kept to them: 99% of blocks were late by at most one
+ * gap or LATE_NS, and none was moved; -1 if the plan has no constant gaps, or no block was sent. */
+int sender_kept_pace(const struct transfer *transfer, const struct stream_report *sent);
 /* Returns whether a rate of the senders (else of the receivers) exceeds that of the link, and so
  * cannot be the rate on the wire; -1 if unknown. */
 int transfer_exceeds_link(const struct transfer *transfer, bool sender);

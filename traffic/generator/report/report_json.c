@@ -38,11 +38,45 @@ static void put_errors(struct json *json, const char *errors) {
     json_close(json, '}');
 }
 
+/* A negative value is unknown. */
+static void put_known_bool(struct json *json, const char *name, int value) {
+    if (value < 0)
+        json_text(json, name, NULL);
+    else
+        json_bool(json, name, value);
+}
+
+/* Without a rate, or a block, nothing can be late. */
+static void put_pace(struct json *json, const struct transfer *transfer,
+                     const struct stream_report *report) {
+    bool is_paced = transfer->plan.pacing != PACING_NONE && report->blocks_sent;
+    json_count(json, "late_p50_ns", is_paced ? (int64_t)report->late_p50_ns : -1);
+    json_count(json, "late_p99_ns", is_paced ? (int64_t)report->late_p99_ns : -1);
+    json_count(json, "late_max_ns", is_paced ? (int64_t)report->late_max_ns : -1);
+    json_count(json, "largest_burst", is_paced ? (int64_t)report->largest_burst : -1);
+    json_count(json, "moved_ns", is_paced ? (int64_t)report->moved_ns : -1);
+    put_known_bool(json, "real_time", is_paced ? report->real_time != 0 : -1);
+    put_known_bool(json, "constant_rate", sender_kept_pace(transfer, report));
+}
+
+static void put_turns(struct json *json, const struct transfer *transfer,
+                      const struct stream_report *report) {
+    bool has_turns = transfer->plan.turns, has_times = has_turns && report->responses;
+    json_count(json, "responses", has_turns ? (int64_t)report->responses : -1);
+    json_count(json, "response_bytes", has_turns ? (int64_t)report->response_bytes : -1);
+    json_count(json, "turn_p50_ns", has_times ? (int64_t)report->turn_p50_ns : -1);
+    json_count(json, "turn_p99_ns", has_times ? (int64_t)report->turn_p99_ns : -1);
+    json_count(json, "turn_max_ns", has_times ? (int64_t)report->turn_max_ns : -1);
+}
+
 static void put_sender(struct json *json, const struct transfer *transfer,
                        const struct stream_report *report) {
     json_count(json, "blocks_sent", (int64_t)report->blocks_sent);
     json_count(json, "bytes_sent", (int64_t)report->bytes_sent);
     report_put_rates(json, report, report_bytes_per_s(transfer, report, true));
+    put_pace(json, transfer, report);
+    json_count(json, "paused_ns", transfer_is_udp(transfer) ? (int64_t)report->paused_ns : -1);
+    put_turns(json, transfer, report);
     put_errors(json, report->errors);
 }
 
@@ -56,10 +90,16 @@ static void put_receiver(struct json *json, const struct transfer *transfer,
     json_count(json, "blocks_corrupt", (int64_t)report->corrupt);
     json_count(json, "blocks_late", (int64_t)report->late);
     json_count(json, "blocks_missing", (int64_t)report->missing);
+    bool can_catch_up = transfer_is_udp(transfer) && transfer->plan.pacing != PACING_NONE;
+    json_count(json, "blocks_missing_in_catch_up",
+               can_catch_up ? (int64_t)report->missing_in_catch_up : -1);
     json_count(json, "foreign_datagrams", (int64_t)report->foreign);
     json_count(json, "bytes_received", (int64_t)report->bytes_received);
     report_put_rates(json, report, report_bytes_per_s(transfer, report, false));
     json_count(json, "jitter_ns", (int64_t)report->jitter_ns_plus_1 - 1);
+    json_count(json, "delay_p50_ns", (int64_t)report->delay_p50_ns_plus_1 - 1);
+    json_count(json, "delay_p99_ns", (int64_t)report->delay_p99_ns_plus_1 - 1);
+    json_count(json, "delay_max_ns", (int64_t)report->delay_max_ns_plus_1 - 1);
     json_count(json, "host_dropped", (int64_t)report->dropped_plus_1 - 1);
 }
 
@@ -105,6 +145,7 @@ static const struct sample_member sample_members[] = {
     MEMBER("reordering", tcpi_reordering, 1),
     MEMBER("delivery_rate_bps", tcpi_delivery_rate, 8),
     MEMBER("pacing_rate_bps", tcpi_pacing_rate, 8),
+    MEMBER("data_segments_sent", tcpi_data_segs_out, 1),
     MEMBER("bytes_acked", tcpi_bytes_acked, 1),
     MEMBER("bytes_retransmitted", tcpi_bytes_retrans, 1),
     MEMBER("not_sent_bytes", tcpi_notsent_bytes, 1),
@@ -137,7 +178,7 @@ static void put_samples(struct json *json, const struct tcp_samples *samples) {
 /* The two ends of a direction: `sender` and `receiver` are the names of the members. An end whose
  * report is missing is null. */
 static void put_direction(struct json *json, const struct direction *direction, const char *sender,
-                          const char *receiver) {
+                          const char *receiver, const char *losses) {
     struct direction_totals totals = direction_totals_of(direction);
     if (totals.sender_known) {
         json_open(json, sender, '{');
@@ -161,6 +202,11 @@ static void put_direction(struct json *json, const struct direction *direction, 
     } else {
         json_text(json, receiver, NULL);
     }
+    struct losses parts = losses_of(direction, &totals);
+    if (transfer_is_udp(direction->transfer))
+        report_losses_json(json, losses, &parts, direction);
+    else
+        json_text(json, losses, NULL);
 }
 
 static int64_t count_or_null(bool is_known, uint64_t count) {
@@ -215,6 +261,8 @@ static void put_plan(struct json *json, const struct transfer *transfer, const c
     json_decimal(json, "rate_pps", plan->rate_pps, plan->rate_pps > 0);
     json_text(json, "pacing", pacing_names[plan->pacing]);
     json_count(json, "burst", or_null(plan->burst));
+    json_count(json, "burst_cap", or_null(plan->burst_cap));
+    json_bool(json, "write_each", plan->write_each);
     json_text(json, "host", host);
     json_text(json, "address", address);
     json_count(json, "port",
@@ -226,17 +274,24 @@ static void put_plan(struct json *json, const struct transfer *transfer, const c
     json_text(json, "device", transfer->local.device);
     put_socket(json, &plan->socket);
     json_bool(json, "offload", plan->offload);
+    json_bool(json, "authenticate", plan->authentic);
     json_bool(json, "check", !plan->unchecked);
     json_text(json, "file", plan->content ? plan->file_name : NULL);
     json_close(json, '}');
 }
 
-/* A negative value is unknown. */
-static void put_known_bool(struct json *json, const char *name, int value) {
-    if (value < 0)
-        json_text(json, name, NULL);
-    else
-        json_bool(json, name, value);
+/* The offset may be negative, which json_count() would write as null. */
+static void put_clock(struct json *json, const struct transfer *transfer) {
+    const struct clock_offset *clock = &transfer->clock;
+    if (!clock->is_known) {
+        json_text(json, "clock", NULL);
+        return;
+    }
+    json_open(json, "clock", '{');
+    json_text(json, "model", clock->is_same ? "same clock" : "measured offset");
+    json_decimal(json, "offset_ns", (double)clock->ns, true);
+    json_count(json, "error_ns", (int64_t)clock->error_ns);
+    json_close(json, '}');
 }
 
 /* The file and both checksums; `same` is null if one of them is unknown. */
@@ -279,13 +334,14 @@ void report_json(const struct transfer *transfer, const struct report_style *sty
     json_count(&json, "link_bps", or_null(transfer->link_bps));
     put_known_bool(&json, "throughput_exceeds_link", transfer_exceeds_link(transfer, false));
     put_known_bool(&json, "sending_exceeds_link", transfer_exceeds_link(transfer, true));
+    put_clock(&json, transfer);
     put_content(&json, transfer);
     put_direction(&json,
                   &transfer->directions[reverse_only ? DIRECTION_REVERSE : DIRECTION_FORWARD],
-                  "sender", "receiver");
+                  "sender", "receiver", "losses");
     if (transfer->plan.direction == DIRECTION_BOTH)
         put_direction(&json, &transfer->directions[DIRECTION_REVERSE], "reverse_sender",
-                      "reverse_receiver");
+                      "reverse_receiver", "reverse_losses");
     json_close(&json, '}');
     fputc('\n', style->out);
 }

@@ -3,7 +3,6 @@
  *
  * A figure that is unknown is named so or left out, never printed as 0. Warnings about rates stand
  * below the figures to which they refer. */
-#include <errno.h>
 #include <string.h>
 
 #include "common/log.h"
@@ -69,6 +68,48 @@ static void put_streams(const struct report_style *style, const struct direction
     }
 }
 
+static const char *pace_of(const struct transfer *transfer, const struct stream_report *sent) {
+    int kept = sender_kept_pace(transfer, sent);
+    return kept < 0 ? "" : kept ? "constant rate: " : "NOT a constant rate: ";
+}
+
+/* A run whose sender was held up must not be quoted as one of constant rate. */
+static void put_pace(const struct report_style *style, const struct transfer *transfer,
+                     const struct direction_totals *totals) {
+    const struct stream_report *sent = &totals->sender;
+    if (transfer->plan.pacing == PACING_NONE || !sent->blocks_sent)
+        return;
+    fprintf(
+        style->out,
+        "  %sblocks sent late by %.3f ms (median), %.3f ms (99%%), %.3f ms (most); largest burst "
+        "%llu%s\n",
+        pace_of(transfer, sent), (double)sent->late_p50_ns / 1e6, (double)sent->late_p99_ns / 1e6,
+        (double)sent->late_max_ns / 1e6, (unsigned long long)sent->largest_burst,
+        sent->real_time ? "; real-time priority" : "");
+    if (sent->moved_ns)
+        fprintf(style->out, "  the schedule was moved by %.3f ms (--burst-cap, or a pause)\n",
+                (double)sent->moved_ns / 1e6);
+    if (totals->receiver_known && totals->receiver.missing_in_catch_up)
+        fprintf(style->out, "  %llu missing blocks are beside such as were sent in catching up\n",
+                (unsigned long long)totals->receiver.missing_in_catch_up);
+}
+
+/* A delay without its error must not be quoted. */
+static void put_delay(const struct report_style *style, const struct transfer *transfer,
+                      const struct stream_report *got) {
+    if (!got->delay_p50_ns_plus_1)
+        return;
+    fprintf(style->out, "  one-way delay %.3f ms (median), %.3f ms (99%%), %.3f ms (most)",
+            (double)(got->delay_p50_ns_plus_1 - 1) / 1e6,
+            (double)(got->delay_p99_ns_plus_1 - 1) / 1e6,
+            (double)(got->delay_max_ns_plus_1 - 1) / 1e6);
+    if (transfer->clock.is_same)
+        fprintf(style->out, "; both ends have the same clock\n");
+    else
+        fprintf(style->out, "; +-%.3f ms, by the offset of the clocks\n",
+                (double)transfer->clock.error_ns / 1e6);
+}
+
 static void put_direction(const struct report_style *style, const struct direction *direction) {
     struct direction_totals totals = direction_totals_of(direction);
     put_streams(style, direction);
@@ -76,12 +117,29 @@ static void put_direction(const struct report_style *style, const struct directi
         put_line(style, direction->transfer, "sent", &totals.sender, true);
     if (totals.sender_known && totals.sender.errors[0])
         fprintf(style->out, "  sends that failed: %s\n", totals.sender.errors);
+    put_pace(style, direction->transfer, &totals);
+    if (totals.sender_known && totals.sender.responses)
+        fprintf(
+            style->out,
+            "  %llu responses, %llu bytes; turns took %.3f ms (median), %.3f ms (99%%), %.3f ms "
+            "(most)\n",
+            (unsigned long long)totals.sender.responses,
+            (unsigned long long)totals.sender.response_bytes,
+            (double)totals.sender.turn_p50_ns / 1e6, (double)totals.sender.turn_p99_ns / 1e6,
+            (double)totals.sender.turn_max_ns / 1e6);
+    if (totals.sender_known && totals.sender.paused_ns)
+        fprintf(style->out, "  sending paused for %.3f ms, because the receiving end was silent\n",
+                (double)totals.sender.paused_ns / 1e6);
     if (!totals.receiver_known) {
         fprintf(style->out, "  received  unknown: the receiver did not report\n");
         return;
     }
     put_line(style, direction->transfer, "received", &totals.receiver, false);
     put_loss(style, &totals);
+    put_delay(style, direction->transfer, &totals.receiver);
+    struct losses losses = losses_of(direction, &totals);
+    if (transfer_is_udp(direction->transfer))
+        report_losses_table(style->out, &losses);
 }
 
 static void put_content(const struct report_style *style, const struct content *content) {
@@ -130,24 +188,13 @@ static void report_table(const struct transfer *transfer, const struct report_st
                 transfer->stopped_by, transfer->error_text[0] ? ": " : "", transfer->error_text);
 }
 
-/* Flushes, because a full disk often shows only then. EPIPE is not an error: a reader such as
- * head(1) has enough. */
-static bool is_written(FILE *out) {
-    errno = 0;
-    if ((!fflush(out) && !ferror(out)) || errno == EPIPE)
-        return true;
-    log_warning("the report cannot be written: %s",
-                errno ? strerror(errno) : "the output failed before");
-    return false;
-}
-
 /* The lock is held for the whole report, so that reports of parallel transfers do not mix. */
 bool report_transfer(const struct transfer *transfer, const struct report_style *style) {
     if (style->quiet && !style->json)
         return true;
     flockfile(style->out);
     (style->json ? report_json : report_table)(transfer, style);
-    bool written = is_written(style->out);
+    bool written = finish_output(style->out);
     funlockfile(style->out);
     return written;
 }

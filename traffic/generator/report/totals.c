@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/lateness.h"
+
 const struct stream_report *stream_report_of(const struct stream *stream, bool sender) {
     const struct direction *direction = stream->direction;
     if (direction->is_sending == sender)
@@ -54,10 +56,42 @@ static void add_errors(struct stream_report *sum, const struct stream_report *on
     error_counts_write(&counts, sum->errors);
 }
 
+static void keep_larger(uint64_t *sum, uint64_t one) {
+    *sum = *sum > one ? *sum : one;
+}
+
+/* Of several streams, the one that was latest counts. */
+static void add_lateness(struct stream_report *sum, const struct stream_report *one, bool first) {
+    keep_larger(&sum->late_p50_ns, one->late_p50_ns);
+    keep_larger(&sum->late_p99_ns, one->late_p99_ns);
+    keep_larger(&sum->late_max_ns, one->late_max_ns);
+    keep_larger(&sum->largest_burst, one->largest_burst);
+    keep_larger(&sum->moved_ns, one->moved_ns);
+    keep_larger(&sum->responses, one->responses);
+    keep_larger(&sum->response_bytes, one->response_bytes);
+    keep_larger(&sum->turn_p50_ns, one->turn_p50_ns);
+    keep_larger(&sum->turn_p99_ns, one->turn_p99_ns);
+    keep_larger(&sum->turn_max_ns, one->turn_max_ns);
+    keep_larger(&sum->paused_ns, one->paused_ns);
+    sum->real_time = one->real_time && (first || sum->real_time);
+}
+
+/* Unknown (0) if one is. */
+static uint64_t larger_known(uint64_t sum, uint64_t one, bool first) {
+    return first ? one : !sum || !one ? 0 : sum > one ? sum : one;
+}
+
 static void add(struct stream_report *sum, const struct stream_report *one, bool first) {
     stream_report_add(sum, one);
     add_times(sum, one);
     add_errors(sum, one);
+    add_lateness(sum, one, first);
+    sum->delay_p50_ns_plus_1 =
+        larger_known(sum->delay_p50_ns_plus_1, one->delay_p50_ns_plus_1, first);
+    sum->delay_p99_ns_plus_1 =
+        larger_known(sum->delay_p99_ns_plus_1, one->delay_p99_ns_plus_1, first);
+    sum->delay_max_ns_plus_1 =
+        larger_known(sum->delay_max_ns_plus_1, one->delay_max_ns_plus_1, first);
     sum->jitter_ns_plus_1 =
         first ? one->jitter_ns_plus_1 : add_plus_1(sum->jitter_ns_plus_1, one->jitter_ns_plus_1);
     sum->dropped_plus_1 =
@@ -125,6 +159,14 @@ double report_bytes_per_s(const struct transfer *transfer, const struct stream_r
     if (has_gaps)
         bytes -= bytes / (double)report->blocks_received;
     return bytes * 1e9 / (double)report->elapsed_ns;
+}
+
+int sender_kept_pace(const struct transfer *transfer, const struct stream_report *sent) {
+    const struct transfer_plan *plan = &transfer->plan;
+    if (plan->pacing != PACING_CONSTANT || !sent->blocks_sent)
+        return -1;
+    double gap_ns = transfer_plan_gap_ns(plan, plan->max_size);
+    return !sent->moved_ns && ((double)sent->late_p99_ns <= gap_ns || sent->late_p99_ns <= LATE_NS);
 }
 
 /* Directions are compared one by one, because a full-duplex link carries its rate both ways. */

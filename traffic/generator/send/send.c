@@ -29,7 +29,7 @@
 
 struct send_options {
     const char *host;
-    const char *key, *file, *size; /* NULL: not given */
+    const char *key, *file, *size, *pattern, *turns; /* NULL: not given */
     uint64_t port;
     uint64_t wait_ns;    /* to repeat attempts for */
     uint64_t connect_ns; /* of one attempt */
@@ -113,6 +113,15 @@ static const struct option_row rows[] = {
           "bit/s of block bytes, or blocks/s: 10k, 1.9M, 1G, 100pps [no limit]"),
     FLAG("poisson", 0, is_poisson, "gaps of a Poisson process instead of equal ones"),
     COUNT_OF("burst", 0, plan.burst, "N", 1, 1000000, "send N blocks at once, then wait N gaps"),
+    TEXT_OF("pattern", 0, pattern, "PATH", "over UDP, sizes and gaps: lines of SIZE and GAP"),
+    TEXT_OF("turns", 0, turns, "PATH",
+            "over TCP, requests and responses: lines of REQUEST, GAP, RESPONSE and SERVER"),
+    SET("draw", 0, plan.draws_lines, 1, "draw these lines at random; --run is the seed"),
+    COUNT_OF("burst-cap", 0, plan.burst_cap, "N", 1, 1000000,
+             "after a delay send at most N blocks at once, and move the rest back [no limit]"),
+    SET("no-real-time", 0, plan.no_real_time, 1,
+        "keep the usual priority although a rate is given and real-time priority is permitted"),
+    SET("write-each", 0, plan.write_each, 1, "over TCP, one write for each block, as ttcp does"),
     COUNT_OF("streams", 'P', plan.streams, "N", 1, MAX_STREAMS,
              "number of parallel streams, one thread each [1]"),
     SET("reverse", 'R', plan.direction, DIRECTION_REVERSE, "the receiver sends"),
@@ -125,6 +134,8 @@ static const struct option_row rows[] = {
             "start each stream this long after the one before"),
     COUNT_OF("run", 0, plan.run, "N", 1, UINT32_MAX, "number of the test in its blocks [random]"),
     SET("no-check", 0, plan.unchecked, 1, "do not verify the pattern at the receiver"),
+    SET("authenticate", 0, plan.authentic, 1,
+        "over UDP, end each block in a code of the --key; the receiver ignores others"),
     SET("offload", 0, plan.offload, 1,
         "UDP segmentation offload: faster, but captures on this host show joined datagrams"),
     SET("no-offload", 0, plan.offload, 0, "send real datagrams (the default)"),
@@ -184,15 +195,53 @@ static const struct command_line command = {
                   "  130  interrupted (143 by SIGTERM)\n",
 };
 
+static const char *find_pacing_contradiction(const struct send_options *options) {
+    const struct transfer_plan *plan = &options->plan;
+    bool has_rate = plan->rate_bps > 0 || plan->rate_pps > 0;
+    if (!has_rate && (options->is_poisson || plan->burst))
+        return "--poisson and --burst: expected a --rate as well";
+    if (!has_rate && !options->pattern && plan->burst_cap)
+        return "--burst-cap: expected a --rate or a --pattern as well";
+    if (options->is_poisson && plan->burst)
+        return "--poisson and --burst: expected only one of them";
+    if (plan->burst_cap && plan->burst_cap < plan->burst)
+        return "--burst-cap: expected at least the N of --burst";
+    return NULL;
+}
+
+static const char *find_pattern_contradiction(const struct send_options *options) {
+    const struct transfer_plan *plan = &options->plan;
+    if (!options->pattern && !options->turns)
+        return plan->draws_lines ? "--draw: expected a --pattern or --turns as well" : NULL;
+    if (options->pattern && (options->turns || plan->protocol != PROTOCOL_UDP))
+        return "--pattern: expected --udp as well, and no --turns";
+    if (options->turns && plan->protocol == PROTOCOL_UDP)
+        return "--turns: expected no --udp";
+    if (options->size || options->file || plan->rate_bps > 0 || plan->rate_pps > 0)
+        return "--pattern and --turns: expected no --size, --rate or --file";
+    return NULL;
+}
+
+static const char *find_protocol_contradiction(const struct send_options *options) {
+    const struct transfer_plan *plan = &options->plan;
+    if (plan->write_each && plan->protocol == PROTOCOL_UDP)
+        return "--write-each: expected no --udp, because a datagram is a write anyway";
+    if (plan->authentic && (plan->protocol != PROTOCOL_UDP || options->pattern || !options->key))
+        return "--authenticate: expected --udp and --key as well, and no --pattern";
+    return NULL;
+}
+
 /* Returns NULL, or the contradiction between options. Bounds of single options are in their rows;
  * both ends check the plan as a whole in transfer_plan_complete(). */
 static const char *find_contradiction(const struct send_options *options) {
     const struct transfer_plan *plan = &options->plan;
-    bool has_rate = plan->rate_bps > 0 || plan->rate_pps > 0;
-    if ((options->is_poisson || plan->burst) && !has_rate)
-        return "--poisson and --burst: expected a --rate as well";
-    if (options->is_poisson && plan->burst)
-        return "--poisson and --burst: expected only one of them";
+    const char *error = find_pacing_contradiction(options);
+    if (!error)
+        error = find_pattern_contradiction(options);
+    if (!error)
+        error = find_protocol_contradiction(options);
+    if (error)
+        return error;
     if (options->size && strlen(options->size) >= sizeof plan->sizes_text)
         return "--size: expected at most 1000 characters";
     if (!plan->content)
@@ -229,8 +278,12 @@ static void read_options(struct send_options *options, int argc, char **argv) {
     const char *error = find_contradiction(options);
     if (error)
         fail(EXIT_USAGE, "%s", error);
+    if (options->turns) { /* a request's last segment must not wait for an ACK */
+        options->pattern = options->turns;
+        plan->turns = plan->socket.no_delay = 1;
+    }
     plan->pacing = choose_pacing(options);
-    if (!plan->count && !plan->bytes && !plan->time_ns && !plan->content)
+    if (!plan->count && !plan->bytes && !plan->time_ns && !plan->content && !options->pattern)
         plan->time_ns = 10 * NS_PER_S;
     if (options->size)
         strcpy(plan->sizes_text, options->size);
@@ -264,13 +317,17 @@ static void prepare(struct sender *sender) {
     *plan = options->plan;
     transfer->local = options->local;
     transfer->is_initiator = true;
+    if (options->pattern &&
+        !transfer_plan_read_pattern(plan, options->pattern, error, sizeof error))
+        fail(EXIT_IO, "%s", error);
     if (!plan->sizes_text[0])
         strcpy(plan->sizes_text, plan->protocol == PROTOCOL_TCP ? "131072"
                                  : ipv6                         ? "1452"
                                                                 : "1472");
     const char *wrong = transfer_plan_complete(plan, ipv6);
     if (wrong)
-        fail(EXIT_USAGE, "--size %s: %s", plan->sizes_text, wrong);
+        fail(EXIT_USAGE, "%s %s: %s", options->pattern ? options->pattern : "--size",
+             plan->sizes_text, wrong);
     while (!plan->run)
         plan->run = randombytes_random();
     if (options->file && !content_open(&transfer->content, options->file, error, sizeof error))
@@ -317,6 +374,7 @@ static enum outcome prove_key(struct sender *sender, const char *own_nonce,
     struct handshake proof;
     key_prove(&sender->key, KEY_OF_SENDER, own_nonce, peer_nonce, proof.proof);
     key_prove(&sender->key, KEY_OF_RECEIVER, own_nonce, peer_nonce, expected);
+    key_derive(&sender->key, own_nonce, peer_nonce, &sender->transfer.keys);
     handshake_send(&sender->transfer.control, HANDSHAKE_PROOF, &proof);
     enum outcome outcome = read_answer(sender, line);
     if (outcome == OUTCOME_READY && (handshake_read(&proof, HANDSHAKE_PROOF, line) ||
@@ -352,12 +410,13 @@ static enum outcome ask(struct sender *sender) {
     char line[LINE_SIZE];
     transfer_plan_to_line(&sender->transfer.plan, line);
     control_send(&sender->transfer.control, "%s", line);
-    for (;;) {
+    for (uint64_t ports = 0;; ports++) {
         enum outcome outcome = read_answer(sender, line);
         if (outcome != OUTCOME_READY || line_is(line, "ready"))
             return outcome;
-        const char *error = line_is(line, "port") ? exchange_take_line(&sender->transfer, line)
-                                                  : "the receiver sent no answer to a test";
+        const char *error = line_is(line, "port") && ports < sender->transfer.plan.streams
+                                ? exchange_take_line(&sender->transfer, line)
+                                : "the receiver sent no answer to a test";
         if (error)
             return fail_for_good(sender, error);
     }
@@ -405,16 +464,27 @@ static int interrupted_code(void) {
     return exchange_interrupted == SIGTERM ? EXIT_TERMINATED : EXIT_INTERRUPTED;
 }
 
-/* Runs the transfer. Returns the exit code. UDP ports of the reverse direction must be announced
- * before "start", because the receiver connects its sockets at that line. The first condition that
- * holds gives the code: output failed, interrupted, cut short, done. */
+/* UDP ports of the reverse direction must be announced before "start", because the receiver
+ * connects its sockets at that line. Returns false if the receiver refused or is gone. */
+static bool start(struct sender *sender) {
+    struct transfer *transfer = &sender->transfer;
+    sender->error[0] = 0; /* of an earlier attempt */
+    if (exchange_bind_udp(transfer, DIRECTION_REVERSE, sender->error) &&
+        exchange_connect_udp(transfer, DIRECTION_FORWARD, sender->error) &&
+        exchange_send_lines(transfer) && clock_measure_begin(transfer) && !transfer->stopped_by &&
+        control_send(&transfer->control, "start"))
+        return true;
+    if (sender->error[0])
+        fail(EXIT_MISSING, "%s", sender->error);
+    exchange_explain_end(transfer, sender->error);
+    return false;
+}
+
+/* Runs the transfer. Returns the exit code. The first condition that holds gives it: output failed,
+ * interrupted, cut short, done. */
 static int run(struct sender *sender) {
     struct transfer *transfer = &sender->transfer;
     const struct exchange_options *options = &sender->options.exchange;
-    if (!exchange_bind_udp(transfer, DIRECTION_REVERSE, sender->error) ||
-        !exchange_connect_udp(transfer, DIRECTION_FORWARD, sender->error) ||
-        !control_send(&transfer->control, "start"))
-        fail(EXIT_MISSING, "%s", sender->error);
     exchange_run(transfer, options);
     bool written = report_transfer(transfer, &options->style);
     if (transfer->error_text[0])
@@ -435,7 +505,7 @@ int send_main(int argc, char **argv) {
     read_options(options, argc, argv);
     exchange_watch_signals();
     prepare(&sender);
-    if (attempt_until_deadline(&sender) == OUTCOME_READY) {
+    if (attempt_until_deadline(&sender) == OUTCOME_READY && start(&sender)) {
         code = run(&sender);
         close(sender.transfer.control.fd);
     } else if (exchange_interrupted) {

@@ -7,10 +7,16 @@
  * which senders report at once and receivers wait up to SETTLE_NS for the peer's "end"; the peer is
  * gone, after which all threads stop and only the own figures are known.
  *
+ * Datagrams of the reverse direction go to an address that only the control connection has shown to
+ * be right. The initiator therefore sends "progress" every SIGN_NS, and the senders at this end
+ * pause after FLOW_SILENCE_NS less the round trip without a line or block, as QUIC sends nothing to
+ * an address that does not answer (RFC 9000 8.1, 9.3). A pause ends with the next sign.
+ *
  * Only this thread writes to the control connection and joins stream threads. A stream thread
  * announces its end through `wake`, an eventfd, so that one poll() waits for both. */
 #include "session/exchange.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -18,10 +24,12 @@
 
 #include "stream/stream.h"
 
-#define TICK_NS     (100 * NS_PER_MS) /* longest wait of the loop */
-#define PROGRESS_NS NS_PER_S          /* between signs of life */
-#define REPEAT_NS   (2 * NS_PER_S)    /* between two requests to stop */
-#define SETTLE_NS   (5 * NS_PER_S)    /* after a stop, for the peer's "end" */
+#define TICK_NS               (100 * NS_PER_MS) /* longest wait of the loop */
+#define PROGRESS_NS           NS_PER_S          /* between signs of life */
+#define SIGN_NS               (100 * NS_PER_MS) /* the same, of an initiator that receives datagrams */
+#define LEAST_FLOW_SILENCE_NS (4 * SIGN_NS)
+#define REPEAT_NS             (2 * NS_PER_S) /* between two requests to stop */
+#define SETTLE_NS             (5 * NS_PER_S) /* after a stop, for the peer's "end" */
 
 _Atomic int exchange_interrupted;
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler writes it");
@@ -53,14 +61,39 @@ static void drop_peer(struct transfer *transfer) {
     pthread_mutex_unlock(&transfer->lock);
 }
 
-/* Stops reading once all is over, because the peer may then close the connection. */
+static bool has_reverse_datagrams(const struct transfer *transfer) {
+    return transfer_is_udp(transfer) && transfer->directions[DIRECTION_REVERSE].is_active;
+}
+
+/* Returns how long senders of datagrams may go on after a sign of life. Half of the round trip has
+ * passed when it arrives, and the last datagram needs the other half. */
+static uint64_t flow_silence_ns(const struct transfer *transfer) {
+    struct tcp_info info = {0};
+    socklen_t size = sizeof info;
+    getsockopt(transfer->control.fd, IPPROTO_TCP, TCP_INFO, &info, &size);
+    uint64_t limit = bounded_subtract(FLOW_SILENCE_NS, info.tcpi_rtt * UINT64_C(1000));
+    return limit > LEAST_FLOW_SILENCE_NS ? limit : LEAST_FLOW_SILENCE_NS;
+}
+
+static void note_sign_of_life(struct transfer *transfer) {
+    uint64_t now = monotonic_ns();
+    transfer->exchange.last_heard_ns = now;
+    transfer->send_until_ns = has_reverse_datagrams(transfer) && !transfer->is_initiator
+                                  ? now + flow_silence_ns(transfer)
+                                  : UINT64_MAX;
+}
+
+/* Stops reading once all is over, because the peer may then close the connection, and after
+ * TICK_NS, because limits and signals must be checked even if lines arrive without a pause. */
 static void read_lines(struct transfer *transfer) {
     char line[LINE_SIZE];
     enum control_result answer;
+    uint64_t deadline = (uint64_t)monotonic_ns() + TICK_NS;
     while (!transfer->exchange.peer_gone && !is_over(transfer) &&
+           (uint64_t)monotonic_ns() < deadline &&
            (answer = control_read(&transfer->control, line)) != CONTROL_INCOMPLETE) {
         const char *error = answer == CONTROL_LINE ? exchange_take_line(transfer, line) : NULL;
-        transfer->exchange.last_heard_ns = monotonic_ns();
+        note_sign_of_life(transfer);
         if (error)
             transfer_fail(transfer, "the peer sent a wrong line: %s", error);
         if (answer != CONTROL_LINE || error)
@@ -90,7 +123,8 @@ static void check_content(struct transfer *transfer) {
 }
 
 /* Sends "stop" once. Senders stop by themselves; receivers stop when "end" arrives or after
- * SETTLE_NS. */
+ * SETTLE_NS. A peer that has not reported CONTROL_SILENCE_NS later never will, although it sends
+ * signs of life. */
 static void handle_stop(struct transfer *transfer) {
     if (exchange_interrupted)
         transfer_stop(transfer, "signal", true);
@@ -102,9 +136,11 @@ static void handle_stop(struct transfer *transfer) {
         if (!exchange_send_stop(transfer, transfer->stopped_by))
             drop_peer(transfer);
     }
-    if (monotonic_ns() - transfer->exchange.stopped_ns > SETTLE_NS)
-        for (unsigned name = 0; name < DIRECTIONS; name++)
-            transfer->directions[name].stop = true;
+    uint64_t since_ns = monotonic_ns() - transfer->exchange.stopped_ns;
+    for (unsigned name = 0; since_ns > SETTLE_NS && name < DIRECTIONS; name++)
+        transfer->directions[name].stop = true;
+    if (since_ns > SETTLE_NS + CONTROL_SILENCE_NS && !transfer->exchange.peer_gone)
+        drop_peer(transfer);
 }
 
 /* A receiver may report once it knows how many blocks were sent, or never will. */
@@ -123,6 +159,38 @@ static bool all_reports_sent(const struct transfer *transfer) {
     return true;
 }
 
+/* A counter below its value at the start is unknown: the interface was replaced. */
+static uint64_t growth_plus_1(int64_t before, int64_t after) {
+    return before < 0 || after < before ? 0 : (uint64_t)(after - before) + 1;
+}
+
+/* Counts drops of this host from the start until now. */
+static void count_host_losses(struct transfer *transfer, struct direction *direction) {
+    const struct host_drops *before = &transfer->drops;
+    struct host_drops after = *before;
+    struct host_losses *losses = &direction->own_losses;
+    if (!transfer_is_udp(transfer))
+        return;
+    host_drops_read(&after, &transfer->peer);
+    losses->queue_plus_1 = direction->is_sending ? growth_plus_1(before->queue, after.queue) : 0;
+    losses->interface_plus_1 = direction->is_sending
+                                   ? growth_plus_1(before->sent, after.sent)
+                                   : growth_plus_1(before->received, after.received);
+}
+
+/* The initiator measures the clocks once more and announces the result before its report, so both
+ * ends report delays that were corrected in the same way. A transfer that was stopped has no time
+ * for that: each end adds the drift. */
+static void settle_delays(struct transfer *transfer, struct direction *direction) {
+    bool was_cut = transfer->stopped_by || transfer->exchange.peer_gone;
+    if (was_cut)
+        clock_estimate_end(transfer);
+    else if (transfer->is_initiator && !clock_measure_end(transfer))
+        drop_peer(transfer);
+    for (uint32_t i = 0; !direction->is_sending && i < direction->count; i++)
+        clock_correct(transfer, &direction->streams[i].own);
+}
+
 /* Joins the threads of a direction that have ended, and sends its report when it is final.
  * `report_sent` is set first, because a report that failed half-way must not be repeated. */
 static void finish_direction(struct transfer *transfer, struct direction *direction) {
@@ -134,6 +202,8 @@ static void finish_direction(struct transfer *transfer, struct direction *direct
         return;
     check_content(transfer);
     handle_stop(transfer);
+    count_host_losses(transfer, direction);
+    settle_delays(transfer, direction);
     direction->report_sent = true;
     transfer->has_reported = all_reports_sent(transfer);
     if (!transfer->exchange.peer_gone && !exchange_send_reports(transfer, direction))
@@ -161,7 +231,7 @@ static void note_received_blocks(struct transfer *transfer) {
              !transfer->directions[name].is_sending && i < transfer->directions[name].count; i++)
             bytes += transfer->directions[name].streams[i].live[LIVE_BYTES];
     if (bytes != transfer->exchange.last_bytes)
-        transfer->exchange.last_heard_ns = monotonic_ns();
+        note_sign_of_life(transfer);
     transfer->exchange.last_bytes = bytes;
 }
 
@@ -172,9 +242,10 @@ static void keep_control_alive(struct transfer *transfer) {
         return;
     note_received_blocks(transfer);
     uint64_t now = monotonic_ns();
+    bool must_sign = has_reverse_datagrams(transfer) && transfer->is_initiator;
     if (now - transfer->exchange.last_heard_ns > CONTROL_SILENCE_NS) {
         drop_peer(transfer);
-    } else if (now - transfer->exchange.last_sent_ns > PROGRESS_NS) {
+    } else if (now - transfer->exchange.last_sent_ns >= (must_sign ? SIGN_NS : PROGRESS_NS)) {
         transfer->exchange.last_sent_ns = now;
         if (!control_send(&transfer->control, "progress"))
             drop_peer(transfer);
@@ -215,7 +286,8 @@ static void show(struct transfer *transfer, bool last) {
         report_interval(transfer, transfer->exchange.shown_ns, since, &options->style);
 }
 
-/* After the last line; all stream threads have ended. UDP drops are counted for the whole host, so
+/* After the last line; all stream threads have ended. Queues may have dropped blocks after the last
+ * one was sent, so they are read once more. UDP drops are counted for the whole host, so
  * other programs' sockets count too; a number below that at the start is unknown. */
 static void finish(struct transfer *transfer) {
     pthread_mutex_lock(&transfer->lock);
@@ -223,6 +295,9 @@ static void finish(struct transfer *transfer) {
     pthread_mutex_unlock(&transfer->lock);
     sample(transfer, true);
     show(transfer, true);
+    for (unsigned name = 0; name < DIRECTIONS; name++)
+        if (transfer->directions[name].is_active && transfer->directions[name].is_sending)
+            count_host_losses(transfer, &transfer->directions[name]);
     int64_t before = transfer->udp_drops, after = host_udp_drops();
     transfer->udp_drops = before < 0 || after < before ? -1 : after - before;
 }
@@ -231,11 +306,14 @@ static void finish(struct transfer *transfer) {
 void exchange_run(struct transfer *transfer, const struct exchange_options *options) {
     struct exchange *exchange = &transfer->exchange;
     transfer->udp_drops = transfer_is_udp(transfer) ? host_udp_drops() : -1;
+    if (transfer_is_udp(transfer))
+        host_drops_read(&transfer->drops, &transfer->peer);
     transfer->link_bps = host_link_bps(&transfer->own);
-    transfer->max_bytes = options->max_bytes;
+    transfer->max_bps = options->max_bps;
     transfer->start_realtime_ns = realtime_ns();
     transfer->start_ns = monotonic_ns();
-    exchange->last_heard_ns = exchange->last_sent_ns = exchange->sampled_ns = transfer->start_ns;
+    exchange->last_sent_ns = exchange->sampled_ns = transfer->start_ns;
+    note_sign_of_life(transfer);
     exchange->options = options;
     for (unsigned name = 0; name < DIRECTIONS; name++)
         if (transfer->directions[name].is_active && !direction_start(&transfer->directions[name]))
@@ -278,5 +356,4 @@ void exchange_watch_signals(void) {
     /* nohup(1) ignores SIGHUP, and it must stay ignored. */
     if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
         sigaction(SIGHUP, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
 }

@@ -5,6 +5,8 @@
  * earlier versions. */
 #include "stream/block_fast.h"
 
+#include <sodium.h>
+
 #define VECTORIZED __attribute__((optimize("O3")))
 
 static uint64_t tile[BLOCK_TILE_WORDS]; /* in network byte order */
@@ -84,9 +86,9 @@ static size_t whole_words(size_t from, size_t count, size_t *words) {
     return skip;
 }
 
-/* Bounds `count` by the end of the block. */
-static size_t within_block(const struct block_header *header, size_t from, size_t count) {
-    size_t left = from < header->length ? header->length - from : 0;
+/* Bounds `count` by the end of the pattern. */
+static size_t within_pattern(const struct block_header *header, size_t from, size_t count) {
+    size_t end = block_pattern_end(header), left = from < end ? end - from : 0;
     return count < left ? count : left;
 }
 
@@ -94,7 +96,7 @@ static size_t within_block(const struct block_header *header, size_t from, size_
  * range, or the pattern has no tiles, the generic function does it. */
 void block_fill(uint8_t *buf, const struct block_header *header, size_t from, size_t count) {
     size_t words;
-    count = within_block(header, from, count);
+    count = within_pattern(header, from, count);
     size_t skip = whole_words(from, count, &words);
     if (!words || !(header->flags & BLOCK_TILED)) {
         block_fill_pattern(buf, header, from, count);
@@ -111,7 +113,7 @@ void block_fill(uint8_t *buf, const struct block_header *header, size_t from, si
 bool block_is_right(const uint8_t *bytes, const struct block_header *header, size_t from,
                     size_t count) {
     size_t words;
-    count = within_block(header, from, count);
+    count = within_pattern(header, from, count);
     size_t skip = whole_words(from, count, &words);
     if (!words || !(header->flags & BLOCK_TILED))
         return block_check_pattern(bytes, header, from, count) == BLOCK_ALL_RIGHT;
@@ -120,4 +122,19 @@ bool block_is_right(const uint8_t *bytes, const struct block_header *header, siz
         return false;
     return block_check_pattern(bytes, header, from, skip) == BLOCK_ALL_RIGHT &&
            block_check_pattern(bytes + end, header, from + end, count - end) == BLOCK_ALL_RIGHT;
+}
+
+void block_sign(uint8_t *bytes, size_t length, const uint8_t *key) {
+    size_t signed_bytes = length - BLOCK_MAC_BYTES;
+    crypto_generichash(bytes + signed_bytes, BLOCK_MAC_BYTES, bytes, signed_bytes, key,
+                       crypto_generichash_KEYBYTES);
+}
+
+bool block_is_authentic(const uint8_t *bytes, size_t length, const uint8_t *key) {
+    uint8_t code[BLOCK_MAC_BYTES];
+    if (length < BLOCK_HEADER_BYTES + BLOCK_MAC_BYTES)
+        return false;
+    crypto_generichash(code, sizeof code, bytes, length - sizeof code, key,
+                       crypto_generichash_KEYBYTES);
+    return !sodium_memcmp(code, bytes + length - sizeof code, sizeof code);
 }

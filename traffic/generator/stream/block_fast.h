@@ -18,4 +18,11 @@ void block_fill(uint8_t *buf, const struct block_header *header, size_t from, si
 bool block_is_right(const uint8_t *bytes, const struct block_header *header, size_t from,
                     size_t count);
 
+/* Writes the code of an authenticated block of `length` bytes to its end: BLAKE2b-128 of the bytes
+ * before it, with a key of 32 bytes. */
+void block_sign(uint8_t *bytes, size_t length, const uint8_t *key);
+
+/* Returns whether the code is right, in constant time. */
+bool block_is_authentic(const uint8_t *bytes, size_t length, const uint8_t *key);
+
 #endif

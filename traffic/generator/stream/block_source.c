@@ -34,12 +34,70 @@ static bool amount_is_used_up(const struct block_source *source, uint64_t now_ns
            (source->content && source->content->left_known && !source->content->left);
 }
 
-bool block_source_is_due(struct block_source *source, uint64_t now_ns) {
-    if (source->is_done || amount_is_used_up(source, now_ns)) {
+/* Returns by how much a block may be late before it counts as sent in catching up. */
+static uint64_t tolerance_ns(const struct block_source *source) {
+    uint64_t gap_ns =
+        (uint64_t)pacer_gap_ns(&source->pacer, transfer_plan_size(source->plan, source->sequence));
+    return gap_ns > LATE_NS ? gap_ns : LATE_NS;
+}
+
+static bool is_late(const struct block_source *source) {
+    return source->plan->pacing != PACING_NONE &&
+           source->now_ns > pacer_due_ns(&source->pacer) + tolerance_ns(source);
+}
+
+/* A burst continues over several batches as long as blocks are late. */
+void block_source_begin_batch(struct block_source *source, uint64_t now_ns) {
+    source->now_ns = now_ns;
+    if (!is_late(source))
+        source->in_burst = 0;
+}
+
+/* The schedule moves, because a peer that is back must not get the blocks of the pause at once. */
+void block_source_resume(struct block_source *source, uint64_t now_ns) {
+    if (source->plan->pacing != PACING_NONE && pacer_due_ns(&source->pacer) < now_ns)
+        pacer_move(&source->pacer, now_ns);
+}
+
+/* After the largest burst that the plan allows, the next block is due one gap later, and those
+ * behind it accordingly. */
+static void limit_burst(struct block_source *source) {
+    const struct transfer_plan *plan = source->plan;
+    if (!plan->burst_cap || source->in_burst < plan->burst_cap)
+        return;
+    double gap_ns = pacer_gap_ns(&source->pacer, transfer_plan_size(plan, source->sequence));
+    pacer_move(&source->pacer, source->now_ns + (uint64_t)gap_ns + 1);
+    source->in_burst = 0;
+}
+
+bool block_source_is_due(struct block_source *source) {
+    if (source->is_done || amount_is_used_up(source, source->now_ns)) {
         source->is_done = true;
         return false;
     }
-    return source->plan->pacing == PACING_NONE || pacer_due_ns(&source->pacer) <= now_ns;
+    if (source->plan->pacing == PACING_NONE)
+        return true;
+    if (pacer_due_ns(&source->pacer) <= source->now_ns)
+        limit_burst(source);
+    return pacer_due_ns(&source->pacer) <= source->now_ns;
+}
+
+/* Must precede pacer_advance(). */
+static void note_pace(struct block_source *source) {
+    uint64_t due_ns = pacer_due_ns(&source->pacer);
+    lateness_add(&source->lateness, source->now_ns > due_ns ? source->now_ns - due_ns : 0);
+    if (++source->in_burst > source->largest_burst)
+        source->largest_burst = source->in_burst;
+}
+
+void block_source_report(const struct block_source *source, struct stream_report *report) {
+    if (source->plan->pacing == PACING_NONE)
+        return;
+    report->late_p50_ns = lateness_percentile(&source->lateness, 50);
+    report->late_p99_ns = lateness_percentile(&source->lateness, 99);
+    report->late_max_ns = source->lateness.max_ns;
+    report->largest_burst = source->largest_burst;
+    report->moved_ns = source->pacer.moved_ns;
 }
 
 /* The flag lets an analyzer distinguish a short stream from a truncated one. */
@@ -54,25 +112,30 @@ static bool is_last(const struct block_source *source, uint32_t length) {
 bool block_source_next(struct block_source *source, struct block_header *header, uint8_t *body) {
     uint32_t length = transfer_plan_size(source->plan, source->sequence);
     if (source->content) {
-        size_t got = content_read(source->content, body, length - BLOCK_HEADER_BYTES);
-        source->is_done = got + BLOCK_HEADER_BYTES < length;
+        uint32_t overhead = transfer_plan_overhead(source->plan);
+        size_t got = content_read(source->content, body, length - overhead);
+        source->is_done = got + overhead < length;
         if (!got)
             return false;
-        length = BLOCK_HEADER_BYTES + (uint32_t)got;
+        length = overhead + (uint32_t)got;
     }
     *header = (struct block_header){
         .run = (uint32_t)source->plan->run,
         .stream = source->stream,
         .flags = (uint16_t)((source->sequence ? 0 : BLOCK_FIRST) |
                             (is_last(source, length) ? BLOCK_LAST : 0) |
-                            (source->content ? 0 : BLOCK_TILED)),
+                            (source->content ? 0 : BLOCK_TILED) |
+                            (source->plan->authentic ? BLOCK_AUTHENTIC : 0) |
+                            (is_late(source) ? BLOCK_CATCH_UP : 0)),
         .length = length,
         .sequence = source->sequence,
     };
     source->last_length = length;
     source->sequence++;
     source->bytes += length;
-    if (source->plan->pacing != PACING_NONE)
+    if (source->plan->pacing != PACING_NONE) {
+        note_pace(source);
         pacer_advance(&source->pacer, length);
+    }
     return true;
 }

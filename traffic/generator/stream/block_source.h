@@ -5,6 +5,7 @@
 #ifndef WIRETALE_BLOCK_SOURCE_H
 #define WIRETALE_BLOCK_SOURCE_H
 
+#include "common/lateness.h"
 #include "stream/block_fast.h"
 #include "stream/pacer.h"
 #include "transfer/transfer.h"
@@ -19,19 +20,31 @@ struct block_source {
     uint64_t end_ns;      /* monotonic; UINT64_MAX: no time limit */
     uint32_t last_length; /* bytes of the latest block, which may be the short end of a file */
     bool is_done;
+    uint64_t now_ns;                  /* monotonic: when the current blocks are sent */
+    uint64_t in_burst, largest_burst; /* blocks that were sent without a pause */
+    struct lateness lateness;
 };
 
 /* `start_ns` is monotonic; pacing and the time limit count from it. */
 void block_source_begin(struct block_source *source, const struct stream *stream,
                         uint64_t start_ns);
 
-/* Returns whether a block is due at `now_ns`. If not, the source is done or the next block is due
- * at pacer_due_ns(). */
-bool block_source_is_due(struct block_source *source, uint64_t now_ns);
+/* Must be called before the blocks that are sent together at `now_ns`. */
+void block_source_begin_batch(struct block_source *source, uint64_t now_ns);
+
+/* Must be called at the end of a pause: blocks that were due in it are due from `now_ns` on. */
+void block_source_resume(struct block_source *source, uint64_t now_ns);
+
+/* Returns whether a block is due now. If not, the source is done or the next block is due at
+ * pacer_due_ns(), which is later if a burst has reached the plan's limit. */
+bool block_source_is_due(struct block_source *source);
 
 /* Fills the header of the next block, except for `sent_ns`. If there is content, also reads the
  * body into `body`, which must have room for it. Returns false at the end of the file. */
 bool block_source_next(struct block_source *source, struct block_header *header, uint8_t *body);
+
+/* Writes the lateness of the blocks into the report of the stream. */
+void block_source_report(const struct block_source *source, struct stream_report *report);
 
 /* Returns the bytes of block `number`, which block_source_next() has returned. */
 static inline uint32_t block_source_length(const struct block_source *source, uint64_t number) {

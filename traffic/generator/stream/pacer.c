@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pacing. Gaps are constant, exponential (a Poisson process), or zero within a burst that is
- * followed by the sum of its gaps: all have the same mean.
+ * followed by the sum of its gaps: all have the same mean. Gaps of a pattern are those of its
+ * lines.
  *
  * Due times are doubles, in ns since the start: they resolve 1 ns up to 2^53 ns, which is 104 days.
- * The sleep ends SPIN_NS early and a loop covers the rest, at the cost of a CPU. */
+ * A sleep ends early, by as much as the sleeps of its thread have ended late, and a loop covers the
+ * rest at the cost of a CPU. */
 #include "stream/pacer.h"
 
 #include <math.h>
@@ -11,13 +13,19 @@
 #include "common/block.h"
 #include "common/clock.h"
 
-#define SPIN_NS  40000u           /* by which a sleep may end late */
-#define PIECE_NS (50 * NS_PER_MS) /* longest sleep before `stop` is read again */
+#define SPIN_LEAST_NS 10000u /* by which a sleep ends early */
+#define SPIN_MOST_NS  80000u
+#define SPIN_USUAL_NS 40000u /* of longer waits it is at most 7/8 */
+#define SPIN_DECAY    1024u  /* sleeps after which a late one is forgotten by two thirds */
+#define PIECE_NS      (50 * NS_PER_MS) /* longest sleep before `stop` is read again */
+
+static _Thread_local uint64_t spin_ns = SPIN_MOST_NS;
 
 /* The state of xorshift must not be 0, hence the lowest bit. */
 void pacer_begin(struct pacer *pacer, const struct transfer_plan *plan, uint64_t stream,
                  uint64_t start_ns) {
     *pacer = (struct pacer){
+        .plan = plan,
         .start_ns = start_ns,
         .ns_per_byte = plan->rate_bps > 0 ? 8e9 / plan->rate_bps : 0,
         .ns_per_block = plan->rate_pps > 0 ? 1e9 / plan->rate_pps : 0,
@@ -39,7 +47,8 @@ static double random_part(struct pacer *pacer) {
 /* An exponential gap is -ln(U) times the mean, with U uniform in (0, 1]. Within a burst the due
  * time stays, so all of its blocks are due at once. */
 void pacer_advance(struct pacer *pacer, uint32_t bytes) {
-    double gap = pacer->ns_per_byte * bytes + pacer->ns_per_block;
+    double gap = pacer_gap_ns(pacer, bytes);
+    pacer->number++;
     if (pacer->pacing == PACING_POISSON) {
         pacer->due_ns -= log(random_part(pacer)) * gap;
     } else if (pacer->pacing == PACING_BURST) {
@@ -49,23 +58,49 @@ void pacer_advance(struct pacer *pacer, uint32_t bytes) {
         pacer->due_ns += pacer->burst_ns;
         pacer->burst_ns = 0;
         pacer->in_burst = 0;
+    } else if (pacer->pacing == PACING_PATTERN) {
+        pacer->due_ns += (double)transfer_plan_line(pacer->plan, pacer->number - 1)->gap_ns;
     } else {
         pacer->due_ns += gap;
     }
 }
 
+void pacer_move(struct pacer *pacer, uint64_t due_ns) {
+    uint64_t by_ns = due_ns - pacer_due_ns(pacer);
+    pacer->start_ns += by_ns;
+    pacer->moved_ns += by_ns;
+}
+
+static void learn_spin(uint64_t late_ns) {
+    uint64_t needed = SPIN_LEAST_NS + late_ns + late_ns / 2;
+    if (needed < spin_ns)
+        spin_ns -= (spin_ns - needed) / SPIN_DECAY;
+    else
+        spin_ns = needed < SPIN_MOST_NS ? needed : SPIN_MOST_NS;
+}
+
+/* Returns by how much the sleep of a wait ends early. A real-time thread must leave some time to
+ * others: the kernel stops one that takes 95% of a CPU. */
+static uint64_t spin_of(uint64_t wait_ns) {
+    uint64_t most = wait_ns / 8 * 7 > SPIN_USUAL_NS ? wait_ns / 8 * 7 : SPIN_USUAL_NS;
+    return spin_ns < most ? spin_ns : most;
+}
+
 /* Long sleeps are divided into pieces of PIECE_NS, because a stop must be noticed. */
 bool pacer_wait(uint64_t until_ns, const atomic_bool *stop) {
-    for (;;) {
-        uint64_t now = monotonic_ns();
-        if (now >= until_ns)
-            return true;
+    uint64_t now = monotonic_ns(), early = until_ns > now ? spin_of(until_ns - now) : 0;
+    for (; now < until_ns; now = monotonic_ns()) {
         if (*stop)
             return false;
-        if (until_ns - now <= SPIN_NS)
+        if (until_ns - now <= early)
             continue;
-        uint64_t sleep = until_ns - now - SPIN_NS;
-        struct timespec wake = to_timespec(now + (sleep < PIECE_NS ? sleep : PIECE_NS));
+        uint64_t sleep = until_ns - now - early;
+        uint64_t wake_ns = now + (sleep < PIECE_NS ? sleep : PIECE_NS);
+        struct timespec wake = to_timespec(wake_ns);
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, 0);
+        uint64_t woken_ns = monotonic_ns();
+        if (woken_ns > wake_ns)
+            learn_spin(woken_ns - wake_ns);
     }
+    return true;
 }

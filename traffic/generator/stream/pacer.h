@@ -12,10 +12,13 @@
 #include "transfer/transfer_plan.h"
 
 struct pacer {
+    const struct transfer_plan *plan;
+    uint64_t number;     /* of the next block */
     uint64_t start_ns;   /* monotonic */
     double due_ns;       /* of the next block, since the start */
     double ns_per_byte;  /* 0 if the rate is in blocks */
     double ns_per_block; /* 0 if the rate is in bits */
+    uint64_t moved_ns;   /* by which pacer_move() has moved the schedule */
     enum pacing pacing;
     uint64_t burst, in_burst; /* blocks; of the current burst */
     double burst_ns;          /* gaps of the blocks in the current burst */
@@ -28,6 +31,14 @@ void pacer_begin(struct pacer *pacer, const struct transfer_plan *plan, uint64_t
 
 /* Advances the due time after a block of `bytes`. */
 void pacer_advance(struct pacer *pacer, uint32_t bytes);
+
+/* Returns the mean gap before or after a block of `bytes`. */
+static inline double pacer_gap_ns(const struct pacer *pacer, uint32_t bytes) {
+    return pacer->ns_per_byte * bytes + pacer->ns_per_block;
+}
+
+/* Moves the schedule so that the next block is due at `due_ns`, which must be later than it was. */
+void pacer_move(struct pacer *pacer, uint64_t due_ns);
 
 /* Returns the monotonic time at which the next block is due. */
 static inline uint64_t pacer_due_ns(const struct pacer *pacer) {

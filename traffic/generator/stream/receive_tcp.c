@@ -100,6 +100,7 @@ static void take_bytes(struct tcp_receiver *receiver, const uint8_t *bytes, size
 
 static void take_all(struct tcp_receiver *receiver, const uint8_t *bytes, size_t count) {
     take_bytes(receiver, bytes, count);
+    stream_note_moved(receiver->stream, count);
     receiver->last_ns = monotonic_ns();
     stream_times_note(&receiver->stream->times, receiver->last_ns);
     stream_publish(receiver->stream);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/lateness.h"
 #include "common/sequence_window.h"
 #include "stream/block_fast.h"
 #include "stream/stream.h"
@@ -42,7 +43,10 @@ struct udp_receiver {
     bool has_timestamps;                 /* SO_TIMESTAMPNS is on */
     int64_t transit_ns;                  /* of the previous block */
     double jitter_ns;
+    uint64_t moved; /* bytes of the batch, with those of duplicates */
     bool has_transit;
+    struct delays delays;   /* of distinct blocks */
+    bool highest_caught_up; /* the block with the highest number was sent in catching up */
     uint8_t *bytes_room;
     uint32_t stride, room;
     struct mmsghdr messages[MAX_BATCH];
@@ -58,7 +62,7 @@ static bool is_ours(const struct udp_receiver *receiver, uint32_t magic,
     return magic == (plan->content ? CONTENT_MAGIC : BLOCK_MAGIC) &&
            header->run == (uint32_t)plan->run && header->stream == receiver->stream->number &&
            header->length == count && header->sequence <= INT64_MAX &&
-           (!plan->count || header->sequence < plan->count) &&
+           header->sent_ns <= MAX_TIME_NS && (!plan->count || header->sequence < plan->count) &&
            header->sequence < sequence_window_expected(&receiver->window) + MAX_SEQUENCE_JUMP;
 }
 
@@ -75,12 +79,46 @@ static void update_jitter(struct udp_receiver *receiver, const struct block_head
     receiver->has_transit = true;
 }
 
+/* A negative delay is one within the error of the offset. */
+static void note_delay(struct udp_receiver *receiver, const struct block_header *header,
+                       int64_t received_ns) {
+    const struct transfer *transfer = receiver->stream->direction->transfer;
+    int64_t offset = transfer->is_initiator ? -transfer->clock_begin.ns : transfer->clock_begin.ns;
+    int64_t delay = received_ns - (int64_t)header->sent_ns - offset;
+    delays_add(&receiver->delays, delay > 0 ? (uint64_t)delay : 0);
+}
+
+static void report_delays(const struct udp_receiver *receiver) {
+    struct stream_report *own = &receiver->stream->own;
+    if (!receiver->has_timestamps || !receiver->delays.count ||
+        !receiver->stream->direction->transfer->clock_begin.is_known)
+        return;
+    own->delay_p50_ns_plus_1 = delays_percentile(&receiver->delays, 50) + 1;
+    own->delay_p99_ns_plus_1 = delays_percentile(&receiver->delays, 99) + 1;
+    own->delay_max_ns_plus_1 = receiver->delays.max_ns + 1;
+}
+
 /* A file has blocks of one size, so the number of a block gives its place. */
 static void take_content(struct udp_receiver *receiver, const struct block_header *header,
                          const uint8_t *bytes) {
-    uint64_t body = receiver->plan->sizes[0] - BLOCK_HEADER_BYTES;
+    uint32_t overhead = transfer_plan_overhead(receiver->plan);
+    uint64_t body = receiver->plan->sizes[0] - overhead;
     content_take(&receiver->stream->direction->transfer->content, header->sequence * body,
-                 bytes + BLOCK_HEADER_BYTES, header->length - BLOCK_HEADER_BYTES);
+                 bytes + BLOCK_HEADER_BYTES, header->length - overhead);
+}
+
+/* Numbers that are missing next to a block which was sent in catching up are counted apart: the
+ * sender's burst may have caused the loss. A block that comes later leaves the count again. */
+static void note_catch_up(struct udp_receiver *receiver, enum sequence_arrival arrival,
+                          uint64_t skipped, bool caught_up) {
+    uint64_t *missing = &receiver->stream->own.missing_in_catch_up;
+    if (arrival == ARRIVAL_BEHIND && caught_up)
+        *missing -= *missing > 0;
+    if (arrival > ARRIVAL_AHEAD)
+        return;
+    if (caught_up || receiver->highest_caught_up)
+        *missing += skipped;
+    receiver->highest_caught_up = caught_up;
 }
 
 /* Takes one datagram. Returns whether it is a block of this transfer. Duplicates are compared too,
@@ -89,14 +127,19 @@ static bool take_block(struct udp_receiver *receiver, const uint8_t *bytes, size
                        int64_t received_ns) {
     struct block_header header;
     if (count < BLOCK_HEADER_BYTES ||
-        !is_ours(receiver, block_get_header(bytes, &header), &header, count)) {
+        !is_ours(receiver, block_get_header(bytes, &header), &header, count) ||
+        (receiver->plan->authentic &&
+         !block_is_authentic(bytes, count, stream_key(receiver->stream)))) {
         receiver->stream->own.foreign++;
         return false;
     }
+    uint64_t expected = sequence_window_expected(&receiver->window);
     enum sequence_arrival arrival =
         sequence_window_take(&receiver->window, receiver->map, (int64_t)header.sequence);
     bool is_new = arrival < ARRIVAL_DUPLICATE;
     receiver->arrivals[arrival]++;
+    receiver->moved += count;
+    note_catch_up(receiver, arrival, header.sequence - expected, header.flags & BLOCK_CATCH_UP);
     if (is_new)
         receiver->stream->own.bytes_received += count;
     if (receiver->plan->content && is_new)
@@ -104,6 +147,8 @@ static bool take_block(struct udp_receiver *receiver, const uint8_t *bytes, size
     else if (!receiver->plan->content && !receiver->plan->unchecked)
         receiver->stream->own.corrupt += !block_is_right(bytes, &header, 0, count);
     update_jitter(receiver, &header, received_ns);
+    if (is_new)
+        note_delay(receiver, &header, received_ns);
     return true;
 }
 
@@ -187,6 +232,10 @@ static void count_blocks(struct udp_receiver *receiver) {
     own->duplicate = receiver->arrivals[ARRIVAL_DUPLICATE];
     own->late = receiver->arrivals[ARRIVAL_LATE];
     own->missing = sequence_window_expected(window) - window->unique;
+    if (own->missing_in_catch_up > own->missing) /* a block came late, without the flag */
+        own->missing_in_catch_up = own->missing;
+    stream_note_moved(receiver->stream, receiver->moved);
+    receiver->moved = 0;
     stream_publish(receiver->stream);
 }
 
@@ -275,6 +324,7 @@ void stream_receive_udp(struct stream *stream) {
          i++)
         take_batch(receiver, (unsigned)got);
     stream->own.dropped_plus_1 = dropped_plus_1(stream->fd);
+    report_delays(receiver);
     /* Without pacing it would be the jitter of batches. */
     if (receiver->has_timestamps && receiver->has_transit && receiver->plan->pacing != PACING_NONE)
         stream->own.jitter_ns_plus_1 = (uint64_t)receiver->jitter_ns + 1;

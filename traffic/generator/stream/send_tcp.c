@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sends blocks as a stream of bytes. All blocks that are due are written into one buffer and sent
- * with one call, because the cost of a call exceeds that of a block. A block may be longer than the
- * buffer; it then continues at the start of the next one. A block counts as sent once the kernel
- * took all of its bytes: after an error, those are the blocks that were sent. */
+ * with one call, because the cost of a call exceeds that of a block; if the plan says so, each
+ * block has a call of its own. A block may be longer than the buffer; it then continues at the
+ * start of the next one. A block counts as sent once the kernel took all of its bytes: after an
+ * error, those are the blocks that were sent. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -53,11 +54,14 @@ static void gather(struct tcp_sender *sender) {
     uint64_t now = monotonic_ns(), sent_ns = realtime_ns();
     sender->stream->progress_ns = now;
     sender->have = sender->at = 0;
+    block_source_begin_batch(&sender->source, now);
     while (sender->have < BUFFER_BYTES) {
         if (!sender->offset) {
+            if (sender->have && sender->source.plan->write_each)
+                return;
             uint8_t *body = sender->bytes + sender->have + BLOCK_HEADER_BYTES;
             if (sender->stream->direction->stop || !has_room(sender) ||
-                !block_source_is_due(&sender->source, now) ||
+                !block_source_is_due(&sender->source) ||
                 !block_source_next(&sender->source, &sender->header, body))
                 return;
             sender->header.sent_ns = sent_ns;
@@ -78,18 +82,19 @@ static void note_sent(struct tcp_sender *sender, size_t bytes) {
         own->bytes_sent += length;
         own->blocks_sent++;
     }
+    stream_note_moved(sender->stream, bytes);
     stream_note_sent(sender->stream);
 }
 
 /* After a stop, the current block may be completed for STOP_GRACE_NS, so that the receiver sees no
- * partial block. */
+ * partial block. A limit of bytes has no grace, because a block may have 1 GiB. */
 static bool grace_is_over(struct tcp_sender *sender) {
     if (!sender->stream->direction->stop)
         return false;
     uint64_t now = monotonic_ns();
     if (!sender->stopped_ns)
         sender->stopped_ns = now;
-    return now - sender->stopped_ns > STOP_GRACE_NS;
+    return now - sender->stopped_ns > STOP_GRACE_NS || stream_exceeds_limit(sender->stream);
 }
 
 /* Sends the buffer. Returns false if the stream cannot go on. */
@@ -115,6 +120,7 @@ static void send_all(struct tcp_sender *sender) {
     struct block_source *source = &sender->source;
     for (;;) {
         gather(sender);
+        stream_limit_priority(sender->stream, source->lateness.max_ns);
         if (!write_out(sender))
             return;
         if (sender->offset)
@@ -138,6 +144,7 @@ void stream_send_tcp(struct stream *stream, uint64_t start_ns) {
     block_source_begin(&sender.source, stream, start_ns);
     stream->progress_ns = monotonic_ns();
     send_all(&sender);
+    block_source_report(&sender.source, &stream->own);
     shutdown(stream->fd, SHUT_WR);
     free(sender.bytes);
 }

@@ -15,13 +15,15 @@
 #define BATCH_BYTES   (1u << 18) /* of a batch, so that it stays in the cache */
 #define MAX_SEGMENTS  64u        /* UDP_MAX_SEGMENTS of older kernels */
 #define SEGMENT_BYTES 64000u     /* of a message, below the 65,507 of a datagram */
+#define PAUSE_NS      (10 * NS_PER_MS)
 
 struct udp_sender {
     struct stream *stream;
     struct block_source source;
     uint8_t *bytes; /* blocks, `stride` apart */
     uint32_t stride, room, count;
-    uint32_t segments; /* blocks in a message; 1: no offload */
+    uint32_t segments;  /* blocks in a message; 1: no offload */
+    uint64_t paused_ns; /* in pauses that are over */
     uint32_t lengths[BATCH];
     struct mmsghdr messages[BATCH];
     struct iovec parts[BATCH];
@@ -35,15 +37,18 @@ static void gather(struct udp_sender *sender) {
     uint64_t now = monotonic_ns(), sent_ns = realtime_ns();
     sender->stream->progress_ns = now;
     struct block_header header;
+    block_source_begin_batch(source, now);
     for (sender->count = 0; sender->count < sender->room; sender->count++) {
         uint8_t *bytes = sender->bytes + (size_t)sender->count * sender->stride;
-        if (!block_source_is_due(source, now) ||
+        if (!block_source_is_due(source) ||
             !block_source_next(source, &header, bytes + BLOCK_HEADER_BYTES))
             return;
         header.sent_ns = sent_ns;
         block_put_header(bytes, block_source_magic(source), &header);
         if (!source->content)
             block_fill(bytes, &header, 0, header.length);
+        if (source->plan->authentic)
+            block_sign(bytes, header.length, stream_key(sender->stream));
         sender->lengths[sender->count] = header.length;
     }
 }
@@ -73,11 +78,13 @@ static uint32_t make_messages(struct udp_sender *sender, uint32_t from) {
 /* Counts the blocks of `messages` messages, which begin at `*at`, and moves `*at` behind them. */
 static void note_sent(struct udp_sender *sender, uint32_t *at, uint32_t messages) {
     uint32_t end = *at + messages * sender->segments;
+    uint64_t before = sender->stream->own.bytes_sent;
     end = end < sender->count ? end : sender->count;
     for (; *at < end; (*at)++) {
         sender->stream->own.blocks_sent++;
         sender->stream->own.bytes_sent += sender->lengths[*at];
     }
+    stream_note_moved(sender->stream, sender->stream->own.bytes_sent - before);
     stream_note_sent(sender->stream);
 }
 
@@ -146,6 +153,23 @@ static bool begin(struct udp_sender *sender, struct stream *stream, uint64_t sta
     return sender->bytes != NULL;
 }
 
+/* Waits while the peer is silent (exchange.c). Returns false if the transfer stops. */
+static bool await_peer(struct udp_sender *sender) {
+    struct stream *stream = sender->stream;
+    const struct transfer *transfer = stream->direction->transfer;
+    uint64_t from = monotonic_ns(), now = from;
+    while (now > transfer->send_until_ns) {
+        if (!pacer_wait(now + PAUSE_NS, &stream->direction->stop))
+            return false;
+        now = monotonic_ns();
+        stream->own.paused_ns = sender->paused_ns + now - from;
+    }
+    if (stream->own.paused_ns != sender->paused_ns)
+        block_source_resume(&sender->source, now);
+    sender->paused_ns = stream->own.paused_ns;
+    return true;
+}
+
 /* Gathers the blocks that are due, sends them, and waits for the next. Ends if the amount is used
  * up, a send failed for good, or the transfer stops. */
 void stream_send_udp(struct stream *stream, uint64_t start_ns) {
@@ -155,16 +179,18 @@ void stream_send_udp(struct stream *stream, uint64_t start_ns) {
         free(sender);
         return;
     }
-    while (!stream->direction->stop) {
+    const struct block_source *source = &sender->source;
+    while (!stream->direction->stop && await_peer(sender)) {
         gather(sender);
+        stream_limit_priority(stream, source->lateness.max_ns);
         if (sender->count && !send_batch(sender))
             break;
-        if (sender->source.is_done)
+        if (source->is_done)
             break;
-        if (!sender->count &&
-            !pacer_wait(pacer_due_ns(&sender->source.pacer), &stream->direction->stop))
+        if (!sender->count && !pacer_wait(pacer_due_ns(&source->pacer), &stream->direction->stop))
             break;
     }
+    block_source_report(source, &stream->own);
     free(sender->bytes);
     free(sender);
 }

@@ -5,7 +5,12 @@
 #include "stream/stream.h"
 
 #include <errno.h>
+#include <math.h>
+#include <sched.h>
 #include <string.h>
+
+#define REAL_TIME_GAP_NS  (NS_PER_MS / 10) /* with shorter gaps, a sender would hardly sleep */
+#define REAL_TIME_LATE_NS (50 * NS_PER_MS) /* such a sender asks for more than the machine has */
 
 /* The lock orders the hand-over against the end of the exchange, which sets is_over: a connection
  * that comes later is refused, and the caller closes it. */
@@ -53,14 +58,36 @@ bool stream_is_over(struct stream *stream, uint64_t last_ns, uint64_t distinct) 
     return true;
 }
 
-/* One thread writes `live` of a stream, so the difference to the old value is its progress. The
- * stream that exceeds the sum of all stops the transfer. Stores are relaxed, because interval lines
- * need no order between counters. */
-void stream_publish(struct stream *stream) {
+/* A sender that keeps its rate is never ahead of it by more than a burst, for which a second is
+ * left. */
+static double rate_limit_bytes(const struct transfer *transfer) {
+    double seconds = (double)((uint64_t)monotonic_ns() - transfer->start_ns) / 1e9 + 1;
+    double directions = transfer->plan.direction == DIRECTION_BOTH ? 2 : 1;
+    return transfer->max_bps > 0 ? directions * transfer->max_bps / 8 * seconds * 1.05 : INFINITY;
+}
+
+bool stream_exceeds_limit(const struct stream *stream) {
+    const struct transfer *transfer = stream->direction->transfer;
+    uint64_t moved = transfer->bytes_moved;
+    return transfer->max_bytes &&
+           (moved > transfer->max_bytes || (double)moved > rate_limit_bytes(transfer));
+}
+
+void stream_note_moved(struct stream *stream, uint64_t bytes) {
     struct transfer *transfer = stream->direction->transfer;
+    if (!transfer->max_bytes)
+        return;
+    transfer->bytes_moved += bytes;
+    if (!stream_exceeds_limit(stream))
+        return;
+    transfer_stop(transfer, "limit", true);
+    stream->direction->stop = true;
+}
+
+/* Stores are relaxed, because interval lines need no order between counters. */
+void stream_publish(struct stream *stream) {
     const struct stream_report *own = &stream->own;
     bool sends = stream->direction->is_sending;
-    uint64_t before = atomic_load_explicit(&stream->live[LIVE_BYTES], memory_order_relaxed);
     const uint64_t counts[LIVE_COUNTERS] = {
         [LIVE_BLOCKS] = sends ? own->blocks_sent : own->blocks_received,
         [LIVE_BYTES] = sends ? own->bytes_sent : own->bytes_received,
@@ -71,13 +98,6 @@ void stream_publish(struct stream *stream) {
     };
     for (unsigned i = 0; i < LIVE_COUNTERS; i++)
         atomic_store_explicit(&stream->live[i], counts[i], memory_order_relaxed);
-    if (!transfer->max_bytes)
-        return;
-    uint64_t more = counts[LIVE_BYTES] - before;
-    if (atomic_fetch_add(&transfer->bytes_moved, more) + more > transfer->max_bytes) {
-        transfer_stop(transfer, "limit", true);
-        stream->direction->stop = true;
-    }
 }
 
 void stream_times_note(struct stream_times *times, uint64_t now_ns) {
@@ -110,6 +130,36 @@ static bool may_pass(int number, bool udp) {
         if (passing[i] == number)
             return true;
     return false;
+}
+
+/* The lowest priority, because threads with the usual one are to be preceded, but none of the
+ * system's. It needs CAP_SYS_NICE or RLIMIT_RTPRIO. A real-time priority that the user gave to the
+ * program (chrt) stays as it is. */
+void stream_raise_priority(struct stream *stream) {
+    const struct transfer_plan *plan = &stream->direction->transfer->plan;
+    struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_FIFO)}, present;
+    int policy = SCHED_OTHER;
+    pthread_getschedparam(pthread_self(), &policy, &present);
+    bool is_given = policy == SCHED_FIFO || policy == SCHED_RR;
+    stream->has_raised =
+        !is_given && !plan->no_real_time &&
+        (plan->turns || transfer_plan_gap_ns(plan, plan->min_size) >= REAL_TIME_GAP_NS) &&
+        !pthread_setschedparam(pthread_self(), SCHED_FIFO, &lowest);
+    stream->own.real_time = is_given || stream->has_raised;
+}
+
+void stream_end_priority(struct stream *stream) {
+    struct sched_param usual = {0};
+    if (stream->has_raised)
+        pthread_setschedparam(pthread_self(), SCHED_OTHER, &usual);
+    stream->has_raised = false;
+}
+
+void stream_limit_priority(struct stream *stream, uint64_t late_ns) {
+    if (!stream->has_raised || late_ns < REAL_TIME_LATE_NS)
+        return;
+    stream_end_priority(stream);
+    stream->own.real_time = 0;
 }
 
 void stream_note_sent(struct stream *stream) {

@@ -28,10 +28,17 @@ void stream_send_udp(struct stream *stream, uint64_t start_ns);
 void stream_send_tcp(struct stream *stream, uint64_t start_ns);
 void stream_receive_udp(struct stream *stream);
 void stream_receive_tcp(struct stream *stream);
+void stream_send_turns(struct stream *stream, uint64_t start_ns);
+void stream_receive_turns(struct stream *stream);
 
 /* Gives the stream a data connection, of which the bytes in `control` were read. Returns false if
  * it is not expected: the caller then keeps the connection. */
 bool stream_accept(struct stream *stream, const struct control *control);
+
+/* Returns the key of the stream's authenticated blocks. */
+static inline const uint8_t *stream_key(const struct stream *stream) {
+    return stream->direction->transfer->keys.bytes[stream->direction->name];
+}
 
 /* Returns the monotonic time at which the stream's first block is due. */
 uint64_t stream_start_ns(const struct stream *stream);
@@ -40,12 +47,24 @@ uint64_t stream_start_ns(const struct stream *stream);
  * since `last_ns` for as long as the plan allows. `distinct` blocks arrived so far. */
 bool stream_is_over(struct stream *stream, uint64_t last_ns, uint64_t distinct);
 
-/* Publishes the counts of stream->own for interval lines. If the transfer exceeds its limit of
- * bytes, stops it. */
+/* Counts bytes that were sent or received, also of blocks that are not complete and of duplicates.
+ * If the transfer exceeds its limit of bytes, stops it. */
+void stream_note_moved(struct stream *stream, uint64_t bytes);
+/* Returns whether the transfer has moved more bytes than it may. */
+bool stream_exceeds_limit(const struct stream *stream);
+
+/* Publishes the counts of stream->own for interval lines. */
 void stream_publish(struct stream *stream);
 
 void stream_times_note(struct stream_times *times, uint64_t now_ns);
 void stream_times_report(const struct stream_times *times, struct stream_report *report);
+
+/* Gives the calling thread real-time priority if its gaps are long enough to sleep in, unless the
+ * plan or the system forbids it. */
+void stream_raise_priority(struct stream *stream);
+void stream_end_priority(struct stream *stream);
+/* Ends the real-time priority of a stream that was late by so much that it must be a burden. */
+void stream_limit_priority(struct stream *stream, uint64_t late_ns);
 
 /* After a successful send: notes the time and publishes the counts. */
 void stream_note_sent(struct stream *stream);

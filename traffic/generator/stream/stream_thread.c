@@ -97,13 +97,18 @@ static bool open_stream(struct stream *stream) {
 /* A receiver begins at once, because the peer may have started already. */
 static void move_blocks(struct stream *stream) {
     struct direction *direction = stream->direction;
-    bool udp = transfer_is_udp(direction->transfer);
+    bool udp = transfer_is_udp(direction->transfer), turns = direction->transfer->plan.turns;
     endpoint_limit_waits(stream->fd, WAIT_PIECE_NS);
     /* The time that connecting took must not make the first blocks late: they are due now. */
-    if (direction->is_sending && pacer_wait(stream_start_ns(stream), &direction->stop))
-        (udp ? stream_send_udp : stream_send_tcp)(stream, (uint64_t)monotonic_ns());
-    else if (!direction->is_sending)
-        (udp ? stream_receive_udp : stream_receive_tcp)(stream);
+    if (direction->is_sending && pacer_wait(stream_start_ns(stream), &direction->stop)) {
+        if (!turns) /* they raise it between long messages */
+            stream_raise_priority(stream);
+        (udp     ? stream_send_udp
+         : turns ? stream_send_turns
+                 : stream_send_tcp)(stream, (uint64_t)monotonic_ns());
+        stream_end_priority(stream);
+    } else if (!direction->is_sending)
+        (udp ? stream_receive_udp : turns ? stream_receive_turns : stream_receive_tcp)(stream);
 }
 
 /* Hashes the file of the stream, and at the receiver names or removes it, which needs the checksum

@@ -11,8 +11,9 @@
 
 #include "transfer/transfer_plan.h"
 
-#define ERROR_SIZE   256
-#define ADDRESS_SIZE 72 /* the longest IPv6 address with its scope */
+#define ERROR_SIZE     256
+#define ADDRESS_SIZE   72 /* the longest IPv6 address with its scope */
+#define HOST_NAME_SIZE 33
 
 union endpoint {
     struct sockaddr address;
@@ -65,7 +66,7 @@ int endpoint_apply(int fd, int family, bool udp, const struct socket_plan *plan,
  * lab's host reports none. */
 #define LINK_RATE_VARIABLE "WIRETALE_LINK_RATE"
 
-/* Figures of this host (host_info.c). */
+/* Figures of this host (host_info.c, host_drops.c). */
 
 /* Returns bit/s: LINK_RATE_VARIABLE, else the rate of the interface with address `own`; 0 if
  * unknown. A measured rate above it is not a rate of the wire. */
@@ -73,6 +74,21 @@ uint64_t host_link_bps(const union endpoint *own);
 /* Returns the datagrams that all UDP sockets of this host dropped so far because their buffers were
  * full (RcvbufErrors of IPv4 and IPv6); -1 if unknown. */
 int64_t host_udp_drops(void);
+
+/* Writes a name by which two ends of a run recognize that they are under the same kernel, in
+ * hexadecimal: its boot_id, hashed so that it is of no other use. Empty if there is none. */
+void host_name_kernel(uint64_t run, char name[HOST_NAME_SIZE]);
+
+/* Packets that this host dropped at the interface to the peer, of all traffic; -1: unknown. */
+struct host_drops {
+    int interface;    /* index; 0: unknown */
+    int64_t queue;    /* by the queueing disciplines, of packets to be sent */
+    int64_t sent;     /* by the interface, of packets to be sent */
+    int64_t received; /* by the interface and the queue of the CPU behind it */
+};
+
+/* Reads the counters of drops->interface, which is that of the route to the peer if it is 0. */
+void host_drops_read(struct host_drops *drops, const union endpoint *peer);
 
 /* Bounds the time that a send or receive waits: it then fails with EAGAIN. */
 void endpoint_limit_waits(int fd, uint64_t ns);

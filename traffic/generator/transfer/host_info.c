@@ -3,10 +3,12 @@
  * ioctl, and datagrams that UDP dropped for want of buffer, from /proc/net. */
 #include "transfer/endpoint.h"
 
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,4 +95,20 @@ int64_t host_udp_drops(void) {
     int64_t four = read_counter("/proc/thread-self/net/snmp", "Udp: %*u %*u %*u %*u %lld");
     int64_t six = read_counter("/proc/thread-self/net/snmp6", "Udp6RcvbufErrors %lld");
     return four < 0 || six < 0 ? four : four + six;
+}
+
+/* BLAKE2b-128 of the text of boot_id, keyed with the run. */
+void host_name_kernel(uint64_t run, char name[HOST_NAME_SIZE]) {
+    unsigned char bytes[128], digest[(HOST_NAME_SIZE - 1) / 2];
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, bytes, sizeof bytes);
+    if (fd >= 0)
+        close(fd);
+    name[0] = 0;
+    if (got <= 0 || sodium_init() < 0)
+        return;
+    uint64_t key[2] = {htole64(run)}; /* libsodium needs 16 bytes */
+    crypto_generichash(digest, sizeof digest, bytes, (size_t)got, (const unsigned char *)key,
+                       sizeof key);
+    sodium_bin2hex(name, HOST_NAME_SIZE, digest, sizeof digest);
 }

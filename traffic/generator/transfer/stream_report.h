@@ -18,13 +18,23 @@ struct stream_report {
     uint64_t blocks_sent, bytes_sent;
     uint64_t blocks_received, bytes_received; /* distinct ones */
     uint64_t out_of_order, duplicate, corrupt, late;
-    uint64_t missing;           /* below the highest sequence number received */
-    uint64_t foreign;           /* datagrams that are not of this transfer */
-    uint64_t first_ns, last_ns; /* since the epoch; 0: no block was sent or received */
-    uint64_t elapsed_ns;        /* between both, by the monotonic clock */
-    uint64_t jitter_ns_plus_1;  /* RFC 3550; 0: unknown */
-    uint64_t dropped_plus_1;    /* by this socket for want of buffer; 0: unknown */
+    uint64_t missing;             /* below the highest sequence number received */
+    uint64_t missing_in_catch_up; /* of these, beside a block that was sent in catching up */
+    uint64_t foreign;             /* datagrams that are not of this transfer */
+    uint64_t first_ns, last_ns;   /* since the epoch; 0: no block was sent or received */
+    uint64_t elapsed_ns;          /* between both, by the monotonic clock */
+    uint64_t jitter_ns_plus_1;    /* RFC 3550; 0: unknown */
+    uint64_t dropped_plus_1;      /* by this socket for want of buffer; 0: unknown */
     uint64_t cpu_user_ns, cpu_system_ns;
+    /* One-way delays of distinct blocks; 0: unknown. */
+    uint64_t delay_p50_ns_plus_1, delay_p99_ns_plus_1, delay_max_ns_plus_1;
+    /* Of a paced sender: how late blocks were, blocks sent without a pause, by how much the
+     * schedule was moved because of burst_cap, and whether the thread kept real-time priority. */
+    uint64_t late_p50_ns, late_p99_ns, late_max_ns, largest_burst, moved_ns, real_time;
+    /* Of the sender of turns: responses, and times from the begin of a request to the end of its
+     * response. */
+    uint64_t responses, response_bytes, turn_p50_ns, turn_p99_ns, turn_max_ns;
+    uint64_t paused_ns; /* in which a sender of datagrams waited for a sign of the peer */
     char errors[ERROR_COUNTS_SIZE]; /* as error_counts_write() formats them */
 };
 

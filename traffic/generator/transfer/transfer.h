@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "control/control.h"
+#include "control/handshake.h"
 #include "transfer/content.h"
 #include "transfer/endpoint.h"
 #include "transfer/stream_report.h"
@@ -37,12 +37,20 @@ struct stream {
     uint16_t port;  /* of the peer's receiving UDP socket */
     pthread_t thread;
     bool is_running;  /* the thread was created and not joined */
+    bool has_raised;  /* its own priority, to a real-time one */
     uint8_t head[32]; /* first bytes of an accepted connection, read by the listener */
     size_t head_have;
     _Atomic uint64_t live[LIVE_COUNTERS]; /* written by its thread, read by others while it runs */
     struct stream_times times;
     uint64_t progress_ns;           /* monotonic: the last successful send */
     struct stream_report own, peer; /* `peer` is valid once it was received */
+};
+
+/* Packets that one end's host dropped in the part of the direction that it sees: those to be sent,
+ * or those received. Stored plus 1; 0: unknown. */
+struct host_losses {
+    uint64_t queue_plus_1;     /* 0 at the receiving end */
+    uint64_t interface_plus_1; /* network interface */
 };
 
 struct direction {
@@ -58,6 +66,25 @@ struct direction {
     bool has_joined;           /* threads */
     bool report_sent;          /* to the peer */
     bool peer_done;            /* the peer sent "done": it has received all that it will */
+    struct host_losses own_losses, peer_losses;
+};
+
+/* The realtime clock of the end that was asked, less that of the initiator (clock_offset.c). */
+struct clock_offset {
+    bool is_known, is_same; /* is_same: both ends read one clock */
+    int64_t ns;
+    uint64_t error_ns; /* the offset is wrong by at most this */
+};
+
+/* Bounds of a peer's figures, so that sums fit: times until 2116, offsets of clocks that begin at
+ * the epoch. */
+#define MAX_TIME_NS   (UINT64_C(1) << 62)
+#define MAX_OFFSET_NS (UINT64_C(1) << 61)
+
+/* The other end's answer to a probe. */
+struct clock_answer {
+    uint64_t sent_ns, received_ns, replied_ns; /* since the epoch */
+    char host[HOST_NAME_SIZE];                 /* hash of the kernel's boot_id; "": unknown */
 };
 
 /* State of the loop that exchanges lines with the peer (session/exchange.c). */
@@ -74,18 +101,22 @@ struct exchange {
 struct transfer {
     struct transfer_plan plan;
     struct control control;
+    struct data_keys keys; /* of authenticated blocks */
     struct local_plan local;
     union endpoint own, peer; /* of the control connection */
     bool is_initiator;        /* this end asked for the transfer */
     struct direction directions[DIRECTIONS];
     int wake;                             /* eventfd: a thread has ended */
     uint64_t start_ns, start_realtime_ns; /* 0: not started */
-    uint64_t max_bytes;                   /* of all streams; 0: no limit */
-    _Atomic uint64_t bytes_moved;         /* of all streams, if there is a limit */
-    pthread_mutex_t lock;                 /* of the members that follow */
-    pthread_cond_t arrived;               /* a data connection, "end", or the loss of the peer */
-    const char *stopped_by;               /* static text; NULL: not stopped */
-    const char *stopped_at;               /* "sender" (the initiator) or "receiver" */
+    /* Monotonic: senders of datagrams then pause until the peer gives a sign of life. */
+    _Atomic uint64_t send_until_ns;
+    uint64_t max_bytes;           /* of all streams; 0: no limit */
+    double max_bps;               /* of all streams of a direction; 0: no limit */
+    _Atomic uint64_t bytes_moved; /* of all streams, if there is a limit */
+    pthread_mutex_t lock;         /* of the members that follow */
+    pthread_cond_t arrived;       /* a data connection, "end", or the loss of the peer */
+    const char *stopped_by;       /* static text; NULL: not stopped */
+    const char *stopped_at;       /* "sender" (the initiator) or "receiver" */
     char error_text[ERROR_SIZE];
     struct exchange exchange;
     bool is_over;             /* accepts no further data connections */
@@ -93,7 +124,12 @@ struct transfer {
     struct content content;
     struct tcp_samples samples;
     uint64_t shown[DIRECTIONS][LIVE_COUNTERS]; /* sums at the previous interval line */
-    int64_t udp_drops; /* of this host: at the start, after the end since then; -1: unknown */
+    int64_t udp_drops;       /* of this host: at the start, after the end since then; -1: unknown */
+    struct host_drops drops; /* at the start */
+    struct clock_offset clock_begin; /* before the start; delays are collected with it */
+    struct clock_offset clock;       /* over the whole transfer */
+    struct clock_answer clock_answer;
+    bool has_offset;   /* the initiator sent "offset": it reads the fields of that version */
     uint64_t link_bps; /* of this host's link; 0: unknown */
 };
 

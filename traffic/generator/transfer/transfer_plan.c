@@ -14,7 +14,7 @@
 
 const char *const protocol_names[] = {"tcp", "udp"};
 const char *const direction_names[] = {"forward", "reverse", "both", NULL};
-const char *const pacing_names[] = {"none", "constant", "poisson", "burst"};
+const char *const pacing_names[] = {"none", "constant", "poisson", "burst", "pattern"};
 const char *const path_mtu_names[] = {"system", "do", "dont", "want", "probe", NULL};
 
 /* A field has the name of its member, which is thereby part of the protocol. */
@@ -42,16 +42,24 @@ static const struct line_field fields[] = {
     NUMBER(count, INT64_MAX),
     NUMBER(bytes, INT64_MAX),
     NUMBER(time_ns, MAX_TIME),
-    WORD(pacing, 4),
+    WORD(pacing, 5),
     DECIMAL(rate_bps),
     DECIMAL(rate_pps),
     NUMBER(burst, 1000000),
+    NUMBER(burst_cap, 1000000),
+    NUMBER(no_real_time, 1),
+    NUMBER(line_count, MAX_PATTERN_LINES),
+    NUMBER(longest_gap_ns, MAX_TIME),
+    NUMBER(draws_lines, 1),
+    NUMBER(turns, 1),
+    NUMBER(write_each, 1),
     NUMBER(start_offset_ns, MAX_TIME),
     NUMBER(stagger_ns, MAX_TIME),
     NUMBER(idle_ns, MAX_TIME),
     NUMBER(interval_ns, MAX_TIME),
     NUMBER(unchecked, 1),
     NUMBER(offload, 1),
+    NUMBER(authentic, 1),
     NUMBER(content, 1),
     TEXT(file_name, 241),
     OF_SOCKET(dscp_plus_1, FIELD_NUMBER, 64, NULL),
@@ -89,21 +97,46 @@ static struct size_bound size_bound(const struct transfer_plan *plan, bool ipv6)
     return bounds[plan->protocol == PROTOCOL_UDP ? ipv6 : plan->content ? 3 : 2];
 }
 
+static const char *check_pacing(const struct transfer_plan *plan) {
+    if ((plan->pacing != PACING_NONE) != (plan->rate_bps > 0 || plan->rate_pps > 0))
+        return "a pacing without a rate, or a rate without a pacing";
+    if (plan->pacing == PACING_BURST && !plan->burst)
+        return "bursts of no blocks";
+    if (plan->burst_cap && plan->burst_cap < plan->burst)
+        return "bursts above their limit";
+    return NULL;
+}
+
+/* A plan with lines has either turns or a pattern. */
+static const char *check_lines(const struct transfer_plan *plan) {
+    if (!plan->line_count && (plan->turns || plan->pacing == PACING_PATTERN))
+        return "no lines of turns or of a pattern";
+    if (plan->line_count && (plan->streams != 1 || plan->content))
+        return "turns and patterns go in one stream";
+    if (plan->turns && (plan->protocol != PROTOCOL_TCP || plan->direction != DIRECTION_FORWARD ||
+                        plan->pacing != PACING_NONE))
+        return "turns go forward over TCP, without a rate";
+    if (plan->turns || !plan->line_count)
+        return NULL;
+    if (plan->protocol != PROTOCOL_UDP || plan->direction == DIRECTION_BOTH)
+        return "a pattern goes in one direction over UDP";
+    return NULL;
+}
+
 /* Returns NULL, or the reason why the members contradict each other. */
 static const char *check_members(const struct transfer_plan *plan) {
     if (!plan->streams)
         return "no streams";
     if (!plan->count && !plan->bytes && !plan->time_ns && !plan->content)
         return "no amount";
-    if ((plan->pacing != PACING_NONE) != (plan->rate_bps > 0 || plan->rate_pps > 0))
-        return "a pacing without a rate, or a rate without a pacing";
-    if (plan->pacing == PACING_BURST && !plan->burst)
-        return "bursts of no blocks";
     if (plan->content && (plan->streams != 1 || plan->direction != DIRECTION_FORWARD))
         return "a file goes forward, in one stream";
     if (plan->content && plan->size_count != 1)
         return "a file goes in blocks of one size";
-    return NULL;
+    if (plan->authentic && (plan->protocol != PROTOCOL_UDP || plan->pacing == PACING_PATTERN))
+        return "authenticated blocks go over UDP, without a pattern of lines";
+    const char *error = check_lines(plan);
+    return error ? error : check_pacing(plan);
 }
 
 struct size_range {
@@ -124,8 +157,12 @@ static bool read_range(char *item, struct size_range *range) {
 /* Appends all sizes of a range. Returns NULL, or the reason for a failure. */
 static const char *add_range(struct transfer_plan *plan, const struct size_range *range,
                              const struct size_bound *bound) {
-    if (range->from < BLOCK_HEADER_BYTES + (plan->content ? 1 : 0))
-        return "expected at least 32 bytes, the header of a block (33 with a file)";
+    if (range->from < transfer_plan_overhead(plan) + (plan->content ? 1 : 0))
+        return plan->authentic
+                   ? "expected at least 48 bytes, the header and the code of a block (49 "
+                     "with a file)"
+                   : "expected at least 32 bytes, the header of a block (33 with a "
+                     "file)";
     if (range->to > bound->max)
         return bound->error;
     /* A step can be up to 2^64 - 1, so the sum must not wrap. */
@@ -164,20 +201,26 @@ const char *transfer_plan_complete(struct transfer_plan *plan, bool ipv6) {
 
 void transfer_plan_free(struct transfer_plan *plan) {
     free(plan->sizes);
+    free(plan->lines);
     plan->sizes = NULL;
+    plan->lines = NULL;
 }
 
-/* With --count, all blocks are taken as the largest: this is an upper bound. */
+/* With --count, all blocks are taken as the largest: this is an upper bound. A turn has two, and
+ * its responses are no part of --bytes. */
 uint64_t transfer_plan_bytes(const struct transfer_plan *plan) {
-    if (plan->bytes)
+    uint64_t block = (uint64_t)plan->max_size * (plan->turns ? 2 : 1);
+    if (plan->bytes && !plan->turns)
         return plan->bytes;
-    if (plan->count > INT64_MAX / plan->max_size)
+    if (plan->count > INT64_MAX / block)
         return INT64_MAX;
-    return plan->count * plan->max_size;
+    return plan->count * block;
 }
 
-static double seconds_per_block(const struct transfer_plan *plan, uint32_t size) {
-    return plan->rate_pps > 0 ? 1 / plan->rate_pps : size * 8.0 / plan->rate_bps;
+double transfer_plan_gap_ns(const struct transfer_plan *plan, uint32_t size) {
+    if (plan->pacing == PACING_NONE)
+        return 0;
+    return plan->rate_pps > 0 ? 1e9 / plan->rate_pps : size * 8e9 / plan->rate_bps;
 }
 
 /* A lower bound: blocks of the smallest size are due first. */
@@ -187,16 +230,25 @@ uint64_t transfer_plan_duration_ns(const struct transfer_plan *plan) {
     if (plan->pacing == PACING_NONE)
         return 0;
     double blocks = plan->count ? (double)plan->count : (double)plan->bytes / plan->min_size;
-    double ns = blocks * seconds_per_block(plan, plan->min_size) * 1e9;
+    double ns = blocks * transfer_plan_gap_ns(plan, plan->min_size);
     return ns < 9e18 ? (uint64_t)ns : INT64_MAX;
+}
+
+double transfer_plan_rate_bps(const struct transfer_plan *plan) {
+    double rate = plan->rate_pps > 0 ? plan->rate_pps * plan->max_size * 8 : plan->rate_bps;
+    return rate * (double)plan->streams;
 }
 
 /* Twice the longest gap, because the sender may be held up. A Poisson gap exceeds 20 means once in
  * e^20 blocks. */
 uint64_t transfer_plan_max_gap_ns(const struct transfer_plan *plan) {
+    if (plan->turns)
+        return 2 * plan->longest_gap_ns;
     if (plan->pacing == PACING_NONE)
         return 0;
-    double gap = seconds_per_block(plan, plan->max_size) * 1e9;
+    if (plan->pacing == PACING_PATTERN)
+        return 2 * plan->longest_gap_ns;
+    double gap = transfer_plan_gap_ns(plan, plan->max_size);
     if (plan->pacing == PACING_BURST)
         gap *= (double)plan->burst;
     if (plan->pacing == PACING_POISSON)

@@ -58,8 +58,8 @@ int ttcp_receive(const struct ttcp_options *options, uint8_t *data);
 /* Starts the clocks from which rates and CPU times are computed. */
 void ttcp_start_clock(struct ttcp_transfer *transfer);
 void ttcp_print_settings(const struct ttcp_options *options, const uint8_t *data);
-/* Prints the lines of ttcp, or one JSON object. */
-void ttcp_report(const struct ttcp_options *options, struct ttcp_transfer *transfer,
+/* Prints the lines of ttcp, or one JSON object. Returns whether they could be written. */
+bool ttcp_report(const struct ttcp_options *options, struct ttcp_transfer *transfer,
                  const char *ended_by, bool complete);
 
 #endif

@@ -37,8 +37,8 @@ struct receiver {
     struct incoming incoming[MAX_INCOMING];
     unsigned max;
     uint64_t finished, open;
-    bool cut_short, done;
-    volatile unsigned touched; /* sum of bytes, so that -T is not optimized away */
+    bool cut_short, done, unwritten; /* a report is unwritten */
+    volatile unsigned touched;       /* sum of bytes, so that -T is not optimized away */
 };
 
 /* Writes the data that is held to standard output: with -B in blocks of -l bytes, as tapes need
@@ -94,7 +94,7 @@ static void close_incoming(struct receiver *receiver, struct incoming *incoming,
         ended_by = "output closed";
         complete = false;
     }
-    ttcp_report(options, &incoming->transfer, ended_by, complete);
+    receiver->unwritten |= !ttcp_report(options, &incoming->transfer, ended_by, complete);
     receiver->finished++;
     receiver->cut_short |= !complete;
     receiver->done |= !again;
@@ -253,6 +253,8 @@ static int exit_code(struct receiver *receiver) {
     for (unsigned i = 0; i < receiver->max; i++)
         if (receiver->incoming[i].is_open)
             close_incoming(receiver, &receiver->incoming[i], "signal", false);
+    if (receiver->unwritten)
+        return EXIT_IO;
     bool until_stopped = options->continuous || options->concurrent;
     if (stopped && !(until_stopped && !receiver->cut_short))
         return stopped_by == SIGTERM ? EXIT_TERMINATED : EXIT_INTERRUPTED;

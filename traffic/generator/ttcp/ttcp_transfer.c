@@ -121,7 +121,7 @@ static void print_json(FILE *out, const struct ttcp_options *options,
 }
 
 /* Hints go to standard error, because scripts parse the lines. */
-void ttcp_report(const struct ttcp_options *options, struct ttcp_transfer *transfer,
+bool ttcp_report(const struct ttcp_options *options, struct ttcp_transfer *transfer,
                  const char *ended_by, bool complete) {
     char host[ADDRESS_SIZE];
     struct rusage now;
@@ -138,11 +138,12 @@ void ttcp_report(const struct ttcp_options *options, struct ttcp_transfer *trans
         print_json(out, options, transfer, host, &report);
     else
         print_lines(out, options, transfer, &report);
-    fflush(out);
+    bool written = finish_output(out);
     if (transfer->cut_datagrams)
         ttcp_log(options, "%llu datagrams were longer than %llu bytes and truncated: raise -l",
                  (unsigned long long)transfer->cut_datagrams, (unsigned long long)options->length);
     if (transfer->refused)
         ttcp_log(options, "%llu sends were refused: no program receives at %s port %u",
                  (unsigned long long)transfer->refused, host, endpoint_port(&transfer->peer));
+    return written;
 }

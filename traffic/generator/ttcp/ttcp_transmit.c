@@ -160,8 +160,8 @@ int ttcp_transmit(const struct ttcp_options *options, uint8_t *data) {
         send_marks(fd, END_MARKS);
     }
     close(fd);
-    ttcp_report(options, &transfer, ended_by ? ended_by : "count", !ended_by);
+    bool written = ttcp_report(options, &transfer, ended_by ? ended_by : "count", !ended_by);
     if (ended_by && (!strcmp(ended_by, "peer gone") || !strcmp(ended_by, "send error")))
         ttcp_log(options, "%s: %s", ended_by, strerror(reason));
-    return exit_code(options, ended_by, stopped_by);
+    return written ? exit_code(options, ended_by, stopped_by) : EXIT_IO;
 }

@@ -81,7 +81,7 @@ static void take_anywhere(struct transfer *transfer, const char *line) {
     struct handshake handshake;
     if (!transfer_plan_from_line(&plan, line)) {
         CHECK(plan.streams <= MAX_STREAMS && plan.protocol <= PROTOCOL_UDP &&
-              plan.pacing <= PACING_BURST);
+              plan.pacing <= PACING_PATTERN);
         CHECK(plan.rate_bps >= 0 && plan.rate_bps < 1e15);
         if (!transfer_plan_complete(&plan, false))
             CHECK(plan.size_count && plan.min_size >= 32);
@@ -116,7 +116,10 @@ static void test_damaged_lines(void) {
         "end way=reverse checksum=00ff",
         "done way=forward",
         "port way=forward stream=0 port=4000",
+        "lines list=64:1000,1200:20000000",
         "progress",
+        "clock sent_ns=5 received_ns=4611686018427387904 replied_ns=7 host=abab",
+        "offset ahead_ns=2305843009213693952 error_ns=9 is_known=1 is_same=0",
         "wiretale/1 nonce=abab key=1",
         "proof proof=1234",
         "refused busy=1 text=no",

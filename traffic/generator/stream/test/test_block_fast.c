@@ -46,21 +46,42 @@ static void test_pieces(uint16_t flags) {
         }
 }
 
+/* The code covers each byte before it, header included, and depends on the key. */
+static void test_codes(void) {
+    const uint8_t key[32] = {1}, other[32] = {2};
+    struct block_header header = some(300, BLOCK_TILED | BLOCK_AUTHENTIC);
+    uint8_t bytes[300];
+    block_put_header(bytes, BLOCK_MAGIC, &header);
+    block_fill(bytes, &header, 0, sizeof bytes);
+    block_sign(bytes, sizeof bytes, key);
+    CHECK(block_is_authentic(bytes, sizeof bytes, key));
+    CHECK(!block_is_authentic(bytes, sizeof bytes, other));
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] ^= 1;
+        CHECK(!block_is_authentic(bytes, sizeof bytes, key));
+        CHECK(!block_is_authentic(bytes, i, key));
+        bytes[i] ^= 1;
+    }
+    CHECK(block_is_right(bytes, &header, 0, sizeof bytes));
+}
+
 static void test_each_wrong_byte_is_found(uint16_t flags) {
     uint8_t bytes[ROOM];
     struct block_header header = some(300, flags);
+    size_t end = flags & BLOCK_AUTHENTIC ? 284 : 300;
     memset(bytes, 0, sizeof bytes);
     block_fill(bytes, &header, 0, 300);
     for (size_t i = 0; i < 400; i++) {
         bytes[i] ^= 0x10;
-        CHECK_INT(block_is_right(bytes, &header, 0, 400), i < 32 || i >= 300);
+        CHECK_INT(block_is_right(bytes, &header, 0, 400), i < 32 || i >= end);
         bytes[i] ^= 0x10;
     }
 }
 
 int main(void) {
     test_vector_of_the_readme();
-    for (uint16_t flags = 0; flags <= BLOCK_TILED; flags += BLOCK_TILED) {
+    test_codes();
+    for (uint16_t flags = 0; flags <= (BLOCK_TILED | BLOCK_AUTHENTIC); flags += BLOCK_TILED) {
         test_pieces(flags);
         test_each_wrong_byte_is_found(flags);
     }

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The receiver of wiretale-traffic as a service for others: flows to clients that are gone, quotas."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from numbered_payloads import block
+from processes import wait_until
+from traffic_ends import SECONDS, Receiver, program, receiving, send, send_raw, sending_early
+
+pytestmark = pytest.mark.xdist_group("traffic-ends")
+
+LONG = ("--time", "600", "--rate", "500pps", "--size", "100")
+
+
+def test_the_flow_to_a_stopped_client_pauses(tmp_path: Path) -> None:
+    """Its host still takes the datagrams, but nothing shows that they are wanted."""
+
+    def sent(receiver: Receiver) -> int:
+        lines = [json.loads(line) for line in receiver.out.read_text().splitlines()]
+        return sum(line["blocks_sent"] for line in lines if line["schema"] == "wiretale.interval/1")
+
+    with (
+        receiving(tmp_path, "--interval", "50ms") as one,
+        sending_early(tmp_path, one.port, "--udp", "--reverse", *LONG) as client,
+    ):
+        client.wait_blocks(100)
+        client.process.send_signal(signal.SIGSTOP)
+        time.sleep(2.5)  # the receiver prints the last of its lines in it
+        before = sent(one)
+        time.sleep(1.5)
+        assert before == sent(one) > 100
+        client.process.send_signal(signal.SIGCONT)
+        wait_until(lambda: sent(one) > before + 100, "the flow goes on")
+        assert client.end(signal.SIGINT) == 130
+        (report,) = one.wait_reports(1)
+    assert report["sender"]["paused_ns"] > 3e9 and report["stopped_by"] == "signal"
+
+
+def test_a_quota_bounds_the_bytes_of_an_address(tmp_path: Path) -> None:
+    """Of 100 kB in ten days."""
+    with receiving(tmp_path, "--quota", "100k/10d") as one:
+
+        def ask(*options: str, bind: str = "127.0.0.1") -> tuple[int, str]:
+            done = send_raw(one.port, "--size", "1000", "--bind", bind, "--wait", "5", *options)
+            return done.returncode, done.stderr.decode()
+
+        assert ask("--count", "101")[0] == 4  # more than all
+        assert ask("--count", "60")[0] == 0
+        code, said = ask("--count", "50")
+        assert code == 4 and said.count("\n") == 1 and "--quota" in said
+        left = int(said.split(" bytes left")[0].rsplit(" ", 1)[1])
+        assert 40_000 <= left < 40_100  # 0.1 B/s are added
+        assert ask("--udp", "--rate", "1M", "--time", "0.1")[0] == 0  # 12.5 kB and a block at most
+        assert ask("--udp", "--reverse", "--count", "20")[0] == 0
+        code, said = ask("--time", "10")  # of no known amount
+        assert code == 3, said
+        assert ask("--count", "1")[0] == 4
+        assert ask("--count", "100", bind="127.0.0.2")[0] == 0
+        reports = one.wait_reports(5)
+        cut = reports[3]
+        assert (cut["stopped_by"], cut["stopped_at"]) == ("limit", "receiver")
+        total = sum(report["bytes_received"] for report in reports[:4])
+        assert 100_000 <= total < 100_000 + 600_000  # one read of TCP more at most
+
+
+def test_a_test_that_moves_less_than_its_plan_gives_the_rest_back(tmp_path: Path) -> None:
+    with receiving(tmp_path, "--quota", "1M/10d") as one:
+        with sending_early(tmp_path, one.port, "--size", "100", "--rate", "500pps", "--bytes", "900k") as sender:
+            sender.wait_blocks(100)
+            refused = send_raw(one.port, "--bytes", "200k", "--wait", "0")
+            assert refused.returncode == 4  # the first test runs
+            assert sender.end(signal.SIGINT) == 130
+        one.wait_reports(1)
+        assert send(one.port, "--bytes", "500k", "--size", "1000", "--wait", "20")["bytes_received"] == 500_000
+
+
+def test_a_quota_counts_requests_and_responses(tmp_path: Path) -> None:
+    """Turns of 1 kB and 9 kB."""
+    turns = tmp_path / "turns.txt"
+    turns.write_text("1000 1 9000 1\n")
+    with receiving(tmp_path, "--quota", "100k/10d") as one:
+        assert send(one.port, "--turns", str(turns), "--count", "5")["blocks_received"] == 5
+        refused = send_raw(one.port, "--bytes", "60k", "--size", "1000", "--wait", "5")
+        assert refused.returncode == 4 and b" 500" in refused.stderr.split(b" bytes left")[0]
+        cut = send_raw(one.port, "--turns", str(turns), "--count", "10", "--wait", "5")
+        assert cut.returncode == 3
+        report = one.wait_reports(2)[1]
+    assert report["stopped_by"] == "limit" and 5 <= report["blocks_received"] <= 6
+
+
+def ask_by_hand(control: socket.socket, plan: str) -> list[str]:
+    """The receiver's answers to a plan of run 7."""
+    lines = control.makefile("rw", newline="\n")
+    lines.write(f"wiretale/1 nonce={'0' * 64}\ntest run=7 streams=1 time_ns=60000000000 idle_ns=1000000000 {plan}\n")
+    lines.flush()
+    said = [lines.readline()]
+    while not said[-1].startswith(("ready", "refused")):
+        said.append(lines.readline())
+    return said
+
+
+def read_most(data: socket.socket, most: int) -> int:
+    """The bytes that come before the end or `most`."""
+    got = 0
+    with contextlib.suppress(ConnectionResetError):
+        while got < most and (piece := data.recv(1 << 20)):
+            got += len(piece)
+    return got
+
+
+@pytest.mark.parametrize(
+    ("plan", "start", "first"),
+    [
+        ("direction=reverse sizes_text=50000000", b"start\n", b"data run=7 stream=0\n"),
+        (
+            "sizes_text=32,50000000 line_count=1 turns=1 longest_gap_ns=1000000000",
+            b"lines list=32:0:50000000:0\nstart\n",
+            block(0, 32, run=7, stream=0),
+        ),
+    ],
+    ids=("reverse", "turns"),
+)
+def test_the_bytes_of_a_block_that_is_not_complete_count(tmp_path: Path, plan: str, start: bytes, first: bytes) -> None:
+    """The client leaves before the end of a block of 50 MB; the receiver sends as much as the quota has."""
+    with receiving(tmp_path, "--quota", "10M/10d") as one:
+        with socket.create_connection(("127.0.0.1", one.port), timeout=SECONDS) as control:
+            assert ask_by_hand(control, plan)[-1] == "ready\n"
+            control.sendall(start)
+            with socket.create_connection(("127.0.0.1", one.port), timeout=SECONDS) as data:
+                data.sendall(first)
+                assert 9_000_000 < read_most(data, 49_000_000) < 12_000_000
+        refused = send_raw(one.port, "--count", "1", "--size", "1000", "--wait", "20")
+        assert refused.returncode == 4 and b"--quota" in refused.stderr
+        assert one.wait_reports(1)[0]["stopped_by"] == "limit"
+
+
+def test_a_block_that_is_larger_than_the_limit_is_refused(tmp_path: Path) -> None:
+    with receiving(tmp_path, "--max-bytes", "1M") as one:
+        refused = send_raw(one.port, "--size", "1000001", "--time", "1")
+        assert refused.returncode == 4 and b"--max-bytes" in refused.stderr
+
+
+def test_duplicates_count_for_the_limit(tmp_path: Path) -> None:
+    """One block that is sent again and again."""
+    with (
+        receiving(tmp_path, "--max-bytes", "1M") as one,
+        socket.create_connection(("127.0.0.1", one.port), timeout=SECONDS) as control,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams,
+    ):
+        *_, port, ready = ask_by_hand(control, "protocol=udp sizes_text=1000 unchecked=1")
+        assert ready == "ready\n"
+        control.sendall(b"start\n")
+        datagrams.connect(("127.0.0.1", int(port.rpartition("port=")[2])))
+        for _ in range(3000):
+            datagrams.send(block(0, 1000, run=7, stream=0))
+            time.sleep(0.0002)
+        stopped = next(line for line in control.makefile() if line.startswith("stop"))
+        assert "reason=limit" in stopped
+
+
+@pytest.mark.parametrize("quota", ["10G", "10G/", "x/1h", "0/1h", "10G/1ms"])
+def test_a_quota_needs_bytes_and_a_time(quota: str) -> None:
+    done = subprocess.run([program(), "receive", "--quota", quota], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "10G/24h" in done.stderr
+
+
+# --- a receiver that nobody uses
+
+
+def test_a_receiver_ends_if_no_test_begins_in_time(tmp_path: Path) -> None:
+    """A test that lasts longer does not count as idle time."""
+    with receiving(tmp_path, "--accept-timeout", "600ms") as receiver:
+        send(receiver.port, "--udp", "--rate", "100pps", "--time", "2")
+        assert receiver.process.wait(timeout=SECONDS) == 3
+        assert len(receiver.reports()) == 1
+        assert "no test began for 0.6 s (--accept-timeout)" in receiver.errors.read_text()

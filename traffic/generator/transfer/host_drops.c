@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packets that this host dropped at the interface to the peer, from the kernel by rtnetlink(7):
+ * drops of the root queueing discipline, which includes those of its children
+ * (qdisc_tree_reduce_backlog() and the return values of enqueue pass them up), and drops of the
+ * interface itself.
+ *
+ * The counters are those of all traffic of the interface, so their growth is an upper bound for one
+ * transfer. The interface is that of the route to the peer when a transfer begins; packets of the
+ * peer need not arrive there, if routes are asymmetric. Any user may ask; nothing is changed. */
+#include <linux/gen_stats.h>
+#include <linux/if_link.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "transfer/endpoint.h"
+
+#define ANSWER_BYTES 32768
+#define WAIT_US      500000 /* for an answer: the kernel gives it during the send */
+
+struct request {
+    struct nlmsghdr header;
+    uint8_t body[128]; /* a struct of the message's type, and attributes */
+};
+
+/* Copies an attribute of an answer. */
+struct wanted {
+    unsigned short type;
+    size_t fixed; /* bytes of the answer before its attributes */
+    void *into;
+    size_t room;
+    ssize_t stored; /* -1: not found yet */
+};
+
+static void search_attributes(struct rtattr *at, int left, struct wanted *wanted) {
+    for (; RTA_OK(at, left); at = RTA_NEXT(at, left))
+        if ((at->rta_type & NLA_TYPE_MASK) == wanted->type && RTA_PAYLOAD(at) <= wanted->room) {
+            wanted->stored = (ssize_t)RTA_PAYLOAD(at);
+            memcpy(wanted->into, RTA_DATA(at), RTA_PAYLOAD(at));
+        }
+}
+
+/* Reads the messages of one datagram. Returns whether the acknowledgment was among them. */
+static bool read_messages(struct nlmsghdr *message, size_t left, struct wanted *wanted) {
+    for (; NLMSG_OK(message, left); message = NLMSG_NEXT(message, left)) {
+        if (message->nlmsg_type == NLMSG_ERROR) {
+            const struct nlmsgerr *error = NLMSG_DATA(message);
+            if (!error->error && wanted->stored < 0)
+                wanted->stored = 0;
+            return true;
+        }
+        uint8_t *body = NLMSG_DATA(message);
+        if (message->nlmsg_len > NLMSG_LENGTH(wanted->fixed))
+            search_attributes((struct rtattr *)(body + NLMSG_ALIGN(wanted->fixed)),
+                              (int)NLMSG_PAYLOAD(message, wanted->fixed), wanted);
+    }
+    return false;
+}
+
+/* Sends a request whose body has `bytes` bytes. Returns the size of the attribute, 0 if the kernel
+ * answers without it, -1 if it refuses. */
+static ssize_t ask(struct request *request, size_t bytes, struct wanted *wanted) {
+    _Alignas(struct nlmsghdr) uint8_t answer[ANSWER_BYTES];
+    struct timeval limit = {.tv_usec = WAIT_US};
+    ssize_t got;
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    wanted->stored = -1;
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    request->header.nlmsg_len = (uint32_t)NLMSG_LENGTH(bytes);
+    request->header.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO;
+    if (send(fd, request, request->header.nlmsg_len, 0) > 0)
+        while ((got = recv(fd, answer, sizeof answer, 0)) > 0)
+            if (read_messages((struct nlmsghdr *)answer, (size_t)got, wanted))
+                break;
+    close(fd);
+    return wanted->stored;
+}
+
+/* Returns the interface of the route to the peer, 0 if there is none. */
+static int interface_to(const union endpoint *peer) {
+    bool six = peer->address.sa_family == AF_INET6;
+    size_t size = six ? 16 : 4, fixed = NLMSG_ALIGN(sizeof(struct rtmsg));
+    int found = 0;
+    struct wanted wanted = {RTA_OIF, sizeof(struct rtmsg), &found, sizeof found, -1};
+    struct request request = {.header.nlmsg_type = RTM_GETROUTE};
+    const struct rtmsg route = {.rtm_family = (uint8_t)peer->address.sa_family,
+                                .rtm_dst_len = six ? 128 : 32};
+    const struct rtattr head = {.rta_type = RTA_DST, .rta_len = (unsigned short)RTA_LENGTH(size)};
+    if (six && peer->ipv6.sin6_scope_id)
+        return (int)peer->ipv6.sin6_scope_id;
+    memcpy(request.body, &route, sizeof route);
+    memcpy(request.body + fixed, &head, sizeof head);
+    memcpy(request.body + fixed + RTA_LENGTH(0),
+           six ? (const void *)&peer->ipv6.sin6_addr : (const void *)&peer->ipv4.sin_addr, size);
+    return ask(&request, fixed + head.rta_len, &wanted) == sizeof found ? found : 0;
+}
+
+/* TCA_STATS2 nests the counters. An interface without a queue (noqueue) gives no answer but the
+ * acknowledgment: it drops nothing there. */
+static int64_t queue_drops(int interface) {
+    _Alignas(struct rtattr) uint8_t nested[1024];
+    struct gnet_stats_queue counters;
+    struct wanted wanted = {TCA_STATS2, sizeof(struct tcmsg), nested, sizeof nested, -1},
+                  inner = {TCA_STATS_QUEUE, 0, &counters, sizeof counters, -1};
+    struct request request = {.header.nlmsg_type = RTM_GETQDISC};
+    const struct tcmsg queue = {.tcm_ifindex = interface, .tcm_parent = TC_H_ROOT};
+    memcpy(request.body, &queue, sizeof queue);
+    ssize_t got = ask(&request, sizeof queue, &wanted);
+    if (got <= 0)
+        return got;
+    search_attributes((struct rtattr *)nested, (int)got, &inner);
+    return inner.stored == sizeof counters ? (int64_t)counters.drops : -1;
+}
+
+/* An older kernel has fewer counters; those that are read here were among the first. */
+static bool interface_counters(int interface, struct rtnl_link_stats64 *counters) {
+    uint8_t bytes[512];
+    struct wanted wanted = {IFLA_STATS64, sizeof(struct ifinfomsg), bytes, sizeof bytes, -1};
+    struct request request = {.header.nlmsg_type = RTM_GETLINK};
+    const struct ifinfomsg which = {.ifi_index = interface};
+    memcpy(request.body, &which, sizeof which);
+    ssize_t got = ask(&request, sizeof which, &wanted);
+    if (got < (ssize_t)offsetof(struct rtnl_link_stats64, rx_compressed))
+        return false;
+    *counters = (struct rtnl_link_stats64){0};
+    memcpy(counters, bytes, (size_t)got < sizeof *counters ? (size_t)got : sizeof *counters);
+    return true;
+}
+
+void host_drops_read(struct host_drops *drops, const union endpoint *peer) {
+    struct rtnl_link_stats64 counters;
+    if (!drops->interface)
+        drops->interface = interface_to(peer);
+    drops->queue = drops->sent = drops->received = -1;
+    if (!drops->interface)
+        return;
+    drops->queue = queue_drops(drops->interface);
+    if (!interface_counters(drops->interface, &counters))
+        return;
+    drops->sent = (int64_t)(counters.tx_dropped & INT64_MAX);
+    drops->received = (int64_t)((counters.rx_dropped + counters.rx_missed_errors) & INT64_MAX);
+}
