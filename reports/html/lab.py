@@ -10,7 +10,7 @@ from typing import Any
 
 from wiretale.reports.html import offline_page
 from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, axis_key, panel_axes, plot, scatter
-from wiretale.reports.terminal.lab import FIGURES, shown
+from wiretale.reports.terminal.lab import FIGURES, fidelity_text, shown
 
 Bins = dict[str, list[Any]]  # columns over time, as traffic/lab/flow.py measures them
 
@@ -95,7 +95,8 @@ def page_row(row: dict[str, Any]) -> dict[str, Any]:
     published = row["published"]
     return {
         "case": row["case"],
-        "description": f"{row['profile']}: {row['protocol'].upper()}, IP packets of {row['packet_bytes']} bytes.",
+        "description": f"{row['profile']}: {row['protocol'].upper()}, IP packets of {row['packet_bytes']} bytes. "
+        f"{fidelity_text(row['fidelity']).capitalize()}.",
         "cells": [
             (shown(row[measured], decimals), shown(published.get(figure), decimals))
             for _, measured, figure, decimals in FIGURES

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wiretale lab run` and `wiretale lab check`: results beside published figures, and the precision of the link."""
+"""`wiretale lab run` and `wiretale lab check`: results beside published figures, fidelity, precision of the link."""
 
 from __future__ import annotations
 
 from typing import IO, Any
 
-from wiretale.analyzer.units import UNKNOWN
+from wiretale.analyzer.units import UNKNOWN, plural
 
 # Heading, measured figure, published figure, decimals.
 FIGURES = (
@@ -24,6 +24,22 @@ def shown(value: float | None, decimals: int) -> str:
     return UNKNOWN if value is None else f"{value:,.{decimals}f}"
 
 
+def fidelity_text(fidelity: dict[str, Any]) -> str:
+    """Returns how late the link was, and whether the run is valid, in one line."""
+    error = ""
+    if fidelity["error_ns_p99"] is not None:
+        error = f"emulation error p99 {fidelity['error_ns_p99'] / 1e6:.3f} ms, max {fidelity['error_ns_max'] / 1e6:.3f} ms, "
+    verdict = {True: "valid", False: "not valid", None: "no packet left"}[fidelity["valid"]]
+    bounds = f"p99 {fidelity['bound_ns_p99'] / 1e6:g} ms, max {fidelity['bound_ns_max'] / 1e6:g} ms, no overrun"
+    overruns = fidelity["overruns"] + fidelity["restamped"]
+    return f"fidelity: {error}{plural(overruns, 'overrun')}: {verdict} (bounds: {bounds})"
+
+
+def print_fidelity(results: dict[str, Any], out: IO[str]) -> None:
+    """Prints the line of one run."""
+    print(fidelity_text(results["fidelity"]), file=out)
+
+
 def print_rows(results: dict[str, Any], out: IO[str]) -> None:
     """Prints a line for each row: measured / published."""
     rows = results.get("rows", [results])
@@ -37,6 +53,7 @@ def print_rows(results: dict[str, Any], out: IO[str]) -> None:
         far = [name for name, near in row["as_published"].items() if not near]
         if far:
             print(f"{'':24}not as published: {', '.join(far)}", file=out)
+        print(f"{'':24}{fidelity_text(row['fidelity'])}", file=out)
 
 
 def print_check(result: dict[str, Any], out: IO[str]) -> None:

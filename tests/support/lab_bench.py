@@ -6,8 +6,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 import needs
 from wiretale.traffic.lab.capture import captures
@@ -36,6 +40,15 @@ NEEDED = needs.marked(needs.programs("ip", "ethtool", "tcpdump"), needs.network_
 def wiretale_lab(*arguments: str) -> subprocess.CompletedProcess[str]:
     """The command, as a user runs it."""
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=120)
+
+
+@contextmanager
+def lab_of(profile: str, name: str, folder: Path) -> Iterator[Lab]:
+    """A lab of a profile in a text, with its state in the folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WIRETALE_STATE", str(folder / "labs"))
+        with lab_for_run(make_profile(name, profile, name), folder) as found:
+            yield found
 
 
 def hosts_of(name: str) -> list[str]:

@@ -27,6 +27,7 @@ PACKAGES = {
     "iperf": "iperf",
     "mergecap": "wireshark-common",
     "nft": "nftables",
+    "ping": "iputils-ping",
     "setpriv": "util-linux",
     "strip": "binutils",
     "sysctl": "procps",

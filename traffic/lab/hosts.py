@@ -9,7 +9,9 @@ entries and send no packets of their own.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shlex
 import subprocess
 from contextlib import suppress
@@ -30,6 +32,8 @@ OFFLOADS = "tso off gso off gro off tx off"  # so that captures have the packets
 CONTROL, TABLE = "control", "99"  # interface and routing table past the link
 IPPROTO_TCP = "6"  # a number, because a minimal system has no /etc/protocols
 IPV6_LEAST = 1280
+ATTACHED, ATTACHED_MOST = "wtlab", 250  # interface in an attached namespace; namespaces of a lab
+SPACE, PROCESS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*"), re.compile(r"[0-9]{1,10}")
 # Settings of every interface: no router solicitations, no address detection, no group messages.
 QUIET = (
     *("accept_ra=0", "accept_dad=0", "autoconf=0", "router_solicitations=0", "addr_gen_mode=1"),
@@ -153,6 +157,72 @@ def part_tcp(lab: Lab) -> None:
         run_ip(lab, host, "neigh", "replace", there, "lladdr", HARDWARE[other], "dev", CONTROL)
         run_ip(lab, host, "route", "add", there, "dev", CONTROL, "src", ADDRESSES[host][0], "table", TABLE)
         run_ip(lab, host, "rule", "add", "ipproto", IPPROTO_TCP, "lookup", TABLE)
+
+
+def target_space(target: str) -> tuple[str, Path]:
+    """Returns a network namespace as ip(8) names it, and its file, from `netns:NAME` or `pid:NUMBER`."""
+    kind, _, name = target.partition(":")
+    pattern = {"netns": SPACE, "pid": PROCESS}.get(kind)
+    if not pattern or not pattern.fullmatch(name):
+        raise UsageError(f"{target}: expected netns:NAME, or pid:NUMBER of a process in it")
+    path = Path("/proc", name, "ns/net") if kind == "pid" else Path("/run/netns", name)
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise UsageError(f"{target}: {path}: {error.strerror}") from None
+    if found.st_ino == Path("/proc/self/ns/net").stat().st_ino:
+        raise UsageError(f"{target}: expected another network namespace than that of this command")
+    return name, path
+
+
+def attach_space(lab: Lab, host: str, target: str) -> str:
+    """Connects an existing network namespace with a host, which routes its packets over the link. Returns its address.
+
+    Everything that is made disappears with the host.
+    """
+    space, path = target_space(target)
+    ip, inside = find_program("ip"), [find_program("nsenter"), f"--net={path}"]
+    if any(path.samefile(Path("/run/netns", lab.namespace(name))) for name in HOSTS):
+        raise UsageError(f"{target}: this is a host of the lab")
+    if ATTACHED in run_program([*inside, ip, "-o", "link"]):
+        raise UsageError(f"{target}: is attached to a lab already")
+    known = "".join(run_program([ip, "-n", lab.namespace(name), "-o", "link"]) for name in ADDRESSES)
+    number = next((one for one in range(1, ATTACHED_MOST + 1) if f" to{one}@" not in known), 0)
+    if not number:
+        raise UsageError(f"the lab {lab.name} has {ATTACHED_MOST} attached namespaces: no more can be attached")
+    card = f"to{number}"
+    mtu = int(json.loads(run_program([ip, "-n", lab.namespace(host), "-j", "link", "show", INTERFACE]))[0]["mtu"])
+    try:
+        run_ip(lab, host, "link", "add", card, "type", "veth", "peer", "name", ATTACHED, "netns", space)
+        for where in (lab.inside(host), inside):
+            name = ATTACHED if where is inside else card
+            run_program([*where, find_program("ethtool"), "-K", name, *OFFLOADS.split()])
+            run_program([*where, ip, "link", "set", name, "mtu", str(mtu), "up"])
+        route_space(lab, host, number, inside, mtu)
+    except BaseException:
+        with suppress(WiretaleError):
+            run_ip(lab, host, "link", "delete", card)
+        raise
+    return f"10.98.{number}.2"
+
+
+def route_space(lab: Lab, host: str, number: int, inside: list[str], mtu: int) -> None:
+    """Gives the ends of an attachment their addresses, and routes between it and the other host."""
+    other = next(name for name in ADDRESSES if name != host)
+    ip, net4, net6 = find_program("ip"), f"10.98.{number}", f"fd00:98:{number:x}:"
+    families = [("-4", f"{net4}.1", f"{net4}.2", f"{net4}.0/30", "30", "10.98.0.0/15", 0, "ipv4/ip_forward")]
+    if mtu >= IPV6_LEAST and Path("/proc/sys/net/ipv6").exists():
+        ends = (f"{net6}:1", f"{net6}:2", f"{net6}:/64", "64", "fd00:98::/31")
+        families.append(("-6", *ends, 1, "ipv6/conf/all/forwarding"))
+    for family, near, far, net, prefix, lab_net, which, setting in families:
+        nodad = ["nodad"] if which else []
+        run_program(lab.inside(host, "sh", "-c", f"echo 1 > /proc/sys/net/{setting}"))
+        run_ip(lab, host, family, "address", "add", f"{near}/{prefix}", "dev", f"to{number}", *nodad)
+        if which:  # the source of neighbour solicitations for forwarded packets, because QUIET hosts make none
+            run_ip(lab, host, family, "address", "add", "fe80::1/64", "dev", f"to{number}", *nodad)
+        run_program([*inside, ip, family, "address", "add", f"{far}/{prefix}", "dev", ATTACHED, *nodad])
+        run_program([*inside, ip, family, "route", "add", lab_net, "via", near])
+        run_ip(lab, other, family, "route", "add", net, "via", ADDRESSES[host][which])
 
 
 def processes_in(lab: Lab) -> list[int]:

@@ -24,7 +24,7 @@ TRUTH_COLUMNS = {
     "UBIGINT": "index block_sequence",
     "BIGINT": "in_ns out_ns due_ns",
     "BOOLEAN": "copied reordered",
-    "VARCHAR": "fate source destination",
+    "VARCHAR": "fate marked source destination",
 }
 
 
@@ -68,6 +68,14 @@ def link_summary(folder: Path) -> dict[str, Any]:
     if not isinstance(summary, dict):
         raise WiretaleError(f"{folder / 'link.out'}: expected one JSON object")
     return summary
+
+
+def summary_if_any(folder: Path) -> dict[str, Any] | None:
+    """Returns the summary of a link that was ended; None if it wrote none."""
+    try:
+        return link_summary(folder)
+    except (OSError, WiretaleError):
+        return None
 
 
 def write_truth(folder: Path, target: Path) -> Path:

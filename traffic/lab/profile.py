@@ -91,6 +91,37 @@ def setting_text(value: Any) -> str:
     return text
 
 
+def schedule_text(value: Any) -> str:
+    """Returns a schedule as an argument of wiretale-link: `[{at = "5s", rate = "2Mbit"}, ...]`."""
+    if isinstance(value, str):
+        return setting_text(value)
+    if not isinstance(value, list) or not value or not all(isinstance(step, dict) for step in value):
+        raise ValueError('expected steps, such as [{at = "5s", rate = "2Mbit"}]')
+    steps = []
+    for number, step in enumerate(value, start=1):
+        if "at" not in step or not set(step) - {"at"} <= {"rate", "delay", "loss"} or len(step) < 2:
+            raise ValueError(f"step {number}: expected at, and one or more of rate, delay and loss")
+        for name, one in step.items():
+            if isinstance(one, list):
+                raise ValueError(f"step {number}: {name}: expected a number or a text, no list")
+        words = [setting_text(step["at"]), *(f"{name}={setting_text(step[name])}" for name in step if name != "at")]
+        steps.append(":".join(words))
+    return ",".join(steps)
+
+
+def shipped_traces() -> list[str]:
+    """Returns the names of the traces that are part of wiretale."""
+    folder = files("wiretale.traffic.lab").joinpath("traces")
+    return sorted(entry.name[:-6] for entry in folder.iterdir() if entry.name.endswith(".trace"))
+
+
+def trace_path(text: str, folder: Path | None) -> Path:
+    """Returns the file of a trace: one that is part of wiretale, by its name, or one beside the profile."""
+    if text in shipped_traces():
+        return Path(str(files("wiretale.traffic.lab").joinpath("traces", f"{text}.trace")))
+    return folder / text if folder else Path(text)
+
+
 def check_readable(path: Path, where: str) -> None:
     """Raises InputError if a file of a setting cannot be read."""
     try:
@@ -105,11 +136,14 @@ def settings(table: PlanTable, both: dict[str, Any], folder: Path | None) -> str
     table.data = {**both, **table.data}
     parts = []
     for name in list(table.data):
-        key, text = name.replace("_", "-"), table.need(name, setting_text)
+        key, parse = name.replace("_", "-"), schedule_text if name == "schedule" else setting_text
+        text = table.need(name, parse)
         if not SETTING.fullmatch(key):
             raise table.error(name, "expected a setting of wiretale-link")
-        if key == "trace" and folder:
-            text = setting_text(str(folder / text))
+        if key == "trace" and (folder or text in shipped_traces()):
+            text = str(trace_path(text, folder))
+            if re.search(r"\s", text):
+                raise table.error(name, f"{text}: expected a path without blanks")
             check_readable(Path(text), f"{table.file}: {name}")
         parts.append(f"{key}={text}")
     return " ".join(parts)
@@ -133,7 +167,7 @@ def read_sysctl(table: PlanTable) -> dict[str, str]:
 def make_profile(name: str, text: str, where: str, folder: Path | None = None) -> Profile:
     """Returns the profile in a text. UsageError, with the file, if it is invalid."""
     try:
-        top = PlanTable(where, "top", tomllib.loads(text))
+        top = PlanTable(where, "", tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{where}: expected TOML: {error}") from None
     both, published, scenario = top.table("both").data, top.table("published"), top.table("scenario")
@@ -173,7 +207,7 @@ def link_bps(profile: Profile) -> int | None:
     rates = []
     for spec in (profile.forward, profile.reverse):
         given = dict(setting.partition("=")[::2] for setting in spec.split())
-        bounds = [given["rate"]] if "rate" in given else []
+        bounds = [given["rate"]] if "rate" in given and "schedule" not in given else []
         bounds += [profile.card] if profile.card else []
         try:
             rates.append(min(map(parse_rate, bounds), default=None))

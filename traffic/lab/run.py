@@ -65,7 +65,7 @@ def experiment_command(plan: str, lab: Lab, folder: Path, overwrite: bool) -> li
 
 
 def run_plan(plan: str, profile: Profile, folder: Path, note: Note, overwrite: bool) -> dict[str, Any]:
-    """Runs a built-in plan or a file, with results in DIR/experiment, and captures and truth in DIR."""
+    """Runs a built-in plan or a file, with results in DIR/experiment; captures, truth and result.json are in DIR."""
     read_plan(*plan_text(plan))  # UsageError before anything is made
     make_folder(folder)
     with lab_for_run(profile, folder) as lab, captures(lab, folder) as places:
@@ -75,7 +75,8 @@ def run_plan(plan: str, profile: Profile, folder: Path, note: Note, overwrite: b
     if done.returncode not in (0, FAILED):
         raise WiretaleError(f"wiretale experiment run {plan}: ended with code {done.returncode}")
     truth = write_truth(folder, folder / "truth.parquet")
-    return {
+    link = link_summary(folder)
+    result = {
         "schema": "wiretale.lab-plan/1",
         "wiretale": __version__,
         "profile": profile.name,
@@ -86,8 +87,11 @@ def run_plan(plan: str, profile: Profile, folder: Path, note: Note, overwrite: b
         "after": str(places["after"]),
         "truth": str(truth),
         "capture_drops": capture_drops(folder),
-        "link": link_summary(folder)["directions"],
+        "link": link["directions"],
+        "fidelity": link["fidelity"],
     }
+    write_json(folder / "result.json", result)
+    return result
 
 
 def with_seed(profile: Profile, seed: int | None) -> Profile:

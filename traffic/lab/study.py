@@ -58,6 +58,7 @@ def study_row(profile: Profile, measures: FlowMeasures, run: dict[str, Any]) -> 
         "kb_transferred": totals["bytes_received"] / KIB,
         "capture_drops": run["capture_drops"],
         "link": run["link"]["directions"],
+        "fidelity": run["link"]["fidelity"],
         "published": profile.published,
     }
     return {**row, "as_published": compare(row, scenario.case)}

@@ -9,7 +9,6 @@
  * the exit code of its cause. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +17,6 @@
 #include <sys/mman.h>
 
 #include "common/clock.h"
-#include "common/json.h"
 #include "common/log.h"
 #include "common/options.h"
 #include "io/link_worker.h"
@@ -117,9 +115,13 @@ static const struct command_line command = {
                 "                        jitter-reorders=yes\n"
                 "  queue=20, queue=64KiB\n"
                 "                        room, with the packet being sent [1000 packets]\n"
-                "  discipline=tail|red|codel\n"
-                "                        red-min, red-max, red-probability, red-weight; target,\n"
-                "                        interval\n"
+                "  discipline=tail|red|codel|fq_codel|pie\n"
+                "                        red-min, red-max, red-probability, red-weight; target\n"
+                "                        of codel [5ms] or pie [15ms], interval, flows, quantum\n"
+                "  ecn=yes               mark packets in place of dropping them, if they permit\n"
+                "                        it; not with tail\n"
+                "  schedule=0s:rate=9Mbit:delay=20ms:loss=1%,5s:rate=1Mbit\n"
+                "                        rate, delay and loss from these times on\n"
                 "  loss=1%               random loss\n"
                 "  gilbert=1%,25%        loss in bursts: to bad, to good[, loss while bad[, loss\n"
                 "                        while good]]\n"
@@ -176,64 +178,6 @@ static void parse_options(struct link_options *options, int argc, char **argv) {
         fail(EXIT_USAGE, "expected two interfaces, or --print-truth FILE alone; see --help");
     if (!strcmp(options->interfaces[0], options->interfaces[1]))
         fail(EXIT_USAGE, "%s: expected two different interfaces", options->interfaces[0]);
-}
-
-/* Writes the figures of one direction as lines, in which fates that did not occur are left out, or
- * as members of `json` if it is not NULL. */
-static void print_direction(const struct link_worker *worker, uint64_t overruns,
-                            struct json *json) {
-    const struct link_direction *direction = &worker->direction;
-    struct {
-        const char *name;
-        uint64_t value;
-    } figures[FATES + 6];
-    size_t count = 0;
-#define ADD(figure, number) (figures[count].name = figure, figures[count++].value = number)
-    ADD("packets", direction->index);
-    for (unsigned fate = 0; fate < FATES; fate++)
-        if (json || direction->fates[fate])
-            ADD(fate_names[fate], direction->fates[fate]);
-    ADD("answers", worker->answers);
-    ADD("passed", worker->passed);
-    ADD("unfinished_checksums", worker->from->unfinished);
-    ADD("truth_lost", worker->pen.lost);
-    ADD("overruns", overruns);
-    if (json) {
-        json_open(json, NULL, '{');
-        json_text(json, "from", worker->from->name);
-        json_text(json, "to", worker->to->name);
-    } else {
-        printf("%s to %s\n", worker->from->name, worker->to->name);
-    }
-    for (size_t i = 0; i < count; i++)
-        if (json)
-            json_count(json, figures[i].name, (int64_t)figures[i].value);
-        else
-            printf("  %-12s %" PRIu64 "\n", figures[i].name, figures[i].value);
-    if (json)
-        json_close(json, '}');
-}
-
-/* Workers must have been joined. `real_time` is false if a worker runs without its priority, so
- * that a test can reject its times. */
-static void print_summary(const struct link_worker workers[2], const struct link_port ports[2],
-                          bool real_time, bool as_json) {
-    struct json json = {.out = stdout};
-    if (as_json) {
-        json_open(&json, NULL, '{');
-        json_text(&json, "schema", "wiretale.link/1");
-        json_text(&json, "wiretale", WIRETALE_VERSION);
-        json_bool(&json, "real_time", real_time);
-        json_open(&json, "directions", '[');
-    }
-    for (unsigned i = 0; i < 2; i++)
-        print_direction(&workers[i], link_port_overruns(&ports[i]), as_json ? &json : NULL);
-    if (as_json) {
-        json_close(&json, ']');
-        json_close(&json, '}');
-        putchar('\n');
-    }
-    fflush(stdout);
 }
 
 /* Direction 0 goes from the first port to the second, direction 1 back. Exits with EXIT_IO if a
@@ -298,19 +242,17 @@ static int run(const struct link_options *options) {
     atomic_store(&ending, true);
     for (unsigned i = 0; i < 2; i++)
         pthread_join(workers[i].thread, NULL);
-    print_summary(workers, ports, real_time, options->json);
-    int failure = ferror(stdout) && errno != EPIPE ? errno : 0;
+    link_summary_print(workers, real_time, options->json);
+    bool written = finish_output(stdout);
     if (options->truth_path && !truth_log_close(&log))
         fail(EXIT_IO, "%s: not all of it could be written: %s", options->truth_path,
              strerror(errno));
-    if (failure)
-        fail(EXIT_IO, "cannot write to standard output: %s", strerror(failure));
-    return 0;
+    return written ? EXIT_DONE : EXIT_IO;
 }
 
 int main(int argc, char **argv) {
     static struct link_options options;
-    reserve_stdio();
+    prepare_stdio();
     log_set_program(argv[0], "");
     parse_options(&options, argc, argv);
     int code = options.print_path ? truth_print(options.print_path) : run(&options);

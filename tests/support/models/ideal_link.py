@@ -44,11 +44,18 @@ def ideal_link(
     return list(zip(times, range(count), strict=True)), after
 
 
+FIDELITY = {
+    **{"valid": True, "error_ns_p50": 20_000, "error_ns_p99": 200_000, "error_ns_max": 900_000, "overruns": 0},
+    **{"restamped": 0, "bound_ns_p99": 1_000_000, "bound_ns_max": 50_000_000, "real_time": True},
+}
+
+
 def lab_row(flow: FlowMeasures, **more: Any) -> dict[str, Any]:
     """The results of a lab run over a narrow link, with figures that a study published."""
     return {
         **flow.totals,
         **{"case": "narrow", "profile": "s6", "protocol": "udp", "packet_bytes": 1000, "disturbances": [], "link": []},
+        "fidelity": FIDELITY,
         **{"throughput_kibps": 976.5, "kb_transferred": 1227.5, "as_published": {"latency_ms": False}, **more},
     }
 

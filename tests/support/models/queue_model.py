@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RED and CoDel once more, written from their papers and not from the link's C: who is dropped, to the packet.
+"""RED, CoDel, FQ-CoDel and PIE once more, written from their papers and not from the link's C: who is dropped or marked.
 
 `python tests/support/models/queue_model.py` writes traffic/link/test/queue_model.h, with which the link's C test is compared.
 Times are whole nanoseconds; the link takes 800 ns a byte (10 Mbit/s) or 8000 ns (1 Mbit/s), so that none is rounded.
@@ -27,9 +27,19 @@ class Packet:
     time: int
     size: int
 
+    @property
+    def flow(self) -> int:
+        """Its source port."""
+        return 3 if self.number % 7 == 0 else 1 + self.number % 2
+
+    @property
+    def is_capable(self) -> bool:
+        """Whether it is ECN-capable (RFC 3168)."""
+        return self.number % 4 != 0
+
 
 def chance(seed: int, purpose: int, number: int) -> float:
-    """Returns a draw as traffic/link/path/link_packet.h defines it."""
+    """Returns a draw as traffic/link/packet/link_packet.h defines it."""
     direction = mix(mix(seed) + 1 & MASK)
     drawn = mix(mix(direction + purpose * STEP & MASK) + number & MASK)
     return (drawn >> 11) / (1 << 53)
@@ -75,6 +85,7 @@ class Codel:
     last_count: int = 0
     dropping: bool = False
     max_packet: int = 0
+    ecn: bool = False
     dropped: dict[int, str] = field(default_factory=dict)
 
     def control_law(self, time: int) -> int:
@@ -98,22 +109,34 @@ class Codel:
         assert packet
         self.dropped[packet.number] = "codel"
 
+    def marks(self, packet: Packet | None) -> bool:
+        """Marks a packet in place of dropping it, if that is possible."""
+        assert packet
+        if self.ecn and packet.is_capable:
+            self.dropped[packet.number] = "marked"
+            return True
+        return False
+
     def dequeue(self, now: int) -> Packet | None:
         packet, ok_to_drop = self.do_dequeue(now)
         if self.dropping:
             if not ok_to_drop:
                 self.dropping = False
             while now >= self.drop_next and self.dropping:
-                self.drop(packet)
                 self.count += 1
+                if self.marks(packet):
+                    self.drop_next = self.control_law(self.drop_next)
+                    return packet
+                self.drop(packet)
                 packet, ok_to_drop = self.do_dequeue(now)
                 if not ok_to_drop:
                     self.dropping = False
                 else:
                     self.drop_next = self.control_law(self.drop_next)
         elif ok_to_drop:
-            self.drop(packet)
-            packet, ok_to_drop = self.do_dequeue(now)
+            if not self.marks(packet):
+                self.drop(packet)
+                packet, ok_to_drop = self.do_dequeue(now)
             self.dropping = True
             delta = self.count - self.last_count
             self.count = 1
@@ -189,8 +212,166 @@ class Red:
         self.ends.append((self.free, packet.size))
 
 
+@dataclass
+class FqCodel:
+    """RFC 8290, 4: queues by flow, with CoDel each, and two lists of those that have packets."""
+
+    byte_ns: int
+    limit: int
+    seed: int
+    ecn: bool = False
+    quantum: int = 1514
+    queues: dict[int, Codel] = field(default_factory=dict)
+    credits: dict[int, int] = field(default_factory=dict)
+    new: deque[int] = field(default_factory=deque)
+    old: deque[int] = field(default_factory=deque)
+    free: int = 0
+    last: int = 0
+    max_packet: int = 0
+    dropped: dict[int, str] = field(default_factory=dict)
+
+    def place_of(self, packet: Packet) -> int:
+        """Returns the queue of its flow, by the hash of fq_codel.c: addresses 10.0.0.0, UDP."""
+        hashed = mix(mix(self.seed) + 1 & MASK)
+        for word in (10, 0, 10, 0):
+            hashed = mix(hashed ^ word)
+        return mix(hashed ^ (packet.flow << 24 | 17)) % 1024
+
+    @property
+    def waiting(self) -> int:
+        return sum(len(queue.waiting) for queue in self.queues.values())
+
+    def dequeue(self, now: int) -> Packet | None:
+        while self.new or self.old:
+            chosen = self.new or self.old
+            place = chosen[0]
+            if self.credits[place] <= 0:
+                self.credits[place] += self.quantum
+                self.old.append(chosen.popleft())
+                continue
+            queue = self.queues[place]
+            queue.max_packet = self.max_packet
+            packet = queue.dequeue(now)
+            if packet:
+                self.credits[place] -= packet.size
+                return packet
+            queue.dropping = False
+            was_new = chosen is self.new
+            chosen.popleft()
+            if was_new and self.old:
+                self.old.append(place)
+        return None
+
+    def send_until(self, now: int) -> None:
+        while self.waiting and (start := max(self.free, self.last)) <= now:
+            packet = self.dequeue(start)
+            if packet:
+                self.free = start + packet.size * self.byte_ns
+
+    def arrive(self, packet: Packet) -> None:
+        self.send_until(packet.time)
+        self.last = packet.time
+        self.max_packet = max(self.max_packet, packet.size)
+        place = self.place_of(packet)
+        queue = self.queues.setdefault(place, Codel(self.byte_ns, ecn=self.ecn, dropped=self.dropped))
+        queue.waiting.append(packet)
+        queue.bytes_waiting += packet.size
+        if place not in self.new and place not in self.old:
+            self.credits[place] = self.quantum
+            self.new.append(place)
+        while self.waiting + (self.free > packet.time) > self.limit:
+            _, longest = max(self.queues.items(), key=lambda item: (item[1].bytes_waiting, -item[0]))
+            for _ in range(min(max(len(longest.waiting) // 2, 1), 64)):
+                lost = longest.waiting.popleft()
+                longest.bytes_waiting -= lost.size
+                self.dropped[lost.number] = "queue"
+        self.send_until(packet.time)
+
+
+@dataclass
+class Pie:
+    """RFC 8033, 4.1, 4.2 and 4.4, with 5.1 (ECN), 5.4 (accumulated probability) and 5.5 (capped steps)."""
+
+    byte_ns: int
+    limit: int
+    seed: int
+    ecn: bool = False
+    target: int = 15 * MS
+    waiting: deque[Packet] = field(default_factory=deque)
+    free: int = 0
+    next_update: int = 0
+    drop_prob: float = 0.0
+    accu_prob: float = 0.0
+    qdelay_old: int = 0
+    burst_allowance: int = 150 * MS
+    dropped: dict[int, str] = field(default_factory=dict)
+
+    def qdelay(self, now: int) -> int:
+        return max(now - self.waiting[0].time, 0) if self.waiting else 0
+
+    def calculate_drop_prob(self, now: int) -> None:
+        delay = self.qdelay(now)
+        p = 0.125 * (delay - self.target) / 1e9 + 1.25 * (delay - self.qdelay_old) / 1e9
+        for below, divisor in ((1e-6, 2048), (1e-5, 512), (1e-4, 128), (1e-3, 32), (1e-2, 8), (1e-1, 2)):
+            if self.drop_prob < below:
+                p /= divisor
+                break
+        if self.drop_prob >= 0.1:
+            p = min(p, 0.02)
+        self.drop_prob += p
+        if max(delay, self.qdelay_old) < self.target // 2:
+            self.drop_prob *= 0.98
+        self.drop_prob = min(max(self.drop_prob, 0.0), 1.0)
+        self.qdelay_old = delay
+        self.burst_allowance = max(self.burst_allowance - 15 * MS, 0)
+
+    def update_until(self, now: int) -> None:
+        self.next_update = self.next_update or now + 15 * MS
+        while self.next_update <= now:
+            self.calculate_drop_prob(self.next_update)
+            self.next_update += 15 * MS
+
+    def drop_early(self, packet: Packet) -> bool:
+        if self.qdelay_old < self.target // 2 and self.drop_prob < 0.2:
+            return False
+        if sum(one.size for one in self.waiting) <= 2 * 1500:
+            return False
+        if self.drop_prob == 0:
+            self.accu_prob = 0.0
+        self.accu_prob += self.drop_prob
+        if self.accu_prob < 0.85:
+            return False
+        if self.accu_prob < 8.5 and chance(self.seed, 4, packet.number) >= self.drop_prob:
+            return False
+        self.accu_prob = 0.0
+        return True
+
+    def send_until(self, now: int) -> None:
+        while self.waiting and (start := max(self.free, self.waiting[0].time)) <= now:
+            self.update_until(start)
+            self.free = start + self.waiting.popleft().size * self.byte_ns
+
+    def arrive(self, packet: Packet) -> None:
+        self.send_until(packet.time)
+        if len(self.waiting) + (self.free > packet.time) >= self.limit:
+            self.dropped[packet.number] = "queue"
+            return
+        self.update_until(packet.time)
+        if self.burst_allowance == 0 and self.drop_early(packet):
+            marks = self.ecn and self.drop_prob < 0.1 and packet.is_capable
+            self.dropped[packet.number] = "marked" if marks else "pie"
+            if not marks:
+                return
+        elif self.drop_prob == 0 and max(self.qdelay(packet.time), self.qdelay_old) < self.target // 2:
+            self.burst_allowance = 150 * MS
+        self.waiting.append(packet)
+        self.send_until(packet.time)
+
+
+Model = Codel | Red | FqCodel | Pie
+
 # Settings of the link, how much slower packets come, and the model.
-CASES: tuple[tuple[str, int, Callable[[], Codel | Red]], ...] = (
+CASES: tuple[tuple[str, int, Callable[[], Model]], ...] = (
     ("rate=10Mbit discipline=codel queue=1000", 1, lambda: Codel(800)),
     ("rate=1Mbit discipline=codel queue=1000", 10, lambda: Codel(8000)),
     (
@@ -200,16 +381,21 @@ CASES: tuple[tuple[str, int, Callable[[], Codel | Red]], ...] = (
     ),
     ("rate=10Mbit discipline=red queue=60", 1, lambda: Red(800, 60, 0.002, False, 9)),
     ("rate=10Mbit discipline=red queue=40000B red-weight=0.02", 1, lambda: Red(800, 40000, 0.02, True, 9)),
+    ("rate=10Mbit discipline=codel ecn=yes queue=1000", 1, lambda: Codel(800, ecn=True)),
+    ("rate=10Mbit discipline=fq_codel queue=1000", 1, lambda: FqCodel(800, 1000, 9)),
+    ("rate=10Mbit discipline=fq_codel ecn=yes queue=100", 1, lambda: FqCodel(800, 100, 9, ecn=True)),
+    ("rate=10Mbit discipline=pie queue=1000", 1, lambda: Pie(800, 1000, 9)),
+    ("rate=10Mbit discipline=pie ecn=yes target=30ms queue=200", 1, lambda: Pie(800, 200, 9, True, 30 * MS)),
 )
 
 
 def drops(case: int) -> dict[int, str]:
-    """Number of each dropped packet, and the reason."""
+    """Number of each dropped or marked packet, and the reason."""
     _, slower, make = CASES[case]
     model = make()
     for packet in traffic(slower):
         model.arrive(packet)
-    if isinstance(model, Codel):
+    if isinstance(model, Codel | FqCodel):
         model.send_until(1 << 62)
     return model.dropped
 
@@ -226,7 +412,7 @@ def c_text() -> str:
     """The header with the drops of the models."""
     lines = [
         "/* SPDX-License-Identifier: Apache-2.0 */",
-        "/* Made by tests/support/models/queue_model.py: models of RED and CoDel, from their papers. */",
+        "/* Made by tests/support/models/queue_model.py: models of queue disciplines, from their papers. */",
         "#ifndef WIRETALE_LINK_TEST_QUEUE_MODEL_H",
         "#define WIRETALE_LINK_TEST_QUEUE_MODEL_H",
         "",

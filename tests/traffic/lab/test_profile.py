@@ -8,9 +8,18 @@ from pathlib import Path
 import pytest
 
 from wiretale.analyzer.errors import InputError, UsageError
-from wiretale.traffic.lab.profile import load_profile, make_profile, profile_names, study_profiles
+from wiretale.traffic.lab.profile import (
+    link_bps,
+    load_profile,
+    make_profile,
+    profile_names,
+    shipped_traces,
+    study_profiles,
+    trace_path,
+)
 from wiretale.traffic.lab.scenario import block_bytes, packet_count
 from wiretale.traffic.lab.state import check_name
+from wiretale.traffic.lab.traces import TRACES, lines_of, trace_text
 
 EXPECTED = {
     *(
@@ -47,6 +56,54 @@ def test_a_trace_is_found_beside_its_profile(tmp_path: Path) -> None:
         load_profile(str(tmp_path / "p.toml"))
     (tmp_path / "up.trace").write_text("1\n2\n")
     assert load_profile(str(tmp_path / "p.toml")).forward == f"trace={tmp_path}/up.trace"
+
+
+def test_a_schedule_is_a_list_of_steps() -> None:
+    text = (
+        '[both]\nrate = "9Mbit"\nschedule = [{at = "5 s", rate = "2 Mbit"}, {at = 10, delay = "60ms", loss = "1%"}]\n'
+    )
+    profile = make_profile("p", text, "p.toml")
+    assert profile.forward == "rate=9Mbit schedule=5s:rate=2Mbit,10:delay=60ms:loss=1%"
+    assert link_bps(profile) is None
+
+
+@pytest.mark.parametrize(
+    "steps", ["[]", "[5]", '[{at = "1s"}]', '[{rate = "1M"}]', '[{at = "1s", mtu = 5}]', '[{at = ["1s"], rate = "1M"}]']
+)
+def test_a_wrong_step_is_named(steps: str) -> None:
+    with pytest.raises(UsageError, match=r"p\.toml: .*schedule.*expected"):
+        make_profile("p", f"[both]\nschedule = {steps}\n", "p.toml")
+
+
+def test_the_number_of_a_wrong_step_is_shown() -> None:
+    for wrong in ('{at = "2s"}', '{at = "2s", loss = ["1%"]}'):
+        with pytest.raises(UsageError, match=r"schedule: .*step 2: .*expected"):
+            make_profile("p", f'[both]\nschedule = [{{at = "1s", rate = "1M"}}, {wrong}]\n', "p.toml")
+
+
+def test_a_trace_may_be_one_of_wiretale() -> None:
+    found = make_profile("p", '[both]\ntrace = "saw"\n', "p.toml").forward
+    assert found.startswith("trace=/") and found.endswith("/traces/saw.trace")
+
+
+@pytest.mark.parametrize("name", sorted(TRACES))
+def test_the_traces_of_wiretale_are_those_of_their_formulas(name: str) -> None:
+    assert sorted(TRACES) == shipped_traces()
+    assert trace_path(name, None).read_text() == trace_text(name)
+
+
+def count(name: str, start: int, end: int) -> int:
+    """Opportunities of a trace after one time until another."""
+    rate, duration = TRACES[name]
+    return sum(start < time <= end for time in lines_of(rate, duration))
+
+
+def test_the_traces_have_their_rates() -> None:
+    assert (count("step", 0, 5000), count("step", 5000, 10_000)) == (5000, 1250)
+    assert (count("outage", 0, 8000), count("outage", 8000, 9999)) == (4000, 0)
+    assert abs(count("saw", 0, 1000) * 12 - 1550) < 13  # 1 to 2.1 Mbit/s
+    assert count("satellite-handover", 14_880, 14_999) == 0
+    assert 4e6 < count("lte-drive", 0, 20_000) * 12_000 / 20 < 14e6
 
 
 @pytest.mark.parametrize(

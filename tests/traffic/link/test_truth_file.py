@@ -85,16 +85,31 @@ def test_an_older_truth_is_replaced_whole_and_a_pipe_is_written(tmp_path: Path) 
         with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as cat:
             run_link(space, pipe)
             assert cat.communicate(timeout=30)[0][:8] == magic and pipe.is_fifo()
+        check_lost_summary(space, tmp_path / "other.truth")
     finally:
         subprocess.run(["ip", "netns", "delete", space], check=True)
 
 
-def run_link(space: str, truth: Path) -> bytes:
-    """The first output of a link that is ended then."""
+def check_lost_summary(space: str, truth: Path) -> None:
+    """A summary that cannot be written costs no truth: not on a full device, nor if its reader is gone."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open("/dev/full", "w") as full:
+        for output, code, message in ((full.fileno(), 4, b": No space left on device\n"), (writing, 0, b"")):
+            said = run_link(space, truth, output, code)
+            assert said.startswith(b"linking ") and said.partition(b"\n")[2].endswith(message)
+            assert said.count(b"\n") == 1 + bool(message) and truth.read_bytes()[:8] == b"WTTRUTH1"
+            truth.unlink()
+    os.close(writing)
+
+
+def run_link(space: str, truth: Path, output: int = subprocess.DEVNULL, code: int = 0) -> bytes:
+    """The messages of a link that is ended after its first one."""
     command = ["ip", "netns", "exec", space, find_program("wiretale-link"), "left", "right", "--truth", str(truth)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE) as process:
         assert process.stderr
         said = process.stderr.readline()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 0
+        said += process.communicate(timeout=30)[1]
+    assert process.returncode == code
     return said

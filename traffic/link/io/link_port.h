@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "path/link_packet.h"
+#include "packet/link_packet.h"
 
 #define PORT_BATCH 32u /* frames of one system call */
 

@@ -19,6 +19,7 @@
 #define FLUSH_EVERY_NS   INT64_C(200000000)
 #define LATENESS_STEP_NS INT64_C(500)
 #define MAX_LATENESS_NS  INT64_C(200000)
+#define MAX_WAIT_NS      INT64_C(1000000000) /* of a frame for the worker */
 
 static void log_fate(void *context, const struct truth_record *truth) {
     struct link_worker *worker = context;
@@ -52,7 +53,8 @@ static unsigned take_arrivals(struct link_worker *worker, struct port_frame *fra
     int64_t now = count ? monotonic_ns() : 0;
     for (unsigned i = 0; i < count; i++) {
         int64_t arrival = frames[i].in_ns - worker->offset_ns;
-        if (!frames[i].in_ns || arrival > now || arrival < now - 1000000000) {
+        if (!frames[i].in_ns || arrival > now || arrival < now - MAX_WAIT_NS) {
+            worker->restamped += frames[i].in_ns && arrival < now;
             arrival = now;
             frames[i].in_ns = now + worker->offset_ns;
         }
@@ -69,10 +71,13 @@ static unsigned take_arrivals(struct link_worker *worker, struct port_frame *fra
 static void send_batch(struct link_worker *worker, struct link_packet **packets, unsigned count) {
     for (unsigned at = 0; at < count;) {
         unsigned sent = link_port_send(worker->to, packets + at, count - at);
-        int64_t out = monotonic_ns() + worker->offset_ns;
-        for (unsigned i = 0; i < sent; i++)
-            link_direction_sent(&worker->direction, packets[at + i], out,
-                                packets[at + i]->out_ns + worker->offset_ns);
+        int64_t out = monotonic_ns();
+        for (unsigned i = 0; i < sent; i++) {
+            int64_t due = packets[at + i]->out_ns;
+            lateness_add(&worker->errors, out > due ? (uint64_t)(out - due) : 0);
+            link_direction_sent(&worker->direction, packets[at + i], out + worker->offset_ns,
+                                due + worker->offset_ns);
+        }
         at += sent;
         if (at < count) { /* the next one was refused */
             link_direction_sent(&worker->direction, packets[at], 0, 0);

@@ -83,7 +83,7 @@ static double jitter_ns(const struct delay_line *line, uint64_t index) {
 static int64_t out_time(struct delay_line *line, const struct link_packet *packet,
                         int64_t sent_ns) {
     const struct link_spec *spec = line->spec;
-    int64_t delay = spec->delay_ns;
+    int64_t delay = link_spec_delay_ns(spec, sent_ns - line->origin_ns);
     if (spec->jitter_ns)
         delay += (int64_t)fmin(jitter_ns(line, packet->original->truth.index), 1e15);
     return sent_ns + (delay > 0 ? delay : 0);

@@ -5,12 +5,13 @@
 #ifndef WIRETALE_LINK_DELAY_LINE_H
 #define WIRETALE_LINK_DELAY_LINE_H
 
-#include "path/link_packet.h"
-#include "path/link_spec.h"
+#include "packet/link_packet.h"
+#include "packet/link_spec.h"
 
 struct delay_line {
     const struct link_spec *spec;
     uint64_t seed;             /* of the direction */
+    int64_t origin_ns;         /* of the link's first packet: a schedule counts from it */
     struct link_packet **heap; /* the root leaves first */
     uint32_t count, capacity;  /* of the heap */
     struct link_packet *held;  /* linked by `next` */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "common/log.h"
-#include "path/packet_headers.h"
+#include "packet/packet_headers.h"
 
 /* The seed is mixed with the number, so that both directions draw independently. */
 const char *link_direction_init(struct link_direction *direction, const struct link_spec *spec,
@@ -19,7 +19,8 @@ const char *link_direction_init(struct link_direction *direction, const struct l
     seed = block_mix(block_mix(seed) + number + 1);
     *direction = (struct link_direction){
         .spec = spec, .events = events, .origin_ns = origin_ns, .seed = seed, .number = number};
-    packet_queue_init(&direction->queue, spec, seed);
+    if (!packet_queue_init(&direction->queue, spec, seed))
+        fail(EXIT_MISSING, "out of memory for %u queues", (unsigned)spec->fq_flows);
     delay_line_init(&direction->line, spec, seed);
     direction->server.spec = spec;
     if (!spec->trace_path)
@@ -43,17 +44,21 @@ static void finish(struct link_direction *direction, struct link_packet *packet,
         return;
     if (truth->copies)
         truth->fate = FATE_DELIVERED;
+    if (truth->fate != FATE_DELIVERED)
+        truth->marked = 0;
     direction->fates[truth->fate]++;
+    direction->marked += truth->marked != 0;
     direction->events->fate_known(direction->events->context, truth);
     free(last);
 }
 
-/* CoDel drops when it dequeues, so several packets may end at once. */
-static void finish_codel_drops(struct link_direction *direction) {
+/* CoDel drops when it dequeues, and FQ-CoDel from its longest queue, so several packets may end at
+ * once. */
+static void finish_drops(struct link_direction *direction) {
     struct link_packet *packet;
     while ((packet = direction->queue.dropped)) {
         direction->queue.dropped = packet->next;
-        finish(direction, packet, FATE_CODEL);
+        finish(direction, packet, packet->drop_fate);
     }
 }
 
@@ -61,12 +66,12 @@ static void finish_codel_drops(struct link_direction *direction) {
  * still drop it. */
 void link_direction_advance(struct link_direction *direction, int64_t now_ns) {
     struct link_server *server = &direction->server;
-    while (direction->queue.head) {
-        int64_t start = link_server_start(server, direction->queue.head->arrival_ns);
+    while (direction->queue.packets) {
+        int64_t start = link_server_start(server, packet_queue_since_ns(&direction->queue));
         if (start > now_ns)
             return;
         struct link_packet *packet = packet_queue_take(&direction->queue, start);
-        finish_codel_drops(direction);
+        finish_drops(direction);
         if (packet && !delay_line_put(&direction->line, packet,
                                       link_server_send(server, start, packet->link_bytes)))
             fail(EXIT_MISSING, "out of memory with %u packets under way", direction->line.count);
@@ -102,9 +107,13 @@ static uint32_t busy_bytes(const struct link_direction *direction,
 }
 
 static void enqueue(struct link_direction *direction, struct link_packet *packet) {
+    if (direction->spec->steps_count && !direction->spec->trace_path)
+        direction->queue.rate_bps =
+            link_spec_rate_bps(direction->spec, packet->arrival_ns - direction->server.origin_ns);
     enum fate fate = packet_queue_put(&direction->queue, packet, busy_bytes(direction, packet));
     if (fate != FATE_DELIVERED)
         finish(direction, packet, fate);
+    finish_drops(direction);
 }
 
 /* Records the queue as the packet finds it, without the packet itself. */
@@ -171,7 +180,7 @@ static enum fate judge(struct link_direction *direction, const struct link_packe
         return FATE_PERIODIC;
     if (gilbert)
         return FATE_GILBERT;
-    if (is_drawn(direction->seed, DRAW_LOSS, index, spec->loss))
+    if (is_drawn(direction->seed, DRAW_LOSS, index, link_spec_loss(spec, since_ns)))
         return FATE_RANDOM;
     if (spec->mtu && packet->truth.ip_bytes > spec->mtu)
         return FATE_MTU;
@@ -207,6 +216,7 @@ bool link_direction_arrive(struct link_direction *direction, const uint8_t *fram
         arrival_ns = direction->last_arrival_ns;
     direction->last_arrival_ns = arrival_ns;
     direction->server.origin_ns = origin_with(direction, arrival_ns);
+    direction->line.origin_ns = direction->server.origin_ns;
     link_direction_advance(direction, arrival_ns);
     truth.index = ++direction->index;
     truth.in_ns = in_ns;
@@ -228,16 +238,17 @@ bool link_direction_arrive(struct link_direction *direction, const uint8_t *fram
     return true;
 }
 
-/* With a constant rate, the time is that at which the head of the queue is out, so that the worker
- * wakes up once per packet and not twice. */
+/* With a constant rate, the time is that at which the next packet of the queue is out, so that the
+ * worker wakes up once per packet and not twice. */
 int64_t link_direction_next_ns(const struct link_direction *direction) {
-    const struct link_packet *head = direction->queue.head;
+    const struct packet_queue *queue = &direction->queue;
     int64_t next = delay_line_next_ns(&direction->line);
-    if (!head)
+    if (!queue->packets)
         return next;
-    int64_t at = link_server_start(&direction->server, head->arrival_ns);
-    if (direction->spec->rate_bps > 0 && direction->spec->discipline != QUEUE_CODEL)
-        at += (int64_t)(head->link_bytes * 8e9 / direction->spec->rate_bps);
+    const struct link_packet *packet = packet_queue_next(queue);
+    int64_t at = link_server_start(&direction->server, packet_queue_since_ns(queue));
+    if (packet && direction->spec->rate_bps > 0 && !direction->spec->steps_count)
+        at += (int64_t)(packet->link_bytes * 8e9 / direction->spec->rate_bps);
     return at < next ? at : next;
 }
 
@@ -261,10 +272,9 @@ void link_direction_sent(struct link_direction *direction, struct link_packet *p
 
 void link_direction_end(struct link_direction *direction) {
     struct link_packet *packet;
-    while ((packet = direction->queue.head)) {
-        direction->queue.head = packet->next;
+    while ((packet = packet_queue_empty(&direction->queue)))
         finish(direction, packet, FATE_UNFINISHED);
-    }
+    packet_queue_free(&direction->queue);
     while ((packet = delay_line_empty(&direction->line)))
         finish(direction, packet, FATE_UNFINISHED);
     delay_line_free(&direction->line);

@@ -13,7 +13,7 @@
 
 #include "path/delay_line.h"
 #include "path/link_server.h"
-#include "path/packet_queue.h"
+#include "queue/packet_queue.h"
 
 #define MAX_HELD_BYTES (UINT64_C(1) << 30) /* of packets inside the direction */
 
@@ -34,6 +34,7 @@ struct link_direction {
     int64_t last_arrival_ns;
     uint64_t held_bytes;
     uint64_t fates[FATES]; /* packets by fate */
+    uint64_t marked;       /* packets with a mark of the link (RFC 3168) */
     uint32_t range;        /* first of spec->listed that is not passed */
     bool gilbert_bad;      /* state of the Gilbert-Elliott model */
     struct packet_queue queue;

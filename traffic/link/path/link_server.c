@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes when packets begin and end. With a rate, the fraction of a nanosecond is carried on to
- * the next packet, so that a million packets take exactly their time. With a trace, a packet takes
- * as many opportunities as its bytes need, and leaves the rest of the last one to the next packet
- * if that is waiting. */
+ * the next packet, so that a million packets take exactly their time, also with a schedule. With a
+ * trace, a packet takes as many opportunities as its bytes need, and leaves the rest of the last
+ * one to the next packet if that is waiting. */
 #include "path/link_server.h"
 
 #include <ctype.h>
@@ -28,6 +28,30 @@ static int64_t send_by_rate(struct link_server *server, int64_t start_ns, uint32
     double took = bytes * 8e9 / server->spec->rate_bps + fraction, whole = floor(took);
     server->fraction_ns = took - whole;
     return start_ns + (int64_t)whole;
+}
+
+/* The rate may change while a packet is being sent: each step carries its share of the bits. */
+static int64_t send_by_schedule(struct link_server *server, int64_t start_ns, uint32_t bytes) {
+    const struct link_spec *spec = server->spec;
+    const struct schedule_step *end = spec->steps + spec->steps_count;
+    double at = (double)(start_ns - server->origin_ns), bits = bytes * 8.0;
+    at += start_ns == server->free_ns ? server->fraction_ns : 0;
+    const struct schedule_step *step = link_spec_step(spec, start_ns - server->origin_ns);
+    for (const struct schedule_step *next = step ? step + 1 : spec->steps;; next++) {
+        int64_t since = next > spec->steps ? next[-1].at_ns : -1;
+        double rate = link_spec_rate_bps(spec, since);
+        double room = next < end ? ((double)next->at_ns - at) * rate / 1e9 : INFINITY;
+        if (rate <= 0) /* without limit */
+            bits = 0;
+        if (bits <= room) {
+            at += bits > 0 ? bits * 1e9 / rate : 0;
+            break;
+        }
+        bits -= room;
+        at = (double)next->at_ns;
+    }
+    server->fraction_ns = at - floor(at);
+    return server->origin_ns + (int64_t)floor(at);
 }
 
 /* The rest of an opportunity is lost unless the next packet is there at its time. As in mahimahi,
@@ -56,6 +80,8 @@ int64_t link_server_send(struct link_server *server, int64_t start_ns, uint32_t 
     int64_t end = start_ns;
     if (server->trace.count)
         end = send_by_trace(server, start_ns, bytes);
+    else if (server->spec->steps_count)
+        end = send_by_schedule(server, start_ns, bytes);
     else if (server->spec->rate_bps > 0)
         end = send_by_rate(server, start_ns, bytes);
     server->free_ns = end;

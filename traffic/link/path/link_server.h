@@ -6,7 +6,7 @@
 #ifndef WIRETALE_LINK_LINK_SERVER_H
 #define WIRETALE_LINK_LINK_SERVER_H
 
-#include "path/link_spec.h"
+#include "packet/link_spec.h"
 
 #define OPPORTUNITY_BYTES 1500u
 #define MAX_OPPORTUNITIES 20000000u

@@ -89,11 +89,19 @@ static inline void trial_run(struct trial *trial, int64_t now_ns) {
     }
 }
 
-static inline void trial_send(struct trial *trial, int64_t at_ns, uint32_t ip_bytes) {
+/* Sends a packet of a flow, which is its source port, with an ECN field (RFC 3168). */
+static inline void trial_send_flow(struct trial *trial, int64_t at_ns, uint32_t ip_bytes,
+                                   uint16_t flow, uint8_t ecn) {
     static uint8_t frame[MAX_FRAME];
     trial_run(trial, at_ns);
-    CHECK(
-        link_direction_arrive(&trial->direction, frame, make_frame(frame, ip_bytes), at_ns, at_ns));
+    uint32_t size = make_frame(frame, ip_bytes);
+    frame[ETHERNET_BYTES + 1] = ecn;
+    block_store(frame + ETHERNET_BYTES + 20, flow, 2);
+    CHECK(link_direction_arrive(&trial->direction, frame, size, at_ns, at_ns));
+}
+
+static inline void trial_send(struct trial *trial, int64_t at_ns, uint32_t ip_bytes) {
+    trial_send_flow(trial, at_ns, ip_bytes, 0, 0);
 }
 
 static inline uint64_t trial_fates(const struct trial *trial, enum fate fate) {

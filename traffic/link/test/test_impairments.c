@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Losses, copies, flipped bits, reordered packets and the MTU: each occurs as the settings ask, and
  * again with the same seed. */
-#include "path/packet_headers.h"
+#include "packet/packet_headers.h"
 #include "test/link_trial.h"
 
 static struct trial *send_many(const char *settings, uint64_t seed, uint32_t count) {

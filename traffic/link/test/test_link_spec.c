@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "common/test/check.h"
-#include "path/link_spec.h"
-#include "path/packet_headers.h"
+#include "packet/link_spec.h"
+#include "packet/packet_headers.h"
 
 static bool is_taken(const char *settings) {
     char text[512], problem[256];
@@ -41,6 +41,10 @@ static void check_taken(void) {
         "distribution=normal",
         "discipline=codel target=5ms interval=100ms",
         "red-min=5 red-max=15",
+        "discipline=fq_codel flows=1 quantum=300 ecn=yes",
+        "ecn=yes discipline=pie target=20ms",
+        "schedule=0:rate=1Mbit",
+        "schedule=1s:rate=1Mbit:delay=5ms:loss=1%,2s:loss=0",
     };
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
         if (!is_taken(right[i]))
@@ -50,6 +54,22 @@ static void check_taken(void) {
 }
 
 static const char *const wrong[] = {
+    "schedule=",
+    "schedule=1s",
+    "schedule=1s:",
+    "schedule=1s:rate",
+    "schedule=1s:rate=0",
+    "schedule=1s:mtu=500",
+    "schedule=1s:loss=1%,1s:loss=2%",
+    "schedule=2s:loss=1%,1s:loss=2%",
+    "schedule=2s:loss=1%,",
+    "schedule=1s:rate=1Mbit trace=file",
+    "ecn=yes",
+    "ecn=maybe discipline=pie",
+    "discipline=fq_pie",
+    "flows=0",
+    "flows=65537",
+    "quantum=67",
     "rate",
     "rate=",
     "rate=0",

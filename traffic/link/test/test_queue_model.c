@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RED and CoDel must drop exactly the packets that independent models drop, which were written from
- * the papers. */
+/* The disciplines must drop and mark exactly the packets that independent models do, which were
+ * written from the papers. */
 #include "test/link_trial.h"
 #include "test/queue_model.h"
 
@@ -14,7 +14,8 @@ static struct trial *send_phases(const struct model_case *model) {
         const struct model_phase *phase = &model_phases[i];
         for (uint32_t k = 0; k < phase->packets; k++) {
             time += phase->gap_ns * model->slower;
-            trial_send(trial, time, ++number % 5 ? 1500 : 300);
+            uint16_t flow = ++number % 7 ? 1 + number % 2 : 3;
+            trial_send_flow(trial, time, number % 5 ? 1500 : 300, flow, number % 4 ? 2 : 0);
         }
         time += phase->silence_ns;
     }
@@ -34,15 +35,18 @@ static uint64_t fnv_1a(const char *text) {
  * too.
  */
 static void check_drops(const struct trial *trial, const struct model_case *model) {
-    enum fate fates[TRIAL_MOST] = {FATE_DELIVERED};
-    for (uint32_t i = 0; i < trial->count; i++)
-        fates[trial->records[i].index] = trial->records[i].fate;
+    const char *fates[TRIAL_MOST] = {NULL};
+    for (uint32_t i = 0; i < trial->count; i++) {
+        const struct truth_record *truth = &trial->records[i];
+        if (truth->fate != FATE_DELIVERED || truth->marked)
+            fates[truth->index] = truth->marked ? "marked" : fate_names[truth->fate];
+    }
     uint32_t drops = 0;
     char *lines = calloc(trial->count, 32), *end = lines;
     CHECK(lines);
     for (uint32_t number = 1; number <= trial->count; number++) {
-        if (fates[number] != FATE_DELIVERED) {
-            end += sprintf(end, "%u %s\n", number, fate_names[fates[number]]);
+        if (fates[number]) {
+            end += sprintf(end, "%u %s\n", number, fates[number]);
             drops++;
         }
     }

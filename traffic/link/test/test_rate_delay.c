@@ -112,7 +112,58 @@ static void check_stall(void) {
     trial_free(trial);
 }
 
+/* 8 Mb/s, after 10 ms 0.8 Mb/s, after 30 ms 4 Mb/s: packets of 1000 bytes take 1, 10 and 2 ms. One
+ * that is being sent when the rate changes continues at the new rate. */
+static void check_scheduled_rate(void) {
+    struct trial *trial = trial_new("rate=8Mbit queue=100 "
+                                    "schedule=9.5ms:rate=800kbit,29.5ms:rate=4Mbit",
+                                    1);
+    for (unsigned i = 0; i < 20; i++)
+        trial_send(trial, 100 * MS, 1000);
+    trial_run(trial, 1000 * MS);
+    CHECK_INT(trial->left_count, 20);
+    for (int64_t i = 0; i < 9; i++)
+        CHECK_INT(trial->left_ns[i], (101 + i) * MS);
+    CHECK_INT(trial->left_ns[9], 114500000); /* half at 8 Mb/s, half at 0.8 */
+    CHECK_INT(trial->left_ns[10], 124500000);
+    CHECK_INT(trial->left_ns[11], 130500000); /* 5 of 10 ms, the other half at 4 Mb/s */
+    for (int64_t i = 12; i < 20; i++)
+        CHECK_INT(trial->left_ns[i], 130500000 + (i - 11) * 2 * MS);
+    trial_free(trial);
+}
+
+/* A step changes what it names; a packet keeps its order when the delay falls. */
+static void check_scheduled_delay_and_loss(void) {
+    struct trial *trial =
+        trial_new("delay=5ms schedule=100ms:delay=50ms,200ms:loss=100%,300ms:delay=1ms:loss=0", 1);
+    for (int64_t i = 0; i < 400; i++)
+        trial_send(trial, i * MS + 1, 100);
+    trial_run(trial, 1000 * MS);
+    CHECK_INT(trial_fates(trial, FATE_RANDOM), 100);
+    CHECK_INT(trial->left_count, 300);
+    for (uint32_t i = 0; i < 300; i++) {
+        int64_t index = (int64_t)trial->left[i] - 1, took = trial->left_ns[i] - index * MS - 1;
+        CHECK(index < 200 || index >= 300);
+        CHECK_INT(took, (index < 100 ? 5 : index < 200 ? 50 : 1) * MS);
+    }
+    trial_free(trial);
+}
+
+static void check_schedule_keeps_order(void) {
+    struct trial *trial = trial_new("delay=50ms schedule=10ms:delay=1ms", 1);
+    for (int64_t i = 0; i < 100; i++)
+        trial_send(trial, i * MS + 1, 100);
+    trial_run(trial, 1000 * MS);
+    for (uint32_t i = 0; i < 100; i++)
+        CHECK_INT(trial->left[i], i + 1);
+    CHECK_INT(trial->left_ns[20], 59 * MS + 1);
+    trial_free(trial);
+}
+
 int main(void) {
+    check_scheduled_rate();
+    check_scheduled_delay_and_loss();
+    check_schedule_keeps_order();
     check_lone_packet();
     check_late_waking_adds_nothing();
     check_tail_drop();

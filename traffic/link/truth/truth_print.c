@@ -13,7 +13,7 @@
 
 static const char columns[] =
     "direction,index,fate,in_ns,out_ns,due_ns,queue_packets,queue_bytes,copies,copied,reordered,"
-    "corrupted_bits,ip_bytes,"
+    "corrupted_bits,marked,ip_bytes,"
     "ip_version,protocol,source,source_port,destination,destination_port,ip_id,fragment_offset,"
     "payload_bytes,"
     "tcp_sequence,tcp_ack,tcp_flags,block_run,block_stream,block_sequence\n";
@@ -34,6 +34,7 @@ static void print_address(const struct truth_record *record, const uint8_t *addr
 
 static void print_fate(const struct truth_record *record) {
     const char *fate = record->fate < FATES ? fate_names[record->fate] : "unknown";
+    const char *marked = record->marked < FATES ? fate_names[record->marked] : "unknown";
     printf("%u", record->direction);
     print_known(record->index, record->index);
     printf(",%s", fate);
@@ -43,6 +44,7 @@ static void print_fate(const struct truth_record *record) {
     printf(",%u,%u,%u,%s,%s,%u", record->queue_packets, record->queue_bytes, record->copies,
            record->bits & TRUTH_COPIED ? "true" : "false",
            record->bits & TRUTH_REORDERED ? "true" : "false", record->corrupted_bits);
+    printf(",%s", record->marked ? marked : "");
 }
 
 /* Bits of the record decide which fields are known. */
@@ -78,15 +80,16 @@ static int print_records(const char *path, FILE *file) {
         fail(EXIT_IO, "%s: expected a truth file, which begins with %s", path, TRUTH_MAGIC);
     fputs(columns, stdout);
     size_t got;
-    while ((got = fread(&record, 1, sizeof record, file)) == sizeof record) {
+    while ((got = fread(&record, 1, sizeof record, file)) == sizeof record && !ferror(stdout)) {
         print_fate(&record);
         print_id(&record);
     }
-    if (got || ferror(file))
+    bool cut_short = got % sizeof record || ferror(file);
+    if (cut_short)
         log_warning("%s: cut short within a record: the ones before it are printed", path);
-    if (fflush(stdout))
-        fail(EXIT_IO, "cannot write the output: %s", strerror(errno));
-    return got || ferror(file) ? EXIT_TRUNCATED : EXIT_DONE;
+    if (!finish_output(stdout))
+        return EXIT_IO;
+    return cut_short ? EXIT_TRUNCATED : EXIT_DONE;
 }
 
 int truth_print(const char *path) {

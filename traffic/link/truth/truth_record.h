@@ -41,7 +41,8 @@
  *                118    1  TCP flags
  *                119    1  copies that left
  *                120    1  flags (enum truth_bits)
- *                121    7  0
+ *                121    1  fate that a mark (RFC 3168) spared the packet; 0: not marked
+ *                122    6  0
  */
 #ifndef WIRETALE_LINK_TRUTH_RECORD_H
 #define WIRETALE_LINK_TRUTH_RECORD_H
@@ -64,6 +65,7 @@ enum fate {
     FATE_MEMORY,     /* dropped by the link's own bound, not by a setting */
     FATE_SEND_ERROR, /* refused by the interface */
     FATE_MADE,       /* an ICMP message of the link */
+    FATE_PIE,
     FATES,
 };
 
@@ -115,7 +117,8 @@ struct truth_record {
     uint8_t tcp_flags;
     uint8_t copies;
     uint8_t bits;
-    uint8_t zero[7];
+    uint8_t marked;
+    uint8_t zero[6];
 };
 
 _Static_assert(sizeof(struct truth_header) == 64, "the file's layout");

@@ -3,7 +3,7 @@
  * block; makes ICMP messages. Reading moves a cursor that holds the bytes that are left: a length
  * is checked before the bytes are used, and a packet that is cut short is identified as far as it
  * goes. */
-#include "path/packet_headers.h"
+#include "packet/packet_headers.h"
 
 #include <netinet/in.h>
 #include <string.h>
@@ -151,6 +151,28 @@ static bool identify_ip6(struct cursor cursor, struct truth_record *truth) {
         return false;
     if (!is_extension(truth->protocol))
         identify_transport(cursor, truth);
+    return true;
+}
+
+/* RFC 1624, equation 3: the checksum after the first word of an IPv4 header changed. */
+static void correct_checksum(uint8_t *ip, uint16_t before) {
+    uint32_t sum = (uint16_t)~load16(ip + 10) + (uint16_t)~before + load16(ip);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    block_store(ip + 10, (uint16_t)~sum, 2);
+}
+
+/* The ECN field is in the lowest bits of the second byte (IPv4), or within it (IPv6). An IP header
+ * that packet_identify() accepted is complete. */
+bool packet_mark(struct link_packet *packet) {
+    uint8_t *ip = packet->frame + packet->ip_at;
+    unsigned shift = packet->original->truth.ip_version == 4 ? 0 : 4;
+    uint16_t before = load16(ip);
+    if (!(ip[1] >> shift & 3))
+        return false;
+    ip[1] |= (uint8_t)(3u << shift);
+    if (!shift)
+        correct_checksum(ip, before);
     return true;
 }
 

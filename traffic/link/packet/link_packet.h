@@ -27,6 +27,7 @@ struct link_packet {
     uint32_t ip_at;               /* offset of the IP header in the frame */
     uint32_t link_bytes;          /* IP packet and overhead */
     uint32_t references;          /* of an original: itself and its copies in the link */
+    enum fate drop_fate;          /* of one that its queue dropped */
     uint32_t overtakers;          /* packets that must still pass one that is held back */
     struct truth_record truth;    /* of an original */
     uint8_t frame[];
@@ -47,7 +48,7 @@ enum draw_purpose {
     DRAW_GILBERT_STATE,
     DRAW_GILBERT_LOSS,
     DRAW_SPAN,
-    DRAW_RED,
+    DRAW_RED, /* and PIE */
     DRAW_REORDER,
     DRAW_DUPLICATE,
     DRAW_CORRUPT,

@@ -5,7 +5,7 @@
  *
  * Each value has bounds that keep sums of times and sizes within 64 bits. If a setting is given
  * twice, the last one counts. An error names the setting, the value and the expected form. */
-#include "path/link_spec.h"
+#include "packet/link_spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,8 +34,9 @@ void link_spec_init(struct link_spec *spec) {
         .queue_packets = 1000,
         .red_probability = 0.1, /* Floyd, "RED: Discussions of setting parameters", 1997 */
         .red_weight = 0.002,
-        .codel_target_ns = 5000000, /* RFC 8289, 4.2 and 4.3 */
-        .codel_interval_ns = 100000000,
+        .codel_interval_ns = 100000000, /* RFC 8289, 4.2 */
+        .fq_flows = 1024,               /* RFC 8290, 5.2 */
+        .fq_quantum = 1514,
         .gilbert_loss_bad = 1,
         .reorder_distance = 1,
         .reorder_wait_ns = 50000000,
@@ -155,6 +156,50 @@ static bool parse_spans(char *text, struct span_list *list) {
     return true;
 }
 
+/* One of rate, delay and loss. */
+static bool parse_step_setting(char *text, struct schedule_step *step) {
+    char *value = strchr(text, '=');
+    if (!value)
+        return false;
+    *value++ = 0;
+    if (!strcmp(text, "rate"))
+        return units_parse_decimal(value, UNIT_RATE, &step->rate_bps) && step->rate_bps >= 1 &&
+               step->rate_bps <= 1e12;
+    if (!strcmp(text, "delay"))
+        return parse_time(value, &step->delay_ns);
+    return !strcmp(text, "loss") && parse_share(value, &step->loss);
+}
+
+/* "5s:rate=2Mbit:delay=50ms". Begins with the settings of the step before it. */
+static bool parse_step(char *text, struct schedule_step *step) {
+    char *at = strsep(&text, ":");
+    if (!text || !parse_time(at, &step->at_ns))
+        return false;
+    for (char *part; (part = strsep(&text, ":"));)
+        if (!parse_step_setting(part, step))
+            return false;
+    return true;
+}
+
+static bool take_schedule(struct link_spec *spec, char *text) {
+    struct schedule_step *steps = calloc(MAX_STEPS, sizeof *steps);
+    struct schedule_step step = {.at_ns = -1, .rate_bps = -1, .delay_ns = -1, .loss = -1};
+    uint32_t count = 0;
+    bool is_right = steps != NULL;
+    for (char *part; is_right && (part = strsep(&text, ","));) {
+        int64_t before_ns = step.at_ns;
+        is_right = count < MAX_STEPS && parse_step(part, &step) && step.at_ns > before_ns;
+        if (is_right)
+            steps[count++] = step;
+    }
+    free(is_right ? spec->steps : steps);
+    if (!is_right)
+        return false;
+    spec->steps = steps;
+    spec->steps_count = count;
+    return true;
+}
+
 static bool parse_word(const char *text, const char *const *words, uint64_t *number) {
     for (*number = 0; words[*number]; ++*number)
         if (!strcmp(words[*number], text))
@@ -163,7 +208,7 @@ static bool parse_word(const char *text, const char *const *words, uint64_t *num
 }
 
 static const char *const distributions[] = {"uniform", "normal", "exponential", NULL};
-static const char *const disciplines[] = {"tail", "red", "codel", NULL};
+static const char *const disciplines[] = {"tail", "red", "codel", "fq_codel", "pie", NULL};
 static const char *const no_yes[] = {"no", "yes", NULL};
 
 /* Columns of a row after its name: kind, unit, member, bounds, words, parser. */
@@ -187,13 +232,19 @@ static const struct setting settings[] = {
     {"distribution", WORD(distribution, distributions), "uniform, normal or exponential"},
     {"jitter-reorders", WORD(jitter_reorders, no_yes), "yes or no"},
     {"queue", CUSTOM(take_queue), "packets, as 20, or bytes, as 64KiB"},
-    {"discipline", WORD(discipline, disciplines), "tail, red or codel"},
+    {"discipline", WORD(discipline, disciplines), "tail, red, codel, fq_codel or pie"},
     {"red-min", NUMBER(red_min, 0.001, 1e12), "a number above 0, in the unit of the queue"},
     {"red-max", NUMBER(red_max, 0.001, 1e12), "a number above 0, in the unit of the queue"},
     {"red-probability", SHARE(red_probability, 1e-300), "a share above 0, as 10%"},
     {"red-weight", NUMBER(red_weight, 1e-9, 1), "a number above 0, up to 1"},
-    {"target", TIME(codel_target_ns, 1), "a time, as 5ms"},
+    {"target", TIME(target_ns, 1), "a time, as 5ms"},
     {"interval", TIME(codel_interval_ns, 1), "a time, as 100ms"},
+    {"flows", COUNT(fq_flows, 1, 65536), "queues of fq_codel, 1 to 65536"},
+    {"quantum", SIZE(fq_quantum, 68, 1000000),
+     "bytes that a flow sends in its turn, 68 to 1000000"},
+    {"ecn", WORD(ecn, no_yes), "yes or no"},
+    {"schedule", CUSTOM(take_schedule),
+     "at most 4096 ascending times with settings, as 0s:rate=10Mbit:loss=1%,5s:delay=50ms"},
     {"loss", SHARE(loss, 0), "a share, as 1%"},
     {"gilbert", CUSTOM(take_gilbert),
      "shares: to bad, to good[, loss while bad[, loss while good]], as 1%,25%"},
@@ -249,8 +300,14 @@ static const struct setting *find_setting(const char *name) {
 static const char *find_contradiction(const struct link_spec *spec) {
     if (spec->trace_path && spec->rate_bps > 0)
         return "rate and trace exclude each other";
+    for (uint32_t i = 0; i < spec->steps_count; i++)
+        if (spec->trace_path && spec->steps[i].rate_bps > 0)
+            return "a schedule with a rate and trace exclude each other";
     if (spec->red_min > 0 && spec->red_max > 0 && spec->red_min >= spec->red_max)
         return "red-min must be below red-max";
+    if (spec->ecn && spec->discipline == QUEUE_TAIL)
+        return "ecn=yes: expected discipline=red, codel, fq_codel or pie, because tail drop marks "
+               "nothing";
     if (spec->gilbert_to_bad > 0 && spec->gilbert_to_good <= 0)
         return "gilbert: the chance to turn good again must be above 0";
     return NULL;
@@ -280,7 +337,37 @@ const char *link_spec_parse(struct link_spec *spec, char *text, char *error, siz
     return find_contradiction(spec);
 }
 
+const struct schedule_step *link_spec_step(const struct link_spec *spec, int64_t since_ns) {
+    uint32_t low = 0, high = spec->steps_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (spec->steps[middle].at_ns <= since_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? &spec->steps[low - 1] : NULL;
+}
+
+double link_spec_loss(const struct link_spec *spec, int64_t since_ns) {
+    const struct schedule_step *step = link_spec_step(spec, since_ns);
+    return step && step->loss >= 0 ? step->loss : spec->loss;
+}
+
+int64_t link_spec_delay_ns(const struct link_spec *spec, int64_t since_ns) {
+    const struct schedule_step *step = link_spec_step(spec, since_ns);
+    return step && step->delay_ns >= 0 ? step->delay_ns : spec->delay_ns;
+}
+
+double link_spec_rate_bps(const struct link_spec *spec, int64_t since_ns) {
+    const struct schedule_step *step = link_spec_step(spec, since_ns);
+    return step && step->rate_bps >= 0 ? step->rate_bps : spec->rate_bps;
+}
+
 void link_spec_free(struct link_spec *spec) {
+    free(spec->steps);
+    spec->steps = NULL;
+    spec->steps_count = 0;
     free(spec->listed);
     spec->listed = NULL;
 }

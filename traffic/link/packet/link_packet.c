@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allocates packets and counts the references to a truth record: an original and its copy share
  * one. */
-#include "path/link_packet.h"
+#include "packet/link_packet.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ const char *const fate_names[FATES] = {
     [FATE_QUEUE] = "queue",         [FATE_RED] = "red",
     [FATE_CODEL] = "codel",         [FATE_UNFINISHED] = "unfinished",
     [FATE_MEMORY] = "memory",       [FATE_SEND_ERROR] = "send_error",
-    [FATE_MADE] = "made",
+    [FATE_MADE] = "made",           [FATE_PIE] = "pie",
 };
 
 struct link_packet *link_packet_new(const uint8_t *frame, uint32_t size) {

@@ -4,7 +4,7 @@
 #ifndef WIRETALE_LINK_PACKET_HEADERS_H
 #define WIRETALE_LINK_PACKET_HEADERS_H
 
-#include "path/link_packet.h"
+#include "packet/link_packet.h"
 
 #define MAX_TOO_BIG_FRAME (ETHERNET_BYTES + 8u + 1280u)
 
@@ -22,6 +22,10 @@ struct link_addresses {
  * by ARP, and without them nothing would pass. */
 bool packet_identify(const uint8_t *frame, uint32_t size, struct truth_record *truth,
                      uint32_t *ip_at);
+
+/* Marks the packet "congestion experienced" (RFC 3168, section 5), and corrects the checksum of its
+ * IPv4 header. Returns false if its transport is not ECN-capable: the packet is then unchanged. */
+bool packet_mark(struct link_packet *packet);
 
 /* Makes the frame of "fragmentation needed" (RFC 1191) or "packet too big" (RFC 4443) to the
  * packet's sender; it quotes the packet. Returns its size, at most MAX_TOO_BIG_FRAME, or 0 if no
