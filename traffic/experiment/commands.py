@@ -62,11 +62,15 @@ def amount(session: Session) -> list[str]:
 
 def sender_command(plan: Plan, session: Session) -> list[str]:
     """Returns the sender of a session."""
+    sizes = ["--size", str(session.block_bytes)]
+    if session.pattern or session.turns:
+        sizes = ["--pattern", session.pattern] if session.pattern else ["--turns", str(session.turns)]
     options = [
         *(["--udp"] if session.protocol == "udp" else []),
-        *("--size", str(session.block_bytes), *amount(session)),
+        *(*sizes, *(["--draw"] if session.draw else []), *amount(session)),
         *(["--rate", f"{session.rate_bps:.0f}"] if session.rate_bps else []),
         *(["--streams", str(session.streams)] if session.streams > 1 else []),
+        *session.sending.options(),
         *("--wait", str(WAIT_S), "--interval", f"{plan.interval_s:g}", "--json"),
     ]
     program = plan.sender.program("wiretale-traffic")
@@ -84,6 +88,11 @@ def test_commands(plan: Plan, test: Test, capture: CaptureProgram | None) -> Ite
     if plan.tracer and capture:
         yield f"{shlex.join(tracer_command(plan.tracer, capture, f'{CAPTURES}/{test.name}'))} &"
     together = len(test.sessions) > 1
+    if test.ping:
+        yield f"{shlex.join(test.ping.words(plan))} & sleep {test.ping.alone_s:g}"
+    for program in test.programs:
+        limit = f"timeout {program.seconds:g} " if program.seconds else ""
+        yield f"(sleep {program.start_s:g}; {limit}{shlex.join(program.words(plan))}) &"
     for session in sorted(test.sessions, key=lambda one: one.start_s):
         after = f"sleep {session.start_s:g}; " if session.start_s else ""
         line = f"{after}{shlex.join(sender_command(plan, session))}"

@@ -4,19 +4,24 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import random
 import re
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import InputError, UsageError
 from wiretale.traffic.experiment import plan_value as read
+from wiretale.traffic.experiment.beside import Ping, Program, read_ping, read_programs
 from wiretale.traffic.experiment.endpoint import Endpoint, parse_endpoint
 from wiretale.traffic.experiment.plan_value import PlanTable
+from wiretale.traffic.experiment.sending import Sending, read_sending, variants
+from wiretale.traffic.pattern import read_pattern
 
 BUILT_IN = (
     "quick",
@@ -35,6 +40,7 @@ SESSIONS_MOST = 64
 INTERVAL_LEAST_S = 0.05
 PLAN_BYTES_MOST = 1 << 20
 AMOUNTS = ("count", "counts", "bytes", "seconds", "file")
+NOT_WITH_LINES = ("turns", "size", "rate", "counts", "bytes", "file")  # the file has them
 
 
 @dataclass(frozen=True)
@@ -60,19 +66,26 @@ class Session:
     seconds: float | None = None
     file: str | None = None
     rate_bps: float | None = None
+    pattern: str | None = None  # a file of sizes and gaps; block_bytes is then the largest size
+    pattern_digest: str | None = None
+    turns: str | None = None  # a file of requests and responses; block_bytes is then the largest of both
+    draw: bool = False  # lines of the file at random
     streams: int = 1
     start_s: float = 0.0
     label: str = ""
+    sending: Sending = field(default_factory=Sending)
 
 
 @dataclass(frozen=True)
 class Test:
-    """One trial of sessions that run together."""
+    """One trial of sessions that run together, with other programs beside them."""
 
     name: str
     group: str
     trial: int
     sessions: tuple[Session, ...]
+    programs: tuple[Program, ...] = ()
+    ping: Ping | None = None
 
     @property
     def seconds(self) -> float:
@@ -96,6 +109,7 @@ class Plan:
     interval_s: float
     pause_s: float
     tests: tuple[Test, ...]
+    seed: int | None = None  # of a random order
 
     @property
     def sessions_most(self) -> int:
@@ -142,11 +156,19 @@ def read_tracer(table: PlanTable, sender: Endpoint, receiver: Endpoint) -> Trace
     return table.fill(Tracer, endpoint=chosen, margin_s=table.take("margin", read.duration, 0.5))
 
 
-def check_size(table: PlanTable, key: str, protocol: str, size: int) -> None:
+def size_fault(protocol: str, size: int, has_file: bool) -> str | None:
+    """Returns why a block is too small or too large. One of a file has at least a byte of it."""
+    least, most = BLOCK_LEAST + has_file, BLOCK_MOST[protocol]
+    if least <= size <= most:
+        return None
+    with_file = " with a file" if has_file else ""
+    return f"a block of {size} bytes, with its header: expected {least} to {most} bytes in {protocol}{with_file}"
+
+
+def check_size(table: PlanTable, key: str, protocol: str, size: int, has_file: bool) -> None:
     """Raises UsageError if a block is too small or too large."""
-    if not BLOCK_LEAST <= size <= BLOCK_MOST[protocol]:
-        limits = f"expected {BLOCK_LEAST} to {BLOCK_MOST[protocol]} bytes in {protocol}"
-        raise table.error(key, f"a block of {size} bytes, with its header: {limits}")
+    if why := size_fault(protocol, size, has_file):
+        raise table.error(key, why)
 
 
 def read_amounts(table: PlanTable, nominal: tuple[int, ...]) -> list[dict[str, Any]]:
@@ -181,44 +203,102 @@ def read_cases(table: PlanTable, name: str) -> Iterator[tuple[str, tuple[Session
     header = table.take("header", read.whole(0, 1024), 0)
     rates = table.take("rates", read.several(read.bit_rate), [None])
     streams = table.take("streams", read.whole(1, 64), 1)
+    has_file = "file" in table.data
     amounts = read_amounts(table, nominal)
+    sending = read_sending(table, protocol, all(rates), has_file)
     table.end()
     for size, amount in zip(nominal, amounts, strict=True):
-        check_size(table, "sizes", protocol, size + header)
+        check_size(table, "sizes", protocol, size + header, has_file)
         for rate in rates:
             parts = [name, str(size + header), *([f"{rate / 1e6:g}mbit"] if rate else [])]
             session = Session(
-                protocol, size + header, header_bytes=header, rate_bps=rate, streams=streams, label=name, **amount
+                protocol,
+                size + header,
+                header_bytes=header,
+                rate_bps=rate,
+                streams=streams,
+                label=name,
+                sending=sending,
+                **amount,
             )
             yield slug("-".join(parts)), (session,)
+
+
+def read_lines(table: PlanTable, protocol: str) -> dict[str, Any]:
+    """Returns size, amount and file of a session with a pattern or turns; its path is relative to the plan."""
+    key = "pattern" if "pattern" in table.data else "turns"
+    path = Path(table.file).parent / Path(table.need(key, read.text)).expanduser()
+    if protocol != (needed := "udp" if key == "pattern" else "tcp"):
+        raise table.error(key, f"expected only in {needed}")
+    for other in NOT_WITH_LINES:
+        if other in table.data:
+            raise table.error(other, f"expected no {other} with {'a pattern' if key == 'pattern' else key}")
+    try:
+        pattern = read_pattern(path, key == "turns")
+    except ValueError as error:
+        raise table.error(key, str(error)) from None
+    seconds = table.take("seconds", read.long_duration, None)
+    count = table.take("count", read.whole(1, 2**53), None if seconds else pattern.lines)
+    if seconds and count:
+        raise table.error("", "expected one of count and seconds, found both")
+    return {
+        "block_bytes": pattern.largest,
+        **({"seconds": seconds} if seconds else {"count": count}),
+        key: str(path.absolute()),
+        "pattern_digest": pattern.digest,
+        "draw": table.take("draw", read.switch, False),
+    }
+
+
+def read_sized(table: PlanTable, protocol: str) -> dict[str, Any]:
+    """Returns size, amount and rate of a session with blocks of one size."""
+    if "draw" in table.data:
+        raise table.error("draw", "expected a pattern or turns as well")
+    size = table.need("size", read.byte_count)
+    check_size(table, "size", protocol, size, "file" in table.data)
+    (amount,) = read_amounts(table, (size,))
+    return {"block_bytes": size, **amount, "rate_bps": table.take("rate", read.bit_rate, None)}
 
 
 def read_session(table: PlanTable) -> Iterator[Session]:
     """Yields a session as often as it is repeated."""
     protocol = table.need("protocol", read.word("tcp", "udp"))
-    size = table.need("size", read.byte_count)
-    check_size(table, "size", protocol, size)
-    (amount,) = read_amounts(table, (size,))
-    rate = table.take("rate", read.bit_rate, None)
+    table.known.update(("pattern", "turns", "draw", "size", "rate"))
+    has_lines = "pattern" in table.data or "turns" in table.data
+    traffic = (read_lines if has_lines else read_sized)(table, protocol)
+    sending = read_sending(table, protocol, bool(traffic.get("rate_bps")), "file" in traffic)
+    if sending.reverse and "turns" in traffic:
+        raise table.error("reverse", "expected no turns, which go both ways")
     start, every = table.take("start", read.duration, 0.0), table.take("every", read.duration, 0.0)
-    streams = table.take("streams", read.whole(1, 64), 1)
+    streams = table.take("streams", read.whole(1, 1 if has_lines else 64), 1)
     repeat = table.take("repeat", read.whole(1, SESSIONS_MOST), 1)
     label = table.take("label", read.text, protocol)
     table.end()
     for number in range(repeat):
         named = f"{label} {number + 1}" if repeat > 1 else label
-        yield Session(
-            protocol, size, rate_bps=rate, streams=streams, start_s=start + number * every, label=named, **amount
-        )
+        start_s = start + number * every
+        yield Session(protocol, **traffic, streams=streams, start_s=start_s, label=named, sending=sending)
 
 
-def read_together(table: PlanTable) -> tuple[Session, ...]:
-    """Returns the sessions that run at the same time."""
-    found = tuple(session for one in table.tables("session") for session in read_session(one))
+def read_together(table: PlanTable, name: str) -> Iterator[tuple[str, tuple[Session, ...]]]:
+    """Yields a case with the sessions that run at the same time for each combination of the values in their lists."""
+    tables = table.tables("session")
     table.end()
-    if len(found) > SESSIONS_MOST:
-        raise table.error("session", f"expected at most {SESSIONS_MOST} at the same time, found {len(found)}")
-    return found
+    for combination in itertools.product(*(list(variants(one)) for one in tables)):
+        own = [PlanTable(one.file, one.where, data) for one, (_, data) in zip(tables, combination, strict=True)]
+        sessions = tuple(session for one in own for session in read_session(one))
+        if len(sessions) > SESSIONS_MOST:
+            raise table.error("session", f"expected at most {SESSIONS_MOST} at the same time, found {len(sessions)}")
+        yield slug("-".join([name, *(word for words, _ in combination for word in words)])), sessions
+
+
+def read_alone(table: PlanTable, name: str) -> Iterator[tuple[str, tuple[Session, ...]]]:
+    """Yields the cases of a test with a single session, for each combination of the values in its lists."""
+    for words, data in list(variants(table)):
+        own = PlanTable(table.file, table.where, data)
+        own.known = table.known
+        for case, sessions in read_cases(own, name):
+            yield slug("-".join([case, *words])), sessions
 
 
 def read_test(table: PlanTable, trials: int) -> list[Test]:
@@ -226,15 +306,20 @@ def read_test(table: PlanTable, trials: int) -> list[Test]:
     name = table.need("name", read.text)
     table.where += f" ({name})"
     trials = table.take("trials", read.whole(1, 1000), trials)
-    together = "session" in table.data
-    cases = [(slug(name), read_together(table))] if together else list(read_cases(table, name))
+    programs, ping = read_programs(table), read_ping(table)
+    cases = list((read_together if "session" in table.data else read_alone)(table, name))
     return [
-        Test(f"{case}-t{trial}", name, trial, sessions) for case, sessions in cases for trial in range(1, trials + 1)
+        Test(f"{case}-t{trial}", name, trial, sessions, programs, ping)
+        for case, sessions in cases
+        for trial in range(1, trials + 1)
     ]
 
 
-def in_order(top: PlanTable, tests: list[Test]) -> tuple[Test, ...]:
-    """Orders tests by trial: each case must run once before the next trial, so that changes of the network affect all alike."""
+def in_order(top: PlanTable, tests: list[Test], seed: int | None) -> tuple[Test, ...]:
+    """Orders tests by trial: each case must run once before the next trial, so that changes of the network affect all alike.
+
+    With a seed, the cases of each trial have a random order, so that none always follows the same other one.
+    """
     if not 0 < len(tests) <= TESTS_MOST:
         raise top.error("test", f"expected 1 to {TESTS_MOST} tests with their trials, found {len(tests)}")
     names: set[str] = set()
@@ -242,7 +327,18 @@ def in_order(top: PlanTable, tests: list[Test]) -> tuple[Test, ...]:
         if test.name in names:
             raise top.error("test", f"two tests are {test.name}: expected a name of its own for each")
         names.add(test.name)
+    if seed is not None:
+        random.Random(seed).shuffle(tests)
     return tuple(sorted(tests, key=lambda test: test.trial))
+
+
+def read_seed(top: PlanTable) -> int | None:
+    """Returns the seed of a random order; None if the tests run in the order of the plan."""
+    order = top.take("order", read.word("plan", "random"), "plan")
+    seed = top.take("seed", read.plain(0, 2**53), None)
+    if order == "plan" and seed is not None:
+        raise top.error("seed", 'expected order = "random" as well')
+    return (seed or 0) if order == "random" else None
 
 
 def read_plan(text: str, file: str, name: str, trials: int | None = None) -> Plan:
@@ -251,7 +347,7 @@ def read_plan(text: str, file: str, name: str, trials: int | None = None) -> Pla
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file}: {error}") from None
-    top = PlanTable(file, "top", data)
+    top = PlanTable(file, "", data)
     own_trials = top.take("trials", read.whole(1, 1000), 1)
     tests = top.tables("test")
     if trials is not None:
@@ -259,6 +355,7 @@ def read_plan(text: str, file: str, name: str, trials: int | None = None) -> Pla
             test.data["trials"] = trials
     sender, there = top.table("sender"), top.table("receiver")
     ends = endpoint(sender), endpoint(there)
+    seed = read_seed(top)
     plan = Plan(
         name=name,
         title=top.take("title", read.text, name),
@@ -271,7 +368,8 @@ def read_plan(text: str, file: str, name: str, trials: int | None = None) -> Pla
         tracer=read_tracer(top.table("tracer"), *ends),
         interval_s=max(INTERVAL_LEAST_S, top.take("interval", read.long_duration, 1.0)),
         pause_s=top.take("pause", read.duration, 0.0),
-        tests=in_order(top, [test for table in tests for test in read_test(table, own_trials)]),
+        tests=in_order(top, [test for table in tests for test in read_test(table, own_trials)], seed),
+        seed=seed,
     )
     for table in (sender, there, top):
         table.end()
@@ -293,7 +391,9 @@ def plan_text(given: str) -> tuple[str, str, str]:
     except InputError:
         raise
     except FileNotFoundError:
-        raise InputError(f"{given}: no such plan: expected a file, or one of {', '.join(BUILT_IN)}") from None
+        # A name is a wrong choice, as that of a profile; a path is a file that is missing.
+        kind = InputError if path.suffix or len(path.parts) > 1 else UsageError
+        raise kind(f"{given}: no such plan: expected a file, or one of {', '.join(BUILT_IN)}") from None
     except UnicodeDecodeError:
         raise InputError(f"{given}: expected text in UTF-8") from None
     except OSError as error:
@@ -313,10 +413,21 @@ def scaled(plan: Plan, scale: float) -> Plan:
         seconds = session.seconds and session.seconds * scale
         return replace(session, count=count, seconds=seconds, start_s=session.start_s * scale)
 
+    def scaled_test(test: Test) -> Test:
+        return replace(test, programs=tuple(program.scaled(scale) for program in test.programs))
+
     interval_s = max(INTERVAL_LEAST_S, plan.interval_s * min(scale, 1))
-    return replace(with_sessions(plan, scaled_session), interval_s=interval_s)
+    plan = replace(plan, tests=tuple(map(scaled_test, plan.tests)), interval_s=interval_s)
+    return with_sessions(plan, scaled_session)
 
 
 def with_file(plan: Plan, file: str) -> Plan:
-    """Returns a plan that sends a file instead of its payload."""
-    return with_sessions(plan, lambda session: replace(session, count=None, seconds=None, file=file))
+    """Returns a plan that sends a file instead of its payload. UsageError if a session cannot send one."""
+
+    def sending_file(session: Session) -> Session:
+        reverse = "expected no reverse, because a file goes to the receiver" if session.sending.reverse else None
+        if why := reverse or size_fault(session.protocol, session.block_bytes, True):
+            raise UsageError(f"--file: session {session.label}: {why}")
+        return replace(session, count=None, seconds=None, pattern=None, turns=None, draw=False, file=file)
+
+    return with_sessions(plan, sending_file)

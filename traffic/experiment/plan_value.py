@@ -115,7 +115,9 @@ def key(parse: Callable[[object], Any], default: Any = MISSING) -> Any:
 
 
 class PlanTable:
-    """A table of the file. Each key is removed once it is read: keys that are left at the end are unknown."""
+    """A table of the file; `where` is "" for the keys before the first table. Each key is removed once it is read: keys that are
+    left at the end are unknown.
+    """
 
     def __init__(self, file: str, where: str, data: object) -> None:
         self.file, self.where = file, where
@@ -126,7 +128,7 @@ class PlanTable:
 
     def error(self, key: str, why: str) -> UsageError:
         """Returns an error with the position of a key."""
-        return UsageError(f"{self.file}: {self.where}: {key}: {why}" if key else f"{self.file}: {self.where}: {why}")
+        return UsageError(": ".join(part for part in (self.file, self.where, key, why) if part))
 
     def take(self, key: str, parse: Callable[[object], Value], default: Default) -> Value | Default:
         """Returns the value of a key, or the default if it is missing. UsageError if it is invalid."""
@@ -146,14 +148,20 @@ class PlanTable:
         except ValueError as error:
             raise self.error(key, f"{value!r}: {error}") from None
 
-    def fill(self, kind: Callable[..., Value], **given: Any) -> Value:
-        """Returns a dataclass: `given`, and the fields that key() made from the keys of their names. No key must be left."""
+    def values(self, kind: Callable[..., Any]) -> dict[str, Any]:
+        """Returns the values of a dataclass's fields that key() made, from the keys of their names."""
+        found = {}
         for one in fields(cast(Any, kind)):
             if parse := one.metadata.get("parse"):
                 required = one.default is MISSING
-                given[one.name] = self.need(one.name, parse) if required else self.take(one.name, parse, one.default)
+                found[one.name] = self.need(one.name, parse) if required else self.take(one.name, parse, one.default)
+        return found
+
+    def fill(self, kind: Callable[..., Value], **given: Any) -> Value:
+        """Returns a dataclass: `given`, and values(). No key must be left."""
+        filled = kind(**given, **self.values(kind))
         self.end()
-        return kind(**given)
+        return filled
 
     def tables(self, key: str) -> list[PlanTable]:
         """Returns the tables of an array of tables."""
@@ -161,7 +169,7 @@ class PlanTable:
         found = self.data.pop(key, [])
         if not isinstance(found, list):
             raise self.error(key, f"expected [[{key}]], with two brackets")
-        inside = "" if self.where == "top" else f"{self.where}, "
+        inside = f"{self.where}, " if self.where else ""
         return [PlanTable(self.file, f"{inside}{key} {n}", one) for n, one in enumerate(found, start=1)]
 
     def table(self, key: str) -> PlanTable:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of an experiment: results.csv with a line per session (columns in docs/experiments.md), and the data of its report."""
+"""Tables of an experiment: a line per session, per measure of a case, and per ping (columns in docs/experiments.md); and the data
+of its report."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,12 @@ from wiretale.analyzer.errors import InputError
 from wiretale.reports.export.csv_text import csv_cell
 from wiretale.reports.export.destination import output_file
 from wiretale.reports.html.experiment.data import Outcome
+from wiretale.traffic.experiment.beside import latency_rows
 from wiretale.traffic.experiment.published import published
-from wiretale.traffic.experiment.session_series import session_series
-from wiretale.traffic.experiment.store import RESULTS, Store
+from wiretale.traffic.experiment.sending import settings
+from wiretale.traffic.experiment.session_series import other_flows, session_series
+from wiretale.traffic.experiment.store import LATENCIES, RESULTS, SUMMARIES, Store
+from wiretale.traffic.experiment.summary import SUMMARY, summary
 
 Row = dict[str, Any]
 # The order of the studies, then further columns.
@@ -23,9 +28,11 @@ NAMES = """
 protocol header_bytes block_bytes blocks_sent bytes_sent bytes_received elapsed_s throughput_kb_s throughput_mbit_s
 bytes_lost packets_lost percent_received sending_rate_mbit_s receiving_rate_mbit_s trial test group session
 blocks_received out_of_order duplicate corrupt host_dropped start_ns end_ns delay_ns jitter_ns offered_mbit_s
-start_offset_s planned_s streams complete throughput_exceeds_link sending_exceeds_link capture error
+start_offset_s planned_s streams complete throughput_exceeds_link sending_exceeds_link settings late_p99_ns constant_rate
+capture error
 """
 COLUMNS = tuple(NAMES.split())
+LATENCY = ("test", "group", "trial", "number", "time_ns", "rtt_ms", "loaded")
 # Columns with the name that they have in the plan of a session.
 PLANNED = ("protocol", "header_bytes", "block_bytes", "streams")
 # Column, end whose report has it ("" for the report itself), member.
@@ -43,6 +50,8 @@ REPORTED = (
     ("duplicate", "", "blocks_duplicate"),
     ("corrupt", "", "blocks_corrupt"),
     ("host_dropped", "receiver", "host_dropped"),
+    ("late_p99_ns", "sender", "late_p99_ns"),
+    ("constant_rate", "sender", "constant_rate"),
     ("start_ns", "sender", "first_ns"),
     ("end_ns", "receiver", "last_ns"),
     ("jitter_ns", "receiver", "jitter_ns"),
@@ -109,6 +118,7 @@ def session_row(data: Row, number: int) -> Row:
         "offered_mbit_s": rate and rate / 1e6,
         "start_offset_s": planned["start_s"],
         "planned_s": planned["seconds"],
+        "settings": settings(planned.get("sending", {})),
         "capture": " ".join((data["tracer"] or {}).get("files", [])) or None,
         "error": done["error"] or data["error"],
     }
@@ -128,13 +138,34 @@ def cell(value: object) -> object:
     return f"{value:.9g}" if isinstance(value, float) else csv_cell(value)
 
 
-def write_results(store: Store) -> None:
-    """Writes results.csv of all completed tests."""
-    with output_file(store.folder / RESULTS) as out, io.TextIOWrapper(out, "utf-8", newline="") as file:
+def write_table(path: Path, columns: Sequence[str], lines: Iterable[Row]) -> None:
+    """Writes a table that appears whole or not at all."""
+    with output_file(path) as out, io.TextIOWrapper(out, "utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in rows(store.tests()):
-            writer.writerow([cell(row.get(name)) for name in COLUMNS])
+        writer.writerow(columns)
+        for row in lines:
+            writer.writerow([cell(row.get(name)) for name in columns])
+
+
+def write_results(store: Store) -> None:
+    """Writes results.csv, summary.csv, and latency.csv if there are pings, of all completed tests."""
+    listed = list(rows(store.tests()))
+    write_table(store.folder / RESULTS, COLUMNS, listed)
+    write_table(store.folder / SUMMARIES, SUMMARY, summary(listed))
+    if any(test["ping"] for test in store.plan()["tests"]):
+        write_table(store.folder / LATENCIES, LATENCY, latencies(store.tests()))
+
+
+def latencies(tests: Iterable[Row]) -> Iterator[Row]:
+    """Yields the lines of latency.csv."""
+    for data in tests:
+        yield from latency_rows(data)
+
+
+def programs(tests: Iterable[Row]) -> Iterator[Row]:
+    """Yields the results of the programs beside the sessions, with their tests."""
+    for data in tests:
+        yield from ({"test": data["test"]["name"], **one} for one in data.get("programs", []))
 
 
 def read_outcome(folder: Path) -> Outcome:
@@ -148,7 +179,12 @@ def read_outcome(folder: Path) -> Outcome:
     return Outcome(
         folder=folder.name,
         plan=plan,
-        rows=list(rows(tests)),
+        rows=(listed := list(rows(tests))),
+        summary=list(summary(listed)),
+        latency=list(latencies(tests)),
+        programs=list(programs(tests)),
+        other_flows=list(chain.from_iterable(other_flows(data, folder, plan["port"]) for data in tests)),
+        hosts=store.hosts(),
         together=[one for one in together if one],
         published=published(plan["study"]),
         failures=[(data["test"]["name"], data["error"]) for data in tests if data["error"]],

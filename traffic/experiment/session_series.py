@@ -15,6 +15,7 @@ Row = dict[str, Any]
 Piece = tuple[float, float, float]  # start and end in s since the start of the test, bytes
 BINS_MOST = 200
 BIN_S_LEAST = 0.05
+FLOWS_MOST = 20  # of other programs, of a test
 NEAR_NS = 2_000_000_000  # largest difference between the start in a report and the time stamp of its first block
 
 
@@ -85,20 +86,46 @@ def first_start(data: Row) -> int:
     return min([start for start in starts if start] or [int(data["started_ns"])])
 
 
-def captured_pieces(data: Row, folder: Path, start_ns: int) -> list[list[Piece]] | None:
-    """Returns the bytes of each session in the capture; None if a file or a session is missing."""
+def capture_of(data: Row, folder: Path) -> Trace | None:
+    """Analyzes the capture of a test; None if a file is missing or cannot be analyzed."""
     from wiretale.analyzer.errors import WiretaleError
     from wiretale.analyzer.trace import analyze
 
     files = [folder / name for name in (data["tracer"] or {}).get("files", [])]
     if not files or not all(path.exists() for path in files):
         return None
+    try:
+        return analyze(*files)
+    except WiretaleError:
+        return None
+
+
+def other_flows(data: Row, folder: Path, port: int) -> list[Row]:
+    """Returns the largest flows in the capture of a test that are not of its sessions, if other programs ran beside them."""
+    trace = capture_of(data, folder) if data.get("programs") else None
+    if trace is None:
+        return []
+    query = (
+        "select d.source, d.source_port, d.destination, d.destination_port, f.protocol, d.unique_bytes, d.goodput_bps, "
+        "d.retransmissions, d.rtt_ns_median from directions d join flows f using (flow) "
+        "where f.application is distinct from 'blocks' and d.payload_bytes > 0 and f.protocol in ('tcp', 'udp') "
+        f"and {port:d} not in (d.source_port, d.destination_port) order by d.payload_bytes desc limit {FLOWS_MOST}"
+    )
+    names = (
+        *("source", "source_port", "destination", "destination_port", "protocol"),
+        *("bytes", "goodput_bps", "retransmissions", "rtt_ns"),
+    )
+    test = data["test"]["name"]
+    return [{"test": test, **dict(zip(names, row, strict=True))} for row in trace.query(query).fetchall()]
+
+
+def captured_pieces(data: Row, folder: Path, start_ns: int) -> list[list[Piece]] | None:
+    """Returns the bytes of each session in the capture; None if a file or a session is missing."""
     planned = data["test"]["sessions"]
     senders = [((one["report"] or {}).get("sender") or {}) for one in data["sessions"]]
     sessions = [(p["protocol"], s.get("first_ns"), p["streams"]) for p, s in zip(planned, senders, strict=True)]
-    try:
-        trace = analyze(*files)
-    except WiretaleError:
+    trace = capture_of(data, folder)
+    if trace is None:
         return None
     owner = assign(data_directions(trace), sessions)
     if set(owner.values()) != set(range(len(sessions))):

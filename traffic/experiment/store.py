@@ -19,7 +19,9 @@ from wiretale.traffic.experiment.plan import Plan
 from wiretale.version import __version__
 
 PLAN_SCHEMA, TEST_SCHEMA = "wiretale.experiment/1", "wiretale.experiment-test/1"
+HOSTS_SCHEMA = "wiretale.experiment-hosts/1"
 PLAN_FILE, RAW, RESULTS, LOCK = "experiment.json", "raw", "results.csv", ".lock"
+SUMMARIES, LATENCIES, HOSTS = "summary.csv", "latency.csv", "hosts.json"
 NAMED_MOST = 3
 
 
@@ -62,7 +64,7 @@ class Store:
 
     def files(self) -> list[Path]:
         """Returns the existing files of the experiment."""
-        beside = (self.folder / name for name in (PLAN_FILE, RESULTS))
+        beside = (self.folder / name for name in (PLAN_FILE, RESULTS, SUMMARIES, LATENCIES, HOSTS))
         found = [*beside, *self.raw.glob("*"), *(self.folder / CAPTURES).glob("*")]
         return [path for path in found if path.is_file()]
 
@@ -90,6 +92,19 @@ class Store:
                 f"{self.folder} holds results of another plan ({', '.join(changes(before, now))} changed since): "
                 "use another directory, or the plan and options of those results"
             )
+
+    def hosts(self) -> list[dict[str, Any]]:
+        """Returns the facts about the hosts, of each run in which they had changed: `since_ns`, `sender`, `receiver`."""
+        path = self.folder / HOSTS
+        runs: list[dict[str, Any]] = read_json(path, HOSTS_SCHEMA)["runs"] if path.exists() else []
+        return runs
+
+    def keep_hosts(self, facts: dict[str, Any], now_ns: int) -> None:
+        """Adds the facts of a run, unless they are those of the run before."""
+        runs = self.hosts()
+        if not runs or {name: runs[-1].get(name) for name in facts} != facts:
+            runs.append({"since_ns": now_ns, **facts})
+            write_json(self.folder / HOSTS, {"schema": HOSTS_SCHEMA, "wiretale": __version__, "runs": runs})
 
     def clean(self) -> None:
         """Removes partial files of a run that was killed."""

@@ -25,6 +25,11 @@ class Outcome:
     started_ns: int
     tracer: str | None  # the program that captured
     missing: int  # tests that were not run yet
+    summary: list[Row]  # of summary.csv
+    latency: list[Row]  # of latency.csv
+    programs: list[Row]  # beside the sessions: test, label, exit_code, error
+    other_flows: list[Row]  # of these programs, in the captures
+    hosts: list[Row]  # facts of hosts.json
 
 
 @dataclass(frozen=True)
@@ -53,14 +58,19 @@ def alone(rows: Iterable[Row]) -> list[Row]:
 
 
 def names(rows: Sequence[Row]) -> Callable[[Row], str]:
-    """Returns a function that names the line of a row: its group, and its rate if the group has several."""
+    """Returns a function that names the line of a row: its group, and its rate and options if the group has several."""
     rates: dict[str, set[Any]] = {}
+    settings: dict[str, set[Any]] = {}
     for row in rows:
         rates.setdefault(row["group"], set()).add(row["offered_mbit_s"])
+        settings.setdefault(row["group"], set()).add((row["settings"], row["streams"]))
 
     def name(row: Row) -> str:
         rate = f"{row['offered_mbit_s']:g} Mbit/s" if row["offered_mbit_s"] else "as fast as it goes"
-        return f"{row['group']}, {rate}" if len(rates[row["group"]]) > 1 else str(row["group"])
+        parts = [row["group"], *([rate] if len(rates[row["group"]]) > 1 else [])]
+        if len(settings[row["group"]]) > 1:
+            parts += [row["settings"] or "no options", *([f"{row['streams']} streams"] if row["streams"] > 1 else [])]
+        return ", ".join(parts)
 
     return name
 

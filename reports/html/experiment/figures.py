@@ -186,13 +186,39 @@ def line_figure(
     return figure(title, note, data, **both, **layout)
 
 
+def sent_lines(outcome: Outcome) -> list[Row]:
+    """Returns the mean sending rates of UDP by block size, behind the received ones: the distance between them is lost."""
+    rows = [row for row in alone(outcome.rows) if row["protocol"] == "udp"]
+    lines = points(rows, lambda row: row["block_bytes"], "sending_rate_mbit_s")
+    look = {"mode": "lines+markers", "line": {"color": GREY, "width": 1.5, "dash": "dash"}}
+    return [
+        scatter(
+            f"{name}, sent",
+            [point.x for point in line],
+            [point.mean for point in line],
+            f"{name}, sent<br>%{{x}} byte blocks, mean %{{y:.4g}}",
+            marker={"color": GREY, "size": 6, "symbol": f"{SYMBOLS[number % len(SYMBOLS)]}-open"},
+            **look,
+        )
+        for number, (name, line) in enumerate(lines.items())
+    ]
+
+
 def against_size(y: str, theirs: str, title: str, y_axis: MakeAxis, outcome: Outcome) -> Iterator[Row]:
-    """Yields a measure by block size."""
+    """Yields a measure by block size; throughput beside the sending rates of UDP."""
     lines = points(alone(outcome.rows), lambda row: row["block_bytes"], y)
     if longest(lines) >= 2:
         published = [one for one in outcome.published.get(theirs, []) if one["x"]]
         axes = size_axis, y_axis
-        yield line_figure(outcome, f"{title} against block size", lines, published, "%{x} byte blocks", axes)
+        sent = sent_lines(outcome) if theirs == "throughput" else []
+        note = (
+            f"{SPREAD} Dashed: sending rates of UDP; the sender's socket takes them, the network may not."
+            if sent
+            else SPREAD
+        )
+        yield line_figure(
+            outcome, f"{title} against block size", lines, published, "%{x} byte blocks", axes, note, first=sent
+        )
 
 
 def throughput_by_time(outcome: Outcome) -> Iterator[Row]:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from wiretale.analyzer.time import show_time
@@ -103,6 +104,121 @@ def findings(outcome: Outcome) -> list[Row]:
     return listed
 
 
+def show_number(row: Row, name: str) -> str:
+    """Returns a mean with half the width of its confidence interval."""
+    low, high = row["ci95_low"], row["ci95_high"]
+    return number(row[name]) if low is None else f"{number(row[name])} ± {number((high - low) / 2)}"
+
+
+def case_name(row: Row) -> list[str]:
+    """Returns the cells that name a case."""
+    rate = f"{row['offered_mbit_s']:g}" if row["offered_mbit_s"] else "no limit"
+    return [row["group"], row["session"], str(row["block_bytes"]), rate, row["settings"] or ""]
+
+
+def summary_table(outcome: Outcome) -> Row | None:
+    """Returns the means of the cases with more than one trial; None if there are none."""
+    measures = {"throughput_mbit_s": "Mbit/s", "percent_received": "% received", "jitter_ns": "jitter, ns"}
+    cases: dict[tuple[str, ...], Row] = {}
+    for row in outcome.summary:
+        if row["trials"] > 1:
+            found = cases.setdefault((*case_name(row), str(row["streams"])), {"trials": 0})
+            found["trials"] = max(found["trials"], row["trials"])
+            found[row["measure"]] = show_number(row, "mean")
+    if not cases:
+        return None
+    heads = ["test", "session", "bytes", "offered", "options", "streams", "trials", *measures.values()]
+    listed = [
+        [*case, str(found["trials"]), *(found.get(name, UNKNOWN) for name in measures)] for case, found in cases.items()
+    ]
+    return {
+        "heads": heads,
+        "rows": listed[:ROWS_MOST],
+        "numeric": [head not in (*TEXT_CELLS, "options") for head in heads],
+    }
+
+
+def percentile(values: list[float], share: float) -> float:
+    """Returns the least value that a share of all does not exceed."""
+    return sorted(values)[math.ceil(share * len(values)) - 1]
+
+
+def latency_table(outcome: Outcome) -> Row | None:
+    """Returns round trips of ping without and with load, per test; None without pings."""
+    tests: dict[str, dict[bool, list[Row]]] = {}
+    for row in outcome.latency:
+        tests.setdefault(row["test"], {False: [], True: []})[row["loaded"]].append(row)
+    if not tests:
+        return None
+    listed = []
+    for test, parts in tests.items():
+        for loaded, rows in parts.items():
+            known = [row["rtt_ms"] for row in rows if row["rtt_ms"] is not None]
+            shown = (
+                [number(median(known)), number(percentile(known, 0.99)), number(max(known))] if known else [UNKNOWN] * 3
+            )
+            state = "while sessions ran" if loaded else "before and after"
+            listed.append([test, state, show_count(len(rows)), show_count(len(rows) - len(known)), *shown])
+    heads = ["test", "load", "requests", "without answer", "median, ms", "99%, ms", "largest, ms"]
+    return {"heads": heads, "rows": listed[:ROWS_MOST], "numeric": [False, False, *[True] * 5]}
+
+
+def programs_table(outcome: Outcome) -> Row | None:
+    """Returns the programs beside the sessions; None if there were none."""
+    listed = []
+    for one in outcome.programs:
+        ended = "stopped with the sessions" if one["exit_code"] is None else f"exit code {one['exit_code']}"
+        listed.append([one["test"], one["label"], one["error"] or ended])
+    heads = ["test", "program", "end"]
+    return {"heads": heads, "rows": listed[:ROWS_MOST], "numeric": [False] * 3} if listed else None
+
+
+def flows_table(outcome: Outcome) -> Row | None:
+    """Returns the flows of other programs in the captures; None if there were none."""
+    listed = []
+    for one in outcome.other_flows:
+        source, to = (f"{one[end]} port {one[f'{end}_port']}" for end in ("source", "destination"))
+        rate = one["goodput_bps"] and one["goodput_bps"] / 1e6
+        figures = [
+            show_bytes(one["bytes"]),
+            number(rate),
+            show_count(one["retransmissions"]),
+            show_duration(one["rtt_ns"]),
+        ]
+        listed.append([one["test"], one["protocol"], source, to, *figures])
+    heads = ["test", "protocol", "from", "to", "bytes", "Mbit/s", "retransmissions", "round trip"]
+    return {"heads": heads, "rows": listed, "numeric": [False] * 4 + [True] * 4} if listed else None
+
+
+def host_list(outcome: Outcome) -> list[Row]:
+    """Returns the facts about both ends, of the latest run."""
+    if not outcome.hosts:
+        return []
+    latest, hosts = outcome.hosts[-1], []
+    for end in ("sender", "receiver"):
+        facts = latest.get(end) or {}
+        lines = {name: "\n".join(value) for name, value in facts.items() if isinstance(value, list)}
+        if facts.get("settings"):
+            lines["settings"] = "\n".join(f"{name} = {value or ''}" for name, value in facts["settings"].items())
+        hosts.append({"end": end, "facts": lines})
+    return hosts
+
+
+def tables(outcome: Outcome) -> list[Row]:
+    """Returns the tables beside that of the results, with titles and notes."""
+    listed = (
+        (
+            "Means of the trials",
+            summary_table(outcome),
+            "Mean ± half the width of its 95% confidence interval (summary.csv).",
+        ),
+        ("Latency", latency_table(outcome), "Round trips of ping from the sender to the receiver (latency.csv)."),
+        ("Other programs", programs_table(outcome), "Their output is in raw/."),
+        ("Flows of other programs", flows_table(outcome), "As captured; the largest of each test."),
+    )
+    return [{"title": title, "table": one, "note": note} for title, one, note in listed if one]
+
+
 def table(outcome: Outcome) -> Row:
     """Returns the table of results as text."""
     heads = [head for head, _ in CELLS]
@@ -124,6 +240,8 @@ def render(outcome: Outcome) -> str:
         study=outcome.plan["study"],
         figures=figures,
         table=table(outcome),
+        tables=tables(outcome),
+        hosts=host_list(outcome),
         left=max(0, len(outcome.rows) - ROWS_MOST),
     )
 

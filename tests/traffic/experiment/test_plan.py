@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import shlex
 import subprocess
 from collections import Counter
@@ -16,6 +17,7 @@ import pytest
 import needs
 import wiretale.traffic.experiment
 from checkout import Run
+from processes import refusal
 from wiretale.analyzer.errors import InputError, UsageError
 from wiretale.traffic.experiment.endpoint import Endpoint, parse_endpoint
 from wiretale.traffic.experiment.plan import BUILT_IN, Plan, Session, plan_text, read_plan, scaled
@@ -97,11 +99,18 @@ def test_s5_offers_every_rate_of_the_sweep() -> None:
 def test_s5_starts_three_tcp_sessions_at_once_and_ten_seconds_apart() -> None:
     plan = built_in("s5-parallel-tcp")
     trials = Counter((row["experiment"], row["port"]) for row in published("parallel_tcp"))
-    for experiment, starts in (("three TCP at once", [0, 0, 0]), ("three TCP 10 s apart (40 s each)", [0, 10, 20])):
+    blocks = 50 * 2**20 // 8192  # of `-n 50M`, which iperf takes instead of the `-t 40` before it
+    for experiment, expected in (
+        ("three TCP at once", [(0, 10, None, None)] * 3),
+        (
+            "three TCP 10 s apart (40 s each)",
+            [(0, 40, None, 256000), (10, None, blocks, 256000), (20, None, blocks, 256000)],
+        ),
+    ):
         tests = [test for test in plan.tests if test.group == experiment]
         assert len(tests) == trials[experiment, "5001"]
         for test in tests:
-            assert [(s.protocol, s.start_s, s.seconds) for s in test.sessions] == [("tcp", s, 40) for s in starts]
+            assert [(s.start_s, s.seconds, s.count, s.sending.buffer) for s in test.sessions] == expected
     assert len([test for test in plan.tests if test.group == "maximum TCP"]) == trials["maximum TCP", "5001"]
 
 
@@ -112,15 +121,18 @@ def test_s5_mixes_one_session_with_none_to_five_of_the_other_protocol() -> None:
         counts = Counter(session.protocol for session in test.sessions)
         assert {s.rate_bps for s in test.sessions if s.protocol == "udp"} <= {10e6}
         assert {(s.seconds, s.start_s) for s in test.sessions} == {(60, 0)}
+        assert {s.sending.buffer for s in test.sessions if s.protocol == "udp"} <= {73728}
         found.add((counts["tcp"], counts["udp"], "tcp" if "TCP measured" in test.group else "udp"))
     assert found == expected
 
 
 def test_s5_durations_overlap() -> None:
-    (test,) = built_in("s5-durations").tests
-    spans = [(session.start_s, session.start_s + (session.seconds or 0)) for session in test.sessions]
-    assert [end - start for start, end in spans] == [60, 30, 10]
-    assert max(start for start, _ in spans) < min(end for _, end in spans)
+    plan = built_in("s5-durations")
+    spans = {test.group: [(s.start_s, s.start_s + (s.seconds or 0)) for s in test.sessions] for test in plan.tests}
+    assert plan.trials == 3 and spans == {
+        "60 s and three of 10 s": [(0, 60), (10, 20), (30, 40), (50, 60)],
+        "60 s, 30 s and two of 10 s": [(0, 60), (0, 30), (0, 10), (30, 40)],
+    }
 
 
 def test_quick_has_little_to_send() -> None:
@@ -179,7 +191,7 @@ def test_trials_of_the_command_line_count_for_every_test() -> None:
 def test_scale_makes_less_of_everything() -> None:
     plan = scaled(built_in("s5-parallel-tcp"), 0.1)
     apart = next(test for test in plan.tests if "apart" in test.group)
-    assert [(s.start_s, s.seconds) for s in apart.sessions] == [(0, 4), (1, 4), (2, 4)]
+    assert [(s.start_s, s.seconds, s.count) for s in apart.sessions] == [(0, 4, None), (1, None, 640), (2, None, 640)]
     assert min(s.count or 0 for t in scaled(built_in("s3-file-transfer"), 1e-6).tests for s in t.sessions) == 1
 
 
@@ -199,7 +211,7 @@ SESSION = '[[test]]\nname = "t"\n[[test.session]]\nprotocol = "tcp"\nsize = 100\
 @pytest.mark.parametrize(
     "text, says",
     [
-        ("", "top: test: expected 1 to 10000 tests"),
+        ("", "test: expected 1 to 10000 tests"),
         ("= 1", "plan.toml: Invalid"),
         (GOOD.replace('"udp"', '"sctp"'), "test 1 (one): protocol: 'sctp': expected one of tcp, udp"),
         (GOOD.replace("100, 200", "31"), "test 1 (one): sizes: a block of 31 bytes"),
@@ -215,7 +227,7 @@ SESSION = '[[test]]\nname = "t"\n[[test.session]]\nprotocol = "tcp"\nsize = 100\
         (GOOD + "trials = 0", "trials: 0: expected a whole number from 1 to 1000"),
         (GOOD + "color = 3", "test 1 (one): color: unknown key: expected"),
         (GOOD + GOOD, "two tests are one-100-t1"),
-        ("colour = 3" + GOOD, "top: colour: unknown key"),
+        ("colour = 3" + GOOD, "colour: unknown key"),
         (GOOD.replace('name = "one"', ""), "test 1: name: is missing"),
         (GOOD.replace("[[test]]", "[test]"), "expected [[test]], with two brackets"),
         ("[tracer]\nsnaplen = 100" + GOOD, "[tracer]: interface: is missing"),
@@ -232,8 +244,22 @@ SESSION = '[[test]]\nname = "t"\n[[test.session]]\nprotocol = "tcp"\nsize = 100\
         (SESSION + "seconds = 0", "session 1: seconds: 0: expected a time over 0"),
         (SESSION + "seconds = 1\nrepeat = 65", "repeat: 65"),
         (SESSION + "seconds = 1\nsizes = [5]", "session 1: sizes: unknown key"),
-        ("test = 3", "top: test: expected [[test]]"),
+        ("test = 3", "test: expected [[test]]"),
         ("sender = 3" + GOOD, "[sender]: expected a table"),
+        (GOOD + 'congestion = "cubic"', "test 1 (one): congestion: expected only in tcp"),
+        (GOOD + "poisson = true", "poisson: expected a rate as well"),
+        (GOOD + 'rates = ["1M"]\nburst = 8\nburst_cap = 4', "burst_cap: expected at least burst"),
+        (GOOD + 'rates = ["1M"]\nburst = 8\npoisson = true', "poisson: expected no burst as well"),
+        (GOOD + "buffer = []", "buffer: expected at least one value"),
+        (GOOD + "dscp = 64", "dscp: 64: expected 0 to 63, or a name"),
+        (GOOD + "offload = 1", "offload: 1: expected true or false"),
+        (GOOD + 'ping = "1ms"', "ping: '1ms': expected at least 10 ms"),
+        (GOOD + '[[test.program]]\ncommand = "it\'s"', "program 1: command"),
+        (GOOD + '[[test.program]]\ncommand = "true"\nat = "moon"', "at: 'moon': expected one of sender, receiver"),
+        ('order = "any"' + GOOD, "order: 'any': expected one of plan, random"),
+        ("seed = 3" + GOOD, 'seed: expected order = "random" as well'),
+        (SESSION + "seconds = 1\noffload = true", "session 1: offload: expected only in udp"),
+        (SESSION + 'file = "f"\nreverse = true', "session 1: reverse: expected no file"),
     ],
 )
 def test_errors_name_file_table_and_key(text: str, says: str) -> None:
@@ -248,6 +274,15 @@ def test_a_plan_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b"title = '\xff'")
     with pytest.raises(InputError, match="UTF-8"):
         plan_text(str(tmp_path / "latin.toml"))
+
+
+def test_the_command_names_file_and_key_of_an_error(wiretale_run: Run, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text("colour = 3" + GOOD)
+    done = wiretale_run("experiment", "run", plan, "-o", tmp_path / "out")
+    assert refusal(done).startswith(f"{plan}: colour: unknown key: expected ")
+    missing = refusal(wiretale_run("experiment", "run", "qick", "-o", tmp_path / "out", cwd=tmp_path))
+    assert missing.startswith("qick: no such plan: expected a file, or one of quick, ")
 
 
 @pytest.mark.parametrize("text", ["here", "ssh:me@far", "netns:lab-a"])
@@ -265,6 +300,43 @@ def test_another_plan_has_another_digest() -> None:
     plans = [read(GOOD), read(GOOD + "trials = 2"), read(GOOD.replace("10", "11")), read("[receiver]\nport=9" + GOOD)]
     assert len({plan.digest() for plan in plans}) == len(plans)
     assert read(GOOD).digest() == read(GOOD + "# a remark").digest()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "keys", "says"),
+    [
+        ("udp", 'pattern = "p"\nrate = "1M"', "rate: expected no rate with a pattern"),
+        ("udp", 'pattern = "p"\nturns = "t"', "turns: expected no turns with a pattern"),
+        ("tcp", 'turns = "t"\nsize = 100', "size: expected no size with turns"),
+        ("tcp", 'turns = "t"\nbytes = 100', "bytes: expected no bytes with turns"),
+        ("tcp", 'turns = "t"\nreverse = true', "reverse: expected no turns"),
+        ("udp", "size = 100\ncount = 1\ndraw = true", "draw: expected a pattern or turns"),
+        ("udp", 'size = 32\nfile = "x"', "33 to 65507 bytes in udp with a file"),
+        ("udp", 'pattern = "long"', "line 1: expected at most 98"),
+        ("udp", 'pattern = "fifo"', "expected a regular file"),
+    ],
+)
+def test_contradictions_are_found_before_the_run(
+    wiretale_run: Run, tmp_path: Path, protocol: str, keys: str, says: str
+) -> None:
+    (tmp_path / "p").write_text("32 1000\n")
+    (tmp_path / "t").write_text("32 1000 32 1000\n")
+    (tmp_path / "long").write_text(f"# {'a' * 97}\n32 1000\n")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "plan.toml").write_text(f'[[test]]\nname = "t"\n[[test.session]]\nprotocol = "{protocol}"\n{keys}\n')
+    done = wiretale_run("experiment", "run", "plan.toml", "--dry-run", cwd=tmp_path)
+    assert done.returncode in (2, 4) and says in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [('pattern = "p"', "33 to 65507"), ("size = 99\ncount = 1\nreverse = true", "expected no reverse")],
+)
+def test_a_session_that_cannot_send_a_file_is_refused(wiretale_run: Run, tmp_path: Path, keys: str, says: str) -> None:
+    (tmp_path / "p").write_text("32 1000\n")
+    (tmp_path / "plan.toml").write_text(f'[[test]]\nname = "t"\n[[test.session]]\nprotocol = "udp"\n{keys}\n')
+    done = wiretale_run("experiment", "run", "plan.toml", "--file", "p", "--dry-run", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and says in done.stderr, done.stderr
 
 
 # --- the commands
@@ -308,7 +380,8 @@ def test_the_list_names_every_built_in_plan(wiretale_run: Run) -> None:
     "arguments, code, says",
     [
         (["run", "quick"], 2, "-o DIR"),
-        (["run", "nothing", "-o", "x"], 4, "no such plan"),
+        (["run", "nothing", "-o", "x"], 2, "no such plan"),
+        (["run", "nothing.toml", "-o", "x"], 4, "no such plan"),
         (["run", "quick", "-o", "x", "--scale", "0"], 2, "a factor over 0"),
         (["run", "quick", "-o", "x", "--sender", "moon"], 2, "ssh:user@host"),
         (["run", "quick", "-o", "x", "--trials", "0"], 2, "1 to 1000"),

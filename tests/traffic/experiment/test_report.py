@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,19 @@ def test_published_figures_stand_beside_and_are_named_as_theirs(
     assert "published" in drawn["note"]
 
 
+def test_sending_rates_are_beside_the_throughput_of_udp(tmp_path: Path) -> None:
+    folder = stored(scaled(built_in("s2-controller-sweep"), 0.1), tmp_path, lost=25)
+    drawn = traces(figures(folder)["Throughput against block size"])
+    sent = {
+        (row["block_bytes"], row["sending_rate_mbit_s"])
+        for row in read_outcome(folder).rows
+        if row["protocol"] == "udp"
+    }
+    assert {"udp, sent", "udp+12, sent"} <= set(drawn) and "tcp, sent" not in drawn
+    assert set(drawn["udp, sent"]["x"]) <= {size for size, _ in sent}
+    assert min(rate for _, rate in sent) <= min(drawn["udp, sent"]["y"]) <= max(rate for _, rate in sent)
+
+
 def test_published_sessions_stand_at_the_place_of_the_measured_ones(tmp_path: Path) -> None:
     drawn = traces(figures(stored(scaled(built_in("s5-parallel-tcp"), 0.1), tmp_path))["Throughput of each session"])
     measured, theirs = drawn["measured"], drawn["S5 (published)"]
@@ -154,7 +168,10 @@ def test_flows_are_of_the_session_that_started_nearest() -> None:
 
 
 def test_sessions_over_time_without_a_capture_are_as_they_were_sent(tmp_path: Path) -> None:
-    (one,) = read_outcome(stored(built_in("s5-durations"), tmp_path)).together
+    spans = ((0, 60), (10, 30), (20, 10))
+    session = '[[test.session]]\nprotocol = "tcp"\nsize = 8192\nlabel = "{1} s"\nstart = {0}\nseconds = {1}\n'
+    text = '[[test]]\nname = "t"\n' + "".join(session.format(*span) for span in spans)
+    (one,) = read_outcome(stored(read_plan(text, "plan.toml", "plan"), tmp_path)).together
     assert one["source"] == "senders" and one["labels"] == ["60 s", "30 s", "10 s"]
     at = {second: int(second / one["bin_s"]) for second in (5, 15, 25, 35, 45)}
     rates = [[round(line[at[second]] * 1e6 / 8) for second in at] for line in one["rates"]]
@@ -163,6 +180,20 @@ def test_sessions_over_time_without_a_capture_are_as_they_were_sent(tmp_path: Pa
 
 
 # --- the page
+
+
+def test_results_of_an_earlier_version_have_a_report(tmp_path: Path) -> None:
+    """Their sessions have no options, and their tests neither programs nor ping."""
+    folder = stored(built_in("quick"), tmp_path / "out")
+    for path in (folder / "raw").glob("*.json"):
+        data = json.loads(path.read_text())
+        for session in data["test"]["sessions"]:
+            del session["sending"]
+        del data["test"]["programs"], data["test"]["ping"]
+        path.write_text(json.dumps(data))
+    outcome = read_outcome(folder)
+    assert {row["settings"] for row in outcome.rows} == {""} and outcome.latency == outcome.programs == []
+    assert "Means of the trials" in write_page(outcome, tmp_path / "page.html").read_text()
 
 
 def test_a_folder_without_tests_is_an_error(tmp_path: Path) -> None:
@@ -209,9 +240,9 @@ def test_the_buttons_show_each_trial_as_a_line(page: Page, tmp_path: Path) -> No
     folder = stored(built_in("s2-controller-sweep", 2), tmp_path / "out")
     page.open(write_page(read_outcome(folder), tmp_path / "page.html"))
     lines = "document.querySelectorAll('#figure-1 .scatterlayer .js-line').length"
-    assert page.page.evaluate(lines) == 3
+    assert page.page.evaluate(lines) == 5  # means of three, and the sending rates of both kinds of UDP
     page.page.locator(".choices button", has_text="per trial").first.click()
-    page.until(f"{lines} === 6")
+    page.until(f"{lines} === 8")
     assert page.complaints == []
 
 
