@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -20,7 +21,7 @@ import pytest
 
 import needs
 import wiretale
-from processes import small_disk
+from processes import refusal, small_disk, wait_until
 from wiretale.analyzer.table import KEPT_TABLES
 
 # There the sanitizer speaks up in every process that the test starts.
@@ -296,6 +297,19 @@ def interrupt(samples: Path, pipe: Path, number: signal.Signals, *arguments: str
     return out, err
 
 
+@pytest.mark.parametrize(
+    "words", ["", "analyze", "info", "diff FILE", "compare FILE", "store add DIR", "view", "verify"]
+)
+def test_a_scheme_that_is_not_read_is_one_line(wiretale_run: Any, samples: Path, tmp_path: Path, words: str) -> None:
+    places = {"FILE": samples / "tcp_losses.pcap", "DIR": tmp_path / "store"}
+    done = wiretale_run(*(places.get(word, word) for word in words.split()), "ftp://me:secret@host/a.pcap")
+    problem = refusal(done)
+    assert problem.startswith("ftp://…: expected a path") and ("ssh or sftp" in problem) == (
+        words in ("", "analyze", "info", "diff FILE")
+    )
+    assert not (tmp_path / "store").exists()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_the_reading_and_shows_the_results_so_far(
     samples: Path, tmp_path: Path, number: signal.Signals
@@ -304,6 +318,52 @@ def test_ctrl_c_ends_the_reading_and_shows_the_results_so_far(
     out, err = interrupt(samples, pipe, number, "analyze", str(pipe), "--json")
     assert "interrupted: results cover 342 packets" in err
     assert json.loads(out)["interrupted"] is True and json.loads(out)["totals"]["packets"] == 342
+
+
+def test_ctrl_c_while_the_command_is_imported_ends_quietly() -> None:
+    """The import of argparse takes Ctrl-C here; a second one comes while the command ends."""
+    source = (
+        "import signal, sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == {module!r}: signal.raise_signal(signal.SIGINT)\n"
+        "sys.modules.pop({module!r}, None); sys.meta_path.insert(0, Interrupting())\n"
+        "sys.argv = ['wiretale', 'theory', '--link', '1G']\n"
+        "from wiretale.cli import command; command()"
+    )
+    for module, message in (("argparse", ""), ("wiretale.cli.theory", "wiretale: interrupted\n")):
+        command = [sys.executable, "-c", source.format(module=module)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", message)
+
+
+def offset_in(process: subprocess.Popen[str], file: Path) -> int:
+    """How far a process has read a file; -1 if it is not open."""
+    found = -1
+    for descriptor in Path(f"/proc/{process.pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if os.readlink(descriptor) == str(file):
+                status = Path(f"/proc/{process.pid}/fdinfo", descriptor.name).read_text()
+                found = max(found, int(status.split()[1]))
+    return found
+
+
+def test_ctrl_c_ends_a_comparison_before_the_capture_is_read(samples: Path, tmp_path: Path) -> None:
+    capture = (samples / "tcp_losses.pcap").read_bytes()
+    large = tmp_path / "large.pcap"
+    large.write_bytes(capture[:24] + capture[24:] * (150_000_000 // len(capture)))
+    command = [*WIRETALE, "compare", str(large), str(samples / "tcp_losses.pcap")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: offset_in(process, large) > 4_000_000, "the capture is being read")
+        process.send_signal(signal.SIGINT)
+        most = 0
+        while process.poll() is None:
+            with contextlib.suppress(FileNotFoundError):  # the process has ended
+                most = max(most, offset_in(process, large))
+        assert process.stdout and process.stderr
+        said = process.stdout.read(), process.stderr.read()
+    assert (process.returncode, said) == (130, ("", "wiretale: interrupted\n"))
+    assert most < large.stat().st_size / 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

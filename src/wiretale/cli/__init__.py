@@ -8,18 +8,22 @@ turns errors into exit codes.
 
 from __future__ import annotations
 
-import argparse
-import atexit
-import errno
-import gc
 import os
-import sys
-from collections.abc import Callable, Sequence
 
-from wiretale.cli import process
-from wiretale.cli.options import note
-from wiretale.cli.parser import EXIT_TEXTS, Parser, add_command
-from wiretale.version import __version__
+try:
+    import argparse
+    import atexit
+    import errno
+    import gc
+    import sys
+    from collections.abc import Callable, Sequence
+
+    from wiretale.cli import process
+    from wiretale.cli.options import note
+    from wiretale.cli.parser import EXIT_TEXTS, Parser, add_command
+    from wiretale.version import __version__
+except KeyboardInterrupt:  # main() cannot handle it yet
+    os._exit(130)
 
 TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
@@ -55,6 +59,7 @@ COMMANDS = {
     "watch": "analyze the files of a capture as they are finished, into a store",
     "info": "show file and interface metadata",
     "theory": "compute the maximum that a link can carry",
+    "model": "turn flows of a capture into a plan, and test whether its flows agree",
     "experiment": "run a plan of tests, and report on it",
     "lab": "an emulated network on this machine that logs the fate of each packet",
     "send": "send sequenced TCP or UDP blocks to a receiver",
@@ -183,7 +188,10 @@ def os_problem(error: OSError) -> str:
 
 def command() -> NoReturn:
     """The program `wiretale`."""
-    process.fast_exit(main())
+    try:
+        process.fast_exit(main())
+    except KeyboardInterrupt:  # before or after the command, or again
+        os._exit(process.interrupted_code())
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -191,7 +199,7 @@ def main(given: Sequence[str] | None = None) -> int:
     arguments = as_command(list(sys.argv[1:] if given is None else given))
     gc.set_threshold(100_000)  # instead of 700 new objects, because commands make few reference cycles
     process.prepare_streams()
-    process.take_terminate_as_interrupt()
+    process.take_signals()
     atexit.register(process.freeze_gc_at_exit)
     try:
         parsed = parse(arguments)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -99,6 +99,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "files", "FILE", options.FILE_HELP, nargs="+")
     add_reading(parser)
     add_cluster(parser)
+    add_outputs(parser, options.folder_or_url)
+
+
+def add_outputs(parser: argparse.ArgumentParser, place: Callable[[str], Path | str] = options.folder) -> None:
+    """Adds the options of outputs; `place` parses the directory of -o."""
     output = parser.add_argument_group("output")
     text = "number of flows listed, largest first (default 10)"
     option(output, "--flows", "N", text, type=options.whole_number(1), default=10)
@@ -107,7 +112,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "tables for --json, or the table for --csv (docs/tables.md); packets is added to -o DIR"
     option(output, "--tables", "A,B", text, type=table_names, default=[])
     text = "write every table but packets (add --tables packets) as Parquet, and report.html"
-    option(output, "-o --output", "DIR", text, type=options.folder_or_url, action="append", default=[])
+    option(output, "-o --output", "DIR", text, type=place, action="append", default=[])
     text = (
         "draw a flow into the picture of -o: x.svg, x.png or x.pdf; all panels, or those named: 0:sequence,rtt. Repeat both for "
         "several, or name all by one -o '{flow}-{panel}.svg'"
@@ -184,6 +189,16 @@ def write_files(trace: Trace, arguments: argparse.Namespace) -> Iterator[Path]:
         yield from (write(pages[0], path) for path in paths)
 
 
+def deliver(
+    trace: Trace, arguments: argparse.Namespace, placed: Callable[[Iterator[Path]], Iterator[Path | str]] = iter
+) -> None:
+    """Shows the result and writes its files; `placed` yields where they are at last."""
+    options.deliver(arguments, lambda: write_stdout(trace, arguments), placed(write_files(trace, arguments)))
+    dropped = trace.totals["packets_rows_dropped"]
+    if dropped and "packets" in arguments.tables:
+        note(f"the packets table is full: {dropped:,} packets are not in it (use --filter)")
+
+
 def table_formats(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Returns the formats of the tables in -o DIR."""
     return ("parquet", "csv") if arguments.csv else ("parquet",)
@@ -256,6 +271,11 @@ def read(arguments: argparse.Namespace, keep_packets: bool) -> Trace:
         )
 
 
+def shows_packets(arguments: argparse.Namespace) -> bool:
+    """Returns whether an output has packets: reports and pictures, and tables if these are asked for."""
+    return bool(arguments.output or arguments.report or arguments.pictures or "packets" in arguments.tables)
+
+
 def check_files(arguments: argparse.Namespace) -> None:
     """Rejects outputs that would destroy an input or cannot be written."""
     from wiretale.reports.export.parquet import table_files
@@ -280,7 +300,7 @@ def run_on_cluster(arguments: argparse.Namespace) -> int:
             )
         check_files(arguments)
         with result(arguments) as (trace, left_out):
-            options.deliver(arguments, lambda: write_stdout(trace, arguments), placed(write_files(trace, arguments)))
+            deliver(trace, arguments, placed)
     return exit_code(trace) or (DAMAGED if left_out else 0)
 
 
@@ -306,17 +326,13 @@ def run(arguments: argparse.Namespace) -> int:
         return run_on_cluster(arguments)
     check_local(arguments)
     check_arguments(arguments)
-    packets = "packets" in arguments.tables
     if options.report_paths(arguments) or arguments.pictures:
         from wiretale.analyzer.capture_paths import expand_paths
 
         arguments.files = expand_paths(arguments.files)
         check_files(arguments)
-    # A report and a picture show packets, and stdin cannot be read twice.
-    drawn = bool(arguments.output or arguments.report or arguments.pictures)
-    trace = read(arguments, packets or (drawn and not can_reread([arguments.files])))
-    options.deliver(arguments, lambda: write_stdout(trace, arguments), write_files(trace, arguments))
-    dropped = trace.totals["packets_rows_dropped"]
-    if dropped and packets:
-        note(f"the packets table is full: {dropped:,} packets are not in it (use --filter)")
+    # Packets are kept if they are shown, but the input cannot be read twice.
+    keep = "packets" in arguments.tables or (shows_packets(arguments) and not can_reread([arguments.files]))
+    trace = read(arguments, keep)
+    deliver(trace, arguments)
     return exit_code(trace)

@@ -166,9 +166,11 @@ def write(order: Order, arguments: argparse.Namespace) -> Outcome:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from wiretale.analyzer.units import plural
+
     outcome = write(order_of(arguments), arguments)
     if not arguments.quiet:
-        packets = f"{outcome.written:,} of {outcome.read:,} packets"
+        packets = f"{outcome.written:,} of {plural(outcome.read, 'packet')}"
         note(packets if arguments.output == options.STDOUT else f"wrote {arguments.output}: {packets}")
     for text in outcome.damage:
         note(text)

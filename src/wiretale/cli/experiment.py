@@ -225,15 +225,20 @@ def run(arguments: argparse.Namespace) -> int:
         return dry_run(plan)
     if not arguments.output:
         raise UsageError("expected -o DIR, the directory of the results")
+    from wiretale.analyzer.units import plural
     from wiretale.traffic.experiment.run import run_plan
     from wiretale.traffic.experiment.store import RESULTS, Store
 
     store = Store(arguments.output)
-    sent = {session.file for test in plan.tests for session in test.sessions if session.file}
+    sessions = [session for test in plan.tests for session in test.sessions]
+    sent = {path for session in sessions for path in (session.file, session.pattern, session.turns) if path}
     store.check([arguments.plan, *sent], arguments.overwrite)
     with progress(plan) as done:
         failed = run_plan(plan, store, note, done)
-    note(f"wrote {arguments.output / RESULTS}" + (f"; {failed} of {len(plan.tests)} tests failed" if failed else ""))
+    note(
+        f"wrote {arguments.output / RESULTS}"
+        + (f"; {failed} of {plural(len(plan.tests), 'test')} failed" if failed else "")
+    )
     return FAILED if failed else 0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.errors import UsageError
@@ -46,6 +47,11 @@ SHELL = (
     "run a shell, or a command, on a host of a lab",
     "[NAME] HOST [--name NAME] [--] [COMMAND...]",
     "wiretale lab shell receiver\nwiretale lab shell mine sender -- ping -c 3 receiver",
+)
+ATTACH = (
+    "connect an existing network namespace or container with a host of a lab",
+    "HOST TARGET [--name NAME]",
+    "wiretale lab attach sender netns:mine\nwiretale lab attach receiver pid:4711",
 )
 DOWN = (
     "remove a lab that no process uses",
@@ -96,6 +102,10 @@ def add_options(parser: Parser) -> None:
     option(shell, "host", "[NAME] HOST", "sender, tracer or receiver, after the name of its lab")
     option(shell, "program", "COMMAND", "command to run instead of a shell", nargs=argparse.REMAINDER)
     option(shell, "--name", "NAME", "name of the lab, if there are several")
+    attach = add_action(actions, "attach", ATTACH, attach_action)
+    option(attach, "host", "HOST", "sender or receiver, which routes its packets over the link")
+    option(attach, "target", "TARGET", "netns:NAME, or pid:NUMBER of a process in it, such as a container's")
+    option(attach, "--name", "NAME", "name of the lab, if there are several")
     down = add_action(actions, "down", DOWN, down_action)
     add_name(down, "name of the lab, if there are several")
     option(down, "--all", None, ALL_HELP)
@@ -154,10 +164,10 @@ def run_action(arguments: argparse.Namespace) -> int:
     )
     if arguments.json:
         print_json(results)
-    elif results["schema"] != "wiretale.lab-plan/1":
-        from wiretale.reports.terminal.lab import print_rows
+    else:
+        from wiretale.reports.terminal.lab import print_fidelity, print_rows
 
-        print_rows(results, sys.stdout)
+        (print_fidelity if results["schema"] == "wiretale.lab-plan/1" else print_rows)(results, sys.stdout)
     return 0
 
 
@@ -202,6 +212,24 @@ def shell_action(arguments: argparse.Namespace) -> int:
     os.execve(command[0], command, lab.environment())
 
 
+def attach_action(arguments: argparse.Namespace) -> int:
+    """wiretale lab attach."""
+    from wiretale.traffic.lab.hosts import ADDRESSES, attach_space
+    from wiretale.traffic.lab.lifecycle import lab_status
+    from wiretale.traffic.lab.rights import is_elsewhere
+    from wiretale.traffic.lab.state import find_lab
+
+    if arguments.host not in ADDRESSES:
+        raise UsageError(f"{arguments.host}: expected sender or receiver")
+    lab = find_lab(arguments.name)
+    if is_elsewhere(lab) or lab_status(lab) != "up":
+        raise UsageError(f"the lab {lab.name} is {lab_status(lab)}: expected one that is up and was made by root")
+    address = attach_space(lab, arguments.host, arguments.target)
+    other = next(name for name in ADDRESSES if name != arguments.host)
+    note(f"{arguments.target} is attached as {address}; over the link: {other}, {ADDRESSES[other][0]}")
+    return 0
+
+
 def labs_to_remove(name: str | None, every: bool, force: bool) -> list[Lab]:
     """Returns the labs to remove: those that no running process uses, or all if `force`."""
     from wiretale.traffic.lab.hosts import user_of
@@ -221,13 +249,17 @@ def labs_to_remove(name: str | None, every: bool, force: bool) -> list[Lab]:
 
 def down_action(arguments: argparse.Namespace) -> int:
     """wiretale lab down."""
+    from wiretale.reports.terminal.lab import fidelity_text
     from wiretale.traffic.lab.lifecycle import lab_down
+    from wiretale.traffic.lab.link import summary_if_any
     from wiretale.traffic.lab.rights import end_holder
     from wiretale.traffic.lab.state import known_labs
 
     for lab in labs_to_remove(arguments.name, arguments.all, arguments.force):
         lab_down(lab)
         note(f"the lab {lab.name} is down")
+        if lab.keeps and not lab.owner and (summary := summary_if_any(Path(lab.folder))):
+            note(fidelity_text(summary["fidelity"]))
     if not known_labs():
         end_holder()
     return 0
@@ -236,13 +268,13 @@ def down_action(arguments: argparse.Namespace) -> int:
 def list_action(arguments: argparse.Namespace) -> int:
     """wiretale lab list."""
     from wiretale.traffic.lab.lifecycle import lab_status
-    from wiretale.traffic.lab.profile import load_profile, profile_names
+    from wiretale.traffic.lab.profile import load_profile, profile_names, shipped_traces
     from wiretale.traffic.lab.state import known_labs
 
     labs = [{"name": lab.name, "profile": lab.profile, "status": lab_status(lab)} for lab in known_labs()]
     profiles = [{"name": name, "description": load_profile(name).description} for name in profile_names()]
     if arguments.json:
-        print_json({"schema": "wiretale.labs/1", "labs": labs, "profiles": profiles})
+        print_json({"schema": "wiretale.labs/1", "labs": labs, "profiles": profiles, "traces": shipped_traces()})
         return 0
     for lab in labs:
         print(f"{lab['name']:24} {lab['status']:8} {lab['profile']}")
@@ -251,6 +283,7 @@ def list_action(arguments: argparse.Namespace) -> int:
     print("\nprofiles:")
     for profile in profiles:
         print(f"  {profile['name']:22} {profile['description']}")
+    print(f"\ntraces: {', '.join(shipped_traces())}")
     return 0
 
 

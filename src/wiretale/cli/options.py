@@ -61,8 +61,8 @@ def block_size(text: str) -> int:
 
 
 def folder(text: str) -> Path:
-    """Returns a directory for several files, which must not be standard output."""
-    if text in ("", "-"):
+    """Returns a directory for several files, which must not be standard output or a URL."""
+    if text in ("", "-") or "://" in text:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a directory")
     return Path(text)
 

@@ -10,6 +10,7 @@ import io
 import os
 import signal
 import sys
+import time
 from contextlib import suppress
 
 TYPE_CHECKING = False  # importing typing would take 2 ms
@@ -25,10 +26,20 @@ PLAIN = {
     **{"…": "...", "×": "x", "µ": "u", "μ": "u", "·": ".", "≥": ">=", "≤": "<=", "≈": "~", "±": "+-", "’": "'"},
     **{"█": "#", "▲": "!", "✖": "x", "•": "*"},
 }
+AGAIN_SECONDS = 1.0
 terminated = False
+interrupted_at = -AGAIN_SECONDS  # time.monotonic()
 
 
-def take_terminate_as_interrupt() -> None:
+def interrupt(number: int, frame: object) -> None:
+    """Raises KeyboardInterrupt, but not again within a second: it must not interrupt the removal of temporary files."""
+    global interrupted_at
+    before, interrupted_at = interrupted_at, time.monotonic()
+    if interrupted_at - before >= AGAIN_SECONDS:
+        raise KeyboardInterrupt
+
+
+def take_signals() -> None:
     """SIGTERM stops the analysis as Ctrl-C does: results so far are reported, and no partial file is left."""
 
     def terminate(number: int, frame: object) -> None:
@@ -40,6 +51,8 @@ def take_terminate_as_interrupt() -> None:
 
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, terminate)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, interrupt)
 
 
 def interrupted_code() -> int:
@@ -97,6 +110,12 @@ def freeze_gc_at_exit() -> None:
         gc.freeze()
 
 
+def flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # main() has reported the error of stdout
+            stream.flush()
+
+
 def fast_exit(code: int) -> NoReturn:
     """Ends the process without freeing objects one by one; main() has flushed all output.
 
@@ -104,10 +123,10 @@ def fast_exit(code: int) -> NoReturn:
     """
     from threading import active_count
 
+    flush()  # output of an interrupted command
     if active_count() > 1 or "duckdb" in sys.modules:
+        signal.signal(signal.SIGINT, lambda number, frame: os._exit(code))  # the interpreter would print a traceback
         sys.exit(code)
     atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):  # output of an interrupted command and of exit handlers
-        with suppress(OSError, ValueError):  # main() has reported the error of stdout
-            stream.flush()
+    flush()
     os._exit(code)

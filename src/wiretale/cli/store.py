@@ -159,7 +159,7 @@ def add_captures(arguments: argparse.Namespace) -> int:
             note(one.reason)
         elif one.outcome == "damaged":
             note(f"{one.path}: added up to the damage: {one.reason.removeprefix(f'{one.path}: ')}")
-    if not arguments.quiet:
+    if not arguments.quiet and set(counts) != {"failed"}:
         added = plural(counts["added"] + counts["damaged"], "capture")
         before = f", {counts['present']:,} already there" if counts["present"] else ""
         note(f"{arguments.store}: added {added}{before}")
@@ -201,9 +201,11 @@ def list_rows(arguments: argparse.Namespace) -> int:
         values = (map(json_value, row) for row in rows[:limit])
         print_json({"schema": SCHEMA, "rows": [dict(zip(names, row, strict=True)) for row in values]})
     else:
+        from wiretale.reports.store.lists import SPARE
         from wiretale.reports.terminal.store import print_rows
 
-        print_rows(columns, rows[:limit], len(rows) > limit, sys.stdout)
+        spare = SPARE.get(getattr(arguments, "listing", ""), ())
+        print_rows(columns, rows[:limit], len(rows) > limit, sys.stdout, spare)
     return 0
 
 

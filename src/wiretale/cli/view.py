@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from wiretale.cli import options, process
@@ -36,6 +36,7 @@ READING = {
     "block_size": "block_size",
 }
 DEFAULTS = {"max_flows": 1_000_000}
+STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -68,22 +69,28 @@ def build(arguments: argparse.Namespace, folder: Path) -> int:
     return code
 
 
-def interrupt_once(number: int, frame: object) -> None:
-    """A second signal must not interrupt the removal of temporary folders: Ctrl-C reaches the child from two sides."""
-    signal.signal(signal.SIGINT, lambda number, frame: None)
-    raise KeyboardInterrupt
-
-
 def in_child(work: Callable[[], int]) -> int:
     """Runs work in a process of its own, whose memory is free again before the page is served; returns its exit code."""
     from wiretale.cli import run as run_command
 
+    interrupted, before = False, signal.getsignal(signal.SIGINT)
+
+    def end_child(number: int, frame: object) -> None:
+        """Ctrl-C reaches the child too, SIGTERM does not."""
+        nonlocal interrupted
+        if before == signal.SIG_IGN and not process.terminated:  # a background job of a script
+            return
+        interrupted = True
+        with suppress(ProcessLookupError):  # it has ended
+            os.kill(child, signal.SIGTERM)
+
     sys.stdout.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)  # until both processes can handle them
     child = os.fork()
     if child == 0:
         code = 70
-        signal.signal(signal.SIGINT, interrupt_once)
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
             code = run_command(lambda _: work(), argparse.Namespace())
             sys.stderr.flush()
         except KeyboardInterrupt:
@@ -92,14 +99,11 @@ def in_child(work: Callable[[], int]) -> int:
             sys.excepthook(*sys.exc_info())
         finally:
             os._exit(code)
-    interrupted = False
-    while True:
-        try:
-            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            return process.interrupted_code() if interrupted else code
-        except KeyboardInterrupt:  # of Ctrl-C, which reaches the child too, or of SIGTERM
-            interrupted = True
-            os.kill(child, signal.SIGTERM)
+    signal.signal(signal.SIGINT, end_child)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    signal.signal(signal.SIGINT, before)
+    return process.interrupted_code() if interrupted else code
 
 
 def place_of(arguments: argparse.Namespace) -> tuple[Path | None, Path | None]:

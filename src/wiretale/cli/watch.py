@@ -62,7 +62,7 @@ def add_options(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from wiretale.analyzer.units import plural
+    from wiretale.analyzer.units import agreeing, plural
     from wiretale.reports.store.watch import Notes, Watch
     from wiretale.reports.store.window import Limits
 
@@ -77,7 +77,9 @@ def run(arguments: argparse.Namespace) -> int:
     except (KeyboardInterrupt, RuntimeError) as error:
         if isinstance(error, RuntimeError) and str(error) != "Query interrupted":  # so DuckDB ends at a signal
             raise
-        notes.progress(f"stopped; {plural(len(watch.pending), 'file')} wait for the next start")
+        waiting = len(watch.pending)
+        wait = f"; {plural(waiting, 'file')} {agreeing(waiting, 'waits', 'wait')} for the next start" if waiting else ""
+        notes.progress(f"stopped{wait}")
         return 0
     finally:
         watch.close()

@@ -100,5 +100,9 @@ def result(arguments: argparse.Namespace) -> Iterator[tuple[Trace, dict[int, str
                 shown.warn(f"left out: {text}")
             with pool.connect(arguments.cluster, arguments.workers or pool.cores()) as client:
                 trace = Run(client, job, state, shown).trace(arguments.inexact)
-        yield trace, state.left_out
+        try:
+            yield trace, state.left_out
+        except BrokenPipeError:  # of stdout, after the files were written
+            state.remove()
+            raise
         state.remove()

@@ -5,54 +5,59 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wiretale.cli import analyze, options
-from wiretale.cli.options import add_json, add_overwrite, option
+from wiretale.cli.options import note, option
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.trace import Trace
 
 USAGE = "wiretale gather DIR [options]"
 NOTES = """\
-If one run might have reached a limit, such as that of open flows, its rows depend on more than a shard: that is an error, unless
---inexact is given. docs/split.md lists the limits.
+Each shard must have been analyzed by `wiretale analyze DIR/shard-NN`. Reports, pictures and --tables packets read the captures
+a second time. If one run might have reached a limit, such as that of open flows, its rows depend on more than a shard: that is
+an error, unless --inexact is given. docs/split.md lists the limits.
 """
 EXAMPLES = """\
 wiretale gather day.split -o day.wiretale
 # findings as JSON
 wiretale gather day.split --json --tables findings
 """
-EXIT_CODES = (0, 2, 3, 4, 130, 143)
+EXIT_CODES = (0, 2, 3, 4, 5, 130, 143)
+EXIT_TEXTS = {5: "a picture needs a browser, or kaleido; captures at URLs need wiretale[remote]"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "split", "DIR", "the folder of `wiretale split`, with all shards analyzed", type=Path)
     option(parser, "--inexact", None, "gather even if one run might have reached a limit")
-    output = parser.add_argument_group("output")
-    text = "number of flows listed, largest first (default 10)"
-    option(output, "--flows", "N", text, type=options.whole_number(1), default=10)
-    add_json(output, " instead of the summary")
-    option(output, "--csv", None, "print one table as CSV (flows); with -o, also write its tables as CSV")
-    text = "tables for --json, or the table for --csv (docs/tables.md)"
-    option(output, "--tables", "A,B", text, type=analyze.table_names, default=[])
-    text = "write every table but packets as Parquet, and report.html"
-    option(output, "-o --output", "DIR", text, type=options.folder, action="append", default=[])
-    option(output, "--report", "FILE", "write the interactive report; - for standard output", type=options.page)
-    option(output, "--no-frames", None, "keep bytes and decoded fields of frames out of the report")
-    add_overwrite(output)
-    option(output, "--link", "RATE", options.LINK_HELP)
-    option(output, "-q --quiet", None, "print nothing but errors")
+    analyze.add_outputs(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from wiretale.analyzer.capture_paths import is_url
     from wiretale.analyzer.shards import layout, steps
-    from wiretale.reports.export.parquet import table_files
 
-    arguments.figure = []
     analyze.check_arguments(arguments)
-    if options.report_paths(arguments):
-        captures = layout.open_split(arguments.split).files
-        options.check_outputs(arguments, captures, table_files(analyze.table_formats(arguments), False))
+    arguments.files = layout.open_split(arguments.split).files
+    if options.report_paths(arguments) or arguments.pictures:
+        analyze.check_files(arguments)
     trace = steps.gather(arguments.split, arguments.inexact)
+    if analyze.shows_packets(arguments) and any(map(is_url, arguments.files)):
+        keep_packets(trace, arguments)
     with steps.rows_of_others(arguments.split):
-        options.deliver(
-            arguments, lambda: analyze.write_stdout(trace, arguments), analyze.write_files(trace, arguments)
-        )
+        analyze.deliver(trace, arguments)
     return analyze.exit_code(trace)
+
+
+def keep_packets(trace: Trace, arguments: argparse.Namespace) -> None:
+    """Reads the packets of captures at URLs. If they cannot be read, a report is made without them."""
+    from wiretale.analyzer.errors import InputError, MissingToolError
+    from wiretale.analyzer.shards import steps
+
+    try:
+        steps.keep_packets(arguments.split, trace)
+    except (InputError, MissingToolError) as error:
+        if arguments.pictures or "packets" in arguments.tables:
+            raise
+        note(f"the report has no packets: {error}")

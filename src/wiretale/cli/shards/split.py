@@ -13,7 +13,7 @@ from wiretale.version import __version__
 USAGE = "wiretale split FILE... -o DIR --shards K [options]"
 NOTES = """\
 Each step has only files as input and output, which appear when they are complete: a step that is repeated skips what is done.
-docs/split.md has the layout of DIR, and examples for make, SLURM and Kubernetes.
+docs/split.md has the layout of DIR, and examples for xargs, make, SLURM and Kubernetes.
 """
 EXAMPLES = """\
 # split, analyze each shard (at the same time, on any machines), gather
@@ -43,6 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.errors import UsageError
     from wiretale.analyzer.shards import layout, steps
+    from wiretale.analyzer.units import plural
 
     if arguments.plan and arguments.only is not None:
         raise UsageError("--plan and --only are two steps: give one of them")
@@ -52,6 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError("expected --shards K")
         split = layout.plan(arguments.files, arguments.output, arguments.shards, selection)
     else:
+        if not (arguments.output / layout.PLAN).exists():
+            raise UsageError(f"expected captures (FILE...), because {arguments.output} has no {layout.PLAN}")
         split = layout.open_split(arguments.output)
         if arguments.shards not in (None, split.shards):
             raise UsageError(f"{arguments.output}: has {split.shards} shards, but {arguments.shards} are asked for")
@@ -66,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         damage = [facts.damage] if facts and facts.damage else []
         return report(arguments, f"capture {arguments.only}", done, damage)
     count, damage = steps.split_captures(split.folder, __version__)
-    return report(arguments, f"{count:,} of {len(split.files):,} captures", count > 0, damage)
+    return report(arguments, f"{count:,} of {plural(len(split.files), 'capture')}", count > 0, damage)
 
 
 def report(arguments: argparse.Namespace, what: str, done: bool, damage: list[str]) -> int:
