@@ -20,8 +20,8 @@ Row = tuple[Any, ...]
 Test = tuple[str | int, ...]
 IPERF = ("--udp", "--size", 1470)
 NOT_REPRODUCED = """
-Not reproduced: UDP with six times the rate of TCP on one LAN (S2) and UDP losses of up to half beside TCP (S5), because neither
-occurs between these hosts; the receiver that hangs if the end markers are lost (S1), because that is a fault of its program. The
+Not among them: UDP with six times the rate of TCP on one LAN (S2) and UDP at half of its rate beside TCP (S5), which sections of
+their own reproduce; the receiver that hangs if the end markers are lost (S1), because that is a fault of its program. The
 cause in a lab does not prove the cause on the networks of the studies. Until findings were ordered by their cost, the finding
 expected for TCP over the WAN (S3) was `recovery-limited`; its cause, the loss at its place, now comes first.
 """

@@ -38,10 +38,12 @@ class StudyLab:
     folder: Path
     reports: list[Report] = field(default_factory=list)
 
-    def start(self, *options: str | int | float) -> subprocess.Popen[str]:
+    def start(self, *options: str | int | float, inside: str | None = None) -> subprocess.Popen[str]:
+        """Starts a sender on the sender's host, or in another namespace."""
         command = [find_program("wiretale-traffic"), "send", ADDRESSES["receiver"][0], "--port", str(PORT), "--json"]
+        words = [*real_time(SENDER_PRIORITY), *command, "--wait", "5", *map(str, options)]
         return subprocess.Popen(
-            self.lab.inside("sender", *real_time(SENDER_PRIORITY), *command, "--wait", "5", *map(str, options)),
+            [find_program("ip"), "netns", "exec", inside, *words] if inside else self.lab.inside("sender", *words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

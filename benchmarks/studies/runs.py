@@ -16,7 +16,7 @@ Row = tuple[Any, ...]
 IPERF_UDP = 1470  # bytes of a datagram in iperf
 SECONDS = 2
 MIX_SECONDS = 4
-STAGGER_SECONDS = 2.5
+REPORT_SECONDS = 3  # of the published interim reports
 
 # Published figures, unchanged. Medium, offered and received Mbit/s.
 SWEEP = {
@@ -26,15 +26,33 @@ SWEEP = {
 }
 # Mbit/s of one session beside 0 to 5 sessions of the other protocol.
 MIX = {"tcp": (94.1, 88.3, 82.5, 77.5, 71.5, 65.5), "udp": (9.72, 6.01, 5.53, 5.28, 4.98, 4.98)}
-# Block size, MB/s and percent received.
+# Block size, MB/s, ms from the first to the last packet, and percent received. The LAN was one of 1 Gb/s, because 100 blocks of
+# 60,000 bytes in 64 ms are 750 Mb/s.
 TRANSFERS = {
-    ("LAN", "same-switch", "tcp"): ((60000, 15.50, 100), (4096, 6.40, 100)),
-    ("LAN", "same-switch", "udp"): ((60000, 27.52, 95), (4096, 3.79, 100)),
-    ("WLAN", "wlan-g", "tcp"): ((60000, 5.40, 100), (4096, 6.11, 100)),
-    ("WLAN", "wlan-g", "udp"): ((60000, 4.11, 20), (4096, 2.47, None)),
-    ("WAN", "wan", "tcp"): ((60000, 0.56, 100), (4096, 0.18, 100)),
-    ("WAN", "wan", "udp"): ((20000, 0.39, 6),),
+    ("LAN", "same-lan", "tcp"): ((60000, 15.50, 387, 100), (4096, 6.40, 64, 100)),
+    ("LAN", "same-lan", "udp"): ((60000, 27.52, 64, 95), (4096, 3.79, 64, 100)),
+    ("WLAN", "wlan-g", "tcp"): ((60000, 5.40, 1093, 100), (4096, 6.11, 67, 100)),
+    ("WLAN", "wlan-g", "udp"): ((60000, 4.11, 341, 20), (4096, 2.47, 166, None)),
+    ("WAN", "wan", "tcp"): ((60000, 0.56, 10070, 100), (4096, 0.18, 2285, 100)),
+    ("WAN", "wan", "udp"): ((20000, 0.39, 304, 6),),
 }
+# Network of the test, card, delay each way, receive buffer of TCP, block sizes, and the published figures.
+WINDOWS = (
+    ("S2: same LAN", "100Mbit", "2ms", 8760, (64, 1024, 8192), "UDP 6 × TCP"),
+    ("S4: 1 Gb/s, 0.5 ms each way", "1Gbit", "500us", 65536, (1000, 10000), "TCP 205 to 527, UDP to 930"),
+    ("S4: 1 Gb/s, 1 ms each way", "1Gbit", "1ms", 65536, (1000, 10000), "TCP 205 to 527, UDP to 930"),
+)
+WINDOW_PROFILE = """\
+mtu = 1500
+card = "{card}"
+[both]
+rate = "{card}"
+overhead = 38
+delay = "{delay}"
+queue = "512KiB"
+"""
+WINDOW_SECONDS = 3
+WRITES_SECONDS = 2
 SIZES = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 # Profile, bytes of each TCP and of each UDP test. The study sent 8 MiB.
 CONNECTIONS = {
@@ -42,6 +60,8 @@ CONNECTIONS = {
     "same-lan": (1 << 21, 1 << 20),
     "lan-to-lan": (1 << 20, 1 << 21),
     "lan-to-home": (1 << 17, 1 << 20),
+    "wlan-g": (1 << 19, 1 << 20),
+    "same-host": (1 << 22, 1 << 20),
 }
 BLOCKS = (1000, 2000, 5000, 10000)
 BLOCKS_BYTES = 40_000_000  # of each size
@@ -83,40 +103,96 @@ def parallel_tcp(folder: Path) -> list[Row]:
     with study_lab("same-switch", folder / "parallel") as lab:
         alone = lab.send("--time", 5)
         together = lab.send("--streams", 3, "--time", 8)
+    buffer, file = ("--buffer", "250KiB"), ("--bytes", "50MiB")
     with study_lab("same-switch", folder / "staggered") as late:
-        staggered = late.send("--streams", 3, "--time", 10, "--stagger", STAGGER_SECONDS)
-    quarters = late.truth(
-        f"SELECT list(rate ORDER BY began) FROM (SELECT (in_ns - (SELECT min(in_ns) FROM truth WHERE payload_bytes > 1000)) "
-        f"// {round(STAGGER_SECONDS * 1e9)} AS part, source_port, min(in_ns) AS began, "
-        f"sum(payload_bytes) * 8 / {STAGGER_SECONDS * 1e6} AS rate FROM truth WHERE direction = 0 AND payload_bytes > 1000 "
-        "GROUP BY ALL) WHERE part < 5 GROUP BY part ORDER BY part"
-    )
+        tests = [(*buffer, "--time", 40), *((*buffer, *file, "--start-offset", start) for start in (10, 20))]
+        staggered = late.send_together(tests)
     return [
         ("one", streams_of(alone), "94.4"),
         ("three at once, 8 s", streams_of(together), "29.4, 29.3, 39.6"),
-        ("three, each 10 s, 2.5 s apart: means of each", streams_of(staggered), "(94.4, 45.5, 73.2)"),
-        *((f"the same, in the {part}. 2.5 s", *rates, "") for part, rates in enumerate(quarters, start=1)),
+        ("three, 10 s apart: 40 s, 50 MiB, 50 MiB; mean of each", [rate_mbit(one) for one in staggered], "–, 45.5, –"),
+        (f"the same: the first {REPORT_SECONDS} s of each", first_rates(late), "94.7, 68.9, 63.6"),
+        ("the same: the first, mean of its 40 s", [rate_mbit(staggered[0])], "73.2"),
     ]
 
 
+def first_rates(lab: StudyLab) -> list[float]:
+    """Returns the Mbit/s of each flow in its first REPORT_SECONDS, in the order of their starts."""
+    rows = lab.truth(
+        "WITH data AS (SELECT *, min(in_ns) OVER (PARTITION BY source_port) AS began FROM truth "
+        "WHERE direction = 0 AND payload_bytes > 1000) "
+        f"SELECT sum(payload_bytes) * 8 / {REPORT_SECONDS * 1e6} FROM data WHERE in_ns - began < {REPORT_SECONDS * 10**9} "
+        "GROUP BY source_port, began ORDER BY began"
+    )
+    return [float(rate) for (rate,) in rows]
+
+
+def receive_windows(folder: Path) -> list[Row]:
+    """S2 and S4: TCP with a small receive window, TCP without, and UDP: network, window, block size, Mbit/s of each, UDP over TCP
+    with the window, top finding of that TCP, published."""
+    rows: list[Row] = []
+    for number, (network, card, delay, window, sizes, published) in enumerate(WINDOWS):
+        place = folder / f"window-{number}"
+        place.mkdir(parents=True, exist_ok=True)
+        profile = place / "profile.toml"
+        profile.write_text(WINDOW_PROFILE.format(card=card, delay=delay))
+        time = ("--time", WINDOW_SECONDS)
+        for size in sizes:
+            with study_lab(str(profile), place / f"small-{size}", captured=True) as lab:
+                small = rate_mbit(lab.send("--size", size, "--buffer", window, *time))
+            with study_lab(str(profile), place / f"large-{size}") as lab:
+                large = rate_mbit(lab.send("--size", size, *time))
+            with study_lab(str(profile), place / f"udp-{size}", apart=True) as lab:
+                udp = lab.send("--udp", "--size", size, *time)
+            sent = rate_mbit(udp, lab.wire_rates())
+            ratio = sent / small if sent and small else None
+            top = top_finding(place / f"small-{size}" / "before")
+            rows.append((network, window, size, small, large, sent, ratio, top, published))
+    return rows
+
+
+def top_finding(capture: Path) -> str | None:
+    """Returns the code of the first finding about a capture."""
+    from wiretale.analyzer.trace import analyze
+
+    codes = analyze(str(capture)).findings.column("code")
+    return f"`{codes[0]}`" if len(codes) else None
+
+
+def block_writes(folder: Path) -> list[Row]:
+    """S2: TCP by block size on one switch: Mbit/s with blocks joined in large writes, with a write for each block, and without
+    Nagle's algorithm; CPU time of the sender with a write for each block, ns per byte."""
+    rows: list[Row] = []
+    kinds = ((), ("--write-each",), ("--write-each", "--no-delay"))
+    with study_lab("same-switch", folder / "writes") as lab:
+        for size in SIZES:
+            reports = [lab.send("--size", size, *kind, "--time", WRITES_SECONDS) for kind in kinds]
+            sender = reports[1]["sender"]
+            cpu = 1e9 * (sender["cpu_user_s"] + sender["cpu_system_s"]) / sender["bytes_sent"]
+            rows.append((size, *map(rate_mbit, reports), cpu))
+    return rows
+
+
 def file_transfers(folder: Path) -> list[Row]:
-    """S3: 100 blocks: network, protocol, size, measured and published MB/s, ms, measured and published percent received."""
+    """S3: 100 blocks: network, protocol, size, measured and published MB/s, ms and percent received."""
     rows: list[Row] = []
     for (network, profile, protocol), figures in TRANSFERS.items():
         with study_lab(profile, folder / f"transfer-{profile}-{protocol}", apart=protocol == "udp") as lab:
             reports = [lab.send(f"--{protocol}", "--size", size, "--count", 100) for size, *_ in figures]
         wire = lab.wire_rates()
-        for (size, published, percent), report in zip(figures, reports, strict=True):
+        for (size, published, published_ms, percent), report in zip(figures, reports, strict=True):
             rate, elapsed = rate_mbit(report, wire), received(report).get("elapsed_s")
             measured = None if rate is None else rate / 8
             milliseconds = None if elapsed is None else 1000 * elapsed
             got = (percent_received(report), percent and float(percent))
-            rows.append((network, protocol.upper(), size, measured, published, milliseconds, *got))
+            times = (milliseconds, float(published_ms))
+            rows.append((network, protocol.upper(), size, measured, published, *times, *got))
     return rows
 
 
 def controller_sweep(folder: Path) -> dict[str, list[Row]]:
-    """S2: 27 tests over each connection: size, then Mbit/s and percent received for TCP, UDP and UDP with 12 bytes more."""
+    """S2: 27 tests over each connection: size, then Mbit/s and percent received for TCP, UDP and UDP with 12 bytes more; of
+    TCP also with its set-up."""
     tables: dict[str, list[Row]] = {}
     for profile, (tcp_bytes, udp_bytes) in CONNECTIONS.items():
         measured: dict[tuple[str, int], Report] = {}
@@ -128,8 +204,19 @@ def controller_sweep(folder: Path) -> dict[str, list[Row]]:
                 measured["udp", size] = lab.send("--udp", "--size", size, "--count", udp_bytes // size)
                 measured["udp+12", size] = lab.send("--udp", "--size", size + 12, "--count", udp_bytes // size)
         wire = lab.wire_rates()
-        tables[profile] = [(size, *sweep_cells(measured, size, wire)) for size in SIZES]
+        tables[profile] = [
+            (size, *sweep_cells(measured, size, wire), with_set_up(measured["tcp", size])) for size in SIZES
+        ]
     return tables
+
+
+def with_set_up(report: Report) -> float | None:
+    """Returns the rate of TCP over its time and a round trip more, in which its connection is made."""
+    samples, elapsed = (report["sender"] or {}).get("tcp_info"), received(report).get("elapsed_s")
+    if not samples or elapsed is None:
+        return None
+    seconds: float = elapsed + samples[-1]["min_rtt_us"] / 1e6
+    return float(report["bytes_received"]) * 8e-6 / seconds
 
 
 def sweep_cells(measured: dict[tuple[str, int], Report], size: int, wire: dict[int, float | None]) -> Row:

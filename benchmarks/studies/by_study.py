@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table for each study, made from the rows of the sections: measured, published, the difference and its reason.
+
+A reason must be shown by a section or be the absence of a fact; a figure that nothing explains has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+Found = dict[str, Any]
+NEAR = 15.0  # percent: as published
+UNKNOWN_NETWORK = "the study does not describe its network; that of the profile is an assumption"
+SET_UP = "the published rate is below its bytes over its time; it contains more than the transfer"
+SHORT_QUEUE = "one TCP does not fill the queue here (its receiver's window)"
+OTHER_HOSTS = "hosts of the study: its systems and cards"
+SWITCH_RATIO = "not reproduced: here the wire limits both; small UDP blocks reach the published ratio and more"
+
+
+class Line(NamedTuple):
+    """A figure of a study."""
+
+    name: str
+    unit: str
+    measured: float | None
+    published: float | None
+    why: str  # if they differ by more than NEAR
+
+
+def known_ratios(rows: Sequence[Any], over: int, under: int) -> dict[int, float]:
+    """Returns the ratio of two columns by block size."""
+    return {row[0]: row[over] / row[under] for row in rows if row[over] and row[under]}
+
+
+TCP, UDP, UDP_PERCENT = 1, 3, 4  # columns of the sweeps of S2
+
+
+def s2(found: Found) -> Iterator[Line]:
+    sweeps = found.get("sweep27") or {}
+    if near := known_ratios(sweeps.get("same-switch", ()), TCP, UDP):
+        yield Line("same switch: TCP over UDP, median of nine sizes", "", median(near.values()), 2, SWITCH_RATIO)
+        yield Line(
+            "the same: blocks of 64 bytes", "", near.get(64), 2, "each block is a packet of 130 bytes on the wire"
+        )
+    for row in found.get("windows") or ():
+        if row[0].startswith("S2") and row[2] != 64:
+            name = f"same LAN: UDP over TCP with a window of {row[1]:,} bytes, blocks of {row[2]:,}"
+            yield Line(name, "", row[6], 6, "window and round trip of the study are unknown")
+    if far := known_ratios(sweeps.get("lan-to-lan", ()), UDP, TCP):
+        yield Line("LAN to LAN: UDP over TCP, median", "", median(far.values()), 2, UNKNOWN_NETWORK)
+    for profile, name, share in (("lan-to-lan", "LAN to LAN", 50), ("lan-to-home", "LAN to home", 10)):
+        if got := [row[UDP_PERCENT] for row in sweeps.get(profile, ()) if row[UDP_PERCENT] is not None]:
+            yield Line(f"{name}: UDP received, median (published: below)", "%", median(got), share, UNKNOWN_NETWORK)
+
+
+def s3(found: Found) -> Iterator[Line]:
+    for network, protocol, size, rate, published, ms, published_ms, got, published_got in found.get("transfers") or ():
+        name = f"{network}, {protocol}, 100 blocks of {size:,}"
+        yield Line(f"{name}: first to last", "ms", ms, published_ms, UNKNOWN_NETWORK)
+        yield Line(
+            f"{name}: rate",
+            "MB/s",
+            rate,
+            published,
+            SET_UP if (network, protocol) == ("LAN", "UDP") else UNKNOWN_NETWORK,
+        )
+        if protocol == "UDP":
+            yield Line(f"{name}: received", "%", got, published_got, UNKNOWN_NETWORK)
+
+
+# MB/s on the wire on Windows 7: of UDP, and of TCP, whose window was 64 kB.
+S4_UDP = {1000: 59.22, 2000: 88.83, 5000: 105.28, 10000: 116.24}
+S4_TCP = {1000: 25.67, 10000: 36.37}
+
+
+def s4(found: Found) -> Iterator[Line]:
+    for protocol, size, sent, *_ in found.get("blocks") or ():
+        if protocol == "UDP":
+            yield Line(f"UDP, blocks of {size:,}: sent", "MB/s", sent and sent / 8, S4_UDP.get(size), OTHER_HOSTS)
+    for network, window, size, small, *_ in found.get("windows") or ():
+        if network.startswith("S4"):
+            name = f"TCP, window {window:,}, {network.partition(', ')[2]}, blocks of {size:,}"
+            yield Line(name, "MB/s", small and small / 8, S4_TCP.get(size), "its round trip is unknown")
+
+
+def s5(found: Found) -> Iterator[Line]:
+    for medium, offered, measured, published, _ in found.get("sweep") or ():
+        yield Line(f"UDP over {medium}, {offered:g} Mbit/s offered", "Mbit/s", measured, published, UNKNOWN_NETWORK)
+    for tcp, udp, protocol, measured, published, _ in found.get("card") or ():
+        name = f"{tcp} TCP and {udp} UDP at 10 Mbit/s: {protocol.upper()}, each"
+        yield Line(
+            name, "Mbit/s", measured, published, SHORT_QUEUE if (tcp, protocol) == (1, "udp") else UNKNOWN_NETWORK
+        )
+    for name, rates, published in found.get("parallel") or ():
+        figures = [part.strip() for part in published.split(",")]
+        for number, (rate, figure) in enumerate(zip(rates, figures, strict=False), start=1):
+            if figure != "–":
+                which = f", session {number}" if len(figures) > 1 else ""
+                why = "three TCPs share unevenly, differently in each run"
+                yield Line(f"TCP: {name}{which}", "Mbit/s", rate, float(figure), why)
+
+
+S6_FIGURES = (
+    ("packets_received", "received", "packets"),
+    ("throughput_kibps", "throughput", "kibit/s"),
+    ("latency_ms", "latency", "ms"),
+    ("jitter_ms", "jitter", "ms"),
+)
+
+
+def s6(found: Found) -> Iterator[Line]:
+    _, cases = found.get("s6") or ("", ())
+    for row in cases:
+        for key, name, unit in S6_FIGURES:
+            if row["published"].get(key) is not None:
+                yield Line(f"{row['case']}: {name}", unit, row[key], row["published"][key], "a clock of real machines")
+
+
+STUDIES = (("S2", s2), ("S3", s3), ("S4", s4), ("S5", s5), ("S6", s6))
+
+
+def difference(line: Line) -> tuple[float | None, str]:
+    """Returns the difference in percent, and the reason if it is large."""
+    if line.measured is None or line.published is None:
+        return None, "not known" if line.measured is None else "not published"
+    if not line.published:
+        return None, "near 0" if abs(line.measured) < 1 else line.why
+    percent = 100 * (line.measured / line.published - 1)
+    return percent, "as published" if abs(percent) <= NEAR else line.why
+
+
+def by_study(found: Found, markdown: Any) -> str:
+    """Returns the tables."""
+    sections = []
+    for study, lines in STUDIES:
+        rows: list[Sequence[Any]] = []
+        for line in lines(found):
+            percent, why = difference(line)
+            shown = None if percent is None else f"{percent:+.0f} %"
+            rows.append((line.name, line.unit, line.measured, line.published, shown, why))
+        if rows:
+            sections.append(
+                f"### {study}\n\n{markdown('figure | unit | measured | published | difference | why', rows)}"
+            )
+    return "\n".join(["## Measured and published, by study\n", *sections])
