@@ -35,6 +35,8 @@ COMPRESSED = (b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")  # zstd, lz4: Python 3.1
 OTHER_COMPRESSED = {b"BZh": "bz2", b"\xfd7z": "lzma"}  # not read, but protected from being overwritten
 CAPTURE_NAME = re.compile(r"\.(pcap|pcapng|cap|dmp|ntar)\b", re.IGNORECASE)
 URL = re.compile(r"(s3|gs|gcs|https?|ssh|sftp)://", re.IGNORECASE)
+SCHEMES = "s3, gs, http, https, ssh or sftp"
+SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 HEAD_BYTES = 4096  # fits a gzip header with a file name, and the first bytes after it
 
 
@@ -273,6 +275,9 @@ def expand_paths(paths: Iterable[Paths], local: bool = False) -> Expanded:
                 if local:
                     raise UsageError(f"{shown(path)}: expected a local file, because this command cannot read URLs")
                 yield from expand_url(path)
+            elif SCHEME.match(path) and not os.path.exists(path):
+                url = "" if local else f", or a URL of {SCHEMES}"
+                raise UsageError(f"{path.partition('://')[0]}://…: expected a path{url}")
             elif path != "-" and os.path.isdir(path):
                 yield from captures_in(Path(path))
             else:

@@ -84,6 +84,7 @@ class Trace:
         self, core: _core.Analysis, inputs: dict[str, Stamp], options: dict[str, Any], interrupted: bool = False
     ) -> None:
         self._core = core
+        self._kept = core  # has the packets table, if packets were kept
         self._options = options
         self._packets: Table | None = None  # of all flows
         self._transfers: Transfers | None = None
@@ -255,7 +256,7 @@ class Trace:
     def _packets_and_spans(self, flows: list[int], most: int) -> tuple[Table, Table]:
         """Returns the packets of flows, at most `most`, and their limit_spans, in one reading."""
         if self._options["packets"] == "all":
-            return self._kept_packets(flows, most), Table(self._core.table("limit_spans"))._of_flows(flows, SPANS_MAX)
+            return self._kept_packets(flows, most), Table(self._kept.table("limit_spans"))._of_flows(flows, SPANS_MAX)
         again = self._read_again(packets=flows, packets_max=most, limit_spans=True)
         self.totals["packets_rows_dropped"] = again.totals()["packets_rows_dropped"]
         return Table(again.table("packets")), Table(again.table("limit_spans"))
@@ -278,13 +279,13 @@ class Trace:
             raise InputError(f"{path}: changed since it was analyzed: analyze it again, or with keep_packets=True")
 
     def _kept_packets(self, flows: list[int], limit: int) -> Table:
-        kept, chosen = Table(self._core.table("packets")), set(flows)
+        kept, chosen = Table(self._kept.table("packets")), set(flows)
         counts = kept._rows_by_flow(self.totals["flows"])
         table = kept
         if len(chosen) < len(counts) or limit < len(kept):
             table = kept._of_flows(flows, limit)
         left = sum(counts[flow] for flow in chosen) - len(table)
-        self.totals["packets_rows_dropped"] = self._core.totals()["packets_rows_dropped"] + left
+        self.totals["packets_rows_dropped"] = self._kept.totals()["packets_rows_dropped"] + left
         return table
 
     def query(self, sql: str) -> duckdb.DuckDBPyRelation:
@@ -378,7 +379,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
     def note(number: int, frame: object) -> None:
         nonlocal seen
         seen = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, before)
 
     try:
         before = signal.signal(signal.SIGINT, note)

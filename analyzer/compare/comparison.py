@@ -35,7 +35,7 @@ from wiretale.analyzer.compare.packet_matching import (
     path_order,
 )
 from wiretale.analyzer.errors import InputError, UsageError
-from wiretale.analyzer.query import SETTINGS, dicts
+from wiretale.analyzer.query import SETTINGS, dicts, interruptible
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
@@ -117,13 +117,12 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
             connection.close()
 
 
-def roles_of(count: int) -> tuple[str, ...]:
-    """Returns the roles of one, two or three captures. Raises UsageError for more."""
+def check_count(count: int) -> None:
+    """Raises UsageError if there are not one, two or three captures."""
     if count not in ROLES:
         raise UsageError(
             f"{count} captures: expected two or three (sender, tracer and receiver, or sender and receiver)"
         )
-    return ROLES[count]
 
 
 def floors_of(clocks: dict[tuple[int, int], Clock]) -> Floors:
@@ -365,6 +364,20 @@ def alone(comparison: Comparison) -> Iterator[str]:
             yield f"{plural(row['flows'], 'conversation')} only in the {point.role}'s capture"
 
 
+def fill(comparison: Comparison, files: list[list[str]], same_clock: bool) -> None:
+    """Reads the files of each point and fills tables and results."""
+    connection, roles = comparison.connection, ROLES[len(files)]
+    comparison.points = [load_point(connection, n, roles[n], found) for n, found in enumerate(files)]
+    clocks = match(connection, len(files), same_clock)
+    comparison.clocks = [clocks[pair] for pair in sorted(clocks)]
+    place_losses(connection, len(files))
+    ledgers = (packet_ledger(comparison, heading) for heading in HEADINGS)
+    comparison.ledgers = [*run_ledgers(comparison), *(one for one in ledgers if one)]
+    comparison.delays = find_delays(comparison, hops_of(clocks, len(files)))
+    comparison.flows = list_flows(comparison)
+    comparison.notes = [*capture_notes(comparison), *alone(comparison)]
+
+
 @contextmanager
 def compare_captures(
     *paths: str, sender_log: str | None = None, receiver_log: str | None = None, same_clock: bool = False
@@ -373,21 +386,13 @@ def compare_captures(
 
     Raises InputError if a file is no capture, UsageError if the arguments do not fit together.
     """
-    roles = roles_of(len(paths))
+    check_count(len(paths))
     logs = read_logs(sender_log, receiver_log)
     if len(paths) == 1 and not logs:
         raise UsageError("expected two captures, or one capture and --sender-log or --receiver-log")
     files = [find_files(path) for path in paths]
     check_apart(files)
     with database() as connection:
-        points = [load_point(connection, n, roles[n], found) for n, found in enumerate(files)]
-        comparison = Comparison(connection, points, logs)
-        clocks = match(connection, len(points), same_clock)
-        comparison.clocks = [clocks[pair] for pair in sorted(clocks)]
-        place_losses(connection, len(points))
-        ledgers = (packet_ledger(comparison, heading) for heading in HEADINGS)
-        comparison.ledgers = [*run_ledgers(comparison), *(one for one in ledgers if one)]
-        comparison.delays = find_delays(comparison, hops_of(clocks, len(points)))
-        comparison.flows = list_flows(comparison)
-        comparison.notes = [*capture_notes(comparison), *alone(comparison)]
+        comparison = Comparison(connection, [], logs)
+        interruptible(connection, lambda: fill(comparison, files, same_clock))
         yield comparison

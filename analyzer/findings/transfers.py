@@ -81,10 +81,15 @@ class Bins(NamedTuple):
     window_bytes: list[float]
     packets: list[float]
 
-    def wire_bytes_within(self, start_ns: float, end_ns: float) -> list[float]:
-        """Returns the wire bytes of the bins that are wholly within a span."""
+    def wire_bytes_within(self, start_ns: float, end_ns: float) -> dict[float, float]:
+        """Returns the wire bytes of the bins that are wholly within a span, by their start."""
         bins = zip(self.start_ns, self.wire_bytes, strict=True)
-        return [size for at, size in bins if at >= start_ns and at + self.width_ns <= end_ns]
+        return {at: size for at, size in bins if at >= start_ns and at + self.width_ns <= end_ns}
+
+    def data_span(self) -> tuple[float, float]:
+        """Returns the start of the first bin with payload and the end of the last; infinite and negative without."""
+        starts = [at for at, size in zip(self.start_ns, self.payload_bytes, strict=True) if size > 0]
+        return (min(starts), max(starts) + self.width_ns) if starts else (math.inf, -math.inf)
 
 
 NO_BINS = Bins([], 1.0, [], [], [], [], [])

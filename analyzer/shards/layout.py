@@ -288,6 +288,8 @@ def open_split(folder: str | os.PathLike[str]) -> Split:
         check_plan(split)
         return split
     except (FileNotFoundError, NotADirectoryError):
+        if shard := shard_of(place):
+            raise InputError(f"{place}: is a shard: expected its split, {shard[0]}") from None
         raise InputError(f"{place}: expected a split (made by `wiretale split`): it has no {PLAN}") from None
     except InputError:
         raise

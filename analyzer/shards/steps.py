@@ -20,6 +20,7 @@ from wiretale.analyzer.durable import sync
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.shards import layout
 from wiretale.analyzer.shards.layout import Facts, Split, all_facts, name_of, open_split
+from wiretale.analyzer.table import Table
 from wiretale.analyzer.trace import (
     MAX_FLOWS,
     PACKETS_MAX,
@@ -262,7 +263,9 @@ def gather(folder: str | os.PathLike[str], inexact: bool = False) -> Trace:
     for shard in range(split.shards):
         found = layout.read_rows(split, shard)
         if found is None:
-            raise InputError(f"{split.shard_folder(shard)}: not analyzed yet: run `wiretale analyze` with it")
+            others = sum(not split.rows_path(other).exists() for other in range(shard + 1, split.shards))
+            more = f" (and {others} more)" if others else ""
+            raise InputError(f"{split.shard_folder(shard)}: not analyzed yet{more}: run `wiretale analyze` with it")
         if shard and found[0] != options:
             raise UsageError(f"{split.rows_path(shard)}: analyzed with other options than {split.rows_path(0)}")
         options = found[0]
@@ -287,6 +290,29 @@ def rows_of_others(folder: str | os.PathLike[str]) -> Iterator[None]:
         raise InputError(
             f"{place}: the rows contradict each other ({type(error).__name__}): remove them, and analyze the shards again"
         ) from error
+
+
+def keep_packets(folder: str | os.PathLike[str], trace: Trace) -> None:
+    """Streams the captures of gather() a second time for their packets, which one run keeps if captures are at URLs.
+
+    InputError if a capture cannot be read or has changed, MissingToolError if a library for its URL is missing.
+    """
+    files = open_split(folder).files
+    wanted = {"packets": list(range(trace.totals["flows"])), "limit_spans": True}
+    with core_errors(), streamed(files) as streams:
+        again = _core.Analysis(streams.paths, names=streams.names, **{**trace.options, **wanted}, first=trace._core)
+        if read_all(again, None):
+            raise KeyboardInterrupt
+        again.finish()
+        if failure := streams.failure():
+            raise failure
+    columns = ("file", "packets", "bytes", "captured_bytes", "first_ns", "last_ns")
+    tables = (trace.interfaces, Table(again.table("interfaces")))
+    before, now = (list(zip(*map(table.column, columns), strict=True)) for table in tables)
+    if changed := set(before).difference(now):
+        raise InputError(f"{min(changed)[0]}: changed since it was split")
+    trace._kept, trace._options["packets"] = again, "all"
+    trace.totals["packets_rows_dropped"] = again.totals()["packets_rows_dropped"]
 
 
 def gathered(split: Split, facts: Sequence[Facts], rows: list[bytes], options: dict[str, Any], inexact: bool) -> Trace:

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from wiretale.analyzer.compare.answers import answers, saw_all, tracer_stage
 from wiretale.analyzer.compare.packet_tables import lost_packets, packets_sql
+from wiretale.analyzer.query import interruptible
 from wiretale.reports.export.destination import output_folder
 from wiretale.reports.export.parquet import copy_to
 
@@ -114,8 +115,6 @@ def write_tables(comparison: Comparison, folder: Path) -> Path:
     packets = packets_sql(comparison)
     lost = f"SELECT * FROM ({packets}) WHERE lost IS NOT NULL"
     with output_folder(folder) as partial:
-        copy_to(
-            comparison.connection,
-            dict(zip((partial / f"{name}.parquet" for name in TABLES), (packets, lost), strict=True)),
-        )
+        queries = dict(zip((partial / f"{name}.parquet" for name in TABLES), (packets, lost), strict=True))
+        interruptible(comparison.connection, lambda: copy_to(comparison.connection, queries))
     return folder

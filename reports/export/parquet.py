@@ -32,8 +32,9 @@ ERRNO = re.compile(r'"errno":"(\d{1,4})"')
 OPTIONS_FILE, OPTIONS_KEY = "interfaces.parquet", "wiretale_analysis"
 OPTIONS = ("filter", "start_ns", "end_ns", "max_flows", "block_size")
 # DuckDB would read INT64_MAX and -INT64_MAX as infinity; blocks.sent_ns can hold them, because a packet can.
-TIME_SQL = """make_timestamp_ns(CASE {0} WHEN 9223372036854775807 THEN 9223372036854775806
-    WHEN -9223372036854775807 THEN -9223372036854775806 ELSE {0} END)::TIMESTAMPTZ_NS"""
+# A cast would take the time for one in the time zone of the machine.
+TIME_SQL = """timezone('UTC', make_timestamp_ns(CASE {0} WHEN 9223372036854775807 THEN 9223372036854775806
+    WHEN -9223372036854775807 THEN -9223372036854775806 ELSE {0} END))"""
 
 
 def reason_of(error: duckdb.Error) -> str:

@@ -39,23 +39,23 @@ Field = tuple[str, str, int, int]  # column, array code, base, divisor
 
 def texts(values: Sequence[str | None]) -> tuple[list[str], array[int]]:
     """Returns the distinct texts, and the number of the text of each value; 0 is the empty text."""
-    numbers: dict[str | None, int] = {"": 0, None: 0}
-    chosen = array("I", [numbers.setdefault(value, len(numbers) - 1) for value in values])
-    return [text for text in numbers if text is not None], chosen
+    distinct = ["", *filter(None, dict.fromkeys(values))]
+    numbers: dict[str | None, int] = {text: number for number, text in enumerate(distinct)} | {None: 0}
+    return distinct, array("I", map(numbers.__getitem__, values))
 
 
-def chosen_flows(trace: Trace) -> list[int]:
-    """Returns the numbers of the flows in the page, ascending: all, or the largest if there are too many."""
+def chosen_flows(trace: Trace) -> list[int] | None:
+    """Returns the numbers of the flows in the page, ascending, if there are too many for it: the largest. None is all."""
     count = len(trace.flows)
     if count <= FLOWS_MOST:
-        return list(range(count))
+        return None
     sizes = trace.flows.column("wire_bytes")
     return sorted(nlargest(FLOWS_MOST, range(count), key=sizes.__getitem__))
 
 
-def of_chosen(values: Sequence[Any], chosen: Sequence[int]) -> Sequence[Any]:
+def of_chosen(values: Sequence[Any], chosen: list[int] | None) -> Sequence[Any]:
     """Returns the values of these flows."""
-    return values if len(values) == len(chosen) else [values[flow] for flow in chosen]
+    return values if chosen is None else [values[flow] for flow in chosen]
 
 
 def greater(values: array[Any]) -> array[float]:
@@ -70,13 +70,13 @@ def rounded(values: array[float]) -> bytes:
     return array("I", [(bits + half) & mask for bits in array("I", values.tobytes())]).tobytes()
 
 
-def arrays(table: Table, fields: list[Field], chosen: list[int]) -> Iterator[array[Any]]:
+def arrays(table: Table, fields: list[Field], chosen: list[int] | None) -> Iterator[array[Any]]:
     """Yields columns of some flows."""
     for (_, code, *_), data in zip(fields, table._packed_columns(fields, chosen), strict=True):
         yield array(code, data)
 
 
-def measured_columns(trace: Trace, chosen: list[int], base_ns: int) -> dict[str, Column]:
+def measured_columns(trace: Trace, chosen: list[int] | None, base_ns: int) -> dict[str, Column]:
     """Returns throughput, RTT, duration and start, and whether the second direction carries more payload."""
     of_flows = [("handshake_rtt_ns", "f", 0, 1), *((name, "d", base_ns, 1_000_000) for name in ("first_ns", "last_ns"))]
     handshakes, firsts, lasts = arrays(trace.flows, of_flows, chosen)
@@ -95,12 +95,12 @@ def measured_columns(trace: Trace, chosen: list[int], base_ns: int) -> dict[str,
     }
 
 
-def sparse_problems(trace: Trace, chosen: list[int]) -> list[dict[str, Any]]:
+def sparse_problems(trace: Trace, chosen: list[int] | None) -> list[dict[str, Any]]:
     """Returns label and unit of each problem, the flows that have it, and their counts."""
-    held = set(chosen)
+    held = None if chosen is None else set(chosen)
     found = []
     for label, unit, sums in problem_sums(trace):
-        flows = sorted(held & sums.keys())
+        flows = sorted(sums if held is None else held & sums.keys())
         columns = {"flows": ("I", flows), "counts": ("d", [sums[flow] for flow in flows])}
         packed = {name: planes(code, array(code, values).tobytes()) for name, (code, values) in columns.items()}
         found.append({"label": label, "unit": unit, **packed})
@@ -113,21 +113,22 @@ def flow_columns(trace: Trace, base_ns: int) -> dict[str, Any]:
     packed = trace.flows._packed_columns([(column, code, 0, 1) for _, column, code in FIELDS], chosen)
     columns = {name: planes(code, data) for (name, _, code), data in zip(FIELDS, packed, strict=True)}
     ends = [of_chosen(trace.flows.column(name), chosen) for name in ("source", "destination")]
+    held = len(ends[0])
     addresses, numbers = texts([*ends[0], *ends[1]])
     paths, path_numbers = texts(of_chosen(trace.flows.column("path"), chosen))
     servers, server_numbers = texts(of_chosen(trace.flows.column("server_name"), chosen))
     fragmented = trace.datagrams._rows_by_flow(len(trace.flows))
     columns |= {
-        "source": planes("I", numbers[: len(chosen)].tobytes()),
-        "destination": planes("I", numbers[len(chosen) :].tobytes()),
+        "source": planes("I", numbers[:held].tobytes()),
+        "destination": planes("I", numbers[held:].tobytes()),
         "path": planes("I", path_numbers.tobytes()),
         "server": planes("I", server_numbers.tobytes()),
-        "fragmented": planes("B", bytes([fragmented[flow] > 0 for flow in chosen])),
+        "fragmented": planes("B", bytes([count > 0 for count in of_chosen(fragmented, chosen)])),
         **measured_columns(trace, chosen, base_ns),
     }
     return {
         "count": len(trace.flows),
-        "held": len(chosen),
+        "held": held,
         "columns": columns,
         "words": {name: numbered_words(trace.flows, name) for name in WORDS},
         "addresses": encoded("\n".join(addresses).encode()),

@@ -136,7 +136,7 @@ def capture_row(path: str, size: int, flows: int, captures: Sequence[str], rows:
         f"SELECT {quoted(text)} AS path, {size}::BIGINT AS bytes, coalesce(sum(packets), 0)::BIGINT AS packets, "
         f"{flows}::BIGINT AS flows, {times['first_ns']} AS first_ns, {times['last_ns']} AS last_ns, "
         f"first(damage) FILTER (damage IS NOT NULL) AS damage, "
-        f"make_timestamp_ns({time.time_ns()})::TIMESTAMPTZ_NS AS added_ns, {quoted(__version__)} AS wiretale, "
+        f"{TIME_SQL.format(time.time_ns())} AS added_ns, {quoted(__version__)} AS wiretale, "
         f"[{', '.join(map(quoted, captures))}]::VARCHAR[] AS interface_captures FROM {rows}"
     )
 
@@ -256,7 +256,7 @@ def add_capture(folder: Path, connection: duckdb.DuckDBPyConnection, one: Analyz
 
 def add_group(folder: Path, connection: duckdb.DuckDBPyConnection, group: Sequence[Analyzed]) -> Iterator[Added]:
     """Keeps captures of one day together. If another process published some of them meanwhile, the others are kept."""
-    if len(group) < LEAST:
+    if len(group) < 2:
         yield from (add_capture(folder, connection, one) for one in group)
         return
     digest = digest_of_group(group)

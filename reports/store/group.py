@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from wiretale.analyzer.trace import Trace
 
-LEAST = 16  # captures; fewer are kept one by one
-MOST = 64  # captures, whose tables wait in memory
+LEAST = 16  # captures of a command; fewer are kept one by one
+MOST = 256  # captures, whose tables wait in memory; files take most of the time, however many captures they have
 SMALL_BYTES, MOST_BYTES = 4_000_000, 64_000_000  # of a capture, and of all that wait
 LONGEST_NS = 10_000_000_000  # until captures that wait are kept, so that a killed process loses little
 
@@ -81,7 +81,7 @@ def captures_sql(version: str) -> str:
         "SELECT g.path, g.bytes::BIGINT AS bytes, coalesce(sum(i.packets), 0)::BIGINT AS packets, g.flows::BIGINT AS flows, "
         f"{times['first_ns']} AS first_ns, {times['last_ns']} AS last_ns, "
         "first(i.damage) FILTER (i.damage IS NOT NULL) AS damage, "
-        f"make_timestamp_ns({time.time_ns()})::TIMESTAMPTZ_NS AS added_ns, '{version}' AS wiretale, "
+        f"{TIME_SQL.format(time.time_ns())} AS added_ns, '{version}' AS wiretale, "
         "list_resize([]::VARCHAR[], count(i.capture), g.capture_id) AS interface_captures, g.capture_id "
         "FROM grouped AS g LEFT JOIN interfaces AS i USING (table_number) "
         "GROUP BY g.table_number, g.path, g.bytes, g.flows, g.capture_id ORDER BY g.table_number"

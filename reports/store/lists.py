@@ -58,6 +58,7 @@ substr(first_ns::VARCHAR, 1, 19) AS first, protocol || ' ' || {end_sql("source",
 wire_bytes, round(duration_ns / 1e9, 3) AS seconds, retransmissions, lost, capture_id AS capture
 """
 FINDING_SHOWN = "day, severity, code, sentence, parse_filename(path) AS file, first_frame AS frame"
+SPARE = {"flows": ("capture", "first"), "findings": ("day",)}  # left out first in a narrow terminal
 
 
 def limited(sql: str, shown: str, where: str | None, order: str, limit: int) -> str:

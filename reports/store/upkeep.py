@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,7 +62,10 @@ def removals(one: Stored) -> list[Removal]:
         if is_many(one) and "sizes" in manifest_of(one):
             sizes = sizes_of(one)
             factor = one.bytes / max(1.0, sum(sizes.values()))  # of the manifest, too
-            return [Removal(one, digest, round(size * factor), 1) for digest, size in sizes.items()]
+            ends = [round(end * factor) for end in accumulate(sizes.values(), initial=0.0)]  # so that the shares add up
+            return [
+                Removal(one, digest, end - begin, 1) for digest, (begin, end) in zip(sizes, pairwise(ends), strict=True)
+            ]
     return [Removal(one, one.digest, one.bytes, one.captures)]
 
 

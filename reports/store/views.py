@@ -74,6 +74,7 @@ def connect(folder: Path, sql: str) -> Iterator[duckdb.DuckDBPyConnection]:
     with utf8_name(folder, plain=True) as named, duckdb.connect(config=dict(SETTINGS)) as connection:
         views = [view_sql(name, glob_escaped(named), same, many) for name in tables_in(sql)]
         try:
+            connection.execute("SET TimeZone = 'UTC'")  # of the text of times, and of conditions
             interruptible(connection, lambda: connection.execute("".join(views)))
         except duckdb.Error as error:
             raise InputError(f"{folder}: {str(error).splitlines()[0]}; run `wiretale store check`") from None

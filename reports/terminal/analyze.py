@@ -20,7 +20,7 @@ from wiretale.analyzer.table import shown_cell
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_rate, show_share
 from wiretale.reports.phrases import PROBLEMS, choose_flows, drops_of, evidence_text, problem_text
-from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, grid_of, indented, print_parts, section
+from wiretale.reports.terminal.console import GAP, INDENT, STYLES, detail_lines, grid_of, indented, print_parts, section
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -29,7 +29,6 @@ CAPTURES_SHOWN = 8
 FINE_TICK_NS = 1_000  # of a clock as fine as most files
 PROBLEMATIC_SHOWN = 5
 LIMITS_SHOWN = 5
-GAP = 3  # columns between those of the table of flows
 
 Row = dict[str, Any]
 

@@ -18,6 +18,7 @@ from rich.text import Text
 from wiretale.analyzer.printable import printable
 
 INDENT = 2
+GAP = 3  # between the columns of a table
 PIPE_WIDTH = 160  # columns, if COLUMNS is not set
 WIDTH_LEAST, WIDTH_MOST = 20, 10_000  # columns that COLUMNS may ask for
 STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}

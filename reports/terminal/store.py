@@ -10,7 +10,8 @@ from rich.text import Text
 
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural
-from wiretale.reports.terminal.console import grid_of, print_parts
+from wiretale.reports.terminal.console import print_parts
+from wiretale.reports.terminal.fitted import fitted
 
 NUMBERS = ("INT", "DOUBLE", "FLOAT")
 CELL_MAX = 300
@@ -29,10 +30,20 @@ def cell(name: str, value: Any) -> str:
     return text if len(text) <= CELL_MAX else text[: CELL_MAX - 1] + "…"
 
 
-def print_rows(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]], more: bool, out: IO[str]) -> None:
-    """Prints rows under the names of their columns; `more` notes that the query has further ones."""
-    names = [name for name, _ in columns]
-    right = {i for i, (_, kind) in enumerate(columns) if any(word in kind for word in NUMBERS)}
-    shown = [[Text(cell(name, value)) for name, value in zip(names, row, strict=True)] for row in rows]
-    print_parts(out, lambda console: [grid_of(list(map(printable, names)), right, shown)])
+def print_rows(
+    columns: Sequence[tuple[str, str]],
+    rows: Sequence[Sequence[Any]],
+    more: bool,
+    out: IO[str],
+    spare: Sequence[str] = (),
+) -> None:
+    """Prints rows under the names of their columns; `more` notes that the query has further ones.
+
+    If the terminal is too narrow for all words, the columns of `spare` are left out one by one, then each row is a list.
+    """
+    names = [printable(name) for name, _ in columns]
+    shown = [[Text(cell(name, value)) for (name, _), value in zip(columns, row, strict=True)] for row in rows]
+    right = {place for place, (_, kind) in enumerate(columns) if any(word in kind for word in NUMBERS)}
+    left_out = [names.index(name) for name in spare]
+    print_parts(out, lambda console: fitted(names, right, shown, left_out, console.width))
     print(f"{plural(len(rows), 'row')}{', and more: see --limit' if more else ''}", file=out)

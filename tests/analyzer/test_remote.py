@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -64,14 +65,21 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         self.end_headers()
 
 
-@pytest.fixture(scope="module")
-def web() -> Iterator[str]:
-    """The URL of a server with the samples."""
-    handler = functools.partial(Handler, directory=str(SAMPLES))
+@contextmanager
+def web_server(folder: Path) -> Iterator[str]:
+    """The URL of a server with the files of a folder."""
+    handler = functools.partial(Handler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[str]:
+    """The URL of a server with the samples."""
+    with web_server(SAMPLES) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +184,37 @@ def test_the_packets_of_a_capture_on_the_web_are_kept(wiretale_run: Any, web: st
     done = wiretale_run("analyze", f"{web}/tcp_losses.pcap", "-q", "-o", tmp_path / "out", "--tables", "packets")
     assert done.returncode == 0, done.stderr
     assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/out/packets.parquet'").fetchall() == [(342,)]
+
+
+def test_a_split_of_captures_on_the_web_gives_the_files_of_one_run(wiretale_run: Any, tmp_path: Path) -> None:
+    served, split = tmp_path / "served", tmp_path / "split"
+    served.mkdir()
+    for name in NAMES:
+        shutil.copy(SAMPLES / name, served)
+    with web_server(served) as url:
+        url = url.replace("://", "://me:word@")
+        captures = [f"{url}/{NAMES[0]}?token=word", f"{url}/{NAMES[1]}", SAMPLES / "udp_fragments.pcap"]
+        one = wiretale_run("analyze", *captures, "-q", "-o", tmp_path / "one", "--tables", "packets")
+        assert one.returncode == 0, one.stderr
+        assert wiretale_run("split", *captures, "-q", "-o", split, "--shards", "2").returncode == 0
+        for shard in ("shard-00", "shard-01"):
+            assert wiretale_run("analyze", split / shard, "-q").returncode == 0
+        several = wiretale_run("gather", split, "-q", "-o", tmp_path / "several", "--tables", "packets")
+        assert several.returncode == 0, several.stderr
+        for path in sorted((tmp_path / "one").iterdir()):
+            assert path.read_bytes() == (tmp_path / "several" / path.name).read_bytes(), path.name
+        shutil.copy(SAMPLES / "reordering.pcap", served / NAMES[1])
+        check_no_packets(wiretale_run, split, f"{NAMES[1]}: changed since it was split")
+    check_no_packets(wiretale_run, split, f"{NAMES[0]}: ")
+
+
+def check_no_packets(run: Any, split: Path, said: str) -> None:
+    """Without captures the tables are there, and one line names the capture."""
+    done = run("gather", split, "-q", "-o", split.parent / "several")
+    assert done.returncode == 0 and done.stderr.startswith("wiretale: the report has no packets: http://me@"), done
+    assert said in done.stderr and "word" not in done.stderr and done.stderr.count("\n") == 1
+    text = refusal(run("gather", split, "--json", "--tables", "packets"), 4)
+    assert said in text and "word" not in text
 
 
 def test_an_unreachable_server_is_one_line(wiretale_run: Any) -> None:

@@ -183,6 +183,19 @@ def test_a_killed_worker_costs_a_retry(wiretale_run: Any, gate: tuple[Gate, str]
     assert not (tmp_path / "out.work").exists()
 
 
+def test_selected_packets_give_the_files_of_one_run(wiretale_run: Any, tmp_path: Path) -> None:
+    words = (*(SAMPLES / name for name in NAMES), "-f", "not port 5001", "--start", "2026-01-15T12:00:00.010Z", "-o")
+    assert wiretale_run("analyze", *words, tmp_path / "one").returncode == 0
+    with started(tmp_path, *words, "out", "--cluster", "local", "--workers", "2", "--shards", "2") as run:
+        assert run.stdout
+        run.stdout.close()  # as `| head` does: the files are written, and the working folder is removed
+        run.stdout = None
+        _, said = run.communicate(timeout=SECONDS)
+        assert run.returncode == 0 and "analyzed 2 shards" in said, said
+    assert same_tables(tmp_path / "one", tmp_path / "out") > 10
+    assert not (tmp_path / "out.work").exists()
+
+
 def test_an_interrupted_run_leaves_no_process_and_continues(
     wiretale_run: Any, gate: tuple[Gate, str], tmp_path: Path
 ) -> None:

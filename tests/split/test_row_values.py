@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,14 @@ from row_bytes import COLUMNS, POSITION_SIZE, Part, Value, content_of, parts_of
 from wiretale.analyzer.shards import layout, steps
 from wiretale.cli import main
 
-FILES = ("tcp_losses.pcap", "udp_fragments.pcap")
+FILES = (
+    "tcp_losses.pcap",
+    "udp_fragments.pcap",
+    "findings/blocks-corrupt.pcap.gz",
+    "findings/dns-failed.pcap.gz",
+    "findings/quic-lost.pcap.gz",
+    "findings/tls-alert.pcap.gz",
+)
 #: a value that no analysis writes, or that contradicts other rows
 STRANGE: dict[str, Value] = {
     "int": 1 << 59,
@@ -40,18 +48,27 @@ class Rows:
         self.path = self._split.rows_path(0)
         found = layout.read_rows(self._split, 0)
         assert found
-        self._options, content = found
-        self._head, self.parts = parts_of(content)
-        assert content_of(self._head, self.parts) == content
+        self._options, self.content = found
+        self._head, self.parts = parts_of(self.content)
+        assert content_of(self._head, self.parts) == self.content
+        self._facts = layout.all_facts(self._split)
+        self.captures = [one.rows for one in self._facts]
+
+    def write_content(self, content: bytes) -> None:
+        layout.write_rows(self._split, 0, self._options, content)
 
     def write(self, table: str, part: Part) -> None:
-        layout.write_rows(self._split, 0, self._options, content_of(self._head, {**self.parts, table: part}))
+        self.write_content(content_of(self._head, {**self.parts, table: part}))
 
     def write_value(self, table: str, column: str, value: Value) -> None:
         """Writes it in each row."""
         number = [name for name, _ in COLUMNS[table]].index(column)
         part = self.parts[table]
         self.write(table, Part(part.positions, [[*row[:number], value, *row[number + 1 :]] for row in part.rows]))
+
+    def write_capture(self, file: int, interfaces: bytes) -> None:
+        """Writes the interfaces of a capture."""
+        layout.write_facts(self._split, file, self._facts[file]._replace(rows=interfaces))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +82,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
         ("flows", "packets", None),
         ("flows", "protocol", None),
         ("flows", "first_frame", -1),
-        ("flows", "first_capture", 2),
+        ("flows", "first_capture", len(FILES)),
         ("flows", "state", 1),
         ("flows", "last_ns", (1 << 63) - 1),
         ("directions", "wire_bytes", None),
@@ -102,14 +119,75 @@ def test_rows_that_are_missing_or_twice_are_refused(rows: Rows, wiretale_run: An
         assert f"{rows.path}: damaged" in refusal(wiretale_run("gather", rows.folder), 4)
 
 
-@pytest.mark.parametrize("table", ["flows", "directions", "events", "series", "turns", "datagrams"])
+@pytest.mark.parametrize(
+    "table", ["flows", "directions", "events", "series", "turns", "datagrams", "blocks", "handshakes", "queries"]
+)
 @pytest.mark.filterwarnings("ignore::wiretale.analyzer.errors.DamagedInputWarning")
 def test_any_value_gives_results_or_one_line(rows: Rows, capsys: pytest.CaptureFixture[str], table: str) -> None:
     for column, kind in COLUMNS[table]:
         for value, outputs in ((None, []), (STRANGE[kind], ["--json"])):
             rows.write_value(table, column, value)
-            code = main(["gather", str(rows.folder), "--inexact", *outputs])
-            stdout, stderr = capsys.readouterr()
-            assert code in (0, 4), (column, value)
-            assert bool(stdout) == (code == 0), (column, value)
-            assert stderr.count("\n") == (code == 4), (column, value, stderr)
+            check_end(rows, capsys, outputs, column, value)
+
+
+def check_end(rows: Rows, capsys: pytest.CaptureFixture[str], outputs: list[str], *change: object) -> int:
+    """Gathers the rows. The end is a result, or one line; returns the exit code."""
+    code = main(["gather", str(rows.folder), "--inexact", *outputs])
+    stdout, stderr = capsys.readouterr()
+    assert code in (0, 4), change
+    assert bool(stdout) == (code == 0), change
+    assert stderr.count("\n") == (code == 4), (change, stderr)
+    return code
+
+
+def changed(draw: random.Random, content: bytes) -> bytes:
+    """Changes, removes or adds some bytes."""
+    found = bytearray(content)
+    for _ in range(draw.choice((1, 1, 2, 8))):
+        at, size = draw.randrange(len(found)), draw.choice((0, 1, 1, 1, 1, 8, 100))
+        found[at : at + size] = draw.randbytes(draw.choice((size, size, size, 0, 8)))
+    return bytes(found)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.filterwarnings("ignore::wiretale.analyzer.errors.DamagedInputWarning")
+def test_any_bytes_give_results_or_one_line(rows: Rows, capsys: pytest.CaptureFixture[str], seed: int) -> None:
+    draw, codes = random.Random(seed), set()
+    for number in range(100):
+        rows.write_content(changed(draw, rows.content))
+        codes.add(check_end(rows, capsys, ["--json"], seed, number))
+    rows.write_content(rows.content)
+    for number in range(20):
+        file = draw.randrange(len(FILES))
+        rows.write_capture(file, changed(draw, rows.captures[file]))
+        codes.add(check_end(rows, capsys, ["--json"], seed, file, number))
+        rows.write_capture(file, rows.captures[file])
+    assert codes == {0, 4}
+    assert check_end(rows, capsys, []) == 0
+
+
+def random_value(draw: random.Random, kind: str, others: list[Value]) -> Value:
+    """A value of its kind, or one of another row."""
+    values: list[Value] = [None, draw.choice(others)]
+    if kind in ("text", "path", "address"):
+        return draw.choice([*values, draw.randbytes(draw.choice((0, 4, 16, 300)))])
+    bits = {"bool": 1, "word": 6}.get(kind) or draw.choice((1, 8, 32, 59, 64))
+    return draw.choice([*values, draw.getrandbits(bits) - (1 << 63 if bits == 64 else 0)])
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.filterwarnings("ignore::wiretale.analyzer.errors.DamagedInputWarning")
+def test_any_rows_give_results_or_one_line(rows: Rows, capsys: pytest.CaptureFixture[str], seed: int) -> None:
+    draw, codes = random.Random(seed), set()
+    tables = [name for name, part in rows.parts.items() if part.rows]
+    for number in range(100):
+        table = draw.choice(tables)
+        found = [list(row) for row in rows.parts[table].rows]
+        for _ in range(draw.choice((1, 2, 4))):
+            column = draw.randrange(len(COLUMNS[table]))
+            value = random_value(draw, COLUMNS[table][column][1], [row[column] for row in found])
+            for row in found if draw.random() < 0.4 else [draw.choice(found)]:
+                row[column] = value
+        rows.write(table, Part(rows.parts[table].positions, found))
+        codes.add(check_end(rows, capsys, draw.choice(([], ["--json"])), seed, number, table))
+    assert codes == {0, 4}

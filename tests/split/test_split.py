@@ -21,6 +21,7 @@ from wiretale.analyzer.table import KEPT_TABLES
 from wiretale.analyzer.trace import Trace, analyze
 
 HOSTS = 20
+COMMANDS = ("analyze", "gather")
 SELECTIONS: list[dict[str, Any]] = [
     {"filter": "tcp"},
     {"filter": "host 10.0.0.1 and not port 6003"},
@@ -279,6 +280,11 @@ def test_wrong_use_is_one_line(split: Path, tmp_path: Path, wiretale_run: Any) -
     assert "repeated" in refusal(wiretale_run("split", "-", "-o", tmp_path / "x", "--shards", "3"))
     assert "number of a capture" in refusal(wiretale_run("split", "-o", split, "--only", "2"))
     assert "two steps" in refusal(wiretale_run("split", "-o", split, "--plan", "--only", "0"))
+    assert "expected captures" in refusal(wiretale_run("split", "-o", tmp_path / "new"))
+    for shard in (0, 2):
+        (split / "rows" / f"shard-0{shard}.rows").unlink()
+    assert "shard-00: not analyzed yet (and 1 more)" in refusal(wiretale_run("gather", split), 4)
+    assert f"expected its split, {split}" in refusal(wiretale_run("gather", split / "shard-00"), 4)
     assert "is a split" in refusal(wiretale_run("analyze", split))
     assert "give it alone" in refusal(wiretale_run("analyze", split / "shard-00", split / "shard-01"))
     (tmp_path / "full").mkdir()
@@ -286,6 +292,13 @@ def test_wrong_use_is_one_line(split: Path, tmp_path: Path, wiretale_run: Any) -
     assert "it has note.txt" in refusal(wiretale_run("split", file, "-o", tmp_path / "full", "--shards", "3"))
     assert "No such file" in refusal(wiretale_run("split", "no.pcap", "-o", tmp_path / "x", "--shards", "3"), 4)
     assert "expected a split" in refusal(wiretale_run("gather", tmp_path / "full"), 4)
+
+
+def test_the_outputs_of_analyze_are_those_of_gather(split: Path, tmp_path: Path, wiretale_run: Any) -> None:
+    output = [wiretale_run(name, "--help").stdout.partition("output:")[2].partition("options:")[0] for name in COMMANDS]
+    assert output[0] == output[1] and "--figure" in output[0]
+    assert "flow 99" in refusal(wiretale_run("gather", split, "-q", "--figure", "99", "-o", tmp_path / "x.svg"))
+    assert "expected a directory" in refusal(wiretale_run("gather", split, "-o", "s3://bucket/key"))
 
 
 def test_a_limit_that_one_run_might_have_reached_is_an_error(split: Path, wiretale_run: Any) -> None:
@@ -320,6 +333,17 @@ def test_selected_packets_give_the_rows_of_one_run(tmp_path: Path, alternate: bo
     files = [write_part(tmp_path / f"{n}.pcap", part) for n, part in enumerate(parts)]
     for number, chosen in enumerate(SELECTIONS):
         check_selected(files, tmp_path / f"{number}", shards, chosen)
+
+
+@pytest.mark.filterwarnings("ignore::wiretale.analyzer.errors.DamagedInputWarning")
+def test_selected_packets_of_every_sample(tmp_path: Path) -> None:
+    for number, file in enumerate(CAPTURES):
+        interfaces = analyze(str(file), interfaces_only=True).interfaces
+        first = min(filter(None, interfaces.column("first_ns")))
+        last = max(filter(None, interfaces.column("last_ns")))
+        middle = {"start": first + (last - first) // 4, "end": first + 3 * (last - first) // 4}
+        for chosen in ({"filter": "ip[8] & 1 = 0 or ip6"}, middle, {**middle, "filter": "greater 100"}):
+            check_selected([file], tmp_path / f"{number}-{len(chosen)}", 3, chosen)
 
 
 def test_times_that_step_back_in_one_capture(tmp_path: Path) -> None:

@@ -88,6 +88,22 @@ def test_the_captures_have_path_size_and_span(wiretale_run: Any, samples: Path, 
         assert row["day"] == row["first_ns"][:10] == "2026-01-15"
 
 
+def test_times_are_utc_wherever_the_machine_is(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    capture, here, store = samples / NAMES[0], {"env": {"TZ": "America/New_York"}}, tmp_path / "store"
+    first = min(wiretale.analyze(capture).flows["first_ns"])
+    before = time.time_ns()
+    wiretale_run("analyze", capture, "-q", "--no-frames", "-o", tmp_path / "out", check=True, **here)
+    wiretale_run("store", "add", store, capture, check=True, **here)
+    found = f"SELECT min(epoch_ns(first_ns)) FROM '{tmp_path}/out/flows.parquet'"
+    assert duckdb.sql(found).fetchall() == [(first,)]
+    columns = "first_ns, epoch_ns(first_ns) AS ns, epoch_ns(added_ns) AS added"
+    sql = f"SELECT {columns} FROM captures WHERE first_ns < '2026-01-15 12:01'"
+    done = wiretale_run("store", "query", store, sql, "--json", check=True, **here)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["ns"] == first and row["first_ns"].startswith("2026-01-15 12:00:00") and row["first_ns"].endswith("+00")
+    assert before <= row["added"] <= time.time_ns()
+
+
 def test_duckdb_alone_reads_it(samples: Path, store: Path) -> None:
     flows = sum(len(wiretale.analyze(samples / name).flows) for name in NAMES)
     script = """
@@ -98,6 +114,28 @@ print(connection.sql("SELECT count(*), count(DISTINCT capture_id) FROM flows WHE
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=store, capture_output=True, text=True, timeout=120)
     assert done.stdout == f"[({flows}, {len(NAMES)})]\n", done.stderr
+
+
+def test_a_capture_that_is_not_there_is_one_line(wiretale_run: Any, store: Path, tmp_path: Path) -> None:
+    before = contents(store)
+    done = wiretale_run("store", "add", store, tmp_path / "misspelt.pcap")
+    assert refusal(done, 4) == f"{tmp_path / 'misspelt.pcap'}: No such file or directory"
+    assert contents(store) == before
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_store_as_it_was(
+    wiretale_run: Any, samples: Path, tmp_path: Path
+) -> None:
+    needs.skip_without(needs.mounts())
+    with small_disk(tmp_path / "small", "size=600k") as small:
+        assert wiretale_run("store", "add", small / "store", samples / NAMES[0]).returncode == 0
+        room = os.statvfs(small)
+        (small / "other").write_bytes(bytes((room.f_bavail - 3) * room.f_frsize))
+        before = contents(small / "store")
+        problem = refusal(wiretale_run("store", "add", small / "store", samples / NAMES[1]), 4)
+        assert "No space left on device" in problem
+        assert contents(small / "store") == before
+        assert wiretale_run("store", "check", small / "store").returncode == 0
 
 
 def test_a_capture_is_kept_once_whatever_its_name(
@@ -167,6 +205,22 @@ def test_a_host_that_talks_to_itself_counts_once(wiretale_run: Any, tmp_path: Pa
     assert wiretale_run("store", "add", tmp_path / "s", capture).returncode == 0
     (row,) = rows(wiretale_run, tmp_path / "s", "top")
     assert (row["host"], row["flows"], row["packets"]) == ("127.0.0.1", 1, 2)
+
+
+@pytest.mark.parametrize("width", [60, 80, 105, 122])
+@pytest.mark.parametrize("words", [("flows",), ("findings",), ("query", "FROM flows")])
+def test_no_word_is_broken_in_a_narrow_terminal(
+    wiretale_run: Any, store: Path, words: tuple[str, ...], width: int
+) -> None:
+    action, *sql = words
+
+    def shown(columns: int) -> str:
+        return str(wiretale_run("store", action, store, *sql, "--limit", "5", env={"COLUMNS": str(columns)}).stdout)
+
+    narrow = shown(width)
+    assert max(map(len, narrow.splitlines())) <= width
+    assert {word for word in narrow.split() if set(word) != {"─"}} <= set(shown(1000).split())
+    assert narrow.count("\n") > 5
 
 
 @pytest.mark.parametrize("words", [("query", "FROM flows"), ("flows",), ("top",)])

@@ -2,41 +2,11 @@
 /* The whole core on any bytes as a capture file: read, decode, track, finish, and every table
  * written out. */
 #define _GNU_SOURCE /* memfd_create */
-#include "export/export.h"
 #include "fuzz/memory_file.h"
+#include "fuzz/read_table.h"
 #include "pipeline/analysis.h"
 
 #define FLOWS_MOST 50 /* so that flows are evicted too */
-
-static void disown(void *owner) {
-    (void)owner;
-}
-
-/* One buffer for all tables and executions: allocating megabytes costs more than a small capture.
- */
-static void write_json(const struct table *table) {
-    static size_t room;
-    static char *out;
-    struct table_cursor cursor = {0};
-    size_t wanted = 2 * table_json_room(table->schema);
-    if (wanted > room) {
-        free(out);
-        out = malloc(wanted);
-        room = out ? wanted : 0;
-    }
-    while (room && table_json(table, &cursor, out, room) > 0)
-        continue;
-}
-
-static void write_arrow(const struct table *table) {
-    struct ArrowArrayStream stream;
-    struct ArrowArray batch;
-    if (arrow_stream_export(table, false, &stream, NULL, disown))
-        return;
-    while (!stream.get_next(&stream, &batch) && batch.release)
-        batch.release(&batch);
-    stream.release(&stream);
-}
 
 static void analyze(const char *path) {
     static const struct analysis_options options = {.start_ns = INT64_MIN,

@@ -16,7 +16,6 @@ from wiretale.analyzer.units import plural, show_duration, show_rate, show_share
 
 CHAPTER = "Sharing the path"
 FAIR = 0.8  # Jain's index
-FAIR_OVERALL = 0.95  # of rates over whole durations; the common time is not examined
 SHARING_MIN = 1_000_000  # bytes of a transfer that takes part
 OVERLAP_MIN = 0.5
 SPEEDS = (10e6, 100e6, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9)  # bit/s, IEEE 802.3
@@ -46,9 +45,13 @@ def overlap_ns(a: Transfer, b: Transfer) -> int:
     return int(min(a.row["last_ns"], b.row["last_ns"]) - max(a.row["first_ns"], b.row["first_ns"]))
 
 
-def common_span(members: Sequence[Transfer]) -> tuple[int, int]:
-    """Returns the time in which all transfers lasted."""
-    return max(one.row["first_ns"] for one in members), min(one.row["last_ns"] for one in members)
+def common_span(transfers: Transfers, members: Sequence[Transfer]) -> tuple[float, float]:
+    """Returns the time in which all sent data; a connection may wait between its handshake and its data."""
+    spans = [(one, *transfers.bins(one).data_span()) for one in members]
+    return (
+        max(max(one.row["first_ns"], start) for one, start, _ in spans),
+        min(min(one.row["last_ns"], end) for one, _, end in spans),
+    )
 
 
 def by_hosts(members: Sequence[Transfer]) -> dict[tuple[str, str], list[Transfer]]:
@@ -79,8 +82,8 @@ def jain(rates: Sequence[float]) -> float:
 
 def rates_together(transfers: Transfers, members: Sequence[Transfer]) -> tuple[list[float], float]:
     """Returns bit/s of each in the common time and its length in ns; over their own durations and 0 without."""
-    start, end = common_span(members)
-    sizes = [sum(transfers.bins(one).wire_bytes_within(start, end)) for one in members]
+    start, end = common_span(transfers, members)
+    sizes = [sum(transfers.bins(one).wire_bytes_within(start, end).values()) for one in members]
     if end <= start or not all(sizes):
         return [own_rate(one) for one in members], 0.0
     return [bit_rate(size, end - start) for size in sizes], end - start
@@ -115,9 +118,10 @@ def deprived_of(rated: Sequence[tuple[float, Transfer]]) -> Deprived | None:
 
 def steady_udp(transfers: Transfers, members: Sequence[Transfer]) -> list[Transfer]:
     """Returns the UDP transfers whose rate does not depend on the others'; QUIC has congestion control, as TCP does."""
-    start, end = common_span(members)
+    start, end = common_span(transfers, members)
     udp = [one for one in members if one.flow["protocol"] == "udp" and one.flow["application"] != "quic"]
-    return [one for one in udp if variation(transfers.bins(one).wire_bytes_within(start, end)) <= CAPPED_VARIATION]
+    sizes = [list(transfers.bins(one).wire_bytes_within(start, end).values()) for one in udp]
+    return [one for one, own in zip(udp, sizes, strict=True) if variation(own) <= CAPPED_VARIATION]
 
 
 def sharing_words(transfers: Transfers, rated: Sequence[tuple[float, Transfer]], span: float) -> Row:
@@ -154,7 +158,7 @@ def sharing_words(transfers: Transfers, rated: Sequence[tuple[float, Transfer]],
 )
 def unfair_share(transfers: Transfers) -> Matches:
     members = companions(transfers)
-    if len(members) < 2 or jain([own_rate(one) for one in members]) >= FAIR_OVERALL:
+    if len(members) < 2:
         return
     rates, span = rates_together(transfers, members)
     index, whole = jain(rates), sum(rates)
@@ -187,12 +191,15 @@ def middle_mean(values: Sequence[float]) -> float:
 
 def ethernet_speed(transfers: Transfers, members: Sequence[Transfer]) -> float | None:
     """Returns the speed of an Ethernet that these transfers fill together."""
-    start, end = common_span(members)
-    all_bins = [transfers.bins(one) for one in members]
-    rates = [[bit_rate(size, bins.width_ns) for size in bins.wire_bytes_within(start, end)] for bins in all_bins]
-    if min(map(len, rates)) < FULL_BINS_MIN or (len(rates) == 1 and variation(rates[0]) > LEVEL):
+    start, end = common_span(transfers, members)
+    width_ns = transfers.bins(members[0]).width_ns
+    sizes = [transfers.bins(one).wire_bytes_within(start, end) for one in members]
+    alone = list(sizes[0].values()) if len(sizes) == 1 else []
+    if min(map(len, sizes)) < FULL_BINS_MIN or variation(alone) > LEVEL:
         return None
-    whole = middle_mean(rates[0]) if len(rates) == 1 else sum(map(mean, rates))
+    whole = bit_rate(
+        middle_mean(alone) if alone else sum(sum(own.values()) for own in sizes) / len(set().union(*sizes)), width_ns
+    )
     return next((speed for speed in SPEEDS if FULL_MIN * speed <= whole <= FULL_MAX * speed), None)
 
 

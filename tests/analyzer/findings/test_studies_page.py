@@ -15,6 +15,7 @@ needs.benchmarks()
 
 from studies import __main__ as studies
 from studies.anomalies import ANOMALIES, judge
+from studies.by_study import by_study
 from wiretale.analyzer.errors import WiretaleError
 
 Rows = dict[str, Any]
@@ -76,3 +77,15 @@ def test_a_finding_must_have_the_cause_and_the_words_for_place_and_remedy() -> N
     assert judge(one, "udp-above-path", text) == "yes"
     assert judge(one, "blocks-lost", text) == "no: expected `udp-above-path`"
     assert judge(one, "udp-above-path", text.replace("before", "behind")) == "no: expected “before the capture point”"
+
+
+def test_each_study_has_the_difference_and_its_reason() -> None:
+    card = [(1, 5, "tcp", 64.0, 65.5, -2.3), (1, 1, "udp", 9.96, 6.01, 65.7)]
+    wan = [("WAN", "UDP", 20000, None, 0.39, 81.2, 304.0, 6.0, 6.0)]
+    lines = by_study({"card": card, "transfers": wan}, studies.markdown).splitlines()
+    assert "| 1 TCP and 5 UDP at 10 Mbit/s: TCP, each | Mbit/s | 64 | 65.5 | -2 % | as published |" in lines
+    assert any(
+        line.startswith("| 1 TCP and 1 UDP") and "| +66 % | one TCP does not fill the queue" in line for line in lines
+    )
+    assert "| WAN, UDP, 100 blocks of 20,000: rate | MB/s | – | 0.39 | – | not known |" in lines
+    assert [line for line in lines if line.startswith("### ")] == ["### S3", "### S5"]

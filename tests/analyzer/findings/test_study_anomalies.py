@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import needs
@@ -22,6 +23,7 @@ from plain_wire import ACK, MSS, PSH, Connection, Wire, block, sack
 from traffic_ends import undisturbed
 from wiretale.analyzer.findings.model import Finding
 from wiretale.analyzer.findings.registry import after_causes, rank
+from wiretale.analyzer.findings.shared.sharing import FAIR
 from wiretale.cli import main
 
 needs.benchmarks()
@@ -113,11 +115,17 @@ def late_by_three(count: int) -> Wire:
 
 
 def bulk(
-    wire: Wire, begin: float, end: float, gap: Callable[[float], float], port: int = 40000, trip: float = 4.0
+    wire: Wire,
+    begin: float,
+    end: float,
+    gap: Callable[[float], float],
+    port: int = 40000,
+    trip: float = 4.0,
+    wait: float = 0.0,
 ) -> None:
-    """A TCP transfer captured near its receiver, with a segment every `gap(ms)`."""
+    """A TCP transfer captured near its receiver, with a segment every `gap(ms)` from `wait` ms after the handshake."""
     one = Connection(wire, port, server_port=5001).open(begin, rtt=trip)
-    now, at = begin + trip, 0
+    now, at = begin + trip + wait, 0
     while now < end:
         now += gap(now)
         one.data(now, at)
@@ -276,6 +284,19 @@ def test_the_least_share_costs_the_time_that_an_equal_one_would_save(share: floa
     assert f"With an equal share, flow 0 would save {row['cost']:.2f} s of that time." in row["sentence"]
 
 
+@pytest.mark.parametrize("share", [0.5, 0.2])
+def test_the_common_time_begins_with_the_data(share: float, tmp_path: Path) -> None:
+    """Both connect at once; the second sends from 2 s, then both for 2 s. In the first 2 s the first has the wire alone."""
+    wire = Wire()
+    bulk(wire, 0, 4000, lambda now: LINE_MS if now < 2004 else LINE_MS / share, 40001)
+    bulk(wire, 0, 4000, lambda now: LINE_MS / (1 - share), 40002, wait=2000)
+    rows = {row["code"]: row for row in wiretale.analyze(wire.write(tmp_path / "two.pcap")).findings.rows()}
+    assert "an Ethernet of 100 Mbit/s" in rows["wire-full"]["sentence"]
+    assert ("unfair-share" in rows) == (share == 0.2)
+    if share == 0.2:
+        assert "shared 100 Mbit/s on the wire for 2 s unequally" in rows["unfair-share"]["sentence"]
+
+
 @pytest.mark.parametrize(("seconds", "first"), [(1.81, "lost-downstream"), (0.9, "recovery-limited")])
 def test_recovery_follows_the_loss_that_took_most_of_it(seconds: float, first: str) -> None:
     """Recovery from a needless retransmission took the rest."""
@@ -284,17 +305,43 @@ def test_recovery_follows_the_loss_that_took_most_of_it(seconds: float, first: s
     assert min(after_causes([recovery, loss]), key=rank).code == first
 
 
+def link_fairness(truth: Path) -> float:
+    """Jain's index of the bytes that the link delivered for each TCP connection with 1 MB or more, while all had data."""
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"CREATE VIEW truth AS SELECT * FROM read_parquet('{truth}') WHERE payload_bytes > 0 AND protocol = 6"
+        )
+        (index,) = connection.execute(
+            """
+            WITH large AS (SELECT source_port, min(out_ns) AS first, max(out_ns) AS last FROM truth
+                           WHERE direction = 0 GROUP BY source_port HAVING sum(ip_bytes) >= 1_000_000),
+                 span AS (SELECT max(first) AS first, min(last) AS last FROM large),
+                 shares AS (SELECT sum(ip_bytes) AS bytes FROM truth SEMI JOIN large USING (source_port), span
+                            WHERE out_ns BETWEEN span.first AND span.last GROUP BY source_port)
+            SELECT sum(bytes) ** 2 / (count(*) * sum(bytes ** 2)) FROM shares
+            """
+        ).fetchone() or (1.0,)
+    return float(index)
+
+
 @pytest.mark.xdist_group("live")
 @NEEDED
 @pytest.mark.parametrize("name", ["three", "wan-tcp"])
 def test_real_hosts_show_the_same(name: str, tmp_path: Path) -> None:
-    """These have a control connection that waits while others carry the data."""
+    """These have a control connection that waits while others carry the data.
+
+    Whether the sessions share evenly is for the congestion control to decide; the finding must agree with the link's log.
+    """
 
     def check() -> None:
-        *_, text, verdict = run_anomaly(KNOWN[name], Path(tempfile.mkdtemp(dir=tmp_path)))
-        assert verdict == "yes", text
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        *_, text, verdict = run_anomaly(KNOWN[name], folder)
+        if name == "three" and link_fairness(folder / "anomaly-three" / "truth.parquet") > FAIR:
+            assert not text.startswith("`unfair-share`"), text
+        else:
+            assert verdict == "yes", text
 
-    undisturbed(check, tries=3)
+    undisturbed(check, tries=4)
 
 
 def test_the_part_with_the_first_finding_is_printed_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

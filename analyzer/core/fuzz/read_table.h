@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All rows of a table, as an output writes them. */
+#ifndef WIRETALE_FUZZ_READ_TABLE_H
+#define WIRETALE_FUZZ_READ_TABLE_H
+
+#include <stdlib.h>
+
+#include "export/export.h"
+
+/* One buffer for all tables and executions: allocating megabytes costs more than a small capture.
+ */
+static inline void write_json(const struct table *table) {
+    static size_t room;
+    static char *out;
+    struct table_cursor cursor = {0};
+    size_t wanted = 2 * table_json_room(table->schema);
+    if (wanted > room) {
+        free(out);
+        out = malloc(wanted);
+        room = out ? wanted : 0;
+    }
+    while (room && table_json(table, &cursor, out, room) > 0)
+        continue;
+}
+
+static inline void disown(void *owner) {
+    (void)owner;
+}
+
+static inline void write_arrow(const struct table *table) {
+    struct ArrowArrayStream stream;
+    struct ArrowArray batch;
+    if (arrow_stream_export(table, false, &stream, NULL, disown))
+        return;
+    while (!stream.get_next(&stream, &batch) && batch.release)
+        batch.release(&batch);
+    stream.release(&stream);
+}
+
+#endif
