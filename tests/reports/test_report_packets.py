@@ -29,6 +29,18 @@ ROWS_MOST = 100  # rows that exist at a time
 ROWS = """[...document.querySelectorAll('#packet-rows tbody tr')].map(row => ({
   frame: row.dataset.frame === undefined ? null : Number(row.dataset.frame), id: row.id,
   chosen: row.getAttribute('aria-selected') === 'true', cells: [...row.cells].map(cell => cell.textContent)}))"""
+# The place of the list, once it has not moved for ten pictures.
+AT_REST = """() => new Promise(done => {
+  const list = document.getElementById('packet-rows');
+  let top = list.scrollTop, still = 0;
+  const look = () => {
+    still = list.scrollTop === top ? still + 1 : 0;
+    top = list.scrollTop;
+    if (still < 10) return requestAnimationFrame(look);
+    done({top, ended: top + list.clientHeight >= list.scrollHeight - 1});
+  };
+  look();
+})"""
 
 
 def rows_of(page: Page) -> list[dict[str, Any]]:
@@ -39,14 +51,13 @@ def rows_of(page: Page) -> list[dict[str, Any]]:
 
 
 def all_rows(page: Page) -> list[dict[str, Any]]:
-    """Every row of the list, seen by turning the wheel over it."""
+    """Every row of the list, seen by turning the wheel over it; each turn ends before the next, also in a slow browser."""
     page.page.evaluate("document.getElementById('packets').scrollIntoView()")
     page.page.evaluate("document.getElementById('packet-rows').scrollTop = 0")
     page.page.hover("#packet-rows tbody tr:nth-child(3)")
     found: dict[str, dict[str, Any]] = {}
-    ended = False
     for _ in range(1000):
-        page.page.wait_for_timeout(300 if ended else 60)
+        place = page.page.evaluate(AT_REST)
         rows = rows_of(page)
         found.update(
             {
@@ -54,12 +65,10 @@ def all_rows(page: Page) -> list[dict[str, Any]]:
                 for row, following in zip(rows, rows[1:] + rows[-1:], strict=True)
             }
         )
-        if ended:
+        if place["ended"]:
             return list(found.values())
         page.page.mouse.wheel(0, 400)
-        ended = page.page.evaluate(
-            "(list => list.scrollTop + list.clientHeight >= list.scrollHeight - 1)(document.getElementById('packet-rows'))"
-        )
+        page.page.wait_for_function("top => document.getElementById('packet-rows').scrollTop > top", arg=place["top"])
     raise AssertionError("the list has no end")
 
 

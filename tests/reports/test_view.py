@@ -371,6 +371,19 @@ def test_it_ends_while_it_analyzes(capture: Path, tmp_path: Path) -> None:
         assert not list((tmp_path / "temporary").iterdir())
 
 
+def test_a_signal_as_the_analysis_begins(samples: Path) -> None:
+    command = [sys.executable, "-m", "wiretale", "view", str(samples / "tcp_losses.pcap")]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        until = time.monotonic() + SECONDS
+        while not children.read_text() and time.monotonic() < until:
+            time.sleep(0.001)
+        (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+        out, errors = process.communicate(timeout=SECONDS)
+        assert (process.returncode, out, b"Traceback" in errors) == (128 + number, b"", False), errors
+
+
 def test_an_index_that_is_kept(samples: Path, tmp_path: Path, wiretale_run: Run) -> None:
     path = Path(shutil.copy(samples / "tcp_losses.pcap", tmp_path / "mine.pcap"))
     with viewing(path, "-o", tmp_path / "kept") as viewer:
