@@ -15,7 +15,9 @@
 #include "stream/stream.h"
 
 #define BUFFER_BYTES (1u << 17) /* the pattern is checked while the bytes are in the cache */
-#define WAKE_BYTES   (1 << 19) /* SO_RCVLOWAT without pacing: one send() of a sender at full rate */
+#define WAKE_BYTES   (1 << 19) /* SO_RCVLOWAT at most: one send() of a sender at full rate */
+#define WAKE_SHARE   8         /* of the receive buffer: the rest keeps the window open */
+#define WAKE_READS   64        /* the kernel enlarges the buffer meanwhile */
 
 struct tcp_receiver {
     struct stream *stream;
@@ -24,6 +26,7 @@ struct tcp_receiver {
     struct block_header header; /* expected, of the current block */
     uint8_t partial[BLOCK_HEADER_BYTES];
     uint32_t offset; /* in the block */
+    uint32_t reads;
     bool is_wrong;
 };
 
@@ -106,12 +109,18 @@ static void take_all(struct tcp_receiver *receiver, const uint8_t *bytes, size_t
     stream_publish(receiver->stream);
 }
 
-/* Half of the cost of receiving is waking up, so the thread is woken for WAKE_BYTES or after
- * WAIT_PIECE_NS. A paced stream is read at once, because its times matter. */
+/* Half of the cost of receiving is waking up, so the thread is woken for a part of the receive
+ * buffer, or after WAIT_PIECE_NS. A larger part would close the window, and one that exceeds the
+ * buffer makes Linux clamp the window to it (tcp_set_rcvlowat). A paced stream is read at once,
+ * because its times matter. */
 static void wake_seldom(const struct tcp_receiver *receiver) {
-    int bytes = WAKE_BYTES;
-    if (receiver->plan->pacing == PACING_NONE && !receiver->plan->content)
-        setsockopt(receiver->stream->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+    int fd = receiver->stream->fd, buffer = 0;
+    socklen_t length = sizeof buffer;
+    if (receiver->plan->pacing != PACING_NONE || receiver->plan->content ||
+        getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, &length))
+        return;
+    int bytes = buffer / WAKE_SHARE < WAKE_BYTES ? buffer / WAKE_SHARE : WAKE_BYTES;
+    setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
 }
 
 /* Returns whether recv() reported the end of the stream or an error; a timeout is neither. */
@@ -131,7 +140,7 @@ static void receive_all(struct tcp_receiver *receiver, uint8_t *buffer) {
             take_all(receiver, buffer, (size_t)got);
         if (is_over(got) || stream->direction->stop)
             return;
-        if (is_first && got > 0)
+        if (got > 0 && receiver->reads++ % WAKE_READS == 0)
             wake_seldom(receiver);
         if (got < 0 &&
             stream_is_over(stream, receiver->last_ns, receiver->stream->own.blocks_received))
