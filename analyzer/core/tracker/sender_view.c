@@ -18,8 +18,9 @@
  * least age, at first that of the SYN, grows by the drift that clocks can have.
  *
  * At most MAX_PASSING ACKs are kept. Above DENSE_PASSING, an ACK replaces the last one if both
- * passed within one part of the RTT, and if there are still too many, every second one is dropped:
- * the rest covers the whole RTT evenly. */
+ * passed within one part of the RTT, or of the time that the kept ones cover, which is longer if a
+ * queue before the capture point grew. If there are still too many, every second one is dropped:
+ * the rest covers that time evenly. */
 #include "tracker/steps.h"
 
 #define MAX_PASSING    64u
@@ -78,8 +79,9 @@ static NOINLINE bool make_room(struct sender_view *view, struct pool *pool) {
 static NOINLINE bool replace_last(const struct segment_context *seg, struct sender_view *view,
                                   const struct passing_ack *ack) {
     struct passing_ack *last = &view->passing[view->end - 1];
-    int64_t rtt = sender_rtt(seg->connection, seg->receiver);
-    if (ack->time_ns - last[-1].time_ns >= rtt / DENSE_PASSING)
+    int64_t covered = last->time_ns - view->passing[view->first].time_ns;
+    int64_t whole = max64(covered, sender_rtt(seg->connection, seg->receiver));
+    if (ack->time_ns - last[-1].time_ns >= whole / DENSE_PASSING)
         return false;
     *last = *ack;
     view->thinned = true;

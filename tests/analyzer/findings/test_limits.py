@@ -14,6 +14,8 @@ from limited_sender import POINTS, RTT, SCALE, Sender
 from plain_wire import MSS
 from wiretale.analyzer.findings.transfers import LIMITS
 
+LINE_MS = 0.123  # of a full segment at 100 Mbit/s
+
 
 def direction(folder: Path, sender: Sender) -> dict[str, Any]:
     return wiretale.analyze(sender.wire().write(folder / "wire.pcap")).directions.rows(0, 1)[0]
@@ -70,6 +72,20 @@ def test_a_shaper_in_the_host_of_the_sender_is_not_its_application(tmp_path: Pat
     sender = Sender(timestamps, 0.1, write=131_072, pause=40.0, spacing=0.6, rtt=0.2, congestion_window=100 * MSS)
     found = shares(tmp_path, sender)
     assert found["idle"] < 0.1, found
+
+
+@pytest.mark.parametrize("point", [0.1, 0.18])
+@pytest.mark.parametrize(
+    ("limit", "settings"),
+    [("network", {"congestion_window": 900 * MSS}), ("window", {"window": 10_000 << SCALE})],
+)
+def test_a_queue_of_110_ms_before_the_capture_holds_more_acks_than_are_kept(
+    tmp_path: Path, point: float, limit: str, settings: dict[str, int]
+) -> None:
+    """9 ACKs per ms: the view of the sender is that of 900 ACKs ago."""
+    sender = Sender(True, point, spacing=LINE_MS, rtt=0.2, **{"window": 20_000 << SCALE, **settings})
+    found = shares(tmp_path, sender)
+    assert found[limit] > 0.9, found
 
 
 def test_a_window_that_a_shaper_drains_is_full(tmp_path: Path) -> None:
