@@ -14,7 +14,6 @@ Found = dict[str, Any]
 NEAR = 15.0  # percent: as published
 UNKNOWN_NETWORK = "the study does not describe its network; that of the profile is an assumption"
 SET_UP = "the published rate is below its bytes over its time; it contains more than the transfer"
-SHORT_QUEUE = "one TCP does not fill the queue here (its receiver's window)"
 OTHER_HOSTS = "hosts of the study: its systems and cards"
 SWITCH_RATIO = "not reproduced: here the wire limits both; small UDP blocks reach the published ratio and more"
 
@@ -88,11 +87,9 @@ def s4(found: Found) -> Iterator[Line]:
 def s5(found: Found) -> Iterator[Line]:
     for medium, offered, measured, published, _ in found.get("sweep") or ():
         yield Line(f"UDP over {medium}, {offered:g} Mbit/s offered", "Mbit/s", measured, published, UNKNOWN_NETWORK)
-    for tcp, udp, protocol, measured, published, _ in found.get("card") or ():
+    for tcp, udp, protocol, measured, published, *_ in found.get("card") or ():
         name = f"{tcp} TCP and {udp} UDP at 10 Mbit/s: {protocol.upper()}, each"
-        yield Line(
-            name, "Mbit/s", measured, published, SHORT_QUEUE if (tcp, protocol) == (1, "udp") else UNKNOWN_NETWORK
-        )
+        yield Line(name, "Mbit/s", measured, published, UNKNOWN_NETWORK)
     for name, rates, published in found.get("parallel") or ():
         figures = [part.strip() for part in published.split(",")]
         for number, (rate, figure) in enumerate(zip(rates, figures, strict=False), start=1):

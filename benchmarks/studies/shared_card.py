@@ -80,19 +80,34 @@ def run_case(lab: StudyLab, name: str, tcp: int, udp: int) -> None:
         lab.finish(process)
 
 
+def udp_findings(place: Path) -> str:
+    """Returns the codes of the warnings about UDP sessions that were captured behind the card, the first one first."""
+    from wiretale.analyzer.trace import analyze
+
+    (capture,) = (place / "before").iterdir()
+    trace = analyze(str(capture))
+    udp = {row["flow"] for row in trace.flows.rows() if row["protocol"] == "udp"}
+    warnings = [row["code"] for row in trace.findings.rows() if row["flow"] in udp and row["severity"] != "info"]
+    return ", ".join(dict.fromkeys(warnings))
+
+
 def shared_card(folder: Path) -> list[Row]:
-    """S5: TCP and UDP sessions, protocol, measured and published Mbit/s of each of its sessions, difference in %."""
+    """S5: TCP and UDP sessions, protocol, measured and published Mbit/s of each of its sessions, difference in %, and the
+    warnings about UDP."""
     rows: list[Row] = []
     folder.mkdir(parents=True, exist_ok=True)
     profile = folder / "card.toml"
     profile.write_text(PROFILE)
     measured: dict[tuple[int, int], dict[int, float]] = {}
+    found: dict[tuple[int, int], str] = {}
     for tcp, udp, protocol, published in CASES:
         if (tcp, udp) not in measured:
-            with study_lab(str(profile), folder / f"card-{tcp}-{udp}") as lab, neighbour(lab) as name:
+            place = folder / f"card-{tcp}-{udp}"
+            with study_lab(str(profile), place, captured=udp > 0) as lab, neighbour(lab) as name:
                 run_case(lab, name, tcp, udp)
             measured[tcp, udp] = dict(lab.truth(RATES.format(seconds=SECONDS)))
+            found[tcp, udp] = udp_findings(place) if udp else ""
         number, sessions = (6, tcp) if protocol == "tcp" else (17, udp)
         rate = measured[tcp, udp][number] / sessions
-        rows.append((tcp, udp, protocol, rate, published, 100 * (rate / published - 1)))
+        rows.append((tcp, udp, protocol, rate, published, 100 * (rate / published - 1), found[tcp, udp]))
     return rows

@@ -227,6 +227,7 @@ CAPTURES: dict[str, Make] = {
     "jitter": of_wire(lambda: wires.numbered(200, lambda i: True, lambda i: 60.0, late=50.0), HEADERS),
     "microburst": of_wire(lambda: wires.bursts_of(400)),
     "unfair-share": of_wire(lambda: wires.side_by_side(3000, 750)),
+    "sender-queue": of_wire(lambda: wires.behind_a_transfer(30.0, 70.0), HEADERS),
     "wire-full": of_wire(lambda: wires.paced(wires.LINE_MS)),
     "blocks-corrupt": of_wire(corrupt_block),
     "loss-pattern": of_wire(lambda: wires.numbered(1500, lambda i: i % 150 != 75), HEADERS),

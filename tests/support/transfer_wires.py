@@ -150,6 +150,23 @@ def side_by_side(first: int, second: int) -> Wire:
     return wire
 
 
+def behind_a_transfer(least: float, most: float) -> Wire:
+    """Numbered datagrams among the segments of a transfer that fills 10 Mbit/s. Both wait in one queue, whose delay grows from
+    `least` to `most` ms each 0.4 s."""
+    wire = Wire()
+    one = connection(wire)
+    for i in range(3200):
+        now = 30 + i * 10 * LINE_MS
+        if i % 16 == 15:
+            sent = now - least - (most - least) * (now % 400) / 400
+            wire.udp(now, block(i // 16, 1472, sent_ms=sent))
+        else:
+            one.data(now, one.received[1], MSS)
+            one.received[1] += MSS
+            one.ack(now + 1, one.received[1])
+    return wire
+
+
 def paced(gap_ms: float, flows: int = 1, burst: int = 1) -> Wire:
     """Datagrams of 1472 bytes, 1538 with all that goes with them, from each flow in turn; bursts are ten times as fast."""
     wire = Wire()

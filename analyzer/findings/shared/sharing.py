@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.model import Match, Matches, Row, finding, seconds
-from wiretale.analyzer.findings.queueing import CAPPED_VARIATION, bit_rate
+from wiretale.analyzer.findings.queueing import CAPPED_VARIATION, JITTER_INFO_NS, JITTER_WARNING_NS, bit_rate
+from wiretale.analyzer.findings.shared.places import longest_wait
 from wiretale.analyzer.findings.throughput_limit import limiting_loss
 from wiretale.analyzer.findings.transfers import Transfer, Transfers, mean, variation
 from wiretale.analyzer.units import plural, show_duration, show_rate, show_share
@@ -26,6 +28,9 @@ FULL_SHARE_MIN = 0.01  # of the trace's bytes
 PAIRS_MAX = 5  # of hosts
 FULL_WEIGHT = 0.11  # ranks before path-limited, which it explains
 SHARES_SHOWN = 6
+FILLED_SHARE = 0.5  # of the wire bytes: the others fill the queue
+ROUNDED = 1e-3  # of a time bin: times are doubles
+FIRST_TTLS = {64, 128, 255}  # with which systems send packets
 LOSS_RESPONSES = ("limit_recovery_ns", "limit_timeout_ns")
 PATH_LIMITS = ("limit_network_ns", "limit_slow_start_ns")
 WANTING_SHARE, LOSS_SHARE_MAX = 0.5, 0.1  # of transfer time
@@ -189,17 +194,27 @@ def middle_mean(values: Sequence[float]) -> float:
     return mean(sorted(values)[quarter : len(values) - quarter])
 
 
+def sums_together(transfers: Transfers, members: Sequence[Transfer], span: tuple[float, float]) -> tuple[Row, float]:
+    """Returns the wire bytes of all members in the time bins of a span, by number, and the width of a bin in ns: that of the
+    widest ones, which contain several of the others."""
+    width = max(transfers.bins(one).width_ns for one in members)
+    first, end = (math.floor(ns / width + ROUNDED) for ns in span)
+    sums: Row = dict.fromkeys(range(first + 1, end), 0.0)
+    for one in members:
+        for at, size in transfers.bins(one).wire_bytes_within(*span).items():
+            number = math.floor(at / width + ROUNDED)
+            if number in sums:
+                sums[number] += size
+    return sums, width
+
+
 def ethernet_speed(transfers: Transfers, members: Sequence[Transfer]) -> float | None:
     """Returns the speed of an Ethernet that these transfers fill together."""
-    start, end = common_span(transfers, members)
-    width_ns = transfers.bins(members[0]).width_ns
-    sizes = [transfers.bins(one).wire_bytes_within(start, end) for one in members]
-    alone = list(sizes[0].values()) if len(sizes) == 1 else []
-    if min(map(len, sizes)) < FULL_BINS_MIN or variation(alone) > LEVEL:
+    sums, width_ns = sums_together(transfers, members, common_span(transfers, members))
+    sizes, alone = list(sums.values()), len(members) == 1
+    if len(sizes) < FULL_BINS_MIN or (alone and variation(sizes) > LEVEL):
         return None
-    whole = bit_rate(
-        middle_mean(alone) if alone else sum(sum(own.values()) for own in sizes) / len(set().union(*sizes)), width_ns
-    )
+    whole = bit_rate(middle_mean(sizes) if alone else mean(sizes), width_ns)
     return next((speed for speed in SPEEDS if FULL_MIN * speed <= whole <= FULL_MAX * speed), None)
 
 
@@ -244,3 +259,75 @@ def wire_full(transfers: Transfers) -> Matches:
             cited=transfers.span(members[0].row["flow"]),
             members=[one.row["flow"] for one in members],
         )
+
+
+class Filled(NamedTuple):
+    """The transfers that fill a queue in front of another, largest first, and their share of the wire bytes."""
+
+    others: list[Transfer]
+    share: float
+
+
+def filled_by(transfers: Transfers, one: Transfer) -> Filled | None:
+    """Returns the transfers of the same source or destination that have most of the wire while a transfer sends data, if
+    the sum of all is level, as behind a queue that is never empty."""
+    ends = {one.row["source"], one.row["destination"]}
+    span = transfers.bins(one).data_span()
+    sizes = {
+        other.number: sum(transfers.bins(other).wire_bytes_within(*span).values())
+        for other in transfers.largest
+        if {other.row["source"], other.row["destination"]} & ends and other.row["source"] != one.row["destination"]
+    }
+    whole = sum(sizes.values())
+    members = [other for other in transfers.largest if sizes.get(other.number, 0.0) >= FULL_SHARE_MIN * max(whole, 1.0)]
+    others = [other for other in members if other is not one]
+    share = sum(sizes[other.number] for other in others) / max(whole, 1.0)
+    if one not in members or share < FILLED_SHARE:
+        return None
+    level = list(sums_together(transfers, members, span)[0].values())
+    if len(level) < FULL_BINS_MIN or variation(level) > LEVEL:
+        return None
+    return Filled(sorted(others, key=lambda other: -sizes[other.number]), share)
+
+
+@finding(
+    code="sender-queue",
+    title="Queue at the sender",
+    severity="warning from 30 ms, else info",
+    unit="seconds",
+    delays=True,
+    computed="Numbered packets that contain their sending time must wait 5 ms or more longer than the fastest of them before "
+    "the capture point (directions.delay_variation_ns), their TTL or hop limit must be that of a sender (64, 128 or 255), so "
+    "that no router is between, and while they are sent, other transfers of the same source or destination must have half of "
+    "the wire bytes or more, with a level sum in 20 time bins or more. A queue that is filled by others is then before the "
+    "capture point.",
+    unknown="Whether the queue is in the sender's host or in a switch behind it; a clock that drifts. Whether the program "
+    "offered more than it sent: if its send buffer is full, it must wait for this queue, and nothing is lost.",
+    sentence="{name} sent {rate} on the wire; its packets waited up to {wait} longer than the fastest before the capture point, "
+    "where no router is (TTL {ttl}): {others} filled a queue of the sender's host, or of a switch behind it, with {share} of "
+    "the wire bytes.",
+    advice="On that host, give each flow its own queue (tc qdisc replace dev IF root fq_codel), or shorten the queue "
+    "(txqueuelen). A full send buffer holds up the program: if the rate is below the offered one, packets are late or fewer, "
+    "not lost on the network.",
+)
+def sender_queue(transfers: Transfers) -> Matches:
+    for one in transfers.largest:
+        wait, ttl = one.row["delay_variation_ns"], one.row["ttl_min"]
+        numbered = one.flow["protocol"] == "udp" and one.row["blocks"] and one.duration_ns and wait is not None
+        if not numbered or wait < JITTER_INFO_NS or ttl not in FIRST_TTLS or ttl != one.row["ttl_max"]:
+            continue
+        filled = filled_by(transfers, one)
+        if filled:
+            first, several = filled.others[0], plural(len(filled.others), "other transfer")
+            yield one.match(
+                "warning" if wait >= JITTER_WARNING_NS else "info",
+                rate=show_rate(own_rate(one)),
+                wait=show_duration(wait),
+                ttl=ttl,
+                others=several if len(filled.others) > 1 else f"flow {first.row['flow']}",
+                share=show_share(filled.share, 1),
+                cost=seconds(wait),
+                evidence=f"{plural(one.row['blocks'], 'numbered packet')}, {one.frames}; wire_bytes in the series",
+                cited=longest_wait(transfers, one.row, "slowest")[:1],
+                weight=1.0,
+            )
