@@ -32,6 +32,8 @@ class EndpointLog:
     #: drops of the receiver's kernel, by its counters
     host_dropped: int | None = None
     host_dropped_source: str | None = None
+    #: losses by place, by all counters of both kernels: `sender_host`, `receiver_kernel`, `application`; empty if one is unknown
+    counted: dict[str, int] = field(default_factory=dict)
     complete: bool | None = None
 
 
@@ -87,6 +89,17 @@ def text_of(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def counted_losses(reports: Sequence[dict[str, Any]], name: str) -> dict[str, int]:
+    """Returns the losses in hosts by place, if the counters of both are known, so that the network had the rest."""
+    members = {"sender_host": "sender_host", "receiver_host": "receiver_kernel", "receiver_program": "application"}
+    for losses in (part(report, name) for report in reports):
+        counts = {place: whole_number(losses.get(member)) for member, place in members.items()}
+        known = {place: count for place, count in counts.items() if count is not None}
+        if len(known) == len(members) and whole_number(losses.get("path")) is not None:
+            return known
+    return {}
+
+
 def merge_reports(sent: dict[str, Any], got: dict[str, Any], reverse: bool = False) -> EndpointLog:
     """Merges the reports of both ends about one test: each end's own counts, else those that it got from the other."""
     test = {**part(got, "test"), **part(sent, "test")}
@@ -110,6 +123,7 @@ def merge_reports(sent: dict[str, Any], got: dict[str, Any], reverse: bool = Fal
         received_bytes=first_count([*receivers, top], "bytes_received"),
         host_dropped=first_count(receivers, "host_dropped"),
         host_dropped_source=next((source for source in sources if source is not None), None),
+        counted=counted_losses([sent, got], "reverse_losses" if reverse else "losses"),
         complete=complete if isinstance(complete, bool) else None,
     )
 

@@ -8,9 +8,10 @@ of two stages was lost between them. Invariant: the losses of all places add up 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import MappingProxyType
 
 #: places of loss in path order, and their names
 PLACES = {
@@ -38,6 +39,12 @@ REMEDIES = {
     "after_tracer_or_host": "capture at the receiver, or add its log (--receiver-log), to separate network and host",
     "network_or_host": "capture at the receiver, or add its log (--receiver-log), to separate network and host",
     "receiver_host": "compare the drop counters of the receiver's sockets (ss -uam, nstat UdpRcvbufErrors) with its log",
+}
+#: places in the hosts between a log and a capture outside of them, or between two logs
+HOST_PLACES = {
+    ("sent", "tracer"): ("sender_host",),
+    ("tracer", "received"): ("receiver_kernel", "application"),
+    ("sent", "received"): ("sender_host", "receiver_kernel", "application"),
 }
 
 
@@ -108,12 +115,14 @@ def settle(
     host_dropped: int | None = None,
     own: bool = False,
     capture_dropped: int | None = None,
+    counted: Mapping[str, int] = MappingProxyType({}),
 ) -> Ledger:
     """Raises the stages and books the losses between them.
 
     `unions` is the amount that a capture or a later one has. `host_dropped` counts drops of the receiver's kernel; only if
     the counter is the socket's `own`, these packets arrived at the host. `capture_dropped` counts drops of the last
-    capture, which explain missing packets there unless a log after it has more.
+    capture, which explain missing packets there unless a log after it has more. `counted` has the losses in both hosts by
+    place; if it is not empty, the network had all others between a capture outside of the hosts and a log.
     """
     least = 0
     for stage in reversed(ledger.stages):
@@ -126,7 +135,13 @@ def settle(
     for before, after in pairwise(ledger.stages):
         missing = before.had - after.had
         place = place_between(before.name, after.name, host_dropped is not None)
-        if after.name == "received" and host_dropped is not None:
+        if counted and {before.name, after.name} <= {"sent", "tracer", "received"}:
+            for host in HOST_PLACES[before.name, after.name]:
+                part = min(counted.get(host, 0), missing)
+                add(ledger, host, part)
+                missing -= part
+            place = place_between(before.name, "receiver" if after.name == "received" else after.name)
+        elif after.name == "received" and host_dropped is not None:
             kernel = min(host_dropped, missing)
             add(ledger, "receiver_kernel", kernel)
             missing -= kernel

@@ -19,7 +19,10 @@ from wiretale.version import __version__
 if TYPE_CHECKING:
     from wiretale.analyzer.compare.comparison import Comparison
 
-USAGE = "wiretale compare SENDER [TRACER] RECEIVER [options]\nwiretale compare TRACER --receiver-log FILE [options]"
+USAGE = (
+    "wiretale compare SENDER [TRACER] RECEIVER [options]\n"
+    "wiretale compare TRACER --sender-log FILE | --receiver-log FILE [options]"
+)
 EXAMPLES = """\
 wiretale compare sender.pcapng receiver.pcapng
 wiretale compare sender.pcapng tracer.pcapng receiver.pcapng --report places.html
@@ -27,6 +30,8 @@ wiretale compare sender.pcapng tracer.pcapng receiver.pcapng --report places.htm
 wiretale compare a.pcapng b.pcapng --sender-log send.json --receiver-log receive.json
 # whether the tracer captured everything that arrived
 wiretale compare tracer.pcapng --receiver-log receive.json
+# who lost the blocks: hosts, or the network before or after the tracer
+wiretale compare tracer.pcapng --sender-log send.json
 # losses, for scripts
 wiretale compare sender.pcapng receiver.pcapng --json | jq .losses
 """
@@ -37,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "captures or directories of captures, in path order; one: the tracer's"
     option(parser, "captures", "CAPTURE", text, nargs="+")
     reading = parser.add_argument_group("input")
-    option(reading, "--sender-log", "FILE", "output of `wiretale send --json`")
+    option(reading, "--sender-log", "FILE", "output of `wiretale send --json`, which contains the receiver's counts")
     option(reading, "--receiver-log", "FILE", "output of `wiretale receive --json`")
     option(reading, "--same-clock", None, "assume that all captures share one clock")
     output = parser.add_argument_group("output")

@@ -178,19 +178,48 @@ def test_sent_packets_arrived_or_were_lost_at_a_place(tmp_path: Path, fates: lis
 COUNTS = st.one_of(st.none(), st.integers(0, 1000))
 
 
+PLACES_COUNTED = ("sender_host", "receiver_kernel", "application")
+
+
 @given(
-    counts=st.tuples(COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS), dropped=COUNTS, own=st.booleans(), unseen=COUNTS
+    counts=st.tuples(COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS),
+    dropped=COUNTS,
+    own=st.booleans(),
+    unseen=COUNTS,
+    counted=st.one_of(st.just({}), st.fixed_dictionaries({place: st.integers(0, 1000) for place in PLACES_COUNTED})),
 )
 def test_every_ledger_balances_with_any_logs(
-    counts: tuple[int | None, ...], dropped: int | None, own: bool, unseen: int | None
+    counts: tuple[int | None, ...], dropped: int | None, own: bool, unseen: int | None, counted: dict[str, int]
 ) -> None:
     names = ("planned", "sent", "sender", "tracer", "receiver", "received")
     places = [name for name, count in zip(names[2:5], counts[2:5], strict=True) if count is not None]
     stages = stages_of(places, places, dict(zip(names, counts, strict=True)))
-    ledger = settle(Ledger("blocks", "blocks", stages), {}, dropped, own, unseen)
+    ledger = settle(Ledger("blocks", "blocks", stages), {}, dropped, own, unseen, counted)
     assert ledger.balanced
     assert all(count > 0 for count in ledger.lost.values())
     assert all(stage.missed >= 0 for stage in ledger.stages)
+
+
+@pytest.mark.parametrize(("path", "place"), [(3, "after_tracer"), (None, "after_tracer_or_host")])
+def test_counters_of_both_kernels_leave_the_rest_to_the_network(tmp_path: Path, path: int | None, place: str) -> None:
+    """Of 50 blocks, the sender's queue drops 4, the network 3 and 2, the receiver's kernel and program 1 each."""
+    points = Points(("tracer",))
+    for n in range(7, 50):
+        points.put(udp(block(RUN, 0, n), n), [START_NS + n * MS])
+    losses = {"sender_host": 4, "receiver_host": 1, "receiver_program": 1, "path": path}
+    report = {
+        "schema": "wiretale.send/1",
+        "test": {"run": RUN, "protocol": "udp"},
+        "sender": {"blocks_sent": 50},
+        "receiver": {"blocks_received": 39},
+        "losses": losses,
+    }
+    log = tmp_path / "send.json"
+    log.write_text(json.dumps(report))
+    with compared(points, tmp_path, sender_log=str(log)) as comparison:
+        lost = ledger_of(comparison, "blocks", "run").lost
+    counted = {"sender_host": 4, "before_tracer": 3, "receiver_kernel": 1, "application": 1, "after_tracer": 2}
+    assert lost == (counted if path else {"before_tracer": 7, place: 4})
 
 
 def test_tests_of_a_log_that_no_capture_has_are_left_out(tmp_path: Path) -> None:
