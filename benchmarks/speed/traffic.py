@@ -7,6 +7,10 @@ Runs of the programs alternate, so that a slow period of the machine affects all
 that the receiver counts; CPU time is that of both processes, from wait4(). The exit status is 1 if
 wiretale is slower than iperf3 or uses more CPU time per byte; the machine should be idle. Namespaces are removed at the end, also
 after an error.
+
+A second pair has no tx-udp-segmentation, so the kernel segments joined datagrams before captures see them, and wiretale-traffic
+uses that by default. All programs have the same buffers there. Blocks above the MTU leave as fragments, which are not joined: the
+kernel determines their rates. `--real` measures only this pair.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from shared.namespaces import inside, listens, missing, namespaces, run, wait_until
 from speed.check import Check, print_checks
@@ -38,6 +43,7 @@ class Figures:
     blocks: float
     lost: float
     cpu: float  # seconds
+    sender_ns_per_block: float = 0  # CPU time; 0: unknown
 
     @property
     def rate(self) -> float:
@@ -70,12 +76,16 @@ class Load:
 
 
 LOADS = (Load("TCP"), Load("UDP 64 B", 64), Load("UDP 1472 B", 1472))
+REAL_LOADS = (*LOADS[1:], Load("UDP 8192 B", 8192), Load("UDP 60000 B", 60000))
+MTU_MOST = 1472  # bytes of a block that leaves unfragmented
 
 
 def figures_of_wiretale(output: str, size: int, cpu: float) -> Figures:
     report = json.loads(output)
-    got = report["receiver"]
-    return Figures(got["elapsed_s"], got["bytes_received"], got["blocks_received"], report["blocks_lost"], cpu)
+    sent, got = report["sender"], report["receiver"]
+    of_sender = (sent["cpu_user_s"] + sent["cpu_system_s"]) * 1e9 / sent["blocks_sent"]
+    blocks, lost = got["blocks_received"], report["blocks_lost"]
+    return Figures(got["elapsed_s"], got["bytes_received"], blocks, lost, cpu, of_sender)
 
 
 def figures_of_iperf3(output: str, size: int, cpu: float) -> Figures:
@@ -114,43 +124,58 @@ class Program:
     def cheapest(self, load: Load) -> float:
         return min(one.cpu_ns_per_byte for one in self.results[load.name])
 
+    def cheapest_block(self, load: Load) -> float:
+        return min(one.sender_ns_per_block for one in self.results[load.name])
+
+
+def own(wiretale: str, seconds: float, name: str, *more: str) -> Program:
+    client = [wiretale, "send", RECEIVER, "--port", str(PORT), "--json", "--time", f"{seconds:g}"]
+    server = [wiretale, "receive", "--once", "--quiet", "--port", str(PORT)]
+    return Program(name, server, lambda load: [*client, *load.wiretale(), *more], figures_of_wiretale, PORT)
+
+
+def iperf3(seconds: float, *more: str) -> Program:
+    client = ["iperf3", "-c", RECEIVER, "-p", "5201", "-J", "-t", f"{seconds:g}"]
+    server = ["iperf3", "-s", "-1", "-p", "5201"]
+    return Program("iperf3", server, lambda load: [*client, *load.iperf3(), *more], figures_of_iperf3, 5201)
+
 
 def programs(wiretale: str, seconds: float) -> list[Program]:
-    time_given = f"{seconds:g}"
-
-    def own(name: str, *more: str) -> Program:
-        client = [wiretale, "send", RECEIVER, "--port", str(PORT), "--json", "--time", time_given]
-        server = [wiretale, "receive", "--once", "--quiet", "--port", str(PORT)]
-        return Program(name, server, lambda load: [*client, *load.wiretale(), *more], figures_of_wiretale, PORT)
-
     return [
-        own("wiretale-traffic"),
-        own("  with --offload", "--offload"),
-        Program(
-            "iperf3",
-            ["iperf3", "-s", "-1", "-p", "5201"],
-            lambda load: ["iperf3", "-c", RECEIVER, "-p", "5201", "-J", "-t", time_given, *load.iperf3()],
-            figures_of_iperf3,
-            5201,
-        ),
+        own(wiretale, seconds, "wiretale-traffic"),
+        own(wiretale, seconds, "  with --offload", "--offload"),
+        iperf3(seconds),
         Program(
             "nuttcp",
             ["nuttcp", "-1"],
-            lambda load: ["nuttcp", "-fparse", f"-T{time_given}", *load.nuttcp(), RECEIVER],
+            lambda load: ["nuttcp", "-fparse", f"-T{seconds:g}", *load.nuttcp(), RECEIVER],
             figures_of_nuttcp,
             5000,
         ),
     ]
 
 
+def real_programs(wiretale: str, seconds: float) -> list[Program]:
+    """Returns the programs that send real datagrams, with the largest buffers that any user may have, up to 4 MiB."""
+    limits = [int(Path(f"/proc/sys/net/core/{side}mem_max").read_text()) for side in "rw"]
+    buffer = str(min(*limits, 4 << 20))
+    return [
+        own(wiretale, seconds, "wiretale-traffic", "--buffer", buffer),
+        own(wiretale, seconds, "  with --no-offload", "--no-offload", "--buffer", buffer),
+        iperf3(seconds, "-w", buffer),
+    ]
+
+
 @contextlib.contextmanager
-def two_ends() -> Iterator[dict[str, str]]:
+def two_ends(segments: bool = True) -> Iterator[dict[str, str]]:
     """Yields namespaces of sender and receiver with a veth pair between them."""
     with namespaces("wtb", "sender", "receiver") as ends:
         run(*f"ip -n {ends['sender']} link add path type veth peer name path netns {ends['receiver']}".split())
         for end, address in (("sender", SENDER), ("receiver", RECEIVER)):
             run(*f"ip -n {ends[end]} address add {address}/24 dev path".split())
             run(*f"ip -n {ends[end]} link set path up".split())
+            if not segments:
+                run(*inside(ends[end], "ethtool", "-K", "path", "tx-udp-segmentation", "off"))
         yield ends
 
 
@@ -196,9 +221,20 @@ def checks(ours: Program, offloaded: Program, iperf3: Program) -> Iterator[Check
         yield Check(f"{load.name}: CPU per byte / iperf3's", cost, 1.0)
 
 
-def show(tools: list[Program]) -> None:
+def real_checks(ours: Program, single: Program, iperf3: Program) -> Iterator[Check]:
+    """Yields the bounds of real datagrams."""
+    for load in REAL_LOADS:
+        is_joined = load.size <= MTU_MOST
+        if is_joined:
+            cost = ours.cheapest_block(load) / single.cheapest_block(load)
+            yield Check(f"{load.name}, real: sender's CPU per block / with --no-offload", cost, 0.7)
+        most, least = ours.best(load).rate / iperf3.best(load).rate, 1.5 if is_joined else 0.8
+        yield Check(f"{load.name}, real: blocks received / iperf3's", most, least, at_least=True)
+
+
+def show(tools: list[Program], loads: tuple[Load, ...]) -> None:
     print(f"{'':12} {'program':18} {'Gbit/s':>9} {'blocks/s':>11} {'lost':>8} {'CPU ns/byte':>12}")
-    for load in LOADS:
+    for load in loads:
         for tool in tools:
             best = tool.best(load)
             share = f"{100 * best.lost / (best.lost + best.blocks):.1f}%" if best.blocks else ""
@@ -207,25 +243,37 @@ def show(tools: list[Program]) -> None:
             print(f"{load.name:12} {tool.name:18} {best.gigabits:9.3f} {blocks:>11} {share:>8} {cost:12.3f}")
 
 
+def measure_all(tools: list[Program], loads: tuple[Load, ...], rounds: int, segments: bool = True) -> None:
+    with two_ends(segments) as ends:
+        for number in range(rounds):
+            print(f"==> round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+            for load in loads:
+                for tool in tools:
+                    tool.results.setdefault(load.name, []).append(measure(ends, tool, load))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="build/bin/wiretale-traffic")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--real", action="store_true")
     arguments = parser.parse_args()
-    if problem := missing("bench", "ip", "iperf3", "nuttcp"):
+    if problem := missing("bench", "ip", "ethtool", "iperf3", *([] if arguments.real else ["nuttcp"])):
         print(problem, file=sys.stderr)
         return 5
-    tools = programs(os.path.abspath(arguments.program), arguments.seconds)
-    with two_ends() as ends:
-        for number in range(arguments.rounds):
-            print(f"==> round {number + 1} of {arguments.rounds}", file=sys.stderr, flush=True)
-            for load in LOADS:
-                for tool in tools:
-                    tool.results.setdefault(load.name, []).append(measure(ends, tool, load))
+    program = os.path.abspath(arguments.program)
+    tools, real = programs(program, arguments.seconds), real_programs(program, arguments.seconds)
+    found: list[Check] = []
     print(f"{platform.machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}, best of {arguments.rounds}")
-    show(tools)
-    return 0 if print_checks(checks(*tools[:3])) else 1
+    if not arguments.real:
+        measure_all(tools, LOADS, arguments.rounds)
+        show(tools, LOADS)
+        found += checks(*tools[:3])
+    measure_all(real, REAL_LOADS, arguments.rounds, segments=False)
+    show(real, REAL_LOADS)
+    found += real_checks(*real)
+    return 0 if print_checks(found) else 1
 
 
 if __name__ == "__main__":

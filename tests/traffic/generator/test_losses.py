@@ -78,6 +78,15 @@ def test_a_queue_of_the_sender(path: DroppingPath, tmp_path: Path, direction: st
     undisturbed(check)
 
 
+def test_drops_of_joined_datagrams_are_unknown(path: DroppingPath, tmp_path: Path) -> None:
+    """A queueing discipline counts a joined datagram once."""
+    path.disturb("udp dport > 0", dropped=0)
+    with narrow(path, path.sender, "path"):
+        report = send_over(path, tmp_path, "--offload", "--burst", "20")
+    assert report["sender"]["blocks_offloaded"] > 500 and report["losses"]["sender_queue_drops"] is None
+    assert parts(report) == [None, None, 0, 0, report["blocks_lost"]] and report["blocks_lost"] > 100
+
+
 def test_a_drop_on_the_path(path: DroppingPath, tmp_path: Path) -> None:
     path.disturb(TO_RECEIVER, dropped=100)
 

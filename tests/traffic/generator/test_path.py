@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -149,18 +151,98 @@ def test_blocks_of_several_sizes_and_no_offload(path: DroppingPath, tmp_path: Pa
         assert report["blocks_received"] == row["blocks"] == 300
 
 
-def test_offload_sends_real_datagrams_if_the_interface_does_not_segment(path: DroppingPath, tmp_path: Path) -> None:
-    path.disturb("udp dport > 0", dropped=0)
+def captured_twice(path: DroppingPath, folder: Path, *options: str) -> tuple[Report, list[list[Row]]]:
+    """A test over UDP, and the directions with blocks of the captures at both ends."""
     with (
-        receiving(tmp_path, "--once", inside=tuple(path.inside(path.receiver)), port=PORT),
-        path.capturing_both(tmp_path) as files,
+        receiving(folder, "--once", inside=tuple(path.inside(path.receiver)), port=PORT),
+        path.capturing_both(folder) as files,
     ):
-        options = ("--udp", "--offload", "--size", "1000", "--count", "300")
-        report = send(PORT, *options, host=RECEIVER, inside=tuple(path.inside(path.sender, *ON_ONE)))
-    assert report["test"]["offload"] is True
-    for file in files:
-        (row,) = block_rows(file)
+        report = send(PORT, "--udp", *options, host=RECEIVER, inside=tuple(path.inside(path.sender, *ON_ONE)))
+    return report, [block_rows(file) for file in files]
+
+
+@contextlib.contextmanager
+def with_queue(path: DroppingPath, queue: str) -> Iterator[None]:
+    """The sender's interface has a queueing discipline."""
+    path.run(path.sender, "tc", "qdisc", "add", "dev", "path", "root", *queue.split())
+    try:
+        yield
+    finally:
+        path.run(path.sender, "tc", "qdisc", "delete", "dev", "path", "root")
+
+
+@pytest.mark.parametrize(
+    ("options", "asked", "is_joined"),
+    [
+        ((), None, True),
+        (("--reverse",), None, True),
+        (("--device", "path"), None, True),
+        (("--offload",), True, True),
+        (("--no-offload",), False, False),
+    ],
+)
+def test_an_interface_that_does_not_segment_gets_real_datagrams(
+    path: DroppingPath, tmp_path: Path, options: tuple[str, ...], asked: bool | None, is_joined: bool
+) -> None:
+    path.disturb("udp dport > 0", dropped=0)
+    report, both = captured_twice(path, tmp_path, *options, "--size", "1000", "--count", "300")
+    assert report["test"]["offload"] is asked
+    assert report["sender"]["blocks_offloaded"] == (300 if is_joined else 0)
+    assert report["blocks_corrupt"] == report["blocks_lost"] == 0
+    for (row,) in both:
         assert row["blocks"] == row["packets"] == report["blocks_received"] == 300
+
+
+def test_an_interface_that_segments_gets_single_datagrams(path: DroppingPath, tmp_path: Path) -> None:
+    """Else captures would show joined datagrams, as with --offload."""
+    path.disturb("udp dport > 0", dropped=0)
+    path.run(path.sender, *["ethtool", "-K", "path", "tx", "on", "tx-udp-segmentation", "on"])
+    try:
+        report, both = captured_twice(path, tmp_path, "--size", "1000", "--count", "300")
+        joined, (shown, _) = captured_twice(path, tmp_path, "--offload", "--size", "1000", "--count", "300")
+    finally:
+        path.run(path.sender, *["ethtool", "-K", "path", "tx", "off"])
+    assert report["sender"]["blocks_offloaded"] == 0
+    for (row,) in both:
+        assert row["blocks"] == row["packets"] == 300
+    assert joined["sender"]["blocks_offloaded"] == 300 > 10 * shown[0]["packets"]
+
+
+@pytest.mark.parametrize(
+    ("queue", "is_joined"), [("pfifo_fast", True), ("tbf rate 100mbit burst 3200 latency 2s", False)]
+)
+def test_a_shaper_gets_single_datagrams(path: DroppingPath, tmp_path: Path, queue: str, is_joined: bool) -> None:
+    path.disturb("udp dport > 0", dropped=0)
+    with with_queue(path, queue):
+        report, _ = run(path, tmp_path, "--udp", "--size", "1000", "--count", "100")
+    assert report["sender"]["blocks_offloaded"] == (100 if is_joined else 0)
+    assert report["blocks_received"] == 100
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [
+        (("--size", "2000"), 0),  # the kernel refuses to segment to more than the MTU; fragments are sent
+        (("--size", "200,1000"), 0),
+        (("--size", "1000", "--rate", "250pps"), 20),  # few that a delay of the machine made due together
+        (("--size", "1000", "--rate", "250pps", "--poisson"), 60),
+    ],
+)
+def test_blocks_that_cannot_be_joined_leave_alone(
+    path: DroppingPath, tmp_path: Path, options: tuple[str, ...], most: int
+) -> None:
+    path.disturb("udp dport > 0", dropped=0)
+    report, _ = run(path, tmp_path, "--udp", *options, "--count", "100")
+    assert report["sender"]["blocks_offloaded"] <= most, report["sender"]
+    assert report["blocks_received"] == 100 and not report["sender"]["send_errors"], report["sender"]
+
+
+def test_a_burst_is_joined(path: DroppingPath, tmp_path: Path) -> None:
+    path.disturb("udp dport > 0", dropped=0)
+    options = ("--udp", "--size", "500", "--rate", "1000pps", "--burst", "20", "--count", "100")
+    report, file = run(path, tmp_path, *options)
+    (row,) = block_rows(file)
+    assert report["sender"]["blocks_offloaded"] == report["blocks_received"] == row["blocks"] == row["packets"] == 100
 
 
 def test_a_block_that_does_not_fit_is_reported(path: DroppingPath, tmp_path: Path) -> None:

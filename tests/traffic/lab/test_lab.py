@@ -13,8 +13,22 @@ from statistics import median
 import pytest
 
 from ideal_link import departures
-from lab_bench import COMMAND, NEEDED, Sent, hosts_of, last_json, truth_rows, wiretale_lab
+from lab_bench import (
+    COMMAND,
+    NEEDED,
+    Sent,
+    block_numbers,
+    frames,
+    hosts_of,
+    lab_of,
+    last_json,
+    truth_rows,
+    wiretale_lab,
+)
+from traffic_ends import receiving
+from traffic_ends import send as send_test
 from wiretale.analyzer.errors import UsageError, WiretaleError
+from wiretale.traffic.lab.capture import captures
 from wiretale.traffic.lab.lifecycle import lab_for_run
 from wiretale.traffic.lab.link import link_summary
 from wiretale.traffic.lab.profile import load_profile, make_profile, profile_names
@@ -246,6 +260,26 @@ def test_the_check_measures_the_link_s_own_delay(monkeypatch: pytest.MonkeyPatch
     assert trial["overruns"] == trial["not_delivered"] == 0
     assert 0 <= trial["error_us_median"] <= trial["error_us_p99"] <= trial["error_us_max"]
     assert "at 100 Mbit/s" in result["verdict"]
+
+
+@NEEDS_TRAFFIC
+@pytest.mark.parametrize(("card", "is_joined"), [("", True), ('card = "100Mbit"\n', False)])
+def test_datagrams_of_the_generator_are_single_in_the_captures(tmp_path: Path, card: str, is_joined: bool) -> None:
+    """Also at the far end, if the sender's kernel segments them; a card that shapes gets single ones."""
+    port, count = 41237, 400
+    with (
+        lab_of(card + '[both]\ndelay = "1ms"\n', f"o{os.getpid()}", tmp_path) as lab,
+        captures(lab, tmp_path),
+        receiving(tmp_path, "--once", inside=tuple(lab.inside("receiver")), port=port),
+    ):
+        options = ("--udp", "--size", "1000", "--count", str(count))
+        report = send_test(port, *options, host="10.99.0.2", inside=tuple(lab.inside("sender")))
+    assert report["sender"]["blocks_offloaded"] == (count if is_joined else 0)
+    assert report["blocks_received"] == count and report["blocks_corrupt"] == 0
+    for point in ("before", "after"):
+        found = [frame for frame in frames(tmp_path / point) if frame[42:46] == b"WTB1"]
+        assert block_numbers(found) == list(range(count))
+        assert {int.from_bytes(frame[16:18], "big") for frame in found} == {1000 + HEADERS}
 
 
 def test_a_lab_whose_program_is_missing_says_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,6 +76,8 @@ static void put_sender(struct json *json, const struct transfer *transfer,
     report_put_rates(json, report, report_bytes_per_s(transfer, report, true));
     put_pace(json, transfer, report);
     json_count(json, "paused_ns", transfer_is_udp(transfer) ? (int64_t)report->paused_ns : -1);
+    json_count(json, "blocks_offloaded",
+               transfer_is_udp(transfer) ? (int64_t)report->blocks_offloaded : -1);
     put_turns(json, transfer, report);
     put_errors(json, report->errors);
 }
@@ -273,7 +275,8 @@ static void put_plan(struct json *json, const struct transfer *transfer, const c
     json_text(json, "bind", transfer->local.bind);
     json_text(json, "device", transfer->local.device);
     put_socket(json, &plan->socket);
-    json_bool(json, "offload", plan->offload);
+    put_known_bool(json, "offload",
+                   plan->offload == OFFLOAD_IF_SOFTWARE ? -1 : plan->offload == OFFLOAD_ALWAYS);
     json_bool(json, "authenticate", plan->authentic);
     json_bool(json, "check", !plan->unchecked);
     json_text(json, "file", plan->content ? plan->file_name : NULL);

@@ -117,6 +117,9 @@ static void put_direction(const struct report_style *style, const struct directi
         put_line(style, direction->transfer, "sent", &totals.sender, true);
     if (totals.sender_known && totals.sender.errors[0])
         fprintf(style->out, "  sends that failed: %s\n", totals.sender.errors);
+    if (totals.sender_known && totals.sender.blocks_offloaded)
+        fprintf(style->out, "  %llu of the blocks were sent in joined datagrams (offload)\n",
+                (unsigned long long)totals.sender.blocks_offloaded);
     put_pace(style, direction->transfer, &totals);
     if (totals.sender_known && totals.sender.responses)
         fprintf(

@@ -136,9 +136,10 @@ static const struct option_row rows[] = {
     SET("no-check", 0, plan.unchecked, 1, "do not verify the pattern at the receiver"),
     SET("authenticate", 0, plan.authentic, 1,
         "over UDP, end each block in a code of the --key; the receiver ignores others"),
-    SET("offload", 0, plan.offload, 1,
-        "UDP segmentation offload: faster, but captures on this host show joined datagrams"),
-    SET("no-offload", 0, plan.offload, 0, "send real datagrams (the default)"),
+    SET("offload", 0, plan.offload, OFFLOAD_ALWAYS,
+        "over UDP, give the kernel joined datagrams also if captures then show them joined [only "
+        "if it segments them before the interface]"),
+    SET("no-offload", 0, plan.offload, OFFLOAD_NEVER, "give the kernel each datagram by itself"),
     HEADING("sockets"),
     PORT_OF("port", 'p', port, "port of the receiver [5010]"),
     SET("ipv4", '4', family, AF_INET, "use IPv4 only"),

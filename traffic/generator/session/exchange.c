@@ -164,7 +164,15 @@ static uint64_t growth_plus_1(int64_t before, int64_t after) {
     return before < 0 || after < before ? 0 : (uint64_t)(after - before) + 1;
 }
 
-/* Counts drops of this host from the start until now. */
+static bool sent_joined(const struct direction *direction) {
+    for (uint32_t i = 0; i < direction->count; i++)
+        if (direction->streams[i].own.blocks_offloaded)
+            return true;
+    return false;
+}
+
+/* Counts drops of this host from the start until now. A queueing discipline counts a joined
+ * datagram as one packet, so the number of its drops is unknown unless it is 0. */
 static void count_host_losses(struct transfer *transfer, struct direction *direction) {
     const struct host_drops *before = &transfer->drops;
     struct host_drops after = *before;
@@ -173,6 +181,8 @@ static void count_host_losses(struct transfer *transfer, struct direction *direc
         return;
     host_drops_read(&after, &transfer->peer);
     losses->queue_plus_1 = direction->is_sending ? growth_plus_1(before->queue, after.queue) : 0;
+    if (losses->queue_plus_1 > 1 && sent_joined(direction))
+        losses->queue_plus_1 = 0;
     losses->interface_plus_1 = direction->is_sending
                                    ? growth_plus_1(before->sent, after.sent)
                                    : growth_plus_1(before->received, after.received);
@@ -302,12 +312,26 @@ static void finish(struct transfer *transfer) {
     transfer->udp_drops = before < 0 || after < before ? -1 : after - before;
 }
 
+/* All streams of a direction take the route of the first. */
+static void choose_offload(struct transfer *transfer) {
+    const struct transfer_plan *plan = &transfer->plan;
+    for (unsigned name = 0; name < DIRECTIONS; name++) {
+        struct direction *direction = &transfer->directions[name];
+        if (direction->is_active && direction->is_sending)
+            direction->joins_datagrams = plan->offload == OFFLOAD_ALWAYS ||
+                                         (plan->offload == OFFLOAD_IF_SOFTWARE &&
+                                          host_segments_datagrams(direction->streams[0].fd));
+    }
+}
+
 /* Errors, stops and limits are handled before reports, because a report is final. */
 void exchange_run(struct transfer *transfer, const struct exchange_options *options) {
     struct exchange *exchange = &transfer->exchange;
     transfer->udp_drops = transfer_is_udp(transfer) ? host_udp_drops() : -1;
-    if (transfer_is_udp(transfer))
+    if (transfer_is_udp(transfer)) {
+        choose_offload(transfer);
         host_drops_read(&transfer->drops, &transfer->peer);
+    }
     transfer->link_bps = host_link_bps(&transfer->own);
     transfer->max_bps = options->max_bps;
     transfer->start_realtime_ns = realtime_ns();

@@ -76,6 +76,7 @@ static const struct line_field report_fields[] = {
     OF_REPORT(moved_ns),
     OF_REPORT(real_time),
     OF_REPORT(paused_ns),
+    OF_REPORT(blocks_offloaded),
     {"errors", offsetof(struct message, report.errors), FIELD_TEXT, 256, NULL},
 };
 static const struct line_field end_fields[] = {

@@ -254,7 +254,7 @@ static bool take_batch(struct udp_receiver *receiver, unsigned count) {
 
 /* The kernel overwrites the ancillary buffers' lengths, so they are set for each call. */
 static int receive_batch(struct udp_receiver *receiver, int flags) {
-    bool has_control = receiver->has_timestamps || receiver->plan->offload;
+    bool has_control = receiver->has_timestamps || receiver->plan->offload == OFFLOAD_ALWAYS;
     for (unsigned i = 0; has_control && i < receiver->room; i++) {
         receiver->messages[i].msg_hdr.msg_control = receiver->control[i];
         receiver->messages[i].msg_hdr.msg_controllen = CONTROL_BYTES;
@@ -282,7 +282,7 @@ static bool begin(struct udp_receiver *receiver, struct stream *stream) {
     receiver->plan = plan;
     sequence_window_clear(&receiver->window, receiver->map, WINDOW);
     sequence_window_expect(&receiver->window, 0);
-    receiver->stride = plan->offload ? OFFLOAD_BYTES : plan->max_size;
+    receiver->stride = plan->offload == OFFLOAD_ALWAYS ? OFFLOAD_BYTES : plan->max_size;
     receiver->room = BATCH_BYTES / receiver->stride;
     receiver->room = receiver->room < MIN_BATCH   ? MIN_BATCH
                      : receiver->room > MAX_BATCH ? MAX_BATCH
@@ -296,7 +296,7 @@ static bool begin(struct udp_receiver *receiver, struct stream *stream) {
     }
     receiver->has_timestamps =
         !setsockopt(stream->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
-    if (plan->offload)
+    if (plan->offload == OFFLOAD_ALWAYS)
         setsockopt(stream->fd, SOL_UDP, UDP_GRO, &one, sizeof one);
     receiver->last_ns = monotonic_ns();
     return receiver->bytes_room != NULL;

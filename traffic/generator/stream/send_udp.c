@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends blocks as datagrams, all that are due with one sendmmsg(). With --offload, a message holds
+/* Sends blocks as datagrams, all that are due with one sendmmsg(). With offload, a message holds
  * several blocks that the kernel segments (UDP_SEGMENT); if the kernel or the device refuses, they
  * are sent one by one. A datagram whose send failed is retried, so that sequence numbers have no
  * gaps of the sender's own. */
@@ -75,11 +75,14 @@ static uint32_t make_messages(struct udp_sender *sender, uint32_t from) {
     return count;
 }
 
-/* Counts the blocks of `messages` messages, which begin at `*at`, and moves `*at` behind them. */
+/* Counts the blocks of `messages` messages, which begin at `*at`, and moves `*at` behind them. With
+ * offload, only the last message may hold a single block. */
 static void note_sent(struct udp_sender *sender, uint32_t *at, uint32_t messages) {
     uint32_t end = *at + messages * sender->segments;
     uint64_t before = sender->stream->own.bytes_sent;
     end = end < sender->count ? end : sender->count;
+    if (sender->segments > 1)
+        sender->stream->own.blocks_offloaded += end - *at - ((end - *at) % sender->segments == 1);
     for (; *at < end; (*at)++) {
         sender->stream->own.blocks_sent++;
         sender->stream->own.bytes_sent += sender->lengths[*at];
@@ -127,7 +130,8 @@ static void set_offload(struct udp_sender *sender) {
     struct cmsghdr *control = CMSG_FIRSTHDR(&message);
     uint16_t size = (uint16_t)sender->stride;
     sender->segments = 1;
-    if (!plan->offload || plan->size_count != 1 || sender->stride > SEGMENT_BYTES / 2)
+    if (!sender->stream->direction->joins_datagrams || plan->size_count != 1 ||
+        sender->stride > SEGMENT_BYTES / 2)
         return;
     sender->segments = SEGMENT_BYTES / sender->stride;
     if (sender->segments > MAX_SEGMENTS)

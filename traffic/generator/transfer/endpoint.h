@@ -71,6 +71,15 @@ int endpoint_apply(int fd, int family, bool udp, const struct socket_plan *plan,
 /* Returns bit/s: LINK_RATE_VARIABLE, else the rate of the interface with address `own`; 0 if
  * unknown. A measured rate above it is not a rate of the wire. */
 uint64_t host_link_bps(const union endpoint *own);
+/* Returns the index of the interface of the route to the peer; 0 if there is none. `own`: of a UDP
+ * socket with that address, because rules of the route may depend on it; NULL: of any packet. */
+int host_interface_to(const union endpoint *own, const union endpoint *peer);
+/* Returns whether packets at an interface may wait for a rate; true if unknown. */
+bool host_may_shape(int interface);
+/* Returns whether the kernel segments joined datagrams of a connected UDP socket before its
+ * interface, so that captures there see each datagram of the wire, and no shaper sees them joined;
+ * false if unknown. */
+bool host_segments_datagrams(int fd);
 /* Returns the datagrams that all UDP sockets of this host dropped so far because their buffers were
  * full (RcvbufErrors of IPv4 and IPv6); -1 if unknown. */
 int64_t host_udp_drops(void);

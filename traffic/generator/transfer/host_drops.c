@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets that this host dropped at the interface to the peer, from the kernel by rtnetlink(7):
- * drops of the root queueing discipline, which includes those of its children
- * (qdisc_tree_reduce_backlog() and the return values of enqueue pass them up), and drops of the
- * interface itself.
+/* The interface to the peer, its queueing discipline, and packets that this host dropped there,
+ * from the kernel by rtnetlink(7): drops of the root queueing discipline, which includes those of
+ * its children (qdisc_tree_reduce_backlog() and the return values of enqueue pass them up), and
+ * drops of the interface itself.
  *
  * The counters are those of all traffic of the interface, so their growth is an upper bound for one
  * transfer. The interface is that of the route to the peer when a transfer begins; packets of the
@@ -11,6 +11,7 @@
 #include <linux/if_link.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -82,23 +83,50 @@ static ssize_t ask(struct request *request, size_t bytes, struct wanted *wanted)
     return wanted->stored;
 }
 
-/* Returns the interface of the route to the peer, 0 if there is none. */
-static int interface_to(const union endpoint *peer) {
+/* Appends an attribute to a body that has `bytes` bytes so far. Returns their new number. */
+static size_t append(struct request *request, size_t bytes, unsigned short type, const void *value,
+                     size_t size) {
+    const struct rtattr head = {.rta_type = type, .rta_len = (unsigned short)RTA_LENGTH(size)};
+    memcpy(request->body + bytes, &head, sizeof head);
+    memcpy(request->body + bytes + RTA_LENGTH(0), value, size);
+    return bytes + RTA_SPACE(size);
+}
+
+static size_t append_address(struct request *request, size_t bytes, unsigned short type,
+                             const union endpoint *at) {
+    if (at->address.sa_family == AF_INET6)
+        return append(request, bytes, type, &at->ipv6.sin6_addr, sizeof at->ipv6.sin6_addr);
+    return append(request, bytes, type, &at->ipv4.sin_addr, sizeof at->ipv4.sin_addr);
+}
+
+int host_interface_to(const union endpoint *own, const union endpoint *peer) {
     bool six = peer->address.sa_family == AF_INET6;
-    size_t size = six ? 16 : 4, fixed = NLMSG_ALIGN(sizeof(struct rtmsg));
+    uint8_t protocol = IPPROTO_UDP, address_bits = six ? 128 : 32;
     int found = 0;
     struct wanted wanted = {RTA_OIF, sizeof(struct rtmsg), &found, sizeof found, -1};
     struct request request = {.header.nlmsg_type = RTM_GETROUTE};
     const struct rtmsg route = {.rtm_family = (uint8_t)peer->address.sa_family,
-                                .rtm_dst_len = six ? 128 : 32};
-    const struct rtattr head = {.rta_type = RTA_DST, .rta_len = (unsigned short)RTA_LENGTH(size)};
+                                .rtm_dst_len = address_bits,
+                                .rtm_src_len = own ? address_bits : 0};
+    size_t bytes = NLMSG_ALIGN(sizeof route);
     if (six && peer->ipv6.sin6_scope_id)
         return (int)peer->ipv6.sin6_scope_id;
     memcpy(request.body, &route, sizeof route);
-    memcpy(request.body + fixed, &head, sizeof head);
-    memcpy(request.body + fixed + RTA_LENGTH(0),
-           six ? (const void *)&peer->ipv6.sin6_addr : (const void *)&peer->ipv4.sin_addr, size);
-    return ask(&request, fixed + head.rta_len, &wanted) == sizeof found ? found : 0;
+    bytes = append_address(&request, bytes, RTA_DST, peer);
+    if (own) {
+        bytes = append_address(&request, bytes, RTA_SRC, own);
+        bytes = append(&request, bytes, RTA_IP_PROTO, &protocol, sizeof protocol);
+        bytes = append(&request, bytes, RTA_SPORT, &own->ipv4.sin_port, sizeof(in_port_t));
+        bytes = append(&request, bytes, RTA_DPORT, &peer->ipv4.sin_port, sizeof(in_port_t));
+    }
+    return ask(&request, bytes, &wanted) == sizeof found ? found : 0;
+}
+
+static ssize_t ask_root_queue(int interface, struct wanted *wanted) {
+    struct request request = {.header.nlmsg_type = RTM_GETQDISC};
+    const struct tcmsg queue = {.tcm_ifindex = interface, .tcm_parent = TC_H_ROOT};
+    memcpy(request.body, &queue, sizeof queue);
+    return ask(&request, sizeof queue, wanted);
 }
 
 /* TCA_STATS2 nests the counters. An interface without a queue (noqueue) gives no answer but the
@@ -108,14 +136,23 @@ static int64_t queue_drops(int interface) {
     struct gnet_stats_queue counters;
     struct wanted wanted = {TCA_STATS2, sizeof(struct tcmsg), nested, sizeof nested, -1},
                   inner = {TCA_STATS_QUEUE, 0, &counters, sizeof counters, -1};
-    struct request request = {.header.nlmsg_type = RTM_GETQDISC};
-    const struct tcmsg queue = {.tcm_ifindex = interface, .tcm_parent = TC_H_ROOT};
-    memcpy(request.body, &queue, sizeof queue);
-    ssize_t got = ask(&request, sizeof queue, &wanted);
+    ssize_t got = ask_root_queue(interface, &wanted);
     if (got <= 0)
         return got;
     search_attributes((struct rtattr *)nested, (int)got, &inner);
     return inner.stored == sizeof counters ? (int64_t)counters.drops : -1;
+}
+
+/* Any discipline but those that kernels and distributions set may have a rate. */
+bool host_may_shape(int interface) {
+    static const char *const rateless[] = {"noqueue", "pfifo_fast", "mq", "fq_codel", "fq"};
+    char kind[IFNAMSIZ] = "";
+    struct wanted wanted = {TCA_KIND, sizeof(struct tcmsg), kind, sizeof kind - 1, -1};
+    ssize_t got = ask_root_queue(interface, &wanted);
+    for (size_t i = 0; got > 0 && i < sizeof rateless / sizeof *rateless; i++)
+        if (!strcmp(kind, rateless[i]))
+            return false;
+    return got != 0;
 }
 
 /* An older kernel has fewer counters; those that are read here were among the first. */
@@ -136,7 +173,7 @@ static bool interface_counters(int interface, struct rtnl_link_stats64 *counters
 void host_drops_read(struct host_drops *drops, const union endpoint *peer) {
     struct rtnl_link_stats64 counters;
     if (!drops->interface)
-        drops->interface = interface_to(peer);
+        drops->interface = host_interface_to(NULL, peer);
     drops->queue = drops->sent = drops->received = -1;
     if (!drops->interface)
         return;

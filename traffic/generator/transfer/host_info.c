@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures of this host that bound or explain a transfer: the rate of the link, from ethtool's
- * ioctl, and datagrams that UDP dropped for want of buffer, from /proc/net. */
+/* Figures of this host that bound or explain a transfer: the rate of the link, and whether
+ * the kernel segments joined datagrams, from ethtool's ioctl, and datagrams that UDP dropped for
+ * want of buffer, from /proc/net.
+ *
+ * The kernel segments a joined datagram when it leaves the queueing discipline and before captures
+ * see it (validate_xmit_skb() in net/core/dev.c), unless the interface has the feature
+ * tx-udp-segmentation: a network card then segments it behind the captures of this host, and a
+ * virtual interface passes it on as it is, as loopback and veth do. */
 #include "transfer/endpoint.h"
 
 #include <fcntl.h>
@@ -8,6 +14,7 @@
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +27,17 @@
 /* Virtual drivers report a constant speed, which bounds nothing. */
 static const char *const nominal_drivers[] = {"veth",        "tun",        "bridge", "dummy",
                                               "openvswitch", "virtio_net", "vmxnet3"};
+
+#define MAX_FEATURES     256u /* the kernel has 64 */
+#define FEATURES_OF_WORD 32
+
+/* Answers of which each has a list at its end. */
+union answer_list {
+    struct ethtool_sset_info sets;
+    struct ethtool_gstrings names;
+    struct ethtool_gfeatures features;
+    uint8_t room[sizeof(struct ethtool_gstrings) + MAX_FEATURES * ETH_GSTRING_LEN];
+};
 
 /* `answer` is a struct of linux/ethtool.h whose `cmd` is the question. Returns false if the driver
  * does not answer it. */
@@ -74,6 +92,62 @@ uint64_t host_link_bps(const union endpoint *own) {
             found = interface_bps(at->ifa_name);
     freeifaddrs(list);
     return found;
+}
+
+/* Returns the number of a feature, -1 if it is unknown. */
+static int find_feature(int fd, const char *interface, const char *name) {
+    union answer_list answer = {
+        .sets = {.cmd = ETHTOOL_GSSET_INFO, .sset_mask = UINT64_C(1) << ETH_SS_FEATURES}};
+    if (!ask_interface(fd, interface, &answer) || !answer.sets.sset_mask ||
+        answer.sets.data[0] > MAX_FEATURES)
+        return -1;
+    answer.names =
+        (struct ethtool_gstrings){.cmd = ETHTOOL_GSTRINGS, .string_set = ETH_SS_FEATURES};
+    if (!ask_interface(fd, interface, &answer))
+        return -1;
+    for (uint32_t i = 0; i < answer.names.len && i < MAX_FEATURES; i++)
+        if (!strncmp((const char *)answer.names.data + (size_t)i * ETH_GSTRING_LEN, name,
+                     ETH_GSTRING_LEN))
+            return (int)i;
+    return -1;
+}
+
+/* Returns false only if the interface is known to lack the feature. */
+static bool may_have_feature(int fd, const char *interface, const char *name) {
+    union answer_list answer = {
+        .features = {.cmd = ETHTOOL_GFEATURES, .size = MAX_FEATURES / FEATURES_OF_WORD}};
+    int number = find_feature(fd, interface, name);
+    if (number < 0 || !ask_interface(fd, interface, &answer) ||
+        (uint32_t)number / FEATURES_OF_WORD >= answer.features.size)
+        return true;
+    return answer.features.features[number / FEATURES_OF_WORD].active >>
+               (number % FEATURES_OF_WORD) &
+           1;
+}
+
+/* Returns the interface by which datagrams of a connected socket leave; 0: unknown. A socket that
+ * is bound to an interface (--device) needs no route. */
+static int interface_of(int fd) {
+    union endpoint own, peer;
+    int bound = 0;
+    socklen_t size = sizeof bound, own_size = sizeof own, peer_size = sizeof peer;
+    if (!getsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &bound, &size) && bound)
+        return bound;
+    if (getsockname(fd, &own.address, &own_size) || getpeername(fd, &peer.address, &peer_size))
+        return 0;
+    return host_interface_to(&own, &peer);
+}
+
+/* Other kinds of interfaces than Ethernet's, such as tunnels, may pass joined datagrams on. A
+ * shaper counts the bytes of a joined datagram otherwise than those of its segments (tbf_segment()
+ * leaves out the overhead of a frame). */
+bool host_segments_datagrams(int fd) {
+    struct ifreq request = {0};
+    int interface = interface_of(fd);
+    return interface && if_indextoname((unsigned)interface, request.ifr_name) &&
+           !ioctl(fd, SIOCGIFHWADDR, &request) && request.ifr_hwaddr.sa_family == ARPHRD_ETHER &&
+           !may_have_feature(fd, request.ifr_name, "tx-udp-segmentation") &&
+           !host_may_shape(interface);
 }
 
 /* Returns the number that `format` finds in a line of the file, -1 if there is none. thread-self is

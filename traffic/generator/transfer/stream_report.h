@@ -20,6 +20,7 @@ struct stream_report {
     uint64_t out_of_order, duplicate, corrupt, late;
     uint64_t missing;             /* below the highest sequence number received */
     uint64_t missing_in_catch_up; /* of these, beside a block that was sent in catching up */
+    uint64_t blocks_offloaded;    /* sent with others in a joined datagram */
     uint64_t foreign;             /* datagrams that are not of this transfer */
     uint64_t first_ns, last_ns;   /* since the epoch; 0: no block was sent or received */
     uint64_t elapsed_ns;          /* between both, by the monotonic clock */

@@ -57,6 +57,7 @@ struct direction {
     struct transfer *transfer;
     enum direction_name name;
     bool is_active, is_sending; /* is_sending: by this end */
+    bool joins_datagrams;       /* the kernel segments those that are due together */
     uint32_t count;
     struct stream *streams;
     _Atomic uint32_t running;  /* threads */

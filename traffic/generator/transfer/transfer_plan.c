@@ -58,7 +58,7 @@ static const struct line_field fields[] = {
     NUMBER(idle_ns, MAX_TIME),
     NUMBER(interval_ns, MAX_TIME),
     NUMBER(unchecked, 1),
-    NUMBER(offload, 1),
+    NUMBER(offload, OFFLOAD_NEVER),
     NUMBER(authentic, 1),
     NUMBER(content, 1),
     TEXT(file_name, 241),

@@ -23,6 +23,12 @@ enum protocol { PROTOCOL_TCP, PROTOCOL_UDP };
 enum direction_name { DIRECTION_FORWARD, DIRECTION_REVERSE, DIRECTION_BOTH };
 #define DIRECTIONS 2u /* of a running transfer */
 enum pacing { PACING_NONE, PACING_CONSTANT, PACING_POISSON, PACING_BURST, PACING_PATTERN };
+/* Whether the kernel is given joined datagrams (UDP_SEGMENT). */
+enum offload {
+    OFFLOAD_IF_SOFTWARE, /* if it segments them before the interface, where captures see them */
+    OFFLOAD_ALWAYS,      /* also UDP_GRO at the receiver */
+    OFFLOAD_NEVER
+};
 enum path_mtu { PATH_MTU_SYSTEM, PATH_MTU_DO, PATH_MTU_DONT, PATH_MTU_WANT, PATH_MTU_PROBE };
 
 /* Options of the data sockets at both ends; 0 or "" leaves the system's. */
@@ -68,7 +74,7 @@ struct transfer_plan {
     uint64_t idle_ns;          /* silence that ends the transfer after the sender's "end" */
     uint64_t interval_ns;      /* between TCP_INFO samples */
     uint64_t unchecked;        /* flag: patterns are not compared */
-    uint64_t offload;          /* flag: UDP_SEGMENT and UDP_GRO */
+    uint64_t offload;          /* enum offload */
     uint64_t authentic;        /* flag: datagrams end in a code of a shared key */
     uint64_t content;          /* flag: blocks contain a file */
     char file_name[241];
