@@ -29,6 +29,7 @@ from studies.anomalies import anomalies, anomalies_section
 from studies.answers import answers
 from studies.by_study import by_study
 from studies.shared_card import shared_card
+from studies.tcp_over_link import tcp_over_link
 from wiretale.analyzer.errors import WiretaleError
 from wiretale.traffic.lab.run import run_study
 
@@ -115,6 +116,14 @@ REMARKS = {
         "would not fill that queue. TCP begins 15 s before UDP; rates are of the 8 s in which all ran. `wiretale explain` names "
         "the cause from a capture behind the card: packets that wait there and no router before the capture (`sender-queue`)."
     ),
+    "s6tcp": (
+        "The study's text compares UDP with TCP in these cases. Its settings are assumed to be ns-2's defaults: a window of 20 "
+        "packets, headers of 40 bytes, an ACK for each packet, no SACK. The sender's window is bounded by its route (`cwnd lock "
+        "20`). Latency is that of the median packet by the log of the link; the expected one is the time of 20 packets less the "
+        "way of an ACK, or that of an empty queue if they do not fill the link. The control connection shares the queue: its "
+        "lines can displace a packet. After a loss Linux's Reno halves its window; ns-2's default TCP (Tahoe) begins again with "
+        "one packet."
+    ),
     "parallel": (
         "The commands of the staggered sessions are `-t 40` at port 5001 and `-t 40 -n 50M` at the other two, and iperf takes "
         "the last of the two: those send 50 MiB each. So 73.2 is what the first session has left over its 40 s, (94.1 · 40 − "
@@ -196,6 +205,13 @@ class Page:
 
 
 TABLES = (
+    (
+        "S6: one TCP flow over the same link",
+        "s6tcp",
+        tcp_over_link,
+        "case | segment, bytes | queue, packets | delay ms | latency ms | expected ms | Kibit/s | % of the base | sent | lost | "
+        "published",
+    ),
     ("S5: UDP rate sweep", "sweep", runs.rate_sweep, "medium | offered Mbit/s | measured | published | received %"),
     (
         "S5: TCP and UDP sharing 100 Mb/s",
