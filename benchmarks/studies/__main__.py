@@ -135,6 +135,10 @@ REMARKS = {
         "in 64 ms are 750 Mb/s. The published rates agree with bytes over these times, but for UDP on the LAN, whose rates are "
         "lower (27.5 and 3.79 instead of 93.8 and 6.4 MB/s) and must contain more than the transfer."
     ),
+    "ten": (
+        "Medians of three tests each. The study shows the rates of 10 and of 100 blocks only in pictures and prints no figure of "
+        "10 blocks; its text says of both that UDP is much slower than TCP on the LAN, and much faster on an ideal WLAN."
+    ),
     "windows": (
         "A receive window limits TCP to a window in each round trip, and UDP not at all. So UDP is faster than TCP by this "
         "factor on a path that loses nothing, as in S2 (8,760 bytes were the default of systems of the time), and TCP over "
@@ -244,6 +248,12 @@ TABLES = (
         "transfers",
         runs.file_transfers,
         "network | protocol | block bytes | MB/s | published | first to last ms | published | received % | published",
+    ),
+    (
+        "S3: 10 and 100 blocks",
+        "ten",
+        runs.ten_blocks,
+        "network | protocol | block bytes | 10 blocks, MB/s | 100 blocks, MB/s | received % of 10 | of 100",
     ),
     (
         "S4: blocks at full speed over 1 Gb/s",

@@ -144,6 +144,25 @@ def small_and_large(found: dict[str, Any]) -> str:
     )
 
 
+def ten_and_hundred(found: dict[str, Any]) -> str:
+    """S3 prints no figure of 10 blocks, so only the order of TCP and UDP can be compared with its text."""
+    rows = {(row[0], row[1], row[2]): row for row in found.get("ten") or []}
+    parts = []
+    for network, words in (("LAN", "much slower"), ("WLAN", "much faster")):
+        tcp, udp = (rows.get((network, protocol, 4096)) for protocol in ("TCP", "UDP"))
+        if tcp and udp and None not in (*tcp[3:5], *udp[3:5]):
+            parts.append(
+                f"on the {network} UDP had {udp[3] / tcp[3]:.2f} times TCP's rate with 10 blocks of 4096 bytes and "
+                f"{udp[4] / tcp[4]:.2f} times with 100 (its text: {words} with both)"
+            )
+    if not parts:
+        return OPEN
+    measured = "; ".join(parts)
+    return (
+        f"The study shows the rates of 10 blocks only in pictures, so its figures cannot be compared. Here, {measured}."
+    )
+
+
 QUESTIONS = (
     (
         "Why does UDP lose blocks on a switch with no congestion: the network, or a receiver that was overrun? Did a dedicated "
@@ -159,6 +178,7 @@ QUESTIONS = (
     ),
     ("How far apart are the sending rate and the receiving rate?", sending_and_receiving),
     ("How long does the same number of blocks take at a small and at a large size?", small_and_large),
+    ("How do 10 blocks compare with 100 (S3)?", ten_and_hundred),
 )
 
 

@@ -7,7 +7,9 @@ rate, it is taken from the log of the link, because a receiver that is scheduled
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from studies.lab import Report, StudyLab, percent_received, rate_mbit, received, study_lab
@@ -63,6 +65,8 @@ CONNECTIONS = {
     "wlan-g": (1 << 19, 1 << 20),
     "same-host": (1 << 22, 1 << 20),
 }
+TEN_SIZES, TEN_COUNTS, TEN_TRIALS = (60000, 4096), (10, 100), 3
+TEN_TESTS = [(size, count) for size in TEN_SIZES for count in TEN_COUNTS] * TEN_TRIALS
 BLOCKS = (1000, 2000, 5000, 10000)
 BLOCKS_BYTES = 40_000_000  # of each size
 
@@ -188,6 +192,52 @@ def file_transfers(folder: Path) -> list[Row]:
             times = (milliseconds, float(published_ms))
             rows.append((network, protocol.upper(), size, measured, published, *times, *got))
     return rows
+
+
+# MB/s of each TCP test at the end of the link: a program reads few blocks at once, and faster than they came. Control
+# connections carry less.
+TEN_RATES = """
+SELECT (sum(payload_bytes) - first(payload_bytes ORDER BY out_ns)) * 1e3 / (max(out_ns) - min(out_ns)) FROM truth
+WHERE direction = 0 AND protocol = 6 AND payload_bytes > 0 AND out_ns IS NOT NULL
+GROUP BY source_port HAVING sum(payload_bytes) > 20000 ORDER BY min(in_ns)
+"""
+
+
+def ten_rates(
+    profile: str, protocol: str, folder: Path
+) -> dict[tuple[int, int], list[tuple[float | None, float | None]]]:
+    """Returns MB/s and percent received of each trial, by block size and count."""
+    found: dict[tuple[int, int], list[tuple[float | None, float | None]]] = {test: [] for test in TEN_TESTS}
+    with study_lab(profile, folder / f"ten-{profile}-{protocol}", apart=protocol == "udp") as lab:
+        for size, count in TEN_TESTS:
+            lab.send(f"--{protocol}", "--size", size, "--count", count)
+    wire = lab.wire_rates()
+    if protocol == "tcp":
+        rates: list[float | None] = [rate for (rate,) in lab.truth(TEN_RATES)]
+    else:
+        rates = [rate and rate / 8 for rate in (wire.get(report["test"]["run"]) for report in lab.reports)]
+    for test, rate, report in zip(TEN_TESTS, rates, lab.reports, strict=True):
+        found[test].append((rate, percent_received(report)))
+    return found
+
+
+def ten_blocks(folder: Path) -> list[Row]:
+    """S3: network, protocol, size, MB/s of 10 and of 100 blocks at the end of the link (medians), percent received of each."""
+    rows: list[Row] = []
+    for network, profile in (("LAN", "same-lan"), ("WLAN", "wlan-g")):
+        for protocol in ("tcp", "udp"):
+            found = ten_rates(profile, protocol, folder)
+            for size in TEN_SIZES:
+                trials = [found[size, count] for count in TEN_COUNTS]
+                figures = [middle([trial[column] for trial in each]) for column in (0, 1) for each in trials]
+                rows.append((network, protocol.upper(), size, *figures))
+    return rows
+
+
+def middle(figures: Sequence[float | None]) -> float | None:
+    """Returns the median of the known figures."""
+    known = [figure for figure in figures if figure is not None]
+    return median(known) if known else None
 
 
 def controller_sweep(folder: Path) -> dict[str, list[Row]]:

@@ -15,6 +15,7 @@ needs.benchmarks()
 
 from studies import __main__ as studies
 from studies.anomalies import ANOMALIES, judge
+from studies.answers import answers
 from studies.by_study import by_study
 from wiretale.analyzer.errors import WiretaleError
 
@@ -89,3 +90,18 @@ def test_each_study_has_the_difference_and_its_reason() -> None:
     )
     assert "| WAN, UDP, 100 blocks of 20,000: rate | MB/s | – | 0.39 | – | not known |" in lines
     assert [line for line in lines if line.startswith("### ")] == ["### S3", "### S5"]
+
+
+def test_ten_blocks_are_compared_with_the_words_of_the_study_because_it_prints_no_figures() -> None:
+    rows = [
+        ("LAN", "TCP", 4096, 50.0, 80.0, 100.0, 100.0),
+        ("LAN", "UDP", 4096, 100.0, 100.0, 100.0, 100.0),
+        ("WLAN", "TCP", 4096, 3.0, 3.0, 100.0, 100.0),
+        ("WLAN", "UDP", 4096, None, 3.0, 20.0, 33.0),
+    ]
+    answer = answers({"ten": rows}).splitlines()[-1]
+    assert "pictures, so its figures cannot be compared" in answer
+    assert "2.00 times TCP's rate with 10 blocks of 4096 bytes and 1.25 times with 100 (its text: much slower" in answer
+    assert "WLAN" not in answer  # a rate is unknown
+    section = next(section for section in studies.all_sections(Path()) if section.name == "ten")
+    assert "| LAN | UDP | 4,096 | 100 | 100 | 100 | 100 |" in section.show(rows)

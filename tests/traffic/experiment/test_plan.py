@@ -71,10 +71,10 @@ def test_s2_sends_the_blocks_of_the_controller_sweep_five_times() -> None:
     }
 
 
-def test_s3_sends_a_hundred_blocks_of_the_published_sizes_five_times() -> None:
+def test_s3_sends_a_hundred_blocks_and_ten_of_the_published_sizes_five_times() -> None:
     expected = {
         (row["protocol"], int(row["block_bytes"]), int(row["block_count"])) for row in published("file_transfer")
-    }
+    } | {(protocol, size, 10) for protocol in ("tcp", "udp") for size in (60000, 4096)}
     plan = built_in("s3-file-transfer")
     found = Counter((s.protocol, s.block_bytes, s.count) for test in plan.tests for s in test.sessions)
     assert set(found) == expected and set(found.values()) == {5}
