@@ -15,7 +15,7 @@ import pytest
 
 from numbered_payloads import block
 from processes import wait_until
-from traffic_ends import SECONDS, Receiver, program, receiving, send, send_raw, sending_early
+from traffic_ends import SECONDS, Receiver, program, receiving, send, send_raw, sending, sending_early
 
 pytestmark = pytest.mark.xdist_group("traffic-ends")
 
@@ -184,3 +184,52 @@ def test_a_receiver_ends_if_no_test_begins_in_time(tmp_path: Path) -> None:
         assert receiver.process.wait(timeout=SECONDS) == 3
         assert len(receiver.reports()) == 1
         assert "no test began for 0.6 s (--accept-timeout)" in receiver.errors.read_text()
+
+
+@pytest.mark.parametrize("options", [("--count", "20"), ("--udp", "--count", "20", "--reverse")])
+def test_a_sender_ends_a_receiver_that_permits_it(tmp_path: Path, options: tuple[str, ...]) -> None:
+    with receiving(tmp_path, "--let-stop") as one:
+        assert "anyone who reaches port" in one.errors.read_text() and "end this receiver" in one.errors.read_text()
+        assert not send(one.port, *options)["test"]["stop_receiver"]
+        report = send(one.port, *options, "--stop-receiver")
+        assert report["complete"] and report["blocks_received"] == 20 and report["test"]["stop_receiver"]
+        assert one.process.wait(timeout=SECONDS) == 0
+        assert [test["complete"] for test in one.reports()] == [True, True]
+        assert "ended by a sender (--let-stop)" in one.errors.read_text()
+        assert send_raw(one.port, "--count", "1").returncode == 4  # nothing listens
+
+
+def test_no_sender_ends_a_receiver_that_does_not_permit_it(tmp_path: Path) -> None:
+    with receiving(tmp_path) as one:
+        done = send_raw(one.port, "--count", "1", "-x")
+        assert done.returncode == 4 and not done.stdout
+        assert b"refused: senders may not stop this receiver, which has no --let-stop" in done.stderr
+        assert send(one.port, "--count", "3")["blocks_received"] == 3
+        assert "end this receiver" not in one.errors.read_text()
+        assert one.end() == 0
+
+
+def test_only_holders_of_the_key_end_a_receiver(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_bytes(b"a key of more than thirty-two bytes")
+    key.chmod(0o600)
+    with receiving(tmp_path, "--key", str(key), "--let-stop") as one:
+        assert "anyone" not in one.errors.read_text()
+        done = send_raw(one.port, "--count", "1", "--stop-receiver")
+        assert done.returncode == 4 and b"expected --key FILE" in done.stderr
+        assert send(one.port, "--count", "1", "--key", str(key))["complete"]  # it goes on
+        send(one.port, "--count", "1", "--key", str(key), "--stop-receiver")
+        assert one.process.wait(timeout=SECONDS) == 0
+
+
+def test_a_receiver_that_a_sender_ends_finishes_the_tests_of_others(tmp_path: Path) -> None:
+    with receiving(tmp_path, "--let-stop", "--parallel", "2") as one:
+        plan = ("--rate", "100pps", "--size", "100", "--time", "2", "--interval", "100ms")
+        slow = subprocess.Popen(sending(one.port, *plan), stdout=subprocess.PIPE)
+        assert slow.stdout and b"interval" in slow.stdout.readline()  # it runs
+        send(one.port, "--count", "1", "--stop-receiver")
+        refused = b"refused: the receiver ends: a sender has stopped it"
+        wait_until(lambda: refused in send_raw(one.port, "--count", "1").stderr, one.errors.read_text)
+        report = json.loads(slow.communicate(timeout=SECONDS)[0].splitlines()[-1])
+        assert report["complete"] and report["blocks_received"] == report["blocks_sent"] >= 150
+        assert one.process.wait(timeout=SECONDS) == 0

@@ -5,7 +5,8 @@
  * The main thread runs the listener; each transfer has a thread (session_set.c), and each of its
  * streams another. A signal stops the listener and asks transfers to end. Exit codes: 4 if a report
  * could not be written, 130 after SIGINT, 3 if another signal cut a transfer short or, without a
- * signal, if any was incomplete or none came in time, else 0. */
+ * signal, if any was incomplete or none came in time, else 0. A receiver that was to serve until it
+ * is stopped returns 0 if a sender stops it (--let-stop). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -46,6 +47,8 @@ static const struct option_row rows[] = {
     COUNT_OF("tests", 0, tests, "N", 1, INT64_MAX, "run N tests, then end"),
     TIME_OF("accept-timeout", 0, accept_ns, "TIME", NS_PER_MS, LONG,
             "end if no test begins for TIME while none runs [wait]"),
+    FLAG("let-stop", 0, lets_stop,
+         "end after the test of a sender that asks for it (send --stop-receiver) [refuse it]"),
     COUNT_OF("parallel", 0, parallel, "N", 1, 1024,
              "tests run at once [1]; further senders are refused"),
     SIZE_OF("max-bytes", 0, exchange.max_bytes, "BYTES", 1, INT64_MAX, "byte limit per test [1T]"),
@@ -126,13 +129,13 @@ static void read_options(struct receive_options *options, int argc, char **argv)
         fail(EXIT_USAGE, "--overwrite: expected --output-dir as well");
 }
 
-/* Serves until a signal, the last test or a time without any. Returns whether that time is over.
- * With --tests, refused transfers do not count. */
+/* Serves until a signal, a sender's wish, the last test or a time without any. Returns whether that
+ * time is over. With --tests, refused transfers do not count. */
 static bool serve_tests(struct listener *listener) {
     struct session_set *sessions = listener->sessions;
     const struct receive_options *options = sessions->options;
     uint64_t now = monotonic_ns(), begun = sessions->begun, idle_since = now;
-    while (!exchange_interrupted &&
+    while (!exchange_interrupted && !sessions->is_stopped &&
            !(options->tests && sessions->begun >= options->tests && !sessions->running)) {
         listener_poll(listener, POLL_MS);
         now = monotonic_ns();
@@ -155,12 +158,16 @@ static int serve(struct listener *listener) {
     if (is_late)
         log_warning("no test began for %.3g s (--accept-timeout)",
                     (double)sessions->options->accept_ns / NS_PER_S);
+    if (sessions->is_stopped)
+        log_plain("ended by a sender (--let-stop)");
     if (sessions->unwritten)
         return EXIT_IO;
     if (exchange_interrupted == SIGINT)
         return EXIT_INTERRUPTED;
     if (exchange_interrupted)
         return was_running ? EXIT_TRUNCATED : EXIT_DONE;
+    if (sessions->is_stopped && !sessions->options->tests)
+        return EXIT_DONE;
     return sessions->cut_short || is_late ? EXIT_TRUNCATED : EXIT_DONE;
 }
 
@@ -185,7 +192,8 @@ int receive_main(int argc, char **argv) {
     if (options.target.folder)
         content_sweep(options.target.folder);
     if (!options.key && !options.allowed.count)
-        log_warning("no --key: anyone who reaches port %llu may run tests", port);
+        log_warning("no --key: anyone who reaches port %llu may run tests%s", port,
+                    options.lets_stop ? ", and end this receiver" : "");
     log_plain("listening on port %llu", port);
     int code = serve(&listener);
     listener_close(&listener);

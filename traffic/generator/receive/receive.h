@@ -68,6 +68,7 @@ struct receive_options {
     uint64_t parallel;    /* transfers at once */
     uint64_t max_streams; /* of a transfer */
     uint64_t idle_ns;     /* 0: as the sender asks */
+    bool lets_stop;       /* senders may end this receiver */
     uint64_t buffer;      /* bytes; 0: as the sender asks */
     struct allowed_networks allowed;
     struct quota quota;
@@ -93,6 +94,7 @@ struct session_set {
     uint64_t begun;     /* transfers that reached their start */
     uint64_t cut_short; /* of these, the incomplete ones */
     uint64_t unwritten; /* reports that could not be written */
+    bool is_stopped;    /* by the sender of a test that has run: no further test begins */
     int wake;           /* eventfd: a session has finished */
 };
 

@@ -116,6 +116,7 @@ void session_set_join_finished(struct session_set *set) {
         pthread_join(session->thread, NULL);
         bool has_run = transfer->start_ns > 0;
         set->begun += has_run;
+        set->is_stopped |= has_run && transfer->plan.stop_receiver;
         set->unwritten += session->is_unwritten;
         set->cut_short += has_run && !transfer_is_complete(transfer);
         set->running--;
@@ -251,11 +252,15 @@ const char *session_set_start(struct session_set *set, const struct connection *
                               struct transfer_plan *plan, bool *busy) {
     const char *error = plan->authentic && !connection->keys.is_known
                             ? "authenticated blocks need a --key at both ends"
+                        : plan->stop_receiver && !set->options->lets_stop
+                            ? "senders may not stop this receiver, which has no --let-stop"
                             : check_limits(set->options, plan);
     struct session *session = find_free(set);
     *busy = !error;
     if (error)
         return error;
+    if (set->is_stopped)
+        return "the receiver ends: a sender has stopped it";
     if (set->options->tests && set->begun + set->running >= set->options->tests)
         return "the receiver has run its last test";
     if (!session)

@@ -164,6 +164,8 @@ static const struct option_row rows[] = {
             "give up one attempt to connect after this time [5]"),
     TIME_OF("idle", 0, plan.idle_ns, "TIME", NS_PER_MS, LONG, "silence that ends a test [1]"),
     TEXT_OF("key", 0, key, "FILE", "file with the receiver's key"),
+    SET("stop-receiver", 'x', plan.stop_receiver, 1,
+        "end the receiver after the test, which must permit it (receive --let-stop)"),
     HEADING("output"),
     FLAG("json", 'J', exchange.style.json, "print one JSON object, on one line"),
     TIME_OF("interval", 'i', exchange.interval_ns, "TIME", 10 * NS_PER_MS, LONG,

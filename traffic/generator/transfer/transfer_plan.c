@@ -61,6 +61,7 @@ static const struct line_field fields[] = {
     NUMBER(offload, OFFLOAD_NEVER),
     NUMBER(authentic, 1),
     NUMBER(content, 1),
+    NUMBER(stop_receiver, 1),
     TEXT(file_name, 241),
     OF_SOCKET(dscp_plus_1, FIELD_NUMBER, 64, NULL),
     OF_SOCKET(ttl, FIELD_NUMBER, 255, NULL),

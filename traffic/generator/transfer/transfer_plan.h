@@ -77,6 +77,7 @@ struct transfer_plan {
     uint64_t offload;          /* enum offload */
     uint64_t authentic;        /* flag: datagrams end in a code of a shared key */
     uint64_t content;          /* flag: blocks contain a file */
+    uint64_t stop_receiver;    /* flag: the end that is asked ends after the test */
     char file_name[241];
     struct socket_plan socket;
     /* Parsed from sizes_text by transfer_plan_complete(). */

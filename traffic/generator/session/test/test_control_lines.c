@@ -23,6 +23,7 @@ static struct transfer_plan some_plan(void) {
                                  .burst = 9,
                                  .idle_ns = 1000000000,
                                  .unchecked = 1,
+                                 .stop_receiver = 1,
                                  .start_offset_ns = 7,
                                  .stagger_ns = 8};
     strcpy(plan.sizes_text, "64-100:4,1472");
