@@ -29,7 +29,7 @@ protocol header_bytes block_bytes blocks_sent bytes_sent bytes_received elapsed_
 bytes_lost packets_lost percent_received sending_rate_mbit_s receiving_rate_mbit_s trial test group session
 blocks_received out_of_order duplicate corrupt host_dropped start_ns end_ns delay_ns jitter_ns offered_mbit_s
 start_offset_s planned_s streams complete throughput_exceeds_link sending_exceeds_link settings late_p99_ns constant_rate
-capture error
+rtt_s elapsed_with_rtt_s throughput_with_rtt_mbit_s capture error
 """
 COLUMNS = tuple(NAMES.split())
 LATENCY = ("test", "group", "trial", "number", "time_ns", "rtt_ms", "loaded")
@@ -93,6 +93,7 @@ def measures(report: Row) -> Row:
     sent, received = found["bytes_sent"], found["bytes_received"]
     took = elapsed(parts["sender"], parts["receiver"])
     rate = throughput(received, took, parts["receiver"])
+    with_rtt = with_round_trip(took, report.get("rtt_us"))
     return {
         **found,
         "elapsed_s": took,
@@ -101,7 +102,15 @@ def measures(report: Row) -> Row:
         "bytes_lost": difference(sent, received),
         "percent_received": 100 * received / sent if sent and received is not None else None,
         "delay_ns": difference(found["end_ns"], found["start_ns"]),
+        "rtt_s": report["rtt_us"] / 1e6 if report.get("rtt_us") else None,
+        "elapsed_with_rtt_s": with_rtt,
+        "throughput_with_rtt_mbit_s": rate * 8 / 1e6 * took / with_rtt if rate and took and with_rtt else None,
     }
+
+
+def with_round_trip(took: float | None, rtt_us: int | None) -> float | None:
+    """Returns the time and a round trip, in which TCP makes its connection: S2 compares TCP with UDP and a round trip."""
+    return took + rtt_us / 1e6 if took and rtt_us else None
 
 
 def session_row(data: Row, number: int) -> Row:

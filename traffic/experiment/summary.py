@@ -10,7 +10,10 @@ from typing import Any
 
 Row = dict[str, Any]
 CASE = ("group", "session", "protocol", "header_bytes", "block_bytes", "offered_mbit_s", "streams", "settings")
-MEASURES = ("throughput_mbit_s", "receiving_rate_mbit_s", "percent_received", "packets_lost", "jitter_ns", "elapsed_s")
+MEASURES = (
+    *("throughput_mbit_s", "receiving_rate_mbit_s", "percent_received", "packets_lost", "jitter_ns", "elapsed_s"),
+    "throughput_with_rtt_mbit_s",
+)
 SUMMARY = (*CASE, "measure", "trials", "mean", "standard_deviation", "ci95_low", "ci95_high", "least", "largest")
 # Two-sided 95% quantiles of Student's t for 1 to 30 degrees of freedom.
 T95 = (

@@ -124,6 +124,9 @@ def assert_columns(folder: Path) -> None:
             "start_ns": sender["first_ns"],
             "end_ns": receiver["last_ns"],
             "delay_ns": receiver["last_ns"] - sender["first_ns"],
+            "rtt_s": report["rtt_us"] / 1e6,
+            "elapsed_with_rtt_s": elapsed + report["rtt_us"] / 1e6,
+            "throughput_with_rtt_mbit_s": rate * 8 / 1e3 * elapsed / (elapsed + report["rtt_us"] / 1e6),
         }
         for name, value in expected.items():
             assert same(row[name], value), (row["test"], name, row[name], value)

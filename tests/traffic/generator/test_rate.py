@@ -13,7 +13,7 @@ import pytest
 
 from lab_bench import NEEDED, lab_of, wiretale_lab
 from traffic_ends import Report, program, receiving, send, undisturbed
-from wiretale.traffic.experiment.results import throughput
+from wiretale.traffic.experiment.results import measures, throughput
 from wiretale.traffic.lab.profile import link_bps, load_profile, make_profile
 from wiretale.traffic.lab.state import Lab
 
@@ -22,6 +22,7 @@ pytestmark = pytest.mark.xdist_group("live")
 BPS = 20_000_000
 PROFILE = '[both]\nrate = "20Mbit"\ndelay = "1ms"\nqueue = 1000'
 PORT = 5011
+RATE_AND_TIME = (("throughput_mbit_s", "elapsed_s"), ("throughput_with_rtt_mbit_s", "elapsed_with_rtt_s"))
 
 
 @pytest.fixture(scope="module")
@@ -128,3 +129,21 @@ def test_the_throughput_of_one_datagram_is_unknown() -> None:
     assert throughput(1472, None, {}) is None
     assert throughput(4000, 0.002, {"elapsed_s": 0.001, "rate_kb_s": 3000.0}) == 2e6  # the sender took longer
     assert throughput(4000, 0.001, {"elapsed_s": 0.001, "rate_kb_s": 3000.0}) == 3e6
+
+
+@NEEDED
+@pytest.mark.parametrize("protocol", ["--tcp", "--udp"])
+def test_the_round_trip_of_the_control_connection_is_that_of_the_path(tmp_path: Path, lab: Lab, protocol: str) -> None:
+    """1 ms each way, and some hundredths for the packets on the link."""
+
+    def check() -> None:
+        options = (protocol, "--size", "1000", "--count", "3")
+        report = send(PORT, *options, host="10.99.0.2", inside=at(lab, "sender"))
+        assert 2000 <= report["rtt_us"] < 3000
+        row = measures(report)
+        assert row["elapsed_with_rtt_s"] - row["elapsed_s"] == pytest.approx(row["rtt_s"]) == report["rtt_us"] / 1e6
+        bits = [row[name] * row[took] for name, took in RATE_AND_TIME]
+        assert bits[0] == pytest.approx(bits[1]) and bits[0] > 0
+
+    with receiving(tmp_path, inside=at(lab, "receiver"), port=PORT):
+        undisturbed(check)

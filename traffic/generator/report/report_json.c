@@ -336,6 +336,7 @@ void report_json(const struct transfer *transfer, const struct report_style *sty
     json_count(&json, "start_ns", (int64_t)transfer->start_realtime_ns);
     put_totals(&json, transfer);
     json_count(&json, "link_bps", or_null(transfer->link_bps));
+    json_count(&json, "rtt_us", or_null(transfer->rtt_us));
     put_known_bool(&json, "throughput_exceeds_link", transfer_exceeds_link(transfer, false));
     put_known_bool(&json, "sending_exceeds_link", transfer_exceeds_link(transfer, true));
     put_clock(&json, transfer);

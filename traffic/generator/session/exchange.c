@@ -65,12 +65,17 @@ static bool has_reverse_datagrams(const struct transfer *transfer) {
     return transfer_is_udp(transfer) && transfer->directions[DIRECTION_REVERSE].is_active;
 }
 
-/* Returns how long senders of datagrams may go on after a sign of life. Half of the round trip has
- * passed when it arrives, and the last datagram needs the other half. */
-static uint64_t flow_silence_ns(const struct transfer *transfer) {
+static struct tcp_info read_control_info(const struct transfer *transfer) {
     struct tcp_info info = {0};
     socklen_t size = sizeof info;
     getsockopt(transfer->control.fd, IPPROTO_TCP, TCP_INFO, &info, &size);
+    return info;
+}
+
+/* Returns how long senders of datagrams may go on after a sign of life. Half of the round trip has
+ * passed when it arrives, and the last datagram needs the other half. */
+static uint64_t flow_silence_ns(const struct transfer *transfer) {
+    struct tcp_info info = read_control_info(transfer);
     uint64_t limit = bounded_subtract(FLOW_SILENCE_NS, info.tcpi_rtt * UINT64_C(1000));
     return limit > LEAST_FLOW_SILENCE_NS ? limit : LEAST_FLOW_SILENCE_NS;
 }
@@ -303,6 +308,8 @@ static void finish(struct transfer *transfer) {
     pthread_mutex_lock(&transfer->lock);
     transfer->is_over = true;
     pthread_mutex_unlock(&transfer->lock);
+    uint32_t rtt_us = read_control_info(transfer).tcpi_min_rtt;
+    transfer->rtt_us = rtt_us == UINT32_MAX ? 0 : rtt_us; /* the kernel's word for no sample */
     sample(transfer, true);
     show(transfer, true);
     for (unsigned name = 0; name < DIRECTIONS; name++)

@@ -132,6 +132,7 @@ struct transfer {
     struct clock_answer clock_answer;
     bool has_offset;   /* the initiator sent "offset": it reads the fields of that version */
     uint64_t link_bps; /* of this host's link; 0: unknown */
+    uint64_t rtt_us;   /* shortest round trip of the control connection; 0: unknown */
 };
 
 /* `plan` must be complete, and `is_initiator` set. Returns false if memory or descriptors ran out;
