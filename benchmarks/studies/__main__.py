@@ -79,7 +79,8 @@ def s6_section(folder: Path) -> tuple[str, list[dict[str, Any]]]:
 
 
 def sweep_section(tables: dict[str, list[runs.Row]]) -> str:
-    headings = "block bytes | TCP Mbit/s | % | UDP Mbit/s | % | UDP+12 Mbit/s | % | TCP with its set-up, Mbit/s"
+    headings = "block bytes | TCP Mbit/s | % | UDP Mbit/s | % | UDP+12 Mbit/s | % | TCP with its set-up, Mbit/s | "
+    headings += "UDP+12+RTT, Mbit/s"
     parts = [f"{name}:\n\n{markdown(headings, rows)}" for name, rows in tables.items()]
     findings = [(name, *sweep_findings(rows)) for name, rows in tables.items()]
     summary = markdown(
@@ -88,7 +89,7 @@ def sweep_section(tables: dict[str, list[runs.Row]]) -> str:
     published = (
         "Published: same switch TCP 2 × UDP, received near 100 %; same LAN UDP 6 × TCP, near 100 %; LAN to LAN UDP 2 × TCP, "
         "below 50 %; LAN to home below 10 %; TCP 100 % everywhere. The study asked how much of a difference is TCP's set-up: the "
-        "last column of each table has a round trip more in its time.\n"
+        "last two columns of each table have a round trip more in their time.\n"
     )
     return "\n".join([summary, published, *parts])
 

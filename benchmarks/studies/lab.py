@@ -80,8 +80,9 @@ class StudyLab:
             connection.execute(f"CREATE VIEW truth AS SELECT * FROM read_parquet('{path}')")
             return connection.execute(query).fetchall()
 
-    def wire_rates(self) -> dict[int, float | None]:
-        """Returns the Mbit/s of each UDP test at the end of the link, by run; None if it has under RATE_LEAST blocks.
+    def wire_rates(self, more_ns: float = 0) -> dict[int, float | None]:
+        """Returns the Mbit/s of each UDP test at the end of the link, by run, over its time and `more_ns`; None if it has under
+        RATE_LEAST blocks.
 
         The link gives the rate, because times of the receiving program depend on its scheduling.
         """
@@ -91,7 +92,7 @@ class StudyLab:
         )
         sizes = {report["test"]["run"]: report["test"]["sizes"][0] for report in self.reports}
         return {
-            run: (count - 1) * sizes[run] * 8e3 / span if count >= RATE_LEAST else None
+            run: (count - 1) * sizes[run] * 8e3 / (span + more_ns) if count >= RATE_LEAST else None
             for run, count, span in rows
             if run in sizes
         }

@@ -242,7 +242,7 @@ def middle(figures: Sequence[float | None]) -> float | None:
 
 def controller_sweep(folder: Path) -> dict[str, list[Row]]:
     """S2: 27 tests over each connection: size, then Mbit/s and percent received for TCP, UDP and UDP with 12 bytes more; of
-    TCP also with its set-up."""
+    TCP also with its set-up, of UDP with 12 bytes more also with a round trip."""
     tables: dict[str, list[Row]] = {}
     for profile, (tcp_bytes, udp_bytes) in CONNECTIONS.items():
         measured: dict[tuple[str, int], Report] = {}
@@ -253,11 +253,21 @@ def controller_sweep(folder: Path) -> dict[str, list[Row]]:
             for size in SIZES:
                 measured["udp", size] = lab.send("--udp", "--size", size, "--count", udp_bytes // size)
                 measured["udp+12", size] = lab.send("--udp", "--size", size + 12, "--count", udp_bytes // size)
-        wire = lab.wire_rates()
+        wire, with_rtt = lab.wire_rates(), lab.wire_rates(shortest_rtt_ns(measured))
         tables[profile] = [
-            (size, *sweep_cells(measured, size, wire), with_set_up(measured["tcp", size])) for size in SIZES
+            (
+                *(size, *sweep_cells(measured, size, wire), with_set_up(measured["tcp", size])),
+                rate_mbit(measured["udp+12", size], with_rtt),
+            )
+            for size in SIZES
         ]
     return tables
+
+
+def shortest_rtt_ns(measured: dict[tuple[str, int], Report]) -> float:
+    """Returns the shortest round trip of the TCP tests, because the control connection of UDP tests does not cross the link."""
+    samples = [(report["sender"] or {}).get("tcp_info") for (name, _), report in measured.items() if name == "tcp"]
+    return 1e3 * min((sample[-1]["min_rtt_us"] for sample in samples if sample), default=0)
 
 
 def with_set_up(report: Report) -> float | None:
