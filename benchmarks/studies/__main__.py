@@ -121,9 +121,9 @@ REMARKS = {
         "The study's text compares UDP with TCP in these cases. Its settings are assumed to be ns-2's defaults: a window of 20 "
         "packets, headers of 40 bytes, an ACK for each packet, no SACK. The sender's window is bounded by its route (`cwnd lock "
         "20`). Latency is that of the median packet by the log of the link; the expected one is the time of 20 packets less the "
-        "way of an ACK, or that of an empty queue if they do not fill the link. The control connection shares the queue: its "
-        "lines can displace a packet. After a loss Linux's Reno halves its window; ns-2's default TCP (Tahoe) begins again with "
-        "one packet."
+        "way of an ACK, or that of an empty queue if they do not fill the link. Queues of 20 and 50 "
+        "have 4 places more, because lines of the control connection share them. After a loss Linux's Reno halves its window; "
+        "ns-2's default TCP (Tahoe) begins again with one packet."
     ),
     "parallel": (
         "The commands of the staggered sessions are `-t 40` at port 5001 and `-t 40 -n 50M` at the other two, and iperf takes "

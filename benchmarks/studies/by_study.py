@@ -128,7 +128,7 @@ def s6_over_tcp(case: str, row: Sequence[Any]) -> Line:
     segment, _, delay_ms, latency, expected, _, percent, _, lost, words = row
     bytes_ = segment + HEADERS
     if case in {"small packets", "queue 5", "long link"}:
-        name = f"TCP, {case}: throughput over that of the base ({words})"
+        name = f"TCP, {case}: throughput over that of the base (published: {words})"
         round_trip = 2 * delay_ms + 8e3 * (bytes_ + HEADERS) / RATE_BPS
         mechanism = f"{WINDOW} packets of {bytes_:,} bytes in a round trip of {round_trip:.1f} ms do not fill the link"
         if case == "queue 5":
@@ -140,7 +140,7 @@ def s6_over_tcp(case: str, row: Sequence[Any]) -> Line:
         f"the way back, {back}, is {expected:.1f} ms"
     )
     published = {"base": 73, "large packets": 300}.get(case)
-    return Line(f"TCP, {case}: latency ({words})", "ms", latency, published, RENO, mechanism)
+    return Line(f"TCP, {case}: latency (published: {words})", "ms", latency, published, RENO, mechanism)
 
 
 STUDIES = (("S2", s2), ("S3", s3), ("S4", s4), ("S5", s5), ("S6", s6))
