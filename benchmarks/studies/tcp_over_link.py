@@ -82,15 +82,16 @@ def bound_window(lab: StudyLab) -> None:
     lab.send("--size", 32, "--count", 1)
 
 
-def run_case(case: Case, folder: Path, seconds: float = SECONDS) -> Row:
-    """Returns latency in ms, Kibit/s of IP packets, packets sent and lost."""
+def run_case(case: Case, folder: Path, *amount: str) -> Row:
+    """Runs a case, for an amount other than the time of the study if it is given. Returns latency in ms, Kibit/s of IP packets,
+    packets sent and lost."""
     folder.mkdir(parents=True, exist_ok=True)
     profile = folder / "profile.toml"
     queue = case.queue + (SPARE if case.queue >= WINDOW else 0)
     profile.write_text(PROFILE.format(rate=RATE_BPS, delay=case.delay_ms, queue=queue))
     with study_lab(str(profile), folder) as lab:
         bound_window(lab)
-        lab.send("--size", 1000, "--mss", case.segment, "--congestion", "reno", "--time", seconds)
+        lab.send("--size", 1000, "--mss", case.segment, "--congestion", "reno", *(amount or ("--time", SECONDS)))
     figures, *_ = lab.truth(FIGURES.format(segment=case.segment))
     return figures
 

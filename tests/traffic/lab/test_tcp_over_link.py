@@ -17,6 +17,7 @@ from studies.by_study import by_study
 from studies.tcp_over_link import CASES, expected_ms, run_case
 
 CASE = {case.name: case for case in CASES}
+AMOUNT = {"base": "300k", "small packets": "200k"}
 LIVE = (pytest.mark.xdist_group("live"), NEEDED)
 
 
@@ -34,7 +35,7 @@ def test_the_expected_latencies_are_those_that_the_study_published() -> None:
 
 @pytest.mark.parametrize("name", [live("base"), live("small packets")])
 def test_the_window_of_20_packets_waits_in_the_queue_or_does_not_fill_the_link(name: str, tmp_path: Path) -> None:
-    latency, kibps, sent, lost = run_case(CASE[name], tmp_path, 1.5)
+    latency, kibps, sent, lost = run_case(CASE[name], tmp_path, "--bytes", AMOUNT[name])
     assert latency == pytest.approx(expected_ms(CASE[name]), rel=0.03)
     assert lost == 0 < sent
     # A full link, or 20 packets of 140 bytes in each round trip of 20.72 ms: 1056 Kibit/s.
