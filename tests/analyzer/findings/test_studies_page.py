@@ -81,12 +81,13 @@ def test_a_finding_must_have_the_cause_and_the_words_for_place_and_remedy() -> N
 
 
 def test_each_study_has_the_difference_and_its_reason() -> None:
-    card = [(1, 5, "tcp", 64.0, 65.5, -2.3), (1, 1, "udp", 9.96, 6.01, 65.7)]
+    card = [(1, 5, "tcp", 64.0, 65.5, -2.3, ""), (1, 1, "udp", 9.96, 6.01, 65.7, "sender-queue")]
     wan = [("WAN", "UDP", 20000, None, 0.39, 81.2, 304.0, 6.0, 6.0)]
     lines = by_study({"card": card, "transfers": wan}, studies.markdown).splitlines()
     assert "| 1 TCP and 5 UDP at 10 Mbit/s: TCP, each | Mbit/s | 64 | 65.5 | -2 % | as published |" in lines
     assert any(
-        line.startswith("| 1 TCP and 1 UDP") and "| +66 % | one TCP does not fill the queue" in line for line in lines
+        line.startswith("| 1 TCP and 1 UDP") and "| +66 % | the study does not describe its network" in line
+        for line in lines
     )
     assert "| WAN, UDP, 100 blocks of 20,000: rate | MB/s | – | 0.39 | – | not known |" in lines
     assert [line for line in lines if line.startswith("### ")] == ["### S3", "### S5"]
