@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures before and after the link, on both interfaces of the tracer."""
+"""Captures before the first link and after the last one of the path, on their tracers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def captures(lab: Lab, folder: Path) -> Iterator[dict[str, Path]]:
             except OSError as error:
                 raise OutputError(f"{places[point]}: cannot create the output directory: {error.strerror}") from None
             command, word = capture_command(interface, places[point])
-            inside = lab.inside("tracer", *real_time(CAPTURE_PRIORITY), *command)
+            tracer = "tracer" if point == "before" else lab.last_tracer
+            inside = lab.inside(tracer, *real_time(CAPTURE_PRIORITY), *command)
             running.append(start_program(inside, folder, f"capture-{point}", word))
         yield places
         wait_until_settled(list(places.values()))

@@ -132,26 +132,28 @@ def first_row(
     return {name: column[0] for name, column in rows_of(connection, query, values).items()}
 
 
-def load_blocks(connection: duckdb.DuckDBPyConnection, name: str, captured: Path) -> None:
-    """Makes a table of the blocks at a capture point."""
+def load_blocks(connection: duckdb.DuckDBPyConnection, name: str, captured: Path, packets: str | None) -> None:
+    """Makes a table of the blocks at a capture point, in packets that match a capture filter."""
     from wiretale.analyzer.trace import analyze
 
-    trace = analyze(str(captured))
+    trace = analyze(str(captured), filter=packets)
     connection.register("the_blocks", trace.blocks._with_integers())
     connection.execute(f"CREATE TABLE {name} AS SELECT * FROM the_blocks")
     connection.unregister("the_blocks")
 
 
-def measure_flow(before: Path, after: Path, packet_bytes: int, interval_ns: float | None = None) -> FlowMeasures:
-    """Returns the figures of a flow from its two captures. `packet_bytes` is the size of the IP packet of a block, and
-    `interval_ns` the planned time between packets, if there is one."""
+def measure_flow(
+    before: Path, after: Path, packet_bytes: int, interval_ns: float | None = None, packets: str | None = None
+) -> FlowMeasures:
+    """Returns the figures of a flow from its two captures. `packet_bytes` is the size of the IP packet of a block,
+    `interval_ns` the planned time between packets, if there is one, and `packets` a capture filter if there are other blocks."""
     import duckdb
 
     from wiretale.analyzer.query import SETTINGS
 
     with duckdb.connect(config=dict(SETTINGS)) as connection:
-        load_blocks(connection, "before_blocks", before)
-        load_blocks(connection, "after_blocks", after)
+        load_blocks(connection, "before_blocks", before, packets)
+        load_blocks(connection, "after_blocks", after, packets)
         for query in (JOINED, JITTERS, QUEUE):
             connection.execute(query)
         totals = first_row(connection, TOTALS, {"packet": packet_bytes})

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import MissingToolError, WiretaleError
-from wiretale.traffic.lab.hosts import check_free, make_hosts, namespace_exists, processes_in, remove_hosts
-from wiretale.traffic.lab.link import TRUTH, check_ended_well, make_folder, start_link, write_truth
+from wiretale.traffic.lab.hosts import check_free, namespace_exists, processes_in, remove_hosts
+from wiretale.traffic.lab.link import check_ended_well, has_truths, make_folder, start_links, write_truths
 from wiretale.traffic.lab.process import end_program
 from wiretale.traffic.lab.profile import Profile, link_bps
 from wiretale.traffic.lab.rights import end_space, is_elsewhere, processes_of
 from wiretale.traffic.lab.state import (
-    HOSTS,
     Lab,
     TakenError,
     check_name,
@@ -30,6 +29,7 @@ from wiretale.traffic.lab.state import (
     save_lab,
     start_time,
 )
+from wiretale.traffic.lab.topology.network import make_network
 
 
 class LabRemovedError(MissingToolError):
@@ -54,8 +54,10 @@ def write_down(lab: Lab) -> None:
 
 
 def new_lab(name: str, profile: Profile, folder: Path, **more: Any) -> Lab:
+    hosts, hops = ([one.name for one in kind] for kind in (profile.topology.hosts, profile.topology.hops))
     bps = link_bps(profile) or 0
-    return Lab(name, profile.name, profile.description, str(folder.resolve()), link_bps=bps, **more)
+    place = str(folder.resolve())
+    return Lab(name, profile.name, profile.description, place, link_bps=bps, hosts=hosts, hops=hops, **more)
 
 
 def lab_up(profile: Profile, name: str, folder: Path | None = None) -> Lab:
@@ -65,9 +67,9 @@ def lab_up(profile: Profile, name: str, folder: Path | None = None) -> Lab:
     lab = new_lab(name, profile, place, keeps=folder is not None)
     write_down(lab)
     try:
-        make_hosts(lab, profile)
+        make_network(lab, profile)
         make_folder(place)
-        start_link(lab, profile, place)
+        start_links(lab, profile, place)
     except BaseException:
         lab_down(lab)
         raise
@@ -90,9 +92,9 @@ def lab_down(lab: Lab) -> None:
     forget_lab(lab)
     remove_folder(lab)
     folder = Path(lab.folder)
-    if lab.keeps and not lab.owner and (folder / TRUTH).is_file():
-        check_ended_well(folder)
-        write_truth(folder, folder / "truth.parquet")
+    if lab.keeps and not lab.owner and has_truths(lab, folder):
+        check_ended_well(lab, folder)
+        write_truths(lab, folder)
 
 
 def start_watcher(lab: Lab) -> subprocess.Popen[bytes]:
@@ -111,7 +113,7 @@ def start_watcher(lab: Lab) -> subprocess.Popen[bytes]:
 def check_whole(lab: Lab) -> None:
     """Raises LabRemovedError if another process removed the lab or some of its hosts."""
     written = [known for known in known_labs() if known.name == lab.name and not known.is_ending]
-    if not written or not all(namespace_exists(lab, host) for host in HOSTS):
+    if not written or not all(namespace_exists(lab, host) for host in lab.spaces):
         raise LabRemovedError(lab.name)
 
 
@@ -126,18 +128,19 @@ def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
     write_down(lab)
     watcher = start_watcher(lab)
     try:
-        make_hosts(lab, profile)
+        make_network(lab, profile)
         try:
-            link = start_link(lab, profile, folder)
+            links = start_links(lab, profile, folder)
             try:
                 yield lab
             finally:
-                end_program(link)
+                for link in links:
+                    end_program(link)
         except WiretaleError:
             check_whole(lab)  # the removal of the lab may have caused the error
             raise
         check_whole(lab)
-        check_ended_well(folder)
+        check_ended_well(lab, folder)
     finally:
         lab_down(lab)
         watcher.communicate()  # closes its standard input: the lab is down
@@ -149,7 +152,7 @@ def lab_status(lab: Lab) -> str:
         if not processes_of(lab.space):
             return "gone"
         return "up" if lab.owner and Path(f"/proc/{lab.owner}").exists() else "broken"
-    hosts = [namespace_exists(lab, host) for host in HOSTS]
+    hosts = [namespace_exists(lab, host) for host in lab.spaces]
     if not any(hosts):
         return "gone"
     return "up" if all(hosts) and processes_in(lab) else "broken"

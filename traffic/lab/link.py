@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The link of a lab: wiretale-link between the interfaces of the tracer, and its truth log."""
+"""The links of a lab: wiretale-link between the interfaces of a tracer, with its truth log.
+
+Files of the first link are link.log and truth.bin; the others have the name of their host or router, as in link-NAME.log.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,13 @@ from typing import Any
 
 from wiretale.analyzer.errors import InputError, OutputError, UsageError, WiretaleError
 from wiretale.traffic.lab.hosts import LINK_ADDRESSES
-from wiretale.traffic.lab.process import last_line, start_program
+from wiretale.traffic.lab.process import end_program, last_line, start_program
 from wiretale.traffic.lab.profile import Profile
 from wiretale.traffic.lab.state import Lab
+from wiretale.traffic.lab.topology.description import Hop
 from wiretale.traffic.program import find_program
 
-TRUTH = "truth.bin"
+SEEDS = 2**63
 # Columns of the truth by type.
 TRUTH_COLUMNS = {
     "UTINYINT": "direction copies ip_version protocol tcp_flags",
@@ -36,50 +40,97 @@ def make_folder(folder: Path) -> None:
         raise OutputError(f"{folder}: cannot create the output directory: {error.strerror}") from None
 
 
-def link_command(profile: Profile, truth: Path) -> list[str]:
-    """Returns the command that runs the link of a profile on the tracer."""
+def part(tracer: str) -> str:
+    """Returns what the names of files have of a link, such as -isp; nothing for the first."""
+    return tracer.removeprefix("tracer").replace(".", "-")
+
+
+def link_command(forward: str, reverse: str, seed: int, truth: Path) -> list[str]:
+    """Returns the command that runs a link on its tracer."""
     addresses = [word for address in LINK_ADDRESSES for word in ("--address", address)]
-    options = ["--forward", profile.forward, "--reverse", profile.reverse, "--seed", str(profile.seed)]
+    options = ["--forward", forward, "--reverse", reverse, "--seed", str(seed)]
     return [find_program("wiretale-link"), "left", "right", *options, *addresses, "--truth", str(truth), "--json"]
 
 
-def start_link(lab: Lab, profile: Profile, folder: Path) -> subprocess.Popen[bytes]:
-    """Starts the link and waits until it forwards packets."""
-    command = lab.inside("tracer", *link_command(profile, folder / TRUTH))
+def start_links(lab: Lab, profile: Profile, folder: Path) -> list[subprocess.Popen[bytes]]:
+    """Starts all links and waits until they forward packets. Each has a seed of its own, so that their losses differ."""
+    started: list[subprocess.Popen[bytes]] = []
+    links: list[Profile | Hop] = [profile, *profile.topology.hops, *profile.topology.hosts]
     try:
-        return start_program(command, folder, "link", "linking ")
-    except (UsageError, InputError) as error:
-        raise type(error)(f"profile {profile.name}: {error}") from None
+        for number, (tracer, link) in enumerate(zip(lab.tracers, links, strict=True)):
+            log = folder / f"truth{part(tracer)}.bin"
+            command = link_command(link.forward, link.reverse, (profile.seed + number) % SEEDS, log)
+            started.append(start_program(lab.inside(tracer, *command), folder, f"link{part(tracer)}", "linking "))
+    except BaseException as error:
+        for process in started:
+            end_program(process)
+        if isinstance(error, (UsageError, InputError)):
+            raise type(error)(f"profile {profile.name}: {error}") from None
+        raise
+    return started
 
 
-def check_ended_well(folder: Path) -> None:
-    """Raises OutputError if the last message of the link is an error, such as a full disk."""
-    message = last_line((folder / "link.log").read_text("utf-8", "replace"))
-    if message.startswith("wiretale-link: "):
-        raise OutputError(message.removeprefix("wiretale-link: "))
+def check_ended_well(lab: Lab, folder: Path) -> None:
+    """Raises OutputError if the last message of a link is an error, such as a full disk."""
+    for tracer in lab.tracers:
+        message = last_line((folder / f"link{part(tracer)}.log").read_text("utf-8", "replace"))
+        if message.startswith("wiretale-link: "):
+            raise OutputError(message.removeprefix("wiretale-link: "))
 
 
-def link_summary(folder: Path) -> dict[str, Any]:
-    """Returns the summary that the link wrote at its end."""
+def link_summary(folder: Path, tracer: str = "tracer") -> dict[str, Any]:
+    """Returns the summary that a link wrote at its end."""
+    name = f"link{part(tracer)}"
     try:
-        summary = json.loads((folder / "link.out").read_text())
+        summary = json.loads((folder / f"{name}.out").read_text())
     except ValueError:
-        raise WiretaleError(f"the link failed: {last_line((folder / 'link.log').read_text())}") from None
+        raise WiretaleError(f"the link failed: {last_line((folder / f'{name}.log').read_text())}") from None
     if not isinstance(summary, dict):
-        raise WiretaleError(f"{folder / 'link.out'}: expected one JSON object")
+        raise WiretaleError(f"{folder / f'{name}.out'}: expected one JSON object")
     return summary
 
 
-def summary_if_any(folder: Path) -> dict[str, Any] | None:
-    """Returns the summary of a link that was ended; None if it wrote none."""
+def worst(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the fidelity of several links: the largest errors, all overruns, and whether each was valid that had packets."""
+    verdicts = [one["valid"] for one in found if one["valid"] is not None]
+    errors = {
+        name: max((one[name] for one in found if one[name] is not None), default=None)
+        for name in ("error_ns_p50", "error_ns_p99", "error_ns_max")
+    }
+    sums = {name: sum(one[name] for one in found) for name in ("overruns", "restamped")}
+    real_time = all(one["real_time"] for one in found)
+    return {**found[0], **errors, **sums, "valid": all(verdicts) if verdicts else None, "real_time": real_time}
+
+
+def lab_summary(lab: Lab, folder: Path) -> dict[str, Any]:
+    """Returns the summary of the first link, with the fidelity of all links; `links` has the summaries of the others."""
+    first, *others = [link_summary(folder, tracer) for tracer in lab.tracers]
+    links = {tracer.partition(".")[2]: one for tracer, one in zip(lab.tracers[1:], others, strict=True)}
+    fidelity = worst([first["fidelity"], *(one["fidelity"] for one in others)])
+    return {**first, "fidelity": fidelity, "links": links}
+
+
+def summary_if_any(lab: Lab) -> dict[str, Any] | None:
+    """Returns the summary of a lab that was ended; None if a link wrote none."""
     try:
-        return link_summary(folder)
+        return lab_summary(lab, Path(lab.folder))
     except (OSError, WiretaleError):
         return None
 
 
+def has_truths(lab: Lab, folder: Path) -> bool:
+    """Returns whether each link made its truth log."""
+    return all((folder / f"truth{part(tracer)}.bin").is_file() for tracer in lab.tracers)
+
+
+def write_truths(lab: Lab, folder: Path) -> Path:
+    """Writes the truth of each link: truth.parquet, which is returned, and truth-NAME.parquet of the others."""
+    first, *_ = [write_truth(folder, folder / f"truth{part(tracer)}.parquet") for tracer in lab.tracers]
+    return first
+
+
 def write_truth(folder: Path, target: Path) -> Path:
-    """Writes the truth as Parquet, one row per packet (docs/lab.md)."""
+    """Writes the truth of one link as Parquet, one row per packet (docs/lab.md); its log in `folder` has the same name."""
     import duckdb
 
     from wiretale.analyzer.query import SETTINGS
@@ -89,7 +140,7 @@ def write_truth(folder: Path, target: Path) -> Path:
     with output_folder(target.parent) as partial:
         text = partial / "truth.csv"
         with text.open("wb") as out:
-            command = [find_program("wiretale-link"), "--print-truth", str(folder / TRUTH)]
+            command = [find_program("wiretale-link"), "--print-truth", str(folder / f"{target.stem}.bin")]
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True)
         if done.returncode:
             raise WiretaleError(last_line(done.stderr))

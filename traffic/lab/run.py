@@ -18,16 +18,17 @@ from wiretale.traffic.experiment.store import write_json
 from wiretale.traffic.lab.capture import POINTS, capture_drops, captures
 from wiretale.traffic.lab.hosts import ADDRESSES
 from wiretale.traffic.lab.lifecycle import lab_for_run
-from wiretale.traffic.lab.link import TRUTH, link_summary, make_folder, write_truth
+from wiretale.traffic.lab.link import lab_summary, make_folder, write_truths
 from wiretale.traffic.lab.process import dying_with_us
 from wiretale.traffic.lab.profile import Profile, load_profile, profile_names, study_profiles
 from wiretale.traffic.lab.state import Lab
 from wiretale.traffic.lab.study import run_row
+from wiretale.traffic.lab.topology.cross import check_cross, cross_results, cross_traffic
 from wiretale.version import __version__
 
 STUDIES = {"s6": "S6"}
 PLAN_PROFILE = "same-switch"  # the default link of a plan, because most tests of the studies used one switch
-LAB_FILES = (TRUTH, "truth.parquet", "link.out", "link.log")
+LAB_FILES = ("truth.bin", "truth.parquet", "link.out", "link.log")
 RUN_FILES = (*LAB_FILES, *(f"capture-{point}.{kind}" for point in POINTS for kind in ("out", "log")), "result.json")
 REPORT_FILES = ("report.html", "results.json")
 CAPTURES = ("*.pcap", "*.pcapng")
@@ -59,7 +60,7 @@ def experiment_command(plan: str, lab: Lab, folder: Path, overwrite: bool) -> li
     """Returns `wiretale experiment run` with its endpoints in the lab."""
     ends = [word for host in ADDRESSES for word in (f"--{host}", f"netns:{lab.namespace(host)}")]
     run = [sys.executable, "-P", "-m", "wiretale", "experiment", "run", plan]
-    tracer = ["--tracer", f"netns:{lab.namespace('tracer')}", "--interface", "right"]
+    tracer = ["--tracer", f"netns:{lab.namespace(lab.last_tracer)}", "--interface", "right"]
     output = ["-o", str(folder), *(["--overwrite"] if overwrite else [])]
     return dying_with_us([*run, *ends, *tracer, "--host", ADDRESSES["receiver"][0], *output])
 
@@ -67,15 +68,16 @@ def experiment_command(plan: str, lab: Lab, folder: Path, overwrite: bool) -> li
 def run_plan(plan: str, profile: Profile, folder: Path, note: Note, overwrite: bool) -> dict[str, Any]:
     """Runs a built-in plan or a file, with results in DIR/experiment; captures, truth and result.json are in DIR."""
     read_plan(*plan_text(plan))  # UsageError before anything is made
+    check_cross(profile)
     make_folder(folder)
-    with lab_for_run(profile, folder) as lab, captures(lab, folder) as places:
+    with lab_for_run(profile, folder) as lab, captures(lab, folder) as places, cross_traffic(lab, profile, folder):
         note(f"running {plan} over {profile.name}")
         command = experiment_command(plan, lab, folder / "experiment", overwrite)
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=lab.environment())
     if done.returncode not in (0, FAILED):
         raise WiretaleError(f"wiretale experiment run {plan}: ended with code {done.returncode}")
-    truth = write_truth(folder, folder / "truth.parquet")
-    link = link_summary(folder)
+    truth = write_truths(lab, folder)
+    link = lab_summary(lab, folder)
     result = {
         "schema": "wiretale.lab-plan/1",
         "wiretale": __version__,
@@ -88,7 +90,9 @@ def run_plan(plan: str, profile: Profile, folder: Path, note: Note, overwrite: b
         "truth": str(truth),
         "capture_drops": capture_drops(folder),
         "link": link["directions"],
+        "links": link["links"],
         "fidelity": link["fidelity"],
+        "cross": cross_results(profile, folder),
     }
     write_json(folder / "result.json", result)
     return result

@@ -16,10 +16,11 @@ from wiretale.analyzer.errors import WiretaleError
 from wiretale.traffic.lab.capture import capture_drops, captures, check_captured
 from wiretale.traffic.lab.hosts import ADDRESSES, part_tcp
 from wiretale.traffic.lab.lifecycle import lab_for_run
-from wiretale.traffic.lab.link import link_summary, make_folder, write_truth
+from wiretale.traffic.lab.link import lab_summary, make_folder, write_truths
 from wiretale.traffic.lab.process import last_line, real_time
 from wiretale.traffic.lab.profile import Profile, Scenario
 from wiretale.traffic.lab.state import Lab
+from wiretale.traffic.lab.topology.cross import check_cross, cross_results, cross_traffic
 from wiretale.traffic.program import find_program
 
 PORT = 5001
@@ -133,16 +134,19 @@ def send_blocks(lab: Lab, scenario: Scenario) -> dict[str, Any]:
 
 def run_scenario(profile: Profile, scenario: Scenario, folder: Path) -> dict[str, Any]:
     """Runs a scenario. Captures, truth.parquet and logs are in `folder` afterwards."""
+    check_cross(profile)
     make_folder(folder)
     with lab_for_run(profile, folder) as lab, captures(lab, folder) as places:
         if scenario.protocol == "udp":
             part_tcp(lab)
-        sent = send_blocks(lab, scenario)
+        with cross_traffic(lab, profile, folder):
+            sent = send_blocks(lab, scenario)
     check_captured(places)
-    write_truth(folder, folder / "truth.parquet")
+    write_truths(lab, folder)
     return {
         "sender": sent,
-        "link": link_summary(folder),
+        "link": lab_summary(lab, folder),
+        "cross": cross_results(profile, folder),
         "capture_drops": capture_drops(folder),
         "before": str(places["before"]),
         "after": str(places["after"]),

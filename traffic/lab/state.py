@@ -22,6 +22,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 LINK_RATE = "WIRETALE_LINK_RATE"  # in the environment of programs on a host: bit/s of the emulated link
 USER = "WIRETALE_LAB_USER"  # in the environment, inside a user namespace: the user id outside
 HOSTS = ("sender", "tracer", "receiver")
+ENDS = ("sender", "receiver")
 
 
 def start_time(pid: int) -> str:
@@ -56,6 +57,28 @@ class Lab:
     link_bps: int = 0  # rate of the emulated link; 0 if unlimited
     created_ns: int = field(default_factory=time.time_ns)
     space: int = field(default_factory=own_space)  # user namespace, if an ordinary user made it
+    hosts: list[str] = field(default_factory=list)  # beside sender and receiver
+    hops: list[str] = field(default_factory=list)  # routers between sender and receiver, each before its link
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The sender, the routers and the receiver, in a row."""
+        return "sender", *self.hops, "receiver"
+
+    @property
+    def tracers(self) -> list[str]:
+        """The namespaces with a link: those of the path in a row, then those of the access links."""
+        return ["tracer", *(f"tracer.{name}" for name in (*self.hops, *self.hosts))]
+
+    @property
+    def last_tracer(self) -> str:
+        """The tracer of the link to the receiver."""
+        return self.tracers[len(self.hops)]
+
+    @property
+    def spaces(self) -> list[str]:
+        """All hosts, routers and tracers."""
+        return list(dict.fromkeys((*HOSTS, *self.hosts, *self.hops, *self.tracers)))
 
     def namespace(self, host: str) -> str:
         """Returns the network namespace of a host."""

@@ -10,12 +10,15 @@ from typing import Any
 from wiretale.analyzer.units import plural
 from wiretale.traffic.experiment.store import write_json
 from wiretale.traffic.lab.flow import FlowMeasures, measure_flow
+from wiretale.traffic.lab.hosts import ADDRESSES
 from wiretale.traffic.lab.profile import Profile
 from wiretale.traffic.lab.scenario import block_bytes, interval_ns, run_scenario
+from wiretale.traffic.lab.state import ENDS
 from wiretale.version import __version__
 
 KIB = 1024
 ATTEMPTS = 3
+FLOW_PACKETS = " and ".join(f"host {ADDRESSES[end][0]}" for end in ENDS)  # without those of cross traffic
 LATE_MS_MOST = 15.0  # at 95% load, the queue of a burst takes twenty times its length to drain
 # Published figure, measured figure, allowed difference: relative, absolute.
 COMPARED = (
@@ -58,6 +61,8 @@ def study_row(profile: Profile, measures: FlowMeasures, run: dict[str, Any]) -> 
         "kb_transferred": totals["bytes_received"] / KIB,
         "capture_drops": run["capture_drops"],
         "link": run["link"]["directions"],
+        "links": run["link"]["links"],
+        "cross": run["cross"],
         "fidelity": run["link"]["fidelity"],
         "published": profile.published,
     }
@@ -94,7 +99,8 @@ def run_row(profile: Profile, folder: Path, note: Callable[[str], None]) -> tupl
     assert scenario
     for attempt in range(1, ATTEMPTS + 1):
         run = run_scenario(profile, scenario, folder)
-        measures = measure_flow(Path(run["before"]), Path(run["after"]), scenario.packet_bytes, interval_ns(scenario))
+        places = Path(run["before"]), Path(run["after"])
+        measures = measure_flow(*places, scenario.packet_bytes, interval_ns(scenario), FLOW_PACKETS)
         row = study_row(profile, measures, run)
         found = disturbances(row)
         row.update(attempts=attempt, disturbances=found)

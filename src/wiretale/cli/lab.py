@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.errors import UsageError
@@ -99,7 +98,9 @@ def add_options(parser: Parser) -> None:
     option(scenario, "--seed", "N", SEED_HELP, type=int)
     option(scenario, "--json", None, "print the results as one JSON object")
     shell = add_action(actions, "shell", SHELL, shell_action)
-    option(shell, "host", "[NAME] HOST", "sender, tracer or receiver, after the name of its lab")
+    option(
+        shell, "host", "[NAME] HOST", "sender, tracer, receiver or another of the profile, after the name of its lab"
+    )
     option(shell, "program", "COMMAND", "command to run instead of a shell", nargs=argparse.REMAINDER)
     option(shell, "--name", "NAME", "name of the lab, if there are several")
     attach = add_action(actions, "attach", ATTACH, attach_action)
@@ -135,12 +136,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def up_action(arguments: argparse.Namespace) -> int:
     """wiretale lab up."""
-    from wiretale.traffic.lab.hosts import ADDRESSES
     from wiretale.traffic.lab.lifecycle import lab_up
     from wiretale.traffic.lab.profile import load_profile
     from wiretale.traffic.lab.rights import end_holder
     from wiretale.traffic.lab.run import check_lab_folder, with_seed
     from wiretale.traffic.lab.state import known_labs
+    from wiretale.traffic.lab.topology.network import addresses
 
     try:
         profile = with_seed(load_profile(arguments.profile), arguments.seed)
@@ -150,7 +151,8 @@ def up_action(arguments: argparse.Namespace) -> int:
     finally:
         if not known_labs():
             end_holder()
-    note(f"the lab {lab.name} is up: sender {ADDRESSES['sender'][0]}, receiver {ADDRESSES['receiver'][0]}")
+    hosts = ", ".join(f"{host} {address}" for host, address in addresses(lab).items())
+    note(f"the lab {lab.name} is up: {hosts}")
     note(f"wiretale lab shell sender --name {lab.name}")
     return 0
 
@@ -171,16 +173,27 @@ def run_action(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def lab_and_host(words: list[str]) -> tuple[str | None, str]:
+    """Returns the host of `[NAME] HOST ...`, after the name of its lab or None. A first word may be both names."""
+    from wiretale.analyzer.units import one_of
+    from wiretale.traffic.lab.state import HOSTS, known_labs
+
+    labs = {lab.name: lab.spaces for lab in known_labs()}
+    hosts = list(dict.fromkeys((*HOSTS, *(space for spaces in labs.values() for space in spaces))))
+    first, second = (*words, "")[:2]
+    if second and (second in labs.get(first, ()) or (first not in hosts and (first in labs or second in hosts))):
+        name, host = first, second
+    else:
+        name, host = None, first
+    if host not in hosts:
+        raise UsageError(f"{host}: expected {one_of(hosts)}, or the name of a lab before one of them")
+    return name, host
+
+
 def shell_words(name: str | None, words: list[str]) -> tuple[str | None, str, list[str]]:
     """Returns lab, host and command from `[NAME] HOST [--name NAME] [--] COMMAND...`; argparse passes all words after HOST."""
-    from wiretale.traffic.lab.state import HOSTS
-
-    first = None
-    if words[0] not in HOSTS and words[1:] and words[1] in HOSTS:
-        first, *words = words
-    host, *words = words
-    if host not in HOSTS:
-        raise UsageError(f"{host}: expected sender, tracer or receiver, or the name of a lab before one of them")
+    first, host = lab_and_host(words)
+    words = words[2 if first else 1 :]
     if words[:1] == ["--name"] and len(words) > 1:
         _, name, *words = words
     elif words[:1] and words[0].startswith("--name="):
@@ -196,6 +209,7 @@ def shell_words(name: str | None, words: list[str]) -> tuple[str | None, str, li
 
 def shell_action(arguments: argparse.Namespace) -> int:
     """wiretale lab shell: the process becomes the program."""
+    from wiretale.analyzer.units import one_of
     from wiretale.traffic.lab.lifecycle import lab_status
     from wiretale.traffic.lab.rights import is_elsewhere
     from wiretale.traffic.lab.state import find_lab
@@ -206,6 +220,8 @@ def shell_action(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"the lab {lab.name} is {lab_status(lab)}: expected one that is up; `wiretale lab down {lab.name}` removes it"
         )
+    if host not in lab.spaces:
+        raise UsageError(f"{host}: expected a host of the lab {lab.name}: {one_of(lab.spaces)}")
     command = lab.inside(host, *(words or [os.environ.get("SHELL", "/bin/sh")]))
     sys.stdout.flush()
     os.environ["WIRETALE_HOST"] = f"{lab.name}-{host}"
@@ -214,10 +230,11 @@ def shell_action(arguments: argparse.Namespace) -> int:
 
 def attach_action(arguments: argparse.Namespace) -> int:
     """wiretale lab attach."""
-    from wiretale.traffic.lab.hosts import ADDRESSES, attach_space
+    from wiretale.traffic.lab.hosts import ADDRESSES
     from wiretale.traffic.lab.lifecycle import lab_status
     from wiretale.traffic.lab.rights import is_elsewhere
     from wiretale.traffic.lab.state import find_lab
+    from wiretale.traffic.lab.topology.attach import attach_space
 
     if arguments.host not in ADDRESSES:
         raise UsageError(f"{arguments.host}: expected sender or receiver")
@@ -258,7 +275,7 @@ def down_action(arguments: argparse.Namespace) -> int:
     for lab in labs_to_remove(arguments.name, arguments.all, arguments.force):
         lab_down(lab)
         note(f"the lab {lab.name} is down")
-        if lab.keeps and not lab.owner and (summary := summary_if_any(Path(lab.folder))):
+        if lab.keeps and not lab.owner and (summary := summary_if_any(lab)):
             note(fidelity_text(summary["fidelity"]))
     if not known_labs():
         end_holder()
@@ -268,8 +285,9 @@ def down_action(arguments: argparse.Namespace) -> int:
 def list_action(arguments: argparse.Namespace) -> int:
     """wiretale lab list."""
     from wiretale.traffic.lab.lifecycle import lab_status
-    from wiretale.traffic.lab.profile import load_profile, profile_names, shipped_traces
+    from wiretale.traffic.lab.profile import load_profile, profile_names
     from wiretale.traffic.lab.state import known_labs
+    from wiretale.traffic.lab.topology.setting import shipped_traces
 
     labs = [{"name": lab.name, "profile": lab.profile, "status": lab_status(lab)} for lab in known_labs()]
     profiles = [{"name": name, "description": load_profile(name).description} for name in profile_names()]

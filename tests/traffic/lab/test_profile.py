@@ -13,12 +13,11 @@ from wiretale.traffic.lab.profile import (
     load_profile,
     make_profile,
     profile_names,
-    shipped_traces,
     study_profiles,
-    trace_path,
 )
 from wiretale.traffic.lab.scenario import block_bytes, packet_count
 from wiretale.traffic.lab.state import check_name
+from wiretale.traffic.lab.topology.setting import shipped_traces, trace_path
 from wiretale.traffic.lab.traces import TRACES, lines_of, trace_text
 
 EXPECTED = {
@@ -34,7 +33,15 @@ EXPECTED = {
         "satellite",
         "lte",
     ),
-    *("bufferbloat", "s6-base", "s6-small-packets", "s6-large-packets", "s6-narrow-link", "s6-narrow-link-over-tcp"),
+    *(
+        "dumbbell",
+        "bufferbloat",
+        "s6-base",
+        "s6-small-packets",
+        "s6-large-packets",
+        "s6-narrow-link",
+        "s6-narrow-link-over-tcp",
+    ),
     *("s6-queue-50", "s6-queue-5", "s6-long-link"),
 }
 

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cross traffic of a profile: tests of wiretale-traffic between its hosts, while the flow or plan of a run is measured.
+
+Output of the N-th is in cross-N.out and cross-N.log, that of its receiver in cross-N-receiver.out and cross-N-receiver.log.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from wiretale.analyzer.errors import UsageError, WiretaleError
+from wiretale.traffic.lab.process import end_program, last_line, start_program
+from wiretale.traffic.lab.profile import Profile
+from wiretale.traffic.lab.state import Lab
+from wiretale.traffic.lab.topology.description import Cross
+from wiretale.traffic.lab.topology.network import addresses
+from wiretale.traffic.program import find_program
+
+PORT = 5901  # of the first
+NOBODY = "127.0.0.1", "1"  # address and port where no receiver listens
+AFTER = 'sleep "$0"; exec "$@"'
+
+
+def send_command(cross: Cross, address: str, port: str) -> list[str]:
+    """Returns the sender; of an option that is given twice, the last one counts."""
+    return [find_program("wiretale-traffic"), "send", address, *cross.options, "--port", port, "--wait", "0", "--json"]
+
+
+def check_cross(profile: Profile) -> None:
+    """Raises UsageError, with its place, if wiretale-traffic refuses options: it accepts them if it tries to connect."""
+    for cross in profile.topology.cross:
+        done = subprocess.run(send_command(cross, *NOBODY), capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        said = last_line(done.stderr).removeprefix("wiretale-traffic send: ")
+        if not said.startswith(" port ".join(NOBODY)):
+            raise UsageError(f"{cross.where}: send: {said.partition('; see')[0]}")
+
+
+def start_cross(lab: Lab, profile: Profile, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Starts receivers, then senders, and yields each."""
+    receive = [find_program("wiretale-traffic"), "receive", "--once", "--json", "--port"]
+    where = addresses(lab)
+    every = list(enumerate(profile.topology.cross))
+    for number, cross in every:
+        command = lab.inside(cross.target, *receive, str(PORT + number))
+        yield start_program(command, folder, f"cross-{number + 1}-receiver", "listening on")
+    for number, cross in every:
+        send = send_command(cross, where[cross.target], str(PORT + number))
+        command = lab.inside(cross.source, "sh", "-c", AFTER, f"{cross.start_s:g}", *send)
+        yield start_program(command, folder, f"cross-{number + 1}", "")
+
+
+def check_senders(profile: Profile, folder: Path, codes: list[int | None]) -> None:
+    """Raises WiretaleError if a sender has failed; a code is None if it still runs."""
+    for number, (cross, code) in enumerate(zip(profile.topology.cross, codes, strict=True), start=1):
+        if code:
+            said = last_line((folder / f"cross-{number}.log").read_text("utf-8", "replace"))
+            raise WiretaleError(f"{cross.where}: wiretale-traffic ended with code {code}: {said}")
+
+
+@contextmanager
+def cross_traffic(lab: Lab, profile: Profile, folder: Path) -> Iterator[None]:
+    """Runs the cross traffic of a profile as long as the body runs. What still runs then is ended."""
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for process in start_cross(lab, profile, folder):
+            started.append(process)
+        yield
+        check_senders(profile, folder, [process.poll() for process in started[len(started) // 2 :]])
+    finally:
+        for process in reversed(started):
+            end_program(process)
+
+
+def cross_results(profile: Profile, folder: Path) -> list[dict[str, Any]]:
+    """Returns each sender with its report, which is null if it had not begun."""
+    results = []
+    for number, cross in enumerate(profile.topology.cross):
+        text = (folder / f"cross-{number + 1}.out").read_text("utf-8", "replace")
+        ends = {"from": cross.source, "to": cross.target, "port": PORT + number}
+        results.append({**ends, "sender": json.loads(last_line(text)) if text.strip() else None})
+    return results
