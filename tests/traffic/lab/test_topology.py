@@ -21,8 +21,9 @@ import needs
 from checkout import ROOT
 from lab_bench import COMMAND, NEEDED, last_json, truth_rows, wiretale_lab
 from processes import command_lines, refusal, wait_until
-from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.errors import UsageError, WiretaleError
 from wiretale.traffic.lab.profile import make_profile
+from wiretale.traffic.lab.topology.cross import check_senders
 from wiretale.traffic.program import find_program, program_path
 
 NEEDS_TRAFFIC = pytest.mark.skipif(not program_path("wiretale-traffic"), reason="wiretale-traffic is not installed")
@@ -131,8 +132,8 @@ def test_hosts_have_their_round_trips_and_share_the_bottleneck(tmp_path: Path) -
 
 
 def test_hosts_reach_each_other_over_all_hops(tmp_path: Path) -> None:
-    """At sender, receiver and router, with both families."""
-    name = f"h{os.getpid()}"
+    """At sender, receiver and router, with both families; an attached namespace gets the next number."""
+    name, outside = f"h{os.getpid()}", f"wtt{os.getpid()}"
     hosts = '[[host]]\nname = "middle"\nat = "metro"\n'
     (tmp_path / "p.toml").write_text(CHAIN.replace("%", "e-9%") + hosts)
     expected = {("client", 2): 70, ("client", 3): 66, ("server", 3): 4}  # between hosts, by the settings of their links
@@ -144,14 +145,19 @@ def test_hosts_reach_each_other_over_all_hops(tmp_path: Path) -> None:
                 assert 0 < round_trip_ms(name, host, address) - ms < 5, (host, address)
         for address in ("10.99.1.1", "10.99.1.2", *(["fd00:99:1::2"] if HAS_IPV6 else [])):
             assert round_trip_ms(name, "client", address) > 40, address
-        again = wiretale_lab("attach", "receiver", f"netns:wt-{name}-client", "--name", name)
-        assert "this is a host of the lab" in refusal(again)
+        own = wiretale_lab("attach", "receiver", f"netns:wt-{name}-client", "--name", name)
+        assert "this is a host of the lab" in refusal(own)
+        subprocess.run(["ip", "netns", "add", outside], check=True)
+        attached = wiretale_lab("attach", "receiver", f"netns:{outside}", "--name", name)
+        assert "attached as 10.98.4.2" in attached.stderr, attached.stderr
+        assert 0 < round_trip_ms(name, "client", "10.98.4.2") - 70 < 5
         own = wiretale_lab("shell", name, "middle", "--", "ip", "-4", "address")
         assert own.returncode == 0 and "10.98.3.2/30" in own.stdout, own.stderr
         assert "left" in wiretale_lab("shell", "tracer.isp", "--", "ip", "link").stdout
         assert "down: expected sender, tracer, receiver, client" in refusal(wiretale_lab("shell", name, "down"))
     finally:
         every = wiretale_lab("down", "--all")
+        subprocess.run(["ip", "netns", "delete", outside], check=False)
     assert (every.returncode, left_of(name)) == (0, []), every.stderr
 
 
@@ -272,6 +278,14 @@ def test_a_killed_run_takes_all_hosts_and_links_with_it(tmp_path: Path) -> None:
 def test_a_wrong_topology_is_named_with_its_place(text: str, expected: str) -> None:
     with pytest.raises(UsageError, match=f"^{re.escape(expected)}"):
         make_profile("p", text, "p.toml")
+
+
+def test_a_sender_of_cross_traffic_that_failed_makes_the_run_fail(tmp_path: Path) -> None:
+    profile = make_profile("p", CHAIN + RUN, "p.toml")
+    (tmp_path / "cross-1.log").write_text("wiretale-traffic send: 10.98.2.2 port 5901: connect: timed out\n")
+    check_senders(profile, tmp_path, [None])
+    with pytest.raises(WiretaleError, match=r"^p\.toml: cross 1: .* connect: timed out \(exit code 4\)$"):
+        check_senders(profile, tmp_path, [4])
 
 
 def test_cross_traffic_must_not_have_the_ends_of_a_scenario() -> None:

@@ -59,7 +59,7 @@ def check_senders(profile: Profile, folder: Path, codes: list[int | None]) -> No
     for number, (cross, code) in enumerate(zip(profile.topology.cross, codes, strict=True), start=1):
         if code:
             said = last_line((folder / f"cross-{number}.log").read_text("utf-8", "replace"))
-            raise WiretaleError(f"{cross.where}: wiretale-traffic ended with code {code}: {said}")
+            raise WiretaleError(f"{cross.where}: {said} (exit code {code})")
 
 
 @contextmanager
