@@ -264,7 +264,7 @@ def run_ledger(comparison: Comparison, run: int, tcp: bool, heading: int, log: E
         None if tcp else log.host_dropped,
         log.host_dropped_source in SOCKET_COUNTERS,
         None if tcp else last_dropped(comparison, heading),
-        {} if tcp else log.counted,
+        log.counted,
     )
     ledger.notes = list(run_notes(ledger, log))
     return ledger

@@ -32,7 +32,7 @@ class EndpointLog:
     #: drops of the receiver's kernel, by its counters
     host_dropped: int | None = None
     host_dropped_source: str | None = None
-    #: losses by place, by all counters of both kernels: `sender_host`, `receiver_kernel`, `application`; empty if one is unknown
+    #: losses in hosts by place, by the counters of both kernels; empty over TCP, and if one is unknown
     counted: dict[str, int] = field(default_factory=dict)
     complete: bool | None = None
 
