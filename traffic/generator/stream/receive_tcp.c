@@ -15,9 +15,9 @@
 #include "stream/stream.h"
 
 #define BUFFER_BYTES (1u << 17) /* the pattern is checked while the bytes are in the cache */
-#define WAKE_BYTES   (1 << 19) /* SO_RCVLOWAT at most: one send() of a sender at full rate */
-#define WAKE_SHARE   8         /* of the receive buffer: the rest keeps the window open */
-#define WAKE_READS   64        /* the kernel enlarges the buffer meanwhile */
+#define WAKE_BYTES   (1 << 19)  /* SO_RCVLOWAT at most: one send() of a sender at full rate */
+#define WAKE_SHARE   8          /* of the receive buffer: the rest keeps the window open */
+#define WAKE_READS   64         /* the kernel enlarges the buffer meanwhile */
 
 struct tcp_receiver {
     struct stream *stream;
