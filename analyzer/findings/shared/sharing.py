@@ -194,12 +194,14 @@ def middle_mean(values: Sequence[float]) -> float:
     return mean(sorted(values)[quarter : len(values) - quarter])
 
 
-def sums_together(transfers: Transfers, members: Sequence[Transfer], span: tuple[float, float]) -> tuple[Row, float]:
+def sums_together(
+    transfers: Transfers, members: Sequence[Transfer], span: tuple[float, float]
+) -> tuple[dict[int, float], float]:
     """Returns the wire bytes of all members in the time bins of a span, by number, and the width of a bin in ns: that of the
     widest ones, which contain several of the others."""
     width = max(transfers.bins(one).width_ns for one in members)
     first, end = (math.floor(ns / width + ROUNDED) for ns in span)
-    sums: Row = dict.fromkeys(range(first + 1, end), 0.0)
+    sums = dict.fromkeys(range(first + 1, end), 0.0)
     for one in members:
         for at, size in transfers.bins(one).wire_bytes_within(*span).items():
             number = math.floor(at / width + ROUNDED)
