@@ -198,8 +198,10 @@ def sums_together(
     transfers: Transfers, members: Sequence[Transfer], span: tuple[float, float]
 ) -> tuple[dict[int, float], float]:
     """Returns the wire bytes of all members in the time bins of a span, by number, and the width of a bin in ns: that of the
-    widest ones, which contain several of the others."""
+    widest ones, which contain several of the others. Without a common time there are none."""
     width = max(transfers.bins(one).width_ns for one in members)
+    if span[0] >= span[1]:  # infinite without payload
+        return {}, width
     first, end = (math.floor(ns / width + ROUNDED) for ns in span)
     sums = dict.fromkeys(range(first + 1, end), 0.0)
     for one in members:
