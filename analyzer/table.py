@@ -201,9 +201,9 @@ class Table:
     def __arrow_c_schema__(self) -> object:
         return self._core.__arrow_c_schema__()
 
-    def _with_integers(self) -> TimesAsIntegers:
-        """The table for DuckDB, whose INTERVAL has microseconds: times and durations are int64 ns."""
-        return TimesAsIntegers(self._core)
+    def _with_integers(self, times: bool = False) -> WithIntegers:
+        """The table for DuckDB, whose INTERVAL has microseconds: durations are int64 ns, and times, unless they stay times."""
+        return WithIntegers(self._core, times)
 
     def _shown(self) -> tuple[list[str], list[list[str]], str]:
         """Returns heads and cells of the first rows, without columns that are null there, and a line with the size."""
@@ -229,14 +229,14 @@ class Table:
         return f"<p>{escape(left)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-class TimesAsIntegers:
-    """An Arrow stream of a table in which times and durations are int64 ns."""
+class WithIntegers:
+    """An Arrow stream of a table in which durations are int64 ns, and times, unless they stay times."""
 
-    def __init__(self, core: _core.Table) -> None:
-        self._core = core
+    def __init__(self, core: _core.Table, times: bool) -> None:
+        self._core, self._times = core, times
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._core.__arrow_c_stream__(requested_schema, True)
+        return self._core.__arrow_c_stream__(requested_schema, True, self._times)
 
 
 class Joined:

@@ -91,9 +91,7 @@ def problem_text(sums: dict[str, int], icmp_errors: int) -> str:
 
 def problem_sums(trace: Trace) -> list[tuple[str, str, dict[int, int]]]:
     """Returns label, unit and sums by flow of each problem that occurs."""
-    columns = [name for kind in PROBLEMS for name in kind.columns]
-    counts = trace.directions._nonzero([*columns, *(ON_WIRE[name] for name in columns if name in ON_WIRE)])
-    found = []
+    counts, found = trace.transfers.counts, []
     for kind in PROBLEMS:
         sums: dict[int, int] = {}
         for name in kind.columns:
@@ -101,23 +99,20 @@ def problem_sums(trace: Trace) -> list[tuple[str, str, dict[int, int]]]:
             for row, count in known:
                 sums[row // 2] = sums.get(row // 2, 0) + count
         found.append((kind.label, kind.unit, sums))
-    errors: list[tuple[int, Any]] = trace.flows._nonzero(["icmp_errors"])["icmp_errors"]
-    found.append((ICMP, "", dict(errors)))
+    found.append((ICMP, "", dict(trace.transfers.flow_counts["icmp_errors"])))
     return [one for one in found if one[2]]
 
 
 def choose_flows(trace: Trace, largest: int, problematic: int) -> tuple[list[int], list[int]]:
     """Returns the largest flows by wire bytes, and those of the others that have the most problems."""
-    sizes = trace.flows.column("wire_bytes")
-    problems = [0] * len(sizes)
-    for counts in trace.directions._nonzero(RANKED).values():
-        for row, count in counts:
-            problems[row // 2] += count
+    sizes, problems = trace.transfers.sizes, dict[int, int]()
+    for name in RANKED:
+        for row, count in trace.transfers.counts[name]:
+            problems[row // 2] = problems.get(row // 2, 0) + count
     first = nlargest(largest, range(len(sizes)), key=sizes.__getitem__)
     for flow in first:
-        problems[flow] = 0
-    worst = nlargest(problematic, range(len(sizes)), key=problems.__getitem__)
-    return first, [flow for flow in worst if problems[flow]]
+        problems.pop(flow, None)
+    return first, nlargest(problematic, sorted(problems), key=problems.__getitem__)
 
 
 def drops_of(row: dict[str, Any]) -> int | None:

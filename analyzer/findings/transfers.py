@@ -58,8 +58,9 @@ LIMITS = {  # time columns of directions, in the order of docs/tables.md
 STALLS = ("limit_delayed_ack_ns", "limit_window_ns", "limit_recovery_ns", "limit_timeout_ns")
 COUNTED = (
     *("blocks_corrupt", "blocks_duplicate", "blocks_head_of_line", "blocks_lost", "blocks_out_of_order", "ecn_ce"),
-    *("fragment_overhead_bytes", "keep_alives", "capture_reordered", "lost_downstream", "lost_upstream"),
-    *("mirror_duplicates", "network_duplicates", "out_of_order", "retransmissions", "sack_gaps"),
+    *("fragment_overhead_bytes", "gaps", "incomplete_datagrams", "keep_alives", "capture_reordered"),
+    *("lost_downstream", "lost_upstream", "mirror_duplicates", "network_duplicates", "out_of_order"),
+    *("resets", "retransmissions", "sack_gaps"),
     *("spurious_retransmissions", "suspected_timeouts", "timeouts", "ambiguous", "unknown_duplicates", "unseen_bytes"),
     *("unplaced_retransmissions", "window_full", "zero_windows"),
     *STALLS,
@@ -239,8 +240,9 @@ class Transfers:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        sizes = trace.flows.column("wire_bytes")
-        self.wire_bytes = sum(sizes) or 1
+        #: wire bytes of each flow
+        self.sizes = sizes = array("d", trace.flows._packed("wire_bytes", "d"))
+        self.wire_bytes = int(sum(sizes)) or 1
         numbers = nlargest(LARGEST_MAX, range(len(sizes)), key=sizes.__getitem__)
         self._main_bytes = row_at(trace.flows, numbers[0])["payload_bytes"] or 0 if numbers else 0
         #: directions of the largest flows, largest first

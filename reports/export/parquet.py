@@ -35,6 +35,10 @@ OPTIONS = ("filter", "start_ns", "end_ns", "max_flows", "block_size")
 # A cast would take the time for one in the time zone of the machine.
 TIME_SQL = """timezone('UTC', make_timestamp_ns(CASE {0} WHEN 9223372036854775807 THEN 9223372036854775806
     WHEN -9223372036854775807 THEN -9223372036854775806 ELSE {0} END))"""
+# The same of a timestamp. For large tables TIME_SQL takes a fifth of the time of writing.
+FINITE_SQL = """CASE {0} WHEN 'infinity' THEN timezone('UTC', make_timestamp_ns(9223372036854775806))
+    WHEN '-infinity' THEN timezone('UTC', make_timestamp_ns(-9223372036854775806)) ELSE {0} END"""
+TIMED = "timed_"  # begins the names of tables with timestamps
 
 
 def reason_of(error: duckdb.Error) -> str:
@@ -75,17 +79,18 @@ def table_files(formats: Sequence[str] = ("parquet",), packets: bool = False) ->
     return [f"{name}.{suffix}" for name in (*KEPT_TABLES, *(["packets"] if packets else [])) for suffix in formats]
 
 
-def rows_of(trace: Trace, file: str) -> str:
-    """Returns the SQL that selects the rows of a table for a file."""
+def rows_of(trace: Trace, file: str, timed: bool = False) -> str:
+    """Returns the SQL that selects the rows of a table for a file; if `timed`, Parquet has those of a table with timestamps."""
     name, _, suffix = file.partition(".")
-    table = trace.table(name)
+    table, source = trace.table(name), name
     if suffix == "csv":
         changed = {text: csv_sql(text) for text in text_columns(table)}
     else:
-        changed = {column: TIME_SQL.format(column) for column, kind, *_ in table.columns() if kind == "time"}
+        sql, source = (FINITE_SQL, TIMED + name) if timed else (TIME_SQL, name)
+        changed = {column: sql.format(column) for column, kind, *_ in table.columns() if kind == "time"}
     if not changed:
-        return f"FROM {name}"
-    return f"SELECT * REPLACE ({', '.join(f'{sql} AS {column}' for column, sql in changed.items())}) FROM {name}"
+        return f"FROM {source}"
+    return f"SELECT * REPLACE ({', '.join(f'{sql} AS {column}' for column, sql in changed.items())}) FROM {source}"
 
 
 def write_tables(
@@ -107,7 +112,9 @@ def write_tables(
         connection.execute("SET temp_directory = ?", [str(place / "spilled")])
         if packets:
             connection.register("packets", trace.table("packets")._with_integers())
-        queries = {place / file: rows_of(trace, file) for file in table_files(formats, packets)}
+        for name in (*KEPT_TABLES, *(["packets"] if packets else [])):
+            connection.register(TIMED + name, trace.table(name)._with_integers(times=True))
+        queries = {place / file: rows_of(trace, file, timed=True) for file in table_files(formats, packets)}
         write = partial(copy_to, connection, queries, analysis_options(trace))
         interruptible(connection, write, meanwhile)
     return folder

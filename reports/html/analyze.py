@@ -107,7 +107,7 @@ def fitting_flows(flows: Iterable[int], sizes: Sequence[int], most: int) -> list
 
 def further_flows(trace: Trace, chosen: set[int], sizes: Sequence[int]) -> list[int]:
     """Returns the largest of the other flows that fit."""
-    rank = trace.flows.column("wire_bytes")
+    rank = trace.transfers.sizes
     rest = nlargest(FLOWS_FURTHER, (flow for flow in range(len(rank)) if flow not in chosen), key=rank.__getitem__)
     return fitting_flows(rest, sizes, PACKETS_FURTHER)
 
@@ -202,8 +202,8 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
         **packed,
         **limits_data(trace, spans, ranked, limited, base_ns),
         "words": {
-            **{name: numbered_words(trace.events, name) for name in EVENT_WORDS},
-            "verdict": numbered_words(trace.blocks, "verdict"),
+            **{name: numbered_words(trace.events._packed(name, "B")) for name in EVENT_WORDS},
+            "verdict": numbered_words(trace.blocks._packed("verdict", "B")),
         },
         "packets": packets,
         "frames": shown,

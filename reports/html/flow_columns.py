@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from heapq import nlargest
+from itertools import count, repeat
+from operator import floordiv, gt, sub
 from typing import TYPE_CHECKING, Any
 
 from wiretale.reports.html.packing import Column, encoded, numbered_words, planes
@@ -39,9 +42,9 @@ Field = tuple[str, str, int, int]  # column, array code, base, divisor
 
 def texts(values: Sequence[str | None]) -> tuple[list[str], array[int]]:
     """Returns the distinct texts, and the number of the text of each value; 0 is the empty text."""
-    distinct = ["", *filter(None, dict.fromkeys(values))]
-    numbers: dict[str | None, int] = {text: number for number, text in enumerate(distinct)} | {None: 0}
-    return distinct, array("I", map(numbers.__getitem__, values))
+    numbers: defaultdict[str | None, int] = defaultdict(count(1).__next__, {"": 0, None: 0})
+    packed = array("I", map(numbers.__getitem__, values))
+    return ["", *filter(None, numbers)], packed
 
 
 def chosen_flows(trace: Trace) -> list[int] | None:
@@ -49,7 +52,7 @@ def chosen_flows(trace: Trace) -> list[int] | None:
     count = len(trace.flows)
     if count <= FLOWS_MOST:
         return None
-    sizes = trace.flows.column("wire_bytes")
+    sizes = trace.transfers.sizes
     return sorted(nlargest(FLOWS_MOST, range(count), key=sizes.__getitem__))
 
 
@@ -84,13 +87,13 @@ def measured_columns(trace: Trace, chosen: list[int] | None, base_ns: int) -> di
     rates, round_trips, payload = arrays(trace.directions, of_directions, chosen)
     medians = greater(round_trips)
     rtts = array("f", [known if known == known else median for known, median in zip(handshakes, medians, strict=True)])
-    lasted = array("f", [last - first for first, last in zip(firsts, lasts, strict=True)])
-    main = bytes([back > there for there, back in zip(payload[::2], payload[1::2], strict=True)])
+    lasted = array("f", map(sub, lasts, firsts))
+    main = bytes(map(gt, payload[1::2], payload[::2]))
     return {
         "throughput": planes("f", rounded(greater(rates)), REAL_BYTES),
         "rtt": planes("f", rounded(rtts), REAL_BYTES),
         "lasted": planes("f", lasted.tobytes(), REAL_BYTES),
-        "start": planes("d", array("d", [first // 1 for first in firsts]).tobytes()),
+        "start": planes("d", array("d", map(floordiv, firsts, repeat(1))).tobytes()),
         "main": planes("B", main),
     }
 
@@ -130,7 +133,7 @@ def flow_columns(trace: Trace, base_ns: int) -> dict[str, Any]:
         "count": len(trace.flows),
         "held": held,
         "columns": columns,
-        "words": {name: numbered_words(trace.flows, name) for name in WORDS},
+        "words": {name: numbered_words(data) for (name, *_), data in zip(FIELDS, packed, strict=True) if name in WORDS},
         "addresses": encoded("\n".join(addresses).encode()),
         "paths": paths,
         "servers": servers,

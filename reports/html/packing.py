@@ -8,6 +8,9 @@ import gzip
 from array import array
 from typing import TYPE_CHECKING, Any
 
+from wiretale.analyzer import _core
+from wiretale.analyzer.findings.transfers import NULL_BYTE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -53,8 +56,7 @@ def packed_table(
     return {name: shorter(code, data) for (name, code, *_), data in zip(chosen_fields, packed, strict=True)}
 
 
-def numbered_words(table: Table, column: str) -> dict[int, str]:
-    """Returns the words of a column by the numbers that stand for them in packed_table()."""
-    words = dict(table._words(column))
-    occurring = ((number, words[number]) for number in set(bytes(words)))
-    return {number: word for number, word in occurring if word is not None}
+def numbered_words(packed: bytes) -> dict[int, str]:
+    """Returns the words of a column of bytes by the numbers that stand for them."""
+    words = _core.vocabulary()
+    return {number: words[number] for number in set(packed) if number != NULL_BYTE}

@@ -28,14 +28,19 @@ static bool is_text(const struct column *column) {
     return formats[column->type][0] == 'u';
 }
 
-static int export_schema(const struct schema *schema, bool integers, bool numbered,
+static bool is_integer(uint8_t type, enum arrow_integers integers) {
+    return (type == TYPE_TIME && integers == INTEGERS_TIMES_TOO) ||
+           (type == TYPE_DURATION && integers != INTEGERS_NONE);
+}
+
+static int export_schema(const struct schema *schema, enum arrow_integers integers, bool numbered,
                          struct ArrowSchema *out) {
     struct arrow_field fields[COLUMNS_MAX + 1];
     for (size_t i = 0; i < schema->column_count; i++) {
         uint8_t type = schema->columns[i].type;
         fields[i] = (struct arrow_field){
             schema->columns[i].name,
-            formats[integers && type <= TYPE_DURATION ? TYPE_INT : type],
+            formats[is_integer(type, integers) ? TYPE_INT : type],
             type == TYPE_WORD,
         };
     }
@@ -43,7 +48,8 @@ static int export_schema(const struct schema *schema, bool integers, bool number
     return arrow_struct_schema(schema->name, fields, schema->column_count + numbered, out);
 }
 
-int arrow_schema_export(const struct schema *schema, bool integers, struct ArrowSchema *out) {
+int arrow_schema_export(const struct schema *schema, enum arrow_integers integers,
+                        struct ArrowSchema *out) {
     return export_schema(schema, integers, false, out);
 }
 
@@ -155,7 +161,7 @@ struct reading {
     const struct table **tables; /* of a joined stream, which has their numbers as a column */
     size_t table_count, number;
     struct table_cursor cursor;
-    bool integers; /* times and durations are int64 */
+    enum arrow_integers integers;
     void *owner;
     void (*disown)(void *owner);
     const char *error;
@@ -250,8 +256,8 @@ static void release_stream(struct ArrowArrayStream *stream) {
     stream->release = NULL;
 }
 
-int arrow_stream_export(const struct table *table, bool integers, struct ArrowArrayStream *out,
-                        void *owner, void (*disown)(void *owner)) {
+int arrow_stream_export(const struct table *table, enum arrow_integers integers,
+                        struct ArrowArrayStream *out, void *owner, void (*disown)(void *owner)) {
     struct reading *reading = calloc(1, sizeof *reading);
     if (!reading)
         return ENOMEM;
@@ -267,7 +273,7 @@ int arrow_stream_export(const struct table *table, bool integers, struct ArrowAr
 
 int arrow_stream_join(const struct table **tables, size_t count, struct ArrowArrayStream *out,
                       void *owner, void (*disown)(void *owner)) {
-    int failed = arrow_stream_export(tables[0], true, out, owner, disown);
+    int failed = arrow_stream_export(tables[0], INTEGERS_TIMES_TOO, out, owner, disown);
     if (failed)
         return failed;
     struct reading *reading = out->private_data;

@@ -11,16 +11,20 @@
 
 /* Exports a table as an Arrow C stream. */
 
-/* Writes the schema into `out`: a struct with one child per column. Times are timestamp[ns, UTC]
- * and durations duration[ns], or int64 if `integers`, for consumers with a coarser resolution.
- * Words are dictionaries. Returns 0, or ENOMEM with nothing to release. */
-int arrow_schema_export(const struct schema *schema, bool integers, struct ArrowSchema *out);
+/* Times are timestamp[ns, UTC] and durations duration[ns]; or some are int64, for consumers with a
+ * coarser resolution. */
+enum arrow_integers { INTEGERS_NONE, INTEGERS_DURATIONS, INTEGERS_TIMES_TOO };
+
+/* Writes the schema into `out`: a struct with one child per column. Words are dictionaries. Returns
+ * 0, or ENOMEM with nothing to release. */
+int arrow_schema_export(const struct schema *schema, enum arrow_integers integers,
+                        struct ArrowSchema *out);
 
 /* Writes a stream over a finished table into `out`. `owner` must outlive the stream: at its
  * release, `disown(owner)` is called from the releasing thread. Returns 0, or ENOMEM with nothing
  * to release. */
-int arrow_stream_export(const struct table *table, bool integers, struct ArrowArrayStream *out,
-                        void *owner, void (*disown)(void *owner));
+int arrow_stream_export(const struct table *table, enum arrow_integers integers,
+                        struct ArrowArrayStream *out, void *owner, void (*disown)(void *owner));
 
 #define ARROW_TABLE_NUMBER "table_number"
 /* The same for the rows of `count` tables of one schema, at least one, one after another, with

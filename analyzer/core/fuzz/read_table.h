@@ -30,7 +30,7 @@ static inline void disown(void *owner) {
 static inline void write_arrow(const struct table *table) {
     struct ArrowArrayStream stream;
     struct ArrowArray batch;
-    if (arrow_stream_export(table, false, &stream, NULL, disown))
+    if (arrow_stream_export(table, INTEGERS_NONE, &stream, NULL, disown))
         return;
     while (!stream.get_next(&stream, &batch) && batch.release)
         batch.release(&batch);

@@ -243,17 +243,20 @@ static PyObject *table_packet_streams(PyObject *self, PyObject *args) {
 
 /* --- Arrow ---------------------------------------------------------------------------------- */
 
-/* __arrow_c_stream__(requested_schema=None, integers=False): `requested_schema` is ignored,
- * which the protocol permits. The reference for binding_disown() is taken after the export,
- * because the export does not call it if it fails. */
+/* __arrow_c_stream__(requested_schema=None, integers=False, times=False): `requested_schema` is
+ * ignored, which the protocol permits. If `integers`, times and durations are integers, or
+ * durations alone if `times`. The reference for binding_disown() is taken after the export, because
+ * the export does not call it if it fails. */
 static PyObject *table_arrow_stream(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"requested_schema", "integers", NULL};
+    static char *names[] = {"requested_schema", "integers", "times", NULL};
     PyObject *requested = NULL;
-    int integers = 0;
+    int integers = 0, times = 0;
     struct ArrowArrayStream stream;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Op", names, &requested, &integers))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Opp", names, &requested, &integers, &times))
         return NULL;
-    if (arrow_stream_export(table_of(self), integers, &stream, self, binding_disown))
+    enum arrow_integers chosen = times ? INTEGERS_DURATIONS : INTEGERS_TIMES_TOO;
+    if (arrow_stream_export(table_of(self), integers ? chosen : INTEGERS_NONE, &stream, self,
+                            binding_disown))
         return PyErr_NoMemory();
     Py_INCREF(self);
     return binding_stream_capsule(&stream);
@@ -297,7 +300,7 @@ static PyObject *table_joined_stream(PyObject *self, PyObject *given) {
 
 static PyObject *table_arrow_schema(PyObject *self, PyObject *Py_UNUSED(unused)) {
     struct ArrowSchema schema;
-    if (arrow_schema_export(table_of(self)->schema, false, &schema))
+    if (arrow_schema_export(table_of(self)->schema, INTEGERS_NONE, &schema))
         return PyErr_NoMemory();
     return binding_schema_capsule(&schema);
 }

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from scapy.all import IP, UDP, IPv6, Raw, wrpcap
 
@@ -51,6 +52,18 @@ def test_blocks_over_udp(tmp_path: Path) -> None:  # case 35
     direction = trace.directions.rows()[0]
     assert (direction["block_loss_runs"], direction["block_loss_run_max"]) == (1, 2)
     assert direction["jitter_ns"] is not None
+
+
+def test_parquet_has_any_time_of_a_sender(tmp_path: Path) -> None:
+    sent = [1, START * 10**9 + 5, 2**63 - 2, 2**63 - 1]
+    trace = capture([(float(k), block(k, sent_ns=ns)) for k, ns in enumerate(sent)], tmp_path / "blocks.pcap")
+    assert trace.blocks.column("sent_ns") == sent
+    place = trace.write(tmp_path / "out") / "blocks.parquet"
+    columns = "epoch_ns(sent_ns), epoch_ns(complete_ns), latency_ns"
+    rows = duckdb.sql(f"select {columns} from '{place}' order by sequence").fetchall()
+    others = zip(trace.blocks.column("complete_ns"), trace.blocks.column("latency_ns"), strict=True)
+    # The last would be infinity for DuckDB.
+    assert rows == [(min(ns, 2**63 - 2), *more) for ns, more in zip(sent, others, strict=True)]
 
 
 def test_the_same_with_headers_alone(tmp_path: Path) -> None:
