@@ -253,21 +253,24 @@ def controller_sweep(folder: Path) -> dict[str, list[Row]]:
             for size in SIZES:
                 measured["udp", size] = lab.send("--udp", "--size", size, "--count", udp_bytes // size)
                 measured["udp+12", size] = lab.send("--udp", "--size", size + 12, "--count", udp_bytes // size)
-        wire, with_rtt = lab.wire_rates(), lab.wire_rates(shortest_rtt_ns(measured))
+        wire, rtt_ns = lab.wire_rates(), shortest_rtt_ns(measured)
+        with_rtt = None if rtt_ns is None else lab.wire_rates(rtt_ns)
         tables[profile] = [
             (
                 *(size, *sweep_cells(measured, size, wire), with_set_up(measured["tcp", size])),
-                rate_mbit(measured["udp+12", size], with_rtt),
+                with_rtt and rate_mbit(measured["udp+12", size], with_rtt),
             )
             for size in SIZES
         ]
     return tables
 
 
-def shortest_rtt_ns(measured: dict[tuple[str, int], Report]) -> float:
-    """Returns the shortest round trip of the TCP tests, because the control connection of UDP tests does not cross the link."""
+def shortest_rtt_ns(measured: dict[tuple[str, int], Report]) -> float | None:
+    """Returns the shortest round trip of the TCP tests, because the control connection of UDP tests does not cross the link;
+    None without a sample."""
     samples = [(report["sender"] or {}).get("tcp_info") for (name, _), report in measured.items() if name == "tcp"]
-    return 1e3 * min((sample[-1]["min_rtt_us"] for sample in samples if sample), default=0)
+    shortest = min((sample[-1]["min_rtt_us"] for sample in samples if sample), default=None)
+    return None if shortest is None else 1e3 * shortest
 
 
 def with_set_up(report: Report) -> float | None:

@@ -55,7 +55,7 @@ def write_down(lab: Lab) -> None:
 
 def new_lab(name: str, profile: Profile, folder: Path, **more: Any) -> Lab:
     hosts, hops = ([one.name for one in kind] for kind in (profile.topology.hosts, profile.topology.hops))
-    bps = link_bps(profile) or 0
+    bps = 0 if hosts else link_bps(profile) or 0  # packets of other hosts may not cross the link
     place = str(folder.resolve())
     return Lab(name, profile.name, profile.description, place, link_bps=bps, hosts=hosts, hops=hops, **more)
 

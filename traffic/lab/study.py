@@ -30,6 +30,7 @@ COMPARED = (
     ("packets_received", "packets_received", 0.0, 3.0),
     ("queue_length_packets", "queue_packets", 0.0, 1.0),
 )
+NO_QUEUE = {"queue_packets": None, "queue_packets_max": None}
 # Figures that had not converged when the study ended.
 LOOSER = {("narrow link", "latency_ms"): 8.0}
 
@@ -45,6 +46,11 @@ def compare(row: dict[str, Any], case: str) -> dict[str, bool]:
     return near
 
 
+def is_shared(profile: Profile) -> bool:
+    """Returns whether other packets wait in the flow's queue, or the flow in several: its own then do not show a queue."""
+    return bool(profile.topology.cross or profile.topology.hops)
+
+
 def study_row(profile: Profile, measures: FlowMeasures, run: dict[str, Any]) -> dict[str, Any]:
     """Returns one row: measured and published figures."""
     scenario = profile.scenario
@@ -57,6 +63,7 @@ def study_row(profile: Profile, measures: FlowMeasures, run: dict[str, Any]) -> 
         **{name: getattr(scenario, name) for name in ("study", "case", "protocol", "packet_bytes")},
         "block_bytes": block_bytes(scenario),
         **{name: rounded(value) for name, value in totals.items()},
+        **(NO_QUEUE if is_shared(profile) else {}),
         "throughput_kibps": rounded(totals["throughput_bps"] / KIB if totals["throughput_bps"] else None),
         "kb_transferred": totals["bytes_received"] / KIB,
         "capture_drops": run["capture_drops"],
@@ -83,10 +90,11 @@ def disturbances(row: dict[str, Any]) -> list[str]:
         for point, drops in row["capture_drops"].items()
         if drops
     ]
-    for direction in row["link"]:
+    links = {"": row["link"], **{f" {name}": link["directions"] for name, link in row["links"].items()}}
+    for name, direction in ((name, direction) for name, link in links.items() for direction in link):
         if direction["overruns"]:
             lost = plural(direction["overruns"], "packet")
-            found.append(f"The link itself lost {lost} from {direction['from']}: this machine was too slow.")
+            found.append(f"The link{name} itself lost {lost} from {direction['from']}: this machine was too slow.")
     late_ms = row.get("sender_late_ms") or 0
     if late_ms > LATE_MS_MOST:
         found.append(f"The sender was up to {late_ms:.0f} ms late and sent a burst: this machine was too busy.")
@@ -102,6 +110,8 @@ def run_row(profile: Profile, folder: Path, note: Callable[[str], None]) -> tupl
         places = Path(run["before"]), Path(run["after"])
         measures = measure_flow(*places, scenario.packet_bytes, interval_ns(scenario), FLOW_PACKETS)
         row = study_row(profile, measures, run)
+        for one in measures.bins if is_shared(profile) else ():
+            one["waiting"] = None
         found = disturbances(row)
         row.update(attempts=attempt, disturbances=found)
         if not found or attempt == ATTEMPTS:

@@ -275,12 +275,11 @@ class Filled(NamedTuple):
 def filled_by(transfers: Transfers, one: Transfer) -> Filled | None:
     """Returns the transfers of the same source or destination that have most of the wire while a transfer sends data, if
     the sum of all is level, as behind a queue that is never empty."""
-    ends = {one.row["source"], one.row["destination"]}
     span = transfers.bins(one).data_span()
     sizes = {
         other.number: sum(transfers.bins(other).wire_bytes_within(*span).values())
         for other in transfers.largest
-        if {other.row["source"], other.row["destination"]} & ends and other.row["source"] != one.row["destination"]
+        if other.row["source"] == one.row["source"] or other.row["destination"] == one.row["destination"]
     }
     whole = sum(sizes.values())
     members = [other for other in transfers.largest if sizes.get(other.number, 0.0) >= FULL_SHARE_MIN * max(whole, 1.0)]

@@ -45,9 +45,10 @@ def pausing() -> Wire:
     return wire
 
 
-def of_other_hosts() -> Wire:
+def of_other_hosts(client: str, server: str) -> Wire:
+    """The other transfer goes from `client` to `server`."""
     wire = behind_a_transfer(30.0, 70.0)
-    others = {inet_aton(f"10.0.0.{host}"): inet_aton(f"10.0.0.{host + 5}") for host in (1, 2)}
+    others = {inet_aton("10.0.0.1"): inet_aton(client), inet_aton("10.0.0.2"): inet_aton(server)}
     moved = {frame: frame[:26] + others[frame[26:30]] + others[frame[30:34]] + frame[34:] for _, frame in wire.packets}
     wire.packets = [(ms, frame if frame[23] == 17 else moved[frame]) for ms, frame in wire.packets]
     return wire
@@ -59,7 +60,8 @@ def of_other_hosts() -> Wire:
         lambda: behind_a_transfer(30.0, 34.0),  # hardly longer
         lambda: with_ttl(behind_a_transfer(30.0, 70.0), 63),  # a router is before the capture point
         pausing,
-        of_other_hosts,
+        lambda: of_other_hosts("10.0.0.6", "10.0.0.7"),
+        lambda: of_other_hosts("10.0.0.9", "10.0.0.1"),  # to the waiting host
     ],
 )
 def test_a_capture_that_nearly_shows_it_has_no_such_finding(tmp_path: Path, make: Any) -> None:

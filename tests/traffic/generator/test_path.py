@@ -224,7 +224,7 @@ def test_a_shaper_gets_single_datagrams(path: DroppingPath, tmp_path: Path, queu
     [
         (("--size", "2000"), 0),  # the kernel refuses to segment to more than the MTU; fragments are sent
         (("--size", "200,1000"), 0),
-        (("--size", "1000", "--rate", "250pps"), 20),  # few that a delay of the machine made due together
+        (("--size", "1000", "--rate", "250pps"), 50),  # few that a delay of the machine made due together
         (("--size", "1000", "--rate", "250pps", "--poisson"), 60),
     ],
 )

@@ -109,6 +109,18 @@ def test_attached_namespaces_of_both_sides_reach_each_other_over_the_link(tmp_pa
     assert ("10.98.1.2", "10.98.2.2") in {(row["source"], row["destination"]) for row in rows}
 
 
+def test_the_number_of_a_deleted_namespace_is_not_used_again(tmp_path: Path) -> None:
+    """The other hosts still have a route to it."""
+    name = f"q{os.getpid()}"
+    with lab_up(name, tmp_path):
+        with space(f"wtu{os.getpid()}") as first:
+            assert wiretale_lab("attach", "sender", f"netns:{first}", "--name", name).returncode == 0
+        with space(f"wtv{os.getpid()}") as second:
+            done = wiretale_lab("attach", "receiver", f"netns:{second}", "--name", name)
+            assert "attached as 10.98.2.2" in done.stderr, done.stderr
+            echo(second, f"wt-{name}-sender", "10.98.2.2")
+
+
 @pytest.mark.parametrize(
     ("host", "target", "reason"),
     [

@@ -36,7 +36,7 @@ def test_the_expected_latencies_are_those_that_the_study_published() -> None:
 @pytest.mark.parametrize("name", [live("base"), live("small packets")])
 def test_the_window_of_20_packets_waits_in_the_queue_or_does_not_fill_the_link(name: str, tmp_path: Path) -> None:
     latency, kibps, sent, lost = run_case(CASE[name], tmp_path, "--bytes", AMOUNT[name])
-    assert latency == pytest.approx(expected_ms(CASE[name]), rel=0.03)
+    assert latency == pytest.approx(expected_ms(CASE[name]), rel=0.05)
     assert lost == 0 < sent
     # A full link, or 20 packets of 140 bytes in each round trip of 20.72 ms: 1056 Kibit/s.
     assert kibps == pytest.approx({"base": 1953, "small packets": 1056}[name], rel=0.15)

@@ -70,6 +70,12 @@ seconds = 1
 """
 
 
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labs are recorded where no other test looks."""
+    monkeypatch.setenv("WIRETALE_STATE", str(tmp_path / "state" / "labs"))
+
+
 def left_of(name: str) -> list[str]:
     """Namespaces of a lab that exist."""
     return [path.name for path in Path("/run/netns").iterdir() if path.name.startswith(f"wt-{name}-")]
@@ -126,7 +132,7 @@ def test_hosts_have_their_round_trips_and_share_the_bottleneck(tmp_path: Path) -
         assert len(came) == delivered(own) == report["blocks_sent"]
         assert delivered(came) == report["blocks_received"] < len(came)
     bottleneck = truth_rows(tmp_path / "truth.parquet", BLOCKS)
-    gone = sorted((row["out_ns"], row["ip_bytes"]) for row in bottleneck if row["fate"] == "delivered")
+    gone = sorted((row["due_ns"], row["ip_bytes"]) for row in bottleneck if row["fate"] == "delivered")
     both = gone[len(gone) // 4 : -len(gone) // 4]  # while both send
     assert sum(size for _, size in both[1:]) * 8e9 / (both[-1][0] - both[0][0]) == pytest.approx(10e6, rel=0.02)
 
@@ -198,6 +204,7 @@ def check_flow(out: Path, result: dict[str, Any]) -> None:
     lost = [{row["block_sequence"] for row in rows if row["fate"] == "random"} for rows in hops]
     assert len(hops[0]) == result["packets_sent"] == 251
     assert lost[0] and lost[1] and not lost[0] & lost[1] and not lost[2]
+    assert result["queue_packets"] is result["queue_packets_max"] is None  # the flow's packets do not show all queues
     assert sum(map(len, lost)) == result["packets_lost"] == result["packets_sent"] - result["packets_received"]
 
 
@@ -206,7 +213,7 @@ def check_cross(out: Path, result: dict[str, Any]) -> None:
     cross = truth_rows(out / "truth-client.parquet", BLOCKS)
     seconds = (cross[-1]["in_ns"] - cross[0]["in_ns"]) / 1e9
     assert 0.5 < seconds < 5
-    assert sum(row["payload_bytes"] for row in cross[1:]) * 8 / seconds == pytest.approx(1e6, rel=0.03)
+    assert sum(row["payload_bytes"] for row in cross[1:]) * 8 / seconds == pytest.approx(1e6, rel=0.1)
     assert {(row["source"], row["destination"]) for row in cross} == {("10.98.1.2", "10.98.2.2")}
     (report,) = result["cross"]
     assert (report["from"], report["to"], report["port"]) == ("client", "server", 5901)
@@ -223,8 +230,8 @@ def test_the_fidelity_is_that_of_the_worst_link(tmp_path: Path) -> None:
         log = str(tmp_path / "out" / "truth-isp.bin")
         (link,) = (pid for pid, words in command_lines() if log in words and "wiretale-link" in words[0])
         command = [*COMMAND, "shell", name, "sender", "--", "ping", "-c", "100", "-i", "0.01", "-W", "1", "10.99.0.2"]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL):
-            time.sleep(0.8)
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as ping:
+            assert ping.stdout and ping.stdout.readline() and ping.stdout.readline()
             os.kill(link, signal.SIGSTOP)
             time.sleep(0.2)
             os.kill(link, signal.SIGCONT)
@@ -299,6 +306,12 @@ def test_cross_traffic_must_not_have_the_ends_of_a_scenario() -> None:
     [
         (("--size 1000", "--size 4"), "cross 1: send: --size 4: expected"),
         (("--size 1000", "10.0.0.1"), "cross 1: send: 10.0.0.1: expected no further argument"),
+        (("--size 1000", "--help"), "cross 1: send: expected options of a test"),
+        (
+            ("--size 1000", "--stop-receiver"),
+            "cross 1: send: --stop-receiver: the receivers of a lab have no such option",
+        ),
+        (('delay = "20ms"', 'delay = "\\u0000"'), "host 1: delay: '\\x00': expected a number or a text without blanks"),
         (('delay = "20ms"', 'delay = "fast"'), "link-client: --forward: delay=fast: expected"),
     ],
 )

@@ -143,9 +143,10 @@ static int64_t queue_drops(int interface) {
     return inner.stored == sizeof counters ? (int64_t)counters.drops : -1;
 }
 
-/* Any discipline but those that kernels and distributions set may have a rate. */
+/* Any discipline but those that kernels and distributions set may have a rate, and the children of
+ * mq may have one. */
 bool host_may_shape(int interface) {
-    static const char *const rateless[] = {"noqueue", "pfifo_fast", "mq", "fq_codel", "fq"};
+    static const char *const rateless[] = {"noqueue", "pfifo_fast", "fq_codel", "fq"};
     char kind[IFNAMSIZ] = "";
     struct wanted wanted = {TCA_KIND, sizeof(struct tcmsg), kind, sizeof kind - 1, -1};
     ssize_t got = ask_root_queue(interface, &wanted);

@@ -46,8 +46,10 @@ def attach_space(lab: Lab, host: str, target: str) -> str:
         raise UsageError(f"{target}: this is a host of the lab")
     if ATTACHED in run_program([*inside, ip, "-o", "link"]):
         raise UsageError(f"{target}: is attached to a lab already")
-    known = "".join(run_program([ip, "-n", lab.namespace(name), "-o", "link"]) for name in lab.path)
-    number = next((one for one in range(1, ATTACHED_MOST + 1) if f" to{one}@" not in known), 0)
+    listed = (["-o", "link"], ["route"])  # the other hosts keep routes to a namespace that was deleted
+    known = "".join(run_program([ip, "-n", lab.namespace(name), *words]) for name in lab.path for words in listed)
+    free = (one for one in range(1, ATTACHED_MOST + 1) if f" to{one}@" not in known and f"10.98.{one}.0/" not in known)
+    number = next(free, 0)
     if not number:
         raise UsageError(f"the lab {lab.name} has {ATTACHED_MOST} attached namespaces: no more can be attached")
     card = f"to{number}"

@@ -23,6 +23,9 @@ from wiretale.traffic.program import find_program
 
 PORT = 5901  # of the first
 NOBODY = "127.0.0.1", "1"  # address and port where no receiver listens
+SAYS = "wiretale-traffic send: "
+REFUSED = ("--key", "--stop-receiver", "-x")  # what the receiver must permit
+CHECK_SECONDS = 30
 AFTER = 'sleep "$0"; exec "$@"'
 
 
@@ -34,8 +37,16 @@ def send_command(cross: Cross, address: str, port: str) -> list[str]:
 def check_cross(profile: Profile) -> None:
     """Raises UsageError, with its place, if wiretale-traffic refuses options: it accepts them if it tries to connect."""
     for cross in profile.topology.cross:
-        done = subprocess.run(send_command(cross, *NOBODY), capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        said = last_line(done.stderr).removeprefix("wiretale-traffic send: ")
+        if refused := [word for word in cross.options if word.startswith(REFUSED)]:
+            raise UsageError(f"{cross.where}: send: {refused[0]}: the receivers of a lab have no such option")
+        command = send_command(cross, *NOBODY)
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=CHECK_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            raise UsageError(f"{cross.where}: send: expected options of a test that begins at once") from None
+        said = last_line(done.stderr if done.returncode else "expected options of a test").removeprefix(SAYS)
         if not said.startswith(" port ".join(NOBODY)):
             raise UsageError(f"{cross.where}: send: {said.partition('; see')[0]}")
 
@@ -76,11 +87,20 @@ def cross_traffic(lab: Lab, profile: Profile, folder: Path) -> Iterator[None]:
             end_program(process)
 
 
+def report_in(text: str) -> dict[str, Any] | None:
+    """Returns the report of a sender; None if it had not begun, or if it could not be written whole."""
+    try:
+        found = json.loads(last_line(text))
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def cross_results(profile: Profile, folder: Path) -> list[dict[str, Any]]:
-    """Returns each sender with its report, which is null if it had not begun."""
+    """Returns each sender with its report."""
     results = []
     for number, cross in enumerate(profile.topology.cross):
         text = (folder / f"cross-{number + 1}.out").read_text("utf-8", "replace")
         ends = {"from": cross.source, "to": cross.target, "port": PORT + number}
-        results.append({**ends, "sender": json.loads(last_line(text)) if text.strip() else None})
+        results.append({**ends, "sender": report_in(text)})
     return results

@@ -24,7 +24,7 @@ def setting_text(value: Any) -> str:
     text = str(value)
     if split_number(text):  # "10 Mbit": blanks separate settings
         text = re.sub(r"\s", "", text)
-    if not isinstance(value, (str, int, float)) or not text or re.search(r"\s", text):
+    if not isinstance(value, (str, int, float)) or not text.isprintable() or not text or " " in text:
         raise ValueError("expected a number or a text without blanks")
     return text
 
@@ -82,6 +82,6 @@ def settings(table: PlanTable, both: dict[str, Any], folder: Path | None) -> str
             text = str(trace_path(text, folder))
             if re.search(r"\s", text):
                 raise table.error(name, f"{text}: expected a path without blanks")
-            check_readable(Path(text), f"{table.file}: {name}")
+            check_readable(Path(text), ": ".join(filter(None, (table.file, table.where, name))))
         parts.append(f"{key}={text}")
     return " ".join(parts)
