@@ -315,6 +315,25 @@ def with_section(text: str, title: str, section: str) -> str:
     return "".join([*lines[:begin], section, "\n", *lines[end:]])
 
 
+def with_lines(text: str, made: str) -> str:
+    """Returns the document with lines of the tables by study in place of those that begin with the same figure."""
+    heads = ("| figure |", "| ---")
+    rows = [line for line in made.splitlines() if line.startswith("| ") and not line.startswith(heads)]
+    anew = {line.partition(" | ")[0]: line for line in rows}
+    return "\n".join(anew.get(line.partition(" | ")[0], line) for line in text.split("\n"))
+
+
+def changed_page(page: Page, chosen: Sequence[Section]) -> str:
+    """Returns the document with some sections and their lines in the tables by study anew."""
+    text, rows = TARGET.read_text("utf-8"), {}
+    for section in chosen:
+        made = page.sections[section.name]
+        text = with_section(text, section.title, made["text"])
+        if made["rows"] is not None:
+            rows[section.name] = made["rows"]
+    return with_lines(text, by_study(rows, markdown))
+
+
 def make_page(folder: Path, only: Sequence[str]) -> Page:
     """Runs the sections, or only some, and writes the document."""
     page, sections = Page(folder), all_sections(folder)
@@ -324,15 +343,10 @@ def make_page(folder: Path, only: Sequence[str]) -> Page:
     for section in chosen:
         page.run(section)
     names = [section.name for section in sections]
-    if all(name in page.sections for name in names):
-        text = page.text(names)
-    else:
-        text = TARGET.read_text("utf-8")
-        for section in chosen:
-            text = with_section(text, section.title, page.sections[section.name]["text"])
-    TARGET.write_text(text, "utf-8")
-    rows = page.sections.get("anomalies", {}).get("rows") or ()
-    page.failed = page.failed or any(row[-1] != "yes" for row in rows)
+    whole = all(name in page.sections for name in names)
+    TARGET.write_text(page.text(names) if whole else changed_page(page, chosen), "utf-8")
+    judged = page.sections.get("anomalies", {}).get("rows") or ()
+    page.failed = page.failed or any(row[-1] != "yes" for row in judged)
     return page
 
 

@@ -38,11 +38,12 @@ TRANSFERS = {
     ("WAN", "wan", "tcp"): ((60000, 0.56, 10070, 100), (4096, 0.18, 2285, 100)),
     ("WAN", "wan", "udp"): ((20000, 0.39, 304, 6),),
 }
-# Network of the test, card, delay each way, receive buffer of TCP, block sizes, and the published figures.
+# Network of the test, card, delay each way, receive window, buffer of TCP with which the kernel announces about that window,
+# block sizes, and the published figures.
 WINDOWS = (
-    ("S2: same LAN", "100Mbit", "2ms", 8760, (64, 1024, 8192), "UDP 6 × TCP"),
-    ("S4: 1 Gb/s, 0.5 ms each way", "1Gbit", "500us", 65536, (1000, 10000), "TCP 205 to 527, UDP to 930"),
-    ("S4: 1 Gb/s, 1 ms each way", "1Gbit", "1ms", 65536, (1000, 10000), "TCP 205 to 527, UDP to 930"),
+    ("S2: same LAN", "100Mbit", "2ms", 8760, 8000, (64, 1024, 8192), "UDP 6 × TCP"),
+    ("S4: 1 Gb/s, 0.5 ms each way", "1Gbit", "500us", 65536, 65536, (1000, 10000), "TCP 205 to 527, UDP to 930"),
+    ("S4: 1 Gb/s, 1 ms each way", "1Gbit", "1ms", 65536, 65536, (1000, 10000), "TCP 205 to 527, UDP to 930"),
 )
 WINDOW_PROFILE = """\
 mtu = 1500
@@ -135,7 +136,7 @@ def receive_windows(folder: Path) -> list[Row]:
     """S2 and S4: TCP with a small receive window, TCP without, and UDP: network, window, block size, Mbit/s of each, UDP over TCP
     with the window, top finding of that TCP, published."""
     rows: list[Row] = []
-    for number, (network, card, delay, window, sizes, published) in enumerate(WINDOWS):
+    for number, (network, card, delay, window, buffer, sizes, published) in enumerate(WINDOWS):
         place = folder / f"window-{number}"
         place.mkdir(parents=True, exist_ok=True)
         profile = place / "profile.toml"
@@ -143,7 +144,7 @@ def receive_windows(folder: Path) -> list[Row]:
         time = ("--time", WINDOW_SECONDS)
         for size in sizes:
             with study_lab(str(profile), place / f"small-{size}", captured=True) as lab:
-                small = rate_mbit(lab.send("--size", size, "--buffer", window, *time))
+                small = rate_mbit(lab.send("--size", size, "--buffer", buffer, *time))
             with study_lab(str(profile), place / f"large-{size}") as lab:
                 large = rate_mbit(lab.send("--size", size, *time))
             with study_lab(str(profile), place / f"udp-{size}", apart=True) as lab:

@@ -110,8 +110,8 @@ def run_row(profile: Profile, folder: Path, note: Callable[[str], None]) -> tupl
         places = Path(run["before"]), Path(run["after"])
         measures = measure_flow(*places, scenario.packet_bytes, interval_ns(scenario), FLOW_PACKETS)
         row = study_row(profile, measures, run)
-        for one in measures.bins if is_shared(profile) else ():
-            one["waiting"] = None
+        if is_shared(profile):
+            measures.bins["waiting"] = [None] * len(measures.bins["waiting"])
         found = disturbances(row)
         row.update(attempts=attempt, disturbances=found)
         if not found or attempt == ATTEMPTS:

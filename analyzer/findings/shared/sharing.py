@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.model import Match, Matches, Row, finding, seconds
-from wiretale.analyzer.findings.queueing import CAPPED_VARIATION, JITTER_INFO_NS, JITTER_WARNING_NS, bit_rate
+from wiretale.analyzer.findings.queueing import CAPPED_VARIATION, JITTER_WARNING_NS, bit_rate
 from wiretale.analyzer.findings.shared.places import longest_wait
 from wiretale.analyzer.findings.throughput_limit import limiting_loss
 from wiretale.analyzer.findings.transfers import Transfer, Transfers, mean, variation
@@ -296,10 +296,10 @@ def filled_by(transfers: Transfers, one: Transfer) -> Filled | None:
 @finding(
     code="sender-queue",
     title="Queue at the sender",
-    severity="warning from 30 ms, else info",
+    severity="warning",
     unit="seconds",
     delays=True,
-    computed="Numbered packets that contain their sending time must wait 5 ms or more longer than the fastest of them before "
+    computed="Numbered packets that contain their sending time must wait 30 ms or more longer than the fastest of them before "
     "the capture point (directions.delay_variation_ns), their TTL or hop limit must be that of a sender (64, 128 or 255), so "
     "that no router is between, and while they are sent, other transfers of the same source or destination must have half of "
     "the wire bytes or more, with a level sum in 20 time bins or more. A queue that is filled by others is then before the "
@@ -317,13 +317,12 @@ def sender_queue(transfers: Transfers) -> Matches:
     for one in transfers.largest:
         wait, ttl = one.row["delay_variation_ns"], one.row["ttl_min"]
         numbered = one.flow["protocol"] == "udp" and one.row["blocks"] and one.duration_ns and wait is not None
-        if not numbered or wait < JITTER_INFO_NS or ttl not in FIRST_TTLS or ttl != one.row["ttl_max"]:
+        if not numbered or wait < JITTER_WARNING_NS or ttl not in FIRST_TTLS or ttl != one.row["ttl_max"]:
             continue
         filled = filled_by(transfers, one)
         if filled:
             first, several = filled.others[0], plural(len(filled.others), "other transfer")
             yield one.match(
-                "warning" if wait >= JITTER_WARNING_NS else "info",
                 rate=show_rate(own_rate(one)),
                 wait=show_duration(wait),
                 ttl=ttl,

@@ -57,7 +57,7 @@ def of_other_hosts(client: str, server: str) -> Wire:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: behind_a_transfer(30.0, 34.0),  # hardly longer
+        lambda: behind_a_transfer(30.0, 58.0),  # as any link that is full
         lambda: with_ttl(behind_a_transfer(30.0, 70.0), 63),  # a router is before the capture point
         pausing,
         lambda: of_other_hosts("10.0.0.6", "10.0.0.7"),

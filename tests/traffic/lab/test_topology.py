@@ -311,7 +311,10 @@ def test_cross_traffic_must_not_have_the_ends_of_a_scenario() -> None:
             ("--size 1000", "--stop-receiver"),
             "cross 1: send: --stop-receiver: the receivers of a lab have no such option",
         ),
-        (('delay = "20ms"', 'delay = "\\u0000"'), "host 1: delay: '\\x00': expected a number or a text without blanks"),
+        (
+            ('delay = "20ms"', 'delay = "\\u0000"'),
+            "host 1, forward: delay: '\\x00': expected a number or a text without blanks",
+        ),
         (('delay = "20ms"', 'delay = "fast"'), "link-client: --forward: delay=fast: expected"),
     ],
 )
