@@ -55,6 +55,7 @@ def lab_row(flow: FlowMeasures, **more: Any) -> dict[str, Any]:
     return {
         **flow.totals,
         **{"case": "narrow", "profile": "s6", "protocol": "udp", "packet_bytes": 1000, "disturbances": [], "link": []},
+        "links": {},
         "fidelity": FIDELITY,
         **{"throughput_kibps": 976.5, "kb_transferred": 1227.5, "as_published": {"latency_ms": False}, **more},
     }

@@ -37,14 +37,17 @@ def test_a_run_that_the_machine_disturbed_says_so(tmp_path: Path) -> None:
     places = write_capture(tmp_path, "before", late, 1000), write_capture(tmp_path, "after", received, 1000)
     totals = measure_flow(*places, 1000, INTERVAL_NS).totals
     assert totals["sender_late_ms"] == pytest.approx(40, abs=0.01)
-    row = {"capture_drops": {"before": None, "after": 2}, "link": [{"from": "left", "overruns": 1}], **totals}
+    links = {"isp": {"directions": [{"from": "right", "overruns": 2}, {"from": "left", "overruns": 0}]}}
+    link = [{"from": "left", "overruns": 1}]
+    row = {"capture_drops": {"before": None, "after": 2}, "link": link, "links": links, **totals}
     assert disturbances(row) == [
         "The capture after the link dropped 2 packets: the figures are doubtful.",
         "The link itself lost 1 packet from left: this machine was too slow.",
+        "The link isp itself lost 2 packets from right: this machine was too slow.",
         "The sender was up to 40 ms late and sent a burst: this machine was too busy.",
     ]
     quiet = measured(tmp_path, 300, INTERVAL_NS, 4 * MS, 10 * MS, 20).totals
-    assert disturbances({"capture_drops": {}, "link": [], **quiet}) == []
+    assert disturbances({"capture_drops": {}, "link": [], "links": {}, **quiet}) == []
 
 
 def test_bins_add_up_to_the_totals(tmp_path: Path) -> None:
