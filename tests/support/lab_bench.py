@@ -19,6 +19,7 @@ from wiretale.traffic.lab.lifecycle import lab_for_run
 from wiretale.traffic.lab.link import link_summary, write_truth
 from wiretale.traffic.lab.profile import make_profile
 from wiretale.traffic.lab.state import HOSTS, Lab
+from wiretale.traffic.program import program_path
 
 # Sends blocks of `size` bytes, `count` of them, one each `gap` seconds, to the receiver.
 SENDER = """
@@ -34,6 +35,7 @@ for k in range(count):
 
 
 COMMAND = (sys.executable, "-m", "wiretale", "lab")
+NEEDS_TRAFFIC = pytest.mark.skipif(not program_path("wiretale-traffic"), reason="wiretale-traffic is not installed")
 NEEDED = needs.marked(needs.programs("ip", "ethtool", "tcpdump"), needs.network_namespaces())
 
 

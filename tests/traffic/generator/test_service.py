@@ -174,7 +174,7 @@ def test_a_quota_needs_bytes_and_a_time(quota: str) -> None:
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "10G/24h" in done.stderr
 
 
-# --- a receiver that nobody uses
+# --- a receiver without tests
 
 
 def test_a_receiver_ends_if_no_test_begins_in_time(tmp_path: Path) -> None:

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from lab_bench import NEEDED, truth_rows, wiretale_lab
-from wiretale.traffic.program import program_path
 
-NEEDS_NSENTER = pytest.mark.skipif(not program_path("nsenter"), reason="nsenter is not installed")
-NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-pytestmark = [pytest.mark.xdist_group("live"), NEEDED, NEEDS_NSENTER, NEEDS_ROOT]
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user cannot attach a namespace")
+pytestmark = [pytest.mark.xdist_group("live"), NEEDED, needs.marked(needs.programs("nsenter")), NEEDS_ROOT]
 ECHO = """
 import socket, sys
 sock = socket.socket(socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET, socket.SOCK_DGRAM)

@@ -15,16 +15,14 @@ from typing import Any
 
 import pytest
 
-from lab_bench import NEEDED, SENDER, lab_of, last_json, wiretale_lab
+from lab_bench import NEEDED, NEEDS_TRAFFIC, SENDER, lab_of, last_json, wiretale_lab
 from traffic_ends import undisturbed
 from wiretale.reports.terminal.lab import fidelity_text
 from wiretale.traffic.lab.hosts import processes_in
 from wiretale.traffic.lab.link import link_summary
 from wiretale.traffic.lab.state import Lab
-from wiretale.traffic.program import program_path
 
 pytestmark = [pytest.mark.xdist_group("live"), NEEDED]
-NEEDS_TRAFFIC = pytest.mark.skipif(not program_path("wiretale-traffic"), reason="wiretale-traffic is not installed")
 PROFILE = '[both]\ndelay = "20ms"\n'
 LINE = re.compile(
     r"fidelity: emulation error p99 ([\d.]+) ms, max ([\d.]+) ms, 0 overruns: (valid|not valid) "

@@ -16,6 +16,7 @@ from ideal_link import departures
 from lab_bench import (
     COMMAND,
     NEEDED,
+    NEEDS_TRAFFIC,
     Sent,
     block_numbers,
     frames,
@@ -32,10 +33,9 @@ from wiretale.traffic.lab.capture import captures
 from wiretale.traffic.lab.lifecycle import lab_for_run
 from wiretale.traffic.lab.link import link_summary
 from wiretale.traffic.lab.profile import load_profile, make_profile, profile_names
-from wiretale.traffic.program import find_program, program_path
+from wiretale.traffic.program import find_program
 
 pytestmark = [pytest.mark.xdist_group("live"), NEEDED]
-NEEDS_TRAFFIC = pytest.mark.skipif(not program_path("wiretale-traffic"), reason="wiretale-traffic is not installed")
 HEADERS = 28
 SENDER_HARDWARE = bytes.fromhex("020000009901")
 Send = Callable[..., Sent]

@@ -19,14 +19,13 @@ import pytest
 
 import needs
 from checkout import ROOT
-from lab_bench import COMMAND, NEEDED, last_json, truth_rows, wiretale_lab
+from lab_bench import COMMAND, NEEDED, NEEDS_TRAFFIC, last_json, truth_rows, wiretale_lab
 from processes import command_lines, refusal, wait_until
 from wiretale.analyzer.errors import UsageError, WiretaleError
 from wiretale.traffic.lab.profile import make_profile
 from wiretale.traffic.lab.topology.cross import check_senders
-from wiretale.traffic.program import find_program, program_path
+from wiretale.traffic.program import find_program
 
-NEEDS_TRAFFIC = pytest.mark.skipif(not program_path("wiretale-traffic"), reason="wiretale-traffic is not installed")
 pytestmark = [pytest.mark.xdist_group("live"), NEEDED, NEEDS_TRAFFIC, needs.marked(needs.programs("ping"))]
 ROUND_TRIPS = {"near": 20, "middle": 60, "far": 120}
 BLOCKS = "direction = 0 AND block_sequence IS NOT NULL"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turns: over one connection the sender sends a request, waits for the whole response, pauses, and
  * sends the next. The receiver waits its server time before it responds. Request and response k are
- * blocks with number k; both ends have all lines, so each knows the size of the next block. Each
+ * blocks with number k; both ends have all lines, and so the size of the next block. Each
  * wait ends early if the transfer stops; a receiver that is silent for longer than its server time
  * and RUNNING_IDLE_NS fails the transfer. */
 #include <errno.h>

@@ -22,7 +22,7 @@ from wiretale.traffic.lab.topology.network import addresses
 from wiretale.traffic.program import find_program
 
 PORT = 5901  # of the first
-NOBODY = "127.0.0.1", "1"  # address and port where no receiver listens
+NO_RECEIVER = "127.0.0.1", "1"  # address and port
 SAYS = "wiretale-traffic send: "
 REFUSED = ("--key", "--stop-receiver", "-x")  # what the receiver must permit
 CHECK_SECONDS = 30
@@ -39,7 +39,7 @@ def check_cross(profile: Profile) -> None:
     for cross in profile.topology.cross:
         if refused := [word for word in cross.options if word.startswith(REFUSED)]:
             raise UsageError(f"{cross.where}: send: {refused[0]}: the receivers of a lab have no such option")
-        command = send_command(cross, *NOBODY)
+        command = send_command(cross, *NO_RECEIVER)
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=CHECK_SECONDS
@@ -47,7 +47,7 @@ def check_cross(profile: Profile) -> None:
         except subprocess.TimeoutExpired:
             raise UsageError(f"{cross.where}: send: expected options of a test that begins at once") from None
         said = last_line(done.stderr if done.returncode else "expected options of a test").removeprefix(SAYS)
-        if not said.startswith(" port ".join(NOBODY)):
+        if not said.startswith(" port ".join(NO_RECEIVER)):
             raise UsageError(f"{cross.where}: send: {said.partition('; see')[0]}")
 
 
