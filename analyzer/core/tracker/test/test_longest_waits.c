@@ -30,8 +30,14 @@ static void wait_for(uint32_t frame, int64_t at, int64_t idle, int64_t held, int
     note_waits(&seg, &accounting, idle, held, rest, ns);
 }
 
-static void begin(size_t bytes) {
+static void end(void) {
+    if (accounting.steady)
+        pool_release(&pool, accounting.steady, 1, sizeof *accounting.steady);
     pool_close(&pool);
+}
+
+static void begin(size_t bytes) {
+    end();
     pool = (struct pool){.most = bytes, .small_pages = true};
     accounting = (struct time_accounting){0};
     stream = (struct tcp_stream){.accounting = &accounting, .unique_bytes = 1000000};
@@ -109,6 +115,6 @@ int main(void) {
     test_small_shares_are_not_cited();
     test_without_memory_or_frames_nothing_is_kept();
     test_the_text_has_room();
-    pool_close(&pool);
+    end();
     return 0;
 }
