@@ -11,10 +11,11 @@ from typing import Any
 from wiretale.traffic.experiment import plan_value as read
 from wiretale.traffic.experiment.plan_value import PlanTable
 
-OF_TCP = ("no_delay", "write_each", "congestion", "mss")
+OF_TCP = ("no_delay", "write_each", "congestion", "mss", "fq_rate")
 OF_UDP = ("offload",)
 OF_A_RATE = ("poisson", "burst", "burst_cap")
 BUFFER_MOST = 1 << 30
+FQ_RATE_LEAST, FQ_RATE_LIMIT = 1e5, 1e13  # bit/s, as in transfer_plan.h
 VARIANTS_MOST = 1000
 
 
@@ -33,6 +34,14 @@ def dscp(value: object) -> str:
     if isinstance(value, str) and value.isalnum():
         return value
     raise ValueError('expected 0 to 63, or a name such as "ef", "af41" or "cs1"')
+
+
+def fq_rate(value: object) -> int:
+    """Returns the bit/s at which the kernel sends at most."""
+    rate = read.bit_rate(value)
+    if rate is None or not FQ_RATE_LEAST <= rate < FQ_RATE_LIMIT:
+        raise ValueError('expected bits per second from 100k on, such as "50M" or "1.5Gbit"')
+    return round(rate)
 
 
 def algorithm(value: object) -> str:
@@ -54,6 +63,7 @@ class Sending:
     dscp: str | None = read.key(dscp, None)
     ttl: int | None = read.key(read.whole(1, 255), None)
     mss: int | None = read.key(read.whole(88, 32_767), None)
+    fq_rate: int | None = read.key(fq_rate, None)
     df: str | None = read.key(read.word("do", "dont", "want", "probe"), None)
     offload: bool = read.key(read.switch, False)
     poisson: bool = read.key(read.switch, False)

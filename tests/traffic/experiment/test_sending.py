@@ -57,7 +57,7 @@ def raw(out: Path) -> Iterator[Row]:
 def test_every_option_reaches_the_generator(wiretale_run: Run, tmp_path: Path) -> None:
     """As the generator reports it back: the plan that both ends agreed on, and the bursts that it made."""
     common = 'buffer = "64KiB"\nttl = 7\ndf = "dont"\n'
-    tcp = 'no_delay = true\nwrite_each = true\ncongestion = "reno"\nmss = 500\ndscp = "af41"\nreverse = true\n'
+    tcp = 'no_delay = true\nwrite_each = true\ncongestion = "reno"\nmss = 500\ndscp = "af41"\nreverse = true\nfq_rate = "1.5G"\n'
     udp = "dscp = 46\nburst = 4\nburst_cap = 9\noffload = true\n"
     poisson = UDP.replace('"u"', '"p"') + "poisson = true\n"
     out = run(wiretale_run, tmp_path, TCP + common + tcp + UDP + common + udp + poisson)
@@ -69,6 +69,7 @@ def test_every_option_reaches_the_generator(wiretale_run: Run, tmp_path: Path) -
             "write_each": True,
             "congestion": "reno",
             "mss": 500,
+            "fq_rate_bps": 1.5e9,
             "dscp": 34,
             "direction": "reverse",
         },
@@ -79,7 +80,7 @@ def test_every_option_reaches_the_generator(wiretale_run: Run, tmp_path: Path) -
         wanted = own if group == "p" else {**shared, **own}
         assert {name: found[group][name] for name in wanted} == wanted
     assert {row["group"]: row["settings"] for row in rows(out / "results.csv")} == {
-        "t": "buffer=65536 no_delay write_each congestion=reno dscp=af41 ttl=7 mss=500 df=dont reverse",
+        "t": "buffer=65536 no_delay write_each congestion=reno dscp=af41 ttl=7 mss=500 fq_rate=1500000000 df=dont reverse",
         "u": "buffer=65536 dscp=46 ttl=7 df=dont offload burst=4 burst_cap=9",
         "p": "poisson",
     }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A paced sender reports how it kept its rate: held up for a known time, limited in catching up, with and without priority."""
+"""A paced sender reports how it kept its rate: held up for a known time, limited in catching up, with and without priority.
+A stream that the kernel paces (--fq-rate) has its rate without bursts."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ from pathlib import Path
 import pytest
 
 import needs
-from lab_bench import NEEDED, lab_of
+from lab_bench import NEEDED, lab_of, truth_rows
 from traffic_ends import SECONDS, Receiver, Report, receiving, send, send_raw, sending, undisturbed
+from wiretale.traffic.lab.link import write_truth
 from wiretale.traffic.lab.state import Lab
 
 pytestmark = pytest.mark.xdist_group("live")
@@ -184,9 +186,63 @@ def test_each_block_is_written_on_its_own(receiver: Receiver, option: tuple[str,
     undisturbed(check)
 
 
+def most_in_a_millisecond(times: list[int]) -> int:
+    first, most = 0, 0
+    for last, time_ns in enumerate(times):
+        while time_ns - times[first] > 1_000_000:
+            first += 1
+        most = max(most, last + 1 - first)
+    return most
+
+
+def segments_at_the_link(folder: Path) -> dict[tuple[int, int], list[int]]:
+    """Times at which segments of full size came to the link, without the first 100 ms (slow start), by direction and port."""
+    streams: dict[tuple[int, int], list[int]] = {}
+    for row in truth_rows(write_truth(folder, folder / "truth.parquet"), "payload_bytes > 1000"):
+        port = row["destination_port"] if row["source_port"] == PORT else row["source_port"]
+        streams.setdefault((row["direction"], port), []).append(row["in_ns"])
+    return {key: [ns for ns in times if ns > times[0] + 100_000_000] for key, times in streams.items()}
+
+
+@NEEDED
+@pytest.mark.parametrize("options", [("--reverse",), ("--both", "--streams", "2")], ids=["reverse", "both"])
+def test_the_kernel_paces_each_stream_without_bursts(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """20 Mbit/s are 1.7 segments in a millisecond; a block of 128 KiB that --rate sends at once has 91."""
+    names = iter("abcdefgh")
+
+    def check() -> None:
+        folder = tmp_path / next(names)
+        folder.mkdir()
+        with lab_of('[both]\nrate = "1Gbit"\ndelay = "2ms"\nqueue = 1000', "fq", folder) as lab:
+            inside = tuple(lab.inside("sender"))
+            with receiving(folder, inside=tuple(lab.inside("receiver")), port=PORT):
+                for rate in ("--fq-rate", "--rate"):
+                    report = send(PORT, rate, "20M", "--time", "0.6", *options, host="10.99.0.2", inside=inside)
+                    assert report["test"]["fq_rate_bps"] == (20e6 if rate == "--fq-rate" else None)
+                    streams = report["receiver"]["streams"] + report.get("reverse_receiver", {"streams": []})["streams"]
+                    if rate == "--fq-rate":
+                        assert [one["rate_mbit_s"] for one in streams] == [pytest.approx(20, rel=0.06)] * len(streams)
+        found = [most_in_a_millisecond(times) for times in segments_at_the_link(folder).values()]
+        assert len(found) == 2 * len(streams)
+        assert max(found[: len(streams)]) <= 10 and min(found[len(streams) :]) >= 40, found
+
+    undisturbed(check, tries=4)
+
+
+def test_gaps_of_the_kernel_are_no_silence(receiver: Receiver) -> None:
+    """On a path this short the kernel sends 10 segments at once, every 0.16 s at 500 kbit/s."""
+    options = ("--fq-rate", "500k", "--mss", "1000", "--size", "100k", "--count", "1", "--idle", "0.1")
+    report = send(receiver.port, *options)
+    assert report["blocks_received"] == 1 and report["receiver"]["elapsed_s"] > 1
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (("--udp", "--fq-rate", "1M"), "--fq-rate: expected no --udp, because the kernel paces datagrams only behind"),
+        (("--fq-rate", "99k"), "--fq-rate '99k': expected bits per second from 100k on, as in 50M or 1.5G"),
+        (("--fq-rate", "100pps"), "--fq-rate '100pps': expected bits per second"),
+        (("--fq-rate", "10T"), "--fq-rate '10T': expected bits per second"),
         (("--burst-cap", "5"), "--burst-cap: expected a --rate or a --pattern as well"),
         (("--rate", "1M", "--burst", "9", "--burst-cap", "5"), "--burst-cap: expected at least the N of --burst"),
         (("--udp", "--write-each"), "--write-each: expected no --udp"),

@@ -240,6 +240,7 @@ static void put_socket(struct json *json, const struct socket_plan *plan) {
     json_bool(json, "no_delay", plan->no_delay);
     json_text(json, "congestion", plan->congestion[0] ? plan->congestion : NULL);
     json_count(json, "mss", or_null(plan->mss));
+    json_decimal(json, "fq_rate_bps", plan->fq_rate_bps, plan->fq_rate_bps > 0);
 }
 
 /* The plan as it was run, with the defaults filled in. */

@@ -55,6 +55,12 @@ static bool take_rate(void *into, const char *value, const char **expected) {
            plan->rate_pps < 1e10;
 }
 
+static bool take_fq_rate(void *into, const char *value, const char **expected) {
+    double *to = &((struct send_options *)into)->plan.socket.fq_rate_bps;
+    *expected = "bits per second from 100k on, as in 50M or 1.5G";
+    return units_parse_decimal(value, UNIT_RATE, to) && *to >= FQ_RATE_LEAST && *to < FQ_RATE_LIMIT;
+}
+
 struct code_point {
     const char *name;
     unsigned value;
@@ -156,6 +162,8 @@ static const struct option_row rows[] = {
     SET("no-delay", 'N', plan.socket.no_delay, 1, "TCP_NODELAY"),
     TAKEN("congestion", 'C', "NAME", take_congestion, "congestion control: cubic, reno, bbr"),
     SIZE_OF("mss", 'M', plan.socket.mss, "BYTES", 88, 32767, "TCP_MAXSEG"),
+    TAKEN("fq-rate", 0, "RATE", take_fq_rate,
+          "over TCP, let the kernel send at most at this rate, evenly (SO_MAX_PACING_RATE)"),
     HEADING("receiver"),
     TIME_OF("wait", 0, wait_ns, "TIME", 0, LONG,
             "keep retrying for this long until the receiver accepts [0]"),
@@ -229,6 +237,9 @@ static const char *find_protocol_contradiction(const struct send_options *option
     const struct transfer_plan *plan = &options->plan;
     if (plan->write_each && plan->protocol == PROTOCOL_UDP)
         return "--write-each: expected no --udp, because a datagram is a write anyway";
+    if (plan->socket.fq_rate_bps > 0 && plan->protocol == PROTOCOL_UDP)
+        return "--fq-rate: expected no --udp, because the kernel paces datagrams only behind the "
+               "queueing discipline fq; --rate paces them";
     if (plan->authentic && (plan->protocol != PROTOCOL_UDP || options->pattern || !options->key))
         return "--authenticate: expected --udp and --key as well, and no --pattern";
     return NULL;

@@ -36,11 +36,11 @@ uint64_t stream_start_ns(const struct stream *stream) {
 
 /* Before "end", silence must last longer than the plan's longest gap and than RUNNING_IDLE_NS,
  * because the sender may be held up; after it, `idle_ns` is enough, because all blocks are under
- * way or lost. */
+ * way or lost. A kernel that paces sends the last bytes later. */
 bool stream_is_over(struct stream *stream, uint64_t last_ns, uint64_t distinct) {
     struct direction *direction = stream->direction;
     const struct transfer_plan *plan = &direction->transfer->plan;
-    uint64_t since = last_ns, limit = plan->idle_ns;
+    uint64_t since = last_ns, limit = plan->idle_ns + transfer_plan_kernel_gap_ns(plan);
     if (direction->stop || (direction->ended && distinct >= stream->peer.blocks_sent))
         return true;
     if (direction->ended && direction->ended_ns > since)

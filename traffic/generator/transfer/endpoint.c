@@ -260,6 +260,13 @@ static void set_buffers(int fd, int bytes) {
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
+/* Linux paces a TCP socket by itself (from 4.13 on), so no fq is needed. */
+static bool limit_rate(int fd, double bps) {
+    uint64_t bytes_per_s = (uint64_t)(bps / 8);
+    return bps <= 0 ||
+           !setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_s, sizeof bytes_per_s);
+}
+
 /* A UDP socket without --buffer gets UDP_BUFFER_DEFAULT, because the system's 200 kB overflow while
  * the thread waits for a CPU. The congestion control comes last, because its error needs a hint of
  * its own. */
@@ -290,6 +297,10 @@ int endpoint_apply(int fd, int family, bool udp, const struct socket_plan *plan,
         }
     if (plan->buffer || udp)
         set_buffers(fd, plan->buffer ? (int)plan->buffer : UDP_BUFFER_DEFAULT);
+    if (!limit_rate(fd, plan->fq_rate_bps)) {
+        snprintf(error, ERROR_SIZE, "--fq-rate: %s", strerror(errno));
+        return -1;
+    }
     const char *congestion = plan->congestion;
     if (udp || !*congestion ||
         !setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, strlen(congestion)))

@@ -29,8 +29,9 @@ const char *const path_mtu_names[] = {"system", "do", "dont", "want", "probe", N
 #define OF_SOCKET(name, kind, max, words)                                                          \
     { #name, offsetof(struct transfer_plan, socket.name), kind, max, words }
 
-#define MAX_SIZES 65536u
-#define MAX_TIME  (1000000 * NS_PER_S) /* 11 days */
+#define MAX_SIZES      65536u
+#define MAX_TIME       (1000000 * NS_PER_S) /* 11 days */
+#define FQ_BURST_BYTES 65536.0 /* that Linux sends at once at most (tcp_tso_autosize) */
 
 /* The fields of the `test` line. */
 static const struct line_field fields[] = {
@@ -69,6 +70,7 @@ static const struct line_field fields[] = {
     OF_SOCKET(buffer, FIELD_NUMBER, 1 << 30, NULL),
     OF_SOCKET(no_delay, FIELD_NUMBER, 1, NULL),
     OF_SOCKET(mss, FIELD_NUMBER, 65535, NULL),
+    OF_SOCKET(fq_rate_bps, FIELD_DECIMAL, 0, NULL),
     OF_SOCKET(congestion, FIELD_TEXT, 16, NULL),
 };
 #define FIELDS (sizeof fields / sizeof *fields)
@@ -98,6 +100,15 @@ static struct size_bound size_bound(const struct transfer_plan *plan, bool ipv6)
     return bounds[plan->protocol == PROTOCOL_UDP ? ipv6 : plan->content ? 3 : 2];
 }
 
+static const char *check_fq_rate(const struct transfer_plan *plan) {
+    double rate = plan->socket.fq_rate_bps;
+    if (rate > 0 && plan->protocol == PROTOCOL_UDP)
+        return "the kernel paces TCP alone";
+    if (rate > 0 && (rate < FQ_RATE_LEAST || rate >= FQ_RATE_LIMIT))
+        return "a rate of the kernel out of bounds";
+    return NULL;
+}
+
 static const char *check_pacing(const struct transfer_plan *plan) {
     if ((plan->pacing != PACING_NONE) != (plan->rate_bps > 0 || plan->rate_pps > 0))
         return "a pacing without a rate, or a rate without a pacing";
@@ -105,7 +116,7 @@ static const char *check_pacing(const struct transfer_plan *plan) {
         return "bursts of no blocks";
     if (plan->burst_cap && plan->burst_cap < plan->burst)
         return "bursts above their limit";
-    return NULL;
+    return check_fq_rate(plan);
 }
 
 /* A plan with lines has either turns or a pattern. */
@@ -255,4 +266,9 @@ uint64_t transfer_plan_max_gap_ns(const struct transfer_plan *plan) {
     if (plan->pacing == PACING_POISSON)
         gap *= 20;
     return gap < 1e18 ? (uint64_t)(2 * gap) : INT64_MAX / 2;
+}
+
+uint64_t transfer_plan_kernel_gap_ns(const struct transfer_plan *plan) {
+    double rate = plan->socket.fq_rate_bps;
+    return rate > 0 ? (uint64_t)(FQ_BURST_BYTES * 8e9 / rate) : 0;
 }

@@ -17,6 +17,8 @@
 #define MAX_CONTENT_SIZE  262144u /* of a block of a file, which must fit into a buffer */
 #define MAX_PATTERN_LINES 65536u
 #define DEFAULT_PORT      5010u
+#define FQ_RATE_LEAST     1e5 /* bit/s: a burst of FQ_BURST_BYTES then takes 5 s */
+#define FQ_RATE_LIMIT     1e13
 
 enum protocol { PROTOCOL_TCP, PROTOCOL_UDP };
 /* The end that asks sends forward. */
@@ -39,6 +41,7 @@ struct socket_plan {
     uint64_t buffer;     /* bytes */
     uint64_t no_delay;   /* flag */
     uint64_t mss;        /* bytes */
+    double fq_rate_bps;  /* at which the kernel sends the bytes of a stream */
     char congestion[16]; /* name of the algorithm */
 };
 
@@ -150,5 +153,7 @@ double transfer_plan_gap_ns(const struct transfer_plan *plan, uint32_t size);
 double transfer_plan_rate_bps(const struct transfer_plan *plan);
 /* Returns the longest gap between two blocks that must not count as silence. */
 uint64_t transfer_plan_max_gap_ns(const struct transfer_plan *plan);
+/* Returns the longest gap that the kernel's pacing makes between bytes that were sent. */
+uint64_t transfer_plan_kernel_gap_ns(const struct transfer_plan *plan);
 
 #endif

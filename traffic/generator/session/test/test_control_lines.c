@@ -34,6 +34,7 @@ static struct transfer_plan some_plan(void) {
                                        .buffer = 65536,
                                        .no_delay = 1,
                                        .mss = 1000,
+                                       .fq_rate_bps = 2.5e6,
                                        .congestion = "cubic"};
     return plan;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes of blocks: lists, ranges and each kind of error. */
+/* Sizes of blocks: lists, ranges and each kind of error. Bounds of --fq-rate. */
 #include "transfer/transfer_plan.h"
 
 #include <string.h>
@@ -45,7 +45,24 @@ static void test_sizes(void) {
     check_wrong_sizes("32-65507,32-65507", "65536 sizes");
 }
 
+/* As they may come from a peer. */
+static void test_rates_of_the_kernel(void) {
+    static const double right[] = {0, 1e5, 9.9e12}, wrong[] = {1, 99999, 1e13};
+    struct transfer_plan plan = udp_plan("100");
+    for (unsigned i = 0; i < 6; i++) {
+        plan.protocol = PROTOCOL_TCP;
+        plan.socket.fq_rate_bps = i < 3 ? right[i] : wrong[i - 3];
+        CHECK(!transfer_plan_complete(&plan, false) == (i < 3));
+        transfer_plan_free(&plan);
+    }
+    plan.protocol = PROTOCOL_UDP;
+    plan.socket.fq_rate_bps = 1e6;
+    CHECK(transfer_plan_complete(&plan, false));
+    transfer_plan_free(&plan);
+}
+
 int main(void) {
     test_sizes();
+    test_rates_of_the_kernel();
     return 0;
 }
