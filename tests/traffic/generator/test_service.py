@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -184,6 +185,25 @@ def test_a_receiver_ends_if_no_test_begins_in_time(tmp_path: Path) -> None:
         assert receiver.process.wait(timeout=SECONDS) == 3
         assert len(receiver.reports()) == 1
         assert "no test began for 0.6 s (--accept-timeout)" in receiver.errors.read_text()
+
+
+def test_only_a_test_that_is_started_keeps_a_receiver(tmp_path: Path) -> None:
+    """A connection that stays silent, a test that is refused, and one that is asked for after each other and not started."""
+    plan = "sizes_text=100 direction=forward"
+    with contextlib.ExitStack() as stack, receiving(tmp_path, "--accept-timeout", "1") as one:
+
+        def connect() -> socket.socket:
+            return stack.enter_context(socket.create_connection(("127.0.0.1", one.port), timeout=SECONDS))
+
+        begun = time.monotonic()
+        connect()
+        assert "at most 128 streams" in unquote(ask_by_hand(connect(), f"{plan} streams=129")[-1])
+        control = connect()
+        assert ask_by_hand(control, plan)[-1] == "ready\n"
+        assert "no test began in time" in unquote(control.makefile().readline())
+        assert one.process.wait(timeout=SECONDS) == 3
+        assert 0.9 < time.monotonic() - begun < 4  # a sender has 5 s for its start
+        assert "no test began for 1 s (--accept-timeout)" in one.errors.read_text() and not one.reports()
 
 
 @pytest.mark.parametrize("options", [("--count", "20"), ("--udp", "--count", "20", "--reverse")])

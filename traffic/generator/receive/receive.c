@@ -46,7 +46,7 @@ static const struct option_row rows[] = {
     SET("once", '1', tests, 1, "run one test, then end"),
     COUNT_OF("tests", 0, tests, "N", 1, INT64_MAX, "run N tests, then end"),
     TIME_OF("accept-timeout", 0, accept_ns, "TIME", NS_PER_MS, LONG,
-            "end if no test begins for TIME while none runs [wait]"),
+            "end if no test is started for TIME while none runs [wait]"),
     FLAG("let-stop", 0, lets_stop,
          "end after the test of a sender that asks for it (send --stop-receiver) [refuse it]"),
     COUNT_OF("parallel", 0, parallel, "N", 1, 1024,
@@ -129,33 +129,32 @@ static void read_options(struct receive_options *options, int argc, char **argv)
         fail(EXIT_USAGE, "--overwrite: expected --output-dir as well");
 }
 
-/* Serves until a signal, a sender's wish, the last test or a time without any. Returns whether that
- * time is over. With --tests, refused transfers do not count. */
-static bool serve_tests(struct listener *listener) {
+/* Serves until a signal, a sender's wish, the last test or a time without any (is_late). Refused
+ * transfers count neither for --tests nor for that time, and nor do those that never begin. */
+static void serve_tests(struct listener *listener) {
     struct session_set *sessions = listener->sessions;
     const struct receive_options *options = sessions->options;
     uint64_t now = monotonic_ns(), begun = sessions->begun, idle_since = now;
-    while (!exchange_interrupted && !sessions->is_stopped &&
+    while (!exchange_interrupted && !sessions->is_stopped && !sessions->is_late &&
            !(options->tests && sessions->begun >= options->tests && !sessions->running)) {
         listener_poll(listener, POLL_MS);
         now = monotonic_ns();
-        if (sessions->running || sessions->begun != begun)
+        if (session_set_is_busy(sessions) || sessions->begun != begun)
             idle_since = now;
         begun = sessions->begun;
-        if (options->accept_ns && now - idle_since >= options->accept_ns)
-            return true;
+        sessions->is_late = options->accept_ns && now - idle_since >= options->accept_ns;
     }
-    return false;
 }
 
 /* Returns the exit code. A signal ends running transfers through exchange_interrupted; they are
  * still reported. */
 static int serve(struct listener *listener) {
     struct session_set *sessions = listener->sessions;
-    bool is_late = serve_tests(listener), was_running = sessions->running > 0;
+    serve_tests(listener);
+    bool was_running = sessions->running > 0;
     while (sessions->running)
         listener_poll(listener, POLL_MS);
-    if (is_late)
+    if (sessions->is_late)
         log_warning("no test began for %.3g s (--accept-timeout)",
                     (double)sessions->options->accept_ns / NS_PER_S);
     if (sessions->is_stopped)
@@ -168,7 +167,7 @@ static int serve(struct listener *listener) {
         return was_running ? EXIT_TRUNCATED : EXIT_DONE;
     if (sessions->is_stopped && !sessions->options->tests)
         return EXIT_DONE;
-    return sessions->cut_short || is_late ? EXIT_TRUNCATED : EXIT_DONE;
+    return sessions->cut_short || sessions->is_late ? EXIT_TRUNCATED : EXIT_DONE;
 }
 
 /* The socket is opened before partial files are swept, because a second receiver at this port must

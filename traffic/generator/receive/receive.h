@@ -64,7 +64,7 @@ struct receive_options {
     uint64_t port;
     uint64_t family;      /* AF_UNSPEC, AF_INET, AF_INET6 */
     uint64_t tests;       /* transfers to run; 0: until stopped */
-    uint64_t accept_ns;   /* longest time without a transfer; 0: no limit */
+    uint64_t accept_ns;   /* longest time in which no transfer runs; 0: no limit */
     uint64_t parallel;    /* transfers at once */
     uint64_t max_streams; /* of a transfer */
     uint64_t idle_ns;     /* 0: as the sender asks */
@@ -82,6 +82,7 @@ struct session {
     pthread_t thread;
     struct transfer transfer; /* owns the control connection */
     uint64_t granted;         /* bytes of the address's quota; 0: no quota */
+    _Atomic bool has_begun;   /* the sender has sent "start" */
     bool is_unwritten;        /* the report could not be written */
 };
 
@@ -89,18 +90,22 @@ struct session_set {
     const struct receive_options *options;
     struct quota quota;
     struct session *list;
-    uint64_t count;     /* slots */
-    uint64_t running;   /* threads that are not joined yet */
-    uint64_t begun;     /* transfers that reached their start */
-    uint64_t cut_short; /* of these, the incomplete ones */
-    uint64_t unwritten; /* reports that could not be written */
-    bool is_stopped;    /* by the sender of a test that has run: no further test begins */
-    int wake;           /* eventfd: a session has finished */
+    uint64_t count;       /* slots */
+    uint64_t running;     /* threads that are not joined yet */
+    uint64_t begun;       /* transfers that reached their start */
+    uint64_t cut_short;   /* of these, the incomplete ones */
+    uint64_t unwritten;   /* reports that could not be written */
+    bool is_stopped;      /* by the sender of a test that has run: no further test begins */
+    _Atomic bool is_late; /* none began in time: neither does a further one */
+    int wake;             /* eventfd: a session has finished */
 };
 
 /* `options` must outlive the set. Returns false if memory or descriptors ran out. */
 bool session_set_begin(struct session_set *set, const struct receive_options *options);
 void session_set_end(struct session_set *set);
+
+/* Returns whether a transfer runs that has begun. */
+bool session_set_is_busy(const struct session_set *set);
 
 /* Joins the threads of finished sessions and frees their slots. */
 void session_set_join_finished(struct session_set *set);

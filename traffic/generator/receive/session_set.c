@@ -20,7 +20,9 @@
 #include "common/log.h"
 #include "stream/stream.h"
 
-#define START_NS (5 * NS_PER_S) /* from "ready" to the sender's "start" */
+#define START_NS (5 * NS_PER_S)    /* from "ready" to the sender's "start" */
+#define PIECE_NS (100 * NS_PER_MS) /* of that wait, until is_late is read again */
+#define NO_TEST  "the receiver ends: no test began in time (--accept-timeout)"
 
 bool session_set_begin(struct session_set *set, const struct receive_options *options) {
     set->options = options;
@@ -49,15 +51,28 @@ static bool prepare(struct session *session, char error[ERROR_SIZE]) {
     return exchange_bind_udp(transfer, DIRECTION_FORWARD, error);
 }
 
+/* Waits for a line. Returns CONTROL_INCOMPLETE if there is none before the deadline, or if this
+ * receiver ends. */
+static enum control_result await_line(struct session *session, char line[LINE_SIZE],
+                                      uint64_t deadline) {
+    enum control_result result = CONTROL_INCOMPLETE;
+    uint64_t now = monotonic_ns();
+    for (; result == CONTROL_INCOMPLETE && now < deadline && !exchange_interrupted &&
+           !session->set->is_late;
+         now = monotonic_ns())
+        result = control_wait(&session->transfer.control, line,
+                              deadline - now < PIECE_NS ? deadline : now + PIECE_NS);
+    return result;
+}
+
 /* Reads lines until "start"; before it, the sender may announce its own UDP ports and the lines of
  * a pattern, each of which renews the deadline, because the path may be slow. START_NS bounds a
  * sender that takes a slot and stays silent, LINES_NS one that is too slow. */
-static bool await_start(struct transfer *transfer, char error[ERROR_SIZE]) {
+static bool await_start(struct session *session, char error[ERROR_SIZE]) {
+    struct transfer *transfer = &session->transfer;
     uint64_t deadline = monotonic_ns() + START_NS, last = deadline + LINES_NS;
     char line[LINE_SIZE];
-    while (!exchange_interrupted &&
-           control_wait(&transfer->control, line, deadline < last ? deadline : last) ==
-               CONTROL_LINE) {
+    while (await_line(session, line, deadline < last ? deadline : last) == CONTROL_LINE) {
         const char *wrong = "expected a start";
         if (line_is(line, "port") || line_is(line, "lines") || line_is(line, "clock") ||
             line_is(line, "offset"))
@@ -73,7 +88,8 @@ static bool await_start(struct transfer *transfer, char error[ERROR_SIZE]) {
         if (line_is(line, "lines"))
             deadline = (uint64_t)monotonic_ns() + START_NS;
     }
-    snprintf(error, ERROR_SIZE, "the sender asked for a test and did not start it");
+    snprintf(error, ERROR_SIZE, "%s",
+             session->set->is_late ? NO_TEST : "the sender asked for a test and did not start it");
     return false;
 }
 
@@ -86,11 +102,12 @@ static void run(struct session *session) {
     char error[ERROR_SIZE] = "the sender is gone";
     if (!prepare(session, error)) {
         handshake_refuse(&transfer->control, false, error);
-    } else if (!control_send(&transfer->control, "ready") || !await_start(transfer, error) ||
+    } else if (!control_send(&transfer->control, "ready") || !await_start(session, error) ||
                !exchange_connect_udp(transfer, DIRECTION_REVERSE, error)) {
         handshake_refuse(&transfer->control, false, error);
         log_warning("a test did not begin: %s", error);
     } else {
+        session->has_begun = true;
         exchange_run(transfer, options);
         session->is_unwritten = !report_transfer(transfer, &options->style);
     }
@@ -107,6 +124,13 @@ static void *session_main(void *context) {
     return NULL;
 }
 
+bool session_set_is_busy(const struct session_set *set) {
+    for (uint64_t i = 0; i < set->count; i++)
+        if (set->list[i].state != SESSION_FREE && set->list[i].has_begun)
+            return true;
+    return false;
+}
+
 void session_set_join_finished(struct session_set *set) {
     for (uint64_t i = 0; i < set->count; i++) {
         struct session *session = &set->list[i];
@@ -114,7 +138,7 @@ void session_set_join_finished(struct session_set *set) {
         if (session->state != SESSION_FINISHED)
             continue;
         pthread_join(session->thread, NULL);
-        bool has_run = transfer->start_ns > 0;
+        bool has_run = session->has_begun;
         set->begun += has_run;
         set->is_stopped |= has_run && transfer->plan.stop_receiver;
         set->unwritten += session->is_unwritten;
@@ -197,6 +221,7 @@ static const char *start_thread(struct session *session, const struct connection
     const struct receive_options *options = session->set->options;
     socklen_t size = sizeof transfer->own;
     memset(transfer, 0, sizeof *transfer);
+    session->has_begun = false;
     transfer->control = connection->control;
     transfer->keys = connection->keys;
     transfer->plan = *plan;
@@ -261,6 +286,8 @@ const char *session_set_start(struct session_set *set, const struct connection *
         return error;
     if (set->is_stopped)
         return "the receiver ends: a sender has stopped it";
+    if (set->is_late)
+        return NO_TEST;
     if (set->options->tests && set->begun + set->running >= set->options->tests)
         return "the receiver has run its last test";
     if (!session)
