@@ -290,14 +290,16 @@ def test_the_receiver_runs_unprivileged(path: DroppingPath, tmp_path: Path) -> N
             assert report["blocks_received"] == 50
 
 
+def quiet_datagrams(path: DroppingPath) -> int:
+    """Those of the receiver that came to the router since QUIET."""
+    said = re.search(r"packets (\d+)", path.run(path.router, "nft", "list counter inet quiet datagrams"))
+    assert said
+    return int(said[1])
+
+
 def test_a_silent_client_is_sent_nothing_after_a_second(path: DroppingPath, tmp_path: Path) -> None:
     """All that the client sends is dropped. The flow to it pauses, and goes on when the client is heard again."""
     path.disturb("udp dport > 0", dropped=0)
-
-    def datagrams() -> int:
-        said = re.search(r"packets (\d+)", path.run(path.router, "nft", "list counter inet quiet datagrams"))
-        assert said
-        return int(said[1])
 
     options = ("--reverse", "--udp", "--size", "100", "--rate", "500pps", "--time", "10")
     command = sending(PORT, *options, host=RECEIVER, inside=tuple(path.inside(path.sender)))
@@ -305,15 +307,15 @@ def test_a_silent_client_is_sent_nothing_after_a_second(path: DroppingPath, tmp_
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             path.run(path.router, "nft", QUIET)
-            wait_until(lambda: datagrams() > 500, "the flow runs")
+            wait_until(lambda: quiet_datagrams(path) > 500, "the flow runs")
             path.run(path.router, "nft", "add rule inet quiet pre iifname left drop")
             time.sleep(1)
-            after_a_second = datagrams()
+            after_a_second = quiet_datagrams(path)
             time.sleep(1.5)
-            assert datagrams() == after_a_second
+            assert quiet_datagrams(path) == after_a_second
             path.run(path.router, "nft", "delete table inet quiet")
             path.run(path.router, "nft", QUIET)
-            wait_until(lambda: datagrams() > 100, "the flow goes on")
+            wait_until(lambda: quiet_datagrams(path) > 100, "the flow goes on")
             report = json.loads(process.communicate(timeout=60)[0])
         finally:
             process.kill()
@@ -325,3 +327,30 @@ def test_a_silent_client_is_sent_nothing_after_a_second(path: DroppingPath, tmp_
     assert paused_ns == there["sender"]["paused_ns"] > 1.4e9
     assert moved_ns >= 0.9 * paused_ns and report["sender"]["constant_rate"] is False
     assert report["sender"]["largest_burst"] < 250  # the blocks of the pause were not sent at once
+
+
+def test_a_batch_that_waits_for_room_ends_with_the_flow(path: DroppingPath, tmp_path: Path) -> None:
+    """Of 1 Mbit/s: the socket has room for 5 of the 64 blocks of a batch, which take 0.8 s together."""
+    path.disturb("udp dport > 0", dropped=0)
+    options = ("--reverse", "--udp", "--buffer", "8k", "--time", "60")
+    command = sending(PORT, *options, host=RECEIVER, inside=tuple(path.inside(path.sender)))
+    slow = "tc qdisc {} dev path root tbf rate 1mbit burst 2k limit 1m"
+    with receiving(tmp_path, inside=tuple(path.inside(path.receiver)), port=PORT):
+        path.run(path.receiver, *slow.format("add").split())
+        path.run(path.router, "nft", QUIET)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            for _ in range(2):  # at two places of a batch
+                wait_until(lambda: quiet_datagrams(path) > 30, "the flow runs")
+                path.run(path.router, "nft", "add rule inet quiet pre iifname left drop")
+                time.sleep(1.1)  # 0.9 s, and 0.1 s for what the socket has
+                after_a_second = quiet_datagrams(path)
+                time.sleep(0.8)
+                assert quiet_datagrams(path) == after_a_second
+                path.run(path.router, "nft", "delete table inet quiet")
+                path.run(path.router, "nft", QUIET)
+        finally:
+            process.kill()
+            process.wait(timeout=60)
+            subprocess.run(path.inside(path.router, "nft", "delete table inet quiet"), capture_output=True, timeout=20)
+            path.run(path.receiver, *slow.format("del").split())

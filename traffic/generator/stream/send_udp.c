@@ -5,6 +5,7 @@
  * gaps of the sender's own. */
 #include <errno.h>
 #include <netinet/udp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,36 @@ static bool give_up_offload(struct udp_sender *sender, int number) {
     return true;
 }
 
+/* Waits while the peer is silent (exchange.c). Returns false if the transfer stops. */
+static bool await_peer(struct udp_sender *sender) {
+    struct stream *stream = sender->stream;
+    const struct transfer *transfer = stream->direction->transfer;
+    uint64_t from = monotonic_ns(), now = from;
+    while (now > transfer->send_until_ns) {
+        if (!pacer_wait(now + PAUSE_NS, &stream->direction->stop))
+            return false;
+        now = monotonic_ns();
+        stream->own.paused_ns = sender->paused_ns + now - from;
+    }
+    if (stream->own.paused_ns != sender->paused_ns)
+        block_source_resume(&sender->source, now);
+    sender->paused_ns = stream->own.paused_ns;
+    return true;
+}
+
+/* Returns as sendmmsg(). If the socket is full, the call would block in each message. A flow that
+ * must pause if the peer is silent takes what has room, and waits a bounded time. */
+static int send_messages(struct udp_sender *sender, uint32_t messages) {
+    bool pauses = sender->stream->direction->transfer->send_until_ns != UINT64_MAX;
+    struct pollfd room = {.fd = sender->stream->fd, .events = POLLOUT};
+    int sent = sendmmsg(room.fd, sender->messages, messages, pauses ? MSG_DONTWAIT : 0);
+    if (sent < 0 && errno == EAGAIN && pauses) {
+        poll(&room, 1, WAIT_PIECE_NS / NS_PER_MS);
+        errno = EAGAIN;
+    }
+    return sent;
+}
+
 /* Sends the batch, retrying where stream_handle_error() allows it. Returns false if the stream
  * cannot go on. */
 static bool send_batch(struct udp_sender *sender) {
@@ -109,7 +140,9 @@ static bool send_batch(struct udp_sender *sender) {
         stream_times_note(&sender->stream->times, monotonic_ns());
     while (at < sender->count) {
         uint32_t messages = make_messages(sender, at);
-        int sent = sendmmsg(sender->stream->fd, sender->messages, messages, 0);
+        if (!await_peer(sender))
+            return false;
+        int sent = send_messages(sender, messages);
         if (sent > 0)
             note_sent(sender, &at, (uint32_t)sent);
         else if (!give_up_offload(sender, errno) && !stream_handle_error(sender->stream, errno))
@@ -155,23 +188,6 @@ static bool begin(struct udp_sender *sender, struct stream *stream, uint64_t sta
     stream->progress_ns = monotonic_ns();
     set_offload(sender);
     return sender->bytes != NULL;
-}
-
-/* Waits while the peer is silent (exchange.c). Returns false if the transfer stops. */
-static bool await_peer(struct udp_sender *sender) {
-    struct stream *stream = sender->stream;
-    const struct transfer *transfer = stream->direction->transfer;
-    uint64_t from = monotonic_ns(), now = from;
-    while (now > transfer->send_until_ns) {
-        if (!pacer_wait(now + PAUSE_NS, &stream->direction->stop))
-            return false;
-        now = monotonic_ns();
-        stream->own.paused_ns = sender->paused_ns + now - from;
-    }
-    if (stream->own.paused_ns != sender->paused_ns)
-        block_source_resume(&sender->source, now);
-    sender->paused_ns = stream->own.paused_ns;
-    return true;
 }
 
 /* Gathers the blocks that are due, sends them, and waits for the next. Ends if the amount is used
