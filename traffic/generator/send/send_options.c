@@ -171,7 +171,10 @@ static const struct command_line command = {
                 "  @ send 192.0.2.7 --udp --size 1472 --count 10000 \\\n"
                 "      --rate 10M --json\n"
                 "  # a file, once the receiver is there\n"
-                "  @ send server --wait 30 --file data.bin --key ~/wiretale.key\n",
+                "  @ send server --wait 30 --file data.bin --key ~/wiretale.key\n"
+                "  # where blocks were lost, also by a capture between both hosts\n"
+                "  @ send 192.0.2.7 --udp --rate 10M --json > send.json\n"
+                "  wiretale compare tracer.pcapng --sender-log send.json\n",
     .exit_codes = "  0    done\n"
                   "  2    wrong usage\n"
                   "  3    the test was cut short, or a file did not arrive\n"
