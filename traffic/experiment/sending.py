@@ -12,8 +12,8 @@ from wiretale.traffic.experiment import plan_value as read
 from wiretale.traffic.experiment.plan_value import PlanTable
 
 OF_TCP = ("no_delay", "write_each", "congestion", "mss", "fq_rate")
-OF_UDP = ("offload",)
-OF_A_RATE = ("poisson", "burst", "burst_cap")
+OF_UDP = ("offload", "kernel_pacing")
+OF_A_RATE = ("poisson", "burst", "burst_cap", "kernel_pacing")
 BUFFER_MOST = 1 << 30
 FQ_RATE_LEAST, FQ_RATE_LIMIT = 1e5, 1e13  # bit/s, as in transfer_plan.h
 VARIANTS_MOST = 1000
@@ -66,6 +66,7 @@ class Sending:
     fq_rate: int | None = read.key(fq_rate, None)
     df: str | None = read.key(read.word("do", "dont", "want", "probe"), None)
     offload: bool = read.key(read.switch, False)
+    kernel_pacing: bool = read.key(read.switch, False)
     poisson: bool = read.key(read.switch, False)
     burst: int | None = read.key(read.whole(1, 1_000_000), None)
     burst_cap: int | None = read.key(read.whole(1, 1_000_000), None)

@@ -251,6 +251,7 @@ SESSION = '[[test]]\nname = "t"\n[[test.session]]\nprotocol = "tcp"\nsize = 100\
         (GOOD + 'fq_rate = "9k"', "fq_rate: '9k': expected bits per second from 100k on"),
         (GOOD + 'fq_rate = "max"', "fq_rate: 'max': expected bits per second from 100k on"),
         (GOOD + "poisson = true", "poisson: expected a rate as well"),
+        (GOOD + "kernel_pacing = true", "kernel_pacing: expected a rate as well"),
         (GOOD + 'rates = ["1M"]\nburst = 8\nburst_cap = 4', "burst_cap: expected at least burst"),
         (GOOD + 'rates = ["1M"]\nburst = 8\npoisson = true', "poisson: expected no burst as well"),
         (GOOD + "buffer = []", "buffer: expected at least one value"),

@@ -238,7 +238,7 @@ def test_gaps_of_the_kernel_are_no_silence(receiver: Receiver) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--udp", "--fq-rate", "1M"), "--fq-rate: expected no --udp, because the kernel paces datagrams only behind"),
+        (("--udp", "--fq-rate", "1M"), "--fq-rate: expected no --udp; --kernel-pacing lets the kernel pace datagrams"),
         (("--fq-rate", "99k"), "--fq-rate '99k': expected bits per second from 100k on, as in 50M or 1.5G"),
         (("--fq-rate", "100pps"), "--fq-rate '100pps': expected bits per second"),
         (("--fq-rate", "10T"), "--fq-rate '10T': expected bits per second"),

@@ -265,6 +265,7 @@ static void put_plan(struct json *json, const struct transfer *transfer, const c
     json_text(json, "pacing", pacing_names[plan->pacing]);
     json_count(json, "burst", or_null(plan->burst));
     json_count(json, "burst_cap", or_null(plan->burst_cap));
+    json_bool(json, "kernel_pacing", plan->kernel_pacing);
     json_bool(json, "write_each", plan->write_each);
     json_bool(json, "stop_receiver", plan->stop_receiver);
     json_text(json, "host", host);

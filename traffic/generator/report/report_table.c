@@ -82,9 +82,10 @@ static void put_pace(const struct report_style *style, const struct transfer *tr
     fprintf(
         style->out,
         "  %sblocks sent late by %.3f ms (median), %.3f ms (99%%), %.3f ms (most); largest burst "
-        "%llu%s\n",
+        "%llu%s%s\n",
         pace_of(transfer, sent), (double)sent->late_p50_ns / 1e6, (double)sent->late_p99_ns / 1e6,
         (double)sent->late_max_ns / 1e6, (unsigned long long)sent->largest_burst,
+        transfer->plan.kernel_pacing ? "; sent by the kernel when due" : "",
         sent->real_time ? "; real-time priority" : "");
     if (sent->moved_ns)
         fprintf(style->out, "  the schedule was moved by %.3f ms (--burst-cap, or a pause)\n",

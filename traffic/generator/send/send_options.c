@@ -101,6 +101,9 @@ static const struct option_row rows[] = {
              "after a delay send at most N blocks at once, and move the rest back [no limit]"),
     SET("no-real-time", 0, plan.no_real_time, 1,
         "keep the usual priority although a rate is given and real-time priority is permitted"),
+    SET("kernel-pacing", 0, plan.kernel_pacing, 1,
+        "over UDP, the kernel sends each block when it is due (SO_TXTIME; needs fq at the "
+        "interface)"),
     SET("write-each", 0, plan.write_each, 1, "over TCP, one write for each block, as ttcp does"),
     COUNT_OF("streams", 'P', plan.streams, "N", 1, MAX_STREAMS,
              "number of parallel streams, one thread each [1]"),
@@ -197,6 +200,18 @@ static const char *find_pacing_contradiction(const struct send_options *options)
     return NULL;
 }
 
+static const char *find_kernel_contradiction(const struct send_options *options) {
+    const struct transfer_plan *plan = &options->plan;
+    bool udp = plan->protocol == PROTOCOL_UDP;
+    bool is_paced = plan->rate_bps > 0 || plan->rate_pps > 0 || options->pattern;
+    if (plan->socket.fq_rate_bps > 0 && udp)
+        return "--fq-rate: expected no --udp; --kernel-pacing lets the kernel pace datagrams";
+    if (plan->kernel_pacing && (!udp || !is_paced || plan->offload == OFFLOAD_ALWAYS))
+        return "--kernel-pacing: expected --udp and a --rate or a --pattern as well, and no "
+               "--offload";
+    return NULL;
+}
+
 static const char *find_pattern_contradiction(const struct send_options *options) {
     const struct transfer_plan *plan = &options->plan;
     if (!options->pattern && !options->turns)
@@ -214,9 +229,6 @@ static const char *find_protocol_contradiction(const struct send_options *option
     const struct transfer_plan *plan = &options->plan;
     if (plan->write_each && plan->protocol == PROTOCOL_UDP)
         return "--write-each: expected no --udp, because a datagram is a write anyway";
-    if (plan->socket.fq_rate_bps > 0 && plan->protocol == PROTOCOL_UDP)
-        return "--fq-rate: expected no --udp, because the kernel paces datagrams only behind the "
-               "queueing discipline fq; --rate paces them";
     if (plan->authentic && (plan->protocol != PROTOCOL_UDP || options->pattern || !options->key))
         return "--authenticate: expected --udp and --key as well, and no --pattern";
     return NULL;
@@ -227,6 +239,8 @@ static const char *find_protocol_contradiction(const struct send_options *option
 static const char *find_contradiction(const struct send_options *options) {
     const struct transfer_plan *plan = &options->plan;
     const char *error = find_pacing_contradiction(options);
+    if (!error)
+        error = find_kernel_contradiction(options);
     if (!error)
         error = find_pattern_contradiction(options);
     if (!error)

@@ -325,9 +325,10 @@ static void choose_offload(struct transfer *transfer) {
     for (unsigned name = 0; name < DIRECTIONS; name++) {
         struct direction *direction = &transfer->directions[name];
         if (direction->is_active && direction->is_sending)
-            direction->joins_datagrams = plan->offload == OFFLOAD_ALWAYS ||
-                                         (plan->offload == OFFLOAD_IF_SOFTWARE &&
-                                          host_segments_datagrams(direction->streams[0].fd));
+            direction->joins_datagrams =
+                plan->offload == OFFLOAD_ALWAYS ||
+                (plan->offload == OFFLOAD_IF_SOFTWARE && !plan->kernel_pacing &&
+                 host_segments_datagrams(direction->streams[0].fd));
     }
 }
 

@@ -379,7 +379,8 @@ bool exchange_connect_udp(struct transfer *transfer, enum direction_name name,
         union endpoint to = transfer->peer;
         endpoint_set_port(&to, stream->port);
         stream->fd = endpoint_connect_udp(&to, &transfer->local, &transfer->plan.socket, error);
-        if (stream->fd < 0)
+        if (stream->fd < 0 ||
+            (transfer->plan.kernel_pacing && !host_time_datagrams(stream->fd, error)))
             return false;
     }
     return true;

@@ -79,13 +79,15 @@ bool block_source_is_due(struct block_source *source) {
         return true;
     if (pacer_due_ns(&source->pacer) <= source->now_ns)
         limit_burst(source);
-    return pacer_due_ns(&source->pacer) <= source->now_ns;
+    return pacer_due_ns(&source->pacer) <= source->now_ns + source->ahead_ns;
 }
 
 /* Must precede pacer_advance(). */
 static void note_pace(struct block_source *source) {
     uint64_t due_ns = pacer_due_ns(&source->pacer);
     lateness_add(&source->lateness, source->now_ns > due_ns ? source->now_ns - due_ns : 0);
+    if (due_ns > source->now_ns)
+        source->in_burst = 0;
     if (++source->in_burst > source->largest_burst)
         source->largest_burst = source->in_burst;
 }

@@ -21,6 +21,7 @@ struct block_source {
     uint32_t last_length; /* bytes of the latest block, which may be the short end of a file */
     bool is_done;
     uint64_t now_ns;                  /* monotonic: when the current blocks are sent */
+    uint64_t ahead_ns;                /* by which blocks may be sent before they are due */
     uint64_t in_burst, largest_burst; /* blocks that were sent without a pause */
     struct lateness lateness;
 };

@@ -86,9 +86,10 @@ static uint64_t spin_of(uint64_t wait_ns) {
     return spin_ns < most ? spin_ns : most;
 }
 
-/* Long sleeps are divided into pieces of PIECE_NS, because a stop must be noticed. */
-bool pacer_wait(uint64_t until_ns, const atomic_bool *stop) {
-    uint64_t now = monotonic_ns(), early = until_ns > now ? spin_of(until_ns - now) : 0;
+/* Sleeps until `early` before the time, and reads the clock in a loop for the rest. Long sleeps are
+ * divided into pieces of PIECE_NS, because a stop must be noticed. */
+static bool wait_until(uint64_t until_ns, uint64_t early, const atomic_bool *stop) {
+    uint64_t now = monotonic_ns();
     for (; now < until_ns; now = monotonic_ns()) {
         if (*stop)
             return false;
@@ -103,4 +104,13 @@ bool pacer_wait(uint64_t until_ns, const atomic_bool *stop) {
             learn_spin(woken_ns - wake_ns);
     }
     return true;
+}
+
+bool pacer_wait(uint64_t until_ns, const atomic_bool *stop) {
+    uint64_t now = monotonic_ns();
+    return wait_until(until_ns, until_ns > now ? spin_of(until_ns - now) : 0, stop);
+}
+
+bool pacer_sleep(uint64_t until_ns, const atomic_bool *stop) {
+    return wait_until(until_ns, 0, stop);
 }

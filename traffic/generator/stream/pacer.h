@@ -48,5 +48,7 @@ static inline uint64_t pacer_due_ns(const struct pacer *pacer) {
 /* Waits until `until_ns` of the monotonic clock: sleeps until shortly before, then reads the clock
  * in a loop, because a sleep ends late. Returns false early if `*stop` becomes true. */
 bool pacer_wait(uint64_t until_ns, const atomic_bool *stop);
+/* The same, but may end late, and uses no CPU meanwhile. */
+bool pacer_sleep(uint64_t until_ns, const atomic_bool *stop);
 
 #endif

@@ -2,7 +2,10 @@
 /* Sends blocks as datagrams, all that are due with one sendmmsg(). With offload, a message holds
  * several blocks that the kernel segments (UDP_SEGMENT); if the kernel or the device refuses, they
  * are sent one by one. A datagram whose send failed is retried, so that sequence numbers have no
- * gaps of the sender's own. */
+ * gaps of the sender's own.
+ *
+ * If the kernel paces, it gets blocks up to `ahead_ns` before they are due, each with its time
+ * (SO_TXTIME), and the queueing discipline fq holds them until then. */
 #include <errno.h>
 #include <netinet/udp.h>
 #include <poll.h>
@@ -17,6 +20,8 @@
 #define MAX_SEGMENTS  64u        /* UDP_MAX_SEGMENTS of older kernels */
 #define SEGMENT_BYTES 64000u     /* of a message, below the 65,507 of a datagram */
 #define PAUSE_NS      (10 * NS_PER_MS)
+#define AHEAD_NS      (2 * NS_PER_MS)
+#define AHEAD_BLOCKS  32u /* at the mean rate; fq drops those above 100 of a flow */
 
 struct udp_sender {
     struct stream *stream;
@@ -29,10 +34,26 @@ struct udp_sender {
     struct mmsghdr messages[BATCH];
     struct iovec parts[BATCH];
     uint64_t control[CMSG_SPACE(sizeof(uint16_t)) / sizeof(uint64_t)];
+    uint64_t last_due_ns;
+    uint64_t times[BATCH]
+                  [CMSG_SPACE(sizeof(uint64_t)) / sizeof(uint64_t)]; /* if the kernel paces */
 };
 
+/* Writes the monotonic time of a block into its control message. */
+static void set_time(struct udp_sender *sender, uint32_t at, uint64_t due_ns) {
+    struct msghdr message = {.msg_control = sender->times[at],
+                             .msg_controllen = sizeof sender->times[at]};
+    struct cmsghdr *control = CMSG_FIRSTHDR(&message);
+    control->cmsg_level = SOL_SOCKET;
+    control->cmsg_type = SCM_TXTIME;
+    control->cmsg_len = CMSG_LEN(sizeof due_ns);
+    memcpy(CMSG_DATA(control), &due_ns, sizeof due_ns);
+    sender->last_due_ns = due_ns;
+}
+
 /* Writes the blocks that are due now into the batch, stamped with one reading of the clock. Blocks
- * of a batch thus share a stamp, so jitter is reported for paced streams only. */
+ * of a batch thus share a stamp, so jitter is reported for paced streams only. A block that the
+ * kernel gets early has the time when it is due. */
 static void gather(struct udp_sender *sender) {
     struct block_source *source = &sender->source;
     uint64_t now = monotonic_ns(), sent_ns = realtime_ns();
@@ -41,10 +62,13 @@ static void gather(struct udp_sender *sender) {
     block_source_begin_batch(source, now);
     for (sender->count = 0; sender->count < sender->room; sender->count++) {
         uint8_t *bytes = sender->bytes + (size_t)sender->count * sender->stride;
+        uint64_t due_ns = pacer_due_ns(&source->pacer), early_ns = due_ns > now ? due_ns - now : 0;
         if (!block_source_is_due(source) ||
             !block_source_next(source, &header, bytes + BLOCK_HEADER_BYTES))
             return;
-        header.sent_ns = sent_ns;
+        header.sent_ns = sent_ns + early_ns;
+        if (source->ahead_ns)
+            set_time(sender, sender->count, now + early_ns);
         block_put_header(bytes, block_source_magic(source), &header);
         if (!source->content)
             block_fill(bytes, &header, 0, header.length);
@@ -71,6 +95,10 @@ static uint32_t make_messages(struct udp_sender *sender, uint32_t from) {
         message->msg_iovlen = 1;
         message->msg_control = blocks > 1 ? sender->control : NULL;
         message->msg_controllen = blocks > 1 ? sizeof sender->control : 0;
+        if (sender->source.ahead_ns) {
+            message->msg_control = sender->times[at];
+            message->msg_controllen = sizeof sender->times[at];
+        }
         at += blocks;
     }
     return count;
@@ -175,12 +203,19 @@ static void set_offload(struct udp_sender *sender) {
     memcpy(CMSG_DATA(control), &size, sizeof size);
 }
 
+/* Returns by how much the kernel gets blocks early. */
+static uint64_t ahead_of(const struct transfer_plan *plan) {
+    double most = AHEAD_BLOCKS * transfer_plan_gap_ns(plan, plan->min_size);
+    return !plan->kernel_pacing ? 0 : most < AHEAD_NS ? (uint64_t)most : AHEAD_NS;
+}
+
 /* A batch has at most BATCH blocks and BATCH_BYTES, but at least one block. Returns false if memory
  * ran out. */
 static bool begin(struct udp_sender *sender, struct stream *stream, uint64_t start_ns) {
     struct transfer *transfer = stream->direction->transfer;
     sender->stream = stream;
     block_source_begin(&sender->source, stream, start_ns);
+    sender->source.ahead_ns = ahead_of(&transfer->plan);
     sender->stride = transfer->plan.max_size;
     sender->room = BATCH_BYTES / sender->stride;
     sender->room = !sender->room ? 1 : sender->room < BATCH ? sender->room : BATCH;
@@ -188,6 +223,24 @@ static bool begin(struct udp_sender *sender, struct stream *stream, uint64_t sta
     stream->progress_ns = monotonic_ns();
     set_offload(sender);
     return sender->bytes != NULL;
+}
+
+/* Waits for the next block. Batches for the kernel begin when half of the time ahead is over, so
+ * that each has several blocks. Returns false if the transfer stops. */
+static bool await_due(const struct udp_sender *sender) {
+    const struct block_source *source = &sender->source;
+    const atomic_bool *stop = &sender->stream->direction->stop;
+    uint64_t due_ns = pacer_due_ns(&source->pacer);
+    return source->ahead_ns ? pacer_sleep(due_ns - source->ahead_ns / 2, stop)
+                            : pacer_wait(due_ns, stop);
+}
+
+/* The kernel still holds the last blocks when the sender is done. */
+static void await_last(struct udp_sender *sender) {
+    struct stream *stream = sender->stream;
+    if (sender->last_due_ns > (uint64_t)monotonic_ns() &&
+        pacer_sleep(sender->last_due_ns, &stream->direction->stop))
+        stream_times_note(&stream->times, monotonic_ns());
 }
 
 /* Gathers the blocks that are due, sends them, and waits for the next. Ends if the amount is used
@@ -207,9 +260,10 @@ void stream_send_udp(struct stream *stream, uint64_t start_ns) {
             break;
         if (source->is_done)
             break;
-        if (!sender->count && !pacer_wait(pacer_due_ns(&source->pacer), &stream->direction->stop))
+        if (!sender->count && !await_due(sender))
             break;
     }
+    await_last(sender);
     block_source_report(source, &stream->own);
     free(sender->bytes);
     free(sender);

@@ -80,6 +80,11 @@ bool host_may_shape(int interface);
  * interface, so that captures there see each datagram of the wire, and no shaper sees them joined;
  * false if unknown. */
 bool host_segments_datagrams(int fd);
+/* Returns whether an interface has the queueing discipline fq, for all its queues. */
+bool host_has_fq(int interface);
+/* Lets the kernel send datagrams of a connected socket at their times of CLOCK_MONOTONIC
+ * (SO_TXTIME), for which their interface must have fq. Returns false with `error` set. */
+bool host_time_datagrams(int fd, char error[ERROR_SIZE]);
 /* Returns the datagrams that all UDP sockets of this host dropped so far because their buffers were
  * full (RcvbufErrors of IPv4 and IPv6); -1 if unknown. */
 int64_t host_udp_drops(void);

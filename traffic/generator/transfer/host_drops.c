@@ -34,7 +34,8 @@ struct wanted {
     size_t fixed; /* bytes of the answer before its attributes */
     void *into;
     size_t room;
-    ssize_t stored; /* -1: not found yet */
+    ssize_t stored;                                                /* -1: not found yet */
+    void (*each)(struct wanted *wanted, struct nlmsghdr *message); /* NULL, or reads a list */
 };
 
 static void search_attributes(struct rtattr *at, int left, struct wanted *wanted) {
@@ -55,7 +56,11 @@ static bool read_messages(struct nlmsghdr *message, size_t left, struct wanted *
             return true;
         }
         uint8_t *body = NLMSG_DATA(message);
-        if (message->nlmsg_len > NLMSG_LENGTH(wanted->fixed))
+        if (message->nlmsg_type == NLMSG_DONE)
+            return true;
+        if (wanted->each)
+            wanted->each(wanted, message);
+        else if (message->nlmsg_len > NLMSG_LENGTH(wanted->fixed))
             search_attributes((struct rtattr *)(body + NLMSG_ALIGN(wanted->fixed)),
                               (int)NLMSG_PAYLOAD(message, wanted->fixed), wanted);
     }
@@ -74,7 +79,8 @@ static ssize_t ask(struct request *request, size_t bytes, struct wanted *wanted)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     request->header.nlmsg_len = (uint32_t)NLMSG_LENGTH(bytes);
-    request->header.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO;
+    request->header.nlmsg_flags =
+        NLM_F_REQUEST | (wanted->each ? NLM_F_DUMP : NLM_F_ACK | NLM_F_ECHO);
     if (send(fd, request, request->header.nlmsg_len, 0) > 0)
         while ((got = recv(fd, answer, sizeof answer, 0)) > 0)
             if (read_messages((struct nlmsghdr *)answer, (size_t)got, wanted))
@@ -103,7 +109,7 @@ int host_interface_to(const union endpoint *own, const union endpoint *peer) {
     bool six = peer->address.sa_family == AF_INET6;
     uint8_t protocol = IPPROTO_UDP, address_bits = six ? 128 : 32;
     int found = 0;
-    struct wanted wanted = {RTA_OIF, sizeof(struct rtmsg), &found, sizeof found, -1};
+    struct wanted wanted = {RTA_OIF, sizeof(struct rtmsg), &found, sizeof found, -1, NULL};
     struct request request = {.header.nlmsg_type = RTM_GETROUTE};
     const struct rtmsg route = {.rtm_family = (uint8_t)peer->address.sa_family,
                                 .rtm_dst_len = address_bits,
@@ -134,8 +140,8 @@ static ssize_t ask_root_queue(int interface, struct wanted *wanted) {
 static int64_t queue_drops(int interface) {
     _Alignas(struct rtattr) uint8_t nested[1024];
     struct gnet_stats_queue counters;
-    struct wanted wanted = {TCA_STATS2, sizeof(struct tcmsg), nested, sizeof nested, -1},
-                  inner = {TCA_STATS_QUEUE, 0, &counters, sizeof counters, -1};
+    struct wanted wanted = {TCA_STATS2, sizeof(struct tcmsg), nested, sizeof nested, -1, NULL},
+                  inner = {TCA_STATS_QUEUE, 0, &counters, sizeof counters, -1, NULL};
     ssize_t got = ask_root_queue(interface, &wanted);
     if (got <= 0)
         return got;
@@ -148,7 +154,7 @@ static int64_t queue_drops(int interface) {
 bool host_may_shape(int interface) {
     static const char *const rateless[] = {"noqueue", "pfifo_fast", "fq_codel", "fq"};
     char kind[IFNAMSIZ] = "";
-    struct wanted wanted = {TCA_KIND, sizeof(struct tcmsg), kind, sizeof kind - 1, -1};
+    struct wanted wanted = {TCA_KIND, sizeof(struct tcmsg), kind, sizeof kind - 1, -1, NULL};
     ssize_t got = ask_root_queue(interface, &wanted);
     for (size_t i = 0; got > 0 && i < sizeof rateless / sizeof *rateless; i++)
         if (!strcmp(kind, rateless[i]))
@@ -156,10 +162,48 @@ bool host_may_shape(int interface) {
     return got != 0;
 }
 
+/* The queueing disciplines of an interface. */
+struct disciplines {
+    int interface;
+    bool root_is_fq, root_is_mq;
+    unsigned children, fq_children;
+};
+
+/* Notes one of a list of all. */
+static void note_discipline(struct wanted *wanted, struct nlmsghdr *message) {
+    struct disciplines *found = wanted->into;
+    struct tcmsg *queue = NLMSG_DATA(message);
+    char kind[IFNAMSIZ] = "";
+    struct wanted inner = {TCA_KIND, 0, kind, sizeof kind - 1, -1, NULL};
+    if (message->nlmsg_len < NLMSG_LENGTH(sizeof *queue) ||
+        queue->tcm_ifindex != found->interface || queue->tcm_parent == TC_H_INGRESS)
+        return;
+    search_attributes(TCA_RTA(queue), (int)NLMSG_PAYLOAD(message, sizeof *queue), &inner);
+    bool is_fq = !strcmp(kind, "fq");
+    if (queue->tcm_parent == TC_H_ROOT) {
+        found->root_is_fq = is_fq;
+        found->root_is_mq = !strcmp(kind, "mq");
+    } else {
+        found->children++;
+        found->fq_children += is_fq;
+    }
+}
+
+/* An interface with several queues has mq, with one child for each. The kernel gives no handle to
+ * the one that it sets itself, so its children are found only in the list of all interfaces. */
+bool host_has_fq(int interface) {
+    struct disciplines found = {.interface = interface};
+    struct wanted wanted = {.into = &found, .each = note_discipline};
+    struct request request = {.header.nlmsg_type = RTM_GETQDISC};
+    ask(&request, sizeof(struct tcmsg), &wanted);
+    return found.root_is_fq ||
+           (found.root_is_mq && found.children && found.children == found.fq_children);
+}
+
 /* An older kernel has fewer counters; those that are read here were among the first. */
 static bool interface_counters(int interface, struct rtnl_link_stats64 *counters) {
     uint8_t bytes[512];
-    struct wanted wanted = {IFLA_STATS64, sizeof(struct ifinfomsg), bytes, sizeof bytes, -1};
+    struct wanted wanted = {IFLA_STATS64, sizeof(struct ifinfomsg), bytes, sizeof bytes, -1, NULL};
     struct request request = {.header.nlmsg_type = RTM_GETLINK};
     const struct ifinfomsg which = {.ifi_index = interface};
     memcpy(request.body, &which, sizeof which);

@@ -9,9 +9,11 @@
  * virtual interface passes it on as it is, as loopback and veth do. */
 #include "transfer/endpoint.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <linux/ethtool.h>
+#include <linux/net_tstamp.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <net/if_arp.h>
@@ -20,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/units.h"
@@ -148,6 +151,25 @@ bool host_segments_datagrams(int fd) {
            !ioctl(fd, SIOCGIFHWADDR, &request) && request.ifr_hwaddr.sa_family == ARPHRD_ETHER &&
            !may_have_feature(fd, request.ifr_name, "tx-udp-segmentation") &&
            !host_may_shape(interface);
+}
+
+/* Any user may set a time of CLOCK_MONOTONIC. Other disciplines than fq would ignore it. */
+bool host_time_datagrams(int fd, char error[ERROR_SIZE]) {
+    struct sock_txtime times = {.clockid = CLOCK_MONOTONIC};
+    char name[IF_NAMESIZE];
+    int interface = interface_of(fd);
+    if (!interface || !if_indextoname((unsigned)interface, name))
+        snprintf(error, ERROR_SIZE, "--kernel-pacing: the interface to the peer is unknown");
+    else if (!host_has_fq(interface))
+        snprintf(error, ERROR_SIZE,
+                 "--kernel-pacing: expected the queueing discipline fq at %s (tc qdisc replace dev "
+                 "%s root fq)",
+                 name, name);
+    else if (setsockopt(fd, SOL_SOCKET, SO_TXTIME, &times, sizeof times))
+        snprintf(error, ERROR_SIZE, "--kernel-pacing: %s", strerror(errno));
+    else
+        return true;
+    return false;
 }
 
 /* Returns the number that `format` finds in a line of the file, -1 if there is none. thread-self is

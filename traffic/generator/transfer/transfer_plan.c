@@ -49,6 +49,7 @@ static const struct line_field fields[] = {
     NUMBER(burst, 1000000),
     NUMBER(burst_cap, 1000000),
     NUMBER(no_real_time, 1),
+    NUMBER(kernel_pacing, 1),
     NUMBER(line_count, MAX_PATTERN_LINES),
     NUMBER(longest_gap_ns, MAX_TIME),
     NUMBER(draws_lines, 1),
@@ -116,6 +117,9 @@ static const char *check_pacing(const struct transfer_plan *plan) {
         return "bursts of no blocks";
     if (plan->burst_cap && plan->burst_cap < plan->burst)
         return "bursts above their limit";
+    if (plan->kernel_pacing && (plan->protocol != PROTOCOL_UDP || plan->pacing == PACING_NONE ||
+                                plan->offload == OFFLOAD_ALWAYS))
+        return "pacing by the kernel is of single datagrams with a rate";
     return check_fq_rate(plan);
 }
 

@@ -67,6 +67,7 @@ struct transfer_plan {
     uint64_t burst;            /* blocks */
     uint64_t burst_cap;        /* most blocks sent at once in catching up; 0: no limit */
     uint64_t no_real_time;     /* flag: paced senders keep the usual priority */
+    uint64_t kernel_pacing;    /* flag: the kernel gets datagrams with their times (SO_TXTIME) */
     uint64_t line_count;       /* of a pattern */
     uint64_t longest_gap_ns;   /* of a pattern */
     uint64_t turns;            /* flag: over TCP, the lines are turns */

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`send --kernel-pacing`: refused without the queueing discipline fq, and under a kernel that has it, the kernel sends each block
+when it is due."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+import pytest
+from scapy.utils import RawPcapReader
+
+import needs
+import user_mode_linux
+from traffic_ends import program, receiving, send_raw
+
+pytestmark = pytest.mark.xdist_group("live")
+
+BLOCKS, GAP_US = 400, 2000
+SCRIPT = """
+tc qdisc add dev lo root fq
+{program} receive --quiet --port 5010 &
+tcpdump -i lo -Z root -U --immediate-mode -w packets.pcap 'udp and greater 200' 2>/dev/null &
+sleep 1
+{program} send 127.0.0.1 --udp --size 200 --count {blocks} --rate 500pps --kernel-pacing --json >report
+{program} send 127.0.0.1 --udp --size 200 --count 20 --rate 500pps --kernel-pacing --reverse --json >reversed
+tc -s qdisc show dev lo
+kill %2
+wait %2
+"""
+# An interface with two queues: each has fq, then the second has not.
+QUEUES = """
+echo fq >/proc/sys/net/core/default_qdisc
+ip netns add far
+ip link add near numtxqueues 2 type veth peer name there netns far
+ip addr add 192.0.2.1/24 dev near
+ip -n far addr add 192.0.2.2/24 dev there
+ip link set near up
+ip -n far link set there up
+tc qdisc add dev near root handle 1: mq
+ip netns exec far {program} receive --quiet --port 5010 &
+sleep 1
+send="{program} send 192.0.2.2 --udp --size 200 --count 20 --rate 500pps --kernel-pacing --quiet"
+$send
+echo "both: $?"
+tc qdisc replace dev near parent 1:2 pfifo
+$send
+echo "one: $?"
+"""
+
+
+@needs.marked(user_mode_linux.NEEDED, needs.programs("tc", "tcpdump"))
+def test_the_kernel_sends_each_block_when_it_is_due(tmp_path: Path) -> None:
+    """fq counts the packets that it held until their times; the gaps are even although the sender sleeps longer."""
+    script = (SCRIPT + QUEUES).format(program=program(), blocks=BLOCKS)
+    output = user_mode_linux.run_script(script, tmp_path, "net/sched/sch_fq", "drivers/net/veth")
+    report, reversed_report = (json.loads((tmp_path / name).read_text()) for name in ("report", "reversed"))
+    assert report["test"]["kernel_pacing"] is True
+    assert report["blocks_received"] == report["blocks_sent"] == BLOCKS, output
+    assert reversed_report["blocks_received"] == 20
+    with RawPcapReader(str(tmp_path / "packets.pcap")) as packets:
+        times = [meta.sec * 1_000_000 + meta.usec for _, meta in packets][:BLOCKS]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    assert median(abs(gap - GAP_US) for gap in gaps) < GAP_US / 4
+    held = re.search(r"highprio \d+ throttled (\d+)", output)
+    assert held and int(held[1]) >= BLOCKS / 10, output
+    assert "both: 0" in output
+    assert "fq at near" in output and "one: 5" in output
+
+
+def test_without_fq_it_is_refused_at_both_ends(tmp_path: Path) -> None:
+    expected = "--kernel-pacing: expected the queueing discipline fq at lo (tc qdisc replace dev lo root fq)"
+    options = ("--udp", "--rate", "100pps", "--count", "5", "--kernel-pacing")
+    with receiving(tmp_path, "--parallel", "2") as receiver:
+        forward = send_raw(receiver.port, *options)
+        assert (forward.returncode, forward.stdout) == (5, b"")
+        assert expected in forward.stderr.decode() and forward.stderr.count(b"\n") == 1
+        reverse = send_raw(receiver.port, *options, "--reverse")
+        assert reverse.returncode == 3 and expected in reverse.stdout.decode() + reverse.stderr.decode()
+
+
+@pytest.mark.parametrize("options", [("--udp",), ("--rate", "1M"), ("--udp", "--rate", "1M", "--offload")])
+def test_it_needs_datagrams_and_a_rate(options: tuple[str, ...]) -> None:
+    done = send_raw(1, *options, "--kernel-pacing")
+    assert done.returncode == 2
+    assert (
+        "--kernel-pacing: expected --udp and a --rate or a --pattern as well, and no --offload" in done.stderr.decode()
+    )
