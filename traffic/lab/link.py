@@ -20,6 +20,7 @@ from wiretale.traffic.lab.topology.description import Hop
 from wiretale.traffic.program import find_program
 
 SEEDS = 2**63
+TRUTH_MAGIC = b"WTTRUTH1"  # traffic/link/truth/truth_record.h
 # Columns of the truth by type.
 TRUTH_COLUMNS = {
     "UTINYINT": "direction copies ip_version protocol tcp_flags",
@@ -52,8 +53,28 @@ def link_command(forward: str, reverse: str, seed: int, truth: Path) -> list[str
     return [find_program("wiretale-link"), "left", "right", *options, *addresses, "--truth", str(truth), "--json"]
 
 
+def is_truth_log(path: Path) -> bool:
+    """Returns whether a file is a truth log of wiretale-link."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as log:
+        return log.read(len(TRUTH_MAGIC)) == TRUTH_MAGIC
+
+
+def remove_earlier_links(folder: Path) -> None:
+    """Removes the files of further links that an earlier lab left in a directory; other files stay, whatever their names."""
+    try:
+        for log in filter(is_truth_log, folder.glob("truth-*.bin")):
+            link = log.stem.removeprefix("truth")
+            for name in (f"truth{link}.parquet", f"link{link}.out", f"link{link}.log", log.name):
+                (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{error.filename}: cannot remove: {error.strerror}") from None
+
+
 def start_links(lab: Lab, profile: Profile, folder: Path) -> list[subprocess.Popen[bytes]]:
     """Starts all links and waits until they forward packets. Each has a seed of its own, so that their losses differ."""
+    remove_earlier_links(folder)
     started: list[subprocess.Popen[bytes]] = []
     links: list[Profile | Hop] = [profile, *profile.topology.hops, *profile.topology.hosts]
     try:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wiretale.analyzer.errors import UsageError, WiretaleError
+from wiretale.analyzer.errors import OutputError, UsageError, WiretaleError
 from wiretale.analyzer.units import one_of
 from wiretale.reports.export.destination import check_folder
 from wiretale.traffic.experiment.plan import BUILT_IN, plan_text, read_plan
@@ -26,6 +26,7 @@ from wiretale.traffic.lab.study import run_row
 from wiretale.traffic.lab.topology.cross import check_cross, cross_results, cross_traffic
 from wiretale.version import __version__
 
+PLAN_SCHEMA = "wiretale.lab-plan/1"
 STUDIES = {"s6": "S6"}
 PLAN_PROFILE = "same-switch"  # the default link of a plan, because most tests of the studies used one switch
 LAB_FILES = ("truth.bin", "truth.parquet", "link.out", "link.log")
@@ -79,7 +80,7 @@ def run_plan(plan: str, profile: Profile, folder: Path, note: Note, overwrite: b
     truth = write_truths(lab, folder)
     link = lab_summary(lab, folder)
     result = {
-        "schema": "wiretale.lab-plan/1",
+        "schema": PLAN_SCHEMA,
         "wiretale": __version__,
         "profile": profile.name,
         "plan": plan,
@@ -130,12 +131,21 @@ def run_single(profile: Profile, folder: Path, note: Note) -> dict[str, Any]:
     return row
 
 
-def run_lab(
-    scenario: str, folder: Path, profile: str | None, seed: int | None, note: Note, overwrite: bool = False
+def remove_other_results(folder: Path, results: dict[str, Any]) -> None:
+    """Removes the results that an earlier run of another kind left; `results` are those of this run."""
+    own = ["results.json" if "rows" in results else "result.json"]
+    own += ["report.html"] if results["schema"] != PLAN_SCHEMA else []
+    try:
+        for name in {*REPORT_FILES, "result.json"}.difference(own):
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{error.filename}: cannot remove: {error.strerror}") from None
+
+
+def run_kind(
+    scenario: str, folder: Path, profile: str | None, seed: int | None, note: Note, overwrite: bool
 ) -> dict[str, Any]:
-    """Runs a study, a scenario or a plan; returns the results for JSON. Captures in `folder` are only replaced if `overwrite`."""
-    runs = [row.name for row in study_profiles(STUDIES[scenario])] if scenario in STUDIES and profile is None else ["."]
-    check_run_folders(folder, runs, [scenario, *([profile] if profile else [])], overwrite)
+    """Runs a study, a scenario or a plan, by its name."""
     if profile is not None or scenario in BUILT_IN:
         return run_plan(scenario, with_seed(load_profile(profile or PLAN_PROFILE), seed), folder, note, overwrite)
     if scenario in STUDIES:
@@ -152,3 +162,16 @@ def run_lab(
             f"{scenario}: expected a profile with a scenario; for a plan over it: wiretale lab run PLAN --profile {scenario}"
         )
     return run_single(chosen, folder, note)
+
+
+def run_lab(
+    scenario: str, folder: Path, profile: str | None, seed: int | None, note: Note, overwrite: bool = False
+) -> dict[str, Any]:
+    """Runs a study, a scenario or a plan; returns the results for JSON. Captures of an earlier run in `folder` are only replaced
+    if `overwrite`."""
+    runs = [row.name for row in study_profiles(STUDIES[scenario])] if scenario in STUDIES and profile is None else ["."]
+    check_run_folders(folder, runs, [scenario, *([profile] if profile else [])], overwrite)
+    results = run_kind(scenario, folder, profile, seed, note, overwrite)
+    if overwrite:
+        remove_other_results(folder, results)
+    return results

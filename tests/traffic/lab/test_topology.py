@@ -196,6 +196,30 @@ def test_losses_add_up_over_the_hops_and_cross_traffic_has_its_rate(tmp_path: Pa
     assert min(row["second_ns"] for row in rows if row["fate"] == "delivered") > 10e6
 
 
+def test_a_run_that_overwrites_leaves_only_its_files_and_those_of_the_user(tmp_path: Path) -> None:
+    out, scenario = tmp_path / "out", RUN[RUN.index("[scenario]") :].replace("seconds = 1", "seconds = 0.3")
+    further = '[[host]]\nname = "client"\n[[cross]]\nfrom = "client"\nto = "receiver"\nsend = "-u --rate 1M"\n'
+    for name, text in {"first": further + scenario, "next": scenario}.items():
+        (tmp_path / f"{name}.toml").write_text(f'[both]\nrate = "20Mbit"\n{text}')
+    done = wiretale_lab("run", str(tmp_path / "first.toml"), "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    first = names_in(out)
+    gone = {name for name in first if "-client" in name or name.startswith("cross-")}
+    assert {"truth-client.bin", "truth-client.parquet", "link-client.log", "cross-1-receiver.out"} <= gone
+    own = {"truth-mine.bin", "truth-client.txt", "link-notes.log", "cross-1.txt", "cross-33.log", "before/notes"}
+    for name in (*own, "results.json"):
+        (out / name).write_text("of the user, or of a study")
+    done = wiretale_lab("run", str(tmp_path / "next.toml"), "-o", str(out), "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert names_in(out) == first - gone | own
+
+
+def names_in(folder: Path) -> set[str]:
+    """Files by name; captures have the time in theirs."""
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    return {re.sub(r"[^/]+\.pcapng", "*.pcapng", name) for name in names}
+
+
 def check_flow(out: Path, result: dict[str, Any]) -> None:
     """The losses of all hops are those of the flow; they differ in place although the hops have the same kind."""
     flow = f"{BLOCKS} AND source = '10.99.0.1'"

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from wiretale.analyzer.errors import UsageError, WiretaleError
+from wiretale.analyzer.errors import OutputError, UsageError, WiretaleError
 from wiretale.traffic.lab.process import end_program, last_line, start_program
 from wiretale.traffic.lab.profile import Profile
 from wiretale.traffic.lab.state import Lab
-from wiretale.traffic.lab.topology.description import Cross
+from wiretale.traffic.lab.topology.description import MOST, Cross
 from wiretale.traffic.lab.topology.network import addresses
 from wiretale.traffic.program import find_program
 
@@ -51,6 +51,21 @@ def check_cross(profile: Profile) -> None:
             raise UsageError(f"{cross.where}: send: {said.partition('; see')[0]}")
 
 
+def output_names(number: int) -> tuple[str, ...]:
+    """Returns the files of the N-th sender and its receiver."""
+    return tuple(f"cross-{number}{end}.{kind}" for end in ("", "-receiver") for kind in ("out", "log"))
+
+
+def remove_earlier_output(folder: Path) -> None:
+    """Removes the output of the cross traffic of an earlier run."""
+    try:
+        for number in range(1, MOST["cross"] + 1):
+            for name in output_names(number):
+                (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{error.filename}: cannot remove: {error.strerror}") from None
+
+
 def start_cross(lab: Lab, profile: Profile, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Starts receivers, then senders, and yields each."""
     receive = [find_program("wiretale-traffic"), "receive", "--once", "--json", "--port"]
@@ -77,6 +92,7 @@ def check_senders(profile: Profile, folder: Path, codes: list[int | None]) -> No
 def cross_traffic(lab: Lab, profile: Profile, folder: Path) -> Iterator[None]:
     """Runs the cross traffic of a profile as long as the body runs. What still runs then is ended."""
     started: list[subprocess.Popen[bytes]] = []
+    remove_earlier_output(folder)
     try:
         for process in start_cross(lab, profile, folder):
             started.append(process)
