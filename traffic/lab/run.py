@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from wiretale.traffic.lab.process import dying_with_us
 from wiretale.traffic.lab.profile import Profile, load_profile, profile_names, study_profiles
 from wiretale.traffic.lab.state import Lab
 from wiretale.traffic.lab.study import run_row
-from wiretale.traffic.lab.topology.cross import check_cross, cross_results, cross_traffic
+from wiretale.traffic.lab.topology.cross import check_cross, check_senders, cross_results, cross_traffic
 from wiretale.version import __version__
 
 PLAN_SCHEMA = "wiretale.lab-plan/1"
@@ -71,7 +72,8 @@ def run_plan(plan: str, profile: Profile, folder: Path, note: Note, overwrite: b
     read_plan(*plan_text(plan))  # UsageError before anything is made
     check_cross(profile)
     make_folder(folder)
-    with lab_for_run(profile, folder) as lab, captures(lab, folder) as places, cross_traffic(lab, profile, folder):
+    cross = partial(cross_traffic, profile=profile, folder=folder)
+    with lab_for_run(profile, folder) as lab, captures(lab, folder) as places, cross(lab) as codes:
         note(f"running {plan} over {profile.name}")
         command = experiment_command(plan, lab, folder / "experiment", overwrite)
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=lab.environment())
@@ -93,7 +95,7 @@ def run_plan(plan: str, profile: Profile, folder: Path, note: Note, overwrite: b
         "link": link["directions"],
         "links": link["links"],
         "fidelity": link["fidelity"],
-        "cross": cross_results(profile, folder),
+        "cross": cross_results(profile, folder, codes),
     }
     write_json(folder / "result.json", result)
     return result
@@ -168,10 +170,11 @@ def run_lab(
     scenario: str, folder: Path, profile: str | None, seed: int | None, note: Note, overwrite: bool = False
 ) -> dict[str, Any]:
     """Runs a study, a scenario or a plan; returns the results for JSON. Captures of an earlier run in `folder` are only replaced
-    if `overwrite`."""
+    if `overwrite`. WiretaleError if a sender of cross traffic failed; the results are written then."""
     runs = [row.name for row in study_profiles(STUDIES[scenario])] if scenario in STUDIES and profile is None else ["."]
     check_run_folders(folder, runs, [scenario, *([profile] if profile else [])], overwrite)
     results = run_kind(scenario, folder, profile, seed, note, overwrite)
     if overwrite:
         remove_other_results(folder, results)
+    check_senders(results.get("cross", []))
     return results

@@ -139,14 +139,14 @@ def run_scenario(profile: Profile, scenario: Scenario, folder: Path) -> dict[str
     with lab_for_run(profile, folder) as lab, captures(lab, folder) as places:
         if scenario.protocol == "udp":
             part_tcp(lab)
-        with cross_traffic(lab, profile, folder):
+        with cross_traffic(lab, profile, folder) as codes:
             sent = send_blocks(lab, scenario)
     check_captured(places)
     write_truths(lab, folder)
     return {
         "sender": sent,
         "link": lab_summary(lab, folder),
-        "cross": cross_results(profile, folder),
+        "cross": cross_results(profile, folder, codes),
         "capture_drops": capture_drops(folder),
         "before": str(places["before"]),
         "after": str(places["after"]),

@@ -80,24 +80,28 @@ def start_cross(lab: Lab, profile: Profile, folder: Path) -> Iterator[subprocess
         yield start_program(command, folder, f"cross-{number + 1}", "")
 
 
-def check_senders(profile: Profile, folder: Path, codes: list[int | None]) -> None:
-    """Raises WiretaleError if a sender has failed; a code is None if it still runs."""
-    for number, (cross, code) in enumerate(zip(profile.topology.cross, codes, strict=True), start=1):
-        if code:
-            said = last_line((folder / f"cross-{number}.log").read_text("utf-8", "replace"))
-            raise WiretaleError(f"{cross.where}: {said} (exit code {code})")
+def failure(cross: Cross, number: int, folder: Path, code: int | None) -> str | None:
+    """Returns the error of a sender; None if it succeeded, or if it still ran when the flow or plan ended."""
+    if not code:
+        return None
+    if code < 0:
+        return f"{cross.where}: wiretale-traffic send: killed by signal {-code}"
+    log = folder / output_names(number)[1]
+    return f"{cross.where}: {last_line(log.read_text('utf-8', 'replace'))} (exit code {code})"
 
 
 @contextmanager
-def cross_traffic(lab: Lab, profile: Profile, folder: Path) -> Iterator[None]:
-    """Runs the cross traffic of a profile as long as the body runs. What still runs then is ended."""
+def cross_traffic(lab: Lab, profile: Profile, folder: Path) -> Iterator[list[int | None]]:
+    """Runs the cross traffic of a profile as long as the body runs. What still runs then is ended; the list has the exit codes
+    of the senders afterwards, None of these."""
     started: list[subprocess.Popen[bytes]] = []
+    codes: list[int | None] = []
     remove_earlier_output(folder)
     try:
         for process in start_cross(lab, profile, folder):
             started.append(process)
-        yield
-        check_senders(profile, folder, [process.poll() for process in started[len(started) // 2 :]])
+        yield codes
+        codes += [process.poll() for process in started[len(started) // 2 :]]
     finally:
         for process in reversed(started):
             end_program(process)
@@ -112,11 +116,18 @@ def report_in(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def cross_results(profile: Profile, folder: Path) -> list[dict[str, Any]]:
-    """Returns each sender with its report."""
+def cross_results(profile: Profile, folder: Path, codes: list[int | None]) -> list[dict[str, Any]]:
+    """Returns each sender with its report, and its error if it failed."""
     results = []
-    for number, cross in enumerate(profile.topology.cross):
-        text = (folder / f"cross-{number + 1}.out").read_text("utf-8", "replace")
-        ends = {"from": cross.source, "to": cross.target, "port": PORT + number}
-        results.append({**ends, "sender": report_in(text)})
+    for number, (cross, code) in enumerate(zip(profile.topology.cross, codes, strict=True), start=1):
+        text = (folder / output_names(number)[0]).read_text("utf-8", "replace")
+        ends = {"from": cross.source, "to": cross.target, "port": PORT + number - 1}
+        results.append({**ends, "sender": report_in(text), "error": failure(cross, number, folder, code)})
     return results
+
+
+def check_senders(results: list[dict[str, Any]]) -> None:
+    """Raises WiretaleError if a sender has failed."""
+    for result in results:
+        if result["error"]:
+            raise WiretaleError(result["error"])
