@@ -19,6 +19,7 @@ from pathlib import Path
 from wiretale.analyzer.errors import OutputError, UsageError, WiretaleError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+SPACE = re.compile(r"(tracer\.)?[a-z][a-z0-9]{0,14}")  # in the name of a network namespace
 LINK_RATE = "WIRETALE_LINK_RATE"  # in the environment of programs on a host: bit/s of the emulated link
 USER = "WIRETALE_LAB_USER"  # in the environment, inside a user namespace: the user id outside
 HOSTS = ("sender", "tracer", "receiver")
@@ -101,6 +102,9 @@ class Lab:
         return [find_program("ip"), "netns", "exec", self.namespace(host), *command]
 
 
+MODEL = Lab("", "")  # values of the types of a record
+
+
 def check_name(name: str) -> str:
     """Returns a name, or raises UsageError if it is invalid."""
     if not NAME.fullmatch(name):
@@ -170,13 +174,24 @@ def forget_lab(lab: Lab) -> None:
     (state_folder() / f"{lab.name}.json").unlink(missing_ok=True)
 
 
+def named_spaces(name: str) -> list[str]:
+    """Returns the hosts, routers and tracers of which network namespaces exist; no host has a - in its name."""
+    found = (path.name.rpartition("-") for path in Path("/run/netns").glob(f"wt-{name}-*"))
+    return sorted(space for lab, _, space in found if lab == f"wt-{name}" and SPACE.fullmatch(space))
+
+
 def read_lab(path: Path) -> Lab:
-    """Reads a record. If it is unreadable, it is still a lab of that name that can be removed."""
+    """Reads a record. If it is damaged, it is still a lab of that name that can be removed, with the hosts that exist."""
     try:
         content = json.loads(path.read_text())
-        return Lab(**{**content, "name": check_name(path.stem)})
+        lab = Lab(**{**content, "name": check_name(path.stem)})
+        is_whole = all(type(value) is type(getattr(MODEL, name)) for name, value in asdict(lab).items())
+        if is_whole and all(isinstance(one, str) for one in (*lab.hosts, *lab.hops)):
+            return lab
     except (OSError, ValueError, TypeError, UsageError):
-        return Lab(path.stem, "unknown")
+        pass
+    others = {space.removeprefix("tracer.") for space in named_spaces(path.stem)}.difference(HOSTS)
+    return Lab(path.stem, "unknown", keeps=False, hosts=sorted(others))
 
 
 def known_labs() -> list[Lab]:

@@ -165,6 +165,28 @@ def test_hosts_reach_each_other_over_all_hops(tmp_path: Path) -> None:
     assert (every.returncode, left_of(name)) == (0, []), every.stderr
 
 
+@pytest.mark.parametrize("damage", ["half", '{"hosts": 5}', '{"hosts": [5]}'])
+def test_a_lab_with_a_damaged_record_is_removed_with_all_its_hosts_and_no_other(tmp_path: Path, damage: str) -> None:
+    """The name of the other lab begins with that of the damaged one."""
+    name = f"d{os.getpid()}"
+    profile = '[[hop]]\nname = "isp"\n[[host]]\nname = "client"\n'
+    (tmp_path / "p.toml").write_text(profile)
+    assert wiretale_lab("up", str(tmp_path / "p.toml"), name).returncode == 0
+    other = f"wt-{name}-b-tracer.isp"
+    subprocess.run(["ip", "netns", "add", other], check=True)
+    try:
+        record = tmp_path / "state" / "labs" / f"{name}.json"
+        whole = json.loads(record.read_text())
+        partly = {**whole, **json.loads(damage)} if damage != "half" else {}
+        record.write_text(json.dumps(partly) if partly else record.read_text()[:40])
+        assert f"{name} " in wiretale_lab("list").stdout
+        down = wiretale_lab("down", name)
+        assert down.returncode == 0 and not record.exists(), down.stderr
+        assert left_of(name) == [other]
+    finally:
+        subprocess.run(["ip", "netns", "delete", other], check=False)
+
+
 def processes_with(text: str) -> list[list[str]]:
     """Command lines with a text."""
     return [words for _, words in command_lines() if any(text in word for word in words)]
