@@ -14,6 +14,7 @@ from wiretale.traffic.experiment.plan_value import PlanTable
 OF_TCP = ("no_delay", "write_each", "congestion", "mss", "fq_rate")
 OF_UDP = ("offload", "kernel_pacing")
 OF_A_RATE = ("poisson", "burst", "burst_cap", "kernel_pacing")
+OFFLOADS = {"always": "--offload", "never": "--no-offload"}
 BUFFER_MOST = 1 << 30
 FQ_RATE_LEAST, FQ_RATE_LIMIT = 1e5, 1e13  # bit/s, as in transfer_plan.h
 VARIANTS_MOST = 1000
@@ -52,6 +53,12 @@ def algorithm(value: object) -> str:
     return str(name)
 
 
+def joined(value: object) -> str | None:
+    """Returns whether the kernel gets joined datagrams; None, the generator's default, only if captures stay true to the wire."""
+    found = read.word("default", *OFFLOADS)(value)
+    return None if found == "default" else found
+
+
 @dataclass(frozen=True)
 class Sending:
     """Options of `wiretale-traffic send`, by their names; None and false leave its default."""
@@ -65,7 +72,7 @@ class Sending:
     mss: int | None = read.key(read.whole(88, 32_767), None)
     fq_rate: int | None = read.key(fq_rate, None)
     df: str | None = read.key(read.word("do", "dont", "want", "probe"), None)
-    offload: bool = read.key(read.switch, False)
+    offload: str | None = read.key(joined, None)
     kernel_pacing: bool = read.key(read.switch, False)
     poisson: bool = read.key(read.switch, False)
     burst: int | None = read.key(read.whole(1, 1_000_000), None)
@@ -79,10 +86,15 @@ class Sending:
 
     def options(self) -> list[str]:
         """Returns the options of the command."""
+        given = self.given()
+        offload = given.pop("offload", None)
         return [
-            word
-            for name, value in self.given().items()
-            for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
+            *([OFFLOADS[offload]] if offload else []),
+            *(
+                word
+                for name, value in given.items()
+                for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
+            ),
         ]
 
 
@@ -129,7 +141,9 @@ def variants(table: PlanTable) -> Iterator[tuple[list[str], dict[str, Any]]]:
 
 
 def word(name: str, value: object) -> str:
-    """Returns the value of an option for the name of a test: "bbr", "no_delay-on", "burst4"."""
+    """Returns the value of an option for the name of a test: "bbr", "no_delay-on", "burst4", "offload-never"."""
+    if name == "offload":
+        return f"{name}-{value}"
     if isinstance(value, bool):
         return f"{name}-{'on' if value else 'off'}"
     return str(value) if isinstance(value, str) else f"{name}{value}"

@@ -58,7 +58,7 @@ def test_every_option_reaches_the_generator(wiretale_run: Run, tmp_path: Path) -
     """As the generator reports it back: the plan that both ends agreed on, and the bursts that it made."""
     common = 'buffer = "64KiB"\nttl = 7\ndf = "dont"\n'
     tcp = 'no_delay = true\nwrite_each = true\ncongestion = "reno"\nmss = 500\ndscp = "af41"\nreverse = true\nfq_rate = "1.5G"\n'
-    udp = "dscp = 46\nburst = 4\nburst_cap = 9\noffload = true\n"
+    udp = 'dscp = 46\nburst = 4\nburst_cap = 9\noffload = "always"\n'
     poisson = UDP.replace('"u"', '"p"') + "poisson = true\n"
     out = run(wiretale_run, tmp_path, TCP + common + tcp + UDP + common + udp + poisson)
     found = {data["test"]["group"]: data["sessions"][0]["report"]["test"] for data in raw(out)}
@@ -81,7 +81,7 @@ def test_every_option_reaches_the_generator(wiretale_run: Run, tmp_path: Path) -
         assert {name: found[group][name] for name in wanted} == wanted
     assert {row["group"]: row["settings"] for row in rows(out / "results.csv")} == {
         "t": "buffer=65536 no_delay write_each congestion=reno dscp=af41 ttl=7 mss=500 fq_rate=1500000000 df=dont reverse",
-        "u": "buffer=65536 dscp=46 ttl=7 df=dont offload burst=4 burst_cap=9",
+        "u": "buffer=65536 dscp=46 ttl=7 df=dont offload=always burst=4 burst_cap=9",
         "p": "poisson",
     }
     every = {name for text in (common, tcp, udp, "poisson = ") for name in NAMES if f"{name} = " in f"\n{text}"}
@@ -94,6 +94,20 @@ def test_kernel_pacing_reaches_the_generator(wiretale_run: Run, tmp_path: Path) 
     done = wiretale_run("experiment", "run", plan, "-o", tmp_path / "out", "--port", str(free_port()))
     assert done.returncode != 0
     assert "--kernel-pacing: expected the queueing discipline fq at lo" in done.stdout + done.stderr
+
+
+def test_joined_datagrams_are_those_of_each_choice(wiretale_run: Run, tmp_path: Path) -> None:
+    """Over loopback, which passes joined datagrams on, so that the default is not to join."""
+    text = UDP.replace('rates = ["1M"]\n', "").replace("count = 20", "count = 200")
+    out = run(wiretale_run, tmp_path, text + 'offload = ["default", "always", "never"]\n')
+    found = {data["test"]["name"]: data["sessions"][0]["report"] for data in raw(out)}
+    names = {f"u-100-offload-{name}-t1": name for name in ("default", "always", "never")}
+    chosen = {names[test]: report["test"]["offload"] for test, report in found.items()}
+    assert chosen == {"default": None, "always": True, "never": False}
+    counts = {names[test]: report["sender"]["blocks_offloaded"] for test, report in found.items()}
+    assert counts["default"] == counts["never"] == 0 < counts["always"] <= 200
+    settings = {names[row["test"]]: row["settings"] for row in rows(out / "results.csv")}
+    assert settings == {"default": "", "always": "offload=always", "never": "offload=never"}
 
 
 def test_a_list_makes_a_test_for_each_combination() -> None:
