@@ -41,7 +41,7 @@ def register(connection: duckdb.DuckDBPyConnection, trace: Trace, names: Iterabl
     """Gives a connection tables of an analysis, in place of those with the same names."""
     for name in names:
         try:
-            connection.register(name, trace.table(name)._with_integers())
+            connection.register(name, trace.table(name).with_integers())
         except duckdb.Error as error:
             raise_interrupt(error)
             raise
@@ -63,7 +63,7 @@ def run(trace: Trace, sql: str) -> duckdb.DuckDBPyRelation:
             missing = NOT_MADE.search(str(error))
             if missing is None:
                 raise
-        connection.register(missing[1].lower(), trace.table(missing[1].lower())._with_integers())
+        connection.register(missing[1].lower(), trace.table(missing[1].lower()).with_integers())
 
 
 def interruptible(

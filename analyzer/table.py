@@ -114,6 +114,17 @@ class Table:
         library("pandas")
         return self.to_arrow().to_pandas()
 
+    def with_integers(self, times: bool = False) -> WithIntegers:
+        """Returns the table for any library that reads Arrow, with durations and times as int64 ns, because DuckDB's INTERVAL has
+        microseconds only. If `times`, times stay timestamps.
+
+        >>> import duckdb, wiretale
+        >>> flows = wiretale.analyze("sample_pcaps/vlan_ipv6.pcap").flows.with_integers()
+        >>> duckdb.sql("SELECT last_ns - first_ns AS ns FROM flows WHERE flow = 3").fetchall()
+        [(36000000,)]
+        """
+        return WithIntegers(self._core, times)
+
     def columns(self) -> list[tuple[str, str, str, str]]:
         """Returns name, type, unit and meaning of each column."""
         return self._core.columns()
@@ -200,10 +211,6 @@ class Table:
 
     def __arrow_c_schema__(self) -> object:
         return self._core.__arrow_c_schema__()
-
-    def _with_integers(self, times: bool = False) -> WithIntegers:
-        """The table for DuckDB, whose INTERVAL has microseconds: durations are int64 ns, and times, unless they stay times."""
-        return WithIntegers(self._core, times)
 
     def _shown(self) -> tuple[list[str], list[list[str]], str]:
         """Returns heads and cells of the first rows, without columns that are null there, and a line with the size."""

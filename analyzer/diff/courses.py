@@ -155,7 +155,7 @@ def courses(run: Run, flows: Sequence[int], width_ns: int, exact: bool) -> Cours
         losses = by_flow(rows(connection, LOSSES, flows, width=width_ns))
         judged = {flow for flow, count in rows(connection, JUDGED, flows) if count}
         if exact and run.trace is not None:
-            connection.register("packets", run.trace.table("packets")._with_integers())
+            connection.register("packets", run.trace.table("packets").with_integers())
         # A sample is in the packet that acknowledges, of the other direction.
         source = {"source": "packets", "way": "1 - w.timed"} if exact else {"source": "series", "way": "w.timed"}
         rtts = rows(connection, RTTS, flows, shares=shares, **source)

@@ -66,14 +66,14 @@ def write_index(trace: Trace, folder: Path, base_ns: int, told: Callable[[int], 
 def write_drawn(tables: dict[str, Table], connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     """Writes the tables that are drawn, with the rows of a flow in their order."""
     for name, table in tables.items():
-        connection.register(name, table._with_integers())
+        connection.register(name, table.with_integers())
         target, rows = sql_path(folder / f"{name}.parquet"), f"SELECT *, row_number() OVER () AS row FROM {name}"
         connection.execute(f"COPY (FROM ({rows}) ORDER BY flow, row) TO {target} ({PARQUET})")
 
 
 def write_sizes(trace: Trace, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     """Writes the directions with super-segments, and the size of their segments on the wire."""
-    connection.register("directions", trace.directions._with_integers())
+    connection.register("directions", trace.directions.with_integers())
     sizes = """SELECT flow, direction, wire_mss FROM directions
         WHERE wire_segments > data_packets AND wire_mss IS NOT NULL ORDER BY flow, direction"""
     connection.execute(f"COPY ({sizes}) TO {sql_path(folder / 'segments.parquet')} ({PARQUET})")

@@ -79,7 +79,7 @@ def write_packets(trace: Trace, folder: Path, told: Callable[[int], None] | None
     store = folder / "unsorted.duckdb"
     connection = connected(folder)
     connection.execute(f"ATTACH {sql_path(store)} AS unsorted")
-    connection.register("events", trace.events._with_integers())
+    connection.register("events", trace.events.with_integers())
     try:
         for batch in batches(core):
             connection.register("batch", Rows(batch))

@@ -111,9 +111,9 @@ def write_tables(
         connection.execute("SET threads = 2; SET memory_limit = '400MB'")
         connection.execute("SET temp_directory = ?", [str(place / "spilled")])
         if packets:
-            connection.register("packets", trace.table("packets")._with_integers())
+            connection.register("packets", trace.table("packets").with_integers())
         for name in (*KEPT_TABLES, *(["packets"] if packets else [])):
-            connection.register(TIMED + name, trace.table(name)._with_integers(times=True))
+            connection.register(TIMED + name, trace.table(name).with_integers(times=True))
         queries = {place / file: rows_of(trace, file, timed=True) for file in table_files(formats, packets)}
         write = partial(copy_to, connection, queries, analysis_options(trace))
         interruptible(connection, write, meanwhile)

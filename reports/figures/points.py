@@ -162,7 +162,7 @@ class FlowPoints:
         numbers = f"SELECT count(*) FROM blocks WHERE flow = {flow} AND complete_ns IS NOT NULL"
         self.is_numbered = not self.is_tcp and self.connection.execute(numbers).fetchall() != [(0,)]
         if self.has_packets:
-            self.connection.register("flow_packets", trace.packets(flow)._with_integers())
+            self.connection.register("flow_packets", trace.packets(flow).with_integers())
 
     def __enter__(self) -> FlowPoints:
         return self

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wiretale
-from checkout import SAMPLES
+from checkout import ROOT, SAMPLES
 from wiretale.analyzer.table import KEPT_TABLES
 from wiretale.analyzer.time import parse_time, show_time
 from wiretale.analyzer.units import prefixed, show_duration, show_share
@@ -37,11 +37,29 @@ def test_tables_speak_arrow_and_show_themselves(sample: Path) -> None:
             for row in table.rows()
         ]
         assert [list(row) for row in values.fetchall()] == rounded
-        exact = connection.from_arrow(table._with_integers())
+        exact = connection.from_arrow(table.with_integers())
         assert [dict(zip(kinds, row, strict=True)) for row in exact.fetchall()] == table.rows()
         assert repr(table).startswith(f"{name}: {len(table):,} row")
         assert "<table>" in table._repr_html_()
     assert f"{len(trace.flows):,} flow" in repr(trace) and "<table>" in trace._repr_html_()
+
+
+def test_the_integers_of_the_documentation_are_exact(sample: Path, tmp_path: Path) -> None:
+    """By the sentence in docs/tables.md: its call, and its query of the Parquet files."""
+    text = (ROOT / "docs" / "tables.md").read_text()
+    (call,) = re.findall(r"`(wiretale\.analyze\(\.\.\.\)\.flows\.\w+\(\))`", text)
+    (query,) = re.findall(r"`(SELECT flow, epoch_ns[^`]*)`", text)
+    table = eval(call.replace("...", repr(str(sample))), {"wiretale": wiretale})
+    trace = wiretale.analyze(sample)
+    trace.write(tmp_path)
+    with duckdb.connect() as connection:
+        connection.register("flows", table)
+        types = {name: str(kind) for name, kind, *_ in connection.execute("DESCRIBE flows").fetchall()}
+        exact = connection.execute("SELECT flow, last_ns - first_ns, handshake_rtt_ns FROM flows").fetchall()
+        files = connection.execute(query.replace("DIR", str(tmp_path))).fetchall()
+    assert [types[name] for name, kind, *_ in trace.flows.columns() if kind in ("time", "duration")] == ["BIGINT"] * 3
+    assert exact == [(row["flow"], row["last_ns"] - row["first_ns"], row["handshake_rtt_ns"]) for row in trace.flows]
+    assert files == [row[:2] for row in exact]
 
 
 def test_columns_are_the_rows_turned(sample: Path) -> None:

@@ -389,7 +389,7 @@ def test_an_interrupt_while_duckdb_calls_python_stays_one() -> None:
             raise KeyboardInterrupt
 
         __arrow_c_schema__ = __arrow_c_stream__
-        _with_integers = table = lambda self, *_: self
+        with_integers = table = lambda self, *_: self
 
     with duckdb.connect() as connection, pytest.raises(KeyboardInterrupt):
         register(connection, cast(Any, Interrupted()), ["flows"])

@@ -137,7 +137,7 @@ def load_blocks(connection: duckdb.DuckDBPyConnection, name: str, captured: Path
     from wiretale.analyzer.trace import analyze
 
     trace = analyze(str(captured), filter=packets)
-    connection.register("the_blocks", trace.blocks._with_integers())
+    connection.register("the_blocks", trace.blocks.with_integers())
     connection.execute(f"CREATE TABLE {name} AS SELECT * FROM the_blocks")
     connection.unregister("the_blocks")
 

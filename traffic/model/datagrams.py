@@ -43,7 +43,7 @@ class Datagrams(Samples):
 
     def add(self, trace: Trace, flows: Sequence[int], run: int = 0) -> Datagrams:
         """Adds flows of an analysis."""
-        self.connection.register("packets", trace.packets(flows)._with_integers())
+        self.connection.register("packets", trace.packets(flows).with_integers())
         self.connection.execute(ADD, {"run": run})
         self.connection.unregister("packets")
         self.dropped += int(trace.totals["packets_rows_dropped"])

@@ -31,7 +31,7 @@ class Turns(Samples):
 
     def add(self, trace: Trace, run: int = 0) -> Turns:
         """Adds the turns of an analysis."""
-        self.connection.register("turns", trace.turns._with_integers())
+        self.connection.register("turns", trace.turns.with_integers())
         self.connection.execute(ADD, {"run": run})
         self.connection.unregister("turns")
         return self
