@@ -37,11 +37,12 @@ def connect(trace: Trace) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def register(connection: duckdb.DuckDBPyConnection, trace: Trace, names: Iterable[str]) -> None:
-    """Gives a connection tables of an analysis, in place of those with the same names."""
+def register(connection: duckdb.DuckDBPyConnection, trace: Trace, names: Iterable[str], timed: str = "") -> None:
+    """Gives a connection tables of an analysis, in place of those with the same names. With `timed`, which begins their names,
+    times stay timestamps."""
     for name in names:
         try:
-            connection.register(name, trace.table(name).with_integers())
+            connection.register(timed + name, trace.table(name).with_integers(bool(timed)))
         except duckdb.Error as error:
             raise_interrupt(error)
             raise

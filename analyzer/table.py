@@ -247,13 +247,14 @@ class WithIntegers:
 
 
 class Joined:
-    """Tables of several analyses as one for DuckDB, with the place of the analysis as the last column, table_number."""
+    """Tables of several analyses as one for DuckDB, as WithIntegers, with the place of the analysis as the last column,
+    table_number."""
 
-    def __init__(self, tables: list[Table]) -> None:
-        self._core = [table._core for table in tables]
+    def __init__(self, tables: list[Table], times: bool = False) -> None:
+        self._core, self._times = [table._core for table in tables], times
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._core[0].joined_stream(self._core)
+        return self._core[0].joined_stream(self._core, self._times)
 
 
 def shown_cell(value: object) -> str:

@@ -105,15 +105,14 @@ def write_tables(
     `meanwhile` is called while they are written. OutputError if a file cannot be written; files that existed before are
     then unchanged, as after an error of `meanwhile`.
     """
-    from wiretale.analyzer.query import connect, interruptible
+    from wiretale.analyzer.query import connect, interruptible, register
 
     with output_folder(folder) as place, connect(trace) as connection:
         connection.execute("SET threads = 2; SET memory_limit = '400MB'")
         connection.execute("SET temp_directory = ?", [str(place / "spilled")])
         if packets:
             connection.register("packets", trace.table("packets").with_integers())
-        for name in (*KEPT_TABLES, *(["packets"] if packets else [])):
-            connection.register(TIMED + name, trace.table(name).with_integers(times=True))
+        register(connection, trace, (*KEPT_TABLES, *(["packets"] if packets else [])), TIMED)
         queries = {place / file: rows_of(trace, file, timed=True) for file in table_files(formats, packets)}
         write = partial(copy_to, connection, queries, analysis_options(trace))
         interruptible(connection, write, meanwhile)

@@ -18,7 +18,7 @@ from wiretale.analyzer.capture_paths import is_url
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.printable import utf8_name
 from wiretale.analyzer.table import KEPT_TABLES
-from wiretale.reports.export.parquet import FORMATS, TIME_SQL, copy_to, rows_of
+from wiretale.reports.export.parquet import FORMATS, TIME_SQL, TIMED, copy_to, rows_of
 from wiretale.reports.store.group import (
     LEAST,
     SMALL_BYTES,
@@ -113,13 +113,15 @@ def write_tables(
     """Writes the tables of a capture, and its row of `captures`. OSError if a file cannot be written."""
     from wiretale.analyzer.query import register
 
-    register(connection, trace, names)
+    register(connection, trace, ["interfaces"])
+    register(connection, trace, names, TIMED)
     try:
         with utf8_name(made) as folder:
-            copy_to(connection, {folder / f"{name}.parquet": rows_of(trace, f"{name}.parquet") for name in names})
+            rows = {folder / f"{name}.parquet": rows_of(trace, f"{name}.parquet", timed=True) for name in names}
+            copy_to(connection, rows)
             copy_to(connection, {folder / "captures.parquet": captures_sql})
     finally:  # the next analysis begins without the memory of this one
-        for name in names:
+        for name in ("interfaces", *(TIMED + name for name in names)):
             connection.unregister(name)
 
 
@@ -269,7 +271,7 @@ def add_group(folder: Path, connection: duckdb.DuckDBPyConnection, group: Sequen
                 copy_to(connection, {named / f"{name}.parquet": group_sql(group, name) for name in names})
                 copy_to(connection, {named / "captures.parquet": captures_sql(__version__)})
         finally:
-            for name in names:
+            for name in ("interfaces", *(TIMED + name for name in names)):
                 connection.unregister(name)
         (made / MANIFEST).write_text(manifest(made, digest, captures=[one.digest for one in group]))
         there = publish_new(folder, made, place_of(folder, digest, group[0].day, MANY), group)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.table import KEPT_TABLES, Joined
-from wiretale.reports.export.parquet import TIME_SQL, rows_of
+from wiretale.reports.export.parquet import TIME_SQL, TIMED, rows_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -55,7 +55,8 @@ def register_group(connection: duckdb.DuckDBPyConnection, group: Sequence[Analyz
     """Gives a connection the joined tables of a group, and `grouped` with a row for each capture; returns their names."""
     names = [name for name in KEPT_TABLES if any(name in one.tables for one in group)]
     for name in names:
-        connection.register(name, Joined([one.trace.table(name) for one in group]))
+        connection.register(TIMED + name, Joined([one.trace.table(name) for one in group], times=True))
+    connection.register("interfaces", Joined([one.trace.interfaces for one in group]))
     values = {
         "table_number": list(range(len(group))),
         "capture_id": [one.digest for one in group],
@@ -70,7 +71,7 @@ def register_group(connection: duckdb.DuckDBPyConnection, group: Sequence[Analyz
 
 def group_sql(group: Sequence[Analyzed], name: str) -> str:
     """Returns the rows of a table for all captures of a group, with their capture_id."""
-    rows = rows_of(group[0].trace, f"{name}.parquet")
+    rows = rows_of(group[0].trace, f"{name}.parquet", timed=True)
     return f"SELECT r.* EXCLUDE (table_number), g.capture_id FROM ({rows}) AS r JOIN grouped AS g USING (table_number)"
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.printable import utf8_name
 from wiretale.analyzer.table import KEPT_TABLES
-from wiretale.reports.export.parquet import TIME_SQL, copy_to
+from wiretale.reports.export.parquet import FINITE_SQL, TIME_SQL, TIMED, copy_to
 from wiretale.reports.store.add import capture_row, columns_of, manifest, quoted
 from wiretale.reports.store.layout import (
     ADDING,
@@ -63,6 +63,10 @@ KEY = f"""protocol_number || ' ' || least({FROM_END}, {TO_END}) || ' ' || greate
 WAITS = r"""array_to_string(list_transform(string_split(longest_waits, ', '),
     lambda one: regexp_replace(one, ' \d+$', ' ') || own.caps[regexp_extract(one, ' (\d+)$', 1)::INTEGER + 1]), ', ')"""
 CUT = "active_timeout"
+WITH_INTEGERS = (
+    "interfaces",
+    "findings",
+)  # whose rows are few: the row of `captures` is made of them, or they come from Python
 
 
 class Earlier(NamedTuple):
@@ -222,7 +226,8 @@ class Slot:
             begin = f"CREATE OR REPLACE TEMP TABLE slot_{name} AS" if first else f"INSERT INTO slot_{name}"
             if first or (name != "interfaces" and count):
                 columns = [column for column, *_ in table.columns()]
-                rows = f"(SELECT row_number() OVER () AS row_place, * FROM (FROM {name} LIMIT {count})) AS rows"
+                source = name if name in WITH_INTEGERS else TIMED + name
+                rows = f"(SELECT row_number() OVER () AS row_place, * FROM (FROM {source} LIMIT {count})) AS rows"
                 self.execute(f"{begin} {self.rows_sql(name, columns, rows, first)}")
         self.take_findings(trace)
 
@@ -310,7 +315,8 @@ class Slot:
 
     def file_sql(self, name: str, number: int) -> str:
         """Returns the SQL of the rows of a file, in the order of the analysis."""
-        times = {column: TIME_SQL.format(column) for column in self.times[name]}
+        sql = TIME_SQL if name in WITH_INTEGERS else FINITE_SQL
+        times = {column: sql.format(column) for column in self.times[name]}
         replaced = f"REPLACE ({listed(times)})" if times else ""
         return f"SELECT * EXCLUDE (fileno, row_place) {replaced} FROM slot_{name} WHERE fileno = {number} ORDER BY row_place"
 
@@ -320,11 +326,17 @@ def listed(columns: dict[str, str]) -> str:
     return ", ".join(f'{sql} AS "{name}"' for name, sql in columns.items())
 
 
-def make_slot(slot: Slot, trace: Trace, earlier: Sequence[Earlier], partly: bool) -> bool:
-    """Fills the tables of a slot. Returns false if a flow may go on, unless `partly`."""
+def register_window(connection: duckdb.DuckDBPyConnection, trace: Trace) -> None:
+    """Gives a connection the tables of a window. The flows of a slot are chosen by integers."""
     from wiretale.analyzer.query import register
 
-    register(slot.connection, trace, KEPT_TABLES)
+    register(connection, trace, ("flows", *WITH_INTEGERS))
+    register(connection, trace, [name for name in KEPT_TABLES if name not in WITH_INTEGERS], TIMED)
+
+
+def make_slot(slot: Slot, trace: Trace, earlier: Sequence[Earlier], partly: bool) -> bool:
+    """Fills the tables of a slot. Returns false if a flow may go on, unless `partly`."""
+    register_window(slot.connection, trace)
     slot.set_files(trace)
     slot.set_before(earlier)
     slot.choose()
@@ -333,7 +345,7 @@ def make_slot(slot: Slot, trace: Trace, earlier: Sequence[Earlier], partly: bool
     slot.take(trace, first=True)
     for key, last_ns in slot.going_on()[:RESTS_MOST]:
         later = slot.plan.read(last_ns + 1)
-        register(slot.connection, later, KEPT_TABLES)
+        register_window(slot.connection, later)
         slot.choose((key, last_ns))
         if not partly and slot.open_flows():
             return False
@@ -365,7 +377,8 @@ def publish_slot(
         return [publish_file(store, slot, number, known) for number in range(len(plan.slot))]
     finally:  # the next analysis begins without the memory of this one
         for name in KEPT_TABLES:
-            connection.unregister(name)
+            for registered in (name, TIMED + name):
+                connection.unregister(registered)
             connection.execute(f"DROP TABLE IF EXISTS slot_{name}")
 
 

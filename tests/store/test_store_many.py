@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import signal
@@ -16,8 +17,11 @@ from typing import Any
 
 import duckdb
 import pytest
+from scapy.all import IP, UDP, Raw
 
 from changed_packets import read_pcap, write_packets
+from crafted import START, ether, write_timed
+from numbered_payloads import block
 from wiretale.reports.store.layout import TABLES
 
 DAY_NS = 86_400 * 10**9
@@ -76,6 +80,25 @@ def test_rows_are_those_of_captures_that_are_added_alone(
     other = ("store", "query", tmp_path / "alone", *query[3:])
     assert wiretale_run(*query).stdout == wiretale_run(*other).stdout
     assert wiretale_run("store", "check", together).stdout == "no problems\n"
+
+
+def test_any_time_of_a_sender_is_kept(wiretale_run: Any, tmp_path: Path) -> None:
+    """Alone, together and by watch; DuckDB would read the last time as infinity."""
+    sent, files = [1, START * 10**9 + 5, 2**63 - 2, 2**63 - 1], tmp_path / "files"
+    files.mkdir()
+    for number in range(16):
+        udp = IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=4000 + number, dport=4001)
+        timed = [(number + k / 1000, ether(udp / Raw(block(k, run=number, sent_ns=ns)))) for k, ns in enumerate(sent)]
+        write_timed(files / f"{number:02}.pcap", timed)
+    for name, options in {
+        "alone": ("store", "add", tmp_path / "alone", files / "00.pcap"),
+        "many": ("store", "add", tmp_path / "many", files),
+        "watch": ("watch", files, "--store", tmp_path / "watch", "--once"),
+    }.items():
+        wiretale_run(*options, check=True)
+        query = "SELECT DISTINCT sequence, epoch_ns(sent_ns) AS ns FROM blocks ORDER BY ALL"
+        found = wiretale_run("store", "query", tmp_path / name, query, "--json", check=True).stdout
+        assert [row["ns"] for row in json.loads(found)["rows"]] == [min(ns, 2**63 - 2) for ns in sent], name
 
 
 def test_a_capture_is_kept_once_under_whatever_name(

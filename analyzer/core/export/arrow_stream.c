@@ -271,9 +271,9 @@ int arrow_stream_export(const struct table *table, enum arrow_integers integers,
     return 0;
 }
 
-int arrow_stream_join(const struct table **tables, size_t count, struct ArrowArrayStream *out,
-                      void *owner, void (*disown)(void *owner)) {
-    int failed = arrow_stream_export(tables[0], INTEGERS_TIMES_TOO, out, owner, disown);
+int arrow_stream_join(const struct table **tables, size_t count, enum arrow_integers integers,
+                      struct ArrowArrayStream *out, void *owner, void (*disown)(void *owner)) {
+    int failed = arrow_stream_export(tables[0], integers, out, owner, disown);
     if (failed)
         return failed;
     struct reading *reading = out->private_data;

@@ -27,11 +27,10 @@ int arrow_stream_export(const struct table *table, enum arrow_integers integers,
                         struct ArrowArrayStream *out, void *owner, void (*disown)(void *owner));
 
 #define ARROW_TABLE_NUMBER "table_number"
-/* The same for the rows of `count` tables of one schema, at least one, one after another, with
- * times as integers and with the number of the table as last column. Takes over `tables`, from
- * malloc(), unless it fails. */
-int arrow_stream_join(const struct table **tables, size_t count, struct ArrowArrayStream *out,
-                      void *owner, void (*disown)(void *owner));
+/* The same for the rows of `count` tables of one schema, at least one, one after another, with the
+ * number of the table as last column. Takes over `tables`, from malloc(), unless it fails. */
+int arrow_stream_join(const struct table **tables, size_t count, enum arrow_integers integers,
+                      struct ArrowArrayStream *out, void *owner, void (*disown)(void *owner));
 
 /* --- table_json.c -------------------------------------------------------------------------- */
 

@@ -282,14 +282,19 @@ static const struct table **tables_of(PyObject *list, const struct table *first)
     return NULL;
 }
 
-/* joined_stream(tables): a stream of their rows. It keeps a copy of the list, because the caller
- * may change its own. */
-static PyObject *table_joined_stream(PyObject *self, PyObject *given) {
+/* joined_stream(tables, times): a stream of their rows; durations are integers, and times unless
+ * `times`. It keeps a copy of the list, because the caller may change its own. */
+static PyObject *table_joined_stream(PyObject *self, PyObject *args) {
     struct ArrowArrayStream stream;
+    PyObject *given;
+    int times;
+    if (!PyArg_ParseTuple(args, "Op", &given, &times))
+        return NULL;
+    enum arrow_integers integers = times ? INTEGERS_DURATIONS : INTEGERS_TIMES_TOO;
     PyObject *list = PySequence_List(given);
     const struct table **tables = list ? tables_of(list, table_of(self)) : NULL;
-    if (tables &&
-        !arrow_stream_join(tables, (size_t)PyList_Size(list), &stream, list, binding_disown))
+    if (tables && !arrow_stream_join(tables, (size_t)PyList_Size(list), integers, &stream, list,
+                                     binding_disown))
         return binding_stream_capsule(&stream);
     if (tables)
         PyErr_NoMemory();
@@ -368,7 +373,7 @@ static PyMethodDef table_methods[] = {
     METHOD("json", table_json_method, METH_NOARGS, "A JSON array of row objects, in pieces."),
     METHOD("__arrow_c_stream__", table_arrow_stream, METH_VARARGS | METH_KEYWORDS,
            "The rows as an Arrow stream."),
-    METHOD("joined_stream", table_joined_stream, METH_O,
+    METHOD("joined_stream", table_joined_stream, METH_VARARGS,
            "The rows of tables of this kind as one Arrow stream, with the number of the table."),
     METHOD("__arrow_c_schema__", table_arrow_schema, METH_NOARGS,
            "The columns as an Arrow schema."),
