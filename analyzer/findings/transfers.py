@@ -268,6 +268,8 @@ class Transfers:
 
     def _directions(self, number: int) -> list[Transfer]:
         flow = row_at(self.trace.flows, number)
+        if flow["payload_bytes"] == 0:  # as of most flows of a scan; null if one direction has payload of unknown size
+            return []
         rows = self.trace.directions.rows(2 * number, 2 * number + 2)
         control = (flow["payload_bytes"] or 0) <= min(CONTROL_SHARE * self._main_bytes, CONTROL_MAX)
         return [

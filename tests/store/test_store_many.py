@@ -22,6 +22,8 @@ from scapy.all import IP, UDP, Raw
 from changed_packets import read_pcap, write_packets
 from crafted import START, ether, write_timed
 from numbered_payloads import block
+from wiretale.analyzer.table import Joined
+from wiretale.analyzer.trace import analyze
 from wiretale.reports.store.layout import TABLES
 
 DAY_NS = 86_400 * 10**9
@@ -80,6 +82,19 @@ def test_rows_are_those_of_captures_that_are_added_alone(
     other = ("store", "query", tmp_path / "alone", *query[3:])
     assert wiretale_run(*query).stdout == wiretale_run(*other).stdout
     assert wiretale_run("store", "check", together).stdout == "no problems\n"
+
+
+def test_joined_tables_have_their_rows_in_order(samples: Path) -> None:
+    """Batches begin and end within tables, some of which have no rows."""
+    traces = [analyze(samples / f"{name}.pcap") for name in ("vlan_ipv6", "tcp_losses", "udp_blocks")]
+    for name in ("directions", "blocks"):
+        tables = [trace.table(name) for trace in traces] * 300
+        with duckdb.connect() as connection:
+            connection.register("joined", Joined(tables))
+            found = connection.execute("FROM joined").fetchall()
+        rows = [table.rows() for table in tables[:3]]
+        expected = [(*row.values(), number) for number in range(len(tables)) for row in rows[number % 3]]
+        assert found == expected and len(found) > 4000, name
 
 
 def test_any_time_of_a_sender_is_kept(wiretale_run: Any, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@
 
 #define BATCH_BYTES    (4u << 20) /* fixed-width values of one batch */
 #define BATCH_ROWS_MAX 65536u
-#define ROWS_AT_ONCE   32 /* must be a multiple of 8 and at most 64; 1 kB of stack each */
+#define ROWS_AT_ONCE   32 /* must be a multiple of 8 and at most 64; 1 kB each */
 
 /* Format strings of the Arrow C data interface. An export keeps pointers to them. */
 static const char *const formats[] = {
@@ -115,12 +115,29 @@ static void put_bits(void *bitmap, size_t at, uint64_t bits, size_t count) {
     memcpy((uint8_t *)bitmap + at / 8, &bits, (count + 7) / 8);
 }
 
+struct reading {
+    const struct table *table;   /* the one that is read */
+    const struct table **tables; /* of a joined stream, which has their numbers as a column */
+    size_t table_count, number;
+    struct table_cursor cursor;
+    uint64_t left; /* rows of all tables */
+    enum arrow_integers integers;
+    void *owner;
+    void (*disown)(void *owner);
+    const char *error;
+    /* Rows that are unpacked together, and the table of each: they have texts of their own. */
+    struct row rows[ROWS_AT_ONCE];
+    const struct table *row_tables[ROWS_AT_ONCE];
+};
+
 /* A null row repeats the offset before, which makes its text empty. */
-static bool fill_texts(struct filling *filling, const struct table *table, unsigned column,
-                       const struct row *rows, size_t count, size_t at) {
-    uint8_t type = table->schema->columns[column].type;
+static bool fill_texts(struct filling *filling, const struct reading *reading, unsigned column,
+                       size_t count, size_t at) {
+    uint8_t type = reading->table->schema->columns[column].type;
     for (size_t i = 0; i < count; i++) {
-        if (row_known(&rows[i], column) && !fill_text(filling, table, type, rows[i].value[column]))
+        const struct row *row = &reading->rows[i];
+        if (row_known(row, column) &&
+            !fill_text(filling, reading->row_tables[i], type, row->value[column]))
             return false;
         ((int32_t *)filling->values)[at + i + 1] = (int32_t)filling->text_used;
     }
@@ -128,14 +145,15 @@ static bool fill_texts(struct filling *filling, const struct table *table, unsig
 }
 
 /* Fills the rows from `at`, which must be a multiple of 8. */
-static bool fill_column(struct filling *filling, const struct table *table, unsigned column,
-                        const struct row *rows, size_t count, size_t at) {
+static bool fill_column(struct filling *filling, const struct reading *reading, unsigned column,
+                        size_t count, size_t at) {
+    const struct row *rows = reading->rows;
     uint64_t known = 0, set = 0;
     for (size_t i = 0; i < count; i++)
         known |= (uint64_t)row_known(&rows[i], column) << i;
     put_bits((void *)filling->array->buffers[0], at, known, count);
     filling->array->null_count += (int64_t)count - __builtin_popcountll(known);
-    switch (table->schema->columns[column].type) {
+    switch (reading->table->schema->columns[column].type) {
     case TYPE_INT:
     case TYPE_TIME:
     case TYPE_DURATION:
@@ -152,86 +170,82 @@ static bool fill_column(struct filling *filling, const struct table *table, unsi
             set |= (uint64_t)(rows[i].value[column] != 0) << i;
         put_bits(filling->values, at, set, count);
         return true;
-    default: return fill_texts(filling, table, column, rows, count, at);
+    default: return fill_texts(filling, reading, column, count, at);
     }
 }
 
-struct reading {
-    const struct table *table;   /* the one that is read */
-    const struct table **tables; /* of a joined stream, which has their numbers as a column */
-    size_t table_count, number;
-    struct table_cursor cursor;
-    enum arrow_integers integers;
-    void *owner;
-    void (*disown)(void *owner);
-    const char *error;
-};
-
-/* Rows of the next batch, so that a wide table needs no more memory than a narrow one. */
+/* Rows of the next batch, so that a wide table needs no more memory than a narrow one. A batch of a
+ * joined stream has rows of many small tables, because each batch costs its consumer time. */
 static size_t batch_rows(const struct reading *reading) {
-    uint64_t left = reading->table->row_count - reading->cursor.row;
     size_t most = BATCH_BYTES / (reading->table->schema->column_count * sizeof(int64_t));
     if (most > BATCH_ROWS_MAX)
         most = BATCH_ROWS_MAX;
-    return left < most ? (size_t)left : most;
+    return reading->left < most ? (size_t)reading->left : most;
+}
+
+/* Begins the next table of a joined stream. Returns false if there is none. */
+static bool next_table(struct reading *reading) {
+    if (reading->number + 1 >= reading->table_count)
+        return false;
+    reading->table = reading->tables[++reading->number];
+    reading->cursor = (struct table_cursor){0};
+    return true;
+}
+
+/* Fills some rows from `at`; `numbers` is the column with the number of the table, or NULL. */
+static bool fill_rows(struct reading *reading, struct filling *filling, int64_t *numbers,
+                      size_t count, size_t at) {
+    const struct schema *schema = reading->table->schema;
+    for (size_t i = 0; i < count; i++) {
+        while (!table_next(reading->table, &reading->cursor, &reading->rows[i]))
+            if (!next_table(reading))
+                return false;
+        reading->row_tables[i] = reading->table;
+        if (numbers)
+            numbers[at + i] = (int64_t)reading->number;
+    }
+    reading->left -= count;
+    for (unsigned c = 0; c < schema->column_count; c++)
+        if (!fill_column(&filling[c], reading, c, count, at))
+            return false;
+    return true;
+}
+
+/* Begins the column with the number of the table; returns its values. */
+static int64_t *begin_numbers(struct ArrowArray *array, size_t rows) {
+    int64_t *values;
+    if (!arrow_child_begin(array, rows, 2) || !(values = malloc(rows * sizeof *values)))
+        return NULL;
+    array->buffers[1] = values;
+    memset((void *)array->buffers[0], 0xFF, (rows + 7) / 8);
+    return values;
 }
 
 /* Fills one batch. Returns false if memory is exhausted. */
-static bool fill_rows(struct reading *reading, struct filling *filling, size_t count, size_t at) {
-    struct row rows[ROWS_AT_ONCE];
-    for (size_t i = 0; i < count; i++)
-        if (!table_next(reading->table, &reading->cursor, &rows[i]))
-            return false;
-    for (unsigned c = 0; c < reading->table->schema->column_count; c++)
-        if (!fill_column(&filling[c], reading->table, c, rows, count, at))
-            return false;
-    return true;
-}
-
 static bool fill_batch(struct reading *reading, struct ArrowArray *out, size_t rows) {
     const struct schema *schema = reading->table->schema;
     struct filling filling[COLUMNS_MAX];
+    int64_t *numbers = NULL;
     for (size_t c = 0; c < schema->column_count; c++)
         if (!begin_column(&filling[c], out->children[c], &schema->columns[c], rows))
             return false;
+    if (reading->tables && !(numbers = begin_numbers(out->children[schema->column_count], rows)))
+        return false;
     for (size_t at = 0; at < rows; at += ROWS_AT_ONCE)
-        if (!fill_rows(reading, filling, rows - at < ROWS_AT_ONCE ? rows - at : ROWS_AT_ONCE, at))
+        if (!fill_rows(reading, filling, numbers,
+                       rows - at < ROWS_AT_ONCE ? rows - at : ROWS_AT_ONCE, at))
             return false;
     return true;
-}
-
-/* Fills the column with the number of the table. */
-static bool fill_number(struct ArrowArray *array, size_t rows, int64_t number) {
-    int64_t *values;
-    if (!arrow_child_begin(array, rows, 2) || !(values = malloc(rows * sizeof *values)))
-        return false;
-    array->buffers[1] = values;
-    memset((void *)array->buffers[0], 0xFF, (rows + 7) / 8);
-    for (size_t i = 0; i < rows; i++)
-        values[i] = number;
-    return true;
-}
-
-/* Returns the rows of the next batch, which begins the next table that has any if this one ended.
- */
-static size_t next_rows(struct reading *reading) {
-    size_t rows;
-    while (!(rows = batch_rows(reading)) && reading->number + 1 < reading->table_count) {
-        reading->table = reading->tables[++reading->number];
-        reading->cursor = (struct table_cursor){0};
-    }
-    return rows;
 }
 
 static int next_batch(struct ArrowArrayStream *stream, struct ArrowArray *out) {
     struct reading *reading = stream->private_data;
-    size_t rows = next_rows(reading), columns = reading->table->schema->column_count;
+    size_t rows = batch_rows(reading), columns = reading->table->schema->column_count;
     *out = (struct ArrowArray){0};
     if (!rows)
         return 0;
     if (arrow_struct_begin(out, columns + !!reading->tables, rows) &&
-        fill_batch(reading, out, rows) &&
-        (!reading->tables || fill_number(out->children[columns], rows, (int64_t)reading->number)))
+        fill_batch(reading, out, rows))
         return 0;
     if (out->release)
         out->release(out);
@@ -261,8 +275,11 @@ int arrow_stream_export(const struct table *table, enum arrow_integers integers,
     struct reading *reading = calloc(1, sizeof *reading);
     if (!reading)
         return ENOMEM;
-    *reading =
-        (struct reading){.table = table, .integers = integers, .owner = owner, .disown = disown};
+    reading->table = table;
+    reading->left = table->row_count;
+    reading->integers = integers;
+    reading->owner = owner;
+    reading->disown = disown;
     *out = (struct ArrowArrayStream){.get_schema = stream_schema,
                                      .get_next = next_batch,
                                      .get_last_error = stream_error,
@@ -279,5 +296,7 @@ int arrow_stream_join(const struct table **tables, size_t count, enum arrow_inte
     struct reading *reading = out->private_data;
     reading->tables = tables;
     reading->table_count = count;
+    for (size_t i = 1; i < count; i++)
+        reading->left += tables[i]->row_count;
     return 0;
 }
