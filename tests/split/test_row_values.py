@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from application_wire import Talk
 from checkout import SAMPLES
+from crafted import write_timed
 from processes import refusal
-from row_bytes import COLUMNS, POSITION_SIZE, Part, Value, content_of, parts_of
+from row_bytes import COLUMNS, POSITION_SIZE, Part, Value, content_of, part_bytes, parts_of, take_part
 from wiretale.analyzer.shards import layout, steps
 from wiretale.cli import main
 
@@ -23,6 +25,7 @@ FILES = (
     "findings/quic-lost.pcap.gz",
     "findings/tls-alert.pcap.gz",
 )
+CAPTURE_HEAD = 16  # before the interfaces of a capture
 #: a value that no analysis writes, or that contradicts other rows
 STRANGE: dict[str, Value] = {
     "int": 1 << 59,
@@ -41,7 +44,9 @@ class Rows:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        layout.plan([str(SAMPLES / name) for name in FILES], folder, 1)
+        talk = Talk(8080).send(0.02, b"GET / HTTP/1.1\r\nHost: www.example.org\r\n\r\n")
+        web = write_timed(folder.parent / "web.pcap", talk.timed)
+        layout.plan([*(str(SAMPLES / name) for name in FILES), str(web)], folder, 1)
         steps.split_captures(folder, "test")
         steps.analyze_shard(folder, 0)
         self._split = layout.open_split(folder)
@@ -82,7 +87,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
         ("flows", "packets", None),
         ("flows", "protocol", None),
         ("flows", "first_frame", -1),
-        ("flows", "first_capture", len(FILES)),
+        ("flows", "first_capture", len(FILES) + 1),
         ("flows", "state", 1),
         ("flows", "last_ns", (1 << 63) - 1),
         ("directions", "wire_bytes", None),
@@ -120,14 +125,28 @@ def test_rows_that_are_missing_or_twice_are_refused(rows: Rows, wiretale_run: An
 
 
 @pytest.mark.parametrize(
-    "table", ["flows", "directions", "events", "series", "turns", "datagrams", "blocks", "handshakes", "queries"]
+    "table",
+    ["flows", "directions", "events", "series", "turns", "datagrams", "blocks", "handshakes", "queries", "requests"],
 )
 @pytest.mark.filterwarnings("ignore::wiretale.analyzer.errors.DamagedInputWarning")
 def test_any_value_gives_results_or_one_line(rows: Rows, capsys: pytest.CaptureFixture[str], table: str) -> None:
+    assert rows.parts[table].rows
     for column, kind in COLUMNS[table]:
         for value, outputs in ((None, []), (STRANGE[kind], ["--json"])):
             rows.write_value(table, column, value)
             check_end(rows, capsys, outputs, column, value)
+
+
+def test_an_interface_without_a_value_gives_results_or_one_line(rows: Rows, capsys: pytest.CaptureFixture[str]) -> None:
+    content, codes = rows.captures[0], {}
+    part = take_part(content, CAPTURE_HEAD, "interfaces")
+    assert content == content[:CAPTURE_HEAD] + part_bytes(part)
+    for number, (column, _) in enumerate(COLUMNS["interfaces"]):
+        found = [[*row[:number], None, *row[number + 1 :]] for row in part.rows]
+        rows.write_capture(0, content[:CAPTURE_HEAD] + part_bytes(Part(part.positions, found)))
+        codes[column] = check_end(rows, capsys, ["--json"], column)
+    rows.write_capture(0, content)
+    assert codes["packets"] == codes["file"] == 4 and codes["name"] == codes["snaplen"] == 0
 
 
 def check_end(rows: Rows, capsys: pytest.CaptureFixture[str], outputs: list[str], *change: object) -> int:

@@ -77,30 +77,33 @@ def table_ends(content: bytes, at: int) -> list[int] | None:
     return ends if at == len(content) else None
 
 
+def take_part(content: bytes, at: int, table: str) -> Part:
+    """The table that begins here."""
+    count, positions, _ = struct.unpack_from("<QQQ", content, at)
+    begin = at + HEAD_SIZE
+    at = begin + POSITION_SIZE * positions
+    place, rows = content[begin:at], []
+    for _ in range(count):
+        row, at = take_row(content, at, COLUMNS[table])
+        rows.append(row)
+    return Part(place, rows)
+
+
+def part_bytes(part: Part) -> bytes:
+    """The opposite of take_part()."""
+    rows = b"".join(map(row_bytes, part.rows))
+    head = struct.pack("<QQQ", len(part.rows), len(part.positions) // POSITION_SIZE, len(rows))
+    return head + part.positions + rows
+
+
 def parts_of(content: bytes) -> tuple[bytes, dict[str, Part]]:
     """What is before the tables, and the tables."""
     places = next(ends for at in range(16, len(content)) if (ends := table_ends(content, at)))
-    parts = {}
-    for table, at in zip(TABLES, places, strict=False):
-        count, positions, _ = struct.unpack_from("<QQQ", content, at)
-        begin = at + HEAD_SIZE
-        at = begin + POSITION_SIZE * positions
-        place, rows = content[begin:at], []
-        for _ in range(count):
-            row, at = take_row(content, at, COLUMNS[table])
-            rows.append(row)
-        parts[table] = Part(place, rows)
-    return content[: places[0]], parts
+    return content[: places[0]], {
+        table: take_part(content, at, table) for table, at in zip(TABLES, places, strict=False)
+    }
 
 
 def content_of(head: bytes, parts: dict[str, Part]) -> bytes:
     """The opposite of parts_of()."""
-    found = [head]
-    for part in parts.values():
-        rows = b"".join(map(row_bytes, part.rows))
-        found += [
-            struct.pack("<QQQ", len(part.rows), len(part.positions) // POSITION_SIZE, len(rows)),
-            part.positions,
-            rows,
-        ]
-    return b"".join(found)
+    return head + b"".join(map(part_bytes, parts.values()))
