@@ -185,19 +185,34 @@ class Watch:
         return plan if quiet and time.monotonic() >= self._attempt[0] and len(plan.window) != self._attempt[1] else None
 
     def _drop_gone(self) -> None:
-        """Forgets files that were removed or replaced; their packets are missing in the store."""
+        """Forgets files that were removed or replaced; their packets are missing in the store. A renamed file stays."""
+        if all(one.is_here() for one in self.pending):
+            return
+        self.look()
         for one in [one for one in self.pending if not one.is_here()]:
             stamp = stamp_at(one.path)
             with suppress(OSError):
                 if stamp and digest_of(one.path) == one.digest:  # touched, or copied back
                     one.stamp = stamp
                     continue
+            if found := self._same_content(one.digest):
+                one.path, one.stamp = found
+                continue
             self.pending.remove(one)
             self._add_removed(one.path, one.stamp[2], one.digest, one.packets, one.day())
+        self.pending.sort(key=Pending.order)
+
+    def _same_content(self, digest: str) -> Found | None:
+        """Returns a finished file with this content."""
+        for name, (stamp, found) in self._handled.items():
+            if found == digest and stamp_at(self.folder.path / name) == stamp:
+                return Found(self.folder.path / name, stamp)
+        return None
 
     def _add_removed(self, path: Path, size: int, digest: str, packets: int, day: str | None) -> None:
         text = f"removed before its flows were analyzed: {plural(packets, 'packet')} missing"
-        self._facts.append(Fact(path, size, digest, day, text))
+        # Not the digest of the content: the file is not in the store, and may come back.
+        self._facts.append(Fact(path, size, hashlib.sha256(f"removed {digest}".encode()).hexdigest(), day, text))
 
     def _recent(self) -> list[Earlier]:
         """The captures in the store whose windows may reach into pending files, or whose names precede theirs."""

@@ -222,6 +222,47 @@ def test_a_file_that_is_removed_too_early_is_a_fact_in_the_store(
     assert captures_of(wiretale_run, store)[first.name]["damage"] == text
 
 
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_renamed_file_is_analyzed(wiretale_run: Any, tmp_path: Path, stopped: bool) -> None:
+    folder, store = tmp_path / "captures", tmp_path / "store"
+    files = rotated(traffic(5, 60, 30, 20), 20)
+    first, second, *others = write_files(folder, files)
+    with running(folder, store, "-q") as process:
+        wait_until(lambda: waiting_in(store) == len(files), "all were read")
+        if stopped:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 0
+        first.rename(folder / "renamed.pcap")
+        shutil.copy(second, folder / "copied.pcap")
+        second.unlink()
+        if not stopped:
+            time.sleep(2.5)  # two looks
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 0
+        assert process.stderr and process.stderr.read() == ""
+    done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    found = {name: row["packets"] for name, row in captures_of(wiretale_run, store).items()}
+    names = ("renamed.pcap", "copied.pcap", *(file.name for file in others))
+    assert found == dict(zip(names, (len(packets) for _, packets in files), strict=True))
+    assert len(store_rows(store, "flows")) == len(trace_rows(wiretale.analyze(folder), "flows"))
+
+
+def test_a_removed_file_that_comes_back_is_analyzed(wiretale_run: Any, tmp_path: Path) -> None:
+    folder, store = tmp_path / "captures", tmp_path / "store"
+    files = rotated(traffic(5, 60, 30, 20), 20)
+    first, *_ = write_files(folder, files)
+    with running(folder, store, "-q") as process:
+        wait_until(lambda: waiting_in(store) == len(files), "all were read")
+        first.rename(tmp_path / "away.pcap")
+        assert process.stderr and "removed before" in next(iter(process.stderr))
+        (tmp_path / "away.pcap").rename(first)
+        wait_until(lambda: waiting_in(store) == len(files), "it was read again")
+    done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    assert len(store_rows(store, "flows")) == len(trace_rows(wiretale.analyze(folder), "flows"))
+
+
 def waiting_in(store: Path) -> int:
     """The files that wait for the end of their windows."""
     return sum(len(json.loads(file.read_text())["waiting"]) for file in store.glob(".watch-*.json"))
