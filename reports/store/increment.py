@@ -149,12 +149,8 @@ class Slot:
 
     def set_before(self, earlier: Sequence[Earlier]) -> None:
         """Makes `before`: the published flows that may reach into each file."""
-        pairs = [
-            (one.digest, number)
-            for number, file in enumerate(self.plan.slot)
-            for one in earlier
-            if file.digest in one.window
-        ]
+        numbers = {file.digest: number for number, file in enumerate(self.plan.slot)}
+        pairs = [(one.digest, numbers[digest]) for one in earlier for digest in one.window if digest in numbers]
         used = {digest for digest, _ in pairs}
         self.execute(
             "CREATE OR REPLACE TEMP TABLE before (fileno INTEGER, key VARCHAR, hosts VARCHAR, first BIGINT, last BIGINT, "
@@ -162,7 +158,9 @@ class Slot:
         )
         self.execute("CREATE OR REPLACE TEMP TABLE pairs (capture_id VARCHAR, fileno INTEGER)")
         if pairs:
-            self.connection.executemany("INSERT INTO pairs VALUES (?, ?)", [list(pair) for pair in pairs])
+            self.execute(
+                "INSERT INTO pairs SELECT unnest(?), unnest(?)", [list(column) for column in zip(*pairs, strict=True)]
+            )
         places = sorted({one.folder for one in earlier if one.digest in used})
         for together in (False, True):
             found = [place for place in places if place.name.startswith(MANY) == together]

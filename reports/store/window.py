@@ -5,9 +5,9 @@ Files are grouped into slots, in order of their first packets. The flows that be
 window: the slot and the files after it, for the time of a flow at most. So the state is the folder and the store: a file is in
 the store once its window was analyzed, and a flow belongs to the file of its first packet. The files after the slot only
 continue its flows, and begin none: such a packet costs a quarter of one in the slot, and the flows of the slot alone take
-memory. A slot is a quarter of a window, or less if it is limited by its packets or flows; so a flow is whole if it takes up
-to three quarters of the window. Slots and windows depend on the contents of the files alone, never on when they came: an
-interrupted watch gives the same rows.
+memory. A slot is a quarter of a window, or less if it is limited by its packets, flows or files; so a flow is whole if it
+takes up to three quarters of the window. Slots and windows depend on the contents of the files alone, never on when they
+came: an interrupted watch gives the same rows.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ TCP = 6
 SLOTS = 4  # of a window whose slots are limited by time
 SLOTS_LEAST, SLOTS_MOST = 2, 10  # of others; each slot is read in so many windows
 PACKETS = 50_000_000  # of a slot
+FILES = 100  # of a slot, because each of its captures lists all files of its window
 
 
 class Limits(NamedTuple):
@@ -153,7 +154,7 @@ def fitting(files: Sequence[Pending], limits: Limits, ends: Container[str]) -> i
     packets = flows = 0
     for count, one in enumerate(files):
         packets, flows = packets + one.packets, flows + (one.begun if count else one.flows)
-        exceeds = packets > limits.packets or flows > limits.flows
+        exceeds = packets > limits.packets or flows > limits.flows or count >= FILES
         if count and (exceeds or files[count - 1].digest in ends or distance(files[0], one) >= limits.slot_ns):
             return count
     return len(files)

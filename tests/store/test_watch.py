@@ -26,6 +26,7 @@ from processes import SECONDS, refusal, small_disk, wait_until
 from rotated_files import publish, rotated, traffic, write_files
 from wiretale.analyzer.query import connect
 from wiretale.analyzer.table import KEPT_TABLES
+from wiretale.reports.store.window import Limits, Pending, next_plan
 
 Rows = list[tuple[Any, ...]]
 # Interfaces are of each file. The impact of a finding is a share of its window.
@@ -130,6 +131,12 @@ def test_more_flows_than_fit_make_shorter_slots_and_whole_flows(
     trace = wiretale.analyze(folder)
     for name in OF_FLOWS:
         assert store_rows(store, name) == trace_rows(trace, name), name
+
+
+def test_many_small_files_make_slots_of_a_hundred() -> None:
+    files = [Pending(Path(f"{n}.pcap"), (0, n, 1, 0), f"{n}", 1, 1, 1, n * 1000, n * 1000) for n in range(1250)]
+    plan = next_plan(files, Limits(600_000_000_000, 300_000), [], ending=True)
+    assert plan and plan.complete and (len(plan.slot), len(plan.window)) == (100, 1000)
 
 
 def test_a_longer_flow_comes_in_pieces_without_a_gap_or_a_double(wiretale_run: Any, tmp_path: Path) -> None:
