@@ -183,6 +183,25 @@ def test_a_killed_worker_costs_a_retry(wiretale_run: Any, gate: tuple[Gate, str]
     assert not (tmp_path / "out.work").exists()
 
 
+def test_workers_that_are_killed_while_they_start_are_one_line(tmp_path: Path) -> None:
+    """As by a system that is short of memory."""
+    with started(tmp_path, SAMPLES / NAMES[0], "--cluster", "local", "--workers", "1") as run:
+        while run.poll() is None:
+            for one, (_, words) in members(run.pid).items():
+                if "spawn_main" in words:
+                    with suppress(ProcessLookupError):
+                        os.kill(one, signal.SIGKILL)
+            time.sleep(0.02)
+        out, said = run.communicate(timeout=SECONDS)
+        assert (
+            run.returncode == 5
+            and not out
+            and said.startswith("wiretale: --cluster local: the workers did not start (")
+        ), said
+        assert said.count("\n") == 1
+        wait_until(lambda: not members(run.pid), "no process is left")
+
+
 def test_selected_packets_give_the_files_of_one_run(wiretale_run: Any, tmp_path: Path) -> None:
     words = (*(SAMPLES / name for name in NAMES), "-f", "not port 5001", "--start", "2026-01-15T12:00:00.010Z", "-o")
     assert wiretale_run("analyze", *words, tmp_path / "one").returncode == 0

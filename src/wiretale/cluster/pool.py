@@ -77,6 +77,13 @@ def safe_imports() -> Iterator[None]:
             os.environ[SAFE_PATH] = before
 
 
+def reason_of_start(error: BaseException) -> str:
+    """Returns the first cause of an error in one line."""
+    while error.__cause__:
+        error = error.__cause__
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 @contextmanager
 def local_client(workers: int) -> Iterator[Client]:
     """A cluster of worker processes on this machine, which ends with the block."""
@@ -87,17 +94,22 @@ def local_client(workers: int) -> Iterator[Client]:
         stack.enter_context(dask.config.set(PAGELESS))
         stack.enter_context(safe_imports())
         with ctrl_c_waits():
-            cluster = LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",  # None would be port 8787
-                worker_dashboard_address=None,
-                scheduler_kwargs={"dashboard": False},
-                security=True,  # temporary keys
-                memory_limit=0,  # a step has limits of its own
-                silence_logs=logging.CRITICAL,
-            )
+            try:
+                cluster = LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",  # None would be port 8787
+                    worker_dashboard_address=None,
+                    scheduler_kwargs={"dashboard": False},
+                    security=True,  # temporary keys
+                    memory_limit=0,  # a step has limits of its own
+                    silence_logs=logging.CRITICAL,
+                )
+            except (RuntimeError, OSError) as error:  # a worker was killed, or did not answer in time
+                raise MissingToolError(
+                    f"--cluster {LOCAL}: the workers did not start ({reason_of_start(error)})"
+                ) from None
             stack.callback(closed, cluster)
             client = Client(cluster, set_as_default=False)
             stack.callback(closed, client)
