@@ -7,7 +7,6 @@ Each file is written in `partial/` and renamed, so that a file in its place is c
 from __future__ import annotations
 
 import base64
-import errno
 import hashlib
 import json
 import os
@@ -222,8 +221,11 @@ def plan(
     if not 1 <= shards <= SHARDS_MOST:
         raise UsageError(f"{shards}: expected 1 to {SHARDS_MOST} shards")
     for path in found:
-        if not is_url(path) and not os.path.exists(path):
-            raise InputError(f"{path}: {os.strerror(errno.ENOENT)}")
+        try:
+            if not is_url(path):
+                os.stat(path)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from None
     stamps = [stamp_of(path) for path in found]
     if (place / PLAN).exists():
         return planned_before(place, found, stamps, shards, selection)

@@ -300,6 +300,7 @@ def test_a_folder_is_watched_by_one_process(wiretale_run: Any, tmp_path: Path) -
     ("words", "code", "text"),
     [
         (["nowhere", "--store", "s"], 4, "nowhere: No such file or directory"),
+        (["s3://captures/day", "--store", "s"], 2, "expected a directory"),
         (["."], 2, "--store"),
         ([".", "--store", "s", "--active", "1s"], 2, "expected a time from 4s to 24h"),
     ],

@@ -463,7 +463,8 @@ static bool check_limits(struct gatherer *g) {
     for (size_t i = 0; !g->input->inexact && i < sizeof limits / sizeof *limits; i++)
         if (limits[i].count > limits[i].most)
             return error_set(g->error, ERROR_USAGE,
-                             "the rows would not be those of one run: %llu %s, more than %llu",
+                             "the rows may not be those of one run: %llu %s, expected at most "
+                             "%llu (--inexact accepts such rows)",
                              (unsigned long long)limits[i].count, limits[i].name,
                              (unsigned long long)limits[i].most);
     return true;

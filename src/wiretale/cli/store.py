@@ -8,10 +8,9 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiretale.cli.options import add_json, note, option, print_json, whole_number
+from wiretale.cli.options import add_json, folder, note, option, print_json, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +97,7 @@ def add_action(
         name, help=text, usage=f"wiretale store {name} {usage}", description=f"{text[0].upper()}{text[1:]}."
     )
     parser.set_defaults(command=run, action=action)
-    option(parser, "store", "DIR", "the folder of the store", type=Path)
+    option(parser, "store", "DIR", "the folder of the store", type=folder)
     return parser.describe(examples, EXIT_CODES, "", EXIT_TEXTS)
 
 

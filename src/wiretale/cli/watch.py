@@ -6,10 +6,9 @@ flow. A restart, also after kill -9, neither loses nor repeats one.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiretale.cli.options import note, option, whole_number
+from wiretale.cli.options import folder, note, option, whole_number
 
 if TYPE_CHECKING:
     from wiretale.cli.parser import Parser
@@ -49,8 +48,10 @@ def active_time(text: str) -> int:
 
 
 def add_options(parser: Parser) -> None:
-    option(parser, "folder", "FOLDER", "the folder that a capture program writes to", type=Path)
-    option(parser, "--store", "DIR", "the store (docs/store.md), which is made if it is new", type=Path, required=True)
+    option(parser, "folder", "FOLDER", "the folder that a capture program writes to", type=folder)
+    option(
+        parser, "--store", "DIR", "the store (docs/store.md), which is made if it is new", type=folder, required=True
+    )
     text = f"the longest time that a flow waits to be over; a longer one is stored in pieces (default {ACTIVE})"
     option(parser, "--active", "TIME", text, type=active_time, default=ACTIVE)
     text = (
