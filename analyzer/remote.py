@@ -56,6 +56,10 @@ def unreadable(url: str, error: BaseException) -> InputError:
     return InputError(f"{shown(url)}: {reason_of(error)}")
 
 
+def folder_without_slash(url: str) -> InputError:
+    return InputError(f"{shown(url)}: is a folder: end the URL with a slash for the captures in it")
+
+
 def file_system(url: str) -> tuple[Any, str]:
     """Returns fsspec's file system of a URL and the path in it. MissingToolError if a library is missing."""
     logging.getLogger("gcsfs").addHandler(logging.NullHandler())  # else it prints warnings about public buckets
@@ -147,9 +151,14 @@ class Streams(Inputs):
     def _open(self, url: str) -> Any:
         files, path = file_system(url)
         try:
-            return files.open(path, "rb")
+            remote = files.open(path, "rb")
+            is_folder = getattr(remote, "size", None) == 0 and files.isdir(path)
         except Exception as error:
             raise unreadable(url, error) from None
+        if is_folder:
+            remote.close()
+            raise folder_without_slash(url)
+        return remote
 
     def _start_ssh(self, url: str, command: list[str], end: int, into: int) -> None:
         with open(into, "wb", buffering=0) as pipe, ExitStack() as undone:

@@ -232,6 +232,9 @@ def test_a_bucket_a_pattern_and_a_folder(wiretale_run: Any, bucket: dict[str, st
     assert tables(wiretale_run, "s3://captures/day/tcp_*", env=bucket) == both
     assert "no captures found" in refusal(wiretale_run("analyze", "s3://captures/night/", env=bucket), 4)
     assert refusal(wiretale_run("analyze", "s3://captures/day/none.pcap", env=bucket), 4).endswith("not found")
+    for words in ((), ("--cluster", "local", "--workers", "1")):
+        said = refusal(wiretale_run("analyze", "s3://captures/day", *words, env=bucket), 4)
+        assert said.startswith("s3://captures/day: is a folder: end the URL with a slash")
 
 
 @pytest.fixture(scope="module")

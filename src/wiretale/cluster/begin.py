@@ -13,7 +13,7 @@ from typing import Any
 
 from wiretale.analyzer.capture_paths import is_url, shown
 from wiretale.analyzer.errors import InputError, UsageError
-from wiretale.analyzer.remote import SSH, file_system, reason_of
+from wiretale.analyzer.remote import SSH, file_system, folder_without_slash, reason_of
 from wiretale.analyzer.shards import layout
 from wiretale.cluster.place import Place
 from wiretale.cluster.steps import Job
@@ -36,6 +36,8 @@ def remote_stamp(url: str) -> tuple[int, str]:
         details: dict[str, Any] = files.info(path)
     except Exception as error:  # each file system has errors of its own
         raise InputError(f"{shown(url)}: {reason_of(error)}") from None
+    if details.get("type") == "directory":
+        raise folder_without_slash(url)
     marks = (details.get(key) for key in ("ETag", "etag", "mtime", "LastModified"))
     return int(details.get("size") or 0), str(next(filter(None, marks), ""))
 
