@@ -8,10 +8,12 @@ the first file that is not. `.watch-*.json` in the store only spares the hashing
 from __future__ import annotations
 
 import fcntl
+import gzip
 import hashlib
 import json
 import os
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -69,6 +71,7 @@ class Watch:
         #: whether a file was damaged, missing or no capture
         self.damaged = False
         self._handled: dict[str, tuple[Stamp, str]] = {}  # stamp and digest of files by name
+        self._before: dict[str, str] = {}  # digests of files that were in the folder at the look before
         self._names: list[str] = []  # of all finished files that are in the folder
         self._facts: list[Fact] = []
         self._stored: set[str] = set()  # digests of the captures in the store
@@ -117,6 +120,8 @@ class Watch:
             found = self.folder.finished()
         except OSError as error:
             raise InputError(f"{self.folder.path}: {error.strerror}") from None
+        self._before = {name: digest for name, (_, digest) in self._handled.items()}
+        self._before.update((name, digest) for name, _, digest, _, _ in self._waited)
         self._names = [one.path.name for one in found]
         self._handled = {name: self._handled[name] for name in self._names if name in self._handled}
         for one in found:
@@ -135,7 +140,7 @@ class Watch:
 
     def _take(self, found: Found) -> None:
         try:
-            digest = digest_of(found.path)
+            digest = self._digest_before(found.path) or digest_of(found.path)
         except FileNotFoundError:
             raise
         except OSError as error:  # it may become readable
@@ -154,6 +159,15 @@ class Watch:
                 day = utc_day(found.stamp[3])
                 self._facts.append(Fact(found.path, found.stamp[2], digest, day, one.damage or ""))
         self._handled[found.path.name] = (found.stamp, digest)
+
+    def _digest_before(self, path: Path) -> str | None:
+        """Returns the digest that a file had before it was compressed in place, as by `tcpdump -z gzip`; None for others."""
+        before = self._before.get(path.stem) if path.suffix == ".gz" else None
+        with suppress(EOFError, gzip.BadGzipFile, zlib.error):
+            if before:
+                with gzip.open(path) as file:
+                    return before if hashlib.file_digest(file, "sha256").hexdigest() == before else None
+        return None
 
     def _problem(self, text: str) -> None:
         self.damaged = True

@@ -230,10 +230,12 @@ def test_a_file_that_is_removed_too_early_is_a_fact_in_the_store(
 
 
 @pytest.mark.parametrize("stopped", [False, True])
-def test_a_renamed_file_is_analyzed(wiretale_run: Any, tmp_path: Path, stopped: bool) -> None:
+def test_a_file_that_is_renamed_or_compressed_is_analyzed_once(
+    wiretale_run: Any, tmp_path: Path, stopped: bool
+) -> None:
     folder, store = tmp_path / "captures", tmp_path / "store"
     files = rotated(traffic(5, 60, 30, 20), 20)
-    first, second, *others = write_files(folder, files)
+    first, second, third, *others = write_files(folder, files)
     with running(folder, store, "-q") as process:
         wait_until(lambda: waiting_in(store) == len(files), "all were read")
         if stopped:
@@ -242,6 +244,7 @@ def test_a_renamed_file_is_analyzed(wiretale_run: Any, tmp_path: Path, stopped: 
         first.rename(folder / "renamed.pcap")
         shutil.copy(second, folder / "copied.pcap")
         second.unlink()
+        subprocess.run(["gzip", third], check=True)
         if not stopped:
             time.sleep(2.5)  # two looks
             process.send_signal(signal.SIGTERM)
@@ -250,9 +253,13 @@ def test_a_renamed_file_is_analyzed(wiretale_run: Any, tmp_path: Path, stopped: 
     done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
     assert (done.returncode, done.stderr) == (0, ""), done
     found = {name: row["packets"] for name, row in captures_of(wiretale_run, store).items()}
-    names = ("renamed.pcap", "copied.pcap", *(file.name for file in others))
+    names = ("renamed.pcap", "copied.pcap", f"{third.name}.gz", *(file.name for file in others))
     assert found == dict(zip(names, (len(packets) for _, packets in files), strict=True))
     assert len(store_rows(store, "flows")) == len(trace_rows(wiretale.analyze(folder), "flows"))
+    subprocess.run(["gzip", *others], check=True)
+    done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    assert len(captures_of(wiretale_run, store)) == len(files)
 
 
 def test_a_removed_file_that_comes_back_is_analyzed(wiretale_run: Any, tmp_path: Path) -> None:
