@@ -146,9 +146,12 @@ def glob_escaped(folder: Path) -> str:
     return "".join(f"[{character}]" if character in "*?[" else character for character in str(folder))
 
 
-def select(connection: duckdb.DuckDBPyConnection, sql: str, limit: int) -> tuple[list[tuple[str, str]], list[Row]]:
+def select(
+    connection: duckdb.DuckDBPyConnection, sql: str, limit: int, lists: bool = False
+) -> tuple[list[tuple[str, str]], list[Row]]:
     """Returns name and type of each column, and at most `limit` rows, with times as text. A name that was used gets a number.
 
+    With `lists`, a list of plain values is a list, else its text.
     UsageError if the text is not one SELECT statement, or if it fails. Ctrl-C ends it at once.
     """
     import duckdb
@@ -159,7 +162,8 @@ def select(connection: duckdb.DuckDBPyConnection, sql: str, limit: int) -> tuple
         check_select(connection, sql, "the query: expected one SELECT statement")
         found = connection.sql(sql)
         columns = [(name, str(kind)) for name, kind in zip(found.columns, found.types, strict=True)]
-        values = [f"#{place}" + ("" if kind in PLAIN else "::VARCHAR") for place, (_, kind) in enumerate(columns, 1)]
+        plain = [(kind.rstrip("[]") if lists else kind) in PLAIN for _, kind in columns]
+        values = [f"#{place}" + ("" if is_plain else "::VARCHAR") for place, is_plain in enumerate(plain, 1)]
         names = distinct([name for name, _ in columns])
         columns = [(name, kind) for name, (_, kind) in zip(names, columns, strict=True)]
         return columns, found.project(", ".join(values)).limit(limit).fetchall()

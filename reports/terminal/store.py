@@ -18,15 +18,18 @@ CELL_MAX = 300
 DIGEST_SHOWN = 12  # digits, as Git shows
 
 
-def cell(name: str, value: Any) -> str:
-    """Returns a value as text; null is empty."""
+def is_large(value: Any) -> bool:
+    """Returns whether a number needs thousands separators; ports and years do not."""
+    return isinstance(value, int) and value > 99_999
+
+
+def cell(name: str, value: Any, separated: bool) -> str:
+    """Returns a value as text, a number with thousands separators or without; null is empty."""
     if value is None:
         return ""
     if name in ("capture", "capture_id"):
         return str(value)[:DIGEST_SHOWN]
-    text = printable(
-        f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and value > 99_999 else str(value)
-    )
+    text = printable(f"{value:,}" if separated and isinstance(value, int) else str(value))
     return text if len(text) <= CELL_MAX else text[: CELL_MAX - 1] + "…"
 
 
@@ -42,7 +45,8 @@ def print_rows(
     If the terminal is too narrow for all words, the columns of `spare` are left out one by one, then each row is a list.
     """
     names = [printable(name) for name, _ in columns]
-    shown = [[Text(cell(name, value)) for (name, _), value in zip(columns, row, strict=True)] for row in rows]
+    large = [any(map(is_large, column)) for column in zip(*rows, strict=True)]
+    shown = [[Text(cell(name, *value)) for (name, _), *value in zip(columns, row, large, strict=True)] for row in rows]
     right = {place for place, (_, kind) in enumerate(columns) if any(word in kind for word in NUMBERS)}
     left_out = [names.index(name) for name in spare]
     print_parts(out, lambda console: fitted(names, right, shown, left_out, console.width))

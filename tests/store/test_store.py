@@ -86,6 +86,9 @@ def test_the_captures_have_path_size_and_span(wiretale_run: Any, samples: Path, 
         assert (row["bytes"], row["flows"]) == ((samples / name).stat().st_size, len(trace.flows))
         assert row["packets"] == sum(trace.interfaces["packets"]) and row["damage"] is None
         assert row["day"] == row["first_ns"][:10] == "2026-01-15"
+        assert row["interface_captures"] == [row["capture_id"]] * len(trace.interfaces)
+    (row,) = rows(wiretale_run, store, "query", "SELECT ['a', NULL] AS names, [[1.5::DOUBLE, 'nan'::DOUBLE]] AS shares")
+    assert row == {"names": ["a", None], "shares": [[1.5, None]]}
 
 
 def test_times_are_utc_wherever_the_machine_is(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:

@@ -179,6 +179,8 @@ def sql_of(arguments: argparse.Namespace, limit: int) -> str:
 
 def json_value(value: object) -> object:
     """Returns a value as JSON has it, which lacks infinity and NaN."""
+    if isinstance(value, list):
+        return list(map(json_value, value))
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -192,7 +194,7 @@ def list_rows(arguments: argparse.Namespace) -> int:
 
     def answer() -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:
         with connect(arguments.store, sql) as connection:
-            return select(connection, sql, limit + 1)
+            return select(connection, sql, limit + 1, lists=arguments.json)
 
     columns, rows = consistent(arguments.store, answer)
     if arguments.json:
