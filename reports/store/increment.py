@@ -117,6 +117,12 @@ class Published(NamedTuple):
     earlier: Earlier
 
 
+def reaching(slot: Sequence[Pending], earlier: Sequence[Earlier]) -> list[tuple[str, int]]:
+    """Returns the captures whose windows reach into files of a slot, with the place of each file."""
+    numbers = {file.digest: number for number, file in enumerate(slot)}
+    return [(one.digest, numbers[digest]) for one in earlier for digest in one.window if digest in numbers]
+
+
 class Slot:
     """The tables of a slot in the making, as `slot_flows` and so on in the connection, with the number of the file."""
 
@@ -149,8 +155,7 @@ class Slot:
 
     def set_before(self, earlier: Sequence[Earlier]) -> None:
         """Makes `before`: the published flows that may reach into each file."""
-        numbers = {file.digest: number for number, file in enumerate(self.plan.slot)}
-        pairs = [(one.digest, numbers[digest]) for one in earlier for digest in one.window if digest in numbers]
+        pairs = reaching(self.plan.slot, earlier)
         used = {digest for digest, _ in pairs}
         self.execute(
             "CREATE OR REPLACE TEMP TABLE before (fileno INTEGER, key VARCHAR, hosts VARCHAR, first BIGINT, last BIGINT, "
