@@ -140,8 +140,13 @@ def open_store(folder: Path) -> dict[str, object]:
         found = json.loads((folder / MARKER).read_text())
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{folder}: expected a store (made by `wiretale store add`): it has no {MARKER}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder / MARKER}: {error}") from None
+    except OSError as error:
+        raise InputError(f"{folder / MARKER}: {error.strerror}") from None
+    except ValueError:
+        remedy = marker(None).strip()
+        raise InputError(
+            f"{folder / MARKER}: damaged: write `{remedy}` into it, then run `wiretale store check`"
+        ) from None
     schema = found.get("schema") if isinstance(found, dict) else None
     if schema != SCHEMA:
         raise InputError(f"{folder / MARKER}: expected schema {SCHEMA}, but it is {schema!r}")

@@ -119,6 +119,16 @@ print(connection.sql("SELECT count(*), count(DISTINCT capture_id) FROM flows WHE
     assert done.stdout == f"[({flows}, {len(NAMES)})]\n", done.stderr
 
 
+def test_a_damaged_marker_is_one_line_with_the_remedy(wiretale_run: Any, store: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(store, tmp_path / "store"))
+    (copy / "store.json").write_text("garbage")
+    said = refusal(wiretale_run("store", "check", copy), 4)
+    assert said.startswith(f"{copy}/store.json: damaged: write `{{")
+    (copy / "store.json").write_text(said.split("`")[1])
+    assert wiretale_run("store", "check", copy).stdout == "no problems\n"
+    assert len(rows(wiretale_run, copy, "query", "FROM captures")) == len(NAMES)
+
+
 def test_a_capture_that_is_not_there_is_one_line(wiretale_run: Any, store: Path, tmp_path: Path) -> None:
     before = contents(store)
     done = wiretale_run("store", "add", store, tmp_path / "misspelt.pcap")
