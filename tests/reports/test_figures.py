@@ -28,7 +28,7 @@ from wiretale.reports.html.offline_page import part
 
 LOSSES = SAMPLES / "tcp_losses.pcap"
 NOTEBOOK = SAMPLES.parent / "docs" / "notebook.ipynb"
-BROWSER = needs.marked(needs.browser())
+BROWSER = needs.marked(needs.browser(), needs.plain_processes())
 
 
 def points_of(path: Path, flow: int = 0, most: int | None = None) -> dict[str, Points]:

@@ -442,6 +442,7 @@ def test_a_read_only_file_system_is_named(files: Files, full_disk: Path, words: 
     refused(run("analyze", files["a.pcap"], words[0], full_disk / words[1]), UNWRITABLE, "Read-only file system")
 
 
+@needs.marked(needs.plain_processes())
 @pytest.mark.parametrize("words", [["doctor"], ["analyze", "a.pcap", "-o", "tables"], ["view", "a.pcap", "-o", "new"]])
 def test_a_current_directory_that_is_removed_is_named(files: Files, tmp_path: Path, words: Words) -> None:
     (tmp_path / "gone").mkdir()

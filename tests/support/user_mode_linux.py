@@ -10,7 +10,7 @@ from pathlib import Path
 
 import needs
 
-NEEDED = needs.first(needs.root(), needs.programs("linux.uml", "insmod"))
+NEEDED = needs.first(needs.root(), needs.plain_processes(), needs.programs("linux.uml", "insmod"))
 SECONDS = 90
 BEGIN = """#!/bin/bash
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
