@@ -186,11 +186,11 @@ static bool unknown_format(const struct capture_file *file, struct error *error)
                          "%s is not a capture: expected a pcap or pcapng magic number, "
                          "found %02x %02x %02x %02x",
                          file->name, first[0], first[1], first[2], first[3]);
-    if (file->stream.codec)
+    if (file->stream.source.codec)
         return error_set(error, ERROR_UNREADABLE,
                          "%s is %s within %s: expected pcap or pcapng; decompress the %s first",
-                         file->name, foreign->name, file->stream.codec->name,
-                         file->stream.codec->name);
+                         file->name, foreign->name, file->stream.source.codec->name,
+                         file->stream.source.codec->name);
     const char *place = strstr(foreign->command, "%s");
     return error_set(error, ERROR_UNREADABLE,
                      "%s is %s: expected pcap or pcapng; convert it: %.*s%s%s", file->name,
@@ -211,16 +211,28 @@ static bool begin_reading(struct capture_file *file, struct error *error) {
     return unknown_format(file, error);
 }
 
+static enum input_state open_stream(struct capture_file *file) {
+    return input_stream_open(&file->stream, file->path, file->window ? file->window : INPUT_WINDOW);
+}
+
+bool capture_file_start(struct capture_file *file, struct read_ahead *threads) {
+    file->started =
+        open_stream(file) == INPUT_READY && input_stream_read_ahead(&file->stream, threads);
+    if (!file->started)
+        input_stream_close(&file->stream);
+    return file->started;
+}
+
 bool capture_file_open(struct capture_file *file, struct error *error) {
     file->open = true;
     file->frame = 0;
     for (uint32_t i = 0; i < file->interface_count; i++)
         /* A file that was probed is read from its beginning again. */
         file->list->items[file->interfaces[i]]->comments = 0;
-    enum input_state state =
-        input_stream_open(&file->stream, file->path, file->window ? file->window : INPUT_WINDOW);
-    file->regular = file->stream.regular;
-    file->bytes_total = file->stream.bytes_total;
+    enum input_state state = file->started ? INPUT_READY : open_stream(file);
+    file->started = false;
+    file->regular = file->stream.source.regular;
+    file->bytes_total = file->stream.source.bytes_total;
     bool opened = false;
     if (state == INPUT_FAILED)
         error_set(error, ERROR_UNREADABLE, "%s: %s", file->name, file->stream.error);
@@ -234,6 +246,9 @@ bool capture_file_open(struct capture_file *file, struct error *error) {
 }
 
 void capture_file_close(struct capture_file *file) {
+    if (file->started)
+        input_stream_close(&file->stream);
+    file->started = false;
     if (!file->open)
         return;
     file->bytes_read = file->stream.bytes_read;
@@ -334,6 +349,6 @@ struct interface *capture_file_interface(struct capture_file *file, uint32_t ind
     added->file = file->shown;
     added->file_index = file->index;
     added->index = index;
-    added->compression = file->stream.codec ? file->stream.codec->name : "none";
+    added->compression = file->stream.source.codec ? file->stream.source.codec->name : "none";
     return added;
 }

@@ -69,13 +69,17 @@ struct capture_file {
     uint64_t frame; /* of the last packet read */
     uint64_t bytes_read, bytes_total;
     bool open, ended, regular;
-    bool shard; /* of `wiretale split`: packets have their origin (format/packet_origin.h) */
+    bool started; /* only the stream is open, and read ahead */
+    bool shard;   /* of `wiretale split`: packets have their origin (format/packet_origin.h) */
     struct damage damage;
     struct header_blocks *headers; /* where the reader of pcapng lists its blocks; NULL: nowhere */
 };
 
 /* Opens the file. Returns false with `error` set if it cannot be opened or is no capture. */
 bool capture_file_open(struct capture_file *file, struct error *error);
+/* Opens the stream alone, and lets threads read it ahead until capture_file_open() continues.
+ * Returns whether they do; nothing has changed if they do not. */
+bool capture_file_start(struct capture_file *file, struct read_ahead *threads);
 /* Closes the file but keeps its interfaces and counts; capture_file_open() begins again. */
 void capture_file_close(struct capture_file *file);
 void capture_file_free(struct capture_file *file);

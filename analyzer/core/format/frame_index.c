@@ -48,7 +48,7 @@ bool frame_index_make(struct frame_index *index, const char *path, uint64_t ever
     *index = (struct frame_index){0};
     bool made = capture_file_open(&file, error);
     if (made) {
-        index->compression = file.stream.codec ? file.stream.codec->name : NULL;
+        index->compression = file.stream.source.codec ? file.stream.source.codec->name : NULL;
         made = note_frames(index, &file, every) ||
                error_set(error, ERROR_MEMORY, "%s: out of memory", path);
     }

@@ -9,7 +9,10 @@
  * file without packets at hand leaves it until it is loaded, because the order is unknown without
  * it. Files that overlap in time are open together: past OPEN_MOST of them, a file has a descriptor
  * only while it is read, and past WINDOWS_BYTES their windows are smaller. A single file is read
- * without probing and without copies of its packets. */
+ * without probing and without copies of its packets.
+ *
+ * Threads decompress files ahead: those that are open, and the next ones in order of time, of which
+ * only the bytes are read before the merge reaches them. */
 #include "format/merged_input.h"
 
 #include <stdlib.h>
@@ -18,6 +21,7 @@
 
 #include "common/utf8.h"
 #include "format/packet_origin.h"
+#include "input/read_ahead.h"
 
 const struct capture_format *const capture_formats[] = {&pcap_format, &pcapng_format, NULL};
 
@@ -26,6 +30,8 @@ const struct capture_format *const capture_formats[] = {&pcap_format, &pcapng_fo
 #define OPEN_SHARE    4u          /* of the limit of the process */
 #define WINDOWS_BYTES (32u << 20) /* of all open files */
 #define WINDOW_LEAST  (8u << 10)  /* bytes of the window of a file */
+#define AHEAD_MOST    16u         /* files that threads read ahead */
+#define AHEAD_BY_JOB  2u          /* of these by a job */
 
 struct source {
     struct capture_file file;
@@ -33,7 +39,8 @@ struct source {
     size_t next, count;     /* indices into packets */
     int64_t head_ns;        /* ns; of the next packet, or of the one before if it has no time */
     uint64_t bytes_counted; /* bytes read that are in the sum of all files */
-    bool probed;            /* head_ns is known, the file is closed */
+    bool probed;            /* head_ns is known, the file is closed, or only its bytes are read */
+    bool light;             /* it is compressed, and its decoder needs little memory */
     char *path, *shown;     /* copies of the path and of the name in rows */
     char *name;             /* the latter as UTF-8 */
 };
@@ -49,7 +56,10 @@ struct merged_input {
         *ended; /* to be closed: packets that were returned may point into their windows */
     size_t ended_count;
     size_t reading;              /* sources that are open */
-    size_t descriptors, at_most; /* of regular files */
+    size_t descriptors, at_most; /* of regular files that are not read ahead */
+    struct read_ahead *threads;  /* NULL: none */
+    struct source **later;       /* to be read ahead, in order of their time */
+    size_t later_count, started; /* those that need not be started any more */
     uint64_t bytes_read;
     struct interface_list interfaces;
 };
@@ -93,7 +103,7 @@ static const struct source *second(const struct merged_input *set) {
 }
 
 static bool has_descriptor(const struct source *source) {
-    return source->file.open && source->file.regular && source->file.stream.file >= 0;
+    return source->file.open && input_stream_has_descriptor(&source->file.stream);
 }
 
 /* Parks a file that was read to its end, or for which too many descriptors are open. */
@@ -138,16 +148,33 @@ static bool begin_source(struct merged_input *set, struct source *source, size_t
         return error_set(error, ERROR_MEMORY, "out of memory for %zu files", set->count);
     source->file.window = window;
     bool opened = capture_file_open(&source->file, error);
+    if (opened && set->threads)
+        input_stream_read_ahead(&source->file.stream, set->threads);
     set->reading += opened;
     set->descriptors += has_descriptor(source);
     return opened;
 }
 
-/* Reopens a file that was only probed. An error is damage now, because it was a capture before. */
+/* Lets threads read the next files. */
+static void start_later(struct merged_input *set) {
+    for (; set->started < set->later_count && read_ahead_has_room(set->threads); set->started++) {
+        struct source *source = set->later[set->started];
+        source->file.window = INPUT_WINDOW;
+        if (source->probed)
+            capture_file_start(&source->file, set->threads);
+    }
+}
+
+/* Reopens a file that was only probed. An error is damage now, because it was a capture before. If
+ * many files are open, it is read in place, so that the packets of a read do not depend on threads.
+ */
 static void reopen_source(struct merged_input *set, struct source *source) {
     struct error error = {0};
     size_t window = WINDOWS_BYTES / (set->reading + 1);
     window = window < WINDOW_LEAST ? WINDOW_LEAST : window;
+    start_later(set);
+    if (window < INPUT_WINDOW)
+        capture_file_close(&source->file);
     source->probed = false;
     if (!begin_source(set, source, window < INPUT_WINDOW ? window : INPUT_WINDOW, &error))
         capture_file_set_damage(&source->file, "could not be read again: %s", error.text);
@@ -202,6 +229,7 @@ static void probe_source(struct merged_input *set, struct source *source) {
     load_source(set, source);
     if (source->file.regular && source->count) {
         source->probed = true;
+        source->light = source->file.stream.source.light;
         source->next = source->count = 0;
         source->file.ended = false;
         set->bytes_read -= source->bytes_counted; /* they are read again */
@@ -284,10 +312,38 @@ void merged_input_close(struct merged_input *set) {
     }
     if (!set)
         return;
+    read_ahead_close(set->threads);
     interface_list_free(&set->interfaces);
     free(set->sources);
+    free(set->later);
     free(set->heap);
     free(set);
+}
+
+static int compare_heads(const void *left, const void *right) {
+    const struct source *const *a = left, *const *b = right;
+    return is_earlier(*a, *b) ? -1 : is_earlier(*b, *a);
+}
+
+/* Without memory the files are read in place. */
+void merged_input_read_ahead(struct merged_input *set, unsigned jobs) {
+    unsigned streams = jobs < AHEAD_MOST / AHEAD_BY_JOB ? jobs * AHEAD_BY_JOB : AHEAD_MOST;
+    streams = streams < set->at_most / 2 ? streams : (unsigned)set->at_most / 2;
+    if (jobs < 2 || set->threads || !streams)
+        return;
+    set->threads = read_ahead_open(jobs - 1, streams);
+    set->later = malloc(set->count * sizeof(struct source *));
+    if (!set->threads || !set->later)
+        return;
+    if (set->count == 1) {
+        input_stream_read_ahead(&set->sources[0].file.stream, set->threads);
+        return;
+    }
+    set->at_most -= streams;
+    for (size_t i = 0; i < set->count; i++)
+        if (set->sources[i].light && set->sources[i].file.bytes_total > INPUT_FIRST_READ)
+            set->later[set->later_count++] = &set->sources[i];
+    qsort(set->later, set->later_count, sizeof *set->later, compare_heads);
 }
 
 /* Loads the sources that have no packets at hand. Returns false if one must be waited for. */

@@ -23,6 +23,9 @@ struct merged_input *merged_input_open(const char *const *paths, size_t count, s
 /* The same with a name for each path, which rows and messages show instead of it. */
 struct merged_input *merged_input_open_named(const char *const *paths, const char *const *names,
                                              size_t count, struct error *error);
+/* Lets threads, fewer than `jobs`, decompress regular files ahead of the reader from now on. It
+ * must be called before the first read. The packets of each read do not depend on it. */
+void merged_input_read_ahead(struct merged_input *set, unsigned jobs);
 void merged_input_close(struct merged_input *set);
 
 /* Reads up to `most` packets in time order and returns their number, 0 at the end of the input.

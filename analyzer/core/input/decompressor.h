@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #define CODEC_MAGIC_MAX 4
+#define CODEC_LIGHT     (4u << 20) /* bytes; about the window of zstd at levels up to 15 */
 
 /* Unread compressed bytes and free room; step() advances both. */
 struct codec_buffers {
@@ -42,6 +43,9 @@ struct codec {
     void (*close)(void *decoder);
     /* Decompresses as much as fits. Sets `*error` if it returns CODEC_FAILED. */
     enum codec_state (*step)(void *decoder, struct codec_buffers *buffers, const char **error);
+    /* Returns whether a decoder of a file that begins with these bytes needs CODEC_LIGHT of memory
+     * at most. */
+    bool (*is_light)(const uint8_t *first, size_t size);
     /* The rest is NULL if decoding can begin only at a boundary (zstd, lz4). */
     void (*stop_at_blocks)(void *decoder); /* a step ends at each block, too */
     /* Sets the state and returns true if the last step ended between two blocks. */

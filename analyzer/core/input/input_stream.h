@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of a file or of standard input, decompressed, through a moving window.
+/* The bytes of a source through a moving window.
  *
  * The window is filled by read(2) instead of mapped, because mapped pages count as memory of the
  * process, and pipes cannot be mapped. It grows only if a caller needs more than it holds, and
@@ -7,46 +7,24 @@
 #ifndef WIRETALE_INPUT_STREAM_H
 #define WIRETALE_INPUT_STREAM_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "input/byte_source.h"
 
-#include "input/decompressor.h"
+#define INPUT_WINDOW (256u << 10) /* bytes; stays in a core's second-level cache */
 
-#define INPUT_WINDOW     (256u << 10) /* bytes; stays in a core's second-level cache */
-#define INPUT_ERROR_MAX  160
-#define INPUT_WAIT_MS    200         /* ms; a pipe without data returns to the caller this often */
-#define INPUT_FIRST_READ (16u << 10) /* bytes of a file that is only probed */
-
-enum input_state {
-    INPUT_READY,
-    INPUT_ENDED,       /* fewer bytes are left than needed, and no more will come */
-    INPUT_WAITING,     /* a pipe has no data yet */
-    INPUT_INTERRUPTED, /* a signal arrived */
-    INPUT_FAILED,      /* `error` has the reason */
-};
+struct read_ahead;
+struct ahead_stream;
 
 struct input_stream {
     const uint8_t *cursor, *end; /* the unread bytes in the window; the reader moves the cursor */
     uint64_t end_offset;         /* of `end` in the decompressed stream */
     uint8_t *window;
     size_t capacity;
-    const char *path;
-    int file;               /* -1 while the stream is parked */
-    uint64_t device, inode; /* of a regular file */
-    bool owns_file, regular;
-    uint64_t bytes_read;  /* bytes read from disk (compressed) */
-    uint64_t bytes_total; /* 0 if unknown */
-    size_t read_size;
+    size_t chunk;          /* bytes by which a compressed file is read */
+    uint64_t bytes_read;   /* of the source, up to `end` or further (compressed) */
     enum input_state last; /* INPUT_ENDED or INPUT_FAILED once the source is exhausted */
-    const struct codec *codec;
-    void *decoder;
-    enum codec_state codec_state;
-    bool output_pending; /* the decoder filled the window and may hold more */
-    uint8_t *compressed;
-    const uint8_t *compressed_cursor;
-    size_t compressed_size, compressed_room;
-    char error[INPUT_ERROR_MAX];
+    const char *error;     /* why, after INPUT_FAILED */
+    struct byte_source source;
+    struct ahead_stream *ahead; /* another thread may read the source */
 };
 
 /* Opens a path ("-" is standard input), which must live as long as the stream, and detects its
@@ -55,6 +33,11 @@ struct input_stream {
  */
 enum input_state input_stream_open(struct input_stream *stream, const char *path, size_t most);
 void input_stream_close(struct input_stream *stream);
+
+/* Lets threads decompress the file ahead of the reader from now on, if it is regular, compressed
+ * and large enough to be worth it; the stream must not move in memory any more. Returns whether
+ * they will. The bytes that a fill makes available do not depend on it. */
+bool input_stream_read_ahead(struct input_stream *stream, struct read_ahead *threads);
 
 /* Makes at least `need` bytes available at the cursor and returns INPUT_READY; otherwise the
  * reason, and the bytes that are there stay available. After INPUT_WAITING or INPUT_INTERRUPTED the
@@ -65,8 +48,13 @@ enum input_state input_stream_fill(struct input_stream *stream, size_t need);
  * INPUT_READY if it may be called again, INPUT_WAITING if only a fill can read further. */
 enum input_state input_stream_extend(struct input_stream *stream);
 
-/* Closes the descriptor of a regular file until the next read. */
+/* Closes the descriptor of a regular file until the next read, unless another thread may read. */
 void input_stream_park(struct input_stream *stream);
+
+/* Returns whether the stream has the descriptor of a regular file that can be parked. */
+static inline bool input_stream_has_descriptor(const struct input_stream *stream) {
+    return !stream->ahead && stream->source.regular && stream->source.file >= 0;
+}
 
 /* Returns the bytes that can be read at the cursor without a fill. */
 static inline size_t input_stream_available(const struct input_stream *stream) {

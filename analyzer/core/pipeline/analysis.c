@@ -229,7 +229,11 @@ bool analysis_step(struct analysis *analysis, uint64_t most, struct error *error
     error->kind = ERROR_NONE;
     if (!analysis->input.files)
         return false;
-    if (!analysis->reader && !(analysis->reader = reader_start(&analysis->input)))
+    if (!analysis->reader) {
+        merged_input_read_ahead(analysis->input.files, analysis->input.jobs);
+        analysis->reader = reader_start(&analysis->input);
+    }
+    if (!analysis->reader)
         return error_set(error, ERROR_MEMORY, "no thread to read with");
     for (uint64_t done = 0; done < most;) {
         struct batch *batch = reader_next(analysis->reader, &ended);

@@ -74,7 +74,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     options.add_selection(group)
     text = "maximum number of open flows, about 1 kB each; the longest-idle flow is closed first (default 1000000)"
     option(group, "--max-flows", "N", text, type=options.whole_number(1), default=1_000_000)
-    text = "number of threads (default: one for each processor); the results do not depend on it"
+    text = "number of threads beside those that decompress files (default: one for each processor); no result depends on it"
     option(group, "-j --jobs", "N", text, type=options.whole_number(1, 64))
     text = "bytes of each block (8192, 64KiB) in TCP streams whose block headers were not captured"
     option(group, "--block-size", "SIZE", text, type=options.block_size)

@@ -10,6 +10,7 @@ import json
 import random
 import resource
 import subprocess
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -184,3 +185,56 @@ def test_damaged_and_empty_files_do_not_end_the_others(packets: list[Packet], tm
     lost = {parts.numbers[cut][-1], *parts.numbers[broken]}
     left = [number for number in range(len(packets)) if number not in lost]
     check_as_one(trace, parts, packets, left, tmp_path / "one.pcap")
+
+
+def large_parts(packets: list[Packet], folder: Path) -> tuple[list[Packet], Parts]:
+    """Compressed files that a thread reads ahead in several steps: six rotated ones, and two that overlap all of them."""
+    chance = random.Random(5)
+    padded = spread(
+        replace(
+            packet,
+            ns=packet.ns + hour * 3600 * 10**9,
+            data=(packet.data + chance.randbytes(100)).ljust(1400, b"\0"),
+            length=1400,
+        )
+        for hour in range(8)
+        for packet in packets
+    )
+    files: dict[str, list[int]] = {"all.pcap.gz": [], "all.pcap.zst": []}
+    for number in range(len(padded)):
+        rotated = f"{number * 6 // len(padded)}.pcap.{('gz', 'zst', 'lz4')[number * 6 // len(padded) % 3]}"
+        files.setdefault(chance.choice([rotated, rotated, *list(files)[:2]]), []).append(number)
+    return padded, write_parts(folder, padded, files)
+
+
+@needs.marked(needs.programs("zstd", "lz4"))
+def test_files_that_threads_decompress_are_merged(packets: list[Packet], tmp_path: Path) -> None:
+    padded, parts = large_parts(packets, tmp_path / "parts")
+    assert min(len(run) for run in parts.numbers.values()) * 1400 > 4 * 256 * 1024
+    check_as_one(wiretale.analyze(parts.folder, jobs=3), parts, padded, range(len(padded)), tmp_path / "one.pcap")
+
+
+@needs.marked(needs.programs("zstd", "lz4"))
+def test_rows_of_damaged_compressed_files_do_not_depend_on_jobs(
+    wiretale_run: Run, packets: list[Packet], tmp_path: Path
+) -> None:
+    """A gzip file is cut, and a zstd file has wrong bytes in the middle."""
+    _, parts = large_parts(packets, tmp_path / "parts")
+    cut, broken = parts.folder / "3.pcap.gz", parts.folder / "all.pcap.zst"
+    cut.write_bytes(cut.read_bytes()[: cut.stat().st_size // 2])
+    content = broken.read_bytes()
+    broken.write_bytes(content[: len(content) // 2] + b"\xff" * 64 + content[len(content) // 2 + 64 :])
+    outputs = set()
+    for jobs in ("1", "2", "3", "8"):
+        command = ("analyze", "--json", "--tables", ",".join((*TABLES, "interfaces")), "-j", jobs, str(parts.folder))
+        done = wiretale_run(*command)
+        assert done.returncode == 3, done.stderr
+        outputs.add((done.stdout, done.stderr))
+    assert len(outputs) == 1
+    interfaces = json.loads(outputs.pop()[0])["interfaces"]
+    damage = {Path(row["file"]).name: row["damage"] for row in interfaces if row["damage"]}
+    assert set(damage) == {cut.name, broken.name}
+    plain = zlib.decompressobj(31).decompress(cut.read_bytes())
+    left = (len(plain) - 24) // (16 + 1400)
+    where = f"at byte {24 + left * (16 + 1400)}: gzip: the compressed stream is cut short (record after frame {left})"
+    assert damage[cut.name].endswith(where)

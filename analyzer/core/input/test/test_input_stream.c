@@ -30,7 +30,7 @@ static void check_parked(const char *path) {
     for (size_t at = 0; at < SIZE; at += 1000) {
         size_t need = SIZE - at < 1000 ? SIZE - at : 1000;
         input_stream_park(&stream);
-        CHECK_INT(stream.file, -1);
+        CHECK_INT(stream.source.file, -1);
         CHECK_INT(input_stream_fill(&stream, need), INPUT_READY);
         CHECK_INT(input_stream_offset(&stream), at);
         CHECK(!memcmp(stream.cursor, content + at, need));
