@@ -12,6 +12,8 @@
 #define PACKETS_AT_ONCE 256u
 #define STEP_READS      64u /* reads of a step */
 
+#define JOBS 2u /* a thread decompresses ahead */
+
 struct cut {
     struct cut_options options;
     struct merged_input *input;
@@ -31,6 +33,8 @@ static bool open_input(struct cut *cut, struct error *error) {
     merged_input_close(cut->input);
     cut->input = merged_input_open(cut->options.paths, cut->options.path_count, error);
     cut->packets_read = 0;
+    if (cut->input)
+        merged_input_read_ahead(cut->input, JOBS);
     return cut->input != NULL;
 }
 
