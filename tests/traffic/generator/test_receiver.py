@@ -277,6 +277,17 @@ def test_once_and_tests_end_the_receiver(tmp_path: Path) -> None:
         assert one.process.wait(timeout=60) == 0
 
 
+@pytest.mark.parametrize("size", [64, 8192])
+def test_a_fast_stream_does_not_wake_the_receiver_for_each_datagram(tmp_path: Path, size: int) -> None:
+    with receiving(tmp_path, "--once") as receiver:
+        report = send(receiver.port, "--udp", "--size", str(size), "--rate", "40kpps", "--count", "40000")
+        _, status, used = os.wait4(receiver.process.pid, 0)
+        receiver.process.returncode = os.waitstatus_to_exitcode(status)
+    assert receiver.process.returncode == 0
+    assert report["receiver"]["blocks_received"] > 20_000
+    assert used.ru_nvcsw < report["receiver"]["blocks_received"] / 2
+
+
 def test_silence_ends_a_test_with_partial_results(tmp_path: Path) -> None:
     """A sender reports its blocks, and none of them arrives."""
     with receiving(tmp_path) as one, connect(one.port) as sender:

@@ -5,6 +5,9 @@
  * magic, run, stream, length and sequence agree with the plan; all others are foreign: they are
  * counted, and do not end the silence that ends a transfer.
  *
+ * At a high rate the receiver sleeps between batches, because the kernel would wake it for almost
+ * every datagram, and the sender pays for that if both are on one host. The stamps stay exact.
+ *
  * Bounds against hostile datagrams: MAX_BATCH buffers, a window of fixed size, MAX_SEQUENCE_JUMP,
  * and lengths that must equal those of the headers. The stream's thread owns the receiver; others
  * read stream->live. */
@@ -26,6 +29,9 @@
 #define MAX_QUEUED_NS     ((int64_t)(10 * NS_PER_S)) /* a datagram waits no longer in the buffer */
 #define MAX_DRAIN_BATCHES 256u                       /* batches */
 #define MAX_SEQUENCE_JUMP (UINT64_C(1) << 32)        /* of sequence numbers */
+#define NAP_MOST_NS       100000u                    /* the kernel may add 50 µs (timer slack) */
+#define NAP_GAP_NS        50000u /* mean gap of the datagrams from which on naps do not pay */
+#define NAP_BUFFER_PART   8u     /* of the socket's buffer that a nap may fill */
 
 #define WINDOW (1u << 20) /* blocks: 128 KiB of bits */
 
@@ -47,6 +53,8 @@ struct udp_receiver {
     bool has_transit;
     struct delays delays;   /* of distinct blocks */
     bool highest_caught_up; /* the block with the highest number was sent in catching up */
+    uint64_t gap_ns;        /* mean time of a message */
+    uint32_t nap_messages;  /* that may come in a nap */
     uint8_t *bytes_room;
     uint32_t stride, room;
     struct mmsghdr messages[MAX_BATCH];
@@ -262,6 +270,28 @@ static int receive_batch(struct udp_receiver *receiver, int flags) {
     return recvmmsg(receiver->stream->fd, receiver->messages, receiver->room, flags, NULL);
 }
 
+/* Returns the messages of which the kernel's memory fills a part of the buffer: at most twice their
+ * bytes and 1 KiB each. */
+static uint32_t messages_of_nap(const struct udp_receiver *receiver) {
+    int bytes = 0;
+    socklen_t size = sizeof bytes;
+    if (getsockopt(receiver->stream->fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size) || bytes < 0)
+        return 0;
+    uint32_t messages = (uint32_t)bytes / NAP_BUFFER_PART / (2 * receiver->stride + 1024);
+    return messages < receiver->room / 2 ? messages : receiver->room / 2;
+}
+
+/* Sleeps after a batch of `got` messages that emptied the socket, if datagrams come fast. */
+static void nap(struct udp_receiver *receiver, unsigned got, uint64_t before_ns) {
+    uint64_t gap_ns = (receiver->last_ns - before_ns) / got;
+    receiver->gap_ns = (7 * receiver->gap_ns + gap_ns) / 8;
+    if (got == receiver->room || receiver->gap_ns > NAP_GAP_NS)
+        return;
+    uint64_t ns = receiver->gap_ns * receiver->nap_messages;
+    struct timespec time = {.tv_nsec = (long)(ns < NAP_MOST_NS ? ns : NAP_MOST_NS)};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+}
+
 /* Returns the datagrams that this socket dropped for want of buffer, plus 1; 0 if unknown. It is
  * the counter of SO_RXQ_OVFL. */
 static uint64_t dropped_plus_1(int fd) {
@@ -298,6 +328,8 @@ static bool begin(struct udp_receiver *receiver, struct stream *stream) {
         !setsockopt(stream->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
     if (plan->offload == OFFLOAD_ALWAYS)
         setsockopt(stream->fd, SOL_UDP, UDP_GRO, &one, sizeof one);
+    receiver->gap_ns = NS_PER_S;
+    receiver->nap_messages = messages_of_nap(receiver);
     receiver->last_ns = monotonic_ns();
     return receiver->bytes_room != NULL;
 }
@@ -317,7 +349,10 @@ void stream_receive_udp(struct stream *stream) {
     while (!stream->direction->stop &&
            (ours || !stream_is_over(stream, receiver->last_ns, receiver->window.unique))) {
         got = receive_batch(receiver, MSG_WAITFORONE);
+        uint64_t before_ns = receiver->last_ns;
         ours = got > 0 && take_batch(receiver, (unsigned)got);
+        if (ours)
+            nap(receiver, (unsigned)got, before_ns);
     }
     /* Datagrams that are queued already have arrived. */
     for (unsigned i = 0; i < MAX_DRAIN_BATCHES && (got = receive_batch(receiver, MSG_DONTWAIT)) > 0;
