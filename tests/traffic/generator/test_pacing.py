@@ -66,6 +66,21 @@ def test_a_quiet_run_is_of_constant_rate(receiver: Receiver) -> None:
     undisturbed(check)
 
 
+def test_a_sender_of_short_gaps_seldom_sleeps_and_leaves_time_to_others(receiver: Receiver) -> None:
+    """A real-time thread that used 95% of a processor would be stopped by the kernel."""
+    command = sending(receiver.port, "--udp", "--size", "200", "--rate", "10000pps", "--count", "10000")
+
+    def check() -> None:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        assert used.ru_nvcsw < 7000  # a sleep in each gap: 10,000
+        assert used.ru_utime + used.ru_stime < 0.95
+
+    undisturbed(check)
+
+
 @pytest.mark.parametrize("protocol", ["--udp", "--tcp"])
 def test_a_sender_that_was_held_up_says_so(receiver: Receiver, protocol: str) -> None:
     """Of 1,000 blocks a second, those of the time in which it was stopped are sent at once."""

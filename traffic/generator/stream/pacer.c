@@ -15,11 +15,15 @@
 
 #define SPIN_LEAST_NS 10000u /* by which a sleep ends early */
 #define SPIN_MOST_NS  80000u
-#define SPIN_USUAL_NS 40000u /* of longer waits it is at most 7/8 */
-#define SPIN_DECAY    1024u  /* sleeps after which a late one is forgotten by two thirds */
+#define SPIN_USUAL_NS 40000u  /* of longer waits it is at most 7/8 */
+#define SPIN_DECAY    1024u   /* sleeps after which a late one is forgotten by two thirds */
+#define SHORT_NS      200000u /* waits that are mostly a loop anyway */
+#define SLEEP_PART    12u     /* of the time that a thread of short waits must sleep */
+#define DEBT_MOST_NS  NS_PER_MS
 #define PIECE_NS      (50 * NS_PER_MS) /* longest sleep before `stop` is read again */
 
 static _Thread_local uint64_t spin_ns = SPIN_MOST_NS;
+static _Thread_local uint64_t debt_ns, seen_ns; /* sleep that is due, and when it was computed */
 
 /* The state of xorshift must not be 0, hence the lowest bit. */
 void pacer_begin(struct pacer *pacer, const struct transfer_plan *plan, uint64_t stream,
@@ -80,10 +84,20 @@ static void learn_spin(uint64_t late_ns) {
 }
 
 /* Returns by how much the sleep of a wait ends early. A real-time thread must leave some time to
- * others: the kernel stops one that takes 95% of a CPU. */
-static uint64_t spin_of(uint64_t wait_ns) {
+ * others: the kernel stops one that takes 95% of a CPU. Others then evict the thread's memory from
+ * the cache, so most of a series of short waits have no sleep. */
+static uint64_t spin_of(uint64_t now_ns, uint64_t wait_ns) {
     uint64_t most = wait_ns / 8 * 7 > SPIN_USUAL_NS ? wait_ns / 8 * 7 : SPIN_USUAL_NS;
-    return spin_ns < most ? spin_ns : most;
+    uint64_t early = spin_ns < most ? spin_ns : most;
+    debt_ns += (now_ns - seen_ns) / SLEEP_PART;
+    debt_ns = debt_ns < DEBT_MOST_NS ? debt_ns : DEBT_MOST_NS;
+    seen_ns = now_ns;
+    if (early >= wait_ns || wait_ns >= SHORT_NS)
+        return early;
+    if (debt_ns < wait_ns - early)
+        return wait_ns;
+    debt_ns -= wait_ns - early;
+    return early;
 }
 
 /* Sleeps until `early` before the time, and reads the clock in a loop for the rest. Long sleeps are
@@ -108,7 +122,7 @@ static bool wait_until(uint64_t until_ns, uint64_t early, const atomic_bool *sto
 
 bool pacer_wait(uint64_t until_ns, const atomic_bool *stop) {
     uint64_t now = monotonic_ns();
-    return wait_until(until_ns, until_ns > now ? spin_of(until_ns - now) : 0, stop);
+    return wait_until(until_ns, until_ns > now ? spin_of(now, until_ns - now) : 0, stop);
 }
 
 bool pacer_sleep(uint64_t until_ns, const atomic_bool *stop) {
