@@ -265,8 +265,11 @@ static inline void prefetch_direction(const struct flow *flow, unsigned number) 
     const struct tcp_stream *stream = &flow->tcp.streams[number];
     const struct unacked_segments *unacked = &stream->unacked;
     uint32_t tail = (unacked->head + unacked->count) & (unacked->room - 1);
-    prefetch_element(series->newest, 0, sizeof *series->bins);
-    prefetch_element(series->newest, 1, sizeof *series->bins);
+    prefetch_element(series->newest, 0, sizeof *series->newest);
+    if (series->small)
+        prefetch_element(series->pairs, 0, sizeof *series->pairs);
+    else
+        prefetch_element(series->newest, 1, sizeof *series->newest);
     prefetch_element(stream->fingerprints, stream->next_fingerprint, sizeof *stream->fingerprints);
     prefetch_element(unacked->segments, unacked->head, sizeof *unacked->segments);
     prefetch_element(unacked->segments, tail, sizeof *unacked->segments);

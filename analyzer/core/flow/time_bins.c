@@ -6,7 +6,10 @@
  * If the span would exceed BINS_MOST, or a bin finds no room, the width doubles: pairs of the grid,
  * even and odd, become one. Sums add up, extremes are compared, so the result is that of bins of
  * this width from the beginning. Without memory bins become coarser instead of being lost; only a
- * direction without any bin returns NULL. */
+ * direction without any bin returns NULL.
+ *
+ * A small series becomes an array for each change but a next bin, and small again if it still can:
+ * so all other changes are made in arrays only. */
 #include "flow/time_bins.h"
 #include "base/bytes.h"
 
@@ -113,7 +116,7 @@ static uint32_t place_of(const struct time_bins *series, uint32_t index) {
 /* The list grows by half, because most flows are small and bins are most of their memory. */
 static NOINLINE bool make_room(struct time_bins *series, uint64_t packets, struct pool *pool) {
     uint32_t allowed = bins_allowed(packets), room = series->room;
-    uint32_t wanted = room ? room + (room + 1) / 2 : 2;
+    uint32_t wanted = room + (room + 1) / 2;
     if (series->count >= allowed ||
         !pool_grow_to(pool, (void **)&series->bins, &room, sizeof *series->bins,
                       wanted < allowed ? wanted : allowed))
@@ -126,12 +129,16 @@ static inline bool has_room(struct time_bins *series, uint64_t packets, struct p
     return series->count < series->room || make_room(series, packets, pool);
 }
 
+static inline struct time_bin empty_bin(uint32_t index) {
+    return (struct time_bin){
+        .index = index, .rtt_us = BIN_RTT_NONE, .flight = BIN_BYTES_NONE, .window = BIN_BYTES_NONE};
+}
+
 static inline struct time_bin *open_bin(struct time_bins *series, uint32_t place, uint32_t index) {
     struct time_bin *bin = &series->bins[place];
     if (place < series->count)
         memmove(bin + 1, bin, (series->count - place) * sizeof *bin);
-    *bin = (struct time_bin){
-        .index = index, .rtt_us = BIN_RTT_NONE, .flight = BIN_BYTES_NONE, .window = BIN_BYTES_NONE};
+    *bin = empty_bin(index);
     series->count++;
     return bin;
 }
@@ -141,10 +148,6 @@ static NOINLINE struct time_bin *find_or_open(struct time_bins *series, int64_t 
                                               uint64_t packets, struct pool *pool) {
     for (;;) {
         int64_t number = bin_number(time_ns, series->doublings);
-        if (!series->count) {
-            series->first = number;
-            return has_room(series, packets, pool) ? open_bin(series, 0, 0) : NULL;
-        }
         if (spans(series, number)) {
             uint32_t index = (uint32_t)(number - series->first);
             struct time_bin *newest = &series->bins[series->count - 1];
@@ -162,39 +165,159 @@ static NOINLINE struct time_bin *find_or_open(struct time_bins *series, int64_t 
     }
 }
 
-/* Returns whether the bin comes after the last one and has room, as most do. */
-static inline bool is_next(const struct time_bins *series, int64_t index) {
-    return series->count && series->count < series->room && index < BINS_MOST &&
-           index > series->bins[series->count - 1].index;
+/* --- small series ---------------------------------------------------------------------------- */
+
+const struct time_bin *time_bins_list(const struct time_bins *series,
+                                      struct time_bin small[BINS_SMALL_MOST]) {
+    if (!series->small)
+        return series->bins;
+    const struct bin_pair *pair = series->pairs;
+    uint32_t place = series->count - 1u;
+    small[place] = *series->newest;
+    while (place--) {
+        small[place] = BIN_AS(struct time_bin, &pair->bins[place & 1]);
+        if (!(place & 1))
+            pair = pair->before;
+    }
+    return small;
+}
+
+static bool begin(struct time_bins *series, int64_t number, struct pool *pool) {
+    struct time_bin *bin = pool_alloc(pool, sizeof *bin);
+    if (!bin)
+        return false;
+    *bin = empty_bin(0);
+    *series = (struct time_bins){.newest = bin, .first = number, .count = 1, .small = true};
+    return true;
+}
+
+/* Adds a bin to the pairs, which hold `count` others. Returns false if it does not fit, or without
+ * memory. */
+static inline bool add_to_pairs(struct bin_pair **pairs, uint32_t count, const struct time_bin *bin,
+                                struct pool *pool) {
+    if (bin_extent(bin) > UINT16_MAX)
+        return false;
+    if (!(count & 1)) {
+        struct bin_pair *pair = pool_alloc(pool, sizeof *pair);
+        if (!pair)
+            return false;
+        pair->before = *pairs;
+        *pairs = pair;
+    }
+    (*pairs)->bins[count & 1] = BIN_AS(struct small_bin, bin);
+    return true;
+}
+
+static void free_pairs(struct bin_pair *pair, struct pool *pool) {
+    while (pair) {
+        struct bin_pair *before = pair->before;
+        pool_free(pool, pair, sizeof *pair);
+        pair = before;
+    }
+}
+
+/* Without memory for all bins, the width doubles until they fit, or only one is left. */
+static NOINLINE void widen(struct time_bins *series, struct pool *pool) {
+    struct time_bin bins[BINS_SMALL_MOST], *own = series->newest, *array = NULL;
+    time_bins_list(series, bins);
+    free_pairs(series->pairs, pool);
+    series->small = false;
+    series->bins = bins;
+    while (series->count > 1 && !(array = pool_alloc(pool, series->count * sizeof *array)))
+        double_width(series);
+    if (array)
+        pool_free(pool, own, sizeof *own);
+    else
+        array = own;
+    memcpy(array, bins, series->count * sizeof *array);
+    series->bins = array;
+    series->room = series->count;
+    series->newest = &array[series->count - 1];
+}
+
+/* Makes the series small if all bins fit; else it stays as it is. */
+static NOINLINE void make_small(struct time_bins *series, struct pool *pool) {
+    struct bin_pair *pairs = NULL;
+    uint32_t last = series->count - 1u, done = 0;
+    struct time_bin *newest = last < BINS_SMALL_MOST ? pool_alloc(pool, sizeof *newest) : NULL;
+    while (newest && done < last && add_to_pairs(&pairs, done, &series->bins[done], pool))
+        done++;
+    if (!newest || done < last) {
+        free_pairs(pairs, pool);
+        pool_release(pool, newest, 1, sizeof *newest);
+        return;
+    }
+    *newest = series->bins[last];
+    pool_free(pool, series->bins, series->room * sizeof *series->bins);
+    series->pairs = pairs;
+    series->newest = newest;
+    series->room = 0;
+    series->small = true;
+}
+
+/* --- packets --------------------------------------------------------------------------------- */
+
+/* Opens a bin after the last one, as most are, if it has room. */
+static inline bool open_next(struct time_bins *series, int64_t index, struct pool *pool) {
+    if (index <= series->newest->index || index >= BINS_MOST)
+        return false;
+    if (series->count < series->room) {
+        series->newest = open_bin(series, series->count, (uint32_t)index);
+        return true;
+    }
+    if (!series->small || series->count == BINS_SMALL_MOST ||
+        !add_to_pairs(&series->pairs, series->count - 1u, series->newest, pool))
+        return false;
+    *series->newest = empty_bin((uint32_t)index);
+    series->count++;
+    return true;
 }
 
 /* Sets where the last bin starts and its width, for time_bins_at(). */
-static inline void note_newest(struct time_bins *series, int64_t number) {
+static inline void note_newest(struct time_bins *series) {
     int64_t width = time_bins_width_ns(series), end;
-    series->newest = &series->bins[series->count - 1];
+    int64_t number = series->first + series->newest->index;
     series->newest_span_ns = 0;
     if (!__builtin_mul_overflow(number, width, &series->newest_ns) &&
         !__builtin_add_overflow(series->newest_ns, width, &end))
         series->newest_span_ns = (uint64_t)width;
 }
 
+/* Returns the bin in a series that has one, which is an array meanwhile. */
+static NOINLINE struct time_bin *search_array(struct time_bins *series, int64_t time_ns,
+                                              uint64_t packets, struct pool *pool) {
+    bool small = series->small;
+    if (small)
+        widen(series, pool);
+    struct time_bin *bin = find_or_open(series, time_ns, packets, pool);
+    series->newest = &series->bins[series->count - 1];
+    if (!small || bin != series->newest)
+        return bin;
+    make_small(series, pool);
+    return series->newest;
+}
+
 struct time_bin *time_bins_search(struct time_bins *series, int64_t time_ns, uint64_t packets,
                                   struct pool *pool) {
+    int64_t number = bin_number(time_ns, series->doublings);
     struct time_bin *bin;
-    int64_t number = bin_number(time_ns, series->doublings), index = number - series->first;
-    if (is_next(series, index)) {
-        bin = open_bin(series, series->count, (uint32_t)index);
-    } else {
-        bin = find_or_open(series, time_ns, packets, pool);
-        if (!bin)
-            return NULL;
-        number = series->first + series->bins[series->count - 1].index;
-    }
-    note_newest(series, number);
+    if (!series->count && !begin(series, number, pool))
+        return NULL;
+    if (number == series->first + series->newest->index ||
+        open_next(series, number - series->first, pool))
+        bin = series->newest;
+    else
+        bin = search_array(series, time_ns, packets, pool);
+    note_newest(series);
     return bin;
 }
 
 void time_bins_free(struct time_bins *series, struct pool *pool) {
-    pool_release(pool, series->bins, series->room, sizeof *series->bins);
+    if (series->small) {
+        free_pairs(series->pairs, pool);
+        pool_free(pool, series->newest, sizeof *series->newest);
+    } else {
+        pool_release(pool, series->bins, series->room, sizeof *series->bins);
+    }
     *series = (struct time_bins){0};
 }

@@ -8,30 +8,11 @@
 
 #include "rows/rows.h"
 
-/* Bins of a direction in the smallest form that holds its numbers; they may be unaligned. */
+/* Between struct small_bin and struct time_bin. Bins may be unaligned in all forms. */
 struct narrow_bin {
     uint32_t wire_bytes, ip_bytes, payload_bytes, unique_bytes, retransmitted_bytes;
     uint32_t index, packets, rtt_us, flight, window, lost;
 } __attribute__((packed));
-
-struct small_bin {
-    uint16_t wire_bytes, ip_bytes, payload_bytes, unique_bytes, retransmitted_bytes;
-    uint16_t index, packets, lost;
-    uint32_t rtt_us, flight, window;
-} __attribute__((packed));
-
-#define AS(type, bin)                                                                              \
-    ((type){.wire_bytes = (bin)->wire_bytes,                                                       \
-            .ip_bytes = (bin)->ip_bytes,                                                           \
-            .payload_bytes = (bin)->payload_bytes,                                                 \
-            .unique_bytes = (bin)->unique_bytes,                                                   \
-            .retransmitted_bytes = (bin)->retransmitted_bytes,                                     \
-            .index = (bin)->index,                                                                 \
-            .packets = (bin)->packets,                                                             \
-            .rtt_us = (bin)->rtt_us,                                                               \
-            .flight = (bin)->flight,                                                               \
-            .window = (bin)->window,                                                               \
-            .lost = (bin)->lost})
 
 _Static_assert(BINS_MOST <= UINT16_MAX, "the bins of a direction are counted in 16 bits");
 _Static_assert(sizeof(struct narrow_bin) <= sizeof(struct time_bin), "the room is for wide ones");
@@ -42,14 +23,11 @@ static const size_t bin_sizes[] = {
     [BINS_WIDE] = sizeof(struct time_bin),
 };
 
-/* Returns the smallest form that fits all bins. The OR of all numbers is as wide as the widest.
- * RTT, flight and window have 32 bits in all forms, because their values for unknown need them. */
+/* Returns the smallest form that fits all bins. */
 static uint8_t form_of(const struct time_bin *bins, size_t count) {
     uint64_t all = 0;
     for (size_t i = 0; i < count; i++)
-        all |= bins[i].wire_bytes | bins[i].ip_bytes | bins[i].payload_bytes |
-               bins[i].unique_bytes | bins[i].retransmitted_bytes | bins[i].index |
-               bins[i].packets | bins[i].lost;
+        all |= bin_extent(&bins[i]);
     if (all > UINT32_MAX)
         return BINS_WIDE;
     return all > UINT16_MAX ? BINS_NARROW : BINS_SMALL;
@@ -62,9 +40,9 @@ static size_t bin_size(const struct series_head *head) {
 static struct time_bin bin_at(const uint8_t *place, const struct series_head *head) {
     struct time_bin bin;
     if (head->form == BINS_SMALL)
-        return AS(struct time_bin, (const struct small_bin *)place);
+        return BIN_AS(struct time_bin, (const struct small_bin *)place);
     if (head->form == BINS_NARROW)
-        return AS(struct time_bin, (const struct narrow_bin *)place);
+        return BIN_AS(struct time_bin, (const struct narrow_bin *)place);
     memcpy(&bin, place, sizeof bin);
     return bin;
 }
@@ -135,9 +113,9 @@ static void put_bins(uint8_t *out, const struct series_head *head, const struct 
     if (head->form == BINS_WIDE)
         memcpy(out, bins, head->count * sizeof *bins);
     for (size_t i = 0; head->form == BINS_NARROW && i < head->count; i++)
-        narrow[i] = AS(struct narrow_bin, &bins[i]);
+        narrow[i] = BIN_AS(struct narrow_bin, &bins[i]);
     for (size_t i = 0; head->form == BINS_SMALL && i < head->count; i++)
-        small[i] = AS(struct small_bin, &bins[i]);
+        small[i] = BIN_AS(struct small_bin, &bins[i]);
 }
 
 bool series_record_add(struct table *table, struct series_head *head, const struct time_bin *bins) {
@@ -156,6 +134,7 @@ bool series_record_add(struct table *table, struct series_head *head, const stru
 void series_rows_add(struct row_sink *sink, const struct flow *flow, unsigned number) {
     const struct direction *direction = &flow->directions[number];
     const struct time_bins *series = &direction->series;
+    struct time_bin small[BINS_SMALL_MOST];
     struct series_head head = {
         .first = series->first,
         .first_ns = direction->first_ns,
@@ -166,6 +145,6 @@ void series_rows_add(struct row_sink *sink, const struct flow *flow, unsigned nu
         .tcp = flow->key.protocol == IP_TCP,
         .payload_known = !direction->payload_unknown,
     };
-    if (!series_record_add(&sink->tables[TABLE_series], &head, series->bins))
+    if (!series_record_add(&sink->tables[TABLE_series], &head, time_bins_list(series, small)))
         sink->out_of_memory = true;
 }

@@ -37,9 +37,7 @@ static uint32_t frame_before(const struct segment_context *seg, int64_t ns) {
     const struct tcp_stream *stream = seg->sender;
     uint32_t since = fingerprint_time(seg->packet->time_ns - ns);
     for (unsigned i = 1; i <= stream->fingerprint_capacity; i++) {
-        const struct packet_fingerprint *entry =
-            &stream->fingerprints[(stream->next_fingerprint - i) &
-                                  (stream->fingerprint_capacity - 1)];
+        const struct packet_fingerprint *entry = fingerprint_at(stream, i);
         if (entry->frame && (int32_t)(since - entry->time) >= 0)
             return entry->frame;
     }

@@ -23,16 +23,17 @@
 #include "tcp/limit_log.h"
 #include "tcp/unacked_segments.h"
 
-#define EVENT_NONE       UINT64_MAX /* the row of an event that was not written */
-#define MAX_FINGERPRINTS 32u  /* per half-connection: a duplicate follows within a few packets */
-#define MAX_RECORDS      256u /* verdicts per half-connection that can still be amended */
-#define MAX_SACK_RANGES  4u
-#define MAX_STALLS       5u
-#define STALLS_TEXT_SIZE (MAX_STALLS * 24u)
-#define MIN_RTO_NS       INT64_C(200000000) /* Linux; RFC 6298 section 2.4 says 1 s */
-#define DUP_ACK_THRESH   3u                 /* DupThresh, RFC 5681 section 3.2 */
-#define SEGMENT_USUAL    1460               /* bytes, if no MSS was seen */
-#define RTT_UNKNOWN      INT64_C(-1)
+#define EVENT_NONE         UINT64_MAX /* the row of an event that was not written */
+#define MAX_FINGERPRINTS   32u  /* per half-connection: a duplicate follows within a few packets */
+#define FIRST_FINGERPRINTS 3u   /* 60 bytes */
+#define MAX_RECORDS        256u /* verdicts per half-connection that can still be amended */
+#define MAX_SACK_RANGES    4u
+#define MAX_STALLS         5u
+#define STALLS_TEXT_SIZE   (MAX_STALLS * 24u)
+#define MIN_RTO_NS         INT64_C(200000000) /* Linux; RFC 6298 section 2.4 says 1 s */
+#define DUP_ACK_THRESH     3u                 /* DupThresh, RFC 5681 section 3.2 */
+#define SEGMENT_USUAL      1460               /* bytes, if no MSS was seen */
+#define RTT_UNKNOWN        INT64_C(-1)
 
 /* A sequence number this far from snd_nxt is not part of the stream: windows reach 2^30 at most
  * (RFC 7323 section 2.3). */
@@ -475,6 +476,15 @@ static inline int64_t least_sample(const struct tcp_stream *stream) {
 
 /* Returns the same including times until data was SACKed; RTT_UNKNOWN without a sample. */
 int64_t min_rtt(const struct tcp_stream *stream);
+
+/* Returns the fingerprint of the packet `age` packets ago; 1 <= age <= fingerprint_capacity. It may
+ * be empty. */
+static inline struct packet_fingerprint *fingerprint_at(const struct tcp_stream *stream,
+                                                        unsigned age) {
+    unsigned next = stream->next_fingerprint;
+    return &stream->fingerprints[next >= age ? next - age
+                                             : next + stream->fingerprint_capacity - age];
+}
 
 /* Adds an RTT sample (RFC 6298 section 2). `step_ns` is the tick of the capture's clock. */
 void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, int64_t step_ns, struct pool *pool);

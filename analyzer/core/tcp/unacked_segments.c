@@ -7,7 +7,7 @@ _Static_assert(MAX_UNACKED <= UINT16_MAX, "room fits");
 struct unacked_segment *unacked_push(struct unacked_segments *ring, uint32_t most,
                                      struct pool *pool) {
     uint32_t old_room = ring->room, room = old_room;
-    if (pool_grow(pool, (void **)&ring->segments, &room, sizeof *ring->segments, 2,
+    if (pool_grow(pool, (void **)&ring->segments, &room, sizeof *ring->segments, 1,
                   most > old_room ? most : old_room)) {
         ring->room = (uint16_t)room;
         for (uint32_t i = 0; i < ring->head && i < ring->count; i++)

@@ -299,9 +299,7 @@ static NOINLINE bool find_original(struct segment_context *seg) {
     struct tcp_stream *sender = seg->sender;
     uint32_t now = fingerprint_time(seg->packet->time_ns);
     for (unsigned i = 1; i <= sender->fingerprint_capacity; i++) {
-        struct packet_fingerprint *entry =
-            &sender->fingerprints[(sender->next_fingerprint - i) &
-                                  (sender->fingerprint_capacity - 1)];
+        struct packet_fingerprint *entry = fingerprint_at(sender, i);
         int64_t delay_ns = time_between(entry->time, now);
         if (!entry->frame || entry->signature != seg->tcp->signature ||
             entry->ip_id != seg->packet->ip_id || !is_duplicate(seg, entry, delay_ns))
@@ -315,13 +313,11 @@ static NOINLINE bool find_original(struct segment_context *seg) {
 /* Nothing indicates that the sender sent this packet after its last. */
 static bool may_have_passed(const struct segment_context *seg) {
     const struct tcp_stream *sender = seg->sender;
-    uint32_t room = sender->fingerprint_capacity;
     if (seg->packet->ip_id && ip_ids_ordered(sender))
         return ids_passed(seg) >= 0;
     if (has_timestamps(seg))
         return has_old_tsval(seg) || seg->tcp->timestamp_value == sender->max_tsval;
-    return room && sender->fingerprints[(sender->next_fingerprint - 1u) & (room - 1)].port !=
-                       seg->packet->port;
+    return sender->fingerprint_capacity && fingerprint_at(sender, 1)->port != seg->packet->port;
 }
 
 /* An initiator whose ACK completed the handshake retransmits no SYN (RFC 9293 section 3.10.7.3). A
@@ -349,8 +345,8 @@ static bool take_second_side(struct segment_context *seg) {
 static NOINLINE bool make_room(struct tcp_stream *stream, struct pool *pool) {
     uint32_t old = stream->fingerprint_capacity, capacity = old;
     stream->next_fingerprint = 0;
-    if (!pool_grow(pool, (void **)&stream->fingerprints, &capacity, sizeof *stream->fingerprints, 4,
-                   MAX_FINGERPRINTS))
+    if (!pool_grow(pool, (void **)&stream->fingerprints, &capacity, sizeof *stream->fingerprints,
+                   FIRST_FINGERPRINTS, MAX_FINGERPRINTS))
         return old;
     stream->fingerprint_capacity = (uint8_t)capacity;
     memset(stream->fingerprints + old, 0, (capacity - old) * sizeof *stream->fingerprints);

@@ -30,12 +30,14 @@ static void check_counts(const struct time_bin *bin) {
 }
 
 static uint64_t check_order(const struct time_bins *series) {
+    struct time_bin small[BINS_SMALL_MOST];
+    const struct time_bin *bins = time_bins_list(series, small);
     uint64_t packets = 0;
     for (uint32_t i = 0; i < series->count; i++) {
-        CHECK(!i || series->bins[i - 1].index < series->bins[i].index);
-        CHECK(series->bins[i].index < BINS_MOST);
-        check_counts(&series->bins[i]);
-        packets += series->bins[i].packets;
+        CHECK(!i || bins[i - 1].index < bins[i].index);
+        CHECK(bins[i].index < BINS_MOST);
+        check_counts(&bins[i]);
+        packets += bins[i].packets;
     }
     return packets;
 }
@@ -66,7 +68,81 @@ static void check_extremes(void) {
     time_bins_free(&series, &pool);
 }
 
+#define LARGE (UINT64_C(1) << 20) /* no small series has a sum of this */
+
+static void check_equal(const struct time_bins *few, const struct time_bins *many) {
+    struct time_bin few_small[BINS_SMALL_MOST], many_small[BINS_SMALL_MOST];
+    const struct time_bin *a = time_bins_list(few, few_small);
+    const struct time_bin *b = time_bins_list(many, many_small);
+    CHECK_INT(few->count, many->count);
+    CHECK_INT(few->doublings, many->doublings);
+    for (uint32_t i = 0; i < few->count; i++) {
+        CHECK_INT(time_bins_start_ns(few, a[i].index), time_bins_start_ns(many, b[i].index));
+        CHECK_INT(a[i].packets, b[i].packets);
+        CHECK_INT(a[i].wire_bytes * LARGE, b[i].wire_bytes);
+        CHECK_INT(a[i].rtt_us, b[i].rtt_us);
+        CHECK_INT(a[i].flight, b[i].flight);
+        CHECK_INT(a[i].window, b[i].window);
+    }
+}
+
+/* Packets of a few bytes have the same bins as those of many, which are never in a small series;
+ * one in `late_each` is late. */
+static void check_small(int64_t step_ns, unsigned late_each) {
+    struct pool pool = {.most = 1 << 24};
+    struct time_bins few = {0}, many = {0};
+    for (unsigned i = 0; i < 200; i++) {
+        int64_t time_ns = (int64_t)i * step_ns - (i % late_each ? 0 : 5 * step_ns);
+        struct time_bin *a = time_bins_at(&few, time_ns, i + 1, &pool);
+        struct time_bin *b = time_bins_at(&many, time_ns, i + 1, &pool);
+        a->packets++;
+        b->packets++;
+        a->wire_bytes += i;
+        b->wire_bytes += i * LARGE;
+        a->rtt_us = a->flight = a->window = b->rtt_us = b->flight = b->window = UINT32_MAX - i;
+        check_equal(&few, &many);
+    }
+    time_bins_free(&few, &pool);
+    time_bins_free(&many, &pool);
+    CHECK_INT(pool.used, 0);
+}
+
+/* A direction of few packets takes 64 bytes, and 64 more for two further bins. */
+static void check_memory(void) {
+    struct pool pool = {.most = 1 << 24};
+    struct time_bins series = {0};
+    for (unsigned i = 0; i < BINS_SMALL_MOST; i++) { /* the width doubles at the last */
+        int64_t time_ns = i < BINS_SMALL_MOST - 1 ? i * INT64_C(3000000) : INT64_C(3000000000);
+        add(&series, time_ns, i + 1, &pool);
+        CHECK_INT(pool.used, 64 + 64 * ((i + 1) / 2));
+    }
+    CHECK(series.doublings);
+    CHECK_INT(check_order(&series), BINS_SMALL_MOST);
+    time_bins_free(&series, &pool);
+    CHECK_INT(pool.used, 0);
+}
+
+/* Near the limit of memory bins become coarser, and no packet is lost. */
+static void check_limit(void) {
+    for (size_t most = 64; most < 3000; most += 32) {
+        struct pool pool = {.most = most};
+        struct time_bins series = {0};
+        for (unsigned i = 0; i < 100; i++)
+            add(&series, (int64_t)(i % 10 ? i : i - i / 2) * 7000000, i + 1, &pool);
+        CHECK_INT(check_order(&series), 100);
+        time_bins_free(&series, &pool);
+        CHECK_INT(pool.used, 0);
+    }
+}
+
 int main(void) {
+    check_small(100000, 1000);
+    check_small(1000000, 1000);
+    check_small(1000000, 7);
+    check_small(150000000, 1000);
+    check_small(150000000, 50);
+    check_memory();
+    check_limit();
     check_stream(0, 1000, 100000, BIN_WIDTH_LEAST_NS);           /* 100 ms */
     check_stream(1700000000123456789, 1000000, 100000, 1 << 27); /* 100 s in 2,000 bins: 64 ms */
     check_stream(-5000000000, 10000000, 1000, INT64_C(1) << 38); /* across the epoch */
