@@ -216,43 +216,37 @@ static void free_pairs(struct bin_pair *pair, struct pool *pool) {
     }
 }
 
-/* Without memory for all bins, the width doubles until they fit, or only one is left. */
-static NOINLINE void widen(struct time_bins *series, struct pool *pool) {
-    struct time_bin bins[BINS_SMALL_MOST], *own = series->newest, *array = NULL;
-    time_bins_list(series, bins);
-    free_pairs(series->pairs, pool);
-    series->small = false;
-    series->bins = bins;
+/* Makes the series small again if all bins, which are not in the pool, fit. `own` is the block of
+ * its newest bin. */
+static bool make_small(struct time_bins *series, struct time_bin *own, struct pool *pool) {
+    struct bin_pair *pairs = NULL;
+    uint32_t last = series->count - 1u, done = 0;
+    while (done < last && add_to_pairs(&pairs, done, &series->bins[done], pool))
+        done++;
+    if (done < last || series->count > BINS_SMALL_MOST) {
+        free_pairs(pairs, pool);
+        return false;
+    }
+    *own = series->bins[last];
+    series->newest = own;
+    series->pairs = pairs;
+    series->room = 0;
+    return series->small = true;
+}
+
+/* Moves the bins into an array of the pool. Without memory for all of them, the width doubles until
+ * they fit, or only one is left. */
+static void make_array(struct time_bins *series, struct time_bin *own, struct pool *pool) {
+    struct time_bin *array = NULL;
     while (series->count > 1 && !(array = pool_alloc(pool, series->count * sizeof *array)))
         double_width(series);
     if (array)
         pool_free(pool, own, sizeof *own);
     else
         array = own;
-    memcpy(array, bins, series->count * sizeof *array);
+    memcpy(array, series->bins, series->count * sizeof *array);
     series->bins = array;
     series->room = series->count;
-    series->newest = &array[series->count - 1];
-}
-
-/* Makes the series small if all bins fit; else it stays as it is. */
-static NOINLINE void make_small(struct time_bins *series, struct pool *pool) {
-    struct bin_pair *pairs = NULL;
-    uint32_t last = series->count - 1u, done = 0;
-    struct time_bin *newest = last < BINS_SMALL_MOST ? pool_alloc(pool, sizeof *newest) : NULL;
-    while (newest && done < last && add_to_pairs(&pairs, done, &series->bins[done], pool))
-        done++;
-    if (!newest || done < last) {
-        free_pairs(pairs, pool);
-        pool_release(pool, newest, 1, sizeof *newest);
-        return;
-    }
-    *newest = series->bins[last];
-    pool_free(pool, series->bins, series->room * sizeof *series->bins);
-    series->pairs = pairs;
-    series->newest = newest;
-    series->room = 0;
-    series->small = true;
 }
 
 /* --- packets --------------------------------------------------------------------------------- */
@@ -283,18 +277,27 @@ static inline void note_newest(struct time_bins *series) {
         series->newest_span_ns = (uint64_t)width;
 }
 
-/* Returns the bin in a series that has one, which is an array meanwhile. */
-static NOINLINE struct time_bin *search_array(struct time_bins *series, int64_t time_ns,
-                                              uint64_t packets, struct pool *pool) {
-    bool small = series->small;
-    if (small)
-        widen(series, pool);
+static struct time_bin *search_array(struct time_bins *series, int64_t time_ns, uint64_t packets,
+                                     struct pool *pool) {
     struct time_bin *bin = find_or_open(series, time_ns, packets, pool);
     series->newest = &series->bins[series->count - 1];
-    if (!small || bin != series->newest)
-        return bin;
-    make_small(series, pool);
-    return series->newest;
+    return bin;
+}
+
+/* The series is an array on the stack meanwhile, with room for a bin more. */
+static NOINLINE struct time_bin *search_small(struct time_bins *series, int64_t time_ns,
+                                              uint64_t packets, struct pool *pool) {
+    struct time_bin bins[BINS_SMALL_MOST + 1], *own = series->newest;
+    time_bins_list(series, bins);
+    free_pairs(series->pairs, pool);
+    series->bins = bins;
+    series->room = BINS_SMALL_MOST + 1;
+    series->small = false;
+    if (search_array(series, time_ns, packets, pool) == series->newest &&
+        make_small(series, own, pool))
+        return own;
+    make_array(series, own, pool);
+    return search_array(series, time_ns, packets, pool);
 }
 
 struct time_bin *time_bins_search(struct time_bins *series, int64_t time_ns, uint64_t packets,
@@ -307,7 +310,7 @@ struct time_bin *time_bins_search(struct time_bins *series, int64_t time_ns, uin
         open_next(series, number - series->first, pool))
         bin = series->newest;
     else
-        bin = search_array(series, time_ns, packets, pool);
+        bin = (series->small ? search_small : search_array)(series, time_ns, packets, pool);
     note_newest(series);
     return bin;
 }
