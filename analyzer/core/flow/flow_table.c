@@ -21,6 +21,7 @@
 #define SLAB_BITS   12
 #define SLAB_FLOWS  (1u << SLAB_BITS)
 #define UNIT_FLOWS  512u /* flows that are drained together */
+#define DRAIN_AHEAD 4u   /* flows whose lists are prefetched meanwhile */
 #define NONE        UINT32_MAX
 #define PAGE_BYTES  4096u
 #define PLACES      32u   /* places that a table takes or returns at once; divides SLAB_FLOWS */
@@ -176,6 +177,32 @@ uint32_t flow_memory_units(const struct flow_memory *memory) {
     return (memory->used + UNIT_FLOWS - 1) / UNIT_FLOWS;
 }
 
+/* Prefetches an element of a list that may not exist yet. */
+static inline void prefetch_element(const void *list, uint32_t index, size_t size) {
+    __builtin_prefetch((const void *)((uintptr_t)list + index * size));
+}
+
+/* Prefetches the lists that packets of either direction touch. */
+static inline void prefetch_direction(const struct flow *flow, unsigned number) {
+    const struct time_bins *series = &flow->directions[number].series;
+    const struct tcp_stream *stream = &flow->tcp.streams[number];
+    const struct unacked_segments *unacked = &stream->unacked;
+    uint32_t tail = (unacked->head + unacked->count) & (unacked->room - 1);
+    prefetch_element(series->newest, 0, sizeof *series->newest);
+    if (series->small)
+        prefetch_element(series->pairs, 0, sizeof *series->pairs);
+    else
+        prefetch_element(series->newest, 1, sizeof *series->newest);
+    prefetch_element(stream->fingerprints, stream->next_fingerprint, sizeof *stream->fingerprints);
+    prefetch_element(unacked->segments, unacked->head, sizeof *unacked->segments);
+    prefetch_element(unacked->segments, tail, sizeof *unacked->segments);
+    prefetch_element(stream->rtt.exact, stream->rtt.pending, sizeof *stream->rtt.exact);
+    for (unsigned line = 0; line < sizeof *stream->accounting / LINE_BYTES; line++)
+        prefetch_element(stream->accounting, line, LINE_BYTES);
+    for (unsigned line = 0; line < 2; line++)
+        prefetch_element(stream->recovery, line, LINE_BYTES);
+}
+
 /* Returns the whole pages of a unit to the kernel. */
 static void release_unit(const struct flow_memory *memory, uint32_t unit) {
     uintptr_t from = (uintptr_t)flow_at(memory, unit * UNIT_FLOWS);
@@ -184,11 +211,38 @@ static void release_unit(const struct flow_memory *memory, uint32_t unit) {
     madvise((void *)from, until - from, MADV_DONTNEED);
 }
 
+/* Prefetches the pairs of bins that are `depth` pairs before the last ones. */
+static void prefetch_pairs(const struct flow *flow, unsigned depth) {
+    for (unsigned number = 0; number < 2; number++) {
+        const struct time_bins *series = &flow->directions[number].series;
+        const struct bin_pair *pair = series->small ? series->pairs : NULL;
+        for (unsigned i = 0; pair && i < depth; i++)
+            pair = pair->before;
+        __builtin_prefetch(pair);
+    }
+}
+
+/* Prefetches the lists of the next flows, those of pairs step by step, as each has the address of
+ * the one before. */
+static void prefetch_next(const struct flow_memory *memory, uint32_t number) {
+    for (uint32_t depth = 0; depth < DRAIN_AHEAD; depth++) {
+        uint32_t next = number + DRAIN_AHEAD - depth;
+        if (next < memory->used && flow_at(memory, next)->live)
+            prefetch_pairs(flow_at(memory, next), depth);
+    }
+    if (number + DRAIN_AHEAD < memory->used) {
+        prefetch_direction(flow_at(memory, number + DRAIN_AHEAD), 0);
+        prefetch_direction(flow_at(memory, number + DRAIN_AHEAD), 1);
+    }
+}
+
 struct flow *flow_memory_drain(struct flow_memory *memory, uint32_t unit, uint32_t *place) {
     while (*place < UNIT_FLOWS && unit * UNIT_FLOWS + *place < memory->used) {
-        struct flow *flow = flow_at(memory, unit * UNIT_FLOWS + (*place)++);
+        uint32_t number = unit * UNIT_FLOWS + (*place)++;
+        struct flow *flow = flow_at(memory, number);
         if (flow->live) {
             flow->live = false;
+            prefetch_next(memory, number);
             return flow;
         }
     }
@@ -252,32 +306,6 @@ void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash) {
     const size_t end = offsetof(struct flow, tcp.streams[1]) + offsetof(struct tcp_stream, cold);
     for (size_t line = 0; flow && line < end; line += LINE_BYTES)
         __builtin_prefetch((const uint8_t *)flow + line);
-}
-
-/* Prefetches an element of a list that may not exist yet. */
-static inline void prefetch_element(const void *list, uint32_t index, size_t size) {
-    __builtin_prefetch((const void *)((uintptr_t)list + index * size));
-}
-
-/* Prefetches the lists that packets of either direction touch. */
-static inline void prefetch_direction(const struct flow *flow, unsigned number) {
-    const struct time_bins *series = &flow->directions[number].series;
-    const struct tcp_stream *stream = &flow->tcp.streams[number];
-    const struct unacked_segments *unacked = &stream->unacked;
-    uint32_t tail = (unacked->head + unacked->count) & (unacked->room - 1);
-    prefetch_element(series->newest, 0, sizeof *series->newest);
-    if (series->small)
-        prefetch_element(series->pairs, 0, sizeof *series->pairs);
-    else
-        prefetch_element(series->newest, 1, sizeof *series->newest);
-    prefetch_element(stream->fingerprints, stream->next_fingerprint, sizeof *stream->fingerprints);
-    prefetch_element(unacked->segments, unacked->head, sizeof *unacked->segments);
-    prefetch_element(unacked->segments, tail, sizeof *unacked->segments);
-    prefetch_element(stream->rtt.exact, stream->rtt.pending, sizeof *stream->rtt.exact);
-    for (unsigned line = 0; line < sizeof *stream->accounting / LINE_BYTES; line++)
-        prefetch_element(stream->accounting, line, LINE_BYTES);
-    for (unsigned line = 0; line < 2; line++)
-        prefetch_element(stream->recovery, line, LINE_BYTES);
 }
 
 void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash) {

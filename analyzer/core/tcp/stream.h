@@ -23,17 +23,16 @@
 #include "tcp/limit_log.h"
 #include "tcp/unacked_segments.h"
 
-#define EVENT_NONE         UINT64_MAX /* the row of an event that was not written */
-#define MAX_FINGERPRINTS   32u  /* per half-connection: a duplicate follows within a few packets */
-#define FIRST_FINGERPRINTS 3u   /* 60 bytes */
-#define MAX_RECORDS        256u /* verdicts per half-connection that can still be amended */
-#define MAX_SACK_RANGES    4u
-#define MAX_STALLS         5u
-#define STALLS_TEXT_SIZE   (MAX_STALLS * 24u)
-#define MIN_RTO_NS         INT64_C(200000000) /* Linux; RFC 6298 section 2.4 says 1 s */
-#define DUP_ACK_THRESH     3u                 /* DupThresh, RFC 5681 section 3.2 */
-#define SEGMENT_USUAL      1460               /* bytes, if no MSS was seen */
-#define RTT_UNKNOWN        INT64_C(-1)
+#define EVENT_NONE       UINT64_MAX /* the row of an event that was not written */
+#define MAX_FINGERPRINTS 32u  /* per half-connection: a duplicate follows within a few packets */
+#define MAX_RECORDS      256u /* verdicts per half-connection that can still be amended */
+#define MAX_SACK_RANGES  4u
+#define MAX_STALLS       5u
+#define STALLS_TEXT_SIZE (MAX_STALLS * 24u)
+#define MIN_RTO_NS       INT64_C(200000000) /* Linux; RFC 6298 section 2.4 says 1 s */
+#define DUP_ACK_THRESH   3u                 /* DupThresh, RFC 5681 section 3.2 */
+#define SEGMENT_USUAL    1460               /* bytes, if no MSS was seen */
+#define RTT_UNKNOWN      INT64_C(-1)
 
 /* A sequence number this far from snd_nxt is not part of the stream: windows reach 2^30 at most
  * (RFC 7323 section 2.3). */

@@ -57,7 +57,8 @@ struct unacked_segment *unacked_push(struct unacked_segments *ring, uint32_t mos
 
 /* Removes all segments that end at or below `position`, which must not descend from call to call.
  */
-struct ack_result unacked_acknowledge(struct unacked_segments *ring, int64_t position);
+struct ack_result unacked_acknowledge(struct unacked_segments *ring, int64_t position,
+                                      struct pool *pool);
 
 /* Excludes all segments with bytes in [start, end) from RTT samples. */
 void unacked_exclude(struct unacked_segments *ring, int64_t start, int64_t end);

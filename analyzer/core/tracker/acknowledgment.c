@@ -117,7 +117,7 @@ static inline void advance(struct segment_context *seg, struct tcp_stream *sende
     }
     receiver->una_advanced_ns = seg->packet->time_ns;
     receiver->una_advanced_frame = seg->frame;
-    struct ack_result acked = unacked_acknowledge(&receiver->unacked, position);
+    struct ack_result acked = unacked_acknowledge(&receiver->unacked, position, seg->pool);
     int64_t rtt_ns = rtt_sample(seg, &acked, dup_acks);
     seg->effect.rtt_ns = rtt_ns;
     if (rtt_ns >= 0)

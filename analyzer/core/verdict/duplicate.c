@@ -24,6 +24,7 @@
 #define MAX_COPIES     3u
 #define NEAR_IDS       8192u       /* of the newest: a host's packets in LIFETIME_NS */
 #define PASSED_IDS     64          /* no reordering puts a packet behind so many later ones */
+#define ROOM_STEP      3u          /* fingerprints that 64 bytes hold */
 #define NO_POSITION    INT64_C(-2) /* a pure ACK has no position in the stream */
 
 /* --- the capture's or the network's ---------------------------------------------------------- */
@@ -345,8 +346,9 @@ static bool take_second_side(struct segment_context *seg) {
 static NOINLINE bool make_room(struct tcp_stream *stream, struct pool *pool) {
     uint32_t old = stream->fingerprint_capacity, capacity = old;
     stream->next_fingerprint = 0;
-    if (!pool_grow(pool, (void **)&stream->fingerprints, &capacity, sizeof *stream->fingerprints,
-                   FIRST_FINGERPRINTS, MAX_FINGERPRINTS))
+    uint32_t wanted = old < 4 * ROOM_STEP ? old + ROOM_STEP : 2 * old;
+    if (!pool_grow_to(pool, (void **)&stream->fingerprints, &capacity, sizeof *stream->fingerprints,
+                      wanted < MAX_FINGERPRINTS ? wanted : MAX_FINGERPRINTS))
         return old;
     stream->fingerprint_capacity = (uint8_t)capacity;
     memset(stream->fingerprints + old, 0, (capacity - old) * sizeof *stream->fingerprints);
