@@ -66,16 +66,24 @@ static bool has_room(struct histogram *set, struct pool *pool) {
                                                        sizeof *set->exact, 4, SAMPLES_EXACT);
 }
 
+/* The first two samples are the extremes, so memory is allocated for the third. */
 void histogram_add(struct histogram *set, int64_t ns, struct pool *pool) {
+    int64_t least = set->least, greatest = set->greatest;
     if (ns < 0)
         ns = 0;
     if (!set->count || ns < set->least)
         set->least = ns;
     if (!set->count || ns > set->greatest)
         set->greatest = ns;
-    set->count++;
+    if (++set->count <= 2)
+        return;
     if (!has_room(set, pool))
         flush(set, pool);
+    if (set->count == 3 && set->exact_room) {
+        set->exact[0] = least;
+        set->exact[1] = greatest;
+        set->pending = 2;
+    }
     if (set->pending < set->exact_room)
         set->exact[set->pending++] = ns;
 }
@@ -133,6 +141,8 @@ static int64_t steps_quantile(const struct histogram *set, unsigned per_mille) {
 }
 
 int64_t histogram_quantile(struct histogram *set, unsigned per_mille, struct pool *pool) {
+    if (set->count <= 2)
+        return rank_of(set->count, per_mille) == 1 ? set->least : set->greatest;
     if (set->steps)
         flush(set, pool);
     if (set->steps && set->steps->counted)

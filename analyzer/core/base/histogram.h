@@ -16,7 +16,7 @@ struct histogram_steps;
 struct histogram {
     uint64_t count;
     int64_t least, greatest; /* ns; valid if count > 0 */
-    int64_t *exact;          /* samples not yet in the histogram */
+    int64_t *exact;          /* samples not yet in the histogram; NULL if they are the extremes */
     uint32_t exact_room, pending;
     struct histogram_steps *steps;
 };

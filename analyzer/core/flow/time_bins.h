@@ -110,6 +110,9 @@ static inline struct time_bin *time_bins_at(struct time_bins *series, int64_t ti
 const struct time_bin *time_bins_list(const struct time_bins *series,
                                       struct time_bin small[BINS_SMALL_MOST]);
 
+/* Copies all bins of a small series in ascending order of index; the newest must fit. */
+void time_bins_copy_small(const struct time_bins *series, struct small_bin *out);
+
 /* Returns the time in ns since the epoch at which bin `index` begins. */
 int64_t time_bins_start_ns(const struct time_bins *series, uint32_t index);
 void time_bins_free(struct time_bins *series, struct pool *pool);

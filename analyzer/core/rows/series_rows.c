@@ -131,6 +131,19 @@ bool series_record_add(struct table *table, struct series_head *head, const stru
     return true;
 }
 
+/* The same of a small series, whose earlier bins have the form of the record already. */
+static bool small_record_add(struct table *table, struct series_head *head,
+                             const struct time_bins *series) {
+    uint8_t *record = table_begin_record(table, &series_records);
+    if (!record)
+        return false;
+    head->form = BINS_SMALL;
+    memcpy(record, head, sizeof *head);
+    time_bins_copy_small(series, (struct small_bin *)(record + sizeof *head));
+    table_add_record(table, record + sizeof *head + head->count * bin_size(head), head->count);
+    return true;
+}
+
 void series_rows_add(struct row_sink *sink, const struct flow *flow, unsigned number) {
     const struct direction *direction = &flow->directions[number];
     const struct time_bins *series = &direction->series;
@@ -145,6 +158,10 @@ void series_rows_add(struct row_sink *sink, const struct flow *flow, unsigned nu
         .tcp = flow->key.protocol == IP_TCP,
         .payload_known = !direction->payload_unknown,
     };
-    if (!series_record_add(&sink->tables[TABLE_series], &head, time_bins_list(series, small)))
+    struct table *table = &sink->tables[TABLE_series];
+    bool done = series->small && bin_extent(series->newest) <= UINT16_MAX
+                    ? small_record_add(table, &head, series)
+                    : series_record_add(table, &head, time_bins_list(series, small));
+    if (!done)
         sink->out_of_memory = true;
 }

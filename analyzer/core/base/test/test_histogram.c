@@ -25,6 +25,7 @@ static void check_quantiles(size_t count, double tolerance) {
         state = state * 1664525u + 1013904223u;
         samples[i] = 1000 + (int64_t)(state >> 4) * (1 + i % 50);
         histogram_add(&set, samples[i], &pool);
+        CHECK(i > 1 || !pool.used); /* two samples take no memory */
     }
     qsort(samples, count, sizeof *samples, compare);
     CHECK_INT(set.count, count);
@@ -59,7 +60,8 @@ static void check_extremes(void) {
 }
 
 int main(void) {
-    check_quantiles(1, 0);
+    for (size_t count = 1; count <= 10; count++)
+        check_quantiles(count, 0);
     check_quantiles(SAMPLES_EXACT, 0);
     check_quantiles(MOST, 0.017);
     check_negative_is_zero();
