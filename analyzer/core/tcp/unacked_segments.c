@@ -3,8 +3,6 @@
 
 _Static_assert(MAX_UNACKED <= UINT16_MAX, "room fits");
 
-#define ROOM_FREED 4u
-
 /* After the ring has doubled, the entries that wrapped around the old end move behind it. */
 struct unacked_segment *unacked_push(struct unacked_segments *ring, uint32_t most,
                                      struct pool *pool) {
@@ -23,8 +21,7 @@ struct unacked_segment *unacked_push(struct unacked_segments *ring, uint32_t mos
     return unacked_at(ring, ring->count++);
 }
 
-struct ack_result unacked_acknowledge(struct unacked_segments *ring, int64_t position,
-                                      struct pool *pool) {
+struct ack_result unacked_acknowledge(struct unacked_segments *ring, int64_t position) {
     struct ack_result acked = {0};
     uint32_t count = ring->count;
     for (; acked.count < count; acked.count++) {
@@ -37,13 +34,7 @@ struct ack_result unacked_acknowledge(struct unacked_segments *ring, int64_t pos
     }
     acked.left = acked.count < count;
     ring->count = (uint16_t)(count - acked.count);
-    /* An empty ring restarts at the same entries, which are in the cache. A small one is freed: most
-     * short flows have nothing outstanding, and the pool gives the block to another one. */
-    if (!acked.left && ring->room && ring->room <= ROOM_FREED) {
-        unacked_free(ring, pool);
-        *ring = (struct unacked_segments){0};
-        return acked;
-    }
+    /* An empty ring restarts at the same entries, which are in the cache. */
     ring->head = acked.left ? (uint16_t)((ring->head + acked.count) & (ring->room - 1)) : 0;
     return acked;
 }
@@ -76,4 +67,5 @@ const struct unacked_segment *unacked_find(const struct unacked_segments *ring, 
 
 void unacked_free(struct unacked_segments *ring, struct pool *pool) {
     pool_release(pool, ring->segments, ring->room, sizeof *ring->segments);
+    *ring = (struct unacked_segments){0};
 }

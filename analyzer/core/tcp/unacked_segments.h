@@ -57,8 +57,7 @@ struct unacked_segment *unacked_push(struct unacked_segments *ring, uint32_t mos
 
 /* Removes all segments that end at or below `position`, which must not descend from call to call.
  */
-struct ack_result unacked_acknowledge(struct unacked_segments *ring, int64_t position,
-                                      struct pool *pool);
+struct ack_result unacked_acknowledge(struct unacked_segments *ring, int64_t position);
 
 /* Excludes all segments with bytes in [start, end) from RTT samples. */
 void unacked_exclude(struct unacked_segments *ring, int64_t start, int64_t end);
@@ -66,6 +65,7 @@ void unacked_exclude(struct unacked_segments *ring, int64_t start, int64_t end);
 /* Returns the segment that holds the byte at `position`, NULL if it is unknown. */
 const struct unacked_segment *unacked_find(const struct unacked_segments *ring, int64_t position);
 
+/* Frees the ring, which is empty and new afterwards. */
 void unacked_free(struct unacked_segments *ring, struct pool *pool);
 
 #endif

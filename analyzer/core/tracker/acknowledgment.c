@@ -14,6 +14,10 @@
  * section 3.8.6.3). */
 #define DELAYED_ACK_NS 25000000
 
+/* A direction with fewer packets frees its list of unacknowledged segments when it is empty: most
+ * short flows have nothing outstanding, and the pool gives the memory to the next one. */
+#define SHORT_PACKETS 16
+
 /* --- ACKs that advance snd_una --------------------------------------------------------------- */
 
 /* Rule V9.3: the ACK covers data that was not seen. */
@@ -117,7 +121,9 @@ static inline void advance(struct segment_context *seg, struct tcp_stream *sende
     }
     receiver->una_advanced_ns = seg->packet->time_ns;
     receiver->una_advanced_frame = seg->frame;
-    struct ack_result acked = unacked_acknowledge(&receiver->unacked, position, seg->pool);
+    struct ack_result acked = unacked_acknowledge(&receiver->unacked, position);
+    if (!acked.left && receiver->packets < SHORT_PACKETS)
+        unacked_free(&receiver->unacked, seg->pool);
     int64_t rtt_ns = rtt_sample(seg, &acked, dup_acks);
     seg->effect.rtt_ns = rtt_ns;
     if (rtt_ns >= 0)

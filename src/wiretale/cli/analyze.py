@@ -72,7 +72,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     """Adds the options that select packets."""
     group = parser.add_argument_group("input")
     options.add_selection(group)
-    text = "maximum number of open flows, about 1 kB each; the longest-idle flow is closed first (default 1000000)"
+    text = "maximum number of open flows, 1 to 2 kB each; the longest-idle flow is closed first (default 1000000)"
     option(group, "--max-flows", "N", text, type=options.whole_number(1), default=1_000_000)
     text = "number of threads beside those that decompress files (default: one for each processor); no result depends on it"
     option(group, "-j --jobs", "N", text, type=options.whole_number(1, 64))
