@@ -222,15 +222,17 @@ static void prefetch_pairs(const struct flow *flow, unsigned depth) {
     }
 }
 
-/* Prefetches the lists of the next flows, those of pairs step by step, as each has the address of
- * the one before. */
-static void prefetch_next(const struct flow_memory *memory, uint32_t number) {
+/* Prefetches the lists of the next flows of the unit, those of pairs step by step, as each has the
+ * address of the one before. Other units belong to other threads. */
+static void prefetch_next(const struct flow_memory *memory, uint32_t unit, uint32_t place) {
+    uint32_t number = unit * UNIT_FLOWS + place, end = (unit + 1) * UNIT_FLOWS;
+    end = end < memory->used ? end : memory->used;
     for (uint32_t depth = 0; depth < DRAIN_AHEAD; depth++) {
         uint32_t next = number + DRAIN_AHEAD - depth;
-        if (next < memory->used && flow_at(memory, next)->live)
+        if (next < end && flow_at(memory, next)->live)
             prefetch_pairs(flow_at(memory, next), depth);
     }
-    if (number + DRAIN_AHEAD < memory->used) {
+    if (number + DRAIN_AHEAD < end) {
         prefetch_direction(flow_at(memory, number + DRAIN_AHEAD), 0);
         prefetch_direction(flow_at(memory, number + DRAIN_AHEAD), 1);
     }
@@ -238,11 +240,10 @@ static void prefetch_next(const struct flow_memory *memory, uint32_t number) {
 
 struct flow *flow_memory_drain(struct flow_memory *memory, uint32_t unit, uint32_t *place) {
     while (*place < UNIT_FLOWS && unit * UNIT_FLOWS + *place < memory->used) {
-        uint32_t number = unit * UNIT_FLOWS + (*place)++;
-        struct flow *flow = flow_at(memory, number);
+        struct flow *flow = flow_at(memory, unit * UNIT_FLOWS + (*place)++);
         if (flow->live) {
             flow->live = false;
-            prefetch_next(memory, number);
+            prefetch_next(memory, unit, *place - 1);
             return flow;
         }
     }
