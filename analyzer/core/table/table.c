@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A packed row: one bit per column that is known, one bit per known column that is not 0, then the
- * differences of those values from the table's origins as zigzag varints. The first byte of a
- * varint gives its length, so that it is written and read at once: 7 bits per byte, and as many 0
- * bits below the lowest 1 as bytes follow; 8 if there is no 1. A row begins a new chunk if the
- * largest row would not fit, so that a reader finds it by the same rule.
+/* A packed row: its length in 16 bits, so that columns that a reader does not want cost nothing, one
+ * bit per column that is known, one bit per known column that is not 0, then the differences of
+ * those values from the table's origins as zigzag varints. The first byte of a varint gives its
+ * length, so that it is written and read at once: 7 bits per byte, and as many 0 bits below the
+ * lowest 1 as bytes follow; 8 if there is no 1. A row begins a new chunk if the largest row would
+ * not fit, so that a reader finds it by the same rule.
  *
  * Words of 8 bytes may be written and read past the end of a value, but never past ROW_BYTES_MAX
  * from the beginning of the row, which is reserved in one chunk. Packing cannot fail; only growth
@@ -38,7 +39,12 @@ const struct schema schemas[TABLE_COUNT] = {
 #define MASK_BYTES    ((COLUMNS_MAX + 7) / 8)
 #define VARINT_MAX    10
 #define ORIGIN_LEAST  (INT64_C(1) << 48)
-#define ROW_BYTES_MAX (2 * MASK_BYTES + COLUMNS_MAX * VARINT_MAX)
+#define LENGTH_BYTES  sizeof(uint16_t)
+#define ROW_BYTES_MAX (LENGTH_BYTES + 2 * MASK_BYTES + COLUMNS_MAX * VARINT_MAX)
+#define CACHE_LINE    64
+#define GROUP_LINES   6
+#define GROUPS_AHEAD  8
+_Static_assert(ROW_BYTES_MAX <= UINT16_MAX, "a row's length has 16 bits");
 
 /* Numbers of texts are near the first one of their part. */
 void table_init(struct table *table, enum table_number number, const struct string_table *texts,
@@ -92,15 +98,10 @@ static inline uint8_t *put_varint(uint8_t *out, int64_t value) {
     return out + following + 1;
 }
 
-/* Returns the length in bytes of the varint that begins with these 8. */
-static inline unsigned varint_size(uint64_t word) {
-    return (unsigned)__builtin_ctzll(word | 1u << 8) + 1;
-}
-
 /* Reads 8 bytes, 9 for the longest form, even if the number is shorter. */
 static inline const uint8_t *get_varint(const uint8_t *in, int64_t *value) {
     uint64_t word = load_le64(in);
-    unsigned size = varint_size(word);
+    unsigned size = (unsigned)__builtin_ctzll(word | 1u << 8) + 1;
     uint64_t bits =
         size > sizeof word ? load_le64(in + 1) : word << (64 - 8 * size) >> (64 - 7 * size);
     *value = (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
@@ -127,17 +128,19 @@ static inline uint8_t *pack_values(uint8_t *out, const int64_t *values, const in
 static uint8_t *pack_row(uint8_t *out, const struct row *row, const struct table *table) {
     uint64_t filled[2] = {0, 0};
     size_t columns = table->schema->column_count, mask_bytes = (columns + 7) / 8;
-    uint8_t *end = out + 2 * mask_bytes;
+    uint8_t *masks = out + LENGTH_BYTES, *end = masks + 2 * mask_bytes;
     for (size_t w = 0; w * 64 < columns; w++)
         end = pack_values(end, row->value + w * 64, table->own.origins + w * 64, row->known[w],
                           &filled[w]);
-    memcpy(out, row->known, mask_bytes);
-    memcpy(out + mask_bytes, filled, mask_bytes);
+    uint16_t length = (uint16_t)(end - out);
+    memcpy(out, &length, sizeof length);
+    memcpy(masks, row->known, mask_bytes);
+    memcpy(masks + mask_bytes, filled, mask_bytes);
     return end;
 }
 
-static const uint8_t *unpack_values(const uint8_t *in, int64_t *values, const int64_t *origins,
-                                    uint64_t filled) {
+static inline const uint8_t *unpack_values(const uint8_t *in, int64_t *values,
+                                           const int64_t *origins, uint64_t filled) {
     for (; filled; filled &= filled - 1) {
         unsigned bit = (unsigned)__builtin_ctzll(filled);
         in = get_varint(in, &values[bit]);
@@ -146,40 +149,31 @@ static const uint8_t *unpack_values(const uint8_t *in, int64_t *values, const in
     return in;
 }
 
-/* Skips one varint for each bit that is set. Only its first byte is needed, so that columns that
- * a reader does not ask for cost little. */
-static const uint8_t *skip_values(const uint8_t *in, uint64_t filled) {
-    for (; filled; filled &= filled - 1)
-        in += varint_size(load_le64(in));
-    return in;
-}
-
 /* Returns the lowest `count` bits; a shift by 64 would be undefined. */
 static inline uint64_t first_bits(uint64_t bits, size_t count) {
     return count < 64 ? bits & ((UINT64_C(1) << count) - 1) : bits;
 }
 
-/* Unpacks at least the first `wanted` columns; the others must not be read. Returns the end of
- * the row, unless it is the last one of its group, which needs no end. */
+/* Unpacks the first `wanted` columns; the others must not be read. Returns the end of the row. */
 static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struct schema *schema,
-                                 const int64_t *origins, size_t wanted, bool last) {
+                                 const int64_t *origins, size_t wanted) {
     uint64_t filled[2];
-    size_t columns = schema->column_count, mask_bytes = (columns + 7) / 8;
+    uint16_t length;
+    size_t mask_bytes = (schema->column_count + 7) / 8;
     _Static_assert(sizeof filled == MASK_BYTES && sizeof row->known == MASK_BYTES, "whole words");
+    memcpy(&length, in, sizeof length);
+    const uint8_t *end = in + length;
+    in += sizeof length;
     memcpy(row->known, in, MASK_BYTES); /* a constant size; what follows the mask is cut below */
     memcpy(filled, in + mask_bytes, MASK_BYTES);
     in += 2 * mask_bytes;
     memset(row->value, 0, wanted * sizeof *row->value);
     for (size_t w = 0; w < 2; w++) {
-        size_t before = w * 64, here = columns > before ? columns - before : 0;
+        size_t here = wanted > w * 64 ? wanted - w * 64 : 0;
         row->known[w] = first_bits(row->known[w], here);
-        filled[w] = first_bits(filled[w], here);
-        uint64_t read = first_bits(filled[w], wanted > before ? wanted - before : 0);
-        in = unpack_values(in, row->value + w * 64, origins + w * 64, read);
-        if (!last)
-            in = skip_values(in, filled[w] & ~read);
+        in = unpack_values(in, row->value + w * 64, origins + w * 64, first_bits(filled[w], here));
     }
-    return in;
+    return end;
 }
 
 static uint64_t place_of(const struct table *table, uint64_t offset) {
@@ -344,31 +338,44 @@ static void apply_amendments(const struct table *table, uint64_t number, struct 
     }
 }
 
+static const struct table_part *part_at(const struct table *table, uint64_t place) {
+    uint64_t part = place >> PART_SHIFT;
+    return part == table->part ? &table->own : &table->others[part];
+}
+
+static const uint8_t *bytes_at(const struct table *table, uint64_t place) {
+    return arena_at(&part_at(table, place)->rows, place & ((UINT64_C(1) << PART_SHIFT) - 1));
+}
+
+/* Flows end in another order than that of their numbers, so that the rows of the next group are
+ * rarely in the cache. GCC drops a call of a function that only prefetches, so this is inlined. */
+static inline __attribute__((always_inline)) void prefetch_group(const struct table *table, size_t group) {
+    if (group >= table->groups.count || !table->groups.list[group].size)
+        return;
+    const uint8_t *bytes = bytes_at(table, table->groups.list[group].place);
+    for (size_t line = 0; line < GROUP_LINES; line++)
+        __builtin_prefetch(bytes + line * CACHE_LINE);
+}
+
 /* Leaves `group` one past the group that is read, and skips groups without rows. */
 static void enter_next_group(const struct table *table, struct table_cursor *cursor) {
     while (cursor->group < table->groups.count && !table->groups.list[cursor->group].size)
         cursor->group++;
     if (cursor->group == table->groups.count)
         return;
+    prefetch_group(table, cursor->group + GROUPS_AHEAD);
     cursor->left = table->groups.list[cursor->group].size;
     cursor->place = table->groups.list[cursor->group++].place;
 }
 
-static const struct table_part *part_at(const struct table *table, uint64_t place) {
-    uint64_t part = place >> PART_SHIFT;
-    return part == table->part ? &table->own : &table->others[part];
-}
-
 /* Returns the end of the packed row or record at the cursor if the cursor has finished it, else
- * NULL. Sets `*from` to its beginning. The last row of a group needs no end, and no row of an
- * ordered table does, because the next one has its own place. */
+ * NULL. Sets `*from` to its beginning. */
 static inline const uint8_t *next_at(const struct table *table, struct table_cursor *cursor,
                                      size_t columns, struct row *row, const uint8_t **from) {
     const struct table_part *part = part_at(table, cursor->place);
-    bool last = table->grouped ? cursor->left == 1 : table->order != NULL;
-    *from = arena_at(&part->rows, cursor->place & ((UINT64_C(1) << PART_SHIFT) - 1));
+    *from = bytes_at(table, cursor->place);
     return table->records ? table->records->next(*from, cursor, columns, row)
-                          : unpack_row(*from, row, table->schema, part->origins, columns, last);
+                          : unpack_row(*from, row, table->schema, part->origins, columns);
 }
 
 /* The rest of a chunk is unused if the largest row or record would not fit: the reader must skip
