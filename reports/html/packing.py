@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import base64
-import gzip
+import zlib
 from array import array
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +17,28 @@ if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
+GZIP_FORMAT = 16 + zlib.MAX_WBITS
+LARGE = 50_000  # bytes, of which level 6 takes some ms
+
 Column = list[Any]  # array code, number of byte planes if it has any, data
 # Relative to the base of the page; other columns are durations.
 TIMES = ("start_ns", "first_ns", "time_ns", "complete_ns")
 
 
+def gzipped(data: bytes, level: int, strategy: int = zlib.Z_DEFAULT_STRATEGY) -> bytes:
+    """Returns gzip without a time."""
+    compressor = zlib.compressobj(level, zlib.DEFLATED, GZIP_FORMAT, zlib.DEF_MEM_LEVEL, strategy)
+    return compressor.compress(data) + compressor.flush()
+
+
 def encoded(data: bytes) -> str:
-    """Returns gzip in base64; page/plotly.js decodes it."""
-    return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
+    """Returns gzip in base64; page/plotly.js decodes it.
+
+    Of much data, the smaller of two fast forms: byte planes are often noise, in which only runs can be found.
+    """
+    if len(data) < LARGE:
+        return base64.b64encode(gzipped(data, 6)).decode()
+    return base64.b64encode(min(gzipped(data, 6, zlib.Z_RLE), gzipped(data, 1), key=len)).decode()
 
 
 def planes(code: str, data: bytes, kept: int = 0) -> Column:
