@@ -105,11 +105,11 @@ def problem_sums(trace: Trace) -> list[tuple[str, str, dict[int, int]]]:
 
 def choose_flows(trace: Trace, largest: int, problematic: int) -> tuple[list[int], list[int]]:
     """Returns the largest flows by wire bytes, and those of the others that have the most problems."""
-    sizes, problems = trace.transfers.sizes, dict[int, int]()
+    problems = dict[int, int]()
     for name in RANKED:
         for row, count in trace.transfers.counts[name]:
             problems[row // 2] = problems.get(row // 2, 0) + count
-    first = nlargest(largest, range(len(sizes)), key=sizes.__getitem__)
+    first = trace.transfers.largest_flows(largest)
     for flow in first:
         problems.pop(flow, None)
     return first, nlargest(problematic, sorted(problems), key=problems.__getitem__)

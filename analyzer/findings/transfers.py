@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 Counts = list[tuple[int, int]]  # row, count
 LARGEST_MAX = 50  # flows
+RANKED_LEAST = 8_000  # the largest flows, which outputs ask for several times
 STALLED_MAX, STALL_MIN_NS = 500, 20_000_000  # flows; a shorter stall does not count
 ROWS_MAX = 200  # rows that one rule reads
 LOST = ("lost_upstream", "lost_downstream", "blocks_lost")
@@ -242,8 +243,9 @@ class Transfers:
         self.trace = trace
         #: wire bytes of each flow
         self.sizes = sizes = array("d", trace.flows._packed("wire_bytes", "d"))
+        self._ranked: list[int] = []
         self.wire_bytes = int(sum(sizes)) or 1
-        numbers = nlargest(LARGEST_MAX, range(len(sizes)), key=sizes.__getitem__)
+        numbers = self.largest_flows(LARGEST_MAX)
         self._main_bytes = row_at(trace.flows, numbers[0])["payload_bytes"] or 0 if numbers else 0
         #: directions of the largest flows, largest first
         self.largest = [one for number in numbers for one in self._directions(number)]
@@ -256,6 +258,12 @@ class Transfers:
         self._bins: dict[int, dict[int, Bins]] = {}
         self._losses: dict[int, list[Loss]] = {}
         self.shared_queues: list[SharedQueue] | None = None  # None until they are looked for
+
+    def largest_flows(self, most: int) -> list[int]:
+        """Returns the flows with the most wire bytes, largest first; equal ones in their order."""
+        if most > len(self._ranked) and len(self._ranked) < len(self.sizes):
+            self._ranked = nlargest(max(most, RANKED_LEAST), range(len(self.sizes)), key=self.sizes.__getitem__)
+        return self._ranked[:most]
 
     def _longest_stalls(self, seen: set[int]) -> dict[int, int]:
         longest: dict[int, int] = {}

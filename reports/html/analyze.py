@@ -10,7 +10,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from heapq import nlargest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,8 +106,8 @@ def fitting_flows(flows: Iterable[int], sizes: Sequence[int], most: int) -> list
 
 def further_flows(trace: Trace, chosen: set[int], sizes: Sequence[int]) -> list[int]:
     """Returns the largest of the other flows that fit."""
-    rank = trace.transfers.sizes
-    rest = nlargest(FLOWS_FURTHER, (flow for flow in range(len(rank)) if flow not in chosen), key=rank.__getitem__)
+    largest = trace.transfers.largest_flows(FLOWS_FURTHER + len(chosen))
+    rest = [flow for flow in largest if flow not in chosen][:FLOWS_FURTHER]
     return fitting_flows(rest, sizes, PACKETS_FURTHER)
 
 
@@ -173,25 +172,28 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
     ranked = list(dict.fromkeys(cited_flows(found) + problematic + largest))
     sizes = trace.flows.column("packets")
     ranked += further_flows(trace, set(ranked), sizes)
-    fitting, packed = {}, {}
-    for name, (most, columns) in TABLES.items():
-        table = trace.table(name)
-        fitting[name] = fitting_flows(ranked, table._rows_by_flow(len(sizes)), most)
-        packed[name] = packed_table(table, fields(columns), fitting[name], base_ns)
-    packets, packet_rows, spans = packed_packets(trace, ranked, sizes, base_ns, served)
-    known = ranked[:FLOWS_LARGEST] if served else packets["flows"]  # flows whose spans were made
-    limited = [] if spans is None else fitting_flows(known, spans._rows_by_flow(len(sizes)), SPANS_MOST)
-    with ThreadPoolExecutor(1) as beside:  # tshark runs in a process of its own
+    with ThreadPoolExecutor(2) as beside:  # the core, zlib and tshark do not hold this thread up
+        all_flows = beside.submit(flow_columns, trace, base_ns)
+        fitting, packed = {}, {}
+        for name, (most, columns) in TABLES.items():
+            table = trace.table(name)
+            fitting[name] = fitting_flows(ranked, table._rows_by_flow(len(sizes)), most)
+            packed[name] = packed_table(table, fields(columns), fitting[name], base_ns)
+        packets, packet_rows, spans = packed_packets(trace, ranked, sizes, base_ns, served)
         dissected = beside.submit(frame_data, trace, packet_rows, base_ns) if frames else None
-        all_flows = flow_columns(trace, base_ns)
+        known = ranked[:FLOWS_LARGEST] if served else packets["flows"]  # flows whose spans were made
+        limited = [] if spans is None else fitting_flows(known, spans._rows_by_flow(len(sizes)), SPANS_MOST)
+        limits = limits_data(trace, spans, ranked, limited, base_ns)
+        traffic = timeline(trace, base_ns)
         # Awaited here, so that an interruption leaves the block, which ends only after tshark's folders are removed.
         shown = dissected.result() if dissected else without_bytes(trace, NO_FRAMES)
+    event_words = trace.events._packed_columns([(name, "B", 0, 1) for name in EVENT_WORDS])
     return {
         "base": str(base_ns),
         "served": served,
-        "flows": all_flows,
+        "flows": all_flows.result(),
         "times": flow_times(trace),
-        "timeline": timeline(trace, base_ns),
+        "timeline": traffic,
         "again": again(trace),
         "cut": cut_start(trace),
         "findings": found,
@@ -200,9 +202,9 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
         "whole_flows": sorted(set(limited).intersection(*fitting.values())) if served else [],
         "wire_mss": segment_sizes(trace, sorted(fitting["events"])),
         **packed,
-        **limits_data(trace, spans, ranked, limited, base_ns),
+        **limits,
         "words": {
-            **{name: numbered_words(trace.events._packed(name, "B")) for name in EVENT_WORDS},
+            **dict(zip(EVENT_WORDS, map(numbered_words, event_words), strict=True)),
             "verdict": numbered_words(trace.blocks._packed("verdict", "B")),
         },
         "packets": packets,

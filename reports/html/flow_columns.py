@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from heapq import nlargest
 from itertools import count, repeat
 from operator import floordiv, gt, sub
 from typing import TYPE_CHECKING, Any
@@ -52,8 +51,7 @@ def chosen_flows(trace: Trace) -> list[int] | None:
     count = len(trace.flows)
     if count <= FLOWS_MOST:
         return None
-    sizes = trace.transfers.sizes
-    return sorted(nlargest(FLOWS_MOST, range(count), key=sizes.__getitem__))
+    return sorted(trace.transfers.largest_flows(FLOWS_MOST))
 
 
 def of_chosen(values: Sequence[Any], chosen: list[int] | None) -> Sequence[Any]:

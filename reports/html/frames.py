@@ -95,8 +95,7 @@ def flows_with_findings(trace: Trace, findings: list[dict[str, Any]]) -> list[in
     numbers = list(dict.fromkeys(row["flow"] for row in findings if row["flow"] is not None))[:FLOWS_MOST]
     if numbers or not len(trace.flows):
         return numbers
-    sizes = trace.transfers.sizes
-    return [max(range(len(sizes)), key=sizes.__getitem__)]
+    return trace.transfers.largest_flows(1)
 
 
 def with_neighbors(frames: list[Frame]) -> list[Frame]:

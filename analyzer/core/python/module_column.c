@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Columns in Python: values as objects, sums, nonzero rows, typed arrays. Tables are packed row by
  * row, so that each function makes one pass over all rows and unpacks them only up to the last
- * column that it needs (table_next_of()). The GIL is held throughout, because most passes create
- * objects.
+ * column that it needs (table_next_of()). The GIL is held, unless a pass creates no objects.
  *
  * For many rows packed() or Arrow should be used: column() creates an object per row. */
 #include <string.h>
@@ -254,8 +253,10 @@ PyObject *table_packed(PyObject *self, PyObject *args) {
         return NULL;
     choice.flows = flows;
     list = pack_places(packs, count, column_pack_rows(table, &choice), places);
-    if (list)
-        column_pack(table, packs, (size_t)count, &choice, places);
+    if (list) {
+        Py_BEGIN_ALLOW_THREADS column_pack(table, packs, (size_t)count, &choice, places);
+        Py_END_ALLOW_THREADS
+    }
     PyMem_Free(flows);
     return list;
 }
@@ -303,6 +304,6 @@ PyObject *table_time_sums(PyObject *self, PyObject *args) {
     sums.base_ns = base_ns, sums.bin_ns = bin_ns;
     sums.bins = (size_t)bins, sums.column_count = (size_t)count;
     sums.out = (double *)(void *)PyBytes_AsString(bytes);
-    time_sums(table, &sums);
-    return bytes;
+    Py_BEGIN_ALLOW_THREADS time_sums(table, &sums);
+    Py_END_ALLOW_THREADS return bytes;
 }
