@@ -7,11 +7,10 @@ import os
 import re
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from wiretale.analyzer.errors import InputError, SkippedFileWarning, UsageError
+from wiretale.analyzer.errors import InputError, SkippedFileWarning, SkippedFolderWarning, UsageError
 
 TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
@@ -30,10 +29,17 @@ MAGIC_NUMBERS = (
 )
 PCAPNG = MAGIC_NUMBERS[3]
 HEADER_BYTES, SECTION_BYTES = 24, 28  # of a pcap file, and of the least section header of pcapng
+PLAN, MARKER = "split.json", "store.json"
+COPIES = {PLAN: "split", MARKER: "store"}  # folders with these files
+SHARD = re.compile(r"shard-(\d{2,3})")
+NAMED_MOST = 10  # skipped files of a folder
 GZIP = b"\x1f\x8b"
 COMPRESSED = (b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")  # zstd, lz4: Python 3.11 cannot decompress them
 OTHER_COMPRESSED = {b"BZh": "bz2", b"\xfd7z": "lzma"}  # not read, but protected from being overwritten
-CAPTURE_NAME = re.compile(r"\.(pcap|pcapng|cap|dmp|ntar)\b", re.IGNORECASE)
+#: also numbered and compressed ones, but no a.pcap.sha256
+CAPTURE_NAME = re.compile(
+    r"\.(pcap|pcapng|cap|dmp|ntar)([._-]?\d+)*(\.(gz|zst|lz4|bz2|xz|zip|7z))*$", re.IGNORECASE | re.ASCII
+)
 URL = re.compile(r"(s3|gs|gcs|https?|ssh|sftp)://", re.IGNORECASE)
 SCHEMES = "s3, gs, http, https, ssh or sftp"
 SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -48,22 +54,21 @@ def first_of_gzip(head: bytes) -> bytes:
         return b""
 
 
-def head_of(path: str | Path) -> bytes:
-    """Returns the first bytes of a file.
+def is_named(path: str | Path) -> bool:
+    """Returns whether a file has the name of a capture."""
+    return CAPTURE_NAME.search(os.path.basename(path)) is not None
 
-    Raises InputError if a file with a capture's name cannot be opened, because skipping it would go unnoticed.
-    """
+
+def head_of(path: str | Path) -> bytes | None:
+    """Returns the first bytes of a file, None if it cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # a file object would take longer than the reading
         try:
             return os.read(descriptor, HEAD_BYTES)
         finally:
             os.close(descriptor)
-    except OSError as error:
-        name = os.path.basename(path)
-        if ".pcap" in name or name.endswith(".cap"):
-            raise InputError(f"{path}: {error.strerror}") from None
-        return b""
+    except OSError:
+        return None
 
 
 def is_magic_number(head: bytes) -> bool:
@@ -78,12 +83,15 @@ def is_cut_header(head: bytes) -> bool:
     return len(head) < least and not head.startswith(GZIP) and is_magic_number(head)
 
 
-def is_capture(path: str) -> bool:
-    """Returns whether a file is a capture by its first bytes; zstd and lz4 files by their name. Raises as head_of()."""
-    head = head_of(path)
-    if is_cut_header(head):
-        return False
-    return is_magic_number(head) or (head.startswith(COMPRESSED) and ".pcap" in os.path.basename(path))
+def refusal(path: str | Path) -> str:
+    """Returns why the core refuses a file, empty if it is a capture."""
+    from wiretale.analyzer import _core
+
+    try:
+        _core.Analysis([str(path)], packets="none", interfaces_only=True)
+    except _core.Error as error:
+        return str(error.args[1])
+    return ""
 
 
 def is_compressed_capture(path: Path, module: str) -> bool:
@@ -94,23 +102,19 @@ def is_compressed_capture(path: Path, module: str) -> bool:
         with import_module(module).open(path) as file:
             return is_magic_number(file.read(len(MAGIC_NUMBERS[0])))
     except Exception:  # each module has errors of its own, and Python may lack the module
-        return CAPTURE_NAME.search(path.name) is not None
+        return is_named(path)
 
 
 def holds_capture(path: Path) -> bool:
-    """Returns whether a file is a capture, whatever its name and compression. Raises as head_of()."""
+    """Returns whether a file is a capture, whatever its name and compression; by its name if it is unreadable."""
     head = head_of(path)
+    if head is None:
+        return is_named(path)
     if head.startswith(tuple(OTHER_COMPRESSED)):
         return is_compressed_capture(path, OTHER_COMPRESSED[head[:3]])
     if not head.startswith(COMPRESSED):
-        return is_magic_number(head) or bool(foreign_note(path))
-    from wiretale.analyzer import _core
-
-    try:
-        _core.Analysis([str(path)], packets="none", interfaces_only=True)
-    except _core.Error:
-        return ".pcap" in path.name  # perhaps damaged
-    return True
+        return is_magic_number(head) or bool(foreign_note(path, head))
+    return not refusal(path) or is_named(path)  # perhaps damaged
 
 
 class Inputs:
@@ -155,8 +159,8 @@ def expand_url(url: str) -> list[str]:
     return remote.listed(url) if remote.is_several(url) else [url]
 
 
-def foreign_note(path: Path) -> str:
-    """Returns the foreign format of a file and how to convert it, or that its header is cut; empty if the format is unknown.
+def foreign_note(path: str | Path, head: bytes) -> str:
+    """Returns the foreign format of a file with this head and how to convert it; empty if the format is unknown.
 
     A compressed file counts only if it has a capture's name, because documents are compressed too.
     """
@@ -164,48 +168,91 @@ def foreign_note(path: Path) -> str:
 
     from wiretale.analyzer import _core
 
-    head = head_of(path)
-    if is_cut_header(head):
-        return f"{path}: its header is cut short at byte {len(head)}"
     found = _core.foreign_format(head)
-    if not found or (found[1].endswith("wiretale analyze -") and not CAPTURE_NAME.search(path.name)):
+    if not found or (found[1].endswith("wiretale analyze -") and not is_named(path)):
         return ""
     return f"{path} is {found[0]}; convert it: {found[1].replace('%s', shlex.quote(str(path)))}"
 
 
+def note_of(path: str) -> str | None:
+    """Returns why a file in a folder is left out, empty if nothing about it is of a capture; None for a capture.
+
+    One that is unreadable counts as a capture, so that the command names it as if it was given.
+    """
+    head = head_of(path)
+    if head is None:
+        return None if is_named(path) else ""
+    if note := foreign_note(path, head):
+        return note
+    return (refusal(path) or None) if is_named(path) or is_magic_number(head) else ""
+
+
+def check_no_copies(folder: Path) -> None:
+    """Raises UsageError if a folder is a split or store, which have copies of packets, or a shard."""
+    for name, kind in COPIES.items():
+        if (folder / name).is_file():
+            raise UsageError(f"{folder}: is a {kind}: expected captures")
+    if SHARD.fullmatch(folder.name) and (folder.parent / PLAN).is_file():
+        raise UsageError(f"{folder}: is a shard of a split: expected captures")
+
+
+def skip(note: str, kind: type[SkippedFileWarning] = SkippedFileWarning) -> None:
+    warnings.warn(f"skipped {note}", kind, stacklevel=2)
+
+
 def files_below(folder: Path) -> Iterator[str]:
-    """Yields the regular files in a folder and its subfolders, as far as they are readable, but no symbolic links."""
+    """Yields the regular files in a folder and its subfolders, but no symbolic links.
+
+    Warns of subfolders that are unreadable, and of those that are a split or store, perhaps of these captures.
+    """
     waiting = [str(folder)]
     while waiting:
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                elif entry.is_file(follow_symlinks=False):
-                    yield entry.path.removeprefix("./")  # as Path shows it
+        below = waiting.pop()
+        try:
+            with os.scandir(below) as found:
+                entries = list(found)
+        except OSError as error:
+            if os.path.basename(below) != "lost+found":  # of the file system, for its owner alone
+                skip(f"{below}: {error.strerror}")
+            continue
+        if copies := [COPIES[entry.name] for entry in entries if entry.name in COPIES]:
+            skip(f"{below}: is a {copies[0]}", SkippedFolderWarning)
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
+            elif entry.is_file(follow_symlinks=False):
+                yield entry.path.removeprefix("./")  # as Path shows it
 
 
 def captures_in(folder: Path) -> list[str]:
-    """Returns the captures in a folder and its subfolders by name, as far as they are readable.
+    """Returns the captures in a folder and its subfolders by name.
 
-    Raises InputError if the folder has no captures. Warns with SkippedFileWarning of captures in foreign formats, and
-    of those that are cut within their header, because one of thousands must not end the analysis of the others.
+    Raises InputError if the folder has no captures, UsageError if it is a split or store. Warns with SkippedFileWarning of
+    files that the core refuses but that have the name or first bytes of a capture, because one of thousands must not end the
+    analysis of the others.
     """
     try:
         os.scandir(folder).close()
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}") from None
-    found: list[str] = []
-    others: list[str] = []
-    for path in sorted(files_below(folder)):
-        (found if is_capture(path) else others).append(path)
-    notes = list(filter(None, (foreign_note(Path(path)) for path in others)))
-    more = f" (and {len(notes) - 1:,} more such)" if len(notes) > 1 else ""
+    check_no_copies(folder)
+    judged = [(path, note_of(path)) for path in sorted(files_below(folder))]
+    found = [path for path, note in judged if note is None]
+    notes = [note for _, note in judged if note]
     if not found:
+        more = f" (and {len(notes) - 1:,} more such)" if len(notes) > 1 else ""
         raise InputError("; ".join([f"{folder}: no capture files in this folder", *notes[:1]]) + more)
-    if notes:
-        warnings.warn(f"skipped {notes[0]}{more}", SkippedFileWarning, stacklevel=2)
+    warn_of_skipped(notes, str(folder))
     return found
+
+
+def warn_of_skipped(notes: Sequence[str], folder: str) -> None:
+    """Warns of the files in a folder that were skipped."""
+    for note in notes[:NAMED_MOST]:
+        skip(note)
+    if len(notes) > NAMED_MOST:
+        skip(f"{len(notes) - NAMED_MOST:,} more such files in {folder}")
 
 
 def each_path(paths: Iterable[Paths]) -> Iterator[object]:

@@ -44,7 +44,11 @@ class MissingToolError(WiretaleError):
 
 
 class SkippedFileWarning(UserWarning):
-    """Files of a folder were skipped because they have a format of other programs."""
+    """A file of a folder was skipped: it has the name or first bytes of a capture, but is damaged or of another program."""
+
+
+class SkippedFolderWarning(SkippedFileWarning):
+    """A folder in a folder of captures was skipped, because it is a split or a store, perhaps of the same captures."""
 
 
 class DamagedInputWarning(UserWarning):

@@ -10,7 +10,6 @@ import base64
 import hashlib
 import json
 import os
-import re
 import secrets
 import zlib
 from collections.abc import Iterator, Sequence
@@ -20,17 +19,16 @@ from typing import Any, NamedTuple
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.arguments import Time, check_range, filter_text, time_ns
-from wiretale.analyzer.capture_paths import Paths, expand_paths, is_url, shown
+from wiretale.analyzer.capture_paths import PLAN, SHARD, Paths, expand_paths, is_url, shown
 from wiretale.analyzer.durable import sync
 from wiretale.analyzer.errors import InputError, OutputError, UsageError
 from wiretale.analyzer.trace import core_errors, stamp_of
 
 SCHEMA = "wiretale.split/2"
-PLAN, FACTS, ROWS, PARTIAL = "split.json", "files", "rows", "partial"
+FACTS, ROWS, PARTIAL = "files", "rows", "partial"
 SHARDS_MOST, FILES_MOST = 256, 1 << 19  # as in analyzer/core/shard/split.h
 KEY_SIZE = 24
 ROWS_MAGIC = b"wiretale.rows/1\n"
-SHARD = re.compile(r"shard-(\d{2,3})")
 #: most bytes that a file from another machine may make of its compressed ones: facts, and the rows of a shard
 FACTS_BYTES, ROWS_BYTES = 1 << 30, 1 << 36
 #: what reading JSON of another machine may raise

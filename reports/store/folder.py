@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from wiretale.analyzer.capture_paths import CAPTURE_NAME, is_capture
-from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.capture_paths import head_of, is_magic_number, is_named
 
 Stamp = tuple[int, int, int, int]  # device, inode, size, mtime
 TEMPORARY = (".part", ".partial", ".tmp", ".swp")
@@ -61,10 +60,7 @@ def has_writer(path: Path) -> bool | None:
 
 def is_named_capture(path: Path) -> bool:
     """Returns whether a file is a capture by its name or its first bytes."""
-    try:
-        return CAPTURE_NAME.search(path.name) is not None or is_capture(str(path))
-    except InputError:  # it has the name of one
-        return True
+    return is_named(path) or is_magic_number(head_of(path) or b"")
 
 
 class Folder:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         MissingToolError,
         OutputError,
         SkippedFileWarning,
+        SkippedFolderWarning,
         UsageError,
         WiretaleError,
     )
@@ -64,6 +65,7 @@ __all__ = [
     "OutputError",
     "RunDifference",
     "SkippedFileWarning",
+    "SkippedFolderWarning",
     "StoreDifference",
     "Table",
     "Trace",

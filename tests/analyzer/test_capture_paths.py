@@ -5,18 +5,22 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow
 import pytest
 
 import needs
 import wiretale
+from checkout import Run
 from wiretale.analyzer.capture_paths import expand_paths
 from wiretale.analyzer.errors import InputError
+from wiretale.reports.store.add import add
 
 
 def test_a_folder_is_searched_by_first_bytes_not_by_name(samples: Path, tmp_path: Path) -> None:
@@ -31,9 +35,12 @@ def test_a_folder_is_searched_by_first_bytes_not_by_name(samples: Path, tmp_path
     (tmp_path / "empty.pcap").touch()
     os.symlink(tmp_path / "b", tmp_path / "link.pcap")
     os.mkfifo(tmp_path / "pipe.pcap")
-    found = [str(Path(path).relative_to(tmp_path)) for path in expand_paths([tmp_path])]
+    with pytest.warns(wiretale.SkippedFileWarning) as warned:
+        found = [str(Path(path).relative_to(tmp_path)) for path in expand_paths([tmp_path])]
+        assert wiretale.analyze(tmp_path).totals["packets"] == 66 + 35 + 66
     assert found == ["b", "below/a", "c.bin"]
-    assert wiretale.analyze(tmp_path).totals["packets"] == 66 + 35 + 66
+    skipped = [Path(str(one.message).split()[1].strip(":")).name for one in warned]
+    assert skipped == 2 * ["empty.pcap", "notes.pcap", "notes.pcap.gz"]
 
 
 def test_a_file_given_twice_is_refused(samples: Path, tmp_path: Path) -> None:
@@ -83,6 +90,118 @@ def test_unreadable_files_are_reported_and_not_left_out(samples: Path) -> None:
             assert expand_paths([folder]) == [str(folder / "open.pcap")]
         secret.touch(mode=0)
         with as_nobody(), pytest.raises(InputError, match=r"secret\.pcap: Permission denied"):
-            expand_paths([folder])
+            wiretale.analyze(folder)
         with as_nobody(), pytest.raises(InputError, match=r"lost.found: Permission denied"):
             expand_paths([hidden])
+        hidden.rename(folder / "monday")
+        with as_nobody(), pytest.warns(wiretale.SkippedFileWarning, match="skipped .*monday: Permission denied"):
+            expand_paths([folder])
+
+
+@needs.marked(needs.root())
+def test_an_unreadable_file_does_not_end_the_others_of_a_store(samples: Path) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o777)
+        (folder / "in").mkdir()
+        for name in ("a.pcap", "b.pcap"):
+            shutil.copy(samples / "tcp_losses.pcap", folder / "in" / name)
+        add_all = [one.outcome for one in add(folder / "other", expand_paths([folder / "in"]))]  # imports all modules
+        assert add_all == ["added", "present"]
+        (folder / "in" / "a.pcap").chmod(0)
+        with as_nobody():
+            found = list(add(folder / "store", expand_paths([folder / "in"])))
+        assert [(Path(one.path).name, one.outcome, one.reason) for one in found] == [
+            ("a.pcap", "failed", f"{folder}/in/a.pcap: Permission denied"),
+            ("b.pcap", "added", ""),
+        ]
+
+
+COMMANDS = [
+    ("analyze",),
+    ("info",),
+    ("explain",),
+    ("split", "--shards", "2", "-o", "split"),
+    ("store", "add", "store"),
+]
+
+
+def damaged_folder(samples: Path, folder: Path) -> dict[str, str]:
+    """Makes a folder of good captures and of damaged ones, whose names and reasons are returned."""
+    folder.mkdir()
+    whole, section = (samples / "tcp_losses.pcap").read_bytes(), (samples / "two_interfaces.pcapng").read_bytes()
+    packed, zst = gzip.compress(whole, mtime=0), pyarrow.compress(whole, codec="zstd", asbytes=True)
+    contents = {
+        "00.pcapng": bytes(4) + section[4:],
+        "01.pcapng": section[:8] + bytes(4) + section[12:],
+        "02.pcap3": b"\xff" * 4 + whole[4:],
+        "03.pcap.gz": packed[:10] + b"\xff" * 20 + packed[30:],
+        "04.pcap.zst": zst[:9] + b"\xff" * 20 + zst[29:],
+        "05.PCAP": b"",
+        "06.cap": whole[:20],
+        "no name": section[:20],
+    }
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    (folder / "10.pcap").write_bytes(whole)
+    (folder / "11.pcapng").write_bytes(section)
+    (folder / "10.pcap.sha256").write_text("0" * 64)
+    (folder / "notes.txt").write_text("no capture")
+    return {
+        "00.pcapng": " is not a capture: expected a pcap or pcapng magic number, found 00 00 00 00",
+        "01.pcapng": ": ",
+        "02.pcap3": " is not a capture: expected a pcap or pcapng magic number, found ff ff ff ff",
+        "03.pcap.gz": ": at byte 0: gzip: ",
+        "04.pcap.zst": ": at byte 0: zstd: ",
+        "05.PCAP": ": empty, expected a pcap or pcapng header",
+        "06.cap": ": at byte 0: expected a pcap header of 24 bytes, found 20",
+        "no name": ": at byte 0: ",
+    }
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command[:2]))
+def test_damaged_files_of_a_folder_are_named_and_skipped(
+    wiretale_run: Run, samples: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    reasons = damaged_folder(samples, tmp_path / "day")
+    done = wiretale_run(*command, "day", cwd=tmp_path)
+    named = [line for line in done.stderr.splitlines() if line.startswith("wiretale: skipped ")]
+    assert done.returncode == 3 and len(named) == len(reasons), done.stderr
+    for line, (name, reason) in zip(named, reasons.items(), strict=True):
+        assert line.startswith(f"wiretale: skipped day/{name}{reason}")
+    for name in reasons:
+        (tmp_path / "day" / name).unlink()
+    done = wiretale_run(*command, "day", cwd=tmp_path)
+    assert done.returncode == 0 and "skipped" not in done.stderr, done.stderr
+
+
+def test_many_skipped_files_are_counted(wiretale_run: Run, samples: Path, tmp_path: Path) -> None:
+    shutil.copy(samples / "tcp_losses.pcap", tmp_path / "good.pcap")
+    for number in range(13):
+        (tmp_path / f"{number:02}.pcap").touch()
+    done = wiretale_run("info", ".", "--json", cwd=tmp_path)
+    lines = done.stderr.splitlines()
+    assert done.returncode == 3 and len(lines) == 11 and lines[-1] == "wiretale: skipped 3 more such files in ."
+    assert [row["file"] for row in json.loads(done.stdout)["interfaces"]] == ["good.pcap"]
+
+
+def test_outputs_in_the_folder_of_the_input_are_no_input(wiretale_run: Run, samples: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("tcp_losses.pcap", "timeouts.pcap"):
+        shutil.copy(samples / name, folder)
+    before = wiretale_run("analyze", "in", "--json", cwd=tmp_path).stdout
+    split = ("split", "in", "-o", "in/split", "--shards", "4")
+    assert wiretale_run(*split, cwd=tmp_path).returncode == 0
+    assert "added 2 captures" in wiretale_run("store", "add", "in/deep/store", "in", cwd=tmp_path).stderr
+    again = wiretale_run(*split, cwd=tmp_path)
+    assert again.returncode == 0 and sorted(again.stderr.splitlines()) == [
+        "wiretale: in/split: split before, nothing to do",
+        "wiretale: skipped in/deep/store: is a store",
+        "wiretale: skipped in/split: is a split",
+    ]
+    after = wiretale_run("analyze", "in", "--json", cwd=tmp_path)
+    assert after.returncode == 0 and after.stdout == before
+    for place, kind in (("in/split", "split"), ("in/split/shard-00", "shard of a split"), ("in/deep/store", "store")):
+        done = wiretale_run("store", "add", "other", place, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (2, f"wiretale: {place}: is a {kind}: expected captures\n")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: `wiretale COMMAND`.
 
-Exit codes: 0 done; 1 a --fail-if condition holds; 2 wrong usage; 3 done, but the input was damaged or truncated; 4 input
-unreadable or output not writable; 5 a tool or a permission is missing; 130 interrupted; 143 terminated. Only this package
-turns errors into exit codes.
+Exit codes: 0 done; 1 a --fail-if condition holds; 2 wrong usage; 3 done, but an input was damaged, truncated or skipped; 4
+input unreadable or output not writable; 5 a tool or a permission is missing; 130 interrupted; 143 terminated. Only this
+package turns errors into exit codes.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ COMMANDS = {
 }
 PROGRAM_COMMANDS = ("send", "receive", "ttcp", "capture", "link")  # run by C programs
 CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap", ".dmp", ".ntar")
+DAMAGED = 3
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".lz4", ".bz2", ".xz", ".zip", ".7z")
 
 
@@ -134,32 +135,36 @@ def as_command(arguments: list[str]) -> list[str]:
     return arguments
 
 
-def show_skipped() -> None:
-    """A skipped file is one line on stderr, once per directory, whatever the user's warning filters are."""
+def show_skipped() -> list[str]:
+    """A skipped file is one line on stderr, once, whatever the user's warning filters are. Returns a list that gets them."""
     import warnings
 
-    from wiretale.analyzer.errors import DamagedInputWarning, SkippedFileWarning
+    from wiretale.analyzer.errors import DamagedInputWarning, SkippedFileWarning, SkippedFolderWarning
 
+    files: list[str] = []
     usual = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *others: Any, **options: Any) -> None:
         if issubclass(category, SkippedFileWarning):
             note(str(message))
+            if not issubclass(category, SkippedFolderWarning):
+                files.append(str(message))
         else:
             usual(message, category, *others, **options)
 
     warnings.showwarning = show
     warnings.simplefilter("once", SkippedFileWarning)
     warnings.simplefilter("ignore", DamagedInputWarning)  # commands name the damage after their results
+    return files
 
 
 def run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
     """Runs a command and returns its exit code; an error is one line on stderr."""
     from wiretale.analyzer.errors import WiretaleError
 
-    show_skipped()
+    skipped = show_skipped()
     try:
-        return command(arguments)
+        return command(arguments) or (DAMAGED if skipped else 0)
     except WiretaleError as error:
         note(str(error))
         return error.exit_code

@@ -38,7 +38,7 @@ wiretale cut transfer.pcapng --anonymize -o public.pcapng
 # every frame in a range, without payload, to another program
 wiretale cut big.pcap.zst --frames 1000-2000,5000 --headers -o - | tshark -r -
 """
-EXIT_TEXTS = {3: "done, but a file is damaged or truncated: the packets before the damage are copied"}
+EXIT_TEXTS = {3: "done, but a file is skipped, damaged or truncated: the packets before the damage are copied"}
 DAMAGED = 3
 NS = 1_000_000_000
 AROUND_MAX = 1_000_000  # seconds

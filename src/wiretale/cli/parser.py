@@ -22,7 +22,7 @@ EXIT_TEXTS = {
     0: "done",
     1: "a --fail-if condition holds",
     2: "wrong usage",
-    3: "done, but a file is damaged or truncated",
+    3: "done, but a file is damaged, truncated or skipped",
     4: "input unreadable or output not writable",
     5: "a tool, a library or a permission is missing",
     130: "interrupted (Ctrl-C)",

@@ -36,7 +36,7 @@ wiretale store compact archive/
 wiretale store prune archive/ --age 30d
 """
 EXIT_CODES = (0, 2, 3, 4, 130, 143)
-EXIT_TEXTS = {3: "done, but a capture is damaged or truncated, or a check found problems"}
+EXIT_TEXTS = {3: "done, but a capture is damaged, truncated or skipped, or a check found problems"}
 DAMAGED, UNREADABLE = 3, 4
 COMPACT_AGE_NS = 2 * 86_400 * 10**9
 ROWS_SHOWN = 50
