@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,6 +35,7 @@ from wiretale.reports.store.layout import (
     MANIFEST,
     MANY,
     MARKER,
+    REMOVED,
     SCHEMA,
     TABLES,
     VIEWS,
@@ -240,8 +240,10 @@ def publish_new(folder: Path, made: Path, place: Path, group: Sequence[Analyzed]
         write_file(folder, MARKER, marker(None))
     with publishing(folder):
         there = already_there(folder, [one.digest for one in group])
-        if not there:
-            publish(made, place)
+        if not there and not publish(made, place):  # of the same captures, but neither manifest nor table lists them
+            with staging(folder, REMOVED) as aside:
+                place.rename(aside / "damaged")
+                publish(made, place)
     return there
 
 
@@ -308,11 +310,10 @@ def make_many(folder: Path) -> None:
 def outcomes(folder: Path, connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> Iterator[Added]:
     """Adds captures. If there are many, small ones wait until they are kept together."""
     many, waiting = len(paths) >= LEAST, list[Analyzed]()
-    known = stored(folder) if many else set()
-    is_known = known.__contains__ if many else partial(stored_as, folder)
+    known = stored(folder)
     for path in paths:
         try:
-            one = analyzed(path, is_known)
+            one = analyzed(path, known.__contains__)
         except InputError as error:
             yield Added(path, "failed", str(error))
             continue

@@ -34,12 +34,12 @@ from wiretale.reports.store.layout import (
     Stored,
     cannot_write,
     captures,
+    glob_escaped,
     open_store,
     publishing,
     staging,
     writing,
 )
-from wiretale.reports.store.views import glob_escaped
 
 if TYPE_CHECKING:
     import duckdb

@@ -27,6 +27,7 @@ from wiretale.reports.store.layout import (
     MARKER,
     captures,
     columns_in,
+    glob_escaped,
     marker,
     place_of,
     publish,
@@ -35,7 +36,6 @@ from wiretale.reports.store.layout import (
     stored,
     write_file,
 )
-from wiretale.reports.store.views import glob_escaped
 from wiretale.reports.store.window import Pending, Plan
 
 if TYPE_CHECKING:

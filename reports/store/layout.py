@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 from wiretale.analyzer.capture_paths import MARKER
 from wiretale.analyzer.durable import locked, sync
 from wiretale.analyzer.errors import InputError, OutputError, UsageError
+from wiretale.analyzer.printable import utf8_name
 from wiretale.analyzer.table import KEPT_TABLES
 
 SCHEMA = "wiretale.store/1"
@@ -67,6 +68,28 @@ def check_shares(found: dict[str, Any], digests: Sequence[str]) -> None:
         raise ValueError("no members")
 
 
+def digests_in(table: Path) -> list[str]:
+    """Returns the SHA-256 of each capture in a table `captures`. ValueError if it is missing or damaged."""
+    import duckdb
+
+    from wiretale.analyzer.query import SETTINGS
+
+    query = "SELECT capture_id FROM read_parquet(?, hive_partitioning = false)"
+    try:
+        with utf8_name(table.parent) as named, duckdb.connect(config=dict(SETTINGS)) as connection:
+            digests = [row[0] for row in connection.execute(query, [glob_escaped(named / table.name)]).fetchall()]
+    except duckdb.Error as error:
+        raise ValueError(str(error)) from None
+    if not all(map(is_digest, digests)):
+        raise ValueError("no captures")
+    return digests
+
+
+def glob_escaped(path: Path) -> str:
+    """Returns a path in which the characters of DuckDB's patterns stand for themselves."""
+    return "".join(f"[{character}]" if character in "*?[" else character for character in str(path))
+
+
 class Stored(NamedTuple):
     """A capture in a store, or small ones that were added together."""
 
@@ -83,17 +106,22 @@ class Stored(NamedTuple):
 
     @property
     def captures(self) -> int:
-        """The number of its captures; 1 if the manifest of several is missing or damaged."""
+        """The number of its captures; 1 if manifest and table of several are missing or damaged."""
         with suppress(OSError, ValueError):
             return len(self.digests)
         return 1
 
     @property
     def digests(self) -> list[str]:
-        """The SHA-256 of each capture file. Raises OSError or ValueError if the manifest of several is missing or damaged."""
+        """The SHA-256 of each capture file; of several from their table if the manifest is missing or damaged.
+
+        Raises OSError or ValueError if the table is, too.
+        """
         if not self.folder.name.startswith(MANY):
             return [self.digest]
-        return list(self.manifest()["captures"])
+        with suppress(OSError, ValueError):
+            return list(self.manifest()["captures"])
+        return digests_in(self.folder / "captures.parquet")
 
     def manifest(self) -> dict[str, Any]:
         """Returns capture.json; `captures` and `sizes` are valid, `members` has an object for each name.
@@ -261,7 +289,7 @@ def stored_as(folder: Path, digest: str) -> Path | None:
 
 
 def stored(folder: Path) -> set[str]:
-    """Returns the digests of all captures. A group whose manifest is damaged has none: `store check` reports it."""
+    """Returns the digests of all captures. A damaged group has none: `store check` reports it."""
     found: set[str] = set()
     for one in captures(folder):
         with suppress(OSError, ValueError):

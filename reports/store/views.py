@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.printable import utf8_name
-from wiretale.reports.store.layout import EMPTY_MANY, MANY, READING_LOCK, TABLES, columns_in
+from wiretale.reports.store.layout import EMPTY_MANY, MANY, READING_LOCK, TABLES, columns_in, glob_escaped
 
 if TYPE_CHECKING:
     import duckdb
@@ -139,11 +139,6 @@ def tables_in(sql: str) -> list[str]:
     """Returns the tables whose names occur in a query; all if none does, because it may list them."""
     words = {word.lower() for word in re.findall(r"\w+", sql)}
     return [name for name in TABLES if name in words] or list(TABLES)
-
-
-def glob_escaped(folder: Path) -> str:
-    """Returns a path in which the characters of DuckDB's patterns stand for themselves."""
-    return "".join(f"[{character}]" if character in "*?[" else character for character in str(folder))
 
 
 def select(

@@ -24,7 +24,7 @@ from crafted import START, ether, write_timed
 from numbered_payloads import block
 from wiretale.analyzer.table import Joined
 from wiretale.analyzer.trace import analyze
-from wiretale.reports.store.layout import TABLES
+from wiretale.reports.store.layout import TABLES, Stored
 
 DAY_NS = 86_400 * 10**9
 SOURCES = ("tcp_losses", "udp_blocks", "ip_fragments", "vxlan_loss", "timeouts", "lost_tail")
@@ -66,6 +66,25 @@ def together(wiretale_run: Any, captures: Path, tmp_path_factory: pytest.TempPat
     store = tmp_path_factory.mktemp("store") / "together"
     assert wiretale_run("store", "add", store, captures, check=True).stderr.endswith("added 40 captures\n")
     return store
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"{}"])
+def test_captures_of_a_damaged_folder_are_counted_truly(
+    wiretale_run: Any, captures: Path, together: Path, tmp_path: Path, damage: bytes | None
+) -> None:
+    store = Path(shutil.copytree(together, tmp_path / "store"))
+    before = rows(store)
+    place = next(folder for folder in store.glob("day=2*/many=*") if len(Stored(folder, "", "").digests) == PER_DAY[0])
+    manifest = place / "capture.json"
+    manifest.write_bytes(damage) if damage is not None else manifest.unlink()
+    for words in ((captures,), sorted(captures.iterdir())[:3]):
+        again = wiretale_run("store", "add", store, *words, check=True).stderr
+        assert again.endswith(f": added 0 captures, {40 if len(words) == 1 else 3} already there\n")
+    assert rows(store) == before
+    (place / "captures.parquet").write_bytes(b"PAR1")
+    again = wiretale_run("store", "add", store, captures, check=True).stderr
+    assert again.endswith(f": added {PER_DAY[0]} captures, {40 - PER_DAY[0]} already there\n")
+    assert rows(store) == before and wiretale_run("store", "check", store).returncode == 0
 
 
 def test_rows_are_those_of_captures_that_are_added_alone(
