@@ -287,6 +287,8 @@ def test_a_capture_is_added_though_its_empty_day_is_removed_at_that_moment(
         (("flows", "--where", "1 = 1) --"), "query"),
         (("prune",), "needs --age, --size or both"),
         (("prune", "--age", "soon"), "expected a duration"),
+        (("prune", "--age", "3"), "'3': expected a duration such as 30d or 12h"),
+        (("compact", "--age", "3."), "'3.': expected a duration such as 30d or 12h"),
         (("top", "--by", "colour"), "colour"),
     ],
 )

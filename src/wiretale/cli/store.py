@@ -73,7 +73,7 @@ def duration(text: str) -> int:
     from wiretale.analyzer.units import parse_duration
 
     ns = parse_duration(text)
-    if ns is None:
+    if ns is None or (ns and not text.strip()[-1:].isalpha()):  # 3 would be seconds, and remove all captures
         raise argparse.ArgumentTypeError(f"{text!r}: expected a duration such as 30d or 12h")
     return ns
 
