@@ -70,10 +70,13 @@ def limited(sql: str, shown: str, where: str | None, order: str, limit: int) -> 
 def flows_sql(where: str | None, limit: int, whole: bool) -> str:
     """Returns the largest flows; if `whole`, with all columns.
 
-    Unless the condition needs columns of directions, the flows are chosen before these are read.
+    Unless the condition needs columns of directions, the flows are chosen before these are read. A misspelt name of one counts,
+    so that the error of DuckDB has the right one.
     """
+    from difflib import get_close_matches
+
     shown = "*" if whole else FLOW_SHOWN
-    if where and {word.lower() for word in re.findall(r"\w+", where)} & {*TROUBLE}:
+    if where and any(get_close_matches(word.lower(), TROUBLE, 1, 0.8) for word in re.findall(r"\w+", where)):
         return limited(WITH_TROUBLE.format(flows=FLOWS, key=KEY, chosen=""), shown, where, FLOW_ORDER, limit)
     chosen = "SEMI JOIN largest USING (capture_id, flow)"
     rows = WITH_TROUBLE.format(flows="FROM largest", key=KEY, chosen=chosen)

@@ -28,6 +28,7 @@ PLAIN = {
     *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
 }
 STORE_FILE = re.compile(r"day=[^/]+/(?:capture_id|many)=[^/]+/\w+\.parquet")
+PLACE = re.compile(r"\nLINE \d+: ")
 HEAD = """\
 -- The tables of all captures in this folder; columns are described in wiretale's docs/tables.md.
 -- `capture_id` is the SHA-256 of the capture file, `day` the UTC day of its first packet: a condition on them skips files.
@@ -142,11 +143,11 @@ def tables_in(sql: str) -> list[str]:
 
 
 def select(
-    connection: duckdb.DuckDBPyConnection, sql: str, limit: int, lists: bool = False
+    connection: duckdb.DuckDBPyConnection, sql: str, limit: int, lists: bool = False, where: str | None = None
 ) -> tuple[list[tuple[str, str]], list[Row]]:
     """Returns name and type of each column, and at most `limit` rows, with times as text. A name that was used gets a number.
 
-    With `lists`, a list of plain values is a list, else its text.
+    With `lists`, a list of plain values is a list, else its text. `where` is the condition if it alone is of the user.
     UsageError if the text is not one SELECT statement, or if it fails. Ctrl-C ends it at once.
     """
     import duckdb
@@ -154,6 +155,8 @@ def select(
     from wiretale.analyzer.query import interruptible
 
     def answer() -> tuple[list[tuple[str, str]], list[Row]]:
+        if where:
+            check_select(connection, f"SELECT 1 WHERE {where}", "--where: expected one condition")
         check_select(connection, sql, "the query: expected one SELECT statement")
         found = connection.sql(sql)
         columns = [(name, str(kind)) for name, kind in zip(found.columns, found.types, strict=True)]
@@ -166,7 +169,7 @@ def select(
     try:
         return interruptible(connection, answer)
     except duckdb.Error as error:
-        raise failure("the query", error) from None
+        raise failure("--where" if where else "the query", error) from None
 
 
 def check_select(connection: duckdb.DuckDBPyConnection, sql: str, refusal: str) -> None:
@@ -183,10 +186,13 @@ def check_select(connection: duckdb.DuckDBPyConnection, sql: str, refusal: str) 
 
 
 def failure(name: str, error: duckdb.Error) -> WiretaleError:
-    """Returns the error of a query: that of a file of the store if DuckDB names one, else of the text."""
+    """Returns the error of a query: that of a file of the store if DuckDB names one, else of the text.
+
+    Lines with a place are left out: they show the text that the views and conditions were put into.
+    """
     import duckdb
 
-    text = " ".join(str(error).split())
+    text = " ".join(PLACE.split(str(error))[0].split())
     if isinstance(error, duckdb.IOException | duckdb.InvalidInputException) and STORE_FILE.search(text):
         return InputError(f"{text}; run `wiretale store check`")
     return UsageError(f"{name}: {text}")

@@ -284,7 +284,12 @@ def test_a_capture_is_added_though_its_empty_day_is_removed_at_that_moment(
         (("query", "FROM 'day=1.parquet'"), "the query: "),
         (("flows", "--where", "source = '\udcff'"), "in UTF-8"),
         (("flows", "--where", "no_column > 1"), "no_column"),
-        (("flows", "--where", "1 = 1) --"), "query"),
+        (("flows", "--where", "1 = 1) --"), '--where: Parser Error: syntax error at or near ")"\n'),
+        (("flows", "--where", "lost >"), '--where: Parser Error: syntax error at or near ">"\n'),
+        (("flows", "--where", "losst > 1"), 'Candidate bindings: "lost", '),
+        (("flows", "--where", "packets = 'a'"), "--where: Conversion Error: Could not convert string 'a' to INT64\n"),
+        (("top", "--where", "true; SELECT 1"), "--where: expected one condition\n"),
+        (("query", "SELECT 1,\n  FRM flows"), '"flows"\n'),
         (("prune",), "needs --age, --size or both"),
         (("prune", "--age", "soon"), "expected a duration"),
         (("prune", "--age", "3"), "'3': expected a duration such as 30d or 12h"),
@@ -295,7 +300,7 @@ def test_a_capture_is_added_though_its_empty_day_is_removed_at_that_moment(
 def test_wrong_words_are_one_line(wiretale_run: Any, store: Path, words: tuple[str, ...], said: str) -> None:
     action, *rest = words
     before = contents(store)
-    assert said in refusal(wiretale_run("store", action, store, *rest))
+    assert said in refusal(wiretale_run("store", action, store, *rest)) + "\n"
     assert contents(store) == before
 
 

@@ -194,7 +194,8 @@ def list_rows(arguments: argparse.Namespace) -> int:
 
     def answer() -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:
         with connect(arguments.store, sql) as connection:
-            return select(connection, sql, limit + 1, lists=arguments.json)
+            where = getattr(arguments, "where", None)
+            return select(connection, sql, limit + 1, lists=arguments.json, where=where)
 
     columns, rows = consistent(arguments.store, answer)
     if arguments.json:
