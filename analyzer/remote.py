@@ -16,17 +16,29 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from threading import Thread
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
-from wiretale.analyzer.capture_paths import CAPTURE_NAME, Inputs, is_url, shown
+from wiretale.analyzer.capture_paths import (
+    COMPRESSED,
+    HEAD_BYTES,
+    Inputs,
+    is_cut_header,
+    is_magic_number,
+    is_named,
+    is_url,
+    shown,
+    warn_of_skipped,
+)
 from wiretale.analyzer.errors import InputError, MissingToolError, UsageError
 from wiretale.analyzer.printable import printable
 
 PIECE = 1 << 20  # bytes
 SSH = ("ssh", "sftp")
+LOOKS = 16  # at files of a folder at the same time
 SECONDS = 30  # that ssh may take to end after its last byte
 SECONDS_LEFT = 1  # that the next byte may take if the core did not read to the end
 EXTRA = "wiretale[remote]"
@@ -38,18 +50,37 @@ def reason_of(error: BaseException) -> str:
     fsspec makes every error of a web server FileNotFoundError; its status is in the error before.
     """
     before = error.__cause__ or error.__context__
-    status = getattr(before, "status", None)
-    if isinstance(error, FileNotFoundError) and before and status != 404:
-        return (
-            reason_of(before)
-            if status is None
-            else f"the server answered {status} {getattr(before, 'message', '')}".strip()
-        )
+    if isinstance(error, FileNotFoundError) and before and getattr(before, "status", None) != 404:
+        return reason_of(before)
+    if (reason := reason_of_web(error)) is not None:
+        return reason
     if isinstance(error, FileNotFoundError):
         return "not found"
     if isinstance(error, PermissionError):
         return "permission denied, or credentials are missing"
     return printable(str(error).strip().partition("\n")[0]) or type(error).__name__
+
+
+def reason_of_web(error: BaseException) -> str | None:
+    """Returns the reason of an error of aiohttp, None for another one. Some have no text, or bytes that the server sent."""
+    kind = type(error)
+    if not kind.__module__.startswith("aiohttp."):
+        return None
+    status, names = getattr(error, "status", None), {one.__name__ for one in kind.__mro__}
+    if "TooManyRedirects" in names:
+        return "too many redirects"
+    if "NonHttpUrlRedirectClientError" in names:
+        return "the server redirects to a URL that is not of http or https"
+    if "InvalidURL" in names:
+        return "expected http://HOST/PATH"
+    if "ClientConnectorError" in names:
+        return f"cannot connect: {getattr(error, 'strerror', None) or 'no answer'}"
+    if "ClientResponseError" in names:
+        words = str(getattr(error, "message", ""))
+        if not status or "\n" in words:  # which has bytes of the answer
+            return "the answer of the server is no HTTP"
+        return printable(f"the server answered {status} {words}".strip())
+    return None
 
 
 def unreadable(url: str, error: BaseException) -> InputError:
@@ -58,6 +89,12 @@ def unreadable(url: str, error: BaseException) -> InputError:
 
 def folder_without_slash(url: str) -> InputError:
     return InputError(f"{shown(url)}: is a folder: end the URL with a slash for the captures in it")
+
+
+def web_page(url: str) -> InputError:
+    return InputError(
+        f"{shown(url)}: is a web page: expected a capture, or for those in a folder a URL that ends with a slash"
+    )
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -85,12 +122,41 @@ def listed(url: str) -> list[str]:
     files, path = file_system(url)
     try:
         found = files.glob(path) if has_pattern(url) else files.find(path)
+        if not found and not has_pattern(url):
+            files.ls(path)  # find() has no errors
     except Exception as error:
         raise unreadable(url, error) from None
-    urls = [files.unstrip_protocol(name) for name in sorted(found) if has_pattern(url) or CAPTURE_NAME.search(name)]
+    urls = [files.unstrip_protocol(name) for name in sorted(found) if has_pattern(url) or is_named(urlsplit(name).path)]
+    notes: list[str] = []
+    if not has_pattern(url):
+        with ThreadPoolExecutor(LOOKS) as looks:
+            judged = list(zip(urls, looks.map(note_of_url, urls), strict=True))
+        urls, notes = [one for one, note in judged if not note], [note for _, note in judged if note]
     if not urls:
-        raise InputError(f"{shown(url)}: no captures found")
+        raise InputError("; ".join([f"{shown(url)}: no captures found", *notes[:1]]))
+    warn_of_skipped(notes, shown(url))
     return urls
+
+
+def note_of_url(url: str) -> str:
+    """Returns why a file of a folder is skipped, empty if it begins as a capture or is compressed.
+
+    One that is unreadable is left to the command that opens it.
+    """
+    from wiretale.analyzer import _core
+
+    try:
+        files, path = file_system(url)
+        with files.open(path, "rb", block_size=HEAD_BYTES) as remote:
+            head = remote.read(HEAD_BYTES)
+    except Exception:
+        return ""
+    if is_cut_header(head) or not head:
+        return f"{shown(url)}: its header is cut short at byte {len(head)}"
+    if is_magic_number(head) or head.startswith(COMPRESSED):
+        return ""
+    name = _core.foreign_format(head)
+    return f"{shown(url)} is {name[0] if name else 'not a capture'}: expected pcap or pcapng"
 
 
 def has_pattern(url: str) -> bool:
@@ -177,6 +243,10 @@ class Streams(Inputs):
         """
         with suppress(BrokenPipeError), open(into, "wb", buffering=0) as pipe, closing(remote):
             try:
+                first = remote.read(HEAD_BYTES)
+                if first.lstrip()[:5].lower() in (b"<!doc", b"<html"):
+                    self._problems.append(web_page(url))
+                pipe.write(first)
                 shutil.copyfileobj(remote, pipe, PIECE)
             except BrokenPipeError:
                 raise

@@ -274,7 +274,8 @@ class Trace:
     def check_readable(self) -> None:
         """Raises UsageError if a second reading is impossible, InputError if a file has changed."""
         if not self._lasting:
-            raise UsageError("the input cannot be read a second time")
+            name = next((name for name, stamp in self._stamps.items() if stamp is None), "the input")
+            raise UsageError(f"{name}: cannot be read a second time")
         for path in filter(os.path.exists, self._changed):
             raise InputError(f"{path}: changed since it was analyzed: analyze it again, or with keep_packets=True")
 

@@ -38,10 +38,22 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         pass
 
     def refused(self) -> bool:
-        """Answers `/status/403/…` by this status."""
-        if self.path.startswith("/status/"):
+        """Answers `/status/403/…` by this status, and other folders in odd ways."""
+        kind = self.path.split("/")[1]
+        if kind == "status":
             self.send_error(int(self.path.split("/")[2]))
-        return self.path.startswith("/status/")
+        elif kind in ("loop", "file"):
+            self.send_response(302)
+            self.send_header("Location", self.path if kind == "loop" else "file:///etc/passwd")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        elif kind == "more":
+            self.wfile.write(b"\xa1\xb2\xc3\xd4" * 500)
+        elif kind == "page":
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<!DOCTYPE HTML>\n<html><body>files</body></html>" if self.command == "GET" else b"")
+        return kind in ("status", "loop", "file", "more", "page")
 
     def do_GET(self) -> None:
         if self.refused():
@@ -154,6 +166,52 @@ def test_a_refusal_has_the_status_of_the_server(wiretale_run: Any, web: str, sta
     assert text.startswith(f"{url}: ") and said in text and ("not found" in text) == (status == 404)
 
 
+@pytest.mark.parametrize(
+    "place, said",
+    [
+        ("status/404/", ": not found"),
+        ("status/503/", ": the server answered 503 Service Unavailable"),
+        ("loop/x.pcap", ": too many redirects"),
+        ("file/x.pcap", ": the server redirects to a URL that is not of http or https"),
+        ("more/x.pcap", ": the answer of the server is no HTTP"),
+        ("page", ": is a web page: expected a capture, or for those in a folder a URL that ends with a slash"),
+    ],
+)
+def test_each_answer_of_a_server_has_its_reason(wiretale_run: Any, web: str, place: str, said: str) -> None:
+    assert refusal(wiretale_run("info", f"{web}/{place}"), 4) == f"{web}/{place}{said}"
+
+
+def test_a_server_that_is_down_is_not_an_empty_folder(wiretale_run: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/day/"
+    text = refusal(wiretale_run("analyze", url), 4)
+    assert text.startswith(f"{url}: cannot connect: ") and "ssl" not in text and "no captures" not in text
+    assert refusal(wiretale_run("analyze", "http://"), 4) == "http://: expected http://HOST/PATH"
+
+
+@pytest.mark.parametrize("command", [("info",), ("split", "--shards", "2", "-o", "split")])
+def test_a_folder_on_the_web_skips_what_is_no_capture(
+    wiretale_run: Any, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "served"
+    folder.mkdir()
+    whole = (SAMPLES / NAMES[0]).read_bytes()
+    for name, content in (("a.pcap", bytes(4) + whole[4:]), ("b.pcap", whole[:20]), ("c.pcap", b""), ("d.pcap", whole)):
+        (folder / name).write_bytes(content)
+    (folder / "d.pcap.sha256").write_text("0" * 64)
+    with web_server(folder) as url:
+        done = wiretale_run(*command, f"{url}/", cwd=tmp_path)
+        skipped = [line for line in done.stderr.splitlines() if "skipped" in line]
+        assert done.returncode == 3 and skipped == [
+            f"wiretale: skipped {url}/a.pcap is not a capture: expected pcap or pcapng",
+            f"wiretale: skipped {url}/b.pcap: its header is cut short at byte 20",
+            f"wiretale: skipped {url}/c.pcap: its header is cut short at byte 0",
+        ]
+        (folder / "d.pcap").unlink()
+        assert f"{url}/: no captures found; {url}/a.pcap is not" in refusal(wiretale_run("info", f"{url}/"), 4)
+
+
 def test_a_scheme_may_have_capitals(wiretale_run: Any, web: str) -> None:
     url = f"{web}/tcp_losses.pcap"
     assert tables(wiretale_run, url.replace("http", "HTTP")) == tables(wiretale_run, url)
@@ -168,7 +226,12 @@ def test_what_is_no_url_is_one_line(wiretale_run: Any, url: str) -> None:
 
 def test_commands_that_read_twice_need_a_file(wiretale_run: Any, web: str, tmp_path: Path) -> None:
     url, out = web.replace("://", "://me:word@") + "/tcp_losses.pcap", tmp_path / "out.pcapng"
-    words = (("cut", url, "-o", out), ("view", url), ("compare", url, SAMPLES / "tcp_losses.pcap"))
+    words = (
+        ("cut", url, "-o", out),
+        ("view", url),
+        ("model", url, "-o", tmp_path / "plan.toml"),
+        ("compare", url, SAMPLES / "tcp_losses.pcap"),
+    )
     for command in (*words, ("store", "add", tmp_path / "s", f"{url}/")):
         text = refusal(wiretale_run(*command))
         assert "expected a local file" in text and "word" not in text
@@ -230,7 +293,7 @@ def test_a_bucket_a_pattern_and_a_folder(wiretale_run: Any, bucket: dict[str, st
     both = tables(wiretale_run, *(SAMPLES / name for name in sorted(NAMES)))
     assert tables(wiretale_run, "s3://captures/day/", env=bucket) == both
     assert tables(wiretale_run, "s3://captures/day/tcp_*", env=bucket) == both
-    assert "no captures found" in refusal(wiretale_run("analyze", "s3://captures/night/", env=bucket), 4)
+    assert refusal(wiretale_run("analyze", "s3://captures/night/", env=bucket), 4) == "s3://captures/night/: not found"
     assert refusal(wiretale_run("analyze", "s3://captures/day/none.pcap", env=bucket), 4).endswith("not found")
     for words in ((), ("--cluster", "local", "--workers", "1")):
         said = refusal(wiretale_run("analyze", "s3://captures/day", *words, env=bucket), 4)

@@ -80,12 +80,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def make(arguments: argparse.Namespace) -> int:
     """wiretale model CAPTURE -o PLAN."""
+    from wiretale.analyzer.capture_paths import expand_paths
     from wiretale.analyzer.trace import analyze_whole
     from wiretale.analyzer.units import plural
     from wiretale.traffic.model.flows import model_of
     from wiretale.traffic.model.plan_file import write_plan
 
-    trace = analyze_whole(*arguments.files)
+    trace = analyze_whole(expand_paths(arguments.files, local=True))
     trace.check_readable()
     model = model_of(trace, arguments.flow)
     source = ", ".join(Path(name).name for name in arguments.files)
@@ -98,6 +99,7 @@ def make(arguments: argparse.Namespace) -> int:
 
 def check(arguments: argparse.Namespace) -> int:
     """wiretale model --check."""
+    from wiretale.analyzer.capture_paths import expand_paths
     from wiretale.analyzer.errors import UsageError
     from wiretale.analyzer.trace import analyze_whole
     from wiretale.traffic.model.agreement import agreement, experiment_folder
@@ -106,7 +108,7 @@ def check(arguments: argparse.Namespace) -> int:
     if not files:
         raise UsageError("--check: expected the original capture and DIR")
     experiment_folder(Path(folder))  # InputError before the capture is read
-    trace = analyze_whole(*files)
+    trace = analyze_whole(expand_paths(files, local=True))
     trace.check_readable()
     rows = [vars(measure) for measure in agreement(trace, Path(folder), arguments.resolution)]
     agrees = all(row["agrees"] for row in rows)

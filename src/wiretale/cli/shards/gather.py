@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretale.cli import analyze, options
@@ -29,7 +28,7 @@ EXIT_TEXTS = {5: "a picture needs a browser, or kaleido; captures at URLs need w
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    option(parser, "split", "DIR", "the folder of `wiretale split`, with all shards analyzed", type=Path)
+    option(parser, "split", "DIR", "the folder of `wiretale split`, with all shards analyzed", type=options.folder)
     option(parser, "--inexact", None, "gather even if one run might have reached a limit")
     analyze.add_outputs(parser)
 
