@@ -31,7 +31,6 @@ PCAPNG = MAGIC_NUMBERS[3]
 HEADER_BYTES, SECTION_BYTES = 24, 28  # of a pcap file, and of the least section header of pcapng
 PLAN, MARKER = "split.json", "store.json"
 COPIES = {PLAN: "split", MARKER: "store"}  # folders with these files
-SHARD = re.compile(r"shard-(\d{2,3})")
 NAMED_MOST = 10  # skipped files of a folder
 GZIP = b"\x1f\x8b"
 COMPRESSED = (b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")  # zstd, lz4: Python 3.11 cannot decompress them
@@ -188,12 +187,10 @@ def note_of(path: str) -> str | None:
 
 
 def check_no_copies(folder: Path) -> None:
-    """Raises UsageError if a folder is a split or store, which have copies of packets, or a shard."""
+    """Raises UsageError if a folder is a split or store, which have copies of packets."""
     for name, kind in COPIES.items():
         if (folder / name).is_file():
             raise UsageError(f"{folder}: is a {kind}: expected captures")
-    if SHARD.fullmatch(folder.name) and (folder.parent / PLAN).is_file():
-        raise UsageError(f"{folder}: is a shard of a split: expected captures")
 
 
 def skip(note: str, kind: type[SkippedFileWarning] = SkippedFileWarning) -> None:

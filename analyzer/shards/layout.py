@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import secrets
 import zlib
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.arguments import Time, check_range, filter_text, time_ns
-from wiretale.analyzer.capture_paths import PLAN, SHARD, Paths, expand_paths, is_url, shown
+from wiretale.analyzer.capture_paths import PLAN, Paths, expand_paths, is_url, shown
 from wiretale.analyzer.durable import sync
 from wiretale.analyzer.errors import InputError, OutputError, UsageError
 from wiretale.analyzer.trace import core_errors, stamp_of
@@ -28,6 +29,7 @@ SCHEMA = "wiretale.split/2"
 FACTS, ROWS, PARTIAL = "files", "rows", "partial"
 SHARDS_MOST, FILES_MOST = 256, 1 << 19  # as in analyzer/core/shard/split.h
 KEY_SIZE = 24
+SHARD = re.compile(r"shard-(\d{2,3})")
 ROWS_MAGIC = b"wiretale.rows/1\n"
 #: most bytes that a file from another machine may make of its compressed ones: facts, and the rows of a shard
 FACTS_BYTES, ROWS_BYTES = 1 << 30, 1 << 36

@@ -8,7 +8,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -53,7 +53,7 @@ from wiretale.reports.store.layout import (
     write_file,
     writing,
 )
-from wiretale.reports.store.views import views_sql
+from wiretale.reports.store.views import has_views, views_of
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
@@ -163,6 +163,7 @@ def make_store(folder: Path) -> None:
 
     if (folder / MARKER).exists():
         open_store(folder)
+        write_views(folder)
         return
     check_empty(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -177,8 +178,14 @@ def make_store(folder: Path) -> None:
         with utf8_name(tables) as named:
             keep_no_rows(named)
         publish(tables, folder / EMPTY)
-        write_file(folder, VIEWS, views_sql())
+        write_views(folder)
         write_file(folder, MARKER, marker(columns_of(trace)))
+
+
+def write_views(folder: Path) -> None:
+    """Writes views.sql, unless it is there and unchanged."""
+    if not has_views(folder):
+        write_file(folder, VIEWS, views_of(folder))
 
 
 def keep_no_rows(folder: Path) -> None:
@@ -292,9 +299,8 @@ def make_many(folder: Path) -> None:
     """Prepares a store for captures that are kept together: tables without rows, and views of them."""
     import duckdb
 
-    with suppress(FileNotFoundError):  # if the user removed it
-        if (folder / VIEWS).read_text() == views_sql(many=True):
-            return
+    if (folder / EMPTY_MANY).is_dir() and has_views(folder):
+        return
     with staging(folder, ADDING) as outer, utf8_name(folder) as named, duckdb.connect() as connection:
         made = outer / "captures"
         made.mkdir()
@@ -304,7 +310,7 @@ def make_many(folder: Path) -> None:
                 rows = f"SELECT *, NULL::VARCHAR AS capture_id FROM read_parquet({file}, hive_partitioning = false)"
                 copy_to(connection, {place / f"{name}.parquet": rows})
         publish(made, folder / EMPTY_MANY)
-    write_file(folder, VIEWS, views_sql(many=True))
+    write_views(folder)
 
 
 def outcomes(folder: Path, connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> Iterator[Added]:

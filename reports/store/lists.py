@@ -39,6 +39,7 @@ GROUPS = {
     "applications": ("application", "flows"),
     "days": ("day", "flows"),
 }
+UNNAMED = {"applications": "(not recognized)", "days": "(no time)"}  # rows without a name, for readers
 SEVERITIES = "CASE severity WHEN 'error' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END"
 
 
@@ -93,9 +94,10 @@ def findings_sql(where: str | None, limit: int, whole: bool) -> str:
 def top_sql(group: str, where: str | None, limit: int, whole: bool) -> str:
     """Returns sums of traffic by a group, the largest first; if `whole`, with exact times."""
     name, rows = GROUPS[group]
+    shown = f"coalesce({name}::VARCHAR, '{UNNAMED[group]}') AS {name}" if group in UNNAMED and not whole else name
     condition = f"WHERE ({where}\n)" if where else ""
     return (
-        f"SELECT {name}, count(*) AS flows, sum(packets)::BIGINT AS packets, sum(wire_bytes)::BIGINT AS wire_bytes, "
+        f"SELECT {shown}, count(*) AS flows, sum(packets)::BIGINT AS packets, sum(wire_bytes)::BIGINT AS wire_bytes, "
         f"{WHOLE_TIMES if whole else TIMES_SHOWN} FROM {rows} {condition} GROUP BY {name} "
         f"ORDER BY wire_bytes DESC, {name} LIMIT {limit}"
     )

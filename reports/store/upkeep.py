@@ -12,11 +12,18 @@ from typing import NamedTuple
 
 from wiretale.analyzer.durable import sync
 from wiretale.analyzer.errors import InputError, WiretaleError
+from wiretale.analyzer.printable import printable
 from wiretale.reports.store.add import digest_of, writer
 from wiretale.reports.store.compact import is_many, manifest_of, rewrite_day, sizes_of, upkeep
 from wiretale.reports.store.layout import (
+    CAPTURE,
+    DAY,
+    EMPTY,
+    EMPTY_MANY,
     MANIFEST,
+    MARKER,
     REMOVED,
+    VIEWS,
     Stored,
     cannot_write,
     captures,
@@ -26,6 +33,7 @@ from wiretale.reports.store.layout import (
     staging,
     writing,
 )
+from wiretale.reports.store.views import connect, has_views
 
 
 class Problem(NamedTuple):
@@ -49,6 +57,13 @@ class Removal(NamedTuple):
         """The folder; of a capture in it, with its digest."""
         whole = self.digest == self.stored.digest
         return self.stored.folder if whole else self.stored.folder / f"capture_id={self.digest}"
+
+    @property
+    def digests(self) -> list[str]:
+        """The SHA-256 of each capture; none if the folder is damaged."""
+        with suppress(OSError, ValueError):
+            return self.stored.digests if self.digest == self.stored.digest else [self.digest]
+        return []
 
     @property
     def age(self) -> tuple[str, str]:
@@ -92,6 +107,19 @@ def chosen_for_removal(folder: Path, age_ns: int | None, most: int | None) -> li
     gone = {one.stored for one in old}
     kept = [one for one in found if one.stored not in gone]
     return sorted([*old, *(too_many(kept, most) if most is not None else [])], key=lambda one: one.age)
+
+
+def listed(folder: Path, chosen: Sequence[Removal]) -> Iterator[str]:
+    """Yields a line for each capture to remove: its place in the store, and the path from which it was added."""
+    import duckdb
+
+    paths: dict[str, str] = {}
+    with suppress(InputError, duckdb.Error), connect(folder, "captures") as connection:  # the store may be damaged
+        paths = dict(connection.execute("SELECT capture_id, path FROM captures").fetchall())
+    for one in chosen:
+        for digest in one.digests or [one.digest]:
+            place = one.path if digest == one.digest else one.path / f"capture_id={digest}"
+            yield printable(f"{place}: {paths.get(digest, 'damaged')}")
 
 
 def prune(folder: Path, age_ns: int | None, most: int | None) -> list[Removal]:
@@ -150,6 +178,19 @@ def check_capture(one: Stored) -> Iterator[Problem]:
             yield Problem(file, "has changed since it was written")
 
 
+def strays(folder: Path) -> Iterator[Path]:
+    """Yields files and folders that no store has. Names that begin with a dot are of processes."""
+    for place in sorted(folder.glob("[!.]*")):
+        if not DAY.fullmatch(place.name):
+            yield from () if place.name in (MARKER, VIEWS) else (place,)
+            continue
+        for unit in sorted(place.glob("[!.]*")):
+            if not CAPTURE.fullmatch(unit.name) and f"{place.name}/{unit.name}" not in (EMPTY, EMPTY_MANY):
+                yield unit
+                continue
+            yield from (one for one in sorted(unit.glob("[!.]*")) if one.name != MANIFEST and one.suffix != ".parquet")
+
+
 def check(folder: Path) -> Iterator[Problem]:
     """Yields what is wrong with a store; each file is read. Raises InputError if it is no store."""
     open_store(folder)
@@ -161,5 +202,9 @@ def check(folder: Path) -> Iterator[Problem]:
                 if digest in seen:
                     yield Problem(one.folder, f"is stored twice, also as {seen[digest]}")
                 seen[digest] = one.folder
+    if not has_views(folder):
+        yield Problem(folder / VIEWS, "is missing or has changed (the next `store add` writes it again)")
+    for place in strays(folder):
+        yield Problem(place, "is no part of the store")
     for made in () if is_changing(folder) else left_over(folder):
         yield Problem(made, "is of a process that was killed (the next `store add` removes it)")

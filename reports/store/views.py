@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.printable import utf8_name
-from wiretale.reports.store.layout import EMPTY_MANY, MANY, READING_LOCK, TABLES, columns_in, glob_escaped
+from wiretale.reports.store.layout import EMPTY_MANY, MANY, READING_LOCK, TABLES, VIEWS, columns_in, glob_escaped
 
 if TYPE_CHECKING:
     import duckdb
@@ -62,6 +62,18 @@ def view_sql(name: str, folder: str = ".", same: bool = False, many: bool = Fals
 def views_sql(many: bool = False) -> str:
     """Returns the contents of views.sql."""
     return HEAD + "".join(view_sql(name, many=many) for name in TABLES)
+
+
+def views_of(folder: Path) -> str:
+    """Returns what views.sql of a store must have."""
+    return views_sql(many=(folder / EMPTY_MANY).is_dir())
+
+
+def has_views(folder: Path) -> bool:
+    """Returns whether views.sql of a store is there and unchanged."""
+    with suppress(OSError, ValueError):
+        return (folder / VIEWS).read_text() == views_of(folder)
+    return False
 
 
 @contextmanager

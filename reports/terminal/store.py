@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import IO, Any
 
@@ -18,8 +19,11 @@ CELL_MAX = 300
 DIGEST_SHOWN = 12  # digits, as Git shows
 
 
+NAMES = re.compile(r"(^|_)(port|flow|frame|year|number|interface|file|id)$")  # of columns whose numbers are names
+
+
 def is_large(value: Any) -> bool:
-    """Returns whether a number needs thousands separators; ports and years do not."""
+    """Returns whether a number needs thousands separators."""
     return isinstance(value, int) and value > 99_999
 
 
@@ -45,7 +49,8 @@ def print_rows(
     If the terminal is too narrow for all words, the columns of `spare` are left out one by one, then each row is a list.
     """
     names = [printable(name) for name, _ in columns]
-    large = [any(map(is_large, column)) for column in zip(*rows, strict=True)]
+    has_large = any(any(map(is_large, row)) for row in rows)
+    large = [has_large and not NAMES.search(name) for name, _ in columns]
     shown = [[Text(cell(name, *value)) for (name, _), *value in zip(columns, row, large, strict=True)] for row in rows]
     right = {place for place, (_, kind) in enumerate(columns) if any(word in kind for word in NUMBERS)}
     left_out = [names.index(name) for name in spare]

@@ -289,7 +289,7 @@ def test_a_capture_is_added_though_its_empty_day_is_removed_at_that_moment(
         (("flows", "--where", "losst > 1"), 'Candidate bindings: "lost", '),
         (("flows", "--where", "packets = 'a'"), "--where: Conversion Error: Could not convert string 'a' to INT64\n"),
         (("top", "--where", "true; SELECT 1"), "--where: expected one condition\n"),
-        (("query", "SELECT 1,\n  FRM flows"), '"flows"\n'),
+        (("query", "SELECT 1,\n  FRM flows"), "FROM clause is missing\n"),
         (("prune",), "needs --age, --size or both"),
         (("prune", "--age", "soon"), "expected a duration"),
         (("prune", "--age", "3"), "'3': expected a duration such as 30d or 12h"),

@@ -180,11 +180,28 @@ def test_a_changed_file_of_many_captures_is_found(wiretale_run: Any, together: P
 
 
 def test_captures_that_were_added_together_are_pruned_together(
-    wiretale_run: Any, together: Path, tmp_path: Path
+    wiretale_run: Any, captures: Path, together: Path, tmp_path: Path
 ) -> None:
     store = tmp_path / "store"
     shutil.copytree(together, store)
+    (store / "views.sql").unlink()
+    (store / "notes").touch()
+    (store / "day=2026-01-15" / "x.parquet").touch()
+    checked = wiretale_run("store", "check", store)
+    assert checked.returncode == 3 and checked.stdout.splitlines() == [
+        f"{store}/views.sql: is missing or has changed (the next `store add` writes it again)",
+        f"{store}/day=2026-01-15/x.parquet: is no part of the store",
+        f"{store}/notes: is no part of the store",
+        "3 problems",
+    ]
+    wiretale_run("store", "add", store, captures / "0-00.pcap", check=True)
+    assert wiretale_run("store", "check", store).stdout.splitlines()[-1] == "2 problems"
+    assert (store / "views.sql").read_text() == (together / "views.sql").read_text()
     size = sum(file.stat().st_size for file in store.glob("day=2026-01-1[678]/*/*"))
+    listed = wiretale_run("store", "prune", store, "--size", str(size), "-n").stdout.splitlines()
+    assert [line.rpartition(": ")[2] for line in sorted(listed, key=lambda line: line.rpartition("/")[2])] == [
+        str(captures / f"0-{number:02}.pcap") for number in range(20)
+    ]
     done = wiretale_run("store", "prune", store, "--size", str(size))
     assert done.returncode == 0 and "removed 20 captures" in done.stderr
     assert len(rows(store)["captures"]) == 20

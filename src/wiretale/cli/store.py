@@ -148,9 +148,13 @@ def add_captures(arguments: argparse.Namespace) -> int:
     from collections import Counter
 
     from wiretale.analyzer.capture_paths import expand_paths
+    from wiretale.analyzer.errors import UsageError
+    from wiretale.analyzer.shards.layout import shard_of
     from wiretale.analyzer.units import plural
     from wiretale.reports.store.add import add
 
+    if shards := list(filter(shard_of, arguments.files)):
+        raise UsageError(f"{shards[0]}: is a shard of a split: expected captures")
     counts: Counter[str] = Counter()
     for one in add(arguments.store, expand_paths(arguments.files, local=True)):
         counts[one.outcome] += 1
@@ -215,7 +219,7 @@ def prune_captures(arguments: argparse.Namespace) -> int:
     """wiretale store prune."""
     from wiretale.analyzer.errors import UsageError
     from wiretale.analyzer.units import plural, show_bytes
-    from wiretale.reports.store.upkeep import chosen_for_removal, prune
+    from wiretale.reports.store.upkeep import chosen_for_removal, listed, prune
 
     if arguments.age is None and arguments.size is None:
         raise UsageError("store prune needs --age, --size or both")
@@ -223,8 +227,8 @@ def prune_captures(arguments: argparse.Namespace) -> int:
     chosen = choose(arguments.store, arguments.age, arguments.size)
     size_of, count = sum(one.bytes for one in chosen), sum(one.captures for one in chosen)
     if arguments.dry_run:
-        for one in chosen:
-            print(one.path)
+        for line in listed(arguments.store, chosen):
+            print(line)
     if not arguments.quiet:
         verb = "would remove" if arguments.dry_run else "removed"
         note(f"{arguments.store}: {verb} {plural(count, 'capture')} ({show_bytes(size_of)})")
