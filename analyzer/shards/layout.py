@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.arguments import Time, check_range, filter_text, time_ns
-from wiretale.analyzer.capture_paths import PLAN, Paths, expand_paths, is_url, shown
+from wiretale.analyzer.capture_paths import SPLIT_PLAN, Paths, expand_paths, is_url, shown
 from wiretale.analyzer.durable import sync
 from wiretale.analyzer.errors import InputError, OutputError, UsageError
 from wiretale.analyzer.trace import core_errors, stamp_of
 
 SCHEMA = "wiretale.split/2"
-FACTS, ROWS, PARTIAL = "files", "rows", "partial"
+PLAN, FACTS, ROWS, PARTIAL = SPLIT_PLAN, "files", "rows", "partial"
 SHARDS_MOST, FILES_MOST = 256, 1 << 19  # as in analyzer/core/shard/split.h
 KEY_SIZE = 24
 SHARD = re.compile(r"shard-(\d{2,3})")

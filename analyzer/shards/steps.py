@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -114,10 +114,15 @@ def write_packets(split: Split, file: int, path: str, fds: list[int], version: s
         return _core.split(path, name, file, fds, section_header(version), split.key, *split.selection)
 
 
-def split_captures(folder: str | os.PathLike[str], version: str) -> tuple[int, list[str]]:
-    """Splits all captures of a plan that are left. Returns how many, and the damage of all."""
+def split_captures(
+    folder: str | os.PathLike[str], version: str, count: Callable[[], None] = lambda: None
+) -> tuple[int, list[str]]:
+    """Splits all captures of a plan that are left. Returns how many, and the damage of all. `count` is called for each."""
     split = open_split(folder)
-    done = sum(split_file(folder, file, version) for file in range(len(split.files)))
+    done = 0
+    for file in range(len(split.files)):
+        done += split_file(folder, file, version)
+        count()
     return done, [one.damage for one in all_facts(split) if one.damage]
 
 

@@ -313,11 +313,14 @@ def make_many(folder: Path) -> None:
     write_views(folder)
 
 
-def outcomes(folder: Path, connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> Iterator[Added]:
+def outcomes(
+    folder: Path, connection: duckdb.DuckDBPyConnection, paths: Sequence[str], count: Callable[[], None]
+) -> Iterator[Added]:
     """Adds captures. If there are many, small ones wait until they are kept together."""
     many, waiting = len(paths) >= LEAST, list[Analyzed]()
     known = stored(folder)
     for path in paths:
+        count()
         try:
             one = analyzed(path, known.__contains__)
         except InputError as error:
@@ -338,8 +341,9 @@ def outcomes(folder: Path, connection: duckdb.DuckDBPyConnection, paths: Sequenc
     yield from add_waiting(folder, connection, waiting)
 
 
-def add(folder: Path, paths: Sequence[str]) -> Iterator[Added]:
-    """Adds captures, and yields the outcome of each; one that cannot be read does not end the others.
+def add(folder: Path, paths: Sequence[str], count: Callable[[], None] = lambda: None) -> Iterator[Added]:
+    """Adds captures, and yields the outcome of each; one that cannot be read does not end the others. `count` is called for each
+    before it is read, because outcomes of small ones come together.
 
     UsageError if the folder is no store and not empty; OutputError if it cannot be written.
     """
@@ -351,7 +355,7 @@ def add(folder: Path, paths: Sequence[str]) -> Iterator[Added]:
         with writing(folder), writer(folder) as connection:
             if len(paths) >= LEAST:
                 make_many(folder)
-            yield from outcomes(folder, connection, paths)
+            yield from outcomes(folder, connection, paths, count)
     except WiretaleError:
         raise
     except OSError as error:

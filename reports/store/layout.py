@@ -30,14 +30,14 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wiretale.analyzer.capture_paths import MARKER
+from wiretale.analyzer.capture_paths import STORE_MARKER
 from wiretale.analyzer.durable import locked, sync
 from wiretale.analyzer.errors import InputError, OutputError, UsageError
 from wiretale.analyzer.printable import utf8_name
 from wiretale.analyzer.table import KEPT_TABLES
 
 SCHEMA = "wiretale.store/1"
-VIEWS, MANIFEST = "views.sql", "capture.json"
+MARKER, VIEWS, MANIFEST = STORE_MARKER, "views.sql", "capture.json"
 #: the files of each capture, by the name of their view
 TABLES = ("captures", *KEPT_TABLES)
 UNKNOWN_DAY = "__HIVE_DEFAULT_PARTITION__"  # which DuckDB reads as null

@@ -7,7 +7,11 @@ import contextlib
 import gzip
 import json
 import os
+import re
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +22,7 @@ import pytest
 import needs
 import wiretale
 from checkout import Run
+from processes import wait_until
 from wiretale.analyzer.capture_paths import expand_paths
 from wiretale.analyzer.errors import InputError
 from wiretale.reports.store.add import add
@@ -183,6 +188,38 @@ def test_many_skipped_files_are_counted(wiretale_run: Run, samples: Path, tmp_pa
     lines = done.stderr.splitlines()
     assert done.returncode == 3 and len(lines) == 11 and lines[-1] == "wiretale: skipped 3 more such files in ."
     assert [row["file"] for row in json.loads(done.stdout)["interfaces"]] == ["good.pcap"]
+
+
+@pytest.mark.parametrize("command", [("split", "--shards", "2", "-o", "split"), ("store", "add", "store")])
+def test_steps_of_many_captures_show_their_progress(samples: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "day").mkdir()
+    for number in range(20):
+        shutil.copy(samples / "tcp_losses.pcap", tmp_path / "day" / f"{number}.pcap")
+    main, terminal = os.openpty()
+    words = [sys.executable, "-m", "wiretale", *command, "day"]
+    subprocess.run(words, stderr=terminal, cwd=tmp_path, env={**os.environ, "TERM": "xterm"}, check=True)
+    os.close(terminal)
+    shown = ""
+    with open(main, "rb", buffering=0) as end, contextlib.suppress(OSError):  # at the end of a terminal
+        while piece := end.read(65536):
+            shown += piece.decode()
+    assert "/20" in shown and "captures" in shown
+
+
+def test_an_interrupted_split_says_what_is_done(samples: Path, tmp_path: Path) -> None:
+    (tmp_path / "day").mkdir()
+    for number in range(2000):
+        shutil.copy(samples / "tcp_losses.pcap", tmp_path / "day" / f"{number}.pcap")
+    words = [sys.executable, "-m", "wiretale", "split", "day", "-o", "split", "--shards", "4"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, cwd=tmp_path, text=True) as process:
+        wait_until(lambda: len(list(tmp_path.glob("split/files/*.json"))) > 5)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate()[1]
+    assert process.returncode == 130
+    found = re.fullmatch(
+        r"wiretale: interrupted: (\d+) of 2,000 captures are split: the same command splits the others\n", said
+    )
+    assert found and int(found[1]) <= len(list(tmp_path.glob("split/files/*.json"))) <= int(found[1]) + 1
 
 
 def test_outputs_in_the_folder_of_the_input_are_no_input(wiretale_run: Run, samples: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 TYPE_CHECKING = False  # importing typing would take 2 ms
@@ -26,6 +27,21 @@ def option(group: argparse._ActionsContainer, names: str, value: str | None, tex
     """Adds an argument; `names` are separated by blanks. If `value` is None, the option is a switch."""
     shape: dict[str, Any] = {"action": "store_true"} if value is None else {"metavar": value}
     group.add_argument(*names.split(), help=text, **shape, **settings)
+
+
+@contextmanager
+def count_bar(doing: str, total: int, quiet: bool) -> Iterator[Callable[[], None]]:
+    """A bar of finished captures on stderr, if that is a terminal; the function that is yielded counts one."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TextColumn("captures"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=total)
+        yield lambda: bar.advance(task)
 
 
 def port_number(text: str) -> int:

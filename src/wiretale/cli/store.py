@@ -10,7 +10,7 @@ import math
 import sys
 from typing import TYPE_CHECKING
 
-from wiretale.cli.options import add_json, folder, note, option, print_json, whole_number
+from wiretale.cli.options import add_json, count_bar, folder, note, option, print_json, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,12 +156,14 @@ def add_captures(arguments: argparse.Namespace) -> int:
     if shards := list(filter(shard_of, arguments.files)):
         raise UsageError(f"{shards[0]}: is a shard of a split: expected captures")
     counts: Counter[str] = Counter()
-    for one in add(arguments.store, expand_paths(arguments.files, local=True)):
-        counts[one.outcome] += 1
-        if one.outcome == "failed":
-            note(one.reason)
-        elif one.outcome == "damaged":
-            note(f"{one.path}: added up to the damage: {one.reason.removeprefix(f'{one.path}: ')}")
+    paths = expand_paths(arguments.files, local=True)
+    with count_bar("analyzing", len(paths), arguments.quiet) as advance:
+        for one in add(arguments.store, paths, advance):
+            counts[one.outcome] += 1
+            if one.outcome == "failed":
+                note(one.reason)
+            elif one.outcome == "damaged":
+                note(f"{one.path}: added up to the damage: {one.reason.removeprefix(f'{one.path}: ')}")
     if not arguments.quiet and set(counts) != {"failed"}:
         added = plural(counts["added"] + counts["damaged"], "capture")
         before = f", {counts['present']:,} already there" if counts["present"] else ""

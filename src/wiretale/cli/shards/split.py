@@ -7,8 +7,14 @@ from __future__ import annotations
 
 import argparse
 
+from wiretale.cli import options
 from wiretale.cli.options import FILE_HELP, add_selection, folder, note, option, whole_number
+from wiretale.cli.process import interrupted_code
 from wiretale.version import __version__
+
+TYPE_CHECKING = False  # importing typing would take 2 ms
+if TYPE_CHECKING:
+    from wiretale.analyzer.shards.layout import Split
 
 USAGE = "wiretale split FILE... -o DIR --shards K [options]"
 NOTES = """\
@@ -43,7 +49,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.errors import UsageError
     from wiretale.analyzer.shards import layout, steps
-    from wiretale.analyzer.units import plural
 
     if arguments.plan and arguments.only is not None:
         raise UsageError("--plan and --only are two steps: give one of them")
@@ -68,8 +73,28 @@ def run(arguments: argparse.Namespace) -> int:
         facts = layout.read_facts(split, arguments.only)
         damage = [facts.damage] if facts and facts.damage else []
         return report(arguments, f"capture {arguments.only}", done, damage)
-    count, damage = steps.split_captures(split.folder, __version__)
-    return report(arguments, f"{count:,} of {plural(len(split.files), 'capture')}", count > 0, damage)
+    return split_all(arguments, split)
+
+
+def split_all(arguments: argparse.Namespace, split: Split) -> int:
+    """Splits the captures that are left; Ctrl-C leaves those that are done."""
+    from wiretale.analyzer.shards import steps
+    from wiretale.analyzer.units import plural
+
+    whole, ready = plural(len(split.files), "capture"), 0
+    with options.count_bar("splitting", len(split.files), arguments.quiet) as advance:
+
+        def count() -> None:
+            nonlocal ready
+            ready += 1
+            advance()
+
+        try:
+            done, damage = steps.split_captures(split.folder, __version__, count)
+        except KeyboardInterrupt:
+            note(f"interrupted: {ready:,} of {whole} are split: the same command splits the others")
+            return interrupted_code()
+    return report(arguments, f"{done:,} of {whole}", done > 0, damage)
 
 
 def report(arguments: argparse.Namespace, what: str, done: bool, damage: list[str]) -> int:
