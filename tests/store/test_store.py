@@ -236,6 +236,16 @@ def test_no_word_is_broken_in_a_narrow_terminal(
     assert narrow.count("\n") > 5
 
 
+def test_counts_of_a_list_have_one_style_and_each_row_a_name(wiretale_run: Any, store: Path) -> None:
+    sql = "SELECT 47812 AS packets, 47697328 AS wire_bytes, 44300 AS source_port, 12345 AS flow"
+    shown = wiretale_run("store", "query", store, sql).stdout.splitlines()[2]
+    assert shown.split() == ["47,812", "47,697,328", "44300", "12345"]
+    shown = wiretale_run("store", "query", store, "SELECT 47812 AS packets, 2026 AS number").stdout.splitlines()[2]
+    assert shown.split() == ["47812", "2026"]
+    assert "(not recognized)" in wiretale_run("store", "top", store, "--by", "applications").stdout
+    assert None in [row["application"] for row in rows(wiretale_run, store, "top", "--by", "applications")]
+
+
 @pytest.mark.parametrize("words", [("query", "FROM flows"), ("flows",), ("top",)])
 def test_a_damaged_file_is_not_the_fault_of_the_query(
     wiretale_run: Any, store: Path, tmp_path: Path, words: tuple[str, ...]
