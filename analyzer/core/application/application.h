@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The applications of flows, by their first bytes: DNS, TLS and HTTP. Nothing is decrypted.
  *
- *   selection (reader's thread) -> application_segment(), application_datagram() (worker) -> rows/
+ *   selection (in file order) -> application_segment(), application_datagram() (worker) -> rows/
  *
- * The reader's thread selects the payload that matters, because only there all of it is at hand:
- * the first FIRST_BYTES of both directions of a TCP stream that begins like one of these protocols,
- * STREAM_BYTES of TLS and DNS, and datagrams of DNS. A worker places the bytes by their stream
- * position, gives those that are complete to the parser of the protocol, and drops them when it has
- * read or skipped them, so that no more than FIRST_BYTES are held. A flow without such a payload
- * has no state. All input is hostile: a length is checked before it is used, and each list has a
- * bound. */
+ * The payload that matters is selected before a packet goes to a worker, while all of it is at
+ * hand: the first FIRST_BYTES of both directions of a TCP stream that begins like one of these
+ * protocols, STREAM_BYTES of TLS and DNS, and datagrams of DNS. A worker places the bytes by their
+ * stream position, gives those that are complete to the parser of the protocol, and drops them when
+ * it has read or skipped them, so that no more than FIRST_BYTES are held. A flow without such a
+ * payload has no state. All input is hostile: a length is checked before it is used, and each list
+ * has a bound. */
 #ifndef WIRETALE_APPLICATION_H
 #define WIRETALE_APPLICATION_H
 
@@ -37,6 +37,7 @@
 /* --- selection.c: which payload a worker needs ----------------------------------------------- */
 
 #define SELECTION_BUCKETS (1u << 16)
+#define SELECTION_SHIFT   6u /* a table of flows has the bits of the hash behind these */
 
 struct selection_entry;
 
@@ -48,21 +49,23 @@ struct selection {
     uint32_t open_count; /* directions whose first bytes may follow */
     uint64_t begun;      /* entries since the start */
     uint64_t missing;    /* segments without the payload that was needed: selection_pass() */
-    /* The same by selection_bucket(); UINT8_MAX is for ever. */
+    /* The same by the hash of a table and the end; UINT8_MAX is for ever. */
     uint8_t open[SELECTION_BUCKETS];
 };
 
-static inline uint8_t *selection_bucket(struct selection *selection, uint32_t hash, unsigned end) {
-    return &selection->open[(hash ^ end) % SELECTION_BUCKETS];
+/* Returns whether first bytes may follow in a direction of a flow, by the hash of its table. Other
+ * threads may change that. Most segments are of a stream that is past its first bytes, or unknown,
+ * and cost this much alone: in many captures no first bytes may follow. */
+static inline bool selection_is_open(const struct selection *selection, uint32_t hash,
+                                     unsigned end) {
+    const uint8_t *bucket = &selection->open[(hash ^ end) % SELECTION_BUCKETS];
+    return __atomic_load_n(&selection->open_count, __ATOMIC_RELAXED) &&
+           __atomic_load_n(bucket, __ATOMIC_RELAXED);
 }
 
-/* Returns whether selection_segment() may select a payload that begins with this byte. Most
- * segments are of a stream that is past its first bytes, or unknown, and cost this much alone: the
- * first byte of a known protocol is one of few, and in many captures no first bytes may follow. */
-static inline bool selection_may_begin(struct selection *selection, uint32_t hash, unsigned end,
-                                       uint8_t first) {
-    bool of_known_protocol = (uint8_t)(first - 'C') <= 'U' - 'C' || (first & ~3) == 0x14;
-    return of_known_protocol || (selection->open_count && *selection_bucket(selection, hash, end));
+/* Returns whether a stream may begin with this byte: those of known protocols are few. */
+static inline bool selection_may_begin(uint8_t first) {
+    return (uint8_t)(first - 'C') <= 'U' - 'C' || (first & ~3) == 0x14;
 }
 
 /* Returns NULL without memory. */

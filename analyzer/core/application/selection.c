@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects first bytes in the reader's thread, packet by packet in file order.
+/* Selects first bytes, packet by packet in file order.
  *
  * A hash table has an entry for each TCP connection whose SYN was captured, or whose segment begins
  * like a request or a ClientHello: the sequence number of the first byte of each direction. A
@@ -86,10 +86,11 @@ static bool is_open(const struct selection_entry *entry, unsigned end) {
 }
 
 static void count_open(struct selection *selection, uint32_t hash, unsigned end, int change) {
-    uint8_t *bucket = selection_bucket(selection, hash, end);
+    uint8_t *bucket = &selection->open[((hash >> SELECTION_SHIFT) ^ end) % SELECTION_BUCKETS];
+    uint32_t open_count = selection->open_count + (uint32_t)change;
     if (*bucket < UINT8_MAX)
-        *bucket = (uint8_t)(*bucket + change);
-    selection->open_count += (uint32_t)change;
+        __atomic_store_n(bucket, (uint8_t)(*bucket + change), __ATOMIC_RELAXED);
+    __atomic_store_n(&selection->open_count, open_count, __ATOMIC_RELAXED);
 }
 
 static void set_first(struct selection *selection, struct selection_entry *entry, unsigned end,
@@ -114,8 +115,9 @@ static NOINLINE void make_room(struct selection *selection) {
     struct selection_entry *grown = size <= ENTRIES_LAST ? map_entries(size) : NULL;
     if (!grown) {
         memset(before, 0, ((size_t)mask + 1) * sizeof *before);
-        memset(selection->open, 0, sizeof selection->open);
-        selection->open_count = 0;
+        for (size_t i = 0; i < SELECTION_BUCKETS; i++)
+            __atomic_store_n(&selection->open[i], 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&selection->open_count, 0, __ATOMIC_RELAXED);
         selection->used = 0;
         return;
     }

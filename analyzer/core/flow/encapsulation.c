@@ -2,9 +2,9 @@
 /* A hash table from encapsulation stacks to numbers. Stacks never move, because other threads may
  * read one while another is added; they are never removed. The table has its greatest size from the
  * beginning: the kernel provides a page of it when it is first written. Buckets hold numbers, are
- * probed linearly and are at most half full. Consecutive packets mostly have the same stack, so the
- * last one is compared first. At PATHS_MOST stacks, new ones get the last number: flows that differ
- * only in such a stack become one. */
+ * probed linearly and are at most half full. A bucket is set after its stack, and then never
+ * changes. At PATHS_MOST stacks, new ones get the last number: flows that differ only in such a
+ * stack become one. */
 #include "flow/flow.h"
 
 #include <stdio.h>
@@ -24,7 +24,6 @@ struct path {
 
 struct encapsulation_table {
     uint32_t count;
-    uint32_t last;
     uint64_t seed[2];
     uint32_t buckets[BUCKETS];
     struct path paths[PATHS_MOST]; /* paths[0] is the empty one */
@@ -68,31 +67,39 @@ static uint32_t hash_of(const struct encapsulation_table *table, const struct pa
     return (uint32_t)hash;
 }
 
-/* Returns the bucket of the path, or the empty one at which its search ends. */
-static uint32_t *bucket_of(struct encapsulation_table *table, const struct path_step *steps,
-                           unsigned depth) {
-    uint32_t at = hash_of(table, steps, depth) % BUCKETS;
-    while (table->buckets[at] != EMPTY && !same(&table->paths[table->buckets[at]], steps, depth))
+/* Finds the bucket of the path, or the empty one at which its search ends. Returns its content. */
+static uint32_t search(const struct encapsulation_table *table, const struct path_step *steps,
+                       unsigned depth, uint32_t *bucket) {
+    uint32_t at = hash_of(table, steps, depth) % BUCKETS, number;
+    while ((number = __atomic_load_n(&table->buckets[at], __ATOMIC_ACQUIRE)) != EMPTY &&
+           !same(&table->paths[number], steps, depth))
         at = (at + 1) % BUCKETS;
-    return &table->buckets[at];
+    *bucket = at;
+    return number;
+}
+
+/* The table is full for ever, and its last path was added before it was. */
+bool encapsulation_table_find(const struct encapsulation_table *table,
+                              const struct path_step *steps, unsigned depth, uint32_t *number) {
+    uint32_t bucket, count = __atomic_load_n(&table->count, __ATOMIC_ACQUIRE);
+    *number = depth ? search(table, steps, depth, &bucket) : EMPTY;
+    if (depth && *number == EMPTY && count == PATHS_MOST)
+        *number = PATHS_MOST - 1; /* the last path stands for it */
+    return !depth || *number != EMPTY;
 }
 
 uint32_t encapsulation_table_number(struct encapsulation_table *table,
                                     const struct path_step *steps, unsigned depth) {
-    if (!depth)
-        return EMPTY;
-    if (same(&table->paths[table->last], steps, depth))
-        return table->last;
-    uint32_t *bucket = bucket_of(table, steps, depth);
-    if (*bucket == EMPTY) {
-        if (table->count == PATHS_MOST) /* the last path stands for it */
-            return table->last = PATHS_MOST - 1;
-        struct path *path = &table->paths[table->count];
-        path->depth = depth;
-        memcpy(path->steps, steps, depth * sizeof *steps);
-        *bucket = table->count++;
-    }
-    return table->last = *bucket;
+    uint32_t number, bucket;
+    if (encapsulation_table_find(table, steps, depth, &number))
+        return number;
+    search(table, steps, depth, &bucket);
+    number = table->count;
+    table->paths[number].depth = depth;
+    memcpy(table->paths[number].steps, steps, depth * sizeof *steps);
+    __atomic_store_n(&table->buckets[bucket], number, __ATOMIC_RELEASE);
+    __atomic_store_n(&table->count, number + 1, __ATOMIC_RELEASE);
+    return number;
 }
 
 void encapsulation_table_text(const struct encapsulation_table *table, uint32_t number,

@@ -139,10 +139,14 @@ struct encapsulation_table;
 struct encapsulation_table *encapsulation_table_open(void);
 void encapsulation_table_close(struct encapsulation_table *table);
 /* Returns the number of a stack of `depth` steps, which is added if it is new; 0 if `depth` is 0,
- * and the number of another stack if memory has run out. One thread must add; the number is valid
+ * and the number of another stack if the table is full. One thread must add; the number is valid
  * until the table closes. */
 uint32_t encapsulation_table_number(struct encapsulation_table *table,
                                     const struct path_step *steps, unsigned depth);
+
+/* Finds the number of a stack while another thread may add. Returns false if that thread must. */
+bool encapsulation_table_find(const struct encapsulation_table *table,
+                              const struct path_step *steps, unsigned depth, uint32_t *number);
 
 /* Writes the stack as in `vlan 10 / vxlan 7`; the empty one is "". */
 void encapsulation_table_text(const struct encapsulation_table *table, uint32_t number,

@@ -32,6 +32,7 @@ const struct capture_format *const capture_formats[] = {&pcap_format, &pcapng_fo
 #define WINDOW_LEAST  (8u << 10)  /* bytes of the window of a file */
 #define AHEAD_MOST    16u         /* files that threads read ahead */
 #define AHEAD_BY_JOB  2u          /* of these by a job */
+#define KEPT_MOST     (1u << 20)  /* bytes of packets that are kept at once */
 
 struct source {
     struct capture_file file;
@@ -404,6 +405,42 @@ size_t merged_input_read(struct merged_input *set, struct packet *packets, size_
         return count;
     }
     return capture_file_read(&set->sources[0].file, packets, most, &state);
+}
+
+size_t merged_input_read_on(struct merged_input *set, struct packet *packets, size_t most) {
+    struct capture_file *file = &set->sources[0].file;
+    return set->count == 1 && !file->ended ? file->format->parse(file, packets, most) : 0;
+}
+
+/* Packets of several files are copied: other packets at hand point into their windows. Those of
+ * `wiretale split` have more than their data. */
+static bool copy_packets(struct packet *packets, size_t count, struct packet_bytes *kept) {
+    size_t size = 0;
+    for (size_t i = 0; i < count; i++) {
+        size += packets[i].captured;
+        if (packets[i].shard || size > KEPT_MOST)
+            return false;
+    }
+    uint8_t *place = kept->bytes ? kept->bytes : (kept->bytes = malloc(KEPT_MOST));
+    if (!place)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (!packets[i].data)
+            continue;
+        memcpy(place, packets[i].data, packets[i].captured);
+        packets[i].data = place;
+        place += packets[i].captured;
+    }
+    return true;
+}
+
+bool merged_input_keep(struct merged_input *set, struct packet *packets, size_t count,
+                       struct packet_bytes *kept) {
+    struct input_stream *stream = &set->sources[0].file.stream;
+    if (set->count > 1)
+        return copy_packets(packets, count, kept);
+    return stream->capacity <= KEPT_MOST &&
+           input_stream_exchange(stream, &kept->bytes, &kept->size);
 }
 
 bool merged_input_ended(const struct merged_input *set) {

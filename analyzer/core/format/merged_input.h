@@ -34,6 +34,22 @@ void merged_input_close(struct merged_input *set);
  * file_index. Damage ends that file only. */
 size_t merged_input_read(struct merged_input *set, struct packet *packets, size_t most);
 
+/* Reads further packets without invalidating those that were returned before. Returns 0 if only
+ * merged_input_read() can continue. */
+size_t merged_input_read_on(struct merged_input *set, struct packet *packets, size_t most);
+
+/* Memory for the data of packets. */
+struct packet_bytes {
+    uint8_t *bytes; /* from malloc() */
+    size_t size;
+};
+
+/* Makes the data of packets valid as long as `kept` is, which the caller frees: all packets that
+ * were returned since the last merged_input_read(). Returns false if that would take too much
+ * memory: they are as before. */
+bool merged_input_keep(struct merged_input *set, struct packet *packets, size_t count,
+                       struct packet_bytes *kept);
+
 /* Returns whether all input was read. If it is false after 0 packets, a signal came or a pipe
  * has no data yet: the caller should call again. */
 bool merged_input_ended(const struct merged_input *set);

@@ -132,6 +132,23 @@ enum input_state input_stream_extend(struct input_stream *stream) {
     return read_behind(stream);
 }
 
+bool input_stream_exchange(struct input_stream *stream, uint8_t **window, size_t *size) {
+    size_t left = input_stream_available(stream);
+    uint8_t *old = stream->window;
+    if (*size != stream->capacity) {
+        free(*window);
+        *window = malloc(stream->capacity);
+        *size = *window ? stream->capacity : 0;
+    }
+    if (!*window)
+        return false;
+    memcpy(*window, stream->cursor, left);
+    stream->cursor = stream->window = *window;
+    stream->end = stream->window + left;
+    *window = old;
+    return true;
+}
+
 void input_stream_park(struct input_stream *stream) {
     if (!stream->ahead)
         byte_source_park(&stream->source);

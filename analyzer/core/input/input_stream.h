@@ -48,6 +48,11 @@ enum input_state input_stream_fill(struct input_stream *stream, size_t need);
  * INPUT_READY if it may be called again, INPUT_WAITING if only a fill can read further. */
 enum input_state input_stream_extend(struct input_stream *stream);
 
+/* Exchanges the window for one of the same size, which has the unread bytes: pointers into the old
+ * one stay valid. `*window` has `*size` bytes and may be made anew. Returns false without memory.
+ */
+bool input_stream_exchange(struct input_stream *stream, uint8_t **window, size_t *size);
+
 /* Closes the descriptor of a regular file until the next read, unless another thread may read. */
 void input_stream_park(struct input_stream *stream);
 

@@ -240,7 +240,7 @@ bool analysis_step(struct analysis *analysis, uint64_t most, struct error *error
         if (!batch)
             return !ended;
         process_batch(analysis, batch);
-        done += batch->packets;
+        done += batch->count;
         reader_done(analysis->reader);
         if (rows_of(analysis)->out_of_memory)
             return error_set(error, ERROR_MEMORY, "out of memory after %llu packets",

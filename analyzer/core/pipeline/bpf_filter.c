@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Filters packets with libpcap's compiler and interpreter (pcap-filter(7)). Each link type needs a
  * program of its own, because offsets and even the valid primitives depend on it; it is compiled at
- * the first packet of that type, since files may mix types. Only the reader's thread calls this
+ * the first packet of that type, since files may mix types. Only one thread at a time calls this
  * after bpf_filter_open(). */
-#include "pipeline/reader.h"
+#include "pipeline/batch.h"
 
 #include <pcap.h>
 #include <stdlib.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts each input interface while it is read: times, damage to headers, offloading; then
+/* Counts each input interface in file order: times, damage to headers, offloading; then
  * writes the interfaces table.
  *
- * Counts cover the packets that pass the filter and the interval, except `filtered`. The reader's
- * thread owns them until reader_stop(). The counts of drops come from the file instead (pcapng
- * interface statistics) and concern the whole capture. */
+ * Counts cover the packets that pass the filter and the interval, except `filtered`. The counts of
+ * drops come from the file instead (pcapng interface statistics) and concern the whole capture. */
 #include <pcap.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,6 @@
 #include "base/bytes.h"
 #include "pipeline/interface_counts.h"
 
-#define JUMBO_BYTES  9216     /* bytes; the largest frame that switches commonly carry */
 #define TICKS_ENOUGH 8u       /* packets with the same time, and packets one tick apart */
 #define TICK_MOST_NS 20000000 /* a coarser clock would be older than pcap */
 

@@ -69,6 +69,15 @@ void interface_counts_free(struct interface_counts *list);
 void interface_count_headers(struct interface_count *count, const struct packet *packet,
                              const struct headers *headers);
 
+#define JUMBO_BYTES 9216 /* bytes; the largest frame that switches commonly carry */
+
+/* Returns whether interface_count_headers() would only add to the packets that were decoded. */
+static inline bool headers_are_ordinary(const struct headers *headers) {
+    return headers->reason == REASON_NONE && headers->ip_length <= JUMBO_BYTES &&
+           !headers->length_from_frame && !headers->length_over_record &&
+           (LIKELY(headers->protocol == IP_TCP) || !undecoded_protocol(headers));
+}
+
 /* Returns libpcap's DLT_ number for a LINKTYPE_ number of a file. */
 int link_type_dlt(uint16_t link_type);
 

@@ -216,7 +216,7 @@ static bool is_near_first_bytes(struct updater *updater, uint64_t more) {
 bool is_near_limit(struct analysis *analysis, const struct batch *batch) {
     struct updater *updater = &analysis->updater;
     uint64_t packets = batch ? batch->count : 0, selected = batch ? batch->selected_count : 0;
-    uint64_t fragments = batch ? (uint64_t)(batch->next_headers - batch->headers) : 0;
+    uint64_t fragments = batch ? batch->header_count : 0;
     uint64_t live = live_flows(updater), most = EVENTS_PER_PACKET * (packets + live);
     bool near = sum_rows(updater, TABLE_events) + most > MAX_EVENTS;
     near |= sum_rows(updater, TABLE_blocks) + most > MAX_BLOCK_ROWS;
@@ -235,11 +235,10 @@ static void process_flows(struct analysis *analysis, struct batch *batch) {
     analysis->totals.near_limit |= near;
     updater->serial = near || analysis->options.packets != PACKETS_NONE || analysis->options.shard;
     updater->eviction.current &= updater->serial;
-    analysis->by_flow =
-        !updater->serial && batch->next_headers == batch->headers && !kept_datagrams(updater);
+    analysis->by_flow = !updater->serial && !batch->header_count && !kept_datagrams(updater);
     if (updater->serial || (shards == 1 && !analysis->by_flow)) {
-        process_in_order(analysis, &updater->workers[0], updater->shards,
-                         (size_t)1 << updater->numbers.shard_bits, batch->in_order, batch->entries);
+        process_in_order(analysis, &updater->workers[0], updater->shards, shards, batch->in_order,
+                         batch->entries);
     } else {
         batch_sort(batch, analysis->by_flow);
         reader_run(analysis->reader, process_shard, analysis, shards);
@@ -257,7 +256,7 @@ void process_batch(struct analysis *analysis, struct batch *batch) {
     analysis->timed = batch->marks[batch->mark_count - 1].timed;
     analysis->now_ns = batch->marks[batch->mark_count - 1].now_ns;
     analysis->totals.bytes_read = batch->marks[batch->mark_count - 1].bytes_read;
-    analysis->totals.packets += batch->packets;
+    analysis->totals.packets += batch->count;
     analysis->packets += batch->count + 1;
     updater->workers[0].sink.out_of_memory |= batch->out_of_memory;
     for (unsigned i = 1; i < updater->worker_count; i++)

@@ -3,8 +3,38 @@
 #ifndef WIRETALE_PIPELINE_STATE_H
 #define WIRETALE_PIPELINE_STATE_H
 
+#include "pipeline/batch.h"
 #include "pipeline/options.h"
-#include "pipeline/reader.h"
+
+/* --- reader.c: all threads read and decode chunks, and process the parts of a task -------------
+ */
+
+struct reader;
+
+/* Starts the threads; returns NULL if that fails. `input` must live until reader_close(). With one
+ * job there are none. */
+struct reader *reader_start(struct reader_input *input);
+
+/* Returns the next batch, which must be returned by reader_done(); this thread reads with the
+ * others until it is complete. Returns NULL if none came for a while (`*ended` false) or if there
+ * are no more. */
+struct batch *reader_next(struct reader *reader, bool *ended);
+void reader_done(struct reader *reader);
+
+/* Calls `task` for each part below `parts`, from this thread and those that are idle. `worker` is
+ * the number of the thread, 0 for this one. Returns when all parts are done. */
+typedef void reader_task(void *context, unsigned worker, uint32_t part);
+void reader_run(struct reader *reader, reader_task *task, void *context, uint32_t parts);
+
+/* Stops reading; from then on the caller owns the input. Batches that were read can still be
+ * processed, and tasks run. Repeated calls do nothing. */
+void reader_stop(struct reader *reader);
+/* Stops reading and frees the batches; tasks can still be run. */
+void reader_release(struct reader *reader);
+void reader_close(struct reader *reader);
+
+/* --- the analysis ------------------------------------------------------------------------------
+ */
 
 #define MEMORY_LIMIT ((size_t)512 << 20)
 

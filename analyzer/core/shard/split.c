@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets are decoded as by the reader's thread of an analysis (pipeline/reader.c), and counted for
+/* Packets are decoded as by the threads of an analysis (pipeline/batch.c), and counted for
  * their interface in the same way, so that the row of an interface is that of one run. Most packets
  * need no record of their origin; the others have state that packets of other shards left: a time
  * behind that of an earlier packet, no time, a coarse clock. */
@@ -11,8 +11,8 @@
 #include "cut/pcapng_write.h"
 #include "decode/decode.h"
 #include "format/packet_origin.h"
+#include "pipeline/batch.h"
 #include "pipeline/interface_counts.h"
-#include "pipeline/reader.h"
 #include "shard/payload.h"
 
 #define PACKETS_AT_ONCE                                                                            \

@@ -60,17 +60,28 @@ void capture_ports_close(struct capture_ports *ports) {
         munmap(ports, sizeof *ports);
 }
 
+static uint64_t complement_of(const struct headers *headers, const struct packet_info *info) {
+    return ~((uint64_t)info->capture << 32 | headers->link_hash);
+}
+
+bool capture_ports_has(const struct capture_ports *ports, const struct headers *headers,
+                       const struct packet_info *info) {
+    const struct port_name *name = &ports->names[info->port];
+    uint64_t complement = __atomic_load_n(&name->complement, __ATOMIC_RELAXED);
+    return LIKELY(complement == complement_of(headers, info)) ||
+           __atomic_load_n(&name->state, __ATOMIC_RELAXED) == NAME_SHARED;
+}
+
 void capture_ports_note(struct capture_ports *ports, const struct packet *packet,
                         const struct headers *headers, const struct packet_info *info) {
     struct port_name *name = &ports->names[info->port];
-    uint64_t complement = ~((uint64_t)info->capture << 32 | headers->link_hash);
-    if (LIKELY(name->complement == complement))
+    if (capture_ports_has(ports, headers, info))
         return;
-    if (name->state) {
-        name->state = NAME_SHARED;
+    bool known = name->state;
+    __atomic_store_n(&name->state, known ? NAME_SHARED : NAME_KNOWN, __ATOMIC_RELAXED);
+    if (known)
         return;
-    }
-    *name = (struct port_name){.complement = complement, .state = NAME_KNOWN};
+    __atomic_store_n(&name->complement, complement_of(headers, info), __ATOMIC_RELAXED);
     name->addressed = packet->link_type == ETHERNET && packet->captured >= ADDRESSES;
     if (name->addressed)
         memcpy(name->addresses, packet->data, ADDRESSES);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of the ports that a capture stored packets of (struct packet_info), and the pairs of ports
- * that stored the same TCP packet. The reader's thread notes names; each worker adds pairs of its
+ * that stored the same TCP packet. Names are noted in file order; each worker adds pairs of its
  * own, which are joined when all packets were processed. */
 #ifndef WIRETALE_CAPTURE_PORTS_H
 #define WIRETALE_CAPTURE_PORTS_H
@@ -17,6 +17,9 @@ struct capture_ports *capture_ports_open(void);
 /* `ports` may be NULL. */
 void capture_ports_close(struct capture_ports *ports);
 
+/* Returns whether capture_ports_note() would do nothing. Other threads may call it meanwhile. */
+bool capture_ports_has(const struct capture_ports *ports, const struct headers *headers,
+                       const struct packet_info *info);
 /* Notes the link addresses of a packet at its port, info->port. */
 void capture_ports_note(struct capture_ports *ports, const struct packet *packet,
                         const struct headers *headers, const struct packet_info *info);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a packet's bytes to its flow. packet_prepare() runs in the reader's thread: it decodes
- * the packet and computes the key of its flow. packet_dispatch() runs in a worker, after the
- * batch was sorted by flow.
+/* From a packet's bytes to its flow. packet_decode() decodes the packet and computes the key of its
+ * flow, for several packets at once. packet_complete() does what depends on the packets before, for
+ * the few that need it: new encapsulations and link addresses, first bytes. packet_dispatch() runs
+ * in a worker, after the batch was sorted by flow.
  *
- * A packet's bytes are valid only until the reader reads on, so packet_prepare() must copy all that
- * a worker needs. Most packets need two cache lines; SACK blocks, MSS, the start of a payload and
- * kept headers go into extras, which are stored one after another and only for packets that
- * have them. Decoding allocates only for a new encapsulation. */
+ * A packet's bytes are valid only until it is complete, so all that a worker needs is copied. Most
+ * packets need two cache lines; SACK blocks, MSS, the start of a payload and kept headers go into
+ * extras, which are stored one after another and only for packets that have them. Decoding
+ * allocates only for a new encapsulation. */
 #include <stdio.h>
 
 #include <stddef.h>
@@ -22,14 +23,7 @@
 #define UDP_HEADER_BYTES 8
 #define NO_PATH          0 /* of a packet without encapsulations; see flow/encapsulation.c */
 
-static inline void fill_frame(struct packet_info *info, const struct packet *packet,
-                              int64_t time_ns) {
-    info->time_ns = time_ns;
-    info->frame = packet->frame;
-    info->capture = packet->interface;
-    info->wire_bytes = wire_bytes_of(packet->link_type, packet->length);
-    info->time_known = packet_is_timed(packet);
-}
+_Static_assert(SELECTION_SHIFT == SHARD_BITS, "flow_hash.table selects the same bucket");
 
 static inline bool is_tcp(const struct headers *headers) {
     return LIKELY(headers->layer == LAYER_TRANSPORT) && LIKELY(headers->protocol == IP_TCP);
@@ -52,7 +46,17 @@ static inline uint16_t port_of(uint32_t link_hash, uint32_t interface) {
     return (uint16_t)((link_hash >> (32 - PORT_BITS) & ~low) | (interface & low));
 }
 
-static inline void fill_headers(struct packet_info *info, const struct headers *headers, bool tcp) {
+static inline void fill_frame(struct packet_info *info, const struct packet *packet,
+                              const struct packet_note *note) {
+    info->time_ns = note->time_ns;
+    info->frame = packet->frame;
+    info->capture = packet->interface;
+    info->wire_bytes = wire_bytes_of(packet->link_type, packet->length);
+    info->time_known = packet_is_timed(packet);
+}
+
+static inline void fill_headers(struct packet_info *info, const struct packet_note *note,
+                                const struct headers *headers, bool tcp) {
     info->payload_bytes = headers->payload_length;
     info->reset_bytes = 0;
     info->payload_known = true;
@@ -62,6 +66,7 @@ static inline void fill_headers(struct packet_info *info, const struct headers *
     info->fragment_offset = (uint16_t)headers->fragment_offset; /* IPv4 and IPv6: 16 bits */
     info->fragment = headers->fragment;
     info->more_fragments = headers->more_fragments;
+    info->continues = note->continues;
     info->ttl = headers->ttl;
     info->port = port_of(headers->link_hash, info->capture);
     info->traffic_class = headers->traffic_class;
@@ -104,25 +109,16 @@ static inline bool has_payload(const struct headers *headers, bool tcp) {
     return headers->protocol == IP_UDP && headers->layer == LAYER_TRANSPORT;
 }
 
-static NOINLINE bool select_segment(struct selection *selection, struct packet_extras *extras,
-                                    uint32_t hash, bool swapped, const struct headers *headers) {
-    if (headers->fragment)
-        return false;
-    extras->selected = selection_segment(selection, hash, swapped, headers);
-    return extras->selected.length;
+/* Pure ACKs, and most segments of a stream behind its first bytes, cost no call. */
+static inline bool may_select(const struct updater *updater, const struct decoded_packet *decoded,
+                              const struct headers *headers) {
+    return headers->tcp.flags & TCP_SYN ||
+           (headers->payload_captured &&
+            (selection_may_begin(*headers->payload) ||
+             selection_is_open(updater->selection, decoded->hash, decoded->swapped)));
 }
 
-/* Pure ACKs, and most segments of a stream behind its first bytes, cost no call. */
-static inline bool select_first_bytes(struct selection *selection, struct packet_extras *extras,
-                                      uint32_t hash, bool swapped, const struct headers *headers,
-                                      bool tcp) {
-    if (LIKELY(tcp)) {
-        bool begins = headers->payload_captured &&
-                      selection_may_begin(selection, hash, swapped, *headers->payload);
-        if (LIKELY(!begins) && LIKELY(!(headers->tcp.flags & TCP_SYN)))
-            return false;
-        return select_segment(selection, extras, hash, swapped, headers);
-    }
+static inline bool select_datagram(struct packet_extras *extras, const struct headers *headers) {
     if (headers->protocol != IP_UDP || headers->layer != LAYER_TRANSPORT || headers->fragment)
         return false;
     extras->selected = selection_datagram(headers);
@@ -148,58 +144,96 @@ static inline unsigned fill_extras(struct packet_extras *extras, const struct he
     return parts;
 }
 
-static NOINLINE uint32_t path_of(const struct updater *updater, const struct headers *headers) {
-    return encapsulation_table_number(updater->encapsulations, headers->path, headers->path_depth);
+static NOINLINE bool find_path(const struct updater *updater, const struct headers *headers,
+                               uint32_t *path) {
+    return encapsulation_table_find(updater->encapsulations, headers->path, headers->path_depth,
+                                    path);
 }
 
-static NOINLINE uint32_t quoted_hash(const struct updater *updater, const struct headers *headers,
-                                     uint32_t path) {
-    bool swapped;
-    struct flow_key key = quoted_flow_key(headers, path, &swapped);
-    return flow_key_hash(&updater->seeds, &key).table;
+/* Returns the hash of the key. */
+static inline uint32_t set_key(const struct updater *updater, struct decoded_packet *decoded,
+                               const struct headers *headers, uint32_t path) {
+    struct flow_key key = flow_key_of(headers, path, &decoded->swapped);
+    struct flow_hash hash = flow_key_hash(&updater->seeds, &key);
+    decoded->hash = hash.table;
+    decoded->key = key;
+    return hash.whole;
+}
+
+/* Returns whether the packet must be completed, as far as it is a TCP segment. */
+static inline bool fill_tcp(const struct updater *updater, struct decoded_packet *decoded,
+                            struct headers *headers) {
+    headers->tcp.signature =
+        packet_signature(&headers->tcp, headers->transport_checksum, decoded->info.payload_bytes);
+    memcpy(decoded->tcp, &headers->tcp, sizeof decoded->tcp);
+    return !LIKELY(capture_ports_has(updater->ports, headers, &decoded->info)) ||
+           !LIKELY(!may_select(updater, decoded, headers));
 }
 
 /* Sets `keyed` only if an IP header was decoded: all other packets are merely counted. A fragment
  * has a key too, but its ports are missing or wrong, so fragment_update() computes another.
  *
  * Hot path: keep decoding in one function; inlining it into the caller would spill registers. */
-__attribute__((noinline, flatten)) void
-packet_prepare(struct updater *updater, struct decoded_packet *decoded,
-               struct packet_extras *extras, struct headers *headers, const struct packet *packet,
-               int64_t time_ns) {
-    fill_frame(&decoded->info, packet, time_ns);
+__attribute__((noinline, flatten)) bool
+packet_decode(const struct updater *updater, struct decoded_packet *decoded,
+              struct packet_extras *extras, struct headers *headers, const struct packet *packet,
+              const struct packet_note *note) {
+    uint32_t path = NO_PATH;
+    fill_frame(&decoded->info, packet, note);
     decode_packet(packet, headers);
-    bool tcp = is_tcp(headers);
-    fill_headers(&decoded->info, headers, tcp);
+    bool tcp = is_tcp(headers), pending = false;
+    fill_headers(&decoded->info, note, headers, tcp);
     decoded->extra_kinds = 0;
-    decoded->keyed = false;
+    decoded->keyed = decoded->is_tcp = false;
     decoded->hash = 0;
-    decoded->extras = 0;
     if (headers->layer < LAYER_NETWORK)
-        return;
+        return true;
     decoded->keyed = true;
+    decoded->is_tcp = tcp;
     if (!LIKELY(!headers->length_over_record))
         decoded->info.wire_bytes =
             wire_bytes_of(packet->link_type, headers->outer_length + headers->ip_length);
-    uint32_t path = LIKELY(!headers->path_depth) ? NO_PATH : path_of(updater, headers);
-    struct flow_key key = flow_key_of(headers, path, &decoded->swapped);
-    struct flow_hash hash = flow_key_hash(&updater->seeds, &key);
-    decoded->hash = hash.table;
-    decoded->key = key;
-    decoded->is_tcp = tcp;
-    if (tcp) {
-        capture_ports_note(updater->ports, packet, headers, &decoded->info);
-        headers->tcp.signature = packet_signature(&headers->tcp, headers->transport_checksum,
-                                                  decoded->info.payload_bytes);
-        memcpy(decoded->tcp, &headers->tcp, sizeof decoded->tcp);
-    }
+    if (!LIKELY(!headers->path_depth))
+        pending = !find_path(updater, headers, &path);
+    set_key(updater, decoded, headers, path);
+    if (LIKELY(tcp))
+        pending |= fill_tcp(updater, decoded, headers) || packet->shard & SHARD_PAYLOAD_CUT;
     decoded->extra_kinds = (uint8_t)fill_extras(extras, headers, tcp);
-    if (!LIKELY(!(decoded->extra_kinds & EXTRA_HEADERS)) && !headers->fragment)
-        extras->quoted_hash = quoted_hash(updater, headers, path);
-    if (!LIKELY(!(packet->shard & SHARD_PAYLOAD_CUT)) && tcp && !headers->fragment)
-        selection_pass(updater->selection, hash.whole, decoded->swapped, headers);
-    if (select_first_bytes(updater->selection, extras, hash.whole, decoded->swapped, headers, tcp))
+    if (!tcp && select_datagram(extras, headers))
         decoded->extra_kinds |= EXTRA_APPLICATION;
+    return pending || decoded->extra_kinds & (EXTRA_HEADERS | EXTRA_APPLICATION);
+}
+
+static void complete_tcp(struct updater *updater, struct decoded_packet *decoded,
+                         struct packet_extras *extras, const struct headers *headers,
+                         const struct packet *packet, uint32_t hash) {
+    capture_ports_note(updater->ports, packet, headers, &decoded->info);
+    if (headers->fragment)
+        return;
+    if (packet->shard & SHARD_PAYLOAD_CUT)
+        selection_pass(updater->selection, hash, decoded->swapped, headers);
+    if (!may_select(updater, decoded, headers))
+        return;
+    extras->selected = selection_segment(updater->selection, hash, decoded->swapped, headers);
+    if (extras->selected.length)
+        decoded->extra_kinds |= EXTRA_APPLICATION;
+}
+
+void packet_complete(struct updater *updater, struct decoded_packet *decoded,
+                     struct packet_extras *extras, const struct headers *headers,
+                     const struct packet *packet) {
+    bool swapped;
+    if (!decoded->keyed)
+        return;
+    uint32_t path =
+        encapsulation_table_number(updater->encapsulations, headers->path, headers->path_depth);
+    uint32_t hash = set_key(updater, decoded, headers, path);
+    if (decoded->is_tcp)
+        complete_tcp(updater, decoded, extras, headers, packet, hash);
+    if (decoded->extra_kinds & EXTRA_HEADERS && !headers->fragment) {
+        struct flow_key quoted = quoted_flow_key(headers, path, &swapped);
+        extras->quoted_hash = flow_key_hash(&updater->seeds, &quoted).table;
+    }
 }
 
 static NOINLINE void log_step_back(struct worker *worker, const struct decoded_packet *decoded,

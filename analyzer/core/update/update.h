@@ -76,7 +76,7 @@ struct updater {
     struct shard *shards;         /* 1 << numbers.shard_bits */
     struct shard *owners[SHARDS]; /* the shard of a hash, by shard_of_flow() */
     struct flow_memory *memory;
-    struct encapsulation_table *encapsulations; /* the reader's thread adds to it */
+    struct encapsulation_table *encapsulations; /* packet_complete() adds to it */
     struct worker *workers;
     unsigned worker_count;
     atomic_size_t memory_left; /* bytes that all pools may still take */
@@ -89,7 +89,7 @@ struct updater {
     uint8_t *packet_flows;       /* a bit for each flow whose packets are wanted */
     uint32_t packet_flow_count;  /* bits */
     struct pair_choice *choice;  /* of their pairs; NULL: all packets are processed */
-    struct capture_ports *ports; /* names of ports; the reader's thread alone uses it */
+    struct capture_ports *ports; /* names of ports; packet_complete() changes it */
     struct selection *selection; /* of first bytes; likewise */
     struct eviction eviction;    /* while `serial` */
     uint64_t evicted_flows, evicted_datagrams;
@@ -126,6 +126,7 @@ enum packet_extra {
     EXTRA_LATE = 128, /* an earlier packet of the whole capture has a later time */
 };
 
+#define NO_EXTRAS UINT32_MAX
 /* A packet on its way from the reader to a worker, in two cache lines. */
 struct decoded_packet {
     struct packet_info info;
@@ -135,7 +136,7 @@ struct decoded_packet {
     bool swapped;              /* the sender is the key's second end */
     bool is_tcp;               /* it has a TCP header: `tcp` is set */
     uint8_t extra_kinds;       /* bits of enum packet_extra: the parts that are set */
-    uint32_t extras;           /* index of its extras in the batch */
+    uint32_t extras;           /* index of its extras in the batch, or NO_EXTRAS */
     char tcp[TCP_FIXED_BYTES]; /* a struct tcp_header up to TCP_FIXED_BYTES */
 } __attribute__((aligned(64)));
 
@@ -153,11 +154,32 @@ static inline const struct tcp_header *headers_tcp(const struct headers *headers
     return tcp ? &headers->tcp : NULL;
 }
 
+/* What the packets before decide of a packet when it is read. */
+struct packet_note {
+    int64_t time_ns; /* as in struct packet_info */
+    bool continues;  /* likewise */
+};
+
 /* dispatch.c */
-/* Decodes a packet into `headers`, which must live as long as the packet if extras point to it. */
-void packet_prepare(struct updater *updater, struct decoded_packet *decoded,
-                    struct packet_extras *extras, struct headers *headers,
-                    const struct packet *packet, int64_t time_ns);
+/* Decodes a packet into `headers`, to which extras may point. Several threads
+ * may do so. Returns whether packet_complete() must be called with the same arguments. */
+bool packet_decode(const struct updater *updater, struct decoded_packet *decoded,
+                   struct packet_extras *extras, struct headers *headers,
+                   const struct packet *packet, const struct packet_note *note);
+/* Completes a packet by what depends on the packets before it. Packets must be given in file order.
+ */
+void packet_complete(struct updater *updater, struct decoded_packet *decoded,
+                     struct packet_extras *extras, const struct headers *headers,
+                     const struct packet *packet);
+/* Returns whether packet_complete() must be called because of the packets before, although
+ * packet_decode() did not see why: first bytes of a stream may follow. */
+static inline bool packet_may_continue(const struct updater *updater,
+                                       const struct decoded_packet *decoded) {
+    const struct packet_info *info = &decoded->info;
+    bool has_payload = decoded->is_tcp & ((info->payload_bytes | info->reset_bytes) != 0);
+    uint32_t hash = decoded->hash & -(uint32_t)has_payload; /* a branch would be unpredictable */
+    return selection_is_open(updater->selection, hash, decoded->swapped) & has_payload;
+}
 /* Returns whether the payload begins with a block whose pattern is wrong. */
 bool payload_is_corrupt(const struct headers *headers);
 /* Processes a packet of the worker's shard; sink.at must be set. */

@@ -62,10 +62,18 @@ static void check_crafted_ids(void) {
     CHECK(cost_of(crafted) <= RATIO_MOST * cost_of(benign));
 }
 
+static bool finds(const struct encapsulation_table *table, uint32_t id, uint32_t expected) {
+    struct path_step step = {PATH_VXLAN, id};
+    uint32_t number;
+    return encapsulation_table_find(table, &step, 1, &number) && number == expected;
+}
+
 static void check_numbers(void) {
     struct encapsulation_table *table = encapsulation_table_open();
     char text[PATH_TEXT_MAX];
     CHECK_INT(encapsulation_table_number(table, NULL, 0), 0);
+    CHECK_INT(number_of(table, 7), 1);
+    CHECK(finds(table, 7, 1) && !finds(table, 14, 2)); /* another thread must add it */
     for (uint32_t i = 0; i < 2 * (PATHS_MOST - 1); i++)
         CHECK_INT(number_of(table, (i % (PATHS_MOST - 1) + 1) * 7), i % (PATHS_MOST - 1) + 1);
     encapsulation_table_text(table, 300, text);
@@ -76,6 +84,7 @@ static void check_numbers(void) {
     CHECK_INT(number_of(table, 1), PATHS_MOST - 1);
     CHECK_INT(number_of(table, 2), PATHS_MOST - 1);
     CHECK_INT(number_of(table, 7), 1);
+    CHECK(finds(table, 7, 1) && finds(table, 3, PATHS_MOST - 1));
     encapsulation_table_close(table);
 }
 

@@ -10,7 +10,7 @@
 
 #define FCS_MAX 4
 
-static unsigned files, packets_compared, refused_by_libpcap, shorter_in_libpcap;
+static unsigned files, packets_compared, refused_by_libpcap, shorter_in_libpcap, groups_kept;
 
 /* libpcap 1.10.3 takes the unsigned seconds and microseconds of a pcap file as signed: beyond 2^31,
  * 2^32 of either are missing there. */
@@ -49,6 +49,46 @@ static void compare(const char *path, pcap_t *theirs, struct merged_input *ours)
     shorter_in_libpcap += merged_input_read(ours, &packet, 1) == 1;
 }
 
+#define GROUP 3u
+
+/* Reads packets of a group, and further ones without a move of the window. */
+static size_t read_group(struct merged_input *files, struct packet packets[2 * GROUP]) {
+    size_t count = merged_input_read(files, packets, GROUP);
+    return count + (count ? merged_input_read_on(files, packets + count, GROUP) : 0);
+}
+
+static uint64_t sum_of(const struct packet *packets, size_t count) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < packets[i].captured; k++)
+            sum = sum * 31 + packets[i].data[k];
+    return sum;
+}
+
+/* The data of kept packets stay as they were while the next groups are read. */
+static void check_kept(const char *path) {
+    const char *const paths[] = {path, path};
+    for (size_t count = 1; count <= 2; count++) {
+        struct error error = {0};
+        struct merged_input *files = merged_input_open(paths, count, &error);
+        struct packet packets[2][2 * GROUP];
+        struct packet_bytes kept[2] = {{0}, {0}};
+        size_t had[2] = {0};
+        uint64_t sums[2] = {0};
+        unsigned turn = 0;
+        while (files && (had[turn] = read_group(files, packets[turn]))) {
+            sums[turn] = sum_of(packets[turn], had[turn]);
+            CHECK(merged_input_keep(files, packets[turn], had[turn], &kept[turn]));
+            turn = !turn;
+            CHECK(sum_of(packets[turn], had[turn]) == sums[turn]);
+            groups_kept++;
+        }
+        merged_input_close(files);
+        free(kept[0].bytes);
+        free(kept[1].bytes);
+    }
+}
+
 static void compare_file(const char *path) {
     char pcap_error[PCAP_ERRBUF_SIZE];
     struct error error = {0};
@@ -84,7 +124,8 @@ int main(void) {
     if (!each_capture("../shared/captures/tcpdump-tests", compare_file))
         printf("    ../shared/captures is missing: left out\n");
     check_not_a_capture();
-    CHECK(files >= 5 && packets_compared > 500);
+    CHECK(each_capture("sample_pcaps", check_kept));
+    CHECK(files >= 5 && packets_compared > 500 && groups_kept > 500);
     printf(
         "    %u files, %u packets as libpcap reads them; %u files that only we read, %u further\n",
         files, packets_compared, refused_by_libpcap, shorter_in_libpcap);
