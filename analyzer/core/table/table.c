@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A packed row: its length in 16 bits, so that columns that a reader does not want cost nothing, one
- * bit per column that is known, one bit per known column that is not 0, then the differences of
+/* A packed row: its length in 16 bits, so that columns that a reader does not want cost nothing,
+ * one bit per column that is known, one bit per known column that is not 0, then the differences of
  * those values from the table's origins as zigzag varints. The first byte of a varint gives its
  * length, so that it is written and read at once: 7 bits per byte, and as many 0 bits below the
  * lowest 1 as bytes follow; 8 if there is no 1. A row begins a new chunk if the largest row would
@@ -349,7 +349,8 @@ static const uint8_t *bytes_at(const struct table *table, uint64_t place) {
 
 /* Flows end in another order than that of their numbers, so that the rows of the next group are
  * rarely in the cache. GCC drops a call of a function that only prefetches, so this is inlined. */
-static inline __attribute__((always_inline)) void prefetch_group(const struct table *table, size_t group) {
+static inline __attribute__((always_inline)) void prefetch_group(const struct table *table,
+                                                                 size_t group) {
     if (group >= table->groups.count || !table->groups.list[group].size)
         return;
     const uint8_t *bytes = bytes_at(table, table->groups.list[group].place);
