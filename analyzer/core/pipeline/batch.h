@@ -84,7 +84,7 @@ struct reader_input {
 
 /* Packets of a batch: many enough that a flow has several in it; fewer if there are so many
  * flows, or first bytes and headers that are kept, that they need the memory. */
-#define BATCH        196608u
+#define BATCH        163840u
 #define BATCH_FIRST  16384u /* of the first batch; each of the next holds twice as many */
 #define BATCH_SMALL  32768u
 #define FLOWS_MANY   65536u
