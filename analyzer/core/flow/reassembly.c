@@ -103,25 +103,11 @@ static void finish(struct reassembly *table, struct datagram *datagram) {
     discard(table, datagram);
 }
 
-void reassembly_finish(struct reassembly *table) {
-    for (unsigned list = 0; list < 2; list++)
-        while (table->lists[list].oldest)
-            finish(table, table->lists[list].oldest);
-}
-
 void reassembly_close(struct reassembly *table) {
     for (unsigned list = 0; list < 2; list++)
         while (table->lists[list].oldest)
             discard(table, table->lists[list].oldest);
     free(table);
-}
-
-void reassembly_expire(struct reassembly *table, int64_t now_ns) {
-    struct datagram *datagram;
-    while ((datagram = table->lists[1].oldest) && now_ns - datagram->complete_ns > COPY_NS)
-        finish(table, datagram);
-    while ((datagram = table->lists[0].oldest) && now_ns - datagram->first_ns > DATAGRAM_KEPT_NS)
-        finish(table, datagram);
 }
 
 uint32_t reassembly_count(const struct reassembly *table) {
@@ -133,8 +119,21 @@ uint64_t reassembly_oldest(const struct reassembly *table, bool complete) {
     return !datagram ? UINT64_MAX : complete ? datagram->completed : datagram->begun;
 }
 
+uint64_t reassembly_oldest_due(const struct reassembly *table, bool complete, int64_t now_ns) {
+    const struct datagram *datagram = table->lists[complete].oldest;
+    bool due = datagram && (complete ? now_ns - datagram->complete_ns > COPY_NS
+                                     : now_ns - datagram->first_ns > DATAGRAM_KEPT_NS);
+    return due ? reassembly_oldest(table, complete) : UINT64_MAX;
+}
+
 void reassembly_evict(struct reassembly *table, bool complete) {
     finish(table, table->lists[complete].oldest);
+}
+
+void reassembly_expire(struct reassembly *table, int64_t now_ns) {
+    for (int complete = 1; complete >= 0; complete--)
+        while (reassembly_oldest_due(table, complete, now_ns) != UINT64_MAX)
+            reassembly_evict(table, complete);
 }
 
 /* Returns NULL without memory. At the bound a complete datagram goes first, because it was counted

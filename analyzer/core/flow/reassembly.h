@@ -60,7 +60,7 @@ typedef void reassembly_room(void *context);
 struct reassembly *reassembly_open(datagram_finished *finished, reassembly_room *make_room);
 /* Sets the context of the functions, and the pool from which datagrams are allocated. */
 void reassembly_use(struct reassembly *table, void *context, struct pool *pool);
-/* Frees the table without reporting; reassembly_finish() must come first if rows are wanted. */
+/* Frees the table without reporting its datagrams. */
 void reassembly_close(struct reassembly *table);
 
 /* Adds a fragment to its datagram, which is returned, valid until the next call; NULL without
@@ -73,16 +73,16 @@ struct datagram *reassembly_take(struct reassembly *table, const struct headers 
 bool datagram_wait(struct reassembly *table, struct datagram *datagram,
                    const struct packet_info *seen);
 
-/* Reports and frees the datagrams whose time has passed at `now_ns`. */
+/* Reports and frees the datagrams whose time has passed at `now_ns`, the complete ones first. */
 void reassembly_expire(struct reassembly *table, int64_t now_ns);
-/* Reports and frees all datagrams, at the end of the capture. */
-void reassembly_finish(struct reassembly *table);
 /* Returns the number of datagrams that are kept. */
 uint32_t reassembly_count(const struct reassembly *table);
 /* Returns the position at which the oldest datagram that is complete was completed, or the oldest
  * one that is not was begun; UINT64_MAX without one. */
 uint64_t reassembly_oldest(const struct reassembly *table, bool complete);
-/* Reports and frees that datagram. */
+/* The same of a datagram whose time has passed at `now_ns`. */
+uint64_t reassembly_oldest_due(const struct reassembly *table, bool complete, int64_t now_ns);
+/* Reports and frees the oldest datagram. */
 void reassembly_evict(struct reassembly *table, bool complete);
 
 #endif

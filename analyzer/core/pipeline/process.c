@@ -110,10 +110,7 @@ static void process_packets(struct analysis *analysis, struct worker *worker,
 static void reach_mark(struct analysis *analysis, struct worker *worker, struct shard *shards,
                        size_t count, const struct mark *mark) {
     uint64_t at = (analysis->packets + mark->count) << ORDER_BITS;
-    for (size_t i = 0; i < count; i++) {
-        worker_enter(worker, &shards[i]);
-        shard_expire(worker, mark->now_ns, at - (UINT64_C(1) << ORDER_BITS));
-    }
+    shards_expire(worker, shards, count, mark->now_ns, at - (UINT64_C(1) << ORDER_BITS));
 }
 
 /* Notes how close a shard of `wiretale split` may come to a limit in the next packets, each of
@@ -320,20 +317,20 @@ static bool end_flows_in_order(struct analysis *analysis) {
 }
 
 /* Datagrams end before flows, because they add to the counts of live flows. */
-static void end_datagrams(struct analysis *analysis) {
+static void end_all_datagrams(struct analysis *analysis) {
     struct updater *updater = &analysis->updater;
     struct worker *worker = &updater->workers[0];
+    size_t count = (size_t)1 << updater->numbers.shard_bits;
     worker->sweep = analysis->packets << ORDER_BITS;
     worker->now_ns = analysis->now_ns;
     worker->at_end = true;
-    for (unsigned i = 0; i < 1u << updater->numbers.shard_bits; i++) {
+    end_datagrams(worker, updater->shards, count, false, NULL);
+    end_datagrams(worker, updater->shards, count, true, NULL);
+    for (size_t i = 0; i < count; i++) {
         struct shard *shard = &updater->shards[i];
-        worker_enter(worker, shard);
-        if (shard->datagrams) {
-            reassembly_finish(shard->datagrams);
+        if (shard->datagrams)
             reassembly_close(shard->datagrams);
-            shard->datagrams = NULL; /* several workers may enter the shard from now on */
-        }
+        shard->datagrams = NULL; /* several workers may enter the shard from now on */
     }
     worker->sweep = worker->sink.minor = 0;
 }
@@ -355,7 +352,7 @@ static bool end_flows(struct analysis *analysis) {
     if (analysis->options.shard && analysis->timed) /* packets of others may have advanced it */
         analysis->now_ns = max64(analysis->now_ns, analysis->options.clock_ns);
     position_log_end(rows_of(analysis)->positions);
-    end_datagrams(analysis);
+    end_all_datagrams(analysis);
     if (is_near_limit(analysis, NULL) || analysis->options.shard)
         return end_flows_in_order(analysis);
     if (!reserve_groups(updater))

@@ -40,17 +40,25 @@ void flow_end_now(struct worker *worker, struct flow *flow, enum word end) {
 
 /* Flows become due in the order of the wheel, which is arbitrary within a second; their first
  * frames order the rows that they write. */
-void shard_expire(struct worker *worker, int64_t now_ns, uint64_t at) {
-    struct shard *shard = worker->shard;
-    worker->sweep = at;
-    worker->now_ns = now_ns;
-    if (shard->datagrams)
-        reassembly_expire(shard->datagrams, now_ns);
-    worker->sink.at = at | ORDER_PHASE(3);
-    for (struct flow *flow; (flow = flow_table_expired(shard->flows, now_ns, flow_due_ns));) {
+static void expire_flows(struct worker *worker, int64_t now_ns) {
+    struct flow_table *flows = worker->shard->flows;
+    for (struct flow *flow; (flow = flow_table_expired(flows, now_ns, flow_due_ns));) {
         worker->sink.minor = flow_first(worker->updater, flow);
         worker->sink.ending = flow->number;
         flow_end_now(worker, flow, WORD_IDLE);
+    }
+}
+
+void shards_expire(struct worker *worker, struct shard *shards, size_t count, int64_t now_ns,
+                   uint64_t at) {
+    worker->sweep = at;
+    worker->now_ns = now_ns;
+    end_datagrams(worker, shards, count, true, &now_ns);
+    end_datagrams(worker, shards, count, false, &now_ns);
+    worker->sink.at = at | ORDER_PHASE(3);
+    for (size_t i = 0; i < count; i++) {
+        worker_enter(worker, &shards[i]);
+        expire_flows(worker, now_ns);
     }
     worker->sink.minor = worker->sweep = 0;
 }

@@ -171,8 +171,7 @@ static void count_incomplete(const struct worker *worker, const struct datagram 
         counts->incomplete_bytes += datagram->received - datagram->transport_header;
 }
 
-/* Between packets, reassembly_expire() reports complete datagrams first, reassembly_finish() those
- * that are not. */
+/* Between packets, complete datagrams end first; at the end of the capture, those that are not. */
 void datagram_finish(void *context, struct datagram *datagram) {
     struct worker *worker = context;
     if (worker->sweep) {

@@ -6,7 +6,8 @@
  * Of too many live flows, the one that would be due first ends: a heap has their due times, and one
  * that is behind is corrected when it comes to the top, because packets do not touch the heap. A
  * flow that is over stays in it until then. Of too many datagrams, a complete one ends, because it
- * was counted whole; else the oldest. */
+ * was counted whole; else the oldest. Datagrams of all shards end in the order of their packets,
+ * because fragments that waited for the first one then begin flows. */
 #include <stdlib.h>
 
 #include "update/update.h"
@@ -117,19 +118,32 @@ void make_room_for_flow(struct worker *worker) {
 /* --- datagrams ---------------------------------------------------------------------------------
  */
 
-/* Returns the shard whose oldest datagram of a kind is the oldest of all, NULL without one. */
-static struct shard *oldest_datagram(const struct updater *updater, bool complete) {
+/* Returns the shard whose oldest datagram of a kind is the oldest of all, NULL without one. If
+ * `now_ns` is given, only those whose time has passed count. */
+static struct shard *oldest_datagram(struct shard *shards, size_t count, bool complete,
+                                     const int64_t *now_ns) {
     struct shard *found = NULL;
     uint64_t least = UINT64_MAX;
-    for (unsigned i = 0; i < 1u << updater->numbers.shard_bits; i++) {
-        struct shard *shard = &updater->shards[i];
-        uint64_t at = shard->datagrams ? reassembly_oldest(shard->datagrams, complete) : UINT64_MAX;
+    for (size_t i = 0; i < count; i++) {
+        const struct reassembly *datagrams = shards[i].datagrams;
+        uint64_t at = UINT64_MAX;
+        if (datagrams)
+            at = now_ns ? reassembly_oldest_due(datagrams, complete, *now_ns)
+                        : reassembly_oldest(datagrams, complete);
         if (at >= least)
             continue;
         least = at;
-        found = shard;
+        found = &shards[i];
     }
     return found;
+}
+
+void end_datagrams(struct worker *worker, struct shard *shards, size_t count, bool complete,
+                   const int64_t *now_ns) {
+    for (struct shard *shard; (shard = oldest_datagram(shards, count, complete, now_ns));) {
+        worker_enter(worker, shard);
+        reassembly_evict(shard->datagrams, complete);
+    }
 }
 
 void make_room_for_datagram(void *context) {
@@ -138,10 +152,11 @@ void make_room_for_datagram(void *context) {
     struct shard *own = worker->shard;
     if (!updater->serial || kept_datagrams(updater) < DATAGRAMS_MOST)
         return;
-    struct shard *shard = oldest_datagram(updater, true);
+    size_t count = (size_t)1 << updater->numbers.shard_bits;
+    struct shard *shard = oldest_datagram(updater->shards, count, true, NULL);
     bool complete = shard != NULL;
     if (!shard)
-        shard = oldest_datagram(updater, false);
+        shard = oldest_datagram(updater->shards, count, false, NULL);
     worker_enter(worker, shard);
     reassembly_evict(shard->datagrams, complete);
     updater->evicted_datagrams += !complete;

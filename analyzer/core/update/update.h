@@ -204,9 +204,10 @@ void worker_enter(struct worker *worker, struct shard *shard);
 /* Writes the rows of a flow of the worker's shard and frees it; the pointer is invalid afterwards.
  */
 void flow_end_now(struct worker *worker, struct flow *flow, enum word end);
-/* Ends the flows and datagrams of the worker's shard that are over at `now_ns`. `at` is the
- * position of the packet before. */
-void shard_expire(struct worker *worker, int64_t now_ns, uint64_t at);
+/* Ends the flows and datagrams of some shards that are over at `now_ns`. `at` is the position of
+ * the packet before. */
+void shards_expire(struct worker *worker, struct shard *shards, size_t count, int64_t now_ns,
+                   uint64_t at);
 
 /* limits.c: what all shards share, while `serial` */
 /* Returns the live flows, and the datagrams that are kept. */
@@ -218,6 +219,10 @@ void make_room_for_flow(struct worker *worker);
 void eviction_note(struct updater *updater, struct flow *flow);
 /* A reassembly_room function; the context is the worker that has the shard. */
 void make_room_for_datagram(void *worker);
+/* Ends the complete datagrams of some shards, or the others, in the order of their packets: those
+ * whose time has passed at `*now_ns`, or all if it is NULL. */
+void end_datagrams(struct worker *worker, struct shard *shards, size_t count, bool complete,
+                   const int64_t *now_ns);
 
 /* flow_update.c */
 /* Adds a packet to its flow. `tcp` is NULL for other protocols and for later fragments of a

@@ -194,6 +194,25 @@ def test_flows_over_the_bound_end_in_order(tmp_path: Path) -> None:
         assert tables_of(path, "none", max_flows=20, jobs=jobs) == in_order
 
 
+@pytest.mark.parametrize("later_s", [0, 200])
+def test_flows_of_fragments_over_the_bound_end_in_order(tmp_path: Path, later_s: int) -> None:
+    """Fragments whose first one is missing begin flows when their datagrams end: at the end of the capture, or 120 s later."""
+    wire = Wire()
+    piece = raw(UDP(sport=9, dport=10) / bytes(1000))[:800]
+    for number in range(40):
+        header = IP(src=f"10.3.{number}.1", dst="10.4.0.1", id=number, proto=17, flags=1, frag=100)
+        wire.packets.append((float(number), bytes(12) + b"\x08\0" + raw(header / piece)))
+    for number in range(300 if later_s else 0):
+        wire.packets.append(
+            (1000.0 * later_s + number, bytes(12) + b"\x08\0" + raw(IP(src="10.5.0.1", dst="10.5.0.2", proto=50)))
+        )
+    path = wire.write(tmp_path / "fragments.pcap")
+    in_order = tables_of(path, "all", max_flows=5)
+    assert in_order["flows"].count('"end":"evicted"') >= 35
+    for jobs in (2, 3, 8):
+        assert tables_of(path, "none", max_flows=5, jobs=jobs) == in_order
+
+
 def test_icmp_errors_find_the_flow_that_they_quote(tmp_path: Path) -> None:
     wire = entangled(50)
     quoted = IP(src="10.1.3.1", dst="10.2.3.2") / TCP(sport=20003, dport=80, seq=1001)

@@ -92,7 +92,7 @@ static void check_memory_goes_back(void) {
             continue;
         for (unsigned s = 0; s < OPENED; s++) {
             worker_enter(&worker, &shards[s]);
-            shard_expire(&worker, now_ns + 900 * NS_A_SECOND, 0);
+            shards_expire(&worker, worker.shard, 1, now_ns + 900 * NS_A_SECOND, 0);
         }
         CHECK_INT(live_flows(&updater), 0);
         first = first ? first : chunks_of(&worker.rows.pool);
