@@ -170,7 +170,14 @@ def test_many_files_are_summed_up(wiretale_run: Any, samples: Path, tmp_path: Pa
 
 
 def test_a_closed_pipe_ends_quietly(samples: Path) -> None:
-    arguments = [*WIRETALE, "analyze", str(samples), "--json", "--tables", "series,packets,directions"]
+    arguments = [
+        *WIRETALE,
+        "analyze",
+        str(samples / "fast_retransmissions.pcap"),
+        "--json",
+        "--tables",
+        "series,packets",
+    ]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
         assert writer.stdout and writer.stderr
         assert writer.stdout.read(10) == b'{"schema":'
@@ -188,6 +195,36 @@ def test_a_closed_pipe_costs_no_file(samples: Path, tmp_path: Path) -> None:
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")
     assert {"report.html", "flows.parquet"} <= {path.name for path in out.iterdir()}
+
+
+def piped_code(*words: object) -> int:
+    """Returns the exit code of a command whose stdout and stderr are a pipe without a reader."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        return subprocess.run([*WIRETALE, *map(str, words)], stdout=writing, stderr=writing, check=False).returncode
+    finally:
+        os.close(writing)
+
+
+def test_a_closed_pipe_changes_no_exit_code(samples: Path, tmp_path: Path) -> None:
+    before, after = samples / "tcp_losses.pcap", samples / "timeouts.pcap"
+    assert piped_code("diff", before, after, "--fail-if", "goodput<-5%") == 1
+    assert piped_code("diff", before, after, "--fail-if", "goodput<-99%") == 0
+    assert piped_code("analyze", before, "--no-such-option") == 2
+    damaged = tmp_path / "damaged.pcap"
+    damaged.write_bytes(before.read_bytes()[:-1])
+    assert piped_code("analyze", damaged, "-o", tmp_path / "out") == 3
+    assert {"report.html", "flows.parquet"} <= {path.name for path in (tmp_path / "out").iterdir()}
+    assert piped_code("store", "add", tmp_path / "store", tmp_path / "none.pcap") == 4
+    assert piped_code("cut", before, "--frames", "1", "-o", "-") == 0
+
+
+def test_a_closed_pipe_hides_no_full_disk(samples: Path, tmp_path: Path) -> None:
+    needs.skip_without(needs.mounts())
+    with small_disk(tmp_path / "disk", "size=100k") as disk:
+        assert piped_code("analyze", samples / "tcp_losses.pcap", "-o", disk / "out") == 4
+        assert not (disk / "out" / "report.html").exists()
 
 
 @pytest.mark.parametrize("command", [("analyze", "FILE"), ("info", "FILE"), ("doctor",), ("--help",)])

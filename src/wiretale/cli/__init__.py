@@ -211,11 +211,8 @@ def main(given: Sequence[str] | None = None) -> int:
         code = run(parsed.command, parsed)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:
-        process.close_output()
-        return 0
     except OSError as error:
-        process.close_output()
+        process.discard(sys.stdout.fileno())  # buffered output, also at interpreter exit
         note(os_problem(error))
         return 4
     except KeyboardInterrupt:

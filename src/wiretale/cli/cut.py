@@ -168,7 +168,11 @@ def write(order: Order, arguments: argparse.Namespace) -> Outcome:
 def run(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.units import plural
 
-    outcome = write(order_of(arguments), arguments)
+    order = order_of(arguments)
+    try:
+        outcome = write(order, arguments)
+    except BrokenPipeError:  # of stdout, which had all packets that its reader took
+        return 0
     if not arguments.quiet:
         packets = f"{outcome.written:,} of {plural(outcome.read, 'packet')}"
         note(packets if arguments.output == options.STDOUT else f"wrote {arguments.output}: {packets}")

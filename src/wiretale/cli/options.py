@@ -140,7 +140,7 @@ def check_outputs(arguments: argparse.Namespace, inputs: list[str], files: list[
 def deliver(arguments: argparse.Namespace, show: Callable[[], None], written: Iterator[Path | str]) -> None:
     """Shows the results, then writes the files and names each on stderr.
 
-    If stdout is closed (`| head`) or full, the files must still be written.
+    If stdout is full, the files must still be written.
     """
     from wiretale.analyzer.errors import WiretaleError
 

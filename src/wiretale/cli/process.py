@@ -15,7 +15,7 @@ from contextlib import suppress
 
 TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 ENCODING_ERRORS = "wiretale.plain"
 ARROWS = {"→": "->", "←": "<-"}
@@ -85,23 +85,44 @@ def is_open(descriptor: int) -> bool:
     return True
 
 
-def prepare_streams() -> None:
-    """If stdout is closed, writing to it must fail, because results would be lost; a closed stderr discards messages.
+class Discarding(io.FileIO):
+    """A standard stream. After an error of `ignored` it discards all output, because a command must still write its files
+    and return its exit code if nobody reads its text (`| head`).
+    """
 
-    Characters that the encoding of a stream lacks become ASCII.
+    ignored: type[OSError] = BrokenPipeError
+
+    def write(self, content: Any) -> int:
+        try:
+            return super().write(content)
+        except self.ignored:
+            discard(self.fileno())
+            return memoryview(content).nbytes
+
+
+def discard(descriptor: int) -> None:
+    """Discards what is written to a descriptor from now on."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
+def prepare_streams() -> None:
+    """If stdout is closed or full, writing to it must fail, because results would be lost; stderr then discards messages.
+
+    If the reader of a pipe is gone, its output is discarded. Characters that the encoding of a stream lacks become ASCII.
     """
     for descriptor, name, mode in ((1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is None or not is_open(descriptor):
             held = os.open(os.devnull, mode)  # keeps an output file from getting the descriptor of the stream
             setattr(sys, name, open(held, "w"))  # noqa: SIM115 (open until the process ends)
         stream = getattr(sys, name)
+        if stream is getattr(sys, f"__{name}__"):
+            raw = Discarding(descriptor, "w", closefd=False)
+            raw.ignored = BrokenPipeError if descriptor == 1 else OSError
+            lines = stream.line_buffering or stream.write_through
+            stream = io.TextIOWrapper(io.BufferedWriter(raw), stream.encoding, line_buffering=lines)
+            setattr(sys, name, stream)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=ENCODING_ERRORS)
-
-
-def close_output() -> None:
-    """The reader of stdout is gone: discards buffered output, also at interpreter exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def freeze_gc_at_exit() -> None:

@@ -100,9 +100,5 @@ def result(arguments: argparse.Namespace) -> Iterator[tuple[Trace, dict[int, str
                 shown.warn(f"left out: {text}")
             with pool.connect(arguments.cluster, arguments.workers or pool.cores()) as client:
                 trace = Run(client, job, state, shown).trace(arguments.inexact)
-        try:
-            yield trace, state.left_out
-        except BrokenPipeError:  # of stdout, after the files were written
-            state.remove()
-            raise
+        yield trace, state.left_out
         state.remove()
