@@ -4,17 +4,21 @@
 A regular file is written under a temporary name in its directory and renamed, so that it appears whole or not at all.
 Symbolic links are followed; a device, a FIFO or a listening socket is opened and written to. check_outputs() rejects a path
 that is also an input, and a capture unless the user chose to replace it. Commands must call it before their long work.
+
+A process that is killed leaves its temporary file or directory. The next one that writes beside it removes it: a temporary name
+without a lock has no process.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import re
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,6 +26,7 @@ from wiretale.analyzer.capture_paths import holds_capture
 from wiretale.analyzer.errors import OutputError, UsageError, WiretaleError
 from wiretale.analyzer.printable import utf8_name
 
+PARTIAL = re.compile(r"\.partial-output-[0-9a-f]{16}")
 LINKS_MOST = 40  # the limit of the kernel
 PAGE_SUFFIXES = ("", ".html", ".htm")
 PAGE_FORMATS = (
@@ -79,17 +84,70 @@ def keep_rights(descriptor: int, place: Path, before: os.stat_result | None) -> 
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
 
 
+def is_locked(descriptor: int) -> bool:
+    """Locks a file for this process as long as it is open. Returns false if another process has it, or without locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def remove_left(folder: Path) -> None:
+    """Removes the temporary files and directories of processes that are gone."""
+    names: list[str] = []
+    with suppress(OSError):  # it may be writable, but not readable
+        names = os.listdir(folder)
+    for name in filter(PARTIAL.fullmatch, names):
+        with suppress(OSError):
+            held = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                if is_locked(held):
+                    shutil.rmtree(folder / name) if stat.S_ISDIR(os.fstat(held).st_mode) else os.unlink(folder / name)
+            finally:
+                os.close(held)
+
+
+def new_partial(path: Path, is_folder: bool) -> int | None:
+    """Makes a temporary file or directory and returns its descriptor; None if another process removed it before its lock."""
+    if not is_folder:
+        held = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    else:
+        path.mkdir(0o700)
+        try:
+            held = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+    is_locked(held)
+    if path.exists():
+        return held
+    os.close(held)
+    return None
+
+
+@contextmanager
+def partial_in(folder: Path, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
+    """A new temporary file or directory, locked, and its descriptor. It is removed at the end, if it is still there."""
+    remove_left(folder)
+    held = None
+    while held is None:
+        path = folder / f".partial-output-{os.urandom(8).hex()}"
+        held = new_partial(path, is_folder)
+    try:
+        yield path, held
+    finally:
+        shutil.rmtree(path, ignore_errors=True) if is_folder else path.unlink(missing_ok=True)
+        os.close(held)
+
+
 @contextmanager
 def replacing(place: Path, before: os.stat_result | None) -> Iterator[BinaryIO]:
     """A temporary file that is renamed to `place` at the end."""
-    partial = place.with_name(f".partial-{os.urandom(8).hex()}")
-    try:
-        with partial.open("xb") as out:
-            keep_rights(out.fileno(), place, before)
+    with partial_in(place.parent) as (partial, held):
+        with open(held, "wb", closefd=False) as out:
+            keep_rights(held, place, before)
             yield out
         os.replace(partial, place)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -146,6 +204,18 @@ def move(file: Path, path: Path) -> None:
 
 
 @contextmanager
+def partial_folder(folder: Path) -> Iterator[Path]:
+    """A temporary directory in `folder`, which need not exist. OutputError if it cannot be made."""
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            partial, _ = stack.enter_context(partial_in(folder, is_folder=True))
+        except OSError as error:
+            raise OutputError(f"{folder}: cannot write into it: {error.strerror}") from None
+        yield partial
+
+
+@contextmanager
 def output_folder(folder: Path) -> Iterator[Path]:
     """A temporary directory, whose files move into `folder` at the end.
 
@@ -153,21 +223,16 @@ def output_folder(folder: Path) -> Iterator[Path]:
     """
     absent = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=folder))
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot write into it: {error.strerror}") from None
-    try:
-        with utf8_name(partial) as name:
-            yield name
-        for file in sorted(path for path in partial.iterdir() if path.is_file()):
-            move(file, folder / file.name)
+        with partial_folder(folder) as partial:
+            with utf8_name(partial) as name:
+                yield name
+            for file in sorted(path for path in partial.iterdir() if path.is_file()):
+                move(file, folder / file.name)
     except WiretaleError:
         raise
     except OSError as error:
         raise OutputError(f"{folder}: cannot write: {error.strerror or error}") from None
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
         with suppress(OSError):  # a directory with files stays
             for path in absent:
                 path.rmdir()

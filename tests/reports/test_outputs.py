@@ -462,3 +462,27 @@ def test_every_output_option_has_the_option_to_overwrite() -> None:
     for words in ("analyze", "compare", "experiment run", "experiment report", "lab up", "lab run"):
         done = run(*words.split(), "--help")
         assert "--overwrite" in done.stdout and "replace an existing capture file" in done.stdout, words
+
+
+def test_what_killed_runs_left_is_removed(samples: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    words = ["analyze", samples / "vlan_ipv6.pcap", "-q", "-o", out]
+
+    def left() -> int:
+        return len(list(out.glob(".partial*")))
+
+    os.mkfifo(out / "flows.parquet")  # runs wait for its reader
+    waiting = [subprocess.Popen([WIRETALE, *map(str, words)]) for _ in range(2)]
+
+    def is_waiting(process: subprocess.Popen[bytes]) -> bool:
+        return Path(f"/proc/{process.pid}/wchan").read_text() == "wait_for_partner"
+
+    wait_until(lambda: left() == 2 and all(map(is_waiting, waiting)))
+    waiting[0].kill()
+    waiting[0].wait()
+    (out / "flows.parquet").unlink()
+    assert run(*words).returncode == 0 and left() == 1  # that of the other run
+    waiting[1].kill()
+    waiting[1].wait()
+    assert run(*words).returncode == 0 and left() == 0
