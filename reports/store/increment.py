@@ -63,6 +63,8 @@ KEY = f"""protocol_number || ' ' || least({FROM_END}, {TO_END}) || ' ' || greate
 WAITS = r"""array_to_string(list_transform(string_split(longest_waits, ', '),
     lambda one: regexp_replace(one, ' \d+$', ' ') || own.caps[regexp_extract(one, ' (\d+)$', 1)::INTEGER + 1]), ', ')"""
 CUT = "active_timeout"
+# A closed connection is over, although its rest of packets may come for so long: the core waits for them (flow_end.c).
+CLOSED, CLOSED_NS = "state IN ('closed', 'reset', 'refused')", 60_000_000_000
 WITH_INTEGERS = (
     "interfaces",
     "findings",
@@ -78,6 +80,7 @@ class Earlier(NamedTuple):
     slot: list[str]
     window: list[str]
     complete: bool
+    until_ns: int | None  # the end of the window; None if it is unknown
 
 
 def texts_of(value: object) -> list[str]:
@@ -96,7 +99,8 @@ def earlier_in(store: Path, days: Container[str | None]) -> Iterator[Earlier]:
                 for digest, member in {one.digest: found, **found.get("members", {})}.items():
                     if seen := member.get("watch"):
                         slot, window = texts_of(seen["slot"]), texts_of(seen["window"])
-                        yield Earlier(one.folder, digest, str(seen["name"]), slot, window, bool(seen["complete"]))
+                        name, until_ns = str(seen["name"]), seen.get("until_ns")
+                        yield Earlier(one.folder, digest, name, slot, window, bool(seen["complete"]), until_ns)
 
 
 class Fact(NamedTuple):
@@ -117,10 +121,12 @@ class Published(NamedTuple):
     earlier: Earlier
 
 
-def reaching(slot: Sequence[Pending], earlier: Sequence[Earlier]) -> list[tuple[str, int]]:
-    """Returns the captures whose windows reach into files of a slot, with the place of each file."""
+def reaching(slot: Sequence[Pending], earlier: Sequence[Earlier]) -> list[tuple[str, int, int | None]]:
+    """Returns the captures whose windows reach into files of a slot, with the place of each file, and the windows' ends."""
     numbers = {file.digest: number for number, file in enumerate(slot)}
-    return [(one.digest, numbers[digest]) for one in earlier for digest in one.window if digest in numbers]
+    return [
+        (one.digest, numbers[digest], one.until_ns) for one in earlier for digest in one.window if digest in numbers
+    ]
 
 
 class Slot:
@@ -156,15 +162,16 @@ class Slot:
     def set_before(self, earlier: Sequence[Earlier]) -> None:
         """Makes `before`: the published flows that may reach into each file."""
         pairs = reaching(self.plan.slot, earlier)
-        used = {digest for digest, _ in pairs}
+        used = {digest for digest, _, _ in pairs}
         self.execute(
             "CREATE OR REPLACE TEMP TABLE before (fileno INTEGER, key VARCHAR, hosts VARCHAR, first BIGINT, last BIGINT, "
             "is_over BOOLEAN)"
         )
-        self.execute("CREATE OR REPLACE TEMP TABLE pairs (capture_id VARCHAR, fileno INTEGER)")
+        self.execute("CREATE OR REPLACE TEMP TABLE pairs (capture_id VARCHAR, fileno INTEGER, until BIGINT)")
         if pairs:
             self.execute(
-                "INSERT INTO pairs SELECT unnest(?), unnest(?)", [list(column) for column in zip(*pairs, strict=True)]
+                "INSERT INTO pairs SELECT unnest(?), unnest(?), unnest(?::BIGINT[])",
+                [list(column) for column in zip(*pairs, strict=True)],
             )
         places = sorted({one.folder for one in earlier if one.digest in used})
         for together in (False, True):
@@ -179,7 +186,8 @@ class Slot:
             files = [glob_escaped(store / one.parent.name / one.name / "flows.parquet") for one in places]
             self.execute(
                 f"""INSERT INTO before SELECT fileno, {KEY}, {HOSTS}, epoch_ns(first_ns), epoch_ns(last_ns),
-                "end" NOT IN ('end_of_capture', '{CUT}') FROM read_parquet([{", ".join(map(quoted, files))}],
+                "end" NOT IN ('end_of_capture', '{CUT}') AND NOT ("end" = 'idle' AND {CLOSED}
+                AND epoch_ns(last_ns) + {CLOSED_NS} > coalesce(until, 0)) FROM read_parquet([{", ".join(map(quoted, files))}],
                 union_by_name = true, hive_partitioning = {how}) JOIN pairs USING (capture_id) WHERE epoch_ns(last_ns) >= ?""",
                 [self.plan.slot[0].first_ns or 0],
             )
@@ -247,7 +255,8 @@ class Slot:
         if "longest_waits" in columns:
             changed["longest_waits"] = WAITS
         if name == "flows":
-            end = f"if(\"end\" = 'end_of_capture', '{CUT}', \"end\")" if self.cut else '"end"'
+            cut = f"if({CLOSED}, 'idle', '{CUT}')"
+            end = f'if("end" = \'end_of_capture\', {cut}, "end")' if self.cut else '"end"'
             changed["end"] = f"{end}::VARCHAR"
         sql = f"SELECT own.fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN own USING (flow)"
         if name == "findings":  # take_findings() adds them
@@ -395,6 +404,7 @@ def publish_file(store: Path, slot: Slot, number: int, known: Container[str]) ->
         [one.digest for one in plan.slot],
         [one.digest for one in plan.window],
         plan.complete,
+        max((one.last_ns for one in plan.window if one.last_ns is not None), default=None),
     )
     with staging(store, ADDING) as outer:
         made = outer / "capture"
@@ -409,12 +419,18 @@ def publish_file(store: Path, slot: Slot, number: int, known: Container[str]) ->
 
 def watch_member(entry: Earlier) -> dict[str, object]:
     """Returns the member `watch` of capture.json, by which watch continues after a restart."""
-    return {"name": entry.name, "slot": entry.slot, "window": entry.window, "complete": entry.complete}
+    return {
+        "name": entry.name,
+        "slot": entry.slot,
+        "window": entry.window,
+        "complete": entry.complete,
+        "until_ns": entry.until_ns,
+    }
 
 
 def publish_fact(store: Path, connection: duckdb.DuckDBPyConnection, fact: Fact) -> tuple[Earlier, bool]:
     """Publishes a row of `captures` for a file without tables. Returns whether it is new."""
-    entry = Earlier(place_of(store, fact.digest, fact.day), fact.digest, fact.path.name, [fact.digest], [], True)
+    entry = Earlier(place_of(store, fact.digest, fact.day), fact.digest, fact.path.name, [fact.digest], [], True, None)
     counts = f"(SELECT NULL::BIGINT AS packets, NULL::BIGINT AS first_ns, NULL::BIGINT AS last_ns, {quoted(fact.text)} AS damage)"
     row = capture_row(str(fact.path), fact.size or 0, 0, [], counts)
     unknown = ["packets", "flows", *(["bytes"] if fact.size is None else [])]

@@ -400,3 +400,18 @@ def test_a_file_that_comes_late_is_analyzed_alone(wiretale_run: Any, tmp_path: P
     late.rename(files[3])
     wiretale_run("watch", folder, "--store", store, "--active", "100s", "--once", "-q")
     assert sums_in(wiretale_run, store)[1] == sum(wiretale.analyze(files).flows["packets"])
+
+
+def test_a_closed_connection_is_not_cut_by_the_end_of_its_window(wiretale_run: Any, tmp_path: Path) -> None:
+    folder, store = tmp_path / "captures", tmp_path / "store"
+    write_files(folder, rotated(traffic(4, 400, 200, 2), 10))
+    done = wiretale_run("watch", folder, "--store", store, "--active", "24s", "--once", "-q")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    with duckdb.connect() as connection:
+        found = connection.execute(
+            f"""SELECT state::VARCHAR, "end"::VARCHAR, count(*)
+            FROM read_parquet('{store}/day=*/capture_id=*/flows.parquet', union_by_name = true)
+            WHERE state IN ('closed', 'reset', 'refused') GROUP BY ALL"""
+        ).fetchall()
+    ends = {(state, end): count for state, end, count in found}
+    assert {end for _, end in ends} <= {"idle", "ports_reused", "end_of_capture"} and ends["closed", "idle"] > 20
