@@ -9,6 +9,7 @@ import os
 import re
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,6 +102,14 @@ class Folder:
                 others[name] = stamp
         self._finished, self._others = found, others
         return [Found(self.path / name, stamp) for name, stamp in found.items()]
+
+    def capture_below(self) -> Path | None:
+        """Returns a subfolder that has captures by their names; subfolders are not read."""
+        with suppress(OSError):
+            for one in sorted(self.path.iterdir()):
+                if one.is_dir() and not one.name.startswith(".") and any(map(CAPTURE_NAME.search, os.listdir(one))):
+                    return one
+        return None
 
     def _is_written(self, path: Path, stamp: Stamp) -> bool:
         written = has_writer(path)

@@ -73,6 +73,7 @@ class Watch:
         self._handled: dict[str, tuple[Stamp, str]] = {}  # stamp and digest of files by name
         self._before: dict[str, str] = {}  # digests of files that were in the folder at the look before
         self._names: list[str] = []  # of all finished files that are in the folder
+        self._looked_below = False
         self._facts: list[Fact] = []
         self._stored: set[str] = set()  # digests of the captures in the store
         self._waited: list[tuple[str, int, str, int, str | None]] = []  # files of the process before that wait
@@ -168,6 +169,14 @@ class Watch:
                 with gzip.open(path) as file:
                     return before if hashlib.file_digest(file, "sha256").hexdigest() == before else None
         return None
+
+    def _look_below(self) -> None:
+        """Names a subfolder with captures once, because it is not read; if no file is in the folder, it may come later."""
+        if not self._looked_below:
+            below = self.folder.capture_below()
+            self._looked_below = bool(below or self._names)
+            if below:
+                self.notes.problem(f"{below}: captures in subfolders are not read: watch that folder instead")
 
     def _problem(self, text: str) -> None:
         self.damaged = True
@@ -325,6 +334,7 @@ class Watch:
             try:
                 if once or failed or self.folder.has_changed():
                     self.look()
+                self._look_below()
                 self.publish(once)
                 if failed:
                     self.notes.problem(f"{self.store}: continues")

@@ -402,6 +402,18 @@ def test_a_file_that_comes_late_is_analyzed_alone(wiretale_run: Any, tmp_path: P
     assert sums_in(wiretale_run, store)[1] == sum(wiretale.analyze(files).flows["packets"])
 
 
+def test_captures_in_a_subfolder_are_named(wiretale_run: Any, tmp_path: Path) -> None:
+    folder, store = tmp_path / "captures", tmp_path / "store"
+    line = f"wiretale: {folder / 'nobody'}: captures in subfolders are not read: watch that folder instead\n"
+    folder.mkdir()
+    with running(folder, store, "-q") as process:
+        wait_until(lambda: (store / "store.json").exists())
+        write_files(folder / "nobody", rotated(traffic(1, 50, 10, 5), 40))
+        assert process.stderr and process.stderr.readline() == line
+    done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
+    assert (done.returncode, done.stderr) == (0, line)
+
+
 def test_a_closed_connection_is_not_cut_by_the_end_of_its_window(wiretale_run: Any, tmp_path: Path) -> None:
     folder, store = tmp_path / "captures", tmp_path / "store"
     write_files(folder, rotated(traffic(4, 400, 200, 2), 10))
