@@ -33,6 +33,7 @@ PAGE_FORMATS = (
     "the report is an HTML page: expected a name that ends in .html or .htm, one without a suffix, a device, a FIFO, "
     "a socket, or - for standard output"
 )
+FOLDERS = {"split.json": "a split", "store.json": "a store"}  # directories with files of their own, by one of them
 Identity = tuple[int, int]
 Inputs = Iterable[str | os.PathLike[str]]
 
@@ -301,8 +302,17 @@ def check_outputs(paths: Iterable[Path], inputs: Inputs, overwrite: bool = False
         check_output(path, names, overwrite, page)
 
 
+def check_owner(folder: Path) -> None:
+    """Raises UsageError if a directory is a split or a store, or in one, because only their own commands write there."""
+    for place in (folder, folder.absolute().parent):
+        for name, what in FOLDERS.items():
+            if (place / name).is_file():
+                raise UsageError(f"{folder}: {place} is {what}: expected another directory for the output")
+
+
 def check_folder(folder: Path, files: Iterable[str], inputs: Inputs, overwrite: bool = False) -> None:
     """Checks files in a directory, which need not exist; see check_outputs()."""
+    check_owner(folder)
     nearest = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
     if not os.path.isdir(nearest) or not os.access(nearest, os.W_OK | os.X_OK):
         reason = refusal(nearest) if os.path.isdir(nearest) else os.strerror(errno.ENOTDIR)

@@ -296,6 +296,20 @@ def test_wrong_use_is_one_line(split: Path, tmp_path: Path, wiretale_run: Any) -
     assert "expected a split" in refusal(wiretale_run("gather", tmp_path / "full"), 4)
 
 
+def test_outputs_are_refused_in_a_split_or_store(split: Path, tmp_path: Path, wiretale_run: Any) -> None:
+    file, store = SAMPLES / "tcp_losses.pcap", tmp_path / "store"
+    assert wiretale_run("store", "add", store, file, "-q").returncode == 0
+    before = {path: path.stat().st_mtime_ns for folder in (split, store) for path in folder.rglob("*")}
+    for words in (
+        ("gather", split, "-o", split),
+        ("analyze", split / "shard-00", "-o", split / "shard-01"),
+        ("analyze", file, "-o", split / "new"),
+    ):
+        assert f"{split} is a split: expected another directory" in refusal(wiretale_run(*words, "-q"))
+    assert f"{store} is a store: expected another directory" in refusal(wiretale_run("analyze", file, "-o", store))
+    assert before == {path: path.stat().st_mtime_ns for folder in (split, store) for path in folder.rglob("*")}
+
+
 def test_the_outputs_of_analyze_are_those_of_gather(split: Path, tmp_path: Path, wiretale_run: Any) -> None:
     output = [wiretale_run(name, "--help").stdout.partition("output:")[2].partition("options:")[0] for name in COMMANDS]
     assert output[0] == output[1] and "--figure" in output[0]
@@ -309,7 +323,9 @@ def test_a_limit_that_one_run_might_have_reached_is_an_error(split: Path, wireta
         if not shard:
             assert "analyzed with other options" in refusal(wiretale_run("gather", split))
     said = refusal(wiretale_run("gather", split))
-    assert "the rows may not be those of one run" in said and "--inexact accepts such rows" in said
+    assert (
+        "the rows may not be those of one run" in said and "--inexact accepts such rows" in said
+    )
     assert wiretale_run("gather", split, "--inexact", "-q").returncode == 0
 
 
