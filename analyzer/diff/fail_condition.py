@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
@@ -64,13 +64,14 @@ class Condition:
         return None if value is None else self.compare(value, self.bound)
 
 
-def parse_condition(text: str, measures: Mapping[str, Measure] = MEASURES) -> Condition:
-    """Parses a condition, which must be MEASURE OPERATOR VALUE. Raises UsageError otherwise."""
+def parse_condition(text: str, measures: Mapping[str, Measure] = MEASURES, words: Iterable[str] = ()) -> Condition:
+    """Parses a condition, which must be MEASURE OPERATOR VALUE. Else raises UsageError, which names the `words` that the
+    caller takes instead."""
     found = GRAMMAR.fullmatch(text)
     if not found:
         raise UsageError(
             f"--fail-if {text!r}: expected MEASURE OPERATOR VALUE, as in 'goodput<-5%' or 'rtt_p99>20ms' "
-            f"(operators: {' '.join(OPERATORS)})"
+            f"(operators: {' '.join(OPERATORS)}){''.join(f', or {word}' for word in words)}"
         )
     name, sign, number, unit = found.groups()
     measure = measures.get(name.lower().replace("-", "_"))

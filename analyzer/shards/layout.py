@@ -29,8 +29,8 @@ SCHEMA = "wiretale.split/2"
 PLAN, FACTS, ROWS, PARTIAL = SPLIT_PLAN, "files", "rows", "partial"
 SHARDS_MOST, FILES_MOST = 256, 1 << 19  # as in analyzer/core/shard/split.h
 KEY_SIZE = 24
-SHARD = re.compile(r"shard-(\d{2,3})")
 ROWS_MAGIC = b"wiretale.rows/1\n"
+SHARD, PACKETS = re.compile(r"shard-(\d{2,3})"), re.compile(r"\d{6}\.pcapng\.zst")
 #: most bytes that a file from another machine may make of its compressed ones: facts, and the rows of a shard
 FACTS_BYTES, ROWS_BYTES = 1 << 30, 1 << 36
 #: what reading JSON of another machine may raise
@@ -275,7 +275,7 @@ def check_selection(split: Split, selection: Selection) -> None:
 
 
 def open_split(folder: str | os.PathLike[str]) -> Split:
-    """Returns the plan in a folder. InputError if it is no split."""
+    """Returns the plan in a folder. InputError if it is no split, UsageError if it is a shard."""
     place = Path(folder)
     try:
         found = json.loads((place / PLAN).read_text())
@@ -291,14 +291,14 @@ def open_split(folder: str | os.PathLike[str]) -> Split:
         return split
     except (FileNotFoundError, NotADirectoryError):
         if shard := shard_of(place):
-            raise InputError(f"{place}: is a shard: expected its split, {shard[0]}") from None
+            raise UsageError(f"{place}: is a shard: expected its split, {shard[0]}") from None
         raise InputError(f"{place}: expected a split (made by `wiretale split`): it has no {PLAN}") from None
     except InputError:
         raise
     except OSError as error:
         raise InputError(f"{place / PLAN}: {error.strerror}") from None
     except MALFORMED:
-        raise InputError(f"{place / PLAN}: damaged") from None
+        raise InputError(f"{place / PLAN}: damaged: split again into another folder") from None
 
 
 def is_selection(found: Selection) -> bool:
@@ -327,13 +327,17 @@ def check_plan(split: Split) -> None:
 
 
 def shard_of(path: str | os.PathLike[str]) -> tuple[Path, int] | None:
-    """Returns folder and number of a shard of a split, None for any other path."""
+    """Returns folder and number of a shard of a split, None for any other path. InputError if its split has no plan."""
     place = Path(path)
     if not SHARD.fullmatch(place.name):  # such as .
         place = Path(os.path.abspath(place))
     found = SHARD.fullmatch(place.name)
-    if found and place.is_dir() and (place.parent / PLAN).is_file():
+    if not found or not place.is_dir():
+        return None
+    if (place.parent / PLAN).is_file():
         return place.parent, int(found[1])
+    if any(map(PACKETS.fullmatch, os.listdir(place))):
+        raise InputError(f"{place}: is a shard of a split, but {place.parent} has no {PLAN}: split again")
     return None
 
 

@@ -195,6 +195,8 @@ def test_a_damaged_run_has_its_exit_code(wiretale_run: Any, store: Path, tmp_pat
     "words, said, code",
     [
         (("STORE", "RUN", "RUN"), "expected one run", 2),
+        (("STORE",), "expected one run, B", 2),
+        (("STORE", "RUN", "--fail-if", "bad"), ", or worse, or unusual", 2),
         (("STORE", "RUN", "--where", "nothing = 1"), "--where", 2),
         (("STORE", "RUN", "--where", "1 = 1) --"), "--where", 2),
         (("STORE", "RUN", "--where", "true); SELECT (1"), "--where", 2),

@@ -439,7 +439,7 @@ static void sum_totals(struct gatherer *g, struct shard_rows *sum) {
 static bool check_limits(struct gatherer *g) {
     struct shard_rows sum = {0};
     sum_totals(g, &sum);
-    const struct {
+    const struct { /* "or fewer": shards may have their peaks at different times */
         const char *name;
         uint64_t count, most;
     } limits[] = {
@@ -447,10 +447,10 @@ static bool check_limits(struct gatherer *g) {
         {"evicted datagrams", sum.lost[1], 0},
         {"blocks above the limit", sum.lost[3], 0},
         {"questions above the limit", sum.lost[4], 0},
-        {"open flows (--max-flows)", sum.peaks[PEAK_FLOWS], g->input->flows_most},
-        {"datagrams in reassembly", sum.peaks[PEAK_DATAGRAMS], DATAGRAMS_MOST},
-        {"flows with first bytes", sum.peaks[PEAK_FIRST_BYTES], FIRST_BYTES_FLOWS},
-        {"bytes of memory of open flows", sum.peaks[PEAK_MEMORY], MEMORY_ROOM},
+        {"open flows or fewer (--max-flows)", sum.peaks[PEAK_FLOWS], g->input->flows_most},
+        {"datagrams or fewer in reassembly", sum.peaks[PEAK_DATAGRAMS], DATAGRAMS_MOST},
+        {"flows or fewer with first bytes", sum.peaks[PEAK_FIRST_BYTES], FIRST_BYTES_FLOWS},
+        {"bytes or fewer of memory of open flows", sum.peaks[PEAK_MEMORY], MEMORY_ROOM},
         {"flows with QUIC Initials", sum.initial_flows, FIRST_BYTES_FLOWS},
         {"connections whose first bytes are selected", sum.selections, SELECTIONS_MOST},
         {"events", sum.tables[TABLE_events].rows, MAX_EVENTS},

@@ -61,7 +61,7 @@ FAIL_WORDS = {"worse": ("worse",), "unusual": ("worse", "better", "different")}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    option(parser, "before", "A", "the run that changes are measured from")
+    option(parser, "before", "A", "the run that changes are measured from", nargs="?")
     option(parser, "after", "B", "the run that changes are measured to", nargs="?")
     option(
         parser, "--store", "DIR", "compare B with the distribution over the captures of a store", type=options.folder
@@ -163,10 +163,10 @@ def run_against_store(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.errors import UsageError
     from wiretale.reports.store.baseline import diff_with_store
 
-    if arguments.after is not None:
-        raise UsageError("diff --store compares one run with the store: expected one run")
+    if arguments.before is None or arguments.after is not None:
+        raise UsageError("diff --store compares one run with the store: expected one run, B")
     words = [text for text in arguments.fail_if if text in FAIL_WORDS]
-    conditions = [parse_condition(text, BASELINE) for text in arguments.fail_if if text not in words]
+    conditions = [parse_condition(text, BASELINE, FAIL_WORDS) for text in arguments.fail_if if text not in words]
     check_report(arguments, (arguments.before,))
     found = diff_with_store(
         arguments.store, arguments.where, lambda: load_run(arguments.before, keep=True), arguments.flows
