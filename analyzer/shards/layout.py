@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.arguments import Time, check_range, filter_text, time_ns
-from wiretale.analyzer.capture_paths import SPLIT_PLAN, Paths, expand_paths, is_url, shown
+from wiretale.analyzer.capture_paths import SPLIT_PLAN, Expanded, Paths, expand_paths, is_url, shown
 from wiretale.analyzer.durable import sync
 from wiretale.analyzer.errors import InputError, OutputError, UsageError
 from wiretale.analyzer.trace import core_errors, stamp_of
@@ -60,6 +60,8 @@ class Split(NamedTuple):
     files: list[str]
     stamps: list[tuple[int, int, int, int] | None]
     selection: Selection
+    #: files and folders as they were given, for commands
+    given: list[str]
 
     def facts_path(self, file: int) -> Path:
         return self.folder / FACTS / f"{file:06}.json"
@@ -185,7 +187,7 @@ def name_of(path: str) -> str:
     return shown(path) if is_url(path) else path
 
 
-def capture_list(paths: Sequence[Paths]) -> list[str]:
+def capture_list(paths: Sequence[Paths]) -> Expanded:
     """Returns the captures to split. UsageError if one can be read only once."""
     found = expand_paths(paths)
     for path in found:
@@ -236,6 +238,7 @@ def plan(
         "shards": shards,
         **selection._asdict(),
         "key": secrets.token_bytes(KEY_SIZE).hex(),
+        "given": found if any(map(is_url, found)) else found.given,
         "files": [{"path": path, "stamp": stamp} for path, stamp in zip(found, stamps, strict=True)],
     }
     secret = any(name_of(path) != path for path in found)  # a URL with a password or token
@@ -285,7 +288,14 @@ def open_split(folder: str | os.PathLike[str]) -> Split:
         files = [str(one["path"]) for one in found["files"]]
         selection = Selection(found["filter"], found["start_ns"], found["end_ns"])
         split = Split(
-            place, str(found["identity"]), found["shards"], bytes.fromhex(found["key"]), files, stamps, selection
+            place,
+            str(found["identity"]),
+            found["shards"],
+            bytes.fromhex(found["key"]),
+            files,
+            stamps,
+            selection,
+            [str(one) for one in found.get("given", files)],
         )
         check_plan(split)
         return split
@@ -310,7 +320,7 @@ def is_selection(found: Selection) -> bool:
 
 def check_plan(split: Split) -> None:
     """Raises ValueError for a plan that no split has."""
-    paths_are_good = all(path and "\0" not in path and os.fsencode(path) for path in split.files)
+    paths_are_good = all(path and "\0" not in path and os.fsencode(path) for path in (*split.files, *split.given))
     stamps_are_good = all(
         is_url(path) if stamp is None else len(stamp) == 4 and all(is_number(one, -(1 << 63), 1 << 64) for one in stamp)
         for path, stamp in zip(split.files, split.stamps, strict=True)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer import _core
-from wiretale.analyzer.capture_paths import is_url
+from wiretale.analyzer.capture_paths import expand_paths, is_url
 from wiretale.analyzer.durable import sync
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.shards import layout
@@ -341,4 +341,8 @@ def gathered(split: Split, facts: Sequence[Facts], rows: list[bytes], options: d
     more = {"interfaces_only": False, "limit_spans": False}
     chosen = {"max_flows": options["max_flows"], "block_size": options["block_size"]}
     inputs = dict(zip(map(name_of, split.files), split.stamps, strict=True))
-    return Trace(core, inputs, {**shared, **more, **chosen})
+    trace = Trace(core, inputs, {**shared, **more, **chosen})
+    with suppress(WiretaleError, OSError):  # the folders that were given may have other captures by now
+        if not any(map(is_url, split.given)) and expand_paths(split.given) == split.files:
+            trace._given = split.given
+    return trace

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -427,3 +428,19 @@ def test_other_options_in_a_folder_and_wrong_ones_are_one_line(tmp_path: Path, w
     assert "filter 'tpc'" in refusal(wiretale_run(*wrong, "-f", "tpc"))
     assert "start" in refusal(wiretale_run(*wrong, "--start", "2026-01-02", "--end", "2026-01-01"))
     assert not (tmp_path / "new").exists()
+
+
+def test_a_report_names_the_folder_that_was_given(tmp_path: Path, wiretale_run: Any) -> None:
+    folder, split = tmp_path / "captures", tmp_path / "split"
+    folder.mkdir()
+    for name in ("tcp_losses.pcap", "udp_fragments.pcap"):
+        shutil.copy(SAMPLES / name, folder)
+    assert wiretale_run("split", folder, "-o", split, "--shards", "1").returncode == 0
+    assert wiretale_run("analyze", split / "shard-00").returncode == 0
+    page = tmp_path / "page.html"
+    for added in (False, True):
+        if added:
+            shutil.copy(SAMPLES / "timeouts.pcap", folder)
+        assert wiretale_run("gather", split, "-q", "--report", page).returncode == 0
+        names = [folder / "tcp_losses.pcap", folder / "udp_fragments.pcap"] if added else [folder]
+        assert f"wiretale cut {' '.join(map(str, names))} --finding" in page.read_text()

@@ -293,13 +293,15 @@ def run_on_cluster(arguments: argparse.Namespace) -> int:
     check_arguments(arguments)
     check_options(arguments)
     with local_output(arguments) as placed:
-        arguments.files = expand_paths(arguments.files)
+        arguments.files = expanded = expand_paths(arguments.files)
         if ("packets" in arguments.tables or arguments.pictures) and any(map(is_url, arguments.files)):
             raise UsageError(
                 "--tables packets and --figure with --cluster need local files, which are read a second time"
             )
         check_files(arguments)
         with result(arguments) as (trace, left_out):
+            if not left_out and not any(map(is_url, expanded)):
+                trace._given = expanded.given
             deliver(trace, arguments, placed)
     return exit_code(trace) or (DAMAGED if left_out else 0)
 
