@@ -8,29 +8,35 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.compare.loss_location import PLACES
-from wiretale.analyzer.findings.model import ON_WIRE, frame_range, on_wire
+from wiretale.analyzer.findings.model import ON_WIRE, on_wire
 from wiretale.analyzer.findings.registry import RULES
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from wiretale.analyzer.compare.capture_point import CapturePoint
     from wiretale.analyzer.compare.clock_offset import Clock
     from wiretale.analyzer.compare.loss_location import Ledger
     from wiretale.analyzer.compare.one_way_delay import Delay
+    from wiretale.analyzer.findings.model import Files
     from wiretale.analyzer.trace import Trace
 
 
-def evidence_text(row: dict[str, Any]) -> str:
+def evidence_text(row: dict[str, Any], files: Files) -> str:
     """Returns the evidence of a findings row, which begins with its frames if it does not name them: `frames 3–70; flow 2`."""
     told = row["evidence"] or ""
     if row["first_frame"] is None or re.search(rf"\bframes? [\d–, ]*(?<!\d){row['first_frame']}(?!\d)", told):
         return told
     last = row["first_frame"] if row["last_frame"] is None else row["last_frame"]
-    return "; ".join(filter(None, (frame_range({**row, "last_frame": last}), told)))
+    return "; ".join(filter(None, (files.frame_range({**row, "last_frame": last}), told)))
+
+
+def with_evidence(trace: Trace, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns findings with the text of evidence_text()."""
+    return [{**row, "evidence": evidence_text(row, trace.transfers.files)} for row in rows]
 
 
 class Problem(NamedTuple):

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
-from wiretale.analyzer.display_filter import frame_filter
+from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.findings.model import (
     SHOWN,
     Cited,
@@ -20,7 +21,6 @@ from wiretale.analyzer.findings.model import (
     Row,
     finding,
     flow_str,
-    frame_list,
     only,
     row_at,
     seconds,
@@ -99,19 +99,24 @@ def servers_of(transfers: Transfers, rows: Sequence[Row]) -> str:
     return ", ".join(f"{one} ({count:,})" if len(counts) > 1 else one for one, count in shown) + more
 
 
+def query_packet(transfers: Transfers, row: Row, frame: str) -> list[Cited]:
+    """Returns the question or the answer of a query, by the column of its frame; nothing if its file is unknown."""
+    after = row["response_ns"] if frame == "response_frame" else 0
+    time_ns = None if None in (row["first_ns"], after) else row["first_ns"] + after
+    return packet_at(transfers, row_at(transfers.trace.flows, row["flow"]), row[frame], time_ns)
+
+
 def query_match(transfers: Transfers, rows: Sequence[Row], severity: str, frame: str, **words: Any) -> Match:
     """Returns a match about these queries, whose evidence is frames of this column."""
-    frames, slowest = [row[frame] for row in rows[:SHOWN]], rows[0]
-    capture = row_at(transfers.trace.flows, slowest["flow"])["first_capture"]
-    cited = [Cited(slowest["first_frame"], slowest["first_ns"], slowest["flow"], capture)]
-    if slowest["response_frame"] is not None:
-        answered = None if slowest["first_ns"] is None else slowest["first_ns"] + slowest["response_ns"]
-        cited.append(Cited(slowest["response_frame"], answered, slowest["flow"], capture))
+    shown = list(chain.from_iterable(query_packet(transfers, row, frame) for row in rows[:SHOWN]))
+    cited = list(
+        chain.from_iterable(query_packet(transfers, rows[0], end) for end in ("first_frame", "response_frame"))
+    )
     return Match(
         severity,
         flow=only(sorted({row["flow"] for row in rows})),
-        evidence=frame_list(frames, len(rows)),
-        filter=frame_filter(frames),
+        evidence=transfers.files.frame_list(shown, len(rows)),
+        filter=transfers.files.frame_filter(shown),
         count=len(rows),
         server=servers_of(transfers, rows),
         names=names_of(rows),
@@ -235,8 +240,17 @@ def handshake_packets(transfers: Transfers, row: Row) -> list[Cited]:
     elif frames[0] == flow["first_frame"]:
         began = flow["first_ns"]
     ended = None if began is None or row["duration_ns"] is None else began + row["duration_ns"]
-    first = Cited(frames[0], began, row["flow"], flow["first_capture"])
-    return [first, first._replace(frame=frames[-1], time_ns=ended)] if len(frames) > 1 else [first]
+    ends = [(frames[0], began), (frames[-1], ended)][: len(frames)]
+    return [one for frame, time_ns in ends for one in packet_at(transfers, flow, frame, time_ns)]
+
+
+def handshake_fields(transfers: Transfers, row: Row, flow: Row) -> dict[str, Any]:
+    """Returns evidence, filter and packets of a handshake; of several files, only that of its ends may be known."""
+    cited = handshake_packets(transfers, row)
+    if transfers.has_one_file:
+        frames = [int(frame) for frame in row["frames"].split(", ")]
+        return {"evidence": f"frames {row['frames']}", "filter": frame_filter(frames), "cited": cited}
+    return {"evidence": transfers.files.frame_list(cited), "filter": flow_filter(flow), "cited": cited}
 
 
 @finding(
@@ -299,15 +313,13 @@ def tls_handshake_slow(transfers: Transfers) -> Matches:
             "warning" if server_ns + client_ns >= MUCH_NS else "info",
             flow=row["flow"],
             cost=seconds(server_ns + client_ns),
-            evidence=f"frames {row['frames']}",
-            filter=frame_filter([int(frame) for frame in row["frames"].split(", ")]),
+            **handshake_fields(transfers, row, flow),
             impact=flow["wire_bytes"] / transfers.wire_bytes,
             name=flow_str(flow),
             version=row["version"],
             server=f" with {row['server_name']}" if row["server_name"] else "",
             duration=show_duration(row["duration_ns"]),
             trips=row["round_trips"],
-            cited=handshake_packets(transfers, row),
             split=" and ".join(f"{end} took {show_duration(ns)}" for ns, end in parts if ns),
             what=SERVER_ADVICE if server_ns >= client_ns else CLIENT_ADVICE,
         )

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from wiretale.analyzer import quic
-from wiretale.analyzer.display_filter import frame_filter
 from wiretale.analyzer.findings.hidden import DOUBTFUL_SHARE
 from wiretale.analyzer.findings.model import (
     SHOWN,
@@ -18,11 +17,8 @@ from wiretale.analyzer.findings.model import (
     Row,
     Rule,
     finding,
-    first_at,
     first_packet,
     flows_match,
-    frame_list,
-    frames_of,
     only,
     row_at,
 )
@@ -63,7 +59,9 @@ def count_match(count: int, **fields: Any) -> Matches:
 def first_of(transfers: Transfers, column: str) -> Row:
     """Returns the evidence of a match that knows the first frame alone, from the first interface that has it."""
     interfaces = transfers.trace.interfaces
-    return next((first_at(row_at(interfaces, number), column) for number in interfaces._rows_where(column)), {})
+    return next(
+        (transfers.files.first_at(row_at(interfaces, number), column) for number in interfaces._rows_where(column)), {}
+    )
 
 
 def total_rule(total: str, **page: Any) -> Rule:
@@ -279,7 +277,6 @@ def mirror_duplicates(transfers: Transfers) -> Matches:
     flows = list(dict.fromkeys(number // 2 for number, _ in transfers.counts["mirror_duplicates"]))
     shown = transfers.event_frames(flows[:SHOWN], ["mirror_duplicate"])
     cited = sorted(one for some in shown.values() for one in some)[:SHOWN]
-    frames = frames_of(cited)
     count = sum(row["mirror_duplicates"] for row in rows)
     yield Match(
         count=count,
@@ -287,8 +284,8 @@ def mirror_duplicates(transfers: Transfers) -> Matches:
         flow=only(flows),
         ports=ports_of(max(rows, key=lambda row: row["second_port_duplicates"] or 0)),
         cost=float(count),
-        evidence=frame_list(frames, count),
-        filter=frame_filter(frames) if frames else None,
+        evidence=transfers.files.frame_list(cited, count),
+        filter=transfers.files.frame_filter(cited),
         cited=cited,
         impact=min(count / max(sum(row["packets"] for row in rows), 1), 1.0),
     )
@@ -320,7 +317,10 @@ def time_backward(transfers: Transfers) -> Matches:
             cause=cause if small else f"the clock was set back, or {cause}",
             doubtful="Smaller time differences" if small else "Times and orders near them",
             impact=0.0 if small else None,
-            **{**first_at(row, "backward_frame"), **({"filter": BACKWARD} if row["backward_steps"] > 1 else {})},
+            **{
+                **transfers.files.first_at(row, "backward_frame"),
+                **({"filter": BACKWARD} if row["backward_steps"] > 1 else {}),
+            },
         )
 
 
@@ -339,7 +339,7 @@ def time_backward(transfers: Transfers) -> Matches:
 def time_unknown(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "time_unknown"):
         if count := row["time_unknown"] - row["time_out_of_range"]:
-            yield Match(count=count, **first_at(row, "time_unknown_frame"))
+            yield Match(count=count, **transfers.files.first_at(row, "time_unknown_frame"))
 
 
 @capture_finding(
@@ -358,7 +358,11 @@ def time_unknown(transfers: Transfers) -> Matches:
 def time_out_of_range(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "time_out_of_range"):
         interface = row["name"] or row["interface"]
-        yield Match(count=row["time_out_of_range"], interface=interface, **first_at(row, "time_out_of_range_frame"))
+        yield Match(
+            count=row["time_out_of_range"],
+            interface=interface,
+            **transfers.files.first_at(row, "time_out_of_range_frame"),
+        )
 
 
 OFFLOADED = (
@@ -389,7 +393,7 @@ def offload(transfers: Transfers) -> Matches:
             count=row["super_segments"],
             cause=OFFLOADED if several else LONG_ONCE,
             device=row["name"] or "DEVICE",
-            **{**first_at(row, "super_segment_frame"), "filter": "ip.len > 9216 || ip.len == 0"},
+            **{**transfers.files.first_at(row, "super_segment_frame"), "filter": "ip.len > 9216 || ip.len == 0"},
         )
 
 

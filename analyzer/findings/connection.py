@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from array import array
 
-from wiretale.analyzer.display_filter import flow_filter, frame_filter
+from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import FAILED, NULL
 from wiretale.analyzer.findings.model import (
     SHOWN,
@@ -17,9 +17,6 @@ from wiretale.analyzer.findings.model import (
     finding,
     flow_str,
     flows_match,
-    frame_list,
-    frame_range,
-    frames_of,
     opposite,
     row_at,
     seconds,
@@ -183,7 +180,9 @@ def path_mtu_black_hole(transfers: Transfers) -> Matches:
         left, flow = stuck_bytes(transfers, row), row_at(trace.flows, row["flow"])
         if not left or flow["state"] in FAILED:
             continue
-        stalls = stall_list(stalls_of(row), row["timeouts"])
+        stalls = (
+            stall_list(stalls_of(row), row["timeouts"]) if transfers.has_one_file else plural(row["timeouts"], "RTO")
+        )
         yield Match(
             flow=row["flow"],
             name=flow_str(row),
@@ -241,13 +240,14 @@ def icmp_errors(transfers: Transfers) -> Matches:
 def path_mtu(transfers: Transfers) -> Matches:
     events = rows_of_kind(transfers, "icmp_error", ROWS_MAX) if transfers.flow_counts["icmp_errors"] else []
     reports = [event for event in events if re.search("fragmentation needed|packet too big", event["detail"] or "")]
+    cited = cited_in(reports)
     return flows_match(
         transfers,
         sorted({event["flow"] for event in reports}),
         detail=reports[0]["detail"] if reports else "",
         cost=float(len(reports)),
-        evidence=frame_list([event["frame"] for event in reports[:SHOWN]], len(reports)),
-        **cited_in(reports),
+        evidence=transfers.files.frame_list(cited.get("cited", ()), len(reports)),
+        **cited,
         filter="icmp.type == 3 && icmp.code == 4 || icmpv6.type == 2",
     )
 
@@ -275,7 +275,7 @@ def ecn_ignored(transfers: Transfers) -> Matches:
                 name=flow_str(row),
                 count=row["ecn_ce"],
                 cost=float(row["ecn_ce"]),
-                evidence=frame_list(frames_of(cited), row["ecn_ce"]),
+                evidence=transfers.files.frame_list(cited, row["ecn_ce"]),
                 cited=cited,
                 filter=f"{flow_filter(flow)} && ip.dsfield.ecn == 3",
                 impact=transfers.traffic_share(row) * row["ecn_ce"] / max(row["packets"], 1),
@@ -306,15 +306,15 @@ def keep_alive_unanswered(transfers: Transfers) -> Matches:
             continue
         flow = row_at(trace.flows, row["flow"])
         cited = transfers.event_frames([row["flow"]], ["keep_alive"]).get((row["flow"], row["direction"]), [])
-        frames = frames_of(cited)
+        files = transfers.files
         yield Match(
             flow=row["flow"],
             name=flow_str(row),
             count=row["keep_alives"],
             silent=show_duration(silent),
             cost=1.0,
-            evidence=frame_list(frames, row["keep_alives"]) or frame_range(flow),
-            filter=frame_filter(frames) if frames else flow_filter(flow),
+            evidence=files.frame_list(cited, row["keep_alives"]) or files.frame_range(flow),
+            filter=files.frame_filter(cited) or flow_filter(flow),
             impact=transfers.traffic_share(row) * 0.1,
             cited=cited,
         )

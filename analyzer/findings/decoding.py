@@ -10,7 +10,7 @@ from wiretale.analyzer.findings.capture import (
     interfaces_with,
 )
 from wiretale.analyzer.findings.hidden import DOUBTFUL_SHARE, counts_in
-from wiretale.analyzer.findings.model import Match, Matches, Row, first_at
+from wiretale.analyzer.findings.model import Match, Matches, Row
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural, show_share
 
@@ -114,7 +114,10 @@ def lengths_cut(transfers: Transfers) -> Matches:
             count=row["lengths_cut"],
             share=show_share(row["lengths_cut"], row["packets"]),
             cost=float(row["lengths_cut"]),
-            **{**first_at(row, "length_cut_frame"), "filter": "ip.len > frame.len || ipv6.plen > frame.len"},
+            **{
+                **transfers.files.first_at(row, "length_cut_frame"),
+                "filter": "ip.len > frame.len || ipv6.plen > frame.len",
+            },
         )
 
 
@@ -129,7 +132,7 @@ def lengths_cut(transfers: Transfers) -> Matches:
 )
 def malformed(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "malformed"):
-        yield Match(count=row["malformed"], reasons=row["reasons"], **first_at(row, "malformed_frame"))
+        yield Match(count=row["malformed"], reasons=row["reasons"], **transfers.files.first_at(row, "malformed_frame"))
 
 
 def undecoded_counts(transfers: Transfers) -> list[tuple[str, int]]:
@@ -203,5 +206,5 @@ def not_understood(transfers: Transfers) -> Matches:
             most_first = sorted(counts.items(), key=lambda one: -one[1])
             reasons = ", ".join(plural(number, *NOT_UNDERSTOOD[reason]) for reason, number in most_first)
             severity = "warning" if count > 0.5 * packets else "info"
-            first = first_at(row, "not_understood_frame")
+            first = transfers.files.first_at(row, "not_understood_frame")
             yield Match(severity, count=count, share=show_share(count, packets), reasons=reasons, **first)

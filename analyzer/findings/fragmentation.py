@@ -16,7 +16,6 @@ from wiretale.analyzer.findings.model import (
     Row,
     finding,
     flows_match,
-    frame_range,
     nonzero_rows,
     only,
     row_at,
@@ -168,7 +167,7 @@ def datagram_incomplete(transfers: Transfers) -> Matches:
     if lost:
         wasted, impact = incomplete_bytes(transfers, states)
         shown = [
-            f"id {row['identification']} ({frame_range(row)}, missing {row['missing']})"
+            f"id {row['identification']} ({transfers.files.frame_range(row)}, missing {row['missing']})"
             for row in (row_at(datagrams, number) for number in lost[:SHOWN])
         ]
         yield Match(

@@ -6,7 +6,6 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from wiretale.analyzer.display_filter import frame_filter
 from wiretale.analyzer.findings.attempts import NULL, Retried, Scan, SynEvent
 from wiretale.analyzer.findings.model import (
     SHOWN,
@@ -16,8 +15,6 @@ from wiretale.analyzer.findings.model import (
     finding,
     flow_list,
     flows_match,
-    frame_list,
-    frames_of,
     seconds,
 )
 from wiretale.analyzer.findings.shared.servers import FROM, TO, failed_attempts, first_packets, flows_share
@@ -51,7 +48,7 @@ def scan_match(transfers: Transfers, scan: Scan) -> Match:
         count=len(scan.flows),
         outcome=outcome(scan.refused, scan.unanswered, len(scan.flows)),
         cost=float(len(scan.flows)),
-        evidence=f"{frame_list(frames_of(cited), len(scan.flows))}; flows {first} to {last}{answered}",
+        evidence=f"{transfers.files.frame_list(cited, len(scan.flows))}; flows {first} to {last}{answered}",
         filter=f"{version}.src == {scan.source} && tcp.flags.syn == 1 && tcp.flags.ack == 0",
         impact=flows_share(transfers, list(scan.flows)),
         cited=cited,
@@ -152,9 +149,10 @@ def half_open(transfers: Transfers) -> Matches:
 def retried_match(transfers: Transfers, handshakes: list[Retried], repeated: list[SynEvent], **fields: Any) -> Matches:
     """Yields a match about these handshakes, whose evidence is `frames 90 and 91; flow 3 …` of retransmitted SYNs."""
     flows, cited = [one.flow for one in handshakes], [event.packet for event in repeated[:SHOWN]]
-    frames = frames_of(cited)
-    evidence = f"{frame_list(frames, len(repeated))}; {flow_list(transfers.trace, flows)}"
-    return flows_match(transfers, flows, evidence=evidence, filter=frame_filter(frames), cited=cited, **fields)
+    evidence = f"{transfers.files.frame_list(cited, len(repeated))}; {flow_list(transfers.trace, flows)}"
+    return flows_match(
+        transfers, flows, evidence=evidence, filter=transfers.files.frame_filter(cited), cited=cited, **fields
+    )
 
 
 @finding(

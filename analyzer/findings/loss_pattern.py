@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from wiretale.analyzer.display_filter import flow_filter, frame_filter
-from wiretale.analyzer.findings.model import SHOWN, Cited, Matches, finding, frame_list, frames_of, percent
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.model import SHOWN, Cited, Matches, finding, percent
 from wiretale.analyzer.findings.queueing import overload_of
 from wiretale.analyzer.findings.transfers import Bins, Loss, Transfer, Transfers, mean, median_of, variation
 from wiretale.analyzer.units import plural, show_duration, show_share, three_digits
@@ -231,6 +231,12 @@ def has_pattern(one: Transfer) -> bool:
     return one.lost >= LOSSES_MIN and not hidden
 
 
+def evidence_of(transfers: Transfers, losses: Sequence[Loss]) -> list[Cited]:
+    """Returns the first lost segments; of several files, of which only that of the packet that showed a loss is known, this."""
+    near = [Cited(loss.frame) if transfers.has_one_file else loss.shown for loss in losses]
+    return list(dict.fromkeys(filter(None, near)))[:SHOWN]
+
+
 @finding(
     code="loss-pattern",
     title="Pattern of losses",
@@ -258,8 +264,9 @@ def loss_pattern(transfers: Transfers) -> Matches:
         if len(losses) < LOSSES_MIN and (one.row["block_loss_runs"] or 0) < 2:
             continue
         word, reason, advice = pattern_of(transfers, one, losses)
-        frames = list(dict.fromkeys(loss.frame for loss in losses))[:SHOWN]
-        flow = flow_filter(one.flow)
+        shown = [loss.shown for loss in losses if loss.shown]
+        near = evidence_of(transfers, losses)
+        filters = (flow_filter(one.flow), transfers.files.frame_filter(near))
         yield one.match(
             lost=one.lost,
             placed=" of known place" if one.unplaced else "",
@@ -267,9 +274,9 @@ def loss_pattern(transfers: Transfers) -> Matches:
             reason=reason,
             advice=advice,
             cost=None if one.unplaced else percent(one.lost, one.sent_or_lost),
-            evidence=frame_list(frames, one.lost_as_captured) or "",
-            filter=f"{flow} && {frame_filter(frames)}" if frames else flow,
-            cited=[loss.shown for loss in losses if loss.shown][:SHOWN],
+            evidence=transfers.files.frame_list(near, one.lost_as_captured) or "",
+            filter=" && ".join(filter(None, filters)),
+            cited=shown[:SHOWN],
             weight=min(one.lost / one.data_segments, 1) * 0.5,
         )
 
@@ -315,7 +322,6 @@ def reordering_extent(transfers: Transfers) -> Matches:
             continue
         spurious = (one.row["spurious_retransmissions"] or 0) if far else 0
         answers, cited = one.back["duplicate_acks"] or 0, [packet for packet, _ in late[:SHOWN]]
-        shown = frames_of(cited)
         share, consequence = len(late) / one.data_packets, "No retransmission followed."
         if spurious:
             consequence = f"The sender sent {plural(spurious, 'spurious retransmission')}."
@@ -327,8 +333,8 @@ def reordering_extent(transfers: Transfers) -> Matches:
             answers=plural(answers, "duplicate ACK") if answers else "no duplicate ACKs",
             consequence=consequence,
             cost=percent(len(late), one.data_packets),
-            evidence=frame_list(shown, len(late)),
-            filter=f"{flow_filter(one.flow)} && {frame_filter(shown)}",
+            evidence=transfers.files.frame_list(cited, len(late)),
+            filter=f"{flow_filter(one.flow)} && {transfers.files.frame_filter(cited)}",
             cited=cited,
             weight=min(share, 1) * 0.5,
         )

@@ -13,6 +13,8 @@ templates of sentence and advice. Integers in templates take the form of their n
 from __future__ import annotations
 
 import math
+import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -261,19 +263,52 @@ def flows_match(transfers: Transfers, flows: Sequence[int], **fields: Any) -> Ma
         yield Match(**{"count": len(flows), "flow": only(flows), "members": flows, **usual, **fields})
 
 
-def frame_range(row: Row) -> str:
-    """`frames 3–70`, `frame 3` of a flows or datagrams row."""
-    first, last = row["first_frame"], row["last_frame"]
-    return f"frame {first}" if first == last else f"frames {first}–{last}"
+class Files:
+    """The files of a trace, each of which numbers its frames. Of several files, texts name that of a frame, and a display
+    filter has frames of one file alone.
+    """
 
+    def __init__(self, paths: Sequence[str]) -> None:
+        """`paths` are the files of the interfaces."""
+        counts = Counter(map(os.path.basename, set(paths)))
+        names = [name if counts[name := os.path.basename(path)] == 1 else path for path in paths]
+        self._names = names if len(set(paths)) > 1 else []
 
-def first_at(row: Row, column: str) -> Row:
-    """Returns the evidence of a match that knows the first frame alone, from an interfaces row."""
-    cited = first_packet(row, column)
-    if not cited:
-        return {}
-    frame = row[column]
-    return {"evidence": f"first at frame {frame}", "filter": frame_filter([frame]), "cited": cited}
+    def _of(self, capture: int | None) -> str:
+        return f" of {self._names[capture]}" if self._names and capture is not None else ""
+
+    def frame_list(self, cited: Sequence[Cited], count: int = 0) -> str | None:
+        """`frames 4, 7, 9 and 12 more` of `count`, `frames 4, 7 of a.pcap; 9 of b.pcap` of these alone; None without any."""
+        frames: dict[str, list[int]] = {}
+        for one in cited:
+            if one.frame is not None:
+                frames.setdefault(self._of(one.capture), []).append(one.frame)
+        shown = "; ".join(f"{', '.join(map(str, numbers))}{file}" for file, numbers in frames.items())
+        known = len(frames_of(cited))
+        more = f" and {count - known:,} more" if count > known else ""
+        return f"{'frame' if max(count, known) == 1 else 'frames'} {shown}{more}" if shown else None
+
+    def frame_filter(self, cited: Sequence[Cited]) -> str | None:
+        """Returns a display filter of these frames; None without any, or if they are of several files."""
+        frames = frames_of(cited)
+        files = {self._of(one.capture) for one in cited if one.frame is not None}
+        return frame_filter(frames) if len(files) == 1 else None
+
+    def frame_range(self, row: Row) -> str:
+        """`frames 3–70`, `frame 3` of a flow, datagram or finding; `first at frame 3 of a.pcap` if only the file of that
+        frame is known."""
+        first, last = row["first_frame"], row["last_frame"]
+        if self._names and "code" not in row:
+            return f"first at frame {first}{self._of(row.get('capture', row.get('first_capture')))}"
+        return (f"frame {first}" if first == last else f"frames {first}–{last}") + self._of(row.get("capture"))
+
+    def first_at(self, row: Row, column: str) -> Row:
+        """Returns the evidence of a match that knows the first frame alone, from an interfaces row."""
+        cited = first_packet(row, column)
+        if not cited:
+            return {}
+        evidence = f"first at {self.frame_list(cited, 1)}"
+        return {"evidence": evidence, "filter": self.frame_filter(cited), "cited": cited}
 
 
 def first_packet(row: Row, column: str) -> list[Cited]:
@@ -284,12 +319,6 @@ def first_packet(row: Row, column: str) -> list[Cited]:
 def frames_of(cited: Sequence[Cited]) -> list[int]:
     """Returns the frames of packets."""
     return [one.frame for one in cited if one.frame is not None]
-
-
-def frame_list(frames: Sequence[int], count: int) -> str | None:
-    """`frames 4, 7, 9 and 12 more` of `count` frames; None without any."""
-    more = f" and {count - len(frames):,} more" if count > len(frames) else ""
-    return f"{'frame' if count == 1 else 'frames'} {', '.join(map(str, frames))}{more}" if frames else None
 
 
 def stalls_of(row: Row) -> list[tuple[int, int]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import BY_COST
-from wiretale.analyzer.findings.model import Match, Matches, Row, finding, flow_str, frame_range, row_at
+from wiretale.analyzer.findings.model import Match, Matches, Row, finding, flow_str, row_at
 from wiretale.analyzer.findings.shared.places import packet_at
 from wiretale.analyzer.units import plural, show_duration, show_share
 
@@ -121,7 +121,7 @@ def quic_lost(transfers: Transfers) -> Matches:
                     "info" if losses.contradict else "warning",
                     flow=row["flow"],
                     cost=None if losses.contradict else float(count * sender["wire_bytes"] / sender["packets"]),
-                    evidence=frame_range(flow),
+                    evidence=transfers.files.frame_range(flow),
                     cited=packet_at(transfers, flow, row[f"{side}_loss_frame"], row[f"{side}_loss_ns"]),
                     filter=flow_filter(flow),
                     impact=transfers.traffic_share(sender) * count / losses.sent,

@@ -18,7 +18,6 @@ from wiretale.analyzer.findings.model import (
     Matches,
     endpoint_str,
     finding,
-    frame_list,
     frames_of,
     seconds,
     segments,
@@ -81,8 +80,8 @@ def limited(one: Transfer, *limits: str, severity: str | None = None, weight: fl
     """Returns a match about the time of some limits."""
     whole, ns = one.accounted_ns, sum(one.limits[name] for name in limits)
     parts = sorted(one.limits.items(), key=lambda item: -item[1])
-    frames = frames_of(words.get("cited", ()))
-    shown = (frame_list(frames, len(frames)) or one.frames) + (", …" if len(frames) == SHOWN else "")
+    cited = words.get("cited", ())
+    shown = (one.files.frame_list(cited) or one.frames) + (", …" if len(frames_of(cited)) == SHOWN else "")
     shares = ", ".join(f"{LIMITS[name]} {show_share(part, whole)}" for name, part in parts if part >= whole / 100)
     return one.match(
         severity,
@@ -107,14 +106,15 @@ def limited_by_share(one: Transfer, limit: str, **words: Any) -> Match:
 
 def stall_fields(transfers: Transfers, one: Transfer, count: int) -> dict[str, Any]:
     """Returns evidence and filter of `count` RTOs, and the packets to show: those around the longest stall, else the
-    retransmissions."""
-    stalls, cited = stalls_of(one.row), stalled_at(transfers, one.row)
+    retransmissions, also if the files of the stalls' frames are unknown."""
+    stalls, cited = stalls_of(one.row) if transfers.has_one_file else [], stalled_at(transfers, one.row)
     if not stalls or not cited:
         ends = transfers.event_frames([one.row["flow"]], STALL_ENDS)
         cited = ends.get((one.row["flow"], one.row["direction"]), [])
-    frames = list(chain(*stalls)) or frames_of(cited)
-    evidence = stall_list(stalls, count) if stalls else frame_list(frames, max(count, len(frames))) or ""
-    return {"evidence": evidence, "filter": frame_filter(frames) if frames else None, "cited": cited}
+    if stalls:
+        return {"evidence": stall_list(stalls, count), "filter": frame_filter(chain(*stalls)), "cited": cited}
+    evidence = transfers.files.frame_list(cited, count) or ""
+    return {"evidence": evidence, "filter": transfers.files.frame_filter(cited), "cited": cited}
 
 
 AFTER_LOSS = (

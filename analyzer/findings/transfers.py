@@ -22,10 +22,10 @@ from wiretale.analyzer.findings.model import (
     ON_WIRE,
     SHOWN,
     Cited,
+    Files,
     Match,
     Row,
     flow_str,
-    frame_range,
     row_at,
     segments,
 )
@@ -120,11 +120,14 @@ def fit_limits(limits: dict[str, int], duration_ns: int) -> dict[str, int]:
 class Transfer:
     """One direction of a flow that carried payload."""
 
-    def __init__(self, flow: Row, row: Row, back: Row, traffic_share: float, is_control_connection: bool) -> None:
+    def __init__(
+        self, flow: Row, row: Row, back: Row, traffic_share: float, is_control_connection: bool, files: Files
+    ) -> None:
         self.flow = flow
         self.row = row  # of directions
         self.back = back  # the opposite direction
         self.traffic_share = traffic_share  # of all wire bytes of the trace
+        self.files = files
         self.is_control_connection = is_control_connection  # hardly any payload beside the largest flow
 
     @property
@@ -209,7 +212,7 @@ class Transfer:
     @property
     def frames(self) -> str:
         """`frames 3–70` of the flow."""
-        return frame_range(self.flow)
+        return self.files.frame_range(self.flow)
 
     def match(
         self,
@@ -281,7 +284,7 @@ class Transfers:
         rows = self.trace.directions.rows(2 * number, 2 * number + 2)
         control = (flow["payload_bytes"] or 0) <= min(CONTROL_SHARE * self._main_bytes, CONTROL_MAX)
         return [
-            Transfer(flow, row, rows[1 - i], self.traffic_share(row), control)
+            Transfer(flow, row, rows[1 - i], self.traffic_share(row), control, self.files)
             for i, row in enumerate(rows)
             if row["payload_bytes"]
         ]
@@ -298,6 +301,11 @@ class Transfers:
     def has_one_file(self) -> bool:
         """Whether all frames are of one file, so that their numbers compare."""
         return len(set(self.trace.interfaces.column("file"))) == 1
+
+    @cached_property
+    def files(self) -> Files:
+        """The files, which texts about frames name if there are several."""
+        return Files(self.trace.interfaces.column("file"))
 
     def traffic_share(self, row: Row) -> float:
         """Returns a direction's share of all wire bytes."""

@@ -15,7 +15,19 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
-from wiretale.analyzer.findings.model import SHOWN, Cited, Match, Matches, Row, endpoint_str, finding, row_at, seconds
+from wiretale.analyzer.findings.model import (
+    SHOWN,
+    Cited,
+    Match,
+    Matches,
+    Row,
+    endpoint_str,
+    finding,
+    flow_list,
+    row_at,
+    seconds,
+)
+from wiretale.analyzer.findings.shared.places import packet_at
 from wiretale.analyzer.units import plural, show_duration, show_share
 
 if TYPE_CHECKING:
@@ -281,8 +293,11 @@ class SlowServer(NamedTuple):
         )
         return [(one, number) for *_, number, one in found[:SHOWN]]
 
-    def evidence(self) -> str:
-        """Returns the frames of the slowest turns: `frames 4-9 of flow 0`."""
+    def evidence(self, transfers: Transfers) -> str:
+        """Returns the frames of the slowest turns: `frames 4-9 of flow 0`; of several files the flows alone."""
+        if not transfers.has_one_file:
+            flows = dict.fromkeys(one.flow for one, _ in self.slowest)
+            return "; ".join(filter(None, (flow_list(transfers.trace, list(flows)), "turns: server_ns")))
         shown = [
             f"{one.first_frames[number]:.0f}-{one.last_frames[number]:.0f} of flow {one.flow}"
             for one, number in self.slowest
@@ -298,7 +313,8 @@ class SlowServer(NamedTuple):
             ]
             first = transfers.cited(one.first_frames[number], first_ns, one.flow, one.capture)
             last = transfers.cited(one.last_frames[number], first_ns + math.fsum(took), one.flow, one.capture)
-            return [first, last]
+            flow = row_at(transfers.trace.flows, one.flow)
+            return [known for end in (first, last) for known in packet_at(transfers, flow, end.frame, end.time_ns)]
         return []
 
 
@@ -381,7 +397,7 @@ def slow_server(transfers: Transfers) -> Matches:
             "warning" if cost >= SHARE_WARNING * whole else "info",
             flow=numbers[0] if len(numbers) == 1 else None,
             cost=seconds(cost),
-            evidence=server.evidence(),
+            evidence=server.evidence(transfers),
             filter=" or ".join(flow_filter(one) for one in server.flows[:SHOWN]),
             impact=sum(one["wire_bytes"] for one in server.flows) / transfers.wire_bytes,
             cited=server.cited(transfers) or transfers.span(numbers[0]),

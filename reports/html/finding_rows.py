@@ -35,7 +35,7 @@ def finding_row(trace: Trace, row: dict[str, Any], base_ns: int) -> dict[str, An
     concern = Concern(0.0, 0.0) if row["flow"] is None else concern_of(trace.transfers, row["flow"])
     return {
         **{name: row[name] for name in TEXTS},
-        "evidence": evidence_text(row),
+        "evidence": evidence_text(row, trace.transfers.files),
         "cost_text": cost_text(row),
         "lost_ns": None if row["cost"] is None else concern.time_ns(row["cost"], row["cost_unit"]),
         "frames": [frame for frame in dict.fromkeys([*ends, *named[:MARKED_MOST]]) if frame is not None],

@@ -19,7 +19,7 @@ from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_rate, show_share
-from wiretale.reports.phrases import PROBLEMS, choose_flows, drops_of, evidence_text, problem_text
+from wiretale.reports.phrases import PROBLEMS, choose_flows, drops_of, problem_text, with_evidence
 from wiretale.reports.terminal.console import GAP, INDENT, STYLES, detail_lines, grid_of, indented, print_parts, section
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def finding_block(row: Row) -> RenderableType:
     """Returns a finding: severity, sentence, evidence, advice, filter."""
     severity = Text(row["severity"], style=STYLES[row["severity"]])
     return detail_lines(
-        {**row, "evidence": evidence_text(row)},
+        row,
         ("evidence", "advice", "filter"),
         severity,
         Text(printable(row["sentence"])),
@@ -253,7 +253,7 @@ def flow_parts(trace: Trace, width: int, most: int) -> Iterator[RenderableType]:
 
 def summary_parts(trace: Trace, width: int, flows: int, link_bps: int | None) -> Iterator[RenderableType]:
     """Yields the sections of the summary."""
-    found = trace.findings.rows()
+    found = with_evidence(trace, trace.findings.rows())
     about_capture = [row for row in found if row["scope"] == "capture"]
     others = [row for row in found if row["scope"] != "capture"]
     judged = judge(trace)

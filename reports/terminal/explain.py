@@ -19,7 +19,7 @@ from wiretale.analyzer.findings.transfers import LIMITS
 from wiretale.analyzer.findings.turns import Split
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
-from wiretale.reports.phrases import cost_text, evidence_text
+from wiretale.reports.phrases import cost_text, with_evidence
 from wiretale.reports.terminal.analyze import capture_lines, healthy_line, is_healthy, judged_lines, link_share
 from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, section, title
 from wiretale.reports.verdict import verdict
@@ -60,9 +60,7 @@ def finding_block(row: Row, weakens: str | None = None) -> RenderableType:
     head = Text.assemble(head, (row["code"], f"bold {style.removeprefix('bold ')}"))
     if cost := cost_text(row):
         head.append(f"  {cost}", style="bold")
-    lines = detail_lines(
-        {**row, "evidence": evidence_text(row), "doubtful": weakens}, ("evidence", "doubtful", "advice", "filter")
-    )
+    lines = detail_lines({**row, "doubtful": weakens}, ("evidence", "doubtful", "advice", "filter"))
     return Group(head, indented(Group(Text(printable(row["sentence"])), lines)))
 
 
@@ -280,7 +278,7 @@ def explain_parts(
     judged = judge(trace)
     yield from capture_lines(trace)
     yield from judged_lines(judged)
-    yield from finding_parts(trace, transfers, found, console)
+    yield from finding_parts(trace, transfers, with_evidence(trace, found), console)
     unseen = left_out(trace)
     if unseen:
         yield Text(f"\n{plural(unseen, 'smaller flow')} with waiting times: {LEFT_OUT}", style="dim")

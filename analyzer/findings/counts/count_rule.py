@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from wiretale.analyzer.display_filter import flow_filter, frame_filter
+from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import BY_COST, BYTES, NOTE_SHARE, SECONDS, Concern, Saved, larger
 from wiretale.analyzer.findings.model import (
     MEMBERS_MAX,
@@ -17,8 +17,6 @@ from wiretale.analyzer.findings.model import (
     Row,
     fill,
     flow_str,
-    frame_list,
-    frames_of,
     on_wire,
     place_of,
     row_at,
@@ -96,10 +94,10 @@ class CountRule(NamedTuple):
 
     def finding(self, transfers: Transfers, row: Row, count: int, cited: list[Cited]) -> Finding:
         """Returns the finding of one direction, which cites these packets."""
-        frames = frames_of(cited)
         share, saved = self.share(row, count), self.saves(row, count)
         by_share = "info" if not saved and share is not None and share < NOTE_SHARE else "warning"
         flow = flow_filter(row_at(transfers.trace.flows, row["flow"]))
+        frames = transfers.files.frame_filter(cited)
         return Finding(
             self.code,
             by_share if self.severity in BY_SHARE else self.severity,
@@ -108,10 +106,10 @@ class CountRule(NamedTuple):
             flow=row["flow"],
             cost=round(saved.cost, 6) if saved else None,
             cost_unit=saved.unit if saved else None,
-            evidence=frame_list(
-                frames, row[self.event_count] if self.event_count else captured(row, self.column, count)
+            evidence=transfers.files.frame_list(
+                cited, row[self.event_count] if self.event_count else captured(row, self.column, count)
             ),
-            filter=f"{flow} && {frame_filter(frames)}" if frames else flow,
+            filter=f"{flow} && {frames}" if frames else flow,
             impact=float((share or 0.0) * row["wire_bytes"] / transfers.wire_bytes),
             place=place_of(cited or self.cites(transfers, row)),
         )

@@ -7,9 +7,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from wiretale.analyzer.display_filter import frame_filter
 from wiretale.analyzer.findings.loss_pattern import GROWTH_MIN_NS, RTT_GROWTH
-from wiretale.analyzer.findings.model import SECOND, SHOWN, Match, Matches, finding, frame_list, seconds
+from wiretale.analyzer.findings.model import SECOND, SHOWN, Cited, Match, Matches, finding, seconds
 from wiretale.analyzer.findings.shared.queue import DOWNSTREAM, Member, SharedQueue, shared_queues
 from wiretale.analyzer.findings.transfers import Bins, Transfers, mean, median_of, variation
 from wiretale.analyzer.units import show_duration, show_rate, show_share, three_digits
@@ -167,6 +166,7 @@ def shared_queue(transfers: Transfers) -> Matches:
         worst = sorted(queue.members, key=lambda one: -len(one.losses))
         names = [f"flow {one.transfer.row['flow']} {one.transfer.name} lost {queue.lost_of(one):,}" for one in worst]
         more = f"; and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+        lost = list(map(Cited, queue.frames))
         yield Match(
             "warning" if cost and cost >= COST_WARNING * whole else "info",
             count=len(flows),
@@ -177,8 +177,8 @@ def shared_queue(transfers: Transfers) -> Matches:
             pattern=pattern.text,
             advice=pattern.advice,
             cost=None if cost is None else seconds(cost),
-            evidence=f"{frame_list(queue.frames[:SHOWN], len(queue.frames))}; {'; '.join(names[:SHOWN])}{more}",
-            filter=frame_filter(queue.frames),
+            evidence=f"{transfers.files.frame_list(lost[:SHOWN], len(lost))}; {'; '.join(names[:SHOWN])}{more}",
+            filter=transfers.files.frame_filter(lost),
             cited=[loss.shown for loss in worst[0].losses if loss.shown][:SHOWN],
             impact=sum(one.traffic_share for one in members),
             members=[one.transfer.row["flow"] for one in worst],

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from typing import TYPE_CHECKING
 
 from wiretale.analyzer.findings.model import Cited, Row, row_at, stalls_of
-from wiretale.analyzer.findings.transfers import Transfer, Transfers
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.findings.transfers import Transfer, Transfers
 
 STALL_ENDS = ("timeout_retransmission", "suspected_timeout")
 #: a wait of directions.longest_waits: kind, frames, times since first_ns, capture
@@ -69,5 +72,5 @@ def stalled_at(transfers: Transfers, row: Row) -> list[Cited]:
         if kind in kinds and direction == row["direction"] and frame == after:
             end = transfers.cited(frame, since, flow, capture)
             begin_ns = None if end.time_ns is None else end.time_ns - int(row["stall_ns"].split(", ")[0])
-            return [end._replace(frame=before, time_ns=begin_ns), end]
+            return [end._replace(frame=before, time_ns=begin_ns), end] if transfers.has_one_file else [end]
     return []

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from wiretale.analyzer.display_filter import frame_filter
 from wiretale.analyzer.findings.attempts import NULL, End, extent_of
-from wiretale.analyzer.findings.model import SHOWN, Cited, Match, endpoint_str, flow_list, frame_list, frames_of, only
+from wiretale.analyzer.findings.model import SHOWN, Cited, Match, endpoint_str, flow_list, frames_of, only
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural
 
@@ -59,10 +58,12 @@ class Group(NamedTuple):
 
     def match(self, transfers: Transfers, cited: Sequence[Cited], filter: str, **fields: Any) -> Match:
         """Returns a match that cites some of these packets, one for each of the first connections."""
-        frames = frames_of(cited)
-        if self.server is None and len(self.flows) == len(frames) <= CHOSEN_MAX and transfers.has_one_file:
-            filter = frame_filter(frames)
-        shown, names = frame_list(frames[:SHOWN], len(self.flows)), flow_list(transfers.trace, self.flows)
+        if self.server is None and len(self.flows) == len(frames_of(cited)) <= CHOSEN_MAX:
+            filter = transfers.files.frame_filter(cited) or filter
+        shown, names = (
+            transfers.files.frame_list(cited[:SHOWN], len(self.flows)),
+            flow_list(transfers.trace, self.flows),
+        )
         return Match(
             flow=only(self.flows),
             count=len(self.flows),

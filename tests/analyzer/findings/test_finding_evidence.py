@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +115,26 @@ def test_frames_of_several_files_do_not_make_one_place(samples: Path) -> None:
     assert len({capture for capture, frame, _ in places if frame is not None}) == 3
     for capture, frame, time_ns in places:
         assert frame is None or packets[capture, frame]["time_ns"] == time_ns
+
+
+def test_frames_of_rotated_files_are_named_with_their_file(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    whole, each = samples / "tcp_losses.pcap", 60
+    data, folder = whole.read_bytes(), tmp_path / "rotated"
+    folder.mkdir()
+    packets, place = [], 24
+    while place < len(data):
+        length = 16 + int.from_bytes(data[place + 8 : place + 12], "little")
+        packets.append(data[place : place + length])
+        place += length
+    for number, first in enumerate(range(0, len(packets), each)):
+        (folder / f"{number}.pcap").write_bytes(data[:24] + b"".join(packets[first : first + each]))
+    found = {}
+    for path in (whole, folder):
+        rows = json.loads(wiretale_run("explain", path, "--json").stdout)["findings"]
+        found[path] = next(row for row in rows if row["code"] == "lost-downstream")
+    texts = re.findall(r"([\d, ]+) of (\d)\.pcap", found[folder]["evidence"])
+    frames = [each * int(file) + int(frame) for text, file in texts for frame in text.split(", ")]
+    assert [*map(int, re.findall(r"\d+", found[whole]["evidence"]))] == frames and len(texts) > 1
+    assert "frame.number" in found[whole]["filter"] and "frame.number" not in found[folder]["filter"]
+    shown = wiretale_run("analyze", folder).stdout
+    assert found[folder]["evidence"] in shown
