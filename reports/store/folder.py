@@ -107,7 +107,7 @@ class Folder:
         """Returns a subfolder that has captures by their names; subfolders are not read."""
         with suppress(OSError):
             for one in sorted(self.path.iterdir()):
-                if one.is_dir() and not one.name.startswith(".") and any(map(CAPTURE_NAME.search, os.listdir(one))):
+                if one.is_dir() and not one.name.startswith(".") and any(map(is_named, os.listdir(one))):
                     return one
         return None
 

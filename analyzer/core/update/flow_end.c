@@ -38,6 +38,32 @@ void flow_end_now(struct worker *worker, struct flow *flow, enum word end) {
     worker->found = NULL;
 }
 
+struct shard *oldest_datagram(struct shard *shards, size_t count, bool complete,
+                              const int64_t *now_ns) {
+    struct shard *found = NULL;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < count; i++) {
+        const struct reassembly *datagrams = shards[i].datagrams;
+        uint64_t at = UINT64_MAX;
+        if (datagrams)
+            at = now_ns ? reassembly_oldest_due(datagrams, complete, *now_ns)
+                        : reassembly_oldest(datagrams, complete);
+        if (at >= least)
+            continue;
+        least = at;
+        found = &shards[i];
+    }
+    return found;
+}
+
+void end_datagrams(struct worker *worker, struct shard *shards, size_t count, bool complete,
+                   const int64_t *now_ns) {
+    for (struct shard *shard; (shard = oldest_datagram(shards, count, complete, now_ns));) {
+        worker_enter(worker, shard);
+        reassembly_evict(shard->datagrams, complete);
+    }
+}
+
 /* Flows become due in the order of the wheel, which is arbitrary within a second; their first
  * frames order the rows that they write. */
 static void expire_flows(struct worker *worker, int64_t now_ns) {

@@ -118,34 +118,6 @@ void make_room_for_flow(struct worker *worker) {
 /* --- datagrams ---------------------------------------------------------------------------------
  */
 
-/* Returns the shard whose oldest datagram of a kind is the oldest of all, NULL without one. If
- * `now_ns` is given, only those whose time has passed count. */
-static struct shard *oldest_datagram(struct shard *shards, size_t count, bool complete,
-                                     const int64_t *now_ns) {
-    struct shard *found = NULL;
-    uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < count; i++) {
-        const struct reassembly *datagrams = shards[i].datagrams;
-        uint64_t at = UINT64_MAX;
-        if (datagrams)
-            at = now_ns ? reassembly_oldest_due(datagrams, complete, *now_ns)
-                        : reassembly_oldest(datagrams, complete);
-        if (at >= least)
-            continue;
-        least = at;
-        found = &shards[i];
-    }
-    return found;
-}
-
-void end_datagrams(struct worker *worker, struct shard *shards, size_t count, bool complete,
-                   const int64_t *now_ns) {
-    for (struct shard *shard; (shard = oldest_datagram(shards, count, complete, now_ns));) {
-        worker_enter(worker, shard);
-        reassembly_evict(shard->datagrams, complete);
-    }
-}
-
 void make_room_for_datagram(void *context) {
     struct worker *worker = context;
     struct updater *updater = worker->updater;
@@ -155,8 +127,8 @@ void make_room_for_datagram(void *context) {
     size_t count = (size_t)1 << updater->numbers.shard_bits;
     struct shard *shard = oldest_datagram(updater->shards, count, true, NULL);
     bool complete = shard != NULL;
-    if (!shard)
-        shard = oldest_datagram(updater->shards, count, false, NULL);
+    if (!shard && !(shard = oldest_datagram(updater->shards, count, false, NULL)))
+        return;
     worker_enter(worker, shard);
     reassembly_evict(shard->datagrams, complete);
     updater->evicted_datagrams += !complete;

@@ -204,6 +204,13 @@ void worker_enter(struct worker *worker, struct shard *shard);
 /* Writes the rows of a flow of the worker's shard and frees it; the pointer is invalid afterwards.
  */
 void flow_end_now(struct worker *worker, struct flow *flow, enum word end);
+/* Returns the shard whose oldest datagram that is complete, or is not, is the oldest of all; NULL
+ * without one. Only those count whose time has passed at `*now_ns`, unless it is NULL. */
+struct shard *oldest_datagram(struct shard *shards, size_t count, bool complete,
+                              const int64_t *now_ns);
+/* Ends such datagrams of some shards in the order of their packets. */
+void end_datagrams(struct worker *worker, struct shard *shards, size_t count, bool complete,
+                   const int64_t *now_ns);
 /* Ends the flows and datagrams of some shards that are over at `now_ns`. `at` is the position of
  * the packet before. */
 void shards_expire(struct worker *worker, struct shard *shards, size_t count, int64_t now_ns,
@@ -219,10 +226,6 @@ void make_room_for_flow(struct worker *worker);
 void eviction_note(struct updater *updater, struct flow *flow);
 /* A reassembly_room function; the context is the worker that has the shard. */
 void make_room_for_datagram(void *worker);
-/* Ends the complete datagrams of some shards, or the others, in the order of their packets: those
- * whose time has passed at `*now_ns`, or all if it is NULL. */
-void end_datagrams(struct worker *worker, struct shard *shards, size_t count, bool complete,
-                   const int64_t *now_ns);
 
 /* flow_update.c */
 /* Adds a packet to its flow. `tcp` is NULL for other protocols and for later fragments of a
