@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from wiretale.analyzer.capture_paths import holds_capture
+from wiretale.analyzer.capture_paths import COPIES, holds_capture
 from wiretale.analyzer.errors import OutputError, UsageError, WiretaleError
 from wiretale.analyzer.printable import utf8_name
 
@@ -33,7 +33,6 @@ PAGE_FORMATS = (
     "the report is an HTML page: expected a name that ends in .html or .htm, one without a suffix, a device, a FIFO, "
     "a socket, or - for standard output"
 )
-FOLDERS = {"split.json": "a split", "store.json": "a store"}  # directories with files of their own, by one of them
 Identity = tuple[int, int]
 Inputs = Iterable[str | os.PathLike[str]]
 
@@ -305,9 +304,9 @@ def check_outputs(paths: Iterable[Path], inputs: Inputs, overwrite: bool = False
 def check_owner(folder: Path) -> None:
     """Raises UsageError if a directory is a split or a store, or in one, because only their own commands write there."""
     for place in (folder, folder.absolute().parent):
-        for name, what in FOLDERS.items():
+        for name, kind in COPIES.items():
             if (place / name).is_file():
-                raise UsageError(f"{folder}: {place} is {what}: expected another directory for the output")
+                raise UsageError(f"{folder}: {place} is a {kind}: expected another directory for the output")
 
 
 def check_folder(folder: Path, files: Iterable[str], inputs: Inputs, overwrite: bool = False) -> None:
