@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Size classes grow by quarters of a doubling, so that a block wastes less than a fifth of its
  * bytes. A free block holds the address of the next of its class; memcpy() moves the addresses,
- * because blocks have no type. The rest of a chunk is given up if the next block does not fit. A
- * pool belongs to one thread; only the budget is shared. */
+ * because blocks have no type. The rest of a span is given up if the next block does not fit. */
 #include "base/pool.h"
 
 #include <stdlib.h>
@@ -11,10 +10,11 @@
 
 #include "base/arena.h"
 
-#define SIZE_LEAST ((size_t)32)        /* bytes; a free block holds the address of the next */
-#define SIZE_MOST  ((size_t)128 << 10) /* larger blocks come from malloc */
+#define SIZE_LEAST ((size_t)32) /* bytes; a free block holds the address of the next */
+#define SPAN       ((size_t)128 << 10)
+#define SIZE_MOST  (SPAN / 4) /* larger blocks come from malloc */
 #define CHUNK_HEAD SIZE_LEAST
-#define GRANT      ((size_t)1 << 20) /* bytes taken from the budget at once */
+#define GRANT      ((size_t)1 << 20) /* bytes taken from the limit at once */
 
 #ifdef __has_feature
 #if __has_feature(address_sanitizer)
@@ -47,15 +47,51 @@ static bool is_apart(size_t size) {
     return EACH_BY_MALLOC || size > SIZE_MOST;
 }
 
-static bool add_chunk(struct pool *pool) {
-    uint8_t *chunk = huge_pages_map(HUGE_PAGE, !pool->small_pages);
-    if (!chunk)
-        return false;
-    memcpy(chunk, &pool->chunks, sizeof pool->chunks);
-    pool->chunks = chunk;
-    pool->cursor = chunk + CHUNK_HEAD;
-    pool->left = HUGE_PAGE - CHUNK_HEAD;
-    return true;
+/* Sets `*size` to the bytes of the next span, of which the first one of a chunk has fewer. Returns
+ * NULL without memory. */
+static uint8_t *take_span(struct pool_chunks *chunks, size_t *size) {
+    if (!chunks->newest || chunks->used == HUGE_PAGE) {
+        void *chunk = huge_pages_map(HUGE_PAGE, !chunks->small_pages);
+        if (!chunk)
+            return NULL;
+        memcpy(chunk, &chunks->newest, sizeof chunks->newest);
+        chunks->newest = chunk;
+        chunks->used = CHUNK_HEAD;
+    }
+    uint8_t *span = (uint8_t *)chunks->newest + chunks->used;
+    *size = SPAN - chunks->used % SPAN;
+    chunks->used += *size;
+    return span;
+}
+
+static void free_chunks(struct pool_chunks *chunks) {
+    while (chunks->newest) {
+        void *chunk = chunks->newest;
+        memcpy(&chunks->newest, chunk, sizeof chunk);
+        munmap(chunk, HUGE_PAGE);
+    }
+}
+
+static bool add_span(struct pool *pool) {
+    struct pool_memory *memory = pool->charged ? pool->charged->memory : NULL;
+    if (memory)
+        pthread_mutex_lock(&memory->lock);
+    uint8_t *span = take_span(memory ? &memory->chunks : &pool->chunks, &pool->left);
+    if (memory)
+        pthread_mutex_unlock(&memory->lock);
+    pool->cursor = span;
+    pool->left = span ? pool->left : 0;
+    return span;
+}
+
+void pool_memory_open(struct pool_memory *memory, size_t most, bool small_pages) {
+    *memory = (struct pool_memory){.left = most, .chunks.small_pages = small_pages};
+    pthread_mutex_init(&memory->lock, NULL);
+}
+
+void pool_memory_close(struct pool_memory *memory) {
+    free_chunks(&memory->chunks);
+    pthread_mutex_destroy(&memory->lock);
 }
 
 /* Returns a block of the class of `size`: a freed one if there is any, because it is likelier in
@@ -68,7 +104,7 @@ static void *take_block(struct pool *pool, size_t size) {
         memcpy(&pool->free[number], block, sizeof block);
         return block;
     }
-    if (pool->left < bytes && !add_chunk(pool))
+    if (pool->left < bytes && !add_span(pool))
         return NULL;
     block = pool->cursor;
     pool->cursor += bytes;
@@ -76,36 +112,42 @@ static void *take_block(struct pool *pool, size_t size) {
     return block;
 }
 
-/* Takes `size` bytes more from the budget, or a whole grant if there is one. */
-static bool extend(struct pool *pool, size_t size) {
-    size_t wanted, left = pool->budget ? *pool->budget : 0;
+/* Takes `size` bytes more from the shared limit, or a whole grant if there is one. */
+static bool extend(struct allowance *allowance, size_t size) {
+    struct pool_memory *memory = allowance->memory;
+    size_t wanted, left = memory ? memory->left : 0;
     do {
         if (size > left)
             return false;
         wanted = size < GRANT && left >= GRANT ? GRANT : size;
-    } while (!atomic_compare_exchange_weak(pool->budget, &left, left - wanted));
-    pool->most += wanted;
+    } while (!atomic_compare_exchange_weak(&memory->left, &left, left - wanted));
+    allowance->most += wanted;
     return true;
 }
 
-/* The threads should return their grants between batches; otherwise one thread could fail while
- * another holds memory that it does not use. */
-void pool_return_unused(struct pool *pool) {
-    *pool->budget += pool->most - pool->used;
-    pool->most = pool->used;
+/* Grants should be returned between batches; otherwise one allowance could fail while another holds
+ * memory that it does not use. */
+void allowance_return_unused(struct allowance *allowance) {
+    allowance->memory->left += allowance->most - allowance->used;
+    allowance->most = allowance->used;
+}
+
+static struct allowance *allowance_of(struct pool *pool) {
+    return pool->charged ? pool->charged : &pool->own;
 }
 
 void *pool_alloc(struct pool *pool, size_t size) {
-    if (size > pool->most - pool->used && !extend(pool, size))
+    struct allowance *allowance = allowance_of(pool);
+    if (size > allowance->most - allowance->used && !extend(allowance, size))
         return NULL;
     void *block = is_apart(size) ? malloc(size) : take_block(pool, size);
-    pool->used += block ? size : 0;
+    allowance->used += block ? size : 0;
     return block;
 }
 
 void pool_free(struct pool *pool, void *block, size_t size) {
     size_t bytes;
-    pool->used -= size;
+    allowance_of(pool)->used -= size;
     if (is_apart(size)) {
         free(block);
         return;
@@ -116,13 +158,8 @@ void pool_free(struct pool *pool, void *block, size_t size) {
 }
 
 void pool_close(struct pool *pool) {
-    while (pool->chunks) {
-        void *chunk = pool->chunks;
-        memcpy(&pool->chunks, chunk, sizeof chunk);
-        munmap(chunk, HUGE_PAGE);
-    }
-    *pool =
-        (struct pool){.most = pool->most, .budget = pool->budget, .small_pages = pool->small_pages};
+    free_chunks(&pool->chunks);
+    *pool = (struct pool){.own.most = pool->own.most, .chunks = pool->chunks};
 }
 
 bool pool_grow(struct pool *pool, void **list, uint32_t *room, size_t element, uint32_t first,

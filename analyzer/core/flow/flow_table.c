@@ -38,6 +38,7 @@ struct flow_memory {
     uint32_t free;       /* first of the list, by flow.next */
     struct slot *wheels; /* of all tables; most of their pages are never used */
     unsigned table_count;
+    uint16_t *unit_flows; /* live flows of each unit, from flow_memory_begin_end() on */
 };
 
 /* Flows that are due in a second. Numbers are greater by 1, so that zero pages are an empty wheel.
@@ -93,6 +94,7 @@ void flow_memory_close(struct flow_memory *memory) {
     for (uint32_t i = 0; i < memory->slab_count; i++)
         munmap(memory->slabs[i], SLAB_FLOWS * sizeof(struct flow));
     free(memory->slabs);
+    free(memory->unit_flows);
     if (memory->wheels)
         munmap(memory->wheels, WHEELS_BYTES);
     pthread_mutex_destroy(&memory->lock);
@@ -249,6 +251,20 @@ struct flow *flow_memory_drain(struct flow_memory *memory, uint32_t unit, uint32
     }
     release_unit(memory, unit);
     return NULL;
+}
+
+bool flow_memory_begin_end(struct flow_memory *memory) {
+    uint32_t place = 0;
+    memory->unit_flows = calloc(flow_memory_units(memory) + 1, sizeof *memory->unit_flows);
+    while (memory->unit_flows && flow_memory_next(memory, &place))
+        memory->unit_flows[(place - 1) / UNIT_FLOWS]++;
+    return memory->unit_flows;
+}
+
+void flow_memory_end(struct flow_memory *memory, uint32_t place) {
+    flow_at(memory, place)->live = false;
+    if (!--memory->unit_flows[place / UNIT_FLOWS])
+        release_unit(memory, place / UNIT_FLOWS);
 }
 
 /* --- the table ---------------------------------------------------------------------------------

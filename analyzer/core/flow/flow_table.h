@@ -51,6 +51,12 @@ uint32_t flow_memory_units(const struct flow_memory *memory);
  * the unit is released. Only this function and flow_memory_close() may follow. */
 struct flow *flow_memory_drain(struct flow_memory *memory, uint32_t unit, uint32_t *place);
 
+/* The same for flows in any order, on one thread: flow_memory_end() must be called for each live
+ * flow, by its place less one after flow_memory_next(), and releases a unit after its last flow.
+ * Returns false without memory. */
+bool flow_memory_begin_end(struct flow_memory *memory);
+void flow_memory_end(struct flow_memory *memory, uint32_t place);
+
 struct flow_table;
 
 /* Opens one of at most SHARDS tables. Returns NULL without memory. */

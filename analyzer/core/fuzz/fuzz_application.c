@@ -40,7 +40,7 @@ static void check(const struct application *application) {
 /* Each record: two bytes of position or 0xFFFF, two of length, one of flags, one of time. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct application application = {0};
-    struct pool pool = {.most = 1 << 20};
+    struct pool pool = {.own.most = 1 << 20};
     uint64_t queries = 0;
     int64_t now_ns = 0;
     struct arrival arrival = {.pool = &pool, .finish_query = count, .context = &queries};
@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     application_finish_queries(&application, &arrival, unread);
     application_free(&application, &pool);
-    if (pool.used)
+    if (pool.own.used)
         abort();
     pool_close(&pool);
     return 0;

@@ -72,7 +72,7 @@ static const uint8_t *take(struct quic **quic, const uint8_t *data, size_t size,
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    struct pool pool = {.most = 1 << 16, .small_pages = true};
+    struct pool pool = {.own.most = 1 << 16, .chunks.small_pages = true};
     struct quic *quic = NULL;
     const uint8_t *end = data + size;
     check_square(data, size);
@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         data = take(&quic, data, (size_t)(end - data), &now, frame, &pool);
     check(quic, &pool);
     quic_free(quic, &pool);
-    if (pool.used)
+    if (pool.own.used)
         abort();
     pool_close(&pool);
     return 0;

@@ -56,7 +56,7 @@ static void check(struct flow *flow) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    struct flow flow = {.pool.most = 1 << 16, .time_ns = 1000000000};
+    struct flow flow = {.pool.own.most = 1 << 16, .time_ns = 1000000000};
     uint8_t payload[PAYLOAD_BYTES] = {0};
     unsigned form = size ? data[0] % 4 : 0;
     memcpy(payload, beginnings[form], places[form].bytes);
@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     check(&flow);
     sequence_free(&flow.track, &flow.pool);
-    if (flow.pool.used)
+    if (flow.pool.own.used)
         abort();
     pool_close(&flow.pool);
     return 0;

@@ -55,7 +55,7 @@ struct observation_reader *observation_reader_open(const char *const *paths, siz
                                                    struct error *error) {
     struct observation_reader *reader = calloc(1, sizeof *reader);
     if (reader) {
-        reader->pool.most = FRAGMENT_BYTES;
+        reader->pool.own.most = FRAGMENT_BYTES;
         reader->paths = encapsulation_table_open();
         reader->datagrams = reassembly_open(forget_datagram, NULL);
     }

@@ -40,11 +40,9 @@ static bool list_flows(struct analysis *analysis) {
     return updater->choice;
 }
 
-/* Gives each worker a pool and rows of its own. All pools are charged against one limit, because
- * flows are not spread evenly over the workers. Returns false without memory. */
-static bool open_workers(struct analysis *analysis, bool small) {
+/* Gives each worker rows and an allowance. Returns false without memory. */
+static bool open_workers(struct analysis *analysis) {
     struct updater *updater = &analysis->updater;
-    updater->memory_left = MEMORY_LIMIT;
     updater->workers = calloc(analysis->input.jobs, sizeof *updater->workers);
     for (; updater->workers && updater->worker_count < analysis->input.jobs;
          updater->worker_count++) {
@@ -54,13 +52,17 @@ static bool open_workers(struct analysis *analysis, bool small) {
         worker->sink.encapsulations = updater->encapsulations;
         worker->sink.numbers = &updater->numbers;
         worker->updater = updater;
-        worker->rows = (struct row_writer){
-            .sink = &worker->sink, .pool = {.budget = &updater->memory_left, .small_pages = small}};
+        worker->rows.sink = &worker->sink;
+        worker->allowance.memory = &updater->pool_memory;
+        worker->ending.charged = &worker->allowance;
     }
     return updater->workers;
 }
 
-static bool open_shards(struct updater *updater, unsigned bits) {
+/* Gives each shard a table of flows. The limit of their pools is a common one, because flows are
+ * not spread evenly over the shards. Returns false without memory. */
+static bool open_shards(struct updater *updater, unsigned bits, bool small) {
+    pool_memory_open(&updater->pool_memory, MEMORY_LIMIT, small);
     updater->numbers.shard_bits = bits;
     updater->shards = calloc(1u << bits, sizeof *updater->shards);
     for (unsigned i = 0; updater->shards && i < 1u << bits; i++) {
@@ -107,7 +109,7 @@ static bool open_state(struct analysis *analysis) {
     updater->ports = capture_ports_open();
     updater->selection = selection_open();
     return updater->memory && updater->encapsulations && updater->ports && updater->selection &&
-           open_shards(updater, shard_bits(analysis)) && open_workers(analysis, small) &&
+           open_shards(updater, shard_bits(analysis), small) && open_workers(analysis) &&
            list_flows(analysis) && open_positions(analysis);
 }
 
@@ -157,7 +159,7 @@ static void close_shards(struct updater *updater) {
     for (unsigned i = 0; updater->shards && i < 1u << updater->numbers.shard_bits; i++) {
         struct shard *shard = &updater->shards[i];
         if (shard->datagrams) {
-            reassembly_use(shard->datagrams, NULL, &updater->workers[0].rows.pool);
+            reassembly_use(shard->datagrams, NULL, &shard->pool);
             reassembly_close(shard->datagrams);
         }
         if (shard->flows)
@@ -166,6 +168,8 @@ static void close_shards(struct updater *updater) {
             free(shard->groups[t].list);
         free(shard->firsts);
     }
+    if (updater->shards)
+        pool_memory_close(&updater->pool_memory);
     free(updater->shards);
     updater->shards = NULL;
 }
@@ -178,7 +182,6 @@ static void close_state(struct analysis *analysis) {
     close_shards(updater);
     for (unsigned i = 0; i < updater->worker_count; i++) {
         struct worker *worker = &updater->workers[i];
-        pool_close(&worker->rows.pool);
         free(worker->mirrored);
         free(worker->pairs);
         worker->mirrored = NULL;
@@ -212,8 +215,11 @@ void analysis_close(struct analysis *analysis) {
         return;
     struct updater *updater = &analysis->updater;
     reader_close(analysis->reader);
-    for (struct flow *flow; updater->memory && (flow = flow_memory_next(updater->memory, &place));)
+    for (struct flow *flow;
+         updater->memory && (flow = flow_memory_next(updater->memory, &place));) {
+        worker_enter(&updater->workers[0], updater->owners[shard_of_flow(flow->hash)]);
         flow_release(&updater->workers[0], flow);
+    }
     close_state(analysis);
     for (unsigned i = 0; i < updater->worker_count; i++)
         row_sink_free(&updater->workers[i].sink);

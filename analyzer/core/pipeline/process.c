@@ -120,7 +120,7 @@ static void note_peaks(struct analysis *analysis, uint32_t packets) {
     struct position_log *log = rows_of(analysis)->positions;
     const uint64_t now[] = {live_flows(updater) + packets, kept_datagrams(updater) + packets,
                             (uint64_t)updater->workers[0].holding_first_bytes + packets,
-                            MEMORY_LIMIT - updater->memory_left};
+                            MEMORY_LIMIT - updater->pool_memory.left};
     for (unsigned i = 0; i < PEAKS; i++)
         log->peaks[i] = now[i] > log->peaks[i] ? now[i] : log->peaks[i];
 }
@@ -222,7 +222,7 @@ bool is_near_limit(struct analysis *analysis, const struct batch *batch) {
     near |= is_near_first_bytes(updater, selected);
     return near || live + packets > analysis->options.flows_most ||
            kept_datagrams(updater) + fragments > DATAGRAMS_MOST ||
-           updater->memory_left < MEMORY_SPARE + packets * PACKET_MEMORY;
+           updater->pool_memory.left < MEMORY_SPARE + packets * PACKET_MEMORY;
 }
 
 static void process_flows(struct analysis *analysis, struct batch *batch) {
@@ -247,7 +247,7 @@ void process_batch(struct analysis *analysis, struct batch *batch) {
     struct updater *updater = &analysis->updater;
     analysis->batch = batch;
     for (unsigned i = 0; i < updater->worker_count; i++)
-        pool_return_unused(&updater->workers[i].rows.pool);
+        allowance_return_unused(&updater->workers[i].allowance);
     if (!analysis->options.interfaces_only)
         process_flows(analysis, batch);
     analysis->timed = batch->marks[batch->mark_count - 1].timed;
@@ -303,17 +303,18 @@ static bool end_flows_in_order(struct analysis *analysis) {
     size_t count = 0, live = live_flows(updater);
     struct eviction_candidate *list = malloc((live + 1) * sizeof *list);
     uint32_t place = 0;
-    for (struct flow *flow; list && (flow = flow_memory_next(updater->memory, &place));)
-        list[count++] =
-            (struct eviction_candidate){.first = flow_first(updater, flow), .flow = flow};
-    if (list)
+    bool done = list && flow_memory_begin_end(updater->memory);
+    for (struct flow *flow; done && (flow = flow_memory_next(updater->memory, &place));)
+        list[count++] = (struct eviction_candidate){
+            .first = flow_first(updater, flow), .flow = flow, .number = place - 1};
+    if (done)
         qsort(list, count, sizeof *list, compare_first);
     for (size_t i = 0; i < count; i++) {
         end_flow(analysis, &updater->workers[0], list[i].flow);
-        list[i].flow->live = false;
+        flow_memory_end(updater->memory, list[i].number);
     }
     free(list);
-    return list;
+    return done;
 }
 
 /* Datagrams end before flows, because they add to the counts of live flows. */
@@ -357,6 +358,7 @@ static bool end_flows(struct analysis *analysis) {
         return end_flows_in_order(analysis);
     if (!reserve_groups(updater))
         return false;
+    updater->ending = true;
     if (analysis->reader && analysis->options.packets == PACKETS_NONE)
         reader_run(analysis->reader, end_flows_of_unit, analysis,
                    flow_memory_units(updater->memory));

@@ -372,7 +372,7 @@ static void add_direction_row(struct row_writer *writer, struct flow *flow, unsi
     put_header_fields(row, direction);
     put_rates(row, flow, number);
     if (tcp)
-        put_tcp(row, flow, number, &writer->pool);
+        put_tcp(row, flow, number, writer->pool);
     if (row_known(row, directions_limit_timeout_ns)) {
         char stalls[STALLS_TEXT_SIZE];
         stalls_to_text(recovery_of(&flow->tcp.streams[number]), stalls);

@@ -84,7 +84,7 @@ struct row_sink {
 /* A worker's way to the rows. */
 struct row_writer {
     struct row_sink *sink;
-    struct pool pool; /* memory of the flows that the worker processes */
+    struct pool *pool; /* memory of the flows at hand */
 };
 
 /* Opens the empty tables as part `part`; `packets_only` drops all events. row_sink_free() must be

@@ -9,7 +9,7 @@
  *
  * `recovery` is NULL until the first irregular segment, so that regular streams stay small: it must
  * be read through recovery_of() and written through recovery_state() (segment.h). One worker owns a
- * flow at a time, so nothing is locked. All lists come from the worker's memory pool and are
+ * flow at a time, so nothing is locked. All lists come from the memory pool of a shard and are
  * bounded: if a bound is reached, the oldest entry must give way, and a counter must show it if a
  * verdict can depend on it. */
 #ifndef WIRETALE_TCP_STREAM_H

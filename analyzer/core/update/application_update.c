@@ -7,7 +7,7 @@
 static struct application *application_of(struct worker *worker, struct flow *flow) {
     if (flow->application)
         return flow->application;
-    struct application *application = pool_alloc(&worker->rows.pool, sizeof *application);
+    struct application *application = pool_alloc(worker->rows.pool, sizeof *application);
     if (application)
         memset(application, 0, sizeof *application);
     return flow->application = application;
@@ -47,7 +47,7 @@ static bool is_multicast(const struct flow_key *key, unsigned end) {
 
 static struct arrival arrival_of(struct query_place *place, unsigned direction) {
     const struct flow *flow = place->flow;
-    return (struct arrival){.pool = &place->worker->rows.pool,
+    return (struct arrival){.pool = place->worker->rows.pool,
                             .finish_query = add_query,
                             .context = place,
                             .time_ns = TIME_UNKNOWN,
@@ -72,7 +72,7 @@ static void take_quic(struct worker *worker, struct flow *flow, unsigned directi
         .keep_initials = worker->initial_flows + worker->initials_elsewhere < FIRST_BYTES_FLOWS,
         .to_lower_port = flow->key.port[!sender] < flow->key.port[sender],
         .direction = direction};
-    quic_take(&application->quic, &datagram, &worker->rows.pool);
+    quic_take(&application->quic, &datagram, worker->rows.pool);
     if (quic_recognised(application->quic))
         application->protocol = WORD_QUIC;
     worker->initial_flows += !kept && quic_keeps_initials(application->quic);
@@ -123,13 +123,13 @@ void application_finish(struct worker *worker, struct flow *flow) {
     application_finish_queries(flow->application, &arrival, unread);
     application_rows_add(worker->rows.sink, flow);
     struct quic_summary summary;
-    if (quic_summary(flow->application->quic, &summary, &worker->rows.pool))
+    if (quic_summary(flow->application->quic, &summary, worker->rows.pool))
         quic_row_add(worker->rows.sink, flow, &summary);
 }
 
 void application_release(struct worker *worker, struct flow *flow) {
     count_holding(worker, flow->application, false);
-    application_free(flow->application, &worker->rows.pool);
-    pool_free(&worker->rows.pool, flow->application, sizeof *flow->application);
+    application_free(flow->application, worker->rows.pool);
+    pool_free(worker->rows.pool, flow->application, sizeof *flow->application);
     flow->application = NULL;
 }

@@ -146,7 +146,7 @@ static void note_flight(struct time_bin *bin, int64_t flight) {
 
 static inline struct time_bin *bin_of(struct worker *worker, struct direction *direction,
                                       const struct packet_info *info) {
-    return time_bins_at(&direction->series, info->time_ns, direction->packets, &worker->rows.pool);
+    return time_bins_at(&direction->series, info->time_ns, direction->packets, worker->rows.pool);
 }
 
 static inline void draw_packet(struct time_bin *bin, const struct packet_info *info,
@@ -246,7 +246,7 @@ static inline void begin_segment(struct segment_context *seg, struct worker *wor
     seg->flow = flow;
     seg->context = worker;
     seg->spare = &worker->spare;
-    seg->pool = LIKELY(flow->drawn || flow->listed_packets) ? &worker->rows.pool : &worker->nothing;
+    seg->pool = LIKELY(flow->drawn || flow->listed_packets) ? worker->rows.pool : &worker->nothing;
     seg->frame = (uint32_t)info->frame;
     if (!LIKELY(info->frame <= UINT32_MAX))
         seg->frame = 0;
@@ -320,17 +320,17 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
 /* Lists may have been allocated from the pool of the other worker; any pool may free them. */
 void flow_release(struct worker *worker, struct flow *flow) {
     if (flow->key.protocol == IP_TCP)
-        turns_free(&flow->tcp, &worker->rows.pool);
+        turns_free(&flow->tcp, worker->rows.pool);
     for (unsigned number = 0; number < 2; number++) {
-        time_bins_free(&flow->directions[number].series, &worker->rows.pool);
+        time_bins_free(&flow->directions[number].series, worker->rows.pool);
         if (flow->key.protocol == IP_TCP)
-            stream_free(&flow->tcp.streams[number], &worker->rows.pool);
+            stream_free(&flow->tcp.streams[number], worker->rows.pool);
         else if (flow->key.protocol == IP_UDP)
-            sequence_free(&flow->udp[number].sequence, &worker->rows.pool);
+            sequence_free(&flow->udp[number].sequence, worker->rows.pool);
     }
     if (flow->application)
         application_release(worker, flow);
-    pool_release(&worker->rows.pool, flow->fragments, 2, sizeof *flow->fragments);
+    pool_release(worker->rows.pool, flow->fragments, 2, sizeof *flow->fragments);
 }
 
 /* Verdicts are settled before rows are written, because they change the counts: those on segments

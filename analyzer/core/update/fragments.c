@@ -18,7 +18,7 @@ static struct fragment_counts *count_fragments(struct worker *worker, struct flo
                                                unsigned number) {
     size_t size = 2 * sizeof *flow->fragments;
     if (!flow->fragments) {
-        flow->fragments = pool_alloc(&worker->rows.pool, size);
+        flow->fragments = pool_alloc(worker->rows.pool, size);
         if (!flow->fragments) {
             worker->sink.out_of_memory = true;
             return NULL;
@@ -112,7 +112,7 @@ static struct reassembly *datagrams_of(struct worker *worker) {
         return shard->datagrams;
     shard->datagrams = reassembly_open(datagram_finish, make_room_for_datagram);
     if (shard->datagrams)
-        reassembly_use(shard->datagrams, worker, &worker->rows.pool);
+        reassembly_use(shard->datagrams, worker, worker->rows.pool);
     return shard->datagrams;
 }
 

@@ -147,7 +147,7 @@ NOINLINE void sequence_update_datagram(struct worker *worker, struct flow *flow,
                                      .capture = info->capture,
                                      .time_known = info->time_known};
     struct sequence_listener listener = {emit_sequence_event, &place};
-    sequence_take(track, &packet, &worker->rows.pool, &listener);
+    sequence_take(track, &packet, worker->rows.pool, &listener);
 }
 
 static void emit_block(void *context, const struct block_stream *blocks,
@@ -181,9 +181,9 @@ static struct block_stream *blocks_of(struct worker *worker, struct flow *flow,
     flow->with_blocks = true;
     if (header)
         stream->blocks =
-            block_stream_begin(effect->sequence, header->length, header, &worker->rows.pool);
+            block_stream_begin(effect->sequence, header->length, header, worker->rows.pool);
     else if (stream->syn_seen)
-        stream->blocks = block_stream_begin(0, length, NULL, &worker->rows.pool);
+        stream->blocks = block_stream_begin(0, length, NULL, worker->rows.pool);
     return stream->blocks;
 }
 
@@ -212,7 +212,7 @@ NOINLINE void sequence_update_segment(struct worker *worker, struct flow *flow, 
                                               .header = headed ? &header : NULL,
                                               .highest = stream->snd_nxt,
                                               .gaps = &stream->gaps},
-                      &worker->rows.pool, &listener);
+                      worker->rows.pool, &listener);
 }
 
 /* Sets longest_waits to the slowest packet, as in `slowest 41-41 80000000-80000000 0`. */

@@ -7,7 +7,7 @@
  * A packet is decoded into a struct decoded_packet, of two cache lines, and processed later by the
  * worker that has its shard (flow/shard.h). Shards share nothing that changes, so that nothing is
  * locked, and each processes its packets in file order, at least those of one flow. Which worker
- * processes a shard does not matter: it owns the rows that it writes and the memory that it takes.
+ * processes a shard does not matter: it owns the rows that it writes.
  */
 #ifndef WIRETALE_UPDATE_H
 #define WIRETALE_UPDATE_H
@@ -29,6 +29,7 @@ struct shard {
     struct table_groups groups[TABLE_COUNT]; /* rows of flows by their number in the shard */
     uint64_t *firsts;                        /* row_sink.at when a flow began, by number */
     size_t first_room;
+    struct pool pool;    /* of the lists of its flows and datagrams */
     uint32_t flow_count; /* number of the next flow */
     uint32_t number;     /* of the shard */
 };
@@ -41,6 +42,8 @@ struct worker {
     struct flow *found;                 /* of the packet before; NULL if it may have ended */
     const struct packet_extras *extras; /* of the batch at hand */
     const uint8_t *selected;            /* the selected bytes of the batch at hand */
+    struct allowance allowance;         /* for the pools of the shards that it processes */
+    struct pool ending;                 /* memory of flows at the end of the capture */
     struct pool nothing;                /* an empty pool, for flows whose packets are not counted */
     struct tcp_recovery_state spare;    /* absorbs counts if memory has run out */
     int64_t now_ns;                     /* of the sweep */
@@ -79,7 +82,8 @@ struct updater {
     struct encapsulation_table *encapsulations; /* packet_complete() adds to it */
     struct worker *workers;
     unsigned worker_count;
-    atomic_size_t memory_left; /* bytes that all pools may still take */
+    struct pool_memory pool_memory; /* of the lists of all flows */
+    bool ending; /* several workers may process flows of one shard: each uses a pool of its own */
     uint32_t flows_most;
     bool serial;        /* the first worker alone processes packets, in the order of the file */
     bool packets_all;   /* every flow's packets are wanted as rows */

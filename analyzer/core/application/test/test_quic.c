@@ -73,7 +73,7 @@ static int64_t in_ms(int64_t ns) {
 
 static struct quic_summary run(const struct step *steps, size_t count,
                                const struct expected *want) {
-    struct pool pool = {.most = 1 << 20, .small_pages = true};
+    struct pool pool = {.own.most = 1 << 20, .chunks.small_pages = true};
     struct quic *quic = NULL;
     struct quic_summary summary = {0};
     for (size_t i = 0; i < count; i++)
@@ -88,7 +88,7 @@ static struct quic_summary run(const struct step *steps, size_t count,
     }
     summary.initials = NULL; /* freed below */
     quic_free(quic, &pool);
-    CHECK(pool.used == 0);
+    CHECK(pool.own.used == 0);
     pool_close(&pool);
     return summary;
 }
@@ -173,7 +173,7 @@ static int64_t spin_of(int64_t client_period, int64_t server_period) {
         {130, SERVER, INITIAL, 1, 'c', 's', 1100},
         {140, CLIENT, HANDSHAKE, 1, 's', 'c', 60},
     };
-    struct pool pool = {.most = 1 << 20, .small_pages = true};
+    struct pool pool = {.own.most = 1 << 20, .chunks.small_pages = true};
     struct quic_summary summary;
     struct quic *quic = NULL;
     for (int i = 3; i < 404; i++) {

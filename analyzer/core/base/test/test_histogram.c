@@ -18,14 +18,14 @@ static int64_t expected_quantile(const int64_t *sorted, size_t count, unsigned p
 
 static void check_quantiles(size_t count, double tolerance) {
     static int64_t samples[MOST];
-    struct pool pool = {.most = 1 << 20};
+    struct pool pool = {.own.most = 1 << 20};
     struct histogram set = {0};
     uint32_t state = 7;
     for (size_t i = 0; i < count; i++) {
         state = state * 1664525u + 1013904223u;
         samples[i] = 1000 + (int64_t)(state >> 4) * (1 + i % 50);
         histogram_add(&set, samples[i], &pool);
-        CHECK(i > 1 || !pool.used); /* two samples take no memory */
+        CHECK(i > 1 || !pool.own.used); /* two samples take no memory */
     }
     qsort(samples, count, sizeof *samples, compare);
     CHECK_INT(set.count, count);
@@ -37,11 +37,11 @@ static void check_quantiles(size_t count, double tolerance) {
         CHECK(got >= expected * (1 - tolerance) && got <= expected * (1 + tolerance));
     }
     histogram_free(&set, &pool);
-    CHECK_INT(pool.used, 0);
+    CHECK_INT(pool.own.used, 0);
 }
 
 static void check_negative_is_zero(void) {
-    struct pool pool = {.most = 1 << 20};
+    struct pool pool = {.own.most = 1 << 20};
     struct histogram set = {0};
     histogram_add(&set, -5, &pool);
     CHECK_INT(set.least, 0);
@@ -50,7 +50,7 @@ static void check_negative_is_zero(void) {
 }
 
 static void check_extremes(void) {
-    struct pool pool = {.most = 1 << 20};
+    struct pool pool = {.own.most = 1 << 20};
     struct histogram set = {0};
     for (int i = 0; i < 200; i++)
         histogram_add(&set, i % 2 ? INT64_MAX : 0, &pool);

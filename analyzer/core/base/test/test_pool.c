@@ -18,8 +18,10 @@ static size_t take_all(struct pool *pool, void **blocks, size_t most) {
 }
 
 static void check_bound_is_shared(void) {
-    atomic_size_t left = 10 * MEGABYTE;
-    struct pool first = {.budget = &left}, second = {.budget = &left};
+    struct pool_memory memory;
+    struct allowance allowances[2] = {{.memory = &memory}, {.memory = &memory}};
+    struct pool first = {.charged = &allowances[0]}, second = {.charged = &allowances[1]};
+    pool_memory_open(&memory, 10 * MEGABYTE, true);
     void *blocks[16];
     size_t taken = take_all(&first, blocks, 6);
     CHECK_INT(taken, 6);
@@ -27,37 +29,37 @@ static void check_bound_is_shared(void) {
     CHECK(!pool_alloc(&first, 1));
     for (size_t i = 0; i < 10; i++) /* all are given to the second, which took four */
         pool_free(&second, blocks[i], MEGABYTE);
-    CHECK_INT(first.used + second.used, 0);
-    pool_return_unused(&first);
-    pool_return_unused(&second);
-    CHECK_INT(left, 10 * MEGABYTE);
+    CHECK_INT(allowances[0].used + allowances[1].used, 0);
+    allowance_return_unused(&allowances[0]);
+    allowance_return_unused(&allowances[1]);
+    CHECK_INT(memory.left, 10 * MEGABYTE);
     CHECK_INT(take_all(&first, blocks, 16), 10);
     for (size_t i = 0; i < 10; i++)
         pool_free(&first, blocks[i], MEGABYTE);
-    pool_close(&first);
-    pool_close(&second);
+    pool_memory_close(&memory);
 }
 
 /* A grant may hold more than was asked for; settling gives the rest back. */
 static void check_small_blocks_take_grants(void) {
-    atomic_size_t left = 3 * MEGABYTE / 2;
-    struct pool first = {.budget = &left}, second = {.budget = &left};
+    struct pool_memory memory;
+    struct allowance allowances[2] = {{.memory = &memory}, {.memory = &memory}};
+    struct pool first = {.charged = &allowances[0]}, second = {.charged = &allowances[1]};
+    pool_memory_open(&memory, 3 * MEGABYTE / 2, true);
     void *block = pool_alloc(&first, 100);
     CHECK(block);
-    CHECK_INT(left, MEGABYTE / 2);
+    CHECK_INT(memory.left, MEGABYTE / 2);
     CHECK(!pool_alloc(&second, MEGABYTE));
-    pool_return_unused(&first);
-    CHECK_INT(left, 3 * MEGABYTE / 2 - 100);
+    allowance_return_unused(&allowances[0]);
+    CHECK_INT(memory.left, 3 * MEGABYTE / 2 - 100);
     void *large = pool_alloc(&second, MEGABYTE);
     CHECK(large);
     pool_free(&second, large, MEGABYTE);
     pool_free(&first, block, 100);
-    pool_close(&first);
-    pool_close(&second);
+    pool_memory_close(&memory);
 }
 
 static void check_none_without_a_pool(void) {
-    struct pool pool = {.most = 0};
+    struct pool pool = {.own.most = 0};
     CHECK(!pool_alloc(&pool, 1));
 }
 

@@ -23,7 +23,7 @@ static int64_t missing(const uint8_t *seen, int64_t start, int64_t end) {
 }
 
 static void check_random_fills(void) {
-    struct pool pool = {.most = 1 << 20};
+    struct pool pool = {.own.most = 1 << 20};
     struct range_set list = {0};
     uint8_t seen[SPAN];
     int64_t highest = 0, given_up = 0;
@@ -45,11 +45,11 @@ static void check_random_fills(void) {
         CHECK_INT(range_set_bytes(&list), missing(seen, 0, highest));
     }
     range_set_free(&list, &pool);
-    CHECK_INT(pool.used, 0);
+    CHECK_INT(pool.own.used, 0);
 }
 
 static void check_bound(void) {
-    struct pool pool = {.most = 1 << 20};
+    struct pool pool = {.own.most = 1 << 20};
     struct range_set list = {0};
     int64_t given_up = 0;
     for (int64_t i = 0; i < 2 * GAPS_MOST; i++)
@@ -62,7 +62,7 @@ static void check_bound(void) {
 /* Gaps of a list with little memory ascend and hold no byte that was seen, in whatever order they
  * open, close and split. The pool has room for 32 of them while 16 are moved. */
 static void check_bounded_fills(void) {
-    struct pool pool = {.most = 48 * sizeof(struct gap)};
+    struct pool pool = {.own.most = 48 * sizeof(struct gap)};
     struct range_set list = {0};
     static uint8_t seen[50 * SPAN];
     int64_t highest = 0, given_up = 0;
@@ -93,12 +93,12 @@ static void check_bounded_fills(void) {
     }
     CHECK(given_up > 0);
     range_set_free(&list, &pool);
-    CHECK_INT(pool.used, 0);
+    CHECK_INT(pool.own.used, 0);
 }
 
 /* A window of losses that the sender repairs in order moves few gaps. */
 static void check_lowest_first(void) {
-    struct pool pool = {.most = 1 << 20};
+    struct pool pool = {.own.most = 1 << 20};
     struct range_set list = {0};
     int64_t given_up = 0;
     for (int64_t i = 0; i < GAPS_MOST; i++)
@@ -116,7 +116,7 @@ static void check_lowest_first(void) {
 
 /* Without memory to grow, the gaps move down at most once in an eighth of their number. */
 static void check_moves_without_memory(void) {
-    struct pool pool = {.most = 3 * 256 * sizeof(struct gap)}; /* 512 while 256 are moved */
+    struct pool pool = {.own.most = 3 * 256 * sizeof(struct gap)}; /* 512 while 256 are moved */
     struct range_set list = {0};
     int64_t above = 0, given_up = 0, opened = 0;
     unsigned moves = 0;
@@ -140,11 +140,11 @@ static void check_moves_without_memory(void) {
     CHECK_INT(list.room, 512);
     CHECK(moves > 0 && moves <= 8192 * 4 / 3 / (512 / 8) + 1);
     range_set_free(&list, &pool);
-    CHECK_INT(pool.used, 0);
+    CHECK_INT(pool.own.used, 0);
 }
 
 static void check_acknowledged_gaps(void) {
-    struct pool pool = {.most = 1 << 20};
+    struct pool pool = {.own.most = 1 << 20};
     struct range_set list = {0};
     int64_t given_up = 0;
     range_set_open(&list, (struct gap){.start = 100, .end = 200, .opener_frame = 7}, &pool);
@@ -160,7 +160,7 @@ static void check_acknowledged_gaps(void) {
 }
 
 static void check_no_pool(void) {
-    struct pool pool = {.most = 0};
+    struct pool pool = {.own.most = 0};
     struct range_set list = {0};
     CHECK_INT(range_set_open(&list, (struct gap){.start = 0, .end = 10, .opener_frame = 0}, &pool),
               10);

@@ -44,7 +44,7 @@ static uint64_t check_order(const struct time_bins *series) {
 
 /* With a step of 0 the times are random, within 268 s of `start_ns`. */
 static void check_stream(int64_t start_ns, int64_t step_ns, uint64_t packets, int64_t width_most) {
-    struct pool pool = {.most = 1 << 24};
+    struct pool pool = {.own.most = 1 << 24};
     struct time_bins series = {0};
     uint32_t state = 3;
     for (uint64_t i = 0; i < packets; i++) {
@@ -55,11 +55,11 @@ static void check_stream(int64_t start_ns, int64_t step_ns, uint64_t packets, in
     CHECK_INT(check_order(&series), packets);
     CHECK(time_bins_width_ns(&series) <= width_most);
     time_bins_free(&series, &pool);
-    CHECK_INT(pool.used, 0);
+    CHECK_INT(pool.own.used, 0);
 }
 
 static void check_extremes(void) {
-    struct pool pool = {.most = 1 << 24};
+    struct pool pool = {.own.most = 1 << 24};
     struct time_bins series = {0};
     add(&series, INT64_C(1) << 62, 1, &pool);
     add(&series, -(INT64_C(1) << 61), 2, &pool);
@@ -89,7 +89,7 @@ static void check_equal(const struct time_bins *few, const struct time_bins *man
 /* Packets of a few bytes have the same bins as those of many, which are never in a small series;
  * one in `late_each` is late. */
 static void check_small(int64_t step_ns, unsigned late_each) {
-    struct pool pool = {.most = 1 << 24};
+    struct pool pool = {.own.most = 1 << 24};
     struct time_bins few = {0}, many = {0};
     for (unsigned i = 0; i < 200; i++) {
         int64_t time_ns = (int64_t)i * step_ns - (i % late_each ? 0 : 5 * step_ns);
@@ -104,34 +104,34 @@ static void check_small(int64_t step_ns, unsigned late_each) {
     }
     time_bins_free(&few, &pool);
     time_bins_free(&many, &pool);
-    CHECK_INT(pool.used, 0);
+    CHECK_INT(pool.own.used, 0);
 }
 
 /* A direction of few packets takes 64 bytes, and 64 more for two further bins. */
 static void check_memory(void) {
-    struct pool pool = {.most = 1 << 24};
+    struct pool pool = {.own.most = 1 << 24};
     struct time_bins series = {0};
     for (unsigned i = 0; i < BINS_SMALL_MOST; i++) { /* the width doubles at the last */
         int64_t time_ns = i < BINS_SMALL_MOST - 1 ? i * INT64_C(3000000) : INT64_C(3000000000);
         add(&series, time_ns, i + 1, &pool);
-        CHECK_INT(pool.used, 64 + 64 * ((i + 1) / 2));
+        CHECK_INT(pool.own.used, 64 + 64 * ((i + 1) / 2));
     }
     CHECK(series.doublings);
     CHECK_INT(check_order(&series), BINS_SMALL_MOST);
     time_bins_free(&series, &pool);
-    CHECK_INT(pool.used, 0);
+    CHECK_INT(pool.own.used, 0);
 }
 
 /* Near the limit of memory bins become coarser, and no packet is lost. */
 static void check_limit(void) {
     for (size_t most = 64; most < 3000; most += 32) {
-        struct pool pool = {.most = most};
+        struct pool pool = {.own.most = most};
         struct time_bins series = {0};
         for (unsigned i = 0; i < 100; i++)
             add(&series, (int64_t)(i % 10 ? i : i - i / 2) * 7000000, i + 1, &pool);
         CHECK_INT(check_order(&series), 100);
         time_bins_free(&series, &pool);
-        CHECK_INT(pool.used, 0);
+        CHECK_INT(pool.own.used, 0);
     }
 }
 

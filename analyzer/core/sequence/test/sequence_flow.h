@@ -58,7 +58,7 @@ static inline void note(void *context, const struct sequence_event *event) {
 
 static inline void begin(struct probe *probe, enum form form) {
     *probe = (struct probe){.form = form, .captured = 2000, .length = 64, .key = 0x01020304};
-    probe->pool.most = 1 << 20;
+    probe->pool.own.most = 1 << 20;
     probe->listener = (struct sequence_listener){note, probe};
 }
 
@@ -70,7 +70,7 @@ static inline struct sequence_summary summary_of(struct probe *probe) {
 
 static inline void end(struct probe *probe) {
     sequence_free(&probe->track, &probe->pool);
-    CHECK_INT(probe->pool.used, 0);
+    CHECK_INT(probe->pool.own.used, 0);
     pool_close(&probe->pool);
 }
 

@@ -75,7 +75,7 @@ static void check_clock_that_is_set_back(void) {
 
 static void check_unbelieved(struct probe *probe) {
     CHECK(probe->track.given_up);
-    CHECK_INT(probe->pool.used, 0);
+    CHECK_INT(probe->pool.own.used, 0);
     end(probe);
 }
 
@@ -253,7 +253,7 @@ static void check_noise(unsigned flows) {
             CHECK(!probe.track.layout);
         }
         sequence_free(&probe.track, &probe.pool);
-        CHECK_INT(probe.pool.used, 0);
+        CHECK_INT(probe.pool.own.used, 0);
     }
     end(&probe);
 }
@@ -270,7 +270,7 @@ static void check_belief_is_given_up(void) {
             CHECK_INT(summary_of(&probe).application, WORD_IPERF3);
     }
     CHECK(probe.track.given_up);
-    CHECK_INT(probe.pool.used, 0);
+    CHECK_INT(probe.pool.own.used, 0);
     end(&probe);
 }
 

@@ -312,14 +312,14 @@ static void check_bounds(void) {
     for (size_t most = 0; most < 12000; most += 100) {
         struct probe probe;
         begin(&probe, BLOCKS);
-        probe.pool.most = most;
+        probe.pool.own.most = most;
         for (unsigned run = 0; run < 5; run++) {
             probe.key = run;
             send_list(&probe, "0-20");
         }
         CHECK(probe.track.given_up || summary_of(&probe).application == WORD_BLOCKS);
         CHECK(most < 6000 || summary_of(&probe).received == 105);
-        CHECK(probe.pool.used <= most);
+        CHECK(probe.pool.own.used <= most);
         end(&probe);
     }
 }
@@ -327,12 +327,12 @@ static void check_bounds(void) {
 static void check_memory_of_one_flow(void) {
     struct probe probe;
     begin(&probe, RTP);
-    probe.pool.most = 1 << 20;
+    probe.pool.own.most = 1 << 20;
     for (uint64_t i = 0; i < 10000; i++) {
         probe.key = (uint32_t)i / 4;
         send_next(&probe, i % 4 < 3 ? i : i + 5000); /* which waits for one that follows */
     }
-    CHECK(probe.pool.used < 40000);
+    CHECK(probe.pool.own.used < 40000);
     struct sequence_summary summary = summary_of(&probe);
     CHECK(summary.sources > 2000);
     CHECK_INT(summary.lost, 0);

@@ -38,7 +38,7 @@ static void end(void) {
 
 static void begin(size_t bytes) {
     end();
-    pool = (struct pool){.most = bytes, .small_pages = true};
+    pool = (struct pool){.own.most = bytes, .chunks.small_pages = true};
     accounting = (struct time_accounting){0};
     stream = (struct tcp_stream){.accounting = &accounting, .unique_bytes = 1000000};
 }

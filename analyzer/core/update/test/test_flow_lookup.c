@@ -14,7 +14,7 @@
 
 static struct updater updater;
 static struct shard shards[OPENED];
-static struct worker worker;
+static struct worker worker, other;
 
 static void open_updater(uint32_t flows_most) {
     memset(shards, 0, sizeof shards);
@@ -22,14 +22,16 @@ static void open_updater(uint32_t flows_most) {
                                .numbers.shard_bits = 3,
                                .seeds = {{1, 2, 3}},
                                .memory = flow_memory_open(flows_most, true),
-                               .memory_left = (size_t)64 << 20,
                                .flows_most = flows_most,
                                .workers = &worker,
                                .worker_count = 1};
-    worker = (struct worker){.updater = &updater,
-                             .rows = {.sink = &worker.sink, .pool.budget = &updater.memory_left}};
+    worker = (struct worker){
+        .updater = &updater, .rows.sink = &worker.sink, .allowance.memory = &updater.pool_memory};
+    pool_memory_open(&updater.pool_memory, (size_t)64 << 20, false);
     row_sink_open(&worker.sink, 0, true); /* no rows */
     worker.sink.numbers = &updater.numbers;
+    other = worker;
+    other.rows.sink = &other.sink;
     for (unsigned i = 0; i < OPENED; i++) {
         shards[i].number = i;
         shards[i].flows = flow_table_open(updater.memory);
@@ -41,14 +43,16 @@ static void open_updater(uint32_t flows_most) {
 
 static void close_updater(void) {
     uint32_t place = 0;
-    for (struct flow *flow; (flow = flow_memory_next(updater.memory, &place));)
+    for (struct flow *flow; (flow = flow_memory_next(updater.memory, &place));) {
+        worker_enter(&worker, updater.owners[shard_of_flow(flow->hash)]);
         flow_release(&worker, flow);
+    }
     for (unsigned i = 0; i < OPENED; i++) {
         flow_table_close(shards[i].flows);
         free(shards[i].firsts);
     }
     flow_memory_close(updater.memory);
-    pool_close(&worker.rows.pool);
+    pool_memory_close(&updater.pool_memory);
     row_sink_free(&worker.sink);
     free(updater.eviction.heap);
 }
@@ -72,14 +76,15 @@ static struct flow *look_up(uint32_t number, int64_t time_ns, uint64_t frame) {
     return look_up_in(number, time_ns, frame, false);
 }
 
-static size_t chunks_of(const struct pool *pool) {
+static size_t chunks_of(const struct pool_memory *memory) {
     size_t count = 0;
-    for (void *chunk = pool->chunks; chunk; count++)
+    for (void *chunk = memory->chunks.newest; chunk; count++)
         memcpy(&chunk, chunk, sizeof chunk);
     return count;
 }
 
-/* In each round one packet each of some flows, until all are over. */
+/* In each round one packet each of some flows, until all are over. Their memory is used again
+ * although another worker ends them than began them. */
 static void check_memory_goes_back(void) {
     open_updater(FLOWS);
     size_t first = 0;
@@ -87,17 +92,17 @@ static void check_memory_goes_back(void) {
         int64_t now_ns = i / FLOWS * 1000 * NS_A_SECOND;
         struct flow *flow = look_up(i, now_ns, i + 1);
         CHECK(flow);
-        CHECK(time_bins_at(&flow->directions[0].series, now_ns, 1, &worker.rows.pool));
+        CHECK(time_bins_at(&flow->directions[0].series, now_ns, 1, worker.rows.pool));
         if ((i + 1) % FLOWS)
             continue;
         for (unsigned s = 0; s < OPENED; s++) {
-            worker_enter(&worker, &shards[s]);
-            shards_expire(&worker, worker.shard, 1, now_ns + 900 * NS_A_SECOND, 0);
+            worker_enter(&other, &shards[s]);
+            shards_expire(&other, other.shard, 1, now_ns + 900 * NS_A_SECOND, 0);
         }
         CHECK_INT(live_flows(&updater), 0);
-        first = first ? first : chunks_of(&worker.rows.pool);
+        first = first ? first : chunks_of(&updater.pool_memory);
     }
-    CHECK_INT(chunks_of(&worker.rows.pool), first);
+    CHECK_INT(chunks_of(&updater.pool_memory), first);
     CHECK(flow_memory_units(updater.memory) * 512 < 2 * FLOWS);
     close_updater();
 }
