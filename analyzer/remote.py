@@ -38,6 +38,8 @@ from wiretale.analyzer.printable import printable
 
 PIECE = 1 << 20  # bytes
 SSH = ("ssh", "sftp")
+WEB = ("http", "https")
+FOLDERS_MOST = 10_000  # of a web server, which could invent one in each
 LOOKS = 16  # at files of a folder at the same time
 SECONDS = 30  # that ssh may take to end after its last byte
 SECONDS_LEFT = 1  # that the next byte may take if the core did not read to the end
@@ -120,22 +122,51 @@ def listed(url: str) -> list[str]:
     if urlsplit(url).scheme in SSH:
         raise UsageError(f"{shown(url)}: expected the URL of a file: ssh has no folders and patterns")
     files, path = file_system(url)
+    notes: list[str] = []
     try:
-        found = files.glob(path) if has_pattern(url) else files.find(path)
-        if not found and not has_pattern(url):
-            files.ls(path)  # find() has no errors
+        if has_pattern(url):
+            found = files.glob(path)
+        elif urlsplit(url).scheme.lower() in WEB:
+            found, notes = found_on_web(files, path)
+        else:
+            found = files.find(path)
+            if not found:
+                files.ls(path)  # find() has no errors
     except Exception as error:
         raise unreadable(url, error) from None
     urls = [files.unstrip_protocol(name) for name in sorted(found) if has_pattern(url) or is_named(urlsplit(name).path)]
-    notes: list[str] = []
     if not has_pattern(url):
         with ThreadPoolExecutor(LOOKS) as looks:
             judged = list(zip(urls, looks.map(note_of_url, urls), strict=True))
-        urls, notes = [one for one, note in judged if not note], [note for _, note in judged if note]
+        urls, notes = [one for one, note in judged if not note], notes + [note for _, note in judged if note]
     if not urls:
         raise InputError("; ".join([f"{shown(url)}: no captures found", *notes[:1]]))
     warn_of_skipped(notes, shown(url))
     return urls
+
+
+def found_on_web(files: Any, folder: str) -> tuple[list[str], list[str]]:
+    """Returns the files in a folder of a web server and its subfolders, and why a subfolder is skipped.
+
+    fsspec's find() leaves such a subfolder out without an error. Raises the error for the folder itself.
+    """
+    found: list[str] = []
+    notes: list[str] = []
+    waiting = [folder]
+    for below in waiting:  # which grows
+        try:
+            entries = files.ls(below, detail=True)
+        except Exception as error:
+            if below == folder:
+                raise
+            notes.append(f"{shown(below)}: {reason_of(error)}")
+            continue
+        found += [one["name"] for one in entries if one["type"] != "directory"]
+        further = [one["name"] for one in entries if one["type"] == "directory" and one["name"] not in waiting]
+        room = FOLDERS_MOST - len(waiting)
+        waiting += further[:room]
+        notes += [f"{shown(one)}: there are more than {FOLDERS_MOST:,} folders" for one in further[room:][:1]]
+    return found, notes
 
 
 def note_of_url(url: str) -> str:

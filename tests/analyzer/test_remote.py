@@ -32,7 +32,7 @@ NAMES = ("tcp_losses.pcap", "tcp_blocks.pcapng")
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves files; `/cut/` breaks off in the middle of them."""
+    """Serves files; `/cut/` breaks off in the middle of them, and `/closed/` is refused."""
 
     def log_message(self, *words: object) -> None:
         pass
@@ -42,6 +42,8 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         kind = self.path.split("/")[1]
         if kind == "status":
             self.send_error(int(self.path.split("/")[2]))
+        elif kind == "closed":
+            self.send_error(403)
         elif kind in ("loop", "file"):
             self.send_response(302)
             self.send_header("Location", self.path if kind == "loop" else "file:///etc/passwd")
@@ -53,7 +55,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             self.send_response(200)
             self.end_headers()
             self.wfile.write(b"<!DOCTYPE HTML>\n<html><body>files</body></html>" if self.command == "GET" else b"")
-        return kind in ("status", "loop", "file", "more", "page")
+        return kind in ("status", "closed", "loop", "file", "more", "page")
 
     def do_GET(self) -> None:
         if self.refused():
@@ -210,6 +212,18 @@ def test_a_folder_on_the_web_skips_what_is_no_capture(
         ]
         (folder / "d.pcap").unlink()
         assert f"{url}/: no captures found; {url}/a.pcap is not" in refusal(wiretale_run("info", f"{url}/"), 4)
+
+
+def test_a_subfolder_that_the_web_server_refuses_is_named(wiretale_run: Any, tmp_path: Path) -> None:
+    for name in ("closed", "day/one"):
+        (tmp_path / name).mkdir(parents=True)
+        shutil.copy(SAMPLES / NAMES[0], tmp_path / name / "a.pcap")
+    with web_server(tmp_path) as url:
+        done = wiretale_run("info", f"{url}/", "--json")
+    assert done.stderr == f"wiretale: skipped {url}/closed/: the server answered 403 Forbidden\n"
+    assert done.returncode == 3 and json.loads(done.stdout)["inputs"] == [
+        f"{url}/day/one/a.pcap"
+    ]
 
 
 def test_a_scheme_may_have_capitals(wiretale_run: Any, web: str) -> None:
