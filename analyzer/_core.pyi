@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The native core (analyzer/core/python/module.c)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 def vocabulary() -> list[str]:
@@ -39,6 +39,7 @@ class Table:
     def __arrow_c_stream__(
         self, requested_schema: object = None, integers: bool = False, times: bool = False
     ) -> object: ...
+    def following_stream(self, next: Callable[[], Table | None], times: bool, /) -> object: ...
     def joined_stream(self, tables: list[Table], times: bool, /) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.errors import MissingToolError
@@ -244,6 +244,34 @@ class WithIntegers:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self._core.__arrow_c_stream__(requested_schema, True, self._times)
+
+
+class InParts:
+    """The packets table in parts that are made while it is read, for DuckDB, as WithIntegers. Each reading begins anew; an error
+    ends it as if there were no more parts, and is in `failure`."""
+
+    def __init__(self, begin: Callable[[], Iterator[Table]], times: bool) -> None:
+        self._begin, self._times = begin, times
+        self.failure: BaseException | None = None
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        parts = self._begin()
+
+        def following() -> _core.Table | None:
+            try:
+                return next(parts)._core
+            except StopIteration:
+                return None
+            except BaseException as error:
+                self.failure = error
+                return None
+
+        return no_packets()._core.following_stream(following, self._times)
+
+
+def no_packets() -> Table:
+    """Returns an empty packets table, which has its columns."""
+    return Table(_core.packet_rows([]))
 
 
 class Joined:

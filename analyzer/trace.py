@@ -246,6 +246,23 @@ class Trace:
         self.totals["packets_rows_dropped"] = again.totals()["packets_rows_dropped"]
         return Table(again.table("packets"))
 
+    def _packet_parts(self) -> Iterator[Table]:
+        """Returns the packets table in parts: one if it is in memory, else those of a second reading, which has no limit."""
+        if self._options["packets"] == "all" and not (self._kept.totals()["packets_rows_dropped"] and self._lasting):
+            return iter([self.table("packets")])
+        self.totals["packets_rows_dropped"] = 0
+        return self._read_in_parts()
+
+    def _read_in_parts(self) -> Iterator[Table]:
+        self.check_readable()
+        options = {**self._options, "packets": list(range(self.totals["flows"])), "packets_max": SPANS_MAX}
+        with core_errors():
+            again, more = _core.Analysis(self.inputs, **options, first=self._core), True
+            while more:
+                more = again.step(STEP_PACKETS)
+                yield Table(again.take_packets())
+        self.check_readable()
+
     def limit_spans(self, flows: Flows = None) -> Table:
         """Returns when which factor limited these flows (a number, several, or None for all), in order of flows and time.
 

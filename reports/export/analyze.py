@@ -7,12 +7,13 @@ The core serializes the rows: no library is imported and no row becomes a Python
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING
 
 from wiretale.analyzer.findings.judged import judge
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
 SUMMARY = {  # columns of directions
@@ -38,8 +39,23 @@ def blocks_summary(trace: Trace) -> list[dict[str, object]]:
     ]
 
 
+def array_of(parts: Iterable[Table]) -> Iterator[bytes]:
+    """Yields one JSON array of the rows of a table that comes in parts."""
+    mark = b"["
+    for part in filter(len, parts):
+        pieces = part.json()
+        yield mark + next(pieces).removeprefix(b"[")
+        held = b""
+        for piece in pieces:
+            yield held
+            held = piece
+        mark = b","
+    yield b"[]" if mark == b"[" else b"\n]"
+
+
 def write_json(trace: Trace, version: str, out: IO[bytes], tables: Sequence[str] = TABLES) -> None:
     """Writes one object: members about the analysis, and an array of rows for each table."""
+    parts = trace._packet_parts() if "packets" in tables else iter(())
     head = {
         "schema": SCHEMA,
         "wiretale": version,
@@ -52,6 +68,6 @@ def write_json(trace: Trace, version: str, out: IO[bytes], tables: Sequence[str]
     out.write(json.dumps(head).encode()[:-1])
     for name in tables:
         out.write(f',\n"{name}":'.encode())
-        for piece in trace.table(name).json():
+        for piece in array_of(parts) if name == "packets" else trace.table(name).json():
             out.write(piece)
     out.write(b"}\n")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import IO, TYPE_CHECKING
 
@@ -57,14 +58,21 @@ def csv_sql(column: str) -> str:
     return f"CASE WHEN left({column}, 1) IN ({beginnings}) THEN {sql_text(chr(39))} || {text} ELSE {text} END"
 
 
-def write_csv(table: Table, out: IO[str]) -> None:
-    """Writes the column names, then a line for each row."""
-    names, texts = [name for name, *_ in table.columns()], text_columns(table)
+def write_csv(parts: Iterable[Table], out: IO[str]) -> None:
+    """Writes the column names of a table, which may come in parts, then a line for each row."""
     writer = csv.writer(out)
-    writer.writerow(names)
+    for number, table in enumerate(parts):
+        if not number:
+            writer.writerow(name for name, *_ in table.columns())
+        write_rows(table, writer.writerows)
+
+
+def write_rows(table: Table, write: Callable[[Iterable[Iterable[object]]], object]) -> None:
+    """Gives the cells of all rows to a function."""
+    names, texts = [name for name, *_ in table.columns()], text_columns(table)
     cells = itemgetter(*names)
     for start in range(0, len(table), ROWS_AT_ONCE):
         rows = table.rows(start, start + ROWS_AT_ONCE)
         for row in rows if texts else []:
             row.update((name, csv_cell(row[name])) for name in texts)
-        writer.writerows(map(cells, rows))
+        write(map(cells, rows))

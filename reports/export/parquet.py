@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer.table import KEPT_TABLES
+from wiretale.analyzer.table import KEPT_TABLES, InParts, no_packets
 from wiretale.analyzer.trace import stamp_of
 from wiretale.reports.export.csv_text import csv_sql, text_columns
 from wiretale.reports.export.destination import output_folder
@@ -82,7 +82,7 @@ def table_files(formats: Sequence[str] = ("parquet",), packets: bool = False) ->
 def rows_of(trace: Trace, file: str, timed: bool = False) -> str:
     """Returns the SQL that selects the rows of a table for a file; if `timed`, Parquet has those of a table with timestamps."""
     name, _, suffix = file.partition(".")
-    table, source = trace.table(name), name
+    table, source = no_packets() if name == "packets" else trace.table(name), name
     if suffix == "csv":
         changed = {text: csv_sql(text) for text in text_columns(table)}
     else:
@@ -101,6 +101,7 @@ def write_tables(
     meanwhile: Callable[[], object] | None = None,
 ) -> Path:
     """Writes `flows.parquet` and so on into a directory, which is made if it does not exist, and returns its path.
+    Packets are written while the files are read, if memory does not have all of them.
 
     `meanwhile` is called while they are written. OutputError if a file cannot be written; files that existed before are
     then unchanged, as after an error of `meanwhile`.
@@ -110,10 +111,13 @@ def write_tables(
     with output_folder(folder) as place, connect(trace) as connection:
         connection.execute("SET threads = 2; SET memory_limit = '400MB'")
         connection.execute("SET temp_directory = ?", [str(place / "spilled")])
-        if packets:
-            connection.register("packets", trace.table("packets").with_integers())
-        register(connection, trace, (*KEPT_TABLES, *(["packets"] if packets else [])), TIMED)
+        register(connection, trace, KEPT_TABLES, TIMED)
+        sources = [InParts(trace._packet_parts, times) for times in (False, True) if packets]
+        for prefix, source in zip(("", TIMED), sources, strict=False):
+            connection.register(f"{prefix}packets", source)
         queries = {place / file: rows_of(trace, file, timed=True) for file in table_files(formats, packets)}
         write = partial(copy_to, connection, queries, analysis_options(trace))
         interruptible(connection, write, meanwhile)
+        for failure in [source.failure for source in sources if source.failure]:
+            raise failure
     return folder

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import struct
 import subprocess
 import sys
 import warnings
@@ -16,6 +17,7 @@ from typing import Any
 import duckdb
 import pytest
 from scapy.layers.inet import ICMP, IP, UDP, fragment
+from scapy.layers.l2 import Ether
 from scapy.packet import Packet
 from scapy.utils import wrpcap
 
@@ -55,6 +57,43 @@ def test_packets_as_csv(wiretale_run: Run, samples: Path, tmp_path: Path) -> Non
     assert len(list(csv.DictReader(run.stdout.splitlines()))) == 251
     run = wiretale_run("analyze", samples / "timeouts.pcap", "--tables", "packets", "--json", "-o", tmp_path / "out")
     assert len(json_rows(run)) == 251 and (tmp_path / "out" / "report.html").exists()
+
+
+@pytest.fixture(scope="module")
+def long_capture(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """A capture of more packets than memory keeps, and their number."""
+    path, count = tmp_path_factory.mktemp("long") / "long.pcap", 2_100_000
+    frame = bytes(Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=5000, dport=6000) / b"x")
+    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+    records = (struct.pack("<IIII", 1000 + i // 10**6, i % 10**6, len(frame), len(frame)) + frame for i in range(count))
+    path.write_bytes(head + b"".join(records))
+    return path, count
+
+
+def test_more_packets_than_memory_keeps_are_all_written(
+    wiretale_run: Run, long_capture: tuple[Path, int], tmp_path: Path
+) -> None:
+    path, count = long_capture
+    run = wiretale_run("analyze", path, "--tables", "packets", "-q", "-o", tmp_path / "out")
+    assert (run.returncode, run.stderr) == (0, "")
+    packets = str(tmp_path / "out" / "packets.parquet")
+    rows = f"SELECT frame, row_number() OVER () AS number, epoch_ns(time_ns) AS ns FROM '{packets}'"
+    sums = f"SELECT count(*), bool_and(frame = number), min(ns), max(ns) FROM ({rows})"
+    assert duckdb.sql(sums).fetchall() == [(count, True, 1000 * 10**9, (1000 * 10**6 + count - 1) * 1000)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "wiretale", "analyze", path, "--json", "--tables", "packets"], stdout=subprocess.PIPE
+    ) as json_run:
+        assert json_run.stdout
+        lines = sum(line.startswith(b'{"flow":0,') for line in json_run.stdout)
+    assert (json_run.returncode, lines) == (0, count)
+
+
+def test_standard_input_has_as_many_packets_as_memory_keeps(
+    wiretale_run: Run, long_capture: tuple[Path, int], tmp_path: Path
+) -> None:
+    with long_capture[0].open("rb") as stream:
+        run = wiretale_run("analyze", "-", "--tables", "packets", "-q", "-o", tmp_path / "out", stdin=stream)
+    assert run.returncode == 0 and "100,000 packets are not in it" in run.stderr
 
 
 @pytest.mark.parametrize("name", ["timeouts.pcap", "-"])

@@ -221,9 +221,7 @@ def test_a_subfolder_that_the_web_server_refuses_is_named(wiretale_run: Any, tmp
     with web_server(tmp_path) as url:
         done = wiretale_run("info", f"{url}/", "--json")
     assert done.stderr == f"wiretale: skipped {url}/closed/: the server answered 403 Forbidden\n"
-    assert done.returncode == 3 and json.loads(done.stdout)["inputs"] == [
-        f"{url}/day/one/a.pcap"
-    ]
+    assert done.returncode == 3 and json.loads(done.stdout)["inputs"] == [f"{url}/day/one/a.pcap"]
 
 
 def test_a_scheme_may_have_capitals(wiretale_run: Any, web: str) -> None:

@@ -124,6 +124,7 @@ struct reading {
     enum arrow_integers integers;
     void *owner;
     void (*disown)(void *owner);
+    const struct table *(*further)(void *owner); /* NULL: there are no more tables */
     const char *error;
     /* Rows that are unpacked together, and the table of each: they have texts of their own. */
     struct row rows[ROWS_AT_ONCE];
@@ -238,8 +239,23 @@ static bool fill_batch(struct reading *reading, struct ArrowArray *out, size_t r
     return true;
 }
 
+/* Begins the table after one that is read. */
+static void follow(struct reading *reading) {
+    while (!reading->left && reading->further) {
+        const struct table *table = reading->further(reading->owner);
+        if (!table) {
+            reading->further = NULL;
+            return;
+        }
+        reading->table = table;
+        reading->cursor = (struct table_cursor){0};
+        reading->left = table->row_count;
+    }
+}
+
 static int next_batch(struct ArrowArrayStream *stream, struct ArrowArray *out) {
     struct reading *reading = stream->private_data;
+    follow(reading);
     size_t rows = batch_rows(reading), columns = reading->table->schema->column_count;
     *out = (struct ArrowArray){0};
     if (!rows)
@@ -286,6 +302,13 @@ int arrow_stream_export(const struct table *table, enum arrow_integers integers,
                                      .release = release_stream,
                                      .private_data = reading};
     return 0;
+}
+
+void arrow_stream_follow(struct ArrowArrayStream *stream,
+                         const struct table *(*further)(void *owner)) {
+    struct reading *reading = stream->private_data;
+    reading->left = 0;
+    reading->further = further;
 }
 
 int arrow_stream_join(const struct table **tables, size_t count, enum arrow_integers integers,

@@ -262,6 +262,41 @@ static PyObject *table_arrow_stream(PyObject *self, PyObject *args, PyObject *kw
     return binding_stream_capsule(&stream);
 }
 
+/* Returns the table that next() returns, NULL if it is None; `owner` is a list with the function,
+ * and the table before, which is released. */
+static const struct table *further_table(void *owner) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *next = PyObject_CallNoArgs(PyList_GetItem(owner, 1));
+    const struct table *table =
+        next && PyObject_TypeCheck(next, table_type) ? table_of(next) : NULL;
+    PyErr_Clear();
+    if (table)
+        PyList_SetItem(owner, 0, next);
+    else
+        Py_XDECREF(next);
+    PyGILState_Release(state);
+    return table;
+}
+
+/* following_stream(next, times): a stream of the rows of tables of this kind, those that next()
+ * returns until it returns None; it must not raise. Durations are integers, and times unless
+ * `times`. */
+static PyObject *table_following_stream(PyObject *self, PyObject *args) {
+    struct ArrowArrayStream stream;
+    PyObject *next;
+    int times;
+    if (!PyArg_ParseTuple(args, "Op", &next, &times))
+        return NULL;
+    enum arrow_integers integers = times ? INTEGERS_DURATIONS : INTEGERS_TIMES_TOO;
+    PyObject *owner = Py_BuildValue("[OO]", self, next);
+    if (!owner || arrow_stream_export(table_of(self), integers, &stream, owner, binding_disown)) {
+        Py_XDECREF(owner);
+        return PyErr_NoMemory();
+    }
+    arrow_stream_follow(&stream, further_table);
+    return binding_stream_capsule(&stream);
+}
+
 /* Returns the tables of a list (malloc), which must have the schema of `first`; NULL with an
  * exception set. */
 static const struct table **tables_of(PyObject *list, const struct table *first) {
@@ -373,6 +408,8 @@ static PyMethodDef table_methods[] = {
     METHOD("json", table_json_method, METH_NOARGS, "A JSON array of row objects, in pieces."),
     METHOD("__arrow_c_stream__", table_arrow_stream, METH_VARARGS | METH_KEYWORDS,
            "The rows as an Arrow stream."),
+    METHOD("following_stream", table_following_stream, METH_VARARGS,
+           "The rows of tables of this kind that a function returns, as one Arrow stream."),
     METHOD("joined_stream", table_joined_stream, METH_VARARGS,
            "The rows of tables of this kind as one Arrow stream, with the number of the table."),
     METHOD("__arrow_c_schema__", table_arrow_schema, METH_NOARGS,

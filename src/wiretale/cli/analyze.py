@@ -150,7 +150,8 @@ def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
     elif arguments.csv and not arguments.output:
         from wiretale.reports.export.csv_text import write_csv
 
-        write_csv(trace.table((*arguments.tables, "flows")[0]), sys.stdout)
+        name = (*arguments.tables, "flows")[0]
+        write_csv(trace._packet_parts() if name == "packets" else [trace.table(name)], sys.stdout)
     elif arguments.report == options.STDOUT:
         from wiretale.reports.html.analyze import render
 
