@@ -328,7 +328,7 @@ def test_an_index_that_is_damaged_is_an_error(samples: Path, tmp_path: Path, wir
     assert "index.json" in refusal(wiretale_run("view", tmp_path / "kept"), 4)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
 def test_it_ends_cleanly(number: int, code: int, samples: Path, tmp_path: Path) -> None:
     with viewing(samples / "timeouts.pcap", folder=tmp_path) as viewer:
         assert list(tmp_path.iterdir())
@@ -355,7 +355,7 @@ def test_it_ends_while_it_analyzes(capture: Path, tmp_path: Path) -> None:
         shutil.copy(capture, path)
     (tmp_path / "temporary").mkdir()
     command = [sys.executable, "-m", "wiretale", "view", *map(str, many)]
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
@@ -364,9 +364,9 @@ def test_it_ends_while_it_analyzes(capture: Path, tmp_path: Path) -> None:
         while not list((tmp_path / "temporary").iterdir()) and time.monotonic() < until:
             time.sleep(0.02)
         time.sleep(0.3)
-        (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+        (os.kill if number == signal.SIGTERM else os.killpg)(process.pid, number)
         out, errors = process.communicate(timeout=SECONDS)
-        assert (process.returncode, out) == (128 + number, ""), errors
+        assert (process.returncode, out) == (130 if number == signal.SIGINT else 143, ""), errors
         assert "Traceback" not in errors
         assert not list((tmp_path / "temporary").iterdir())
 

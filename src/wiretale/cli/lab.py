@@ -115,20 +115,10 @@ def add_options(parser: Parser) -> None:
     add_json(add_action(actions, "check", CHECK, check_action))
 
 
-def interrupt(number: int, frame: object) -> None:
-    """SIGTERM and SIGHUP end a command as Ctrl-C does: everything that it made is removed."""
-    raise KeyboardInterrupt
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Runs an action with the rights that it needs."""
-    import signal
-
     from wiretale.traffic.lab.rights import with_rights
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, interrupt)
     with_rights(keeping=arguments.action in (up_action, shell_action, down_action, list_action))
     code: int = arguments.action(arguments)
     return code

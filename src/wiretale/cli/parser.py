@@ -26,7 +26,7 @@ EXIT_TEXTS = {
     4: "input unreadable or output not writable",
     5: "a tool, a library or a permission is missing",
     130: "interrupted (Ctrl-C)",
-    143: "terminated (SIGTERM)",
+    143: "terminated (SIGTERM, SIGHUP)",
 }
 MODULES = {"split": "shards.split", "gather": "shards.gather"}  # of commands that are not in a module of their name
 READING_CODES = (0, 2, 3, 4, 130, 143)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process around a command: SIGTERM, standard streams, garbage collection, and a fast exit."""
+"""The process around a command: signals, standard streams, garbage collection, and a fast exit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def interrupt(number: int, frame: object) -> None:
 
 
 def take_signals() -> None:
-    """SIGTERM stops the analysis as Ctrl-C does: results so far are reported, and no partial file is left."""
+    """SIGTERM, and the end of the terminal, stop a command as Ctrl-C does: no partial file is left, and results are reported."""
 
     def terminate(number: int, frame: object) -> None:
         global terminated
@@ -51,12 +51,14 @@ def take_signals() -> None:
 
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, terminate)
+        if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # nohup ignores it
+            signal.signal(signal.SIGHUP, terminate)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, interrupt)
 
 
 def interrupted_code() -> int:
-    """Returns the exit code after an interruption: 130, or 143 after SIGTERM."""
+    """Returns the exit code after an interruption: 130, or 143 after SIGTERM or SIGHUP."""
     return 128 + (signal.SIGTERM if terminated else signal.SIGINT)
 
 

@@ -36,7 +36,7 @@ READING = {
     "block_size": "block_size",
 }
 DEFAULTS = {"max_flows": 1_000_000}
-STOPPING = (signal.SIGINT, signal.SIGTERM)
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
