@@ -99,14 +99,14 @@ def web_page(url: str) -> InputError:
     )
 
 
-def file_system(url: str) -> tuple[Any, str]:
+def file_system(url: str, **options: object) -> tuple[Any, str]:
     """Returns fsspec's file system of a URL and the path in it. MissingToolError if a library is missing."""
     logging.getLogger("gcsfs").addHandler(logging.NullHandler())  # else it prints warnings about public buckets
     try:
         from fsspec.core import url_to_fs
 
         scheme, colon, rest = url.partition(":")
-        found: tuple[Any, str] = url_to_fs(scheme.lower() + colon + rest)
+        found: tuple[Any, str] = url_to_fs(scheme.lower() + colon + rest, **options)
         return found
     except ImportError as error:
         scheme = urlsplit(url).scheme

@@ -26,6 +26,7 @@ from typing import Any
 
 import pytest
 
+import google_server
 import s3_server
 from checkout import SAMPLES
 from processes import SECONDS, refusal, wait_until
@@ -289,6 +290,24 @@ def scheduler(environment: dict[str, str], folder: Path) -> Iterator[str]:
                 program.terminate()
             for program in programs:
                 program.wait(SECONDS)
+
+
+def test_captures_shards_and_output_in_the_storage_of_google(wiretale_run: Any, tmp_path: Path) -> None:
+    (here := tmp_path / "here").mkdir()
+    with google_server.serving() as environment:
+        text = (
+            "gcs.mkdir('captures')\nfor name in sys.argv[1:]: gcs.put_file(name, 'captures/day/' + name.split('/')[-1])"
+        )
+        google_server.script(environment, text, *(SAMPLES / name for name in NAMES))
+        words = ("gs://captures/day/*", "--cluster", "local", "--shards", "2", "-o", "gs://captures/out")
+        done = wiretale_run("analyze", *words, cwd=here, env=environment)
+        assert done.returncode == 0 and "wrote gs://captures/out" in done.stderr, done.stderr
+        text = "gcs.get('captures/out/', sys.argv[1] + '/', recursive=True)\nprint(*sorted(gcs.ls('captures')))"
+        assert google_server.script(environment, text, here).split() == ["captures/day", "captures/out"]
+        urls = [f"gs://captures/day/{name}" for name in sorted(NAMES)]
+        single = wiretale_run("analyze", *urls, "-o", tmp_path / "single", cwd=here, env=environment)
+    assert single.returncode == 0 and single.stdout == done.stdout
+    assert same_tables(tmp_path / "single", here) > 10
 
 
 def test_captures_shards_and_output_in_object_storage(

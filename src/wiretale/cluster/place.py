@@ -31,7 +31,8 @@ class Place:
         if self.is_url:
             if urlsplit(text).scheme.lower() not in STORES:
                 raise UsageError(f"{shown(text)}: expected a directory, s3:// or gs://")
-            self._files, self._root = file_system(self.text)
+            # A listing is old as soon as a worker adds a file, and gcsfs would not fetch one that it lacks.
+            self._files, self._root = file_system(self.text, use_listings_cache=False)
 
     def __str__(self) -> str:
         return shown(self.text)
@@ -49,7 +50,6 @@ class Place:
         found: dict[str, int] = {}
         try:
             if self.is_url:
-                self._files.invalidate_cache()
                 top = self._root.rstrip("/") + "/"
                 for path, details in self._files.find(top + folder, detail=True).items():
                     found[path.removeprefix(top)] = details["size"]
