@@ -248,14 +248,18 @@ bool dns_stream_begins(const uint8_t *bytes, size_t captured) {
 
 /* --- questions -------------------------------------------------------------------------------- */
 
+static void forget_query(struct dns_queries *queries, struct pool *pool, uint32_t number) {
+    struct dns_query *query = &queries->list[number];
+    name_free(pool, query->name);
+    queries->count--;
+    memmove(query, query + 1, (queries->count - number) * sizeof *query);
+}
+
 /* Hands a question on and forgets it. */
 static void finish_query(struct dns_queries *queries, const struct arrival *arrival,
                          uint32_t number) {
-    struct dns_query *query = &queries->list[number];
-    arrival->finish_query(arrival->context, query);
-    name_free(arrival->pool, query->name);
-    queries->count--;
-    memmove(query, query + 1, (queries->count - number) * sizeof *query);
+    arrival->finish_query(arrival->context, &queries->list[number]);
+    forget_query(queries, arrival->pool, number);
 }
 
 static bool is_same(const struct dns_query *query, const struct message *message,
@@ -302,13 +306,10 @@ static void take_query(struct application *application, const struct arrival *ar
     }
     if (number < queries->count || queries->count == QUERIES_MOST)
         finish_query(queries, arrival, number < queries->count ? number : 0);
-    if (queries->count == queries->room) {
-        void *list = queries->list;
-        if (!pool_grow(arrival->pool, &list, &queries->room, sizeof *queries->list, QUERIES_FIRST,
-                       QUERIES_MOST))
-            return;
-        queries->list = list;
-    }
+    if (queries->count == queries->room &&
+        !pool_grow(arrival->pool, (void **)&queries->list, &queries->room, sizeof *queries->list,
+                   QUERIES_FIRST, QUERIES_MOST))
+        return;
     queries->list[queries->count++] =
         (struct dns_query){.name = text_copy(arrival->pool, message->name),
                            .first = moment_of(arrival),
@@ -374,12 +375,8 @@ void dns_parse(struct application *application, const struct arrival *arrival,
 void dns_finish(struct dns_queries *queries, const struct arrival *arrival,
                 const bool unread[static 2]) {
     for (uint32_t i = queries->count; i--;)
-        if (unread[!queries->list[i].direction]) {
-            struct dns_query *query = &queries->list[i];
-            name_free(arrival->pool, query->name);
-            queries->count--;
-            memmove(query, query + 1, (queries->count - i) * sizeof *query);
-        }
+        if (unread[!queries->list[i].direction])
+            forget_query(queries, arrival->pool, i);
     while (queries->count)
         finish_query(queries, arrival, 0);
 }

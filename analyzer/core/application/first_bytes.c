@@ -12,29 +12,25 @@
 
 #define ROOM_LEAST 512u
 
-void first_bytes_drop(struct first_bytes *stream, struct pool *pool) {
+static void free_buffer(struct first_bytes *stream, struct pool *pool) {
     pool_release(pool, stream->bytes, stream->room, 1);
     stream->bytes = NULL;
     stream->room = 0;
+}
+
+void first_bytes_drop(struct first_bytes *stream, struct pool *pool) {
+    free_buffer(stream, pool);
     stream->over = true;
 }
 
 /* Returns false without memory. */
 static bool make_room(struct first_bytes *stream, struct pool *pool, uint32_t end) {
-    uint32_t room = stream->room ? stream->room : ROOM_LEAST;
-    if (end <= stream->room)
-        return true;
-    while (room < end)
-        room *= 2;
-    uint8_t *bytes = pool_alloc(pool, room);
-    if (!bytes)
-        return false;
-    if (stream->bytes)
-        memcpy(bytes, stream->bytes, stream->room);
-    pool_release(pool, stream->bytes, stream->room, 1);
-    stream->bytes = bytes;
+    uint32_t room = stream->room, wanted = room ? room : ROOM_LEAST;
+    while (wanted < end)
+        wanted *= 2;
+    bool done = end <= room || pool_grow_to(pool, (void **)&stream->bytes, &room, 1, wanted);
     stream->room = (uint16_t)room;
-    return true;
+    return done;
 }
 
 /* Adds the pieces that continue the complete bytes. */
@@ -76,11 +72,8 @@ void first_bytes_move_on(struct first_bytes *stream, struct pool *pool) {
         return;
     first_bytes_remove(stream, 0, stream->parsed);
     stream->parsed = 0;
-    if (stream->ready || stream->piece_count)
-        return;
-    pool_release(pool, stream->bytes, stream->room, 1);
-    stream->bytes = NULL;
-    stream->room = 0;
+    if (!stream->ready && !stream->piece_count)
+        free_buffer(stream, pool);
 }
 
 uint32_t first_bytes_place(struct first_bytes *stream, struct pool *pool, uint32_t position,

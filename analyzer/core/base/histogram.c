@@ -32,18 +32,13 @@ static int64_t middle_of(unsigned octave, unsigned step) {
     return (int64_t)(low + ((UINT64_C(1) << (octave - 1)) >> 1));
 }
 
-static void *take_zeroed(struct pool *pool, size_t size) {
-    void *block = pool_alloc(pool, size);
-    return block ? memset(block, 0, size) : NULL;
-}
-
 /* Without memory for its octave a sample is left out of the quantiles, because `counted` is the
  * number of those that the steps hold. */
 static void count_sample(struct histogram_steps *histogram, int64_t ns, struct pool *pool) {
     unsigned octave = octave_of((uint64_t)ns);
     uint32_t **steps = &histogram->octaves[octave];
     if (!*steps)
-        *steps = take_zeroed(pool, STEPS * sizeof **steps);
+        *steps = pool_zeroed(pool, STEPS * sizeof **steps);
     if (!*steps)
         return;
     (*steps)[step_of((uint64_t)ns, octave)]++;
@@ -53,7 +48,7 @@ static void count_sample(struct histogram_steps *histogram, int64_t ns, struct p
 /* Adds the pending samples together, so that their cache misses overlap. */
 static void flush(struct histogram *set, struct pool *pool) {
     if (!set->steps)
-        set->steps = take_zeroed(pool, sizeof *set->steps);
+        set->steps = pool_zeroed(pool, sizeof *set->steps);
     for (uint32_t i = 0; set->steps && i < set->pending; i++)
         count_sample(set->steps, set->exact[i], pool);
     set->pending = 0;

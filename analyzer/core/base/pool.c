@@ -145,6 +145,11 @@ void *pool_alloc(struct pool *pool, size_t size) {
     return block;
 }
 
+void *pool_zeroed(struct pool *pool, size_t size) {
+    void *block = pool_alloc(pool, size);
+    return block ? memset(block, 0, size) : NULL;
+}
+
 void pool_free(struct pool *pool, void *block, size_t size) {
     size_t bytes;
     allowance_of(pool)->used -= size;

@@ -51,6 +51,8 @@ void pool_memory_close(struct pool_memory *memory);
 
 /* Returns `size` uninitialized bytes, or NULL if the limit is reached or memory has run out. */
 void *pool_alloc(struct pool *pool, size_t size);
+/* The same, all zero. */
+void *pool_zeroed(struct pool *pool, size_t size);
 void pool_free(struct pool *pool, void *block, size_t size);
 /* Returns unused grants to the memory. */
 void allowance_return_unused(struct allowance *allowance);

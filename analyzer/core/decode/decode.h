@@ -254,11 +254,16 @@ enum next_header decode_bridged_or_routed(struct decoding *d, uint16_t protocol)
 /* udp_tunnel.c */
 decoder decode_udp_tunnel, decode_vxlan, decode_vxlan_gpe, decode_geneve, decode_gtp_u;
 decoder decode_teredo, decode_ayiya, decode_capwap, decode_udp_mpls;
+/* Returns the tunnel of a destination port, NEXT_END if there is none. */
+enum next_header tunnel_to(uint16_t port);
 
 /* ip.c */
 enum next_header decode_ipv4(struct decoding *d); /* checks its length */
 decoder decode_ipv6, decode_ip;
 bool extension_is_known(uint8_t protocol);
+/* Returns whether the checksum (RFC 1071) of an IPv4 header is right, so that it is the sender's.
+ */
+bool checksum_is_right(const uint8_t *ip, uint32_t header_length);
 /* Returns whether the layer holds an IP packet from `offset` to its end, by version and length. Up
  * to `padding` bytes may follow the packet. */
 bool ip_fills(const struct decoding *d, uint32_t offset, uint32_t padding);

@@ -90,6 +90,11 @@ enum ip_protocol {
     IP_SHIM6 = 140,
 };
 
+static inline bool protocol_has_ports(uint8_t protocol) {
+    return protocol == IP_TCP || protocol == IP_UDP || protocol == IP_UDP_LITE ||
+           protocol == IP_SCTP || protocol == IP_DCCP;
+}
+
 /* The last layer whose header was read. If decoding stops early, these fields are valid:
  *
  * - IP_CUT, IP_EXTENSION, IP_FRAGMENT, ENCRYPTED, COMPRESSED: LAYER_NETWORK if the fixed IP header

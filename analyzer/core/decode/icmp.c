@@ -27,11 +27,6 @@ struct quotation {
     uint32_t length; /* bytes at hand */
 };
 
-static bool protocol_has_ports(uint8_t protocol) {
-    return protocol == IP_TCP || protocol == IP_UDP || protocol == IP_UDP_LITE ||
-           protocol == IP_SCTP || protocol == IP_DCCP;
-}
-
 /* RFC 792 guarantees 8 bytes of the quoted transport header: ports and TCP's sequence number. */
 static void quote_transport(struct icmp_header *icmp, struct quotation quoted, uint32_t offset) {
     if (!protocol_has_ports(icmp->quoted_protocol) || offset + 4 > quoted.length)

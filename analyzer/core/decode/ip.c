@@ -213,20 +213,18 @@ static inline bool length_is_left_out(uint32_t length, uint8_t protocol) {
     return length == 0 && (protocol == IP_TCP || protocol == IP_UDP);
 }
 
-/* Returns whether the header's checksum (RFC 1071) is right, so that its length is the sender's. */
-static bool checksum_is_right(const struct decoding *d, uint32_t header_length) {
+bool checksum_is_right(const uint8_t *ip, uint32_t header_length) {
     uint32_t sum = 0;
-    if (header_length > d->captured - d->offset)
-        return false;
     for (uint32_t at = 0; at < header_length; at += 2)
-        sum += load_be16(d->data + d->offset + at);
+        sum += load_be16(ip + at);
     return (sum & 0xffff) + (sum >> 16) == 0xffff;
 }
 
 /* A mirror port may cut the packet before it wraps it into a tunnel, whose lengths then are those
  * of the rest. That is believed only if the checksum confirms the header. */
 static bool is_cut_in_tunnel(struct decoding *d, uint32_t header_length, uint32_t length) {
-    if (!checksum_is_right(d, header_length))
+    if (header_length > d->captured - d->offset ||
+        !checksum_is_right(d->data + d->offset, header_length))
         return false;
     d->is_narrowed = false;
     return decoding_fits(d, length);

@@ -63,11 +63,6 @@ static enum next_header decode_frame_relay(struct decoding *d, const uint8_t *fr
     return link_has(d, 1) ? decode_nlpid(d) : NEXT_END;
 }
 
-static enum next_header decode_directed_frame_relay(struct decoding *d, const uint8_t *frame) {
-    d->offset++;
-    return link_has(d, 2) ? decode_frame_relay(d, frame + 1) : NEXT_END;
-}
-
 enum multilink_flag { MULTILINK_FIRST = 0x80, MULTILINK_LAST = 0x40, MULTILINK_CONTROL = 0x20 };
 
 /* FRF.16: flags and sequence number in two bytes before the frame or its part. */
@@ -82,19 +77,6 @@ static enum next_header decode_multilink_frame_relay(struct decoding *d, const u
     if (!(frame[0] & MULTILINK_LAST))
         continue_frame(d);
     return decode_frame_relay(d, frame + 2);
-}
-
-/* Direction, packet type and compressed header; the packet itself is never compressed. */
-static enum next_header decode_slip(struct decoding *d, const uint8_t *slip) {
-    (void)slip;
-    pass_link(d, 16);
-    return NEXT_IP;
-}
-
-static enum next_header decode_slip_bsdos(struct decoding *d, const uint8_t *slip) {
-    (void)slip;
-    pass_link(d, 24);
-    return NEXT_IP;
 }
 
 enum arcnet_type { ARCNET_IPV6 = 196, ARCNET_IP = 212, ARCNET_IP_1051 = 240, ARCNET_ARP_1051 };
@@ -241,11 +223,8 @@ static enum next_header decode_broadcom(struct decoding *d, const uint8_t *frame
     return behind_tag(d, frame, 4);
 }
 
-static enum next_header decode_broadcom_prepended(struct decoding *d, const uint8_t *tag) {
-    d->offset += 4;
-    if (!link_has(d, ETHERNET_HEADER))
-        return NEXT_END;
-    d->headers->link_hash = link_hash(tag + 4);
+static enum next_header decode_tagged_ethernet(struct decoding *d, const uint8_t *frame) {
+    d->headers->link_hash = link_hash(frame);
     return NEXT_ETHERNET;
 }
 
@@ -312,12 +291,6 @@ static enum next_header decode_wpan(struct decoding *d, const uint8_t *frame) {
                                 : stop_at(d, REASON_6LOWPAN, UNDECODED_6LOWPAN, 0);
 }
 
-/* Preamble, start of frame, length. */
-static enum next_header decode_wpan_physical(struct decoding *d, const uint8_t *frame) {
-    d->offset += 6;
-    return link_has(d, 2) ? decode_wpan(d, frame + 6) : NEXT_END;
-}
-
 /* Version, reserved, length of the header in little-endian order, fields. */
 static enum next_header decode_wpan_tap(struct decoding *d, const uint8_t *tap) {
     uint32_t length = load_le16(tap + 2);
@@ -329,12 +302,13 @@ static enum next_header decode_wpan_tap(struct decoding *d, const uint8_t *tap) 
     return link_has(d, 2) ? decode_wpan(d, tap + length) : NEXT_END;
 }
 
-/* Ethernet is not among them, because decode_packet() begins with it. `decode` reads the link
- * header, of `least` bytes, if no kind of header begins at once. */
+/* Ethernet is not among them, because decode_packet() begins with it. Behind `before` bytes,
+ * `decode` reads a link header of `least` bytes, or a header of the kind `first` begins. */
 static const struct link_type {
     uint16_t number;
-    uint8_t first; /* enum next_header */
-    uint8_t least; /* bytes */
+    uint8_t first;  /* enum next_header */
+    uint8_t before; /* bytes */
+    uint8_t least;  /* bytes */
     decoder *decode;
 } link_types[] = {
     {.number = 113, .first = NEXT_COOKED},
@@ -356,26 +330,27 @@ static const struct link_type {
     {.number = 163, .first = NEXT_PRISM}, /* AVS */
     {.number = 7, .decode = decode_arcnet, .least = 3},
     {.number = 129, .decode = decode_arcnet_linux, .least = 5},
-    {.number = 8, .decode = decode_slip, .least = 16},
-    {.number = 102, .decode = decode_slip_bsdos, .least = 24},
+    /* Direction, packet type and compressed header; the packet itself is never compressed. */
+    {.number = 8, .first = NEXT_IP, .before = 16},
+    {.number = 102, .first = NEXT_IP, .before = 24}, /* of BSD/OS */
     {.number = 10, .decode = decode_fddi, .least = 13},
     {.number = 11, .decode = decode_atm, .least = 1}, /* ATM in files of the BSDs */
     {.number = 100, .decode = decode_atm, .least = 1},
     {.number = 123, .decode = decode_sunatm, .least = 4},
     {.number = 107, .decode = decode_frame_relay, .least = 2},
-    {.number = 206, .decode = decode_directed_frame_relay, .least = 1},
+    {.number = 206, .before = 1, .decode = decode_frame_relay, .least = 2}, /* the direction */
     {.number = 182, .decode = decode_multilink_frame_relay, .least = 2},
     {.number = 226, .decode = decode_ipnet, .least = 24},
     {.number = 239, .decode = decode_nflog, .least = 4},
     {.number = 242, .decode = decode_ipoib, .least = 44},
     {.number = 281, .decode = decode_broadcom, .least = 18},
-    {.number = 282, .decode = decode_broadcom_prepended, .least = 4},
+    {.number = 282, .before = 4, .decode = decode_tagged_ethernet, .least = ETHERNET_HEADER},
     {.number = 284, .decode = decode_dsa, .least = 18},
     {.number = 285, .decode = decode_edsa, .least = 22},
     {.number = 195, .decode = decode_wpan, .least = 2}, /* with a checksum */
     {.number = 191, .decode = decode_wpan, .least = 2}, /* Linux */
     {.number = 230, .decode = decode_wpan, .least = 2},
-    {.number = 215, .decode = decode_wpan_physical, .least = 6},
+    {.number = 215, .before = 6, .decode = decode_wpan, .least = 2}, /* preamble, start, length */
     {.number = 283, .decode = decode_wpan_tap, .least = 4},
 };
 
@@ -385,8 +360,11 @@ enum next_header begin_link(struct decoding *d, uint16_t number) {
         const struct link_type *type = &link_types[i];
         if (type->number != number)
             continue;
+        if (!link_has(d, type->before + type->least))
+            return NEXT_END;
+        d->offset = type->before;
         if (type->decode)
-            return link_has(d, type->least) ? type->decode(d, d->data) : NEXT_END;
+            return type->decode(d, d->data + type->before);
         if (type->first <= NEXT_IP)
             d->headers->layer = LAYER_LINK;
         return type->first;

@@ -212,9 +212,7 @@ enum next_header decode_udp_mpls(struct decoding *d, const uint8_t *mpls) {
     return path_push(d->headers, PATH_MPLS, 0) ? NEXT_MPLS : NEXT_END;
 }
 
-/* Source ports of most tunnels are hashes of the inner flow (RFC 7348 section 5, RFC 8926 section
- * 3.3). */
-static enum next_header tunnel_to(uint16_t port) {
+enum next_header tunnel_to(uint16_t port) {
     switch (port) {
     case 2152: return NEXT_GTP_U;
     case 3544: return NEXT_TEREDO;
@@ -229,7 +227,8 @@ static enum next_header tunnel_to(uint16_t port) {
     }
 }
 
-/* A server answers from its port. */
+/* A server answers from its port. Source ports of most tunnels are hashes of the inner flow (RFC
+ * 7348 section 5, RFC 8926 section 3.3). */
 static enum next_header tunnel_from(uint16_t port) {
     enum next_header next = tunnel_to(port);
     bool answers = next == NEXT_TEREDO || next == NEXT_AYIYA || next == NEXT_CAPWAP;

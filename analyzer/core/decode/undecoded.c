@@ -72,35 +72,17 @@ static bool is_encapsulation(uint8_t protocol) {
            protocol == L2TP;
 }
 
-/* UDP ports (IANA) of encapsulations. */
+/* UDP ports (IANA) of encapsulations: those that are decoded, L2TP, LISP, GUE and TZSP. */
 static bool is_encapsulation_port(uint16_t port) {
-    switch (port) {
-    case 1701: /* L2TP */
-    case 2152: /* GTP-U */
-    case 3544: /* Teredo */
-    case 4341: /* LISP */
-    case 4789: /* VXLAN */
-    case 4790: /* VXLAN-GPE */
-    case 5072: /* AYIYA */
-    case 5247: /* CAPWAP */
-    case 6080: /* GUE */
-    case 6081: /* Geneve */
-    case 6635: /* MPLS */
-    case 8472: /* VXLAN on Linux */
-    case 37008: /* TZSP */ return true;
-    default: return false;
-    }
+    return tunnel_to(port) || port == 1701 || port == 4341 || port == 6080 || port == 37008;
 }
 
 #define HEADERS_BEFORE 64u /* bytes between the UDP header and the IP header that is looked for */
 
 static bool is_ipv4(const uint8_t *ip, uint32_t rest) {
-    uint32_t length = load_be16(ip + 2), sum = 0;
-    if (ip[0] != 0x45 || length < IPV4_HEADER || length > rest)
-        return false;
-    for (unsigned at = 0; at < IPV4_HEADER; at += 2)
-        sum += load_be16(ip + at);
-    return (sum & 0xffff) + (sum >> 16) == 0xffff;
+    uint32_t length = load_be16(ip + 2);
+    return ip[0] == 0x45 && length >= IPV4_HEADER && length <= rest &&
+           checksum_is_right(ip, IPV4_HEADER);
 }
 
 /* Without a checksum, the length must be exact. */

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "base/arena.h"
+#include "base/bytes.h"
 #include "flow/hash.h"
 
 #define BUCKETS (2 * PATHS_MOST)
@@ -79,8 +80,9 @@ static uint32_t search(const struct encapsulation_table *table, const struct pat
 }
 
 /* The table is full for ever, and its last path was added before it was. */
-bool encapsulation_table_find(const struct encapsulation_table *table,
-                              const struct path_step *steps, unsigned depth, uint32_t *number) {
+NOINLINE bool encapsulation_table_find(const struct encapsulation_table *table,
+                                       const struct path_step *steps, unsigned depth,
+                                       uint32_t *number) {
     uint32_t bucket, count = __atomic_load_n(&table->count, __ATOMIC_ACQUIRE);
     *number = depth ? search(table, steps, depth, &bucket) : EMPTY;
     if (depth && *number == EMPTY && count == PATHS_MOST)

@@ -8,11 +8,8 @@
 
 struct tcp_recovery_state *recovery_state(const struct segment_context *seg,
                                           struct tcp_stream *stream) {
-    if (!stream->recovery) {
-        stream->recovery = pool_alloc(seg->pool, sizeof *stream->recovery);
-        if (stream->recovery)
-            memset(stream->recovery, 0, sizeof *stream->recovery);
-    }
+    if (!stream->recovery)
+        stream->recovery = pool_zeroed(seg->pool, sizeof *stream->recovery);
     stream->counts_missing |= !stream->recovery;
     return stream->recovery ? stream->recovery : seg->spare;
 }
@@ -23,11 +20,8 @@ struct limit_log *limit_log(const struct segment_context *seg, struct tcp_stream
     struct tcp_recovery_state *recovery = recovery_state(seg, stream);
     if (!stream->recovery)
         return NULL;
-    if (!recovery->limits) {
-        recovery->limits = pool_alloc(seg->pool, sizeof *recovery->limits);
-        if (recovery->limits)
-            *recovery->limits = (struct limit_log){0};
-    }
+    if (!recovery->limits)
+        recovery->limits = pool_zeroed(seg->pool, sizeof *recovery->limits);
     return recovery->limits;
 }
 

@@ -15,8 +15,6 @@
  * last piece of a write can have any size. */
 #include "tcp/wire_segments.h"
 
-#include <string.h>
-
 #define ETHERNET_PAYLOAD  1460u /* of the MTU 1500, less IPv4 and TCP headers */
 #define TIMESTAMPS_OPTION 12u   /* bytes with padding, RFC 7323 appendix A */
 #define LEAST_MSS         48u   /* the least that Linux accepts */
@@ -134,11 +132,10 @@ static bool make_sums(struct segment_context *seg) {
     struct tcp_stream *sender = seg->sender;
     if (sender->super_segments)
         return true;
-    struct super_segments *super = pool_alloc(seg->pool, sizeof *super);
+    struct super_segments *super = pool_zeroed(seg->pool, sizeof *super);
     sender->counts_missing |= !super;
     if (!super)
         return false;
-    memset(super, 0, sizeof *super);
     super->allowed = sender->agreed_mss ? seg->receiver->mss : 0;
     super->link_max = sender->segment_max;
     if (super->link_max >= LEAST_PROVEN)

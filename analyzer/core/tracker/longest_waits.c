@@ -19,11 +19,8 @@
 
 struct steady_flight *steady_flight(const struct segment_context *seg,
                                     struct time_accounting *accounting) {
-    if (!accounting->steady) {
-        accounting->steady = pool_alloc(seg->pool, sizeof *accounting->steady);
-        if (accounting->steady)
-            *accounting->steady = (struct steady_flight){0};
-    }
+    if (!accounting->steady)
+        accounting->steady = pool_zeroed(seg->pool, sizeof *accounting->steady);
     return accounting->steady;
 }
 

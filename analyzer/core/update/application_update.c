@@ -5,12 +5,9 @@
 #include "update/update.h"
 
 static struct application *application_of(struct worker *worker, struct flow *flow) {
-    if (flow->application)
-        return flow->application;
-    struct application *application = pool_alloc(worker->rows.pool, sizeof *application);
-    if (application)
-        memset(application, 0, sizeof *application);
-    return flow->application = application;
+    if (!flow->application)
+        flow->application = pool_zeroed(worker->rows.pool, sizeof *flow->application);
+    return flow->application;
 }
 
 static void count_holding(struct worker *worker, struct application *application, bool holds) {

@@ -8,6 +8,7 @@
  * are not counted. */
 #include "update/capture_ports.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,50 +196,37 @@ bool capture_ports_merge(struct capture_ports *ports, const uint8_t *bytes, bool
 
 /* --- text ------------------------------------------------------------------------------------ */
 
-/* Returns the length that snprintf() wrote, for a text that may have been cut. */
-static size_t written(int length, size_t room) {
-    if (length < 0 || !room)
-        return 0;
-    return (size_t)length < room ? (size_t)length : room - 1;
+/* Appends to a text, as far as there is room. */
+__attribute__((format(printf, 2, 3))) static void append(char text[PORT_PAIRS_TEXT],
+                                                         const char *format, ...) {
+    size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, PORT_PAIRS_TEXT - used, format, arguments);
+    va_end(arguments);
 }
 
 static uint32_t interface_of(const struct port_name *name) {
     return (uint32_t)(~name->complement >> 32);
 }
 
-/* Returns its length. */
-static size_t port_text(const struct capture_ports *ports, const struct pair *pair, unsigned side,
-                        char *text, size_t room) {
+static void append_port(char text[PORT_PAIRS_TEXT], const struct capture_ports *ports,
+                        const struct pair *pair, unsigned side) {
     const struct port_name *name = &ports->names[pair->port[side]];
     const struct port_name *other = &ports->names[pair->port[1 - side]];
     const uint8_t *to = name->addresses, *from = to + 6;
-    size_t used = 0;
     if (name->state == NAME_KNOWN && other->state == NAME_KNOWN &&
         interface_of(name) != interface_of(other))
-        used += written(snprintf(text, room, "at interface %u ", interface_of(name)), room);
+        append(text, "at interface %u ", interface_of(name));
     if (name->state == NAME_KNOWN && name->addressed)
-        used += written(snprintf(text + used, room - used,
-                                 "from %02x:%02x:%02x:%02x:%02x:%02x to "
-                                 "%02x:%02x:%02x:%02x:%02x:%02x ",
-                                 from[0], from[1], from[2], from[3], from[4], from[5], to[0], to[1],
-                                 to[2], to[3], to[4], to[5]),
-                        room - used);
+        append(text,
+               "from %02x:%02x:%02x:%02x:%02x:%02x to "
+               "%02x:%02x:%02x:%02x:%02x:%02x ",
+               from[0], from[1], from[2], from[3], from[4], from[5], to[0], to[1], to[2], to[3],
+               to[4], to[5]);
+    append(text, "with TTL %u", pair->ttl_min[side]);
     if (pair->ttl_min[side] < pair->ttl_max[side])
-        return used + written(snprintf(text + used, room - used, "with TTL %u to %u",
-                                       pair->ttl_min[side], pair->ttl_max[side]),
-                              room - used);
-    return used + written(snprintf(text + used, room - used, "with TTL %u", pair->ttl_min[side]),
-                          room - used);
-}
-
-static void pair_text(const struct capture_ports *ports, const struct pair *pair,
-                      char text[PORT_PAIRS_TEXT]) {
-    size_t used = strlen(text), room = PORT_PAIRS_TEXT;
-    if (used)
-        used += written(snprintf(text + used, room - used, "; "), room - used);
-    used += port_text(ports, pair, 0, text + used, room - used);
-    used += written(snprintf(text + used, room - used, " and "), room - used);
-    port_text(ports, pair, 1, text + used, room - used);
+        append(text, " to %u", pair->ttl_max[side]);
 }
 
 /* Orders pairs by frequency, then by their ports. */
@@ -274,6 +262,10 @@ void capture_ports_sum(const struct capture_ports *ports, uint32_t interface,
                 break;
         }
     }
-    for (unsigned k = 0; k < SHOWN && shown[k]; k++)
-        pair_text(ports, shown[k], sum->text);
+    for (unsigned k = 0; k < SHOWN && shown[k]; k++) {
+        append(sum->text, "%s", k ? "; " : "");
+        append_port(sum->text, ports, shown[k], 0);
+        append(sum->text, " and ");
+        append_port(sum->text, ports, shown[k], 1);
+    }
 }

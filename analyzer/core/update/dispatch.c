@@ -144,12 +144,6 @@ static inline unsigned fill_extras(struct packet_extras *extras, const struct he
     return parts;
 }
 
-static NOINLINE bool find_path(const struct updater *updater, const struct headers *headers,
-                               uint32_t *path) {
-    return encapsulation_table_find(updater->encapsulations, headers->path, headers->path_depth,
-                                    path);
-}
-
 /* Returns the hash of the key. */
 static inline uint32_t set_key(const struct updater *updater, struct decoded_packet *decoded,
                                const struct headers *headers, uint32_t path) {
@@ -194,7 +188,8 @@ packet_decode(const struct updater *updater, struct decoded_packet *decoded,
         decoded->info.wire_bytes =
             wire_bytes_of(packet->link_type, headers->outer_length + headers->ip_length);
     if (!LIKELY(!headers->path_depth))
-        pending = !find_path(updater, headers, &path);
+        pending = !encapsulation_table_find(updater->encapsulations, headers->path,
+                                            headers->path_depth, &path);
     set_key(updater, decoded, headers, path);
     if (LIKELY(tcp))
         pending |= fill_tcp(updater, decoded, headers) || packet->shard & SHARD_PAYLOAD_CUT;

@@ -83,16 +83,7 @@ static bool is_listed(const struct updater *updater, uint32_t number) {
 /* Returns whether the ports of the key were in the packet: 0 is a port too. */
 static bool has_ports(const struct flow_key *key, const struct packet_info *info) {
     bool is_read = info->payload_known && !info->fragment;
-    if (key->port[0] || key->port[1])
-        return true;
-    switch (key->protocol) {
-    case IP_TCP:
-    case IP_UDP:
-    case IP_UDP_LITE:
-    case IP_SCTP:
-    case IP_DCCP: return is_read;
-    default: return false;
-    }
+    return key->port[0] || key->port[1] || (is_read && protocol_has_ports(key->protocol));
 }
 
 /* Returns a new flow with its number in the shard; NULL without memory. Flows that begin between

@@ -16,16 +16,10 @@
 /* Returns the counts of a direction for writing, NULL without memory. */
 static struct fragment_counts *count_fragments(struct worker *worker, struct flow *flow,
                                                unsigned number) {
-    size_t size = 2 * sizeof *flow->fragments;
-    if (!flow->fragments) {
-        flow->fragments = pool_alloc(worker->rows.pool, size);
-        if (!flow->fragments) {
-            worker->sink.out_of_memory = true;
-            return NULL;
-        }
-        memset(flow->fragments, 0, size);
-    }
-    return &flow->fragments[number];
+    if (!flow->fragments)
+        flow->fragments = pool_zeroed(worker->rows.pool, 2 * sizeof *flow->fragments);
+    worker->sink.out_of_memory |= !flow->fragments;
+    return flow->fragments ? &flow->fragments[number] : NULL;
 }
 
 /* Fragments of one datagram must all find the same flow, although only the first has the
