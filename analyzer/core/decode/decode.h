@@ -261,8 +261,7 @@ enum next_header tunnel_to(uint16_t port);
 enum next_header decode_ipv4(struct decoding *d); /* checks its length */
 decoder decode_ipv6, decode_ip;
 bool extension_is_known(uint8_t protocol);
-/* Returns whether the checksum (RFC 1071) of an IPv4 header is right, so that it is the sender's.
- */
+/* Returns whether the checksum (RFC 1071) of an IPv4 header is right: it is the sender's then. */
 bool checksum_is_right(const uint8_t *ip, uint32_t header_length);
 /* Returns whether the layer holds an IP packet from `offset` to its end, by version and length. Up
  * to `padding` bytes may follow the packet. */

@@ -81,18 +81,15 @@ enum next_header decode_nlpid(struct decoding *d) {
 
 /* IEEE 802.2: SNAP, a network protocol identifier (RFC 2684), or IP itself (RFC 948). */
 enum next_header decode_llc(struct decoding *d, const uint8_t *llc) {
-    if (llc[0] == 0x06 && llc[1] == 0x06 && llc[2] == 0x03) {
-        d->offset += 3;
-        return NEXT_IPV4;
-    }
-    if (llc[0] == 0xfe && llc[1] == 0xfe && llc[2] == 0x03) {
-        d->offset += 3;
-        return link_has(d, 1) ? decode_nlpid(d) : NEXT_END;
-    }
-    if (llc[0] != 0xaa || llc[1] != 0xaa || llc[2] != 0x03)
+    uint32_t header = (uint32_t)load_be16(llc) << 8 | llc[2];
+    if (header != 0x060603 && header != 0xfefe03 && header != 0xaaaa03)
         return stop(d, REASON_NOT_IP);
     d->offset += 3;
-    return decode_snap(d, 2);
+    if (header == 0x060603)
+        return NEXT_IPV4;
+    if (header == 0xaaaa03)
+        return decode_snap(d, 2);
+    return link_has(d, 1) ? decode_nlpid(d) : NEXT_END;
 }
 
 enum next_header decode_ethernet(struct decoding *d, const uint8_t *ethernet) {

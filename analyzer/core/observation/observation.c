@@ -228,10 +228,6 @@ static void set_fragment(struct observation_reader *reader, struct observation *
     datagram->direction |= row->completes;
 }
 
-static int64_t time_of(const struct packet *packet) {
-    return packet_is_timed(packet) ? packet->time_ns : OBSERVATION_UNKNOWN;
-}
-
 /* A row needs a decoded transport header, or a complete network header if the transport is not
  * decoded (another protocol, a later fragment). Counts the packets that have no row. */
 static bool has_row(struct observation_reader *reader, const struct headers *headers) {
@@ -294,7 +290,7 @@ static bool make_row(struct observation_reader *reader, struct observation *row,
     memset(row, 0, offsetof(struct observation, ends));
     row->packet = reader->row_packet++;
     row->frame = (int64_t)packet->frame;
-    row->time_ns = time_of(packet);
+    row->time_ns = packet_is_timed(packet) ? packet->time_ns : OBSERVATION_UNKNOWN;
     row->interface = packet->interface;
     row->datagram = OBSERVATION_UNKNOWN;
     row->protocol = headers->protocol;

@@ -456,9 +456,8 @@ bool take_late_duplicate(struct segment_context *seg, const struct unacked_segme
     if (!routed && !repeats_transmission(seg, first, start, end) && !(unrequested && same_id) &&
         !(behind_router && same_id && seg->packet->ip_id))
         return false;
-    if (behind_router)
-        drop_fingerprint(seg);
     if (behind_router) {
+        drop_fingerprint(seg);
         note_second_side(seg);
         note_second_port(seg, NO_PORT, 0, 0);
     }

@@ -67,9 +67,10 @@ static enum tcp_spurious spurious_of(bool proven, bool placed) {
     return placed ? SPURIOUS_NO : SPURIOUS_UNKNOWN;
 }
 
+/* `evidence` is that of a loss upstream, `detail` NULL or that of the event. */
 static void record_retransmission(struct segment_context *seg, const struct retransmission *rtx,
-                                  const struct retransmit_cause *cause, bool upstream,
-                                  const char *detail) {
+                                  bool upstream, enum word evidence, const char *detail) {
+    struct retransmit_cause cause = find_cause(seg, rtx);
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
     bool sacked = is_sacked(recovery, rtx->start, rtx->end);
     bool acked = seg->sender->snd_una_known && rtx->end <= seg->sender->snd_una;
@@ -77,19 +78,21 @@ static void record_retransmission(struct segment_context *seg, const struct retr
     bool lost = !acked && !sacked;
     enum word place = lost ? place_of_loss(seg, rtx, upstream) : WORD_NONE;
     bool placed = place != WORD_NONE;
-    struct event event = {.kind = cause->kind,
+    if (!upstream)
+        evidence = cause.evidence;
+    struct event event = {.kind = cause.kind,
                           .place = place,
-                          .evidence = spurious ? WORD_ACKNOWLEDGED : cause->evidence,
+                          .evidence = spurious ? WORD_ACKNOWLEDGED : evidence,
                           .spurious = (int8_t)spurious_of(spurious, placed),
                           .bytes = rtx->start < 0 ? 0 : rtx->end - rtx->start,
-                          .related_frame = cause->frame,
-                          .detail = detail ? detail : cause->detail};
-    uint64_t super = count_retransmission(seg, cause, rtx->start, rtx->end);
+                          .related_frame = cause.frame,
+                          .detail = detail ? detail : cause.detail};
+    uint64_t super = count_retransmission(seg, &cause, rtx->start, rtx->end);
     struct retransmission_record record = {.start = rtx->start,
                                            .end = rtx->end,
                                            .event = emit_event(seg, &event),
                                            .long_bytes = super,
-                                           .kind = (uint16_t)cause->kind,
+                                           .kind = (uint16_t)cause.kind,
                                            .upstream = upstream,
                                            .place_unknown = lost && !placed,
                                            .reported_missing = has_sack_above(recovery, rtx->end),
@@ -185,10 +188,7 @@ static bool record_fill(struct segment_context *seg, int64_t start, int64_t end,
                                  .sent_ns = gap->opened_ns,
                                  .sent_frame = gap->opener_frame,
                                  .since_frame = gap->opener_frame};
-    struct retransmit_cause cause = find_cause(seg, &rtx);
-    if (upstream)
-        cause.evidence = evidence;
-    record_retransmission(seg, &rtx, &cause, upstream, NULL);
+    record_retransmission(seg, &rtx, upstream, evidence, NULL);
     return true;
 }
 
@@ -299,8 +299,7 @@ static void classify_forgotten(struct segment_context *seg, int64_t start, int64
                                  .forgotten = true,
                                  .sent_frame = above->opener_frame,
                                  .since_frame = above->opener_frame};
-    struct retransmit_cause cause = find_cause(seg, &rtx);
-    record_retransmission(seg, &rtx, &cause, false, NULL);
+    record_retransmission(seg, &rtx, false, WORD_NONE, NULL);
 }
 
 NOINLINE enum repetition classify_repeated(struct segment_context *seg, int64_t start, int64_t end,
@@ -325,8 +324,7 @@ NOINLINE enum repetition classify_repeated(struct segment_context *seg, int64_t 
                                                : first ? first->frame
                                                        : 0,
                                  .since_frame = last ? last->frame : sent.frame};
-    struct retransmit_cause cause = find_cause(seg, &rtx);
-    record_retransmission(seg, &rtx, &cause, false, detail); /* V4.5 */
+    record_retransmission(seg, &rtx, false, WORD_NONE, detail); /* V4.5 */
     return REPEATED_RETRANSMITTED;
 }
 
