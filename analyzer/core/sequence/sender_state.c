@@ -131,17 +131,15 @@ static int64_t step_to(const struct sequence_source *source, const struct sequen
     return sequence_step(layout, sequence_on_wire(layout, source->window.highest), item->sequence);
 }
 
+/* Returns the arrival that brought `position`, 0 if it is unknown. */
 static uint64_t arrival_of(const struct sequence_source *source, int64_t position) {
     bool is_kept = sequence_window_has(&source->window, source->map, position) &&
                    source->window.highest - position < SEQUENCE_FRAMES;
     return is_kept ? source->frames[(uint64_t)position % SEQUENCE_FRAMES] : 0;
 }
 
-uint64_t sequence_source_frame(const struct sequence_source *source, int64_t position) {
-    return (uint32_t)arrival_of(source, position);
-}
-
-uint64_t sequence_source_overtaker(const struct sequence_source *source, int64_t position) {
+/* Returns the first known frame that overtook `position`, or 0. */
+static uint64_t overtaker_of(const struct sequence_source *source, int64_t position) {
     uint64_t least = 0;
     if (source->window.highest - position >= SEQUENCE_FRAMES)
         return 0;
@@ -172,12 +170,11 @@ static void judge_arrival(struct sequence_source *source, const struct sequence_
         break;
     case ARRIVAL_BEHIND:
         counts->out_of_order++;
-        sequence_report(judge, WORD_BLOCK_OUT_OF_ORDER, item,
-                        sequence_source_overtaker(source, position));
+        sequence_report(judge, WORD_BLOCK_OUT_OF_ORDER, item, overtaker_of(source, position));
         break;
     case ARRIVAL_DUPLICATE:
         counts->duplicates++;
-        sequence_report(judge, WORD_BLOCK_DUPLICATE, item, sequence_source_frame(source, position));
+        sequence_report(judge, WORD_BLOCK_DUPLICATE, item, (uint32_t)arrival_of(source, position));
         break;
     case ARRIVAL_LATE:
         counts->late++;

@@ -107,11 +107,6 @@ void sequence_source_settle(struct sequence_source *source, const struct sequenc
 /* Adds the counts that are final only at a restart or the end. */
 void sequence_source_sum(const struct sequence_source *source, struct sequence_summary *summary);
 
-/* Returns the frame that brought `position`, or 0 if it is unknown. */
-uint64_t sequence_source_frame(const struct sequence_source *source, int64_t position);
-/* Returns the first known frame that overtook `position`, or 0. */
-uint64_t sequence_source_overtaker(const struct sequence_source *source, int64_t position);
-
 void sequence_report(const struct sequence_judge *judge, enum word kind,
                      const struct sequence_item *item, uint64_t related_frame);
 

@@ -50,11 +50,9 @@ int64_t tsval_tick_ns(const struct tcp_stream *stream) {
 void stalls_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_TEXT_SIZE]) {
     size_t used = 0;
     text[0] = '\0';
-    for (uint32_t i = 0; i < recovery->stall_count; i++) {
-        const struct stall *stall = &recovery->stalls[i];
+    for (uint32_t i = 0; i < recovery->stall_count; i++)
         used += (size_t)snprintf(text + used, STALLS_TEXT_SIZE - used, "%s%u-%u", i ? ", " : "",
-                                 stall->from, stall->until);
-    }
+                                 recovery->stalls[i].from, recovery->stalls[i].until);
 }
 
 void stall_lengths_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_TEXT_SIZE]) {

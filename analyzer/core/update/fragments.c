@@ -99,6 +99,41 @@ static void replay_waiting(struct worker *worker, struct datagram *datagram) {
     datagram->waiting_count = 0;
 }
 
+/* Counts payload that arrived but cannot be used. */
+static void count_incomplete(const struct worker *worker, const struct datagram *datagram) {
+    bool swapped;
+    struct flow_key key = key_of_datagram(datagram, &swapped);
+    struct flow *flow = flow_table_find(worker->shard->flows,
+                                        flow_key_hash(&worker->updater->seeds, &key).table, &key);
+    /* The flow may be over, or another may have its key by now. */
+    if (!flow || flow->number != datagram->flow || !flow->fragments)
+        return;
+    /* The table may not have been swept since the flow was over. */
+    if (flow_due_ns(flow) < min64(datagram->first_ns + DATAGRAM_KEPT_NS, worker->now_ns))
+        return;
+    struct fragment_counts *counts = &flow->fragments[datagram->direction];
+    counts->incomplete_datagrams++;
+    if (datagram->received > datagram->transport_header)
+        counts->incomplete_bytes += datagram->received - datagram->transport_header;
+}
+
+/* A datagram_finished function; the context is the worker that has the shard. Between packets,
+ * complete datagrams end first; at the end of the capture, those that are not. */
+static void datagram_finish(void *context, struct datagram *datagram) {
+    struct worker *worker = context;
+    if (worker->sweep) {
+        bool second = datagram->complete == worker->at_end;
+        worker->sink.at = worker->sweep | ORDER_PHASE(second ? 2 : 1);
+        worker->sink.minor = datagram->complete ? datagram->completed : datagram->begun;
+    }
+    position_begin_datagram(worker->sink.positions, datagram);
+    replay_waiting(worker, datagram);
+    if (!datagram->complete && datagram->counted)
+        count_incomplete(worker, datagram);
+    datagram_row_add(&worker->sink, datagram);
+    position_begin_datagram(worker->sink.positions, NULL);
+}
+
 /* Returns the datagrams of the shard, NULL without memory. */
 static struct reassembly *datagrams_of(struct worker *worker) {
     struct shard *shard = worker->shard;
@@ -145,38 +180,4 @@ void fragment_update(struct worker *worker, const struct decoded_packet *decoded
                      first && decoded->extra_kinds & EXTRA_PAYLOAD ? &extras->payload : NULL);
     if (first)
         replay_waiting(worker, datagram);
-}
-
-/* Counts payload that arrived but cannot be used. */
-static void count_incomplete(const struct worker *worker, const struct datagram *datagram) {
-    bool swapped;
-    struct flow_key key = key_of_datagram(datagram, &swapped);
-    struct flow *flow = flow_table_find(worker->shard->flows,
-                                        flow_key_hash(&worker->updater->seeds, &key).table, &key);
-    /* The flow may be over, or another may have its key by now. */
-    if (!flow || flow->number != datagram->flow || !flow->fragments)
-        return;
-    /* The table may not have been swept since the flow was over. */
-    if (flow_due_ns(flow) < min64(datagram->first_ns + DATAGRAM_KEPT_NS, worker->now_ns))
-        return;
-    struct fragment_counts *counts = &flow->fragments[datagram->direction];
-    counts->incomplete_datagrams++;
-    if (datagram->received > datagram->transport_header)
-        counts->incomplete_bytes += datagram->received - datagram->transport_header;
-}
-
-/* Between packets, complete datagrams end first; at the end of the capture, those that are not. */
-void datagram_finish(void *context, struct datagram *datagram) {
-    struct worker *worker = context;
-    if (worker->sweep) {
-        bool second = datagram->complete == worker->at_end;
-        worker->sink.at = worker->sweep | ORDER_PHASE(second ? 2 : 1);
-        worker->sink.minor = datagram->complete ? datagram->completed : datagram->begun;
-    }
-    position_begin_datagram(worker->sink.positions, datagram);
-    replay_waiting(worker, datagram);
-    if (!datagram->complete && datagram->counted)
-        count_incomplete(worker, datagram);
-    datagram_row_add(&worker->sink, datagram);
-    position_begin_datagram(worker->sink.positions, NULL);
 }

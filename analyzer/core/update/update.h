@@ -280,8 +280,6 @@ void application_release(struct worker *worker, struct flow *flow);
 /* fragments.c */
 void fragment_update(struct worker *worker, const struct decoded_packet *decoded,
                      const struct packet_extras *extras);
-/* A datagram_finished function; the context is the worker that has the shard. */
-void datagram_finish(void *worker, struct datagram *datagram);
 
 /* icmp_errors.c */
 /* Returns the key of the flow whose packet an ICMP error quotes, in the encapsulations `path`. */

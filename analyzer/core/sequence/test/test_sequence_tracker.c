@@ -47,6 +47,9 @@ static const struct stream streams[] = {
     {"1-9 11-12000 10 12001-12010",
      {12010, 12009, 1, 0, 0, 1, 1},
      {WORD_BLOCK_LATE, 10, 1, 12000, 0, 0, true}},
+    /* The frame of the original is known as long as no other number has its place. */
+    {"1-129 2 130", {131, 130, 0, 0, 1, 0, 0}, {WORD_BLOCK_DUPLICATE, 2, 1, 130, 2, 0, true}},
+    {"1-129 1 130", {131, 130, 0, 0, 1, 0, 0}, {WORD_BLOCK_DUPLICATE, 1, 1, 130, 0, 0, true}},
     /* Far behind, but not one after the other: late. */
     {"0-2 1 3-49 51-99 101-600 100 50 601",
      {603, 602, 0, 2, 1, 0, 0},
@@ -340,32 +343,6 @@ static void check_memory_of_one_flow(void) {
     end(&probe);
 }
 
-/* --- frames of the newest numbers, which events refer to ---------------------------------------
- */
-
-static struct sequence_source source;
-
-static void take_number(uint64_t number, uint64_t frame) {
-    static struct sequence_summary summary;
-    static const struct sequence_layout layout = {.bits = 64, .ahead_most = 1000000};
-    struct sequence_judge judge = {.layout = &layout, .counts = &summary};
-    struct sequence_item item = {.sequence = number, .frame = frame};
-    sequence_source_take(&source, &judge, &item);
-}
-
-static void check_frames(void) {
-    sequence_source_begin(&source, 0);
-    take_number(1, 11);
-    take_number(4, 12);
-    take_number(3, 13);
-    CHECK_INT(sequence_source_overtaker(&source, 2), 12);
-    CHECK_INT(sequence_source_frame(&source, 2), 0);
-    CHECK_INT(sequence_source_frame(&source, 1), 11);
-    take_number(1 + SEQUENCE_FRAMES, 14);
-    CHECK_INT(sequence_source_frame(&source, 1), 0); /* another number has its place */
-    CHECK_INT(sequence_source_overtaker(&source, 1), 0);
-}
-
 static void check_every_form(enum form form) {
     check_in_order(form);
     for (unsigned i = 0; i < sizeof streams / sizeof *streams; i++)
@@ -386,7 +363,6 @@ int main(void) {
     check_large_numbers(BLOCKS, UINT32_MAX - 99, UINT64_MAX);
     check_large_numbers(IPERF3_64, UINT32_MAX - 99, UINT64_MAX);
     check_large_numbers(IPERF2_64, UINT32_MAX - 99, UINT64_MAX);
-    check_frames();
     check_end_marker(IPERF2_32, 0u - 100, 0x36363636);
     check_end_marker(IPERF2_32, 0x80000000u | 100, 0x36363636);
     check_end_marker(IPERF2_64, 0u - 100, 0);
