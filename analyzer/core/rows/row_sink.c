@@ -52,20 +52,20 @@ uint64_t row_sink_add(struct row_sink *sink, enum table_number number, const str
     return order.place;
 }
 
-_Static_assert(sizeof(struct judged_sums) % sizeof(uint64_t) == 0, "sums alone");
+_Static_assert(sizeof(struct judged_sums) % sizeof(struct traffic_sum) == 0, "sums alone");
 
-static void add_judged(struct judged_sums *sums, const struct judged_sums *other) {
-    uint64_t values[sizeof *sums / sizeof(uint64_t)], more[sizeof *sums / sizeof(uint64_t)];
-    memcpy(values, sums, sizeof values);
-    memcpy(more, other, sizeof more);
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        values[i] += more[i];
-    memcpy(sums, values, sizeof values);
+void judged_add(struct judged_sums *sums, const struct judged_sums *other) {
+    struct traffic_sum *to = (struct traffic_sum *)sums;
+    const struct traffic_sum *from = (const struct traffic_sum *)other;
+    for (size_t i = 0; i < sizeof *sums / sizeof *to; i++) {
+        to[i].packets += from[i].packets;
+        to[i].wire_bytes += from[i].wire_bytes;
+    }
 }
 
 bool row_sink_join(struct row_sink *sink, struct row_sink *other) {
     bool done = true;
-    add_judged(&sink->judged, &other->judged);
+    judged_add(&sink->judged, &other->judged);
     sink->events_dropped += other->events_dropped;
     sink->blocks_dropped += other->blocks_dropped;
     sink->queries_dropped += other->queries_dropped;

@@ -52,6 +52,8 @@ struct judged_sums {
     struct traffic_sum protocols[256]; /* of flows of other protocols, by IP protocol */
 };
 
+void judged_add(struct judged_sums *sums, const struct judged_sums *other);
+
 /* Initials of a flow whose ClientHello is still to be decrypted; see quic_rows.c. */
 struct quic_name {
     uint64_t row; /* of handshakes */

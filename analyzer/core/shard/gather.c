@@ -24,6 +24,7 @@ struct entry {
     int64_t key;
     uint64_t frame;
     uint64_t index; /* of the row in its shard */
+    const uint8_t *row;
     uint32_t file;
     uint16_t shard;
     uint8_t stage; /* packets, then flows that were silent, then the end of the capture: datagrams,
@@ -36,7 +37,7 @@ struct gatherer {
     struct shard_rows *shards;
     uint32_t **flows;  /* by shard and number there: the number in one run */
     uint32_t *file_of; /* by interface */
-    uint32_t interface_count;
+    size_t interface_count, interface_room;
     struct row_rules rules[TABLE_COUNT];
     uint64_t flow_count;
     struct analysis *analysis;
@@ -61,6 +62,10 @@ static bool fail_file(struct gatherer *g, size_t file) {
 }
 
 /* --- order ------------------------------------------------------------------------------------ */
+
+static uint64_t flows_of(const struct gatherer *g, size_t shard) {
+    return g->shards[shard].counts[COUNT_FLOWS];
+}
 
 /* Returns the time at which one run takes a frame. */
 static int64_t merge_time(const struct gathered_file *file, uint64_t frame, int64_t time_ns) {
@@ -100,7 +105,7 @@ static int compare_entries(const void *left, const void *right) {
 static bool set_place(const struct gatherer *g, struct entry *entry, enum table_number number,
                       const struct position *position) {
     if (position->kind == POSITION_EXPIRED || position->kind == POSITION_ENDED) {
-        if (number == TABLE_flows || position->frame >= g->shards[entry->shard].flows)
+        if (number == TABLE_flows || position->frame >= flows_of(g, entry->shard))
             return false;
         entry->stage = position->kind == POSITION_ENDED ? 3 : 1;
         entry->key = g->flows[entry->shard][position->frame];
@@ -113,6 +118,31 @@ static bool set_place(const struct gatherer *g, struct entry *entry, enum table_
     entry->key = merge_time(&g->input->files[entry->file], position->frame, position->time_ns);
     entry->stage = position->kind == POSITION_DATAGRAM ? 2 : 0;
     return true;
+}
+
+/* Sets the entries of a shard's rows. Of an ICMP error, the packet itself and its quotation may be
+ * in two shards. Rows of flows are not read yet. */
+static bool list_entries(struct gatherer *g, enum table_number number, size_t shard,
+                         struct entry *entries) {
+    const struct table_bytes *table = &g->shards[shard].tables[number];
+    const uint8_t *p = table->start;
+    struct row_sink scratch = {0};
+    bool done = true;
+    for (uint64_t i = 0; done && i < table->rows; i++) {
+        struct position position;
+        struct row row;
+        memcpy(&position, table->positions + i * sizeof position, sizeof position);
+        entries[i] = (struct entry){.shard = (uint16_t)shard, .index = i, .row = p};
+        done = set_place(g, &entries[i], number, &position) || fail_shard(g, shard);
+        if (!done || number == TABLE_flows)
+            continue;
+        done = row_read(&scratch, number, &p, table->end, &row) ||
+               (scratch.out_of_memory ? fail_memory(g) : fail_shard(g, shard));
+        entries[i].after = done && number == TABLE_events && row_known(&row, events_kind) &&
+                           row.value[events_kind] == WORD_ICMP_ERROR;
+    }
+    string_table_free(&scratch.texts);
+    return done;
 }
 
 /* Returns the sorted entries of a table over all shards, as many as `*count`; NULL with the error
@@ -128,23 +158,17 @@ static struct entry *sort_entries(struct gatherer *g, enum table_number number, 
         }
         *count += table->rows;
     }
-    if (!(entries = calloc(*count + 1, sizeof *entries))) {
-        fail_memory(g);
+    entries = calloc(*count + 1, sizeof *entries);
+    bool done = entries || fail_memory(g);
+    uint64_t n = 0;
+    for (size_t s = 0; done && s < g->input->shard_count; s++) {
+        done = list_entries(g, number, s, entries + n);
+        n += g->shards[s].tables[number].rows;
+    }
+    if (!done) {
+        free(entries);
         return NULL;
     }
-    uint64_t n = 0;
-    for (size_t s = 0; s < g->input->shard_count; s++)
-        for (uint64_t i = 0; i < g->shards[s].tables[number].rows; i++, n++) {
-            struct position position;
-            memcpy(&position, g->shards[s].tables[number].positions + i * sizeof position,
-                   sizeof position);
-            entries[n] = (struct entry){.shard = (uint16_t)s, .index = i};
-            if (!set_place(g, &entries[n], number, &position)) {
-                fail_shard(g, s);
-                free(entries);
-                return NULL;
-            }
-        }
     qsort(entries, *count, sizeof *entries, compare_entries);
     return entries;
 }
@@ -153,11 +177,11 @@ static struct entry *sort_entries(struct gatherer *g, enum table_number number, 
 static bool number_flows(struct gatherer *g) {
     for (size_t s = 0; s < g->input->shard_count; s++) {
         const struct shard_rows *rows = &g->shards[s];
-        if (rows->flows != rows->tables[TABLE_flows].rows ||
-            rows->flows > rows->tables[TABLE_directions].rows ||
-            rows->tables[TABLE_directions].rows != 2 * rows->flows)
+        uint64_t flows = rows->tables[TABLE_flows].rows;
+        if (rows->counts[COUNT_FLOWS] != flows || flows > rows->tables[TABLE_directions].rows ||
+            rows->tables[TABLE_directions].rows != 2 * flows)
             return fail_shard(g, s);
-        if (!(g->flows[s] = calloc(g->shards[s].flows + 1, sizeof *g->flows[s])))
+        if (!(g->flows[s] = calloc(flows + 1, sizeof *g->flows[s])))
             return fail_memory(g);
     }
     struct entry *entries = sort_entries(g, TABLE_flows, &g->flow_count);
@@ -171,14 +195,19 @@ static bool number_flows(struct gatherer *g) {
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
+_Static_assert(flows_flow == 0 && directions_flow == 0 && series_flow == 0 && turns_flow == 0 &&
+                   handshakes_flow == 0 && requests_flow == 0 && events_flow == 0 &&
+                   blocks_flow == 0 && queries_flow == 0 && datagrams_flow == 0,
+               "the flow is the first column");
+
 /* Replaces the number of the flow by that of one run. */
-static bool renumber(const struct gatherer *g, size_t shard, struct row *row, unsigned column) {
-    if (!row_known(row, column))
+static bool renumber(const struct gatherer *g, size_t shard, struct row *row) {
+    if (!row_known(row, 0))
         return true;
-    uint64_t flow = (uint64_t)row->value[column];
-    if (flow >= g->shards[shard].flows)
+    uint64_t flow = (uint64_t)row->value[0];
+    if (flow >= flows_of(g, shard))
         return false;
-    row->value[column] = g->flows[shard][flow];
+    row->value[0] = g->flows[shard][flow];
     return true;
 }
 
@@ -202,8 +231,8 @@ static bool is_ordered(enum table_number number, uint64_t i, const struct row *r
     return flow >= before;
 }
 
-/* Adds the rows of a table that is grouped by flow. */
-static bool add_groups(struct gatherer *g, enum table_number number, size_t shard) {
+/* Adds the rows of a table that is grouped by flow, or sorted at the end by row_sink_sort(). */
+static bool add_rows(struct gatherer *g, enum table_number number, size_t shard) {
     const struct table_bytes *from = &g->shards[shard].tables[number];
     struct table *table = &g->sink->tables[number];
     const uint8_t *p = from->start;
@@ -212,10 +241,10 @@ static bool add_groups(struct gatherer *g, enum table_number number, size_t shar
         struct row row;
         if (!take_row(g, number, shard, &p, &row))
             return false;
-        int64_t flow = row.value[0];
-        if (!is_ordered(number, i, &row, before) || !renumber(g, shard, &row, 0))
+        int64_t flow = row_known(&row, 0) ? row.value[0] : -1;
+        if ((table->grouped && !is_ordered(number, i, &row, before)) || !renumber(g, shard, &row))
             return fail_shard(g, shard);
-        if (flow != before && !table_begin_group(table, (uint32_t)row.value[0]))
+        if (table->grouped && flow != before && !table_begin_group(table, (uint32_t)row.value[0]))
             return fail_memory(g);
         before = flow;
         if (!table_add(table, &row))
@@ -224,103 +253,19 @@ static bool add_groups(struct gatherer *g, enum table_number number, size_t shar
     return true;
 }
 
-/* Adds the rows of a table that is sorted at the end, by row_sink_sort(). */
-static bool add_rows(struct gatherer *g, enum table_number number, size_t shard) {
-    const struct table_bytes *from = &g->shards[shard].tables[number];
-    unsigned column = number == TABLE_datagrams ? datagrams_flow : queries_flow;
-    const uint8_t *p = from->start;
-    for (uint64_t i = 0; i < from->rows; i++) {
-        struct row row;
-        if (!take_row(g, number, shard, &p, &row))
-            return false;
-        if (!renumber(g, shard, &row, column))
-            return fail_shard(g, shard);
-        if (!table_add(&g->sink->tables[number], &row))
-            return fail_memory(g);
-    }
-    return true;
-}
-
-/* Finds where each row of a shard begins; the list has one more element than rows. */
-static const uint8_t **find_rows(struct gatherer *g, enum table_number number, size_t shard) {
-    const struct table_bytes *from = &g->shards[shard].tables[number];
-    const uint8_t **places = calloc(from->rows + 1, sizeof *places), *p = from->start;
-    if (!places) {
-        fail_memory(g);
-        return NULL;
-    }
-    for (uint64_t i = 0; i < from->rows; i++) {
-        places[i] = p;
-        if (!row_skip(number, &p, from->end)) {
-            fail_shard(g, shard);
-            free(places);
-            return NULL;
-        }
-    }
-    return places;
-}
-
-static void free_places(const struct gatherer *g, const uint8_t ***places) {
-    for (size_t s = 0; places && s < g->input->shard_count; s++)
-        free(places[s]);
-    free(places);
-}
-
-static const uint8_t ***find_all_rows(struct gatherer *g, enum table_number number) {
-    const uint8_t ***places = calloc(g->input->shard_count, sizeof *places);
-    bool done = places || fail_memory(g);
-    for (size_t s = 0; done && s < g->input->shard_count; s++)
-        done = (places[s] = find_rows(g, number, s)) != NULL;
-    if (done)
-        return places;
-    free_places(g, places);
-    return NULL;
-}
-
-static bool add_sorted(struct gatherer *g, enum table_number number, const struct entry *entries,
-                       uint64_t count, const uint8_t ***places) {
-    for (uint64_t i = 0; i < count; i++) {
-        size_t shard = entries[i].shard;
-        const uint8_t *p = places[shard][entries[i].index];
-        struct row row;
-        if (!take_row(g, number, shard, &p, &row))
-            return false;
-        if (!renumber(g, shard, &row, events_flow))
-            return fail_shard(g, shard);
-        if (!table_add(&g->sink->tables[number], &row))
-            return fail_memory(g);
-    }
-    return true;
-}
-
-/* Of an ICMP error, the packet itself and its quotation may be in two shards. */
-static bool mark_errors(struct gatherer *g, struct entry *entries, uint64_t count,
-                        const uint8_t ***places) {
-    struct row_sink scratch = {0};
-    bool done = true;
-    for (uint64_t i = 0; done && i < count; i++) {
-        size_t shard = entries[i].shard;
-        const uint8_t *p = places[shard][entries[i].index];
-        struct row row;
-        done =
-            row_read(&scratch, TABLE_events, &p, g->shards[shard].tables[TABLE_events].end, &row) ||
-            (scratch.out_of_memory ? fail_memory(g) : fail_shard(g, shard));
-        entries[i].after = done && row.value[events_kind] == WORD_ICMP_ERROR;
-    }
-    string_table_free(&scratch.texts);
-    return done;
-}
-
 /* Adds the rows of a table whose rows have positions. */
 static bool add_table(struct gatherer *g, enum table_number number) {
     uint64_t count;
     struct entry *entries = sort_entries(g, number, &count);
-    const uint8_t ***places = entries ? find_all_rows(g, number) : NULL;
-    bool done = places != NULL;
-    if (done && number == TABLE_events && (done = mark_errors(g, entries, count, places)))
-        qsort(entries, count, sizeof *entries, compare_entries);
-    done = done && add_sorted(g, number, entries, count, places);
-    free_places(g, places);
+    bool done = entries;
+    for (uint64_t i = 0; done && i < count; i++) {
+        size_t shard = entries[i].shard;
+        const uint8_t *p = entries[i].row;
+        struct row row;
+        done = take_row(g, number, shard, &p, &row) &&
+               (renumber(g, shard, &row) || fail_shard(g, shard)) &&
+               (table_add(&g->sink->tables[number], &row) || fail_memory(g));
+    }
     free(entries);
     return done;
 }
@@ -376,49 +321,32 @@ static bool add_interfaces(struct gatherer *g) {
 
 /* Lists the file of each interface. */
 static bool list_files(struct gatherer *g) {
-    uint64_t count = 0, n = 0;
     struct table_bytes table;
-    for (unsigned pass = 0; pass < 2; pass++) {
-        for (size_t f = 0; f < g->input->file_count; f++) {
-            if (!interface_rows_read(&table, g->input->files[f].rows, g->input->files[f].rows_size))
-                return fail_file(g, f);
-            for (uint64_t i = 0; pass && i < table.rows; i++)
-                g->file_of[n++] = (uint32_t)f;
-            count += pass ? 0 : table.rows;
-        }
-        if (!pass && (count > UINT32_MAX || !(g->file_of = calloc(count + 1, sizeof *g->file_of))))
+    for (size_t f = 0; f < g->input->file_count; f++) {
+        if (!interface_rows_read(&table, g->input->files[f].rows, g->input->files[f].rows_size))
+            return fail_file(g, f);
+        size_t count = g->interface_count + table.rows;
+        if (count > UINT32_MAX ||
+            !list_grow(&g->file_of, &g->interface_room, count, sizeof *g->file_of))
             return fail_memory(g);
+        while (g->interface_count < count)
+            g->file_of[g->interface_count++] = (uint32_t)f;
     }
-    g->interface_count = (uint32_t)count;
     for (unsigned t = 0; t < TABLE_COUNT; t++)
-        row_rules_make(&g->rules[t], t, g->interface_count);
+        row_rules_make(&g->rules[t], t, (uint32_t)g->interface_count);
     return true;
 }
 
-static void add_sums(struct traffic_sum *to, const struct traffic_sum *from, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        to[i].packets += from[i].packets;
-        to[i].wire_bytes += from[i].wire_bytes;
-    }
-}
-
-static void sum_totals(struct gatherer *g, struct shard_rows *sum) {
+/* Sets the totals, and sums counts and rows of all shards. */
+static void sum_totals(struct gatherer *g, uint64_t *counts, uint64_t *rows) {
     struct analysis_totals *totals = g->totals;
     for (size_t s = 0; s < g->input->shard_count; s++) {
-        const struct shard_rows *rows = &g->shards[s];
-        for (size_t i = 0; i < sizeof sum->lost / sizeof *sum->lost; i++)
-            sum->lost[i] += rows->lost[i];
-        for (unsigned i = 0; i < PEAKS; i++)
-            sum->peaks[i] += rows->peaks[i];
-        sum->turns_dropped += rows->turns_dropped;
-        sum->initial_flows += rows->initial_flows;
-        sum->selections += rows->selections;
-        sum->missing += rows->missing;
-        sum->uncertain += rows->uncertain;
+        const struct shard_rows *shard = &g->shards[s];
+        for (unsigned i = 0; i < SHARD_COUNTS; i++)
+            counts[i] += shard->counts[i];
         for (unsigned t = 0; t < TABLE_COUNT; t++)
-            sum->tables[t].rows += rows->tables[t].rows;
-        add_sums((struct traffic_sum *)&totals->judged, (const struct traffic_sum *)&rows->judged,
-                 sizeof rows->judged / sizeof(struct traffic_sum));
+            rows[t] += shard->tables[t].rows;
+        judged_add(&totals->judged, &shard->judged);
     }
     totals->excluded = (struct excluded_packets){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
     for (size_t f = 0; f < g->input->file_count; f++) {
@@ -430,35 +358,36 @@ static void sum_totals(struct gatherer *g, struct shard_rows *sum) {
         totals->filter_refused += file->refused;
     }
     totals->flows = g->flow_count;
-    totals->turns_dropped = sum->turns_dropped;
-    totals->events_dropped = sum->lost[2];
+    totals->turns_dropped = counts[COUNT_TURNS_DROPPED];
+    totals->events_dropped = counts[COUNT_EVENTS_DROPPED];
 }
 
 /* Limits are those of one run over all packets: if it might have reached one, its rows would depend
  * on packets of other shards. Events above the bound of a flow are left out alike. */
 static bool check_limits(struct gatherer *g) {
-    struct shard_rows sum = {0};
-    sum_totals(g, &sum);
+    uint64_t sum[SHARD_COUNTS] = {0}, rows[TABLE_COUNT] = {0};
+    sum_totals(g, sum, rows);
+    const uint64_t *peaks = &sum[COUNT_PEAKS];
     const struct { /* "or fewer": shards may have their peaks at different times */
         const char *name;
         uint64_t count, most;
     } limits[] = {
-        {"evicted flows", sum.lost[0], 0},
-        {"evicted datagrams", sum.lost[1], 0},
-        {"blocks above the limit", sum.lost[3], 0},
-        {"questions above the limit", sum.lost[4], 0},
-        {"open flows or fewer (--max-flows)", sum.peaks[PEAK_FLOWS], g->input->flows_most},
-        {"datagrams or fewer in reassembly", sum.peaks[PEAK_DATAGRAMS], DATAGRAMS_MOST},
-        {"flows or fewer with first bytes", sum.peaks[PEAK_FIRST_BYTES], FIRST_BYTES_FLOWS},
-        {"bytes or fewer of memory of open flows", sum.peaks[PEAK_MEMORY], MEMORY_ROOM},
-        {"flows with QUIC Initials", sum.initial_flows, FIRST_BYTES_FLOWS},
-        {"connections whose first bytes are selected", sum.selections, SELECTIONS_MOST},
-        {"events", sum.tables[TABLE_events].rows, MAX_EVENTS},
-        {"blocks", sum.tables[TABLE_blocks].rows, MAX_BLOCK_ROWS},
-        {"questions", sum.tables[TABLE_queries].rows, MAX_QUERY_ROWS},
-        {"turns", sum.tables[TABLE_turns].rows, MAX_TURN_ROWS},
-        {"segments whose payload was left out", sum.missing, 0},
-        {"flows whose end depends on times that step back", sum.uncertain, 0},
+        {"evicted flows", sum[COUNT_EVICTED_FLOWS], 0},
+        {"evicted datagrams", sum[COUNT_EVICTED_DATAGRAMS], 0},
+        {"blocks above the limit", sum[COUNT_BLOCKS_DROPPED], 0},
+        {"questions above the limit", sum[COUNT_QUERIES_DROPPED], 0},
+        {"open flows or fewer (--max-flows)", peaks[PEAK_FLOWS], g->input->flows_most},
+        {"datagrams or fewer in reassembly", peaks[PEAK_DATAGRAMS], DATAGRAMS_MOST},
+        {"flows or fewer with first bytes", peaks[PEAK_FIRST_BYTES], FIRST_BYTES_FLOWS},
+        {"bytes or fewer of memory of open flows", peaks[PEAK_MEMORY], MEMORY_ROOM},
+        {"flows with QUIC Initials", sum[COUNT_INITIAL_FLOWS], FIRST_BYTES_FLOWS},
+        {"connections whose first bytes are selected", sum[COUNT_SELECTIONS], SELECTIONS_MOST},
+        {"events", rows[TABLE_events], MAX_EVENTS},
+        {"blocks", rows[TABLE_blocks], MAX_BLOCK_ROWS},
+        {"questions", rows[TABLE_queries], MAX_QUERY_ROWS},
+        {"turns", rows[TABLE_turns], MAX_TURN_ROWS},
+        {"segments whose payload was left out", sum[COUNT_MISSING], 0},
+        {"flows whose end depends on times that step back", sum[COUNT_UNCERTAIN], 0},
     };
     for (size_t i = 0; !g->input->inexact && i < sizeof limits / sizeof *limits; i++)
         if (limits[i].count > limits[i].most)
@@ -473,19 +402,15 @@ static bool check_limits(struct gatherer *g) {
 /* --- all -------------------------------------------------------------------------------------- */
 
 static bool add_all(struct gatherer *g) {
-    static const enum table_number grouped[] = {TABLE_flows, TABLE_directions, TABLE_series,
-                                                TABLE_turns, TABLE_handshakes, TABLE_requests};
-    static const enum table_number sorted[] = {TABLE_events, TABLE_blocks};
-    for (size_t i = 0; i < sizeof grouped / sizeof *grouped; i++)
+    static const enum table_number in_any_order[] = {
+        TABLE_flows,      TABLE_directions, TABLE_series,  TABLE_turns,
+        TABLE_handshakes, TABLE_requests,   TABLE_queries, TABLE_datagrams};
+    for (size_t i = 0; i < sizeof in_any_order / sizeof *in_any_order; i++)
         for (size_t s = 0; s < g->input->shard_count; s++)
-            if (!add_groups(g, grouped[i], s))
+            if (!add_rows(g, in_any_order[i], s))
                 return false;
-    for (size_t s = 0; s < g->input->shard_count; s++)
-        if (!add_rows(g, TABLE_queries, s) || !add_rows(g, TABLE_datagrams, s))
-            return false;
-    for (size_t i = 0; i < sizeof sorted / sizeof *sorted; i++)
-        if (!add_table(g, sorted[i]))
-            return false;
+    if (!add_table(g, TABLE_events) || !add_table(g, TABLE_blocks))
+        return false;
     return (!g->sink->out_of_memory && row_sink_sort(g->sink)) || fail_memory(g);
 }
 

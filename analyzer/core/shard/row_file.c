@@ -118,22 +118,21 @@ void shard_rows_write(struct bytes *bytes, struct analysis *analysis) {
     const struct shard_state *state = analysis_shard_state(analysis);
     const struct row_sink *sink = analysis_sink(analysis);
     const struct position_log *log = sink->positions;
-    const uint64_t counts[] = {totals->packets,
-                               totals->flows,
-                               totals->evicted_flows,
-                               totals->evicted_datagrams,
-                               totals->events_dropped,
-                               totals->blocks_dropped,
-                               totals->queries_dropped,
-                               totals->turns_dropped,
-                               log->peaks[PEAK_FLOWS],
-                               log->peaks[PEAK_DATAGRAMS],
-                               log->peaks[PEAK_FIRST_BYTES],
-                               log->peaks[PEAK_MEMORY],
-                               state->initial_flows,
-                               state->selections,
-                               state->missing,
-                               state->uncertain};
+    uint64_t counts[SHARD_COUNTS] = {
+        [COUNT_PACKETS] = totals->packets,
+        [COUNT_FLOWS] = totals->flows,
+        [COUNT_EVICTED_FLOWS] = totals->evicted_flows,
+        [COUNT_EVICTED_DATAGRAMS] = totals->evicted_datagrams,
+        [COUNT_EVENTS_DROPPED] = totals->events_dropped,
+        [COUNT_BLOCKS_DROPPED] = totals->blocks_dropped,
+        [COUNT_QUERIES_DROPPED] = totals->queries_dropped,
+        [COUNT_TURNS_DROPPED] = totals->turns_dropped,
+        [COUNT_INITIAL_FLOWS] = state->initial_flows,
+        [COUNT_SELECTIONS] = state->selections,
+        [COUNT_MISSING] = state->missing,
+        [COUNT_UNCERTAIN] = state->uncertain,
+    };
+    memcpy(&counts[COUNT_PEAKS], log->peaks, sizeof log->peaks);
     put_head(bytes);
     put(bytes, counts, sizeof counts);
     put(bytes, &totals->judged, sizeof totals->judged);
@@ -175,11 +174,6 @@ static uint64_t take_u64(struct input *in) {
     return p ? load_le64(p) : 0;
 }
 
-static void take_u64s(struct input *in, uint64_t *out, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        out[i] = take_u64(in);
-}
-
 /* Takes `count` elements; checks the product, which could exceed 64 bits. */
 static const uint8_t *take_list(struct input *in, uint64_t count, size_t size) {
     in->bad |= count > (uint64_t)(in->end - in->p) / size;
@@ -206,15 +200,8 @@ bool shard_rows_read(struct shard_rows *rows, const uint8_t *bytes, size_t size)
     *rows = (struct shard_rows){0};
     if (!take_head(&in))
         return false;
-    rows->packets = take_u64(&in);
-    rows->flows = take_u64(&in);
-    take_u64s(&in, rows->lost, sizeof rows->lost / sizeof *rows->lost);
-    rows->turns_dropped = take_u64(&in);
-    take_u64s(&in, rows->peaks, PEAKS);
-    rows->initial_flows = take_u64(&in);
-    rows->selections = take_u64(&in);
-    rows->missing = take_u64(&in);
-    rows->uncertain = take_u64(&in);
+    for (unsigned i = 0; i < SHARD_COUNTS; i++)
+        rows->counts[i] = take_u64(&in);
     const uint8_t *judged = take(&in, sizeof rows->judged);
     if (judged)
         memcpy(&rows->judged, judged, sizeof rows->judged);
@@ -308,20 +295,4 @@ bool row_read(struct row_sink *sink, enum table_number number, const uint8_t **p
             row->value[c] = take_value(sink, &in, schema->columns[c].type);
     *p = in.p;
     return !in.bad && !sink->out_of_memory;
-}
-
-bool row_skip(enum table_number number, const uint8_t **p, const uint8_t *end) {
-    const struct schema *schema = &schemas[number];
-    struct input in = {*p, end, false};
-    struct row row;
-    size_t size;
-    take_known(&in, schema, &row);
-    for (unsigned c = 0; !in.bad && c < schema->column_count; c++) {
-        if (row_known(&row, c) && has_text(&schema->columns[c]))
-            take_text(&in, &size);
-        else if (row_known(&row, c))
-            take_varint(&in);
-    }
-    *p = in.p;
-    return !in.bad;
 }

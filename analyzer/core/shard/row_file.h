@@ -32,15 +32,27 @@ struct table_bytes {
     const uint8_t *start, *end;
 };
 
-#define SUM_COUNT 7u
+/* Numbers of a shard, of which gather() needs the sums. */
+enum shard_count {
+    COUNT_PACKETS,
+    COUNT_FLOWS,
+    COUNT_EVICTED_FLOWS,
+    COUNT_EVICTED_DATAGRAMS,
+    COUNT_EVENTS_DROPPED, /* rows above limits of one flow or all, like the next three */
+    COUNT_BLOCKS_DROPPED,
+    COUNT_QUERIES_DROPPED,
+    COUNT_TURNS_DROPPED,
+    COUNT_PEAKS, /* the first of them */
+    COUNT_INITIAL_FLOWS = COUNT_PEAKS + PEAKS,
+    COUNT_SELECTIONS,
+    COUNT_MISSING,
+    COUNT_UNCERTAIN,
+    SHARD_COUNTS
+};
 
 /* The rows of a shard; pointers are into the bytes that were given. */
 struct shard_rows {
-    uint64_t packets, flows;
-    uint64_t lost[5]; /* evicted flows and datagrams, and rows above limits of one flow or all */
-    uint64_t turns_dropped;
-    uint64_t peaks[PEAKS];
-    uint64_t initial_flows, selections, missing, uncertain;
+    uint64_t counts[SHARD_COUNTS];
     struct judged_sums judged;
     const uint8_t *mirrored; /* u64 each */
     uint64_t mirrored_count;
@@ -56,8 +68,6 @@ bool interface_rows_read(struct table_bytes *table, const uint8_t *bytes, size_t
  * it is malformed, or without memory, which sets sink->out_of_memory. */
 bool row_read(struct row_sink *sink, enum table_number number, const uint8_t **p,
               const uint8_t *end, struct row *row);
-/* Moves behind a row. */
-bool row_skip(enum table_number number, const uint8_t **p, const uint8_t *end);
 
 /* What a row of one table must have if an analysis could have written it: columns that are never
  * null, and the range of each number. Readers of tables rely on these rules, so that a row which
