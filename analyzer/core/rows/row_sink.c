@@ -77,40 +77,32 @@ bool row_sink_join(struct row_sink *sink, struct row_sink *other) {
     return done;
 }
 
-static int compare_places(const void *key, const void *order) {
-    uint64_t a = *(const uint64_t *)key, b = ((const struct row_order *)order)->place;
-    return a < b ? -1 : a > b;
+static int compare_places(const void *left, const void *right) {
+    const struct row_order *a = left, *b = right;
+    return a->place < b->place ? -1 : a->place > b->place;
 }
 
-/* Puts the positions of a table's rows into the order of the rows, as they are after
- * table_settle(); `before` is the order in which they were added, by place. Returns false without
- * memory. */
-static bool sort_positions(const struct table *table, const struct row_order *before,
-                           struct position_list *positions) {
-    struct position *sorted = malloc((table->row_count + 1) * sizeof *sorted);
-    for (uint64_t i = 0; sorted && i < table->row_count; i++) {
-        const struct row_order *found = bsearch(&table->order[i].place, before, table->row_count,
-                                                sizeof *before, compare_places);
-        sorted[i] = positions->list[found - before];
+/* Puts the positions of a table's rows, which are in the order in which the rows were added, into
+ * that of the settled table. The rows of a shard of `wiretale split` are of one worker, so that
+ * their places ascend. Returns false without memory. */
+static bool sort_positions(const struct table *table, struct position_list *positions) {
+    size_t count = table->row_count;
+    struct row_order *added = malloc((count + 1) * sizeof *added);
+    struct position *sorted = malloc((count + 1) * sizeof *sorted);
+    bool done = added && sorted && positions->count == count;
+    if (done && count) {
+        memcpy(added, table->order, count * sizeof *added);
+        qsort(added, count, sizeof *added, compare_places);
     }
-    if (sorted && table->row_count)
-        memcpy(positions->list, sorted, table->row_count * sizeof *sorted);
+    for (size_t i = 0; done && i < count; i++) {
+        const struct row_order *found =
+            bsearch(&table->order[i], added, count, sizeof *added, compare_places);
+        sorted[i] = positions->list[found - added];
+    }
+    if (done && count)
+        memcpy(positions->list, sorted, count * sizeof *sorted);
+    free(added);
     free(sorted);
-    return sorted;
-}
-
-/* The rows of a shard of `wiretale split` are of one worker, so that their places ascend. */
-static bool settle_with_positions(struct table *table, struct position_list *positions) {
-    struct row_order *before = malloc((table->row_count + 1) * sizeof *before);
-    if (!before || positions->count != table->row_count) {
-        free(before);
-        return false;
-    }
-    if (table->row_count)
-        memcpy(before, table->order, table->row_count * sizeof *before);
-    table_settle(table);
-    bool done = sort_positions(table, before, positions);
-    free(before);
     return done;
 }
 
@@ -120,9 +112,8 @@ void row_sink_settle(struct row_sink *sink) {
         unsigned list = position_list_of(number);
         bool noted = sink->positions && is_ordered(number) && list < POSITION_TABLES;
         sink->tables[i].flows = is_ordered(number) ? sink->numbers : NULL;
-        if (!noted)
-            table_settle(&sink->tables[i]);
-        else if (!settle_with_positions(&sink->tables[i], &sink->positions->lists[list]))
+        table_settle(&sink->tables[i]);
+        if (noted && !sort_positions(&sink->tables[i], &sink->positions->lists[list]))
             sink->out_of_memory = true;
     }
 }
