@@ -9,6 +9,7 @@ or whose frames end early, is left out.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -283,6 +284,5 @@ def has_library() -> bool:
 
 def name_servers(core: _core.Analysis) -> None:
     """Fills server_name and alpn of QUIC flows; without the library they stay null, which the finding quic-names-unread says."""
-    count = core.initials()
-    if count and has_library():
-        core.set_hellos([names_of(core.initial(number)) for number in range(count)])
+    known = functools.cache(has_library)  # the search takes a while: only if there are Initials
+    core.name_servers(lambda initials: names_of(initials) if known() else (None, None))

@@ -455,7 +455,7 @@ def read_all(core: _core.Analysis, progress: Progress | None) -> bool:
     with interruptible() as interrupted:
         while not interrupted() and core.step(STEP_PACKETS):
             if progress:
-                progress(core.bytes_read, core.bytes_total, core.packets_read)
+                progress(*core.progress())
         return interrupted()
 
 
@@ -496,7 +496,7 @@ def add_findings(trace: Trace) -> None:
     core = trace._core
     name_servers(core)
     for finding in find(trace.transfers):
-        core.add_finding(*finding.row())
+        core.add_finding(finding.row())
         trace.finding_flows.append(finding.members)
 
 

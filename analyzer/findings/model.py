@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 MEMBERS_MAX = 200  # flows of a finding that a report can show
 SHOWN = 5  # rows that a sentence or its evidence names
 SECOND = 1e9  # ns
-NULL = -(2**63)  # FINDING_NULL of the core
 Row = dict[str, Any]
 #: columns of directions that count captured packets, and those that count segments on the wire (docs/tables.md)
 ON_WIRE = {
@@ -93,20 +92,20 @@ class Finding(NamedTuple):
     members: tuple[int, ...] = ()  # the first flows of a finding about several. No column
 
     def row(self) -> tuple[Any, ...]:
-        """Returns the row as the core takes it: NULL and NaN are null."""
+        """Returns the row as the core takes it."""
         return (
             self.code,
             self.severity,
             self.scope,
-            NULL if self.flow is None else self.flow,
+            self.flow,
             self.sentence,
-            math.nan if self.cost is None else self.cost,
+            self.cost,
             self.cost_unit,
-            math.nan if self.impact is None else round(self.impact, 6),
+            None if self.impact is None else round(self.impact, 6),
             self.evidence,
             self.advice,
             self.filter,
-            *(NULL if value is None else value for value in self.place),
+            *self.place,
         )
 
 

@@ -10,8 +10,6 @@
 #include "base/error.h"
 #include "pipeline/options.h"
 
-#include <limits.h>
-
 struct analysis;
 
 /* Returns NULL with `error` set if a path or an option cannot be used. Paths are copied. */
@@ -34,37 +32,13 @@ void analysis_take_packets(struct analysis *analysis, struct table *rows);
 /* Returns an analysis without files, which is finished: its tables and totals are to be filled.
  * NULL without memory. */
 struct analysis *analysis_empty(struct analysis_totals **totals);
+/* Returns the tables, to which findings and the names of QUIC's servers are added. */
 struct row_sink *analysis_sink(struct analysis *analysis);
 /* NULL unless it is the analysis of a shard, after analysis_finish(). */
 const struct shard_state *analysis_shard_state(const struct analysis *analysis);
 
 /* The table belongs to the analysis and is valid until analysis_close(). */
 const struct table *analysis_table(const struct analysis *analysis, enum table_number number);
-/* A finding, as a row of its table. Texts may be NULL, `cost` and `impact` NaN, integers
- * FINDING_NULL.
- * analysis_add_finding() returns false without memory. */
-struct finding {
-    const char *code, *severity, *scope;
-    long long flow;
-    const char *sentence;
-    double cost;
-    const char *cost_unit;
-    double impact;
-    const char *evidence, *advice, *filter;
-    long long cited_flow, capture, first_frame, last_frame, first_ns, last_ns;
-};
-#define FINDING_NULL LLONG_MIN
-bool analysis_add_finding(struct analysis *analysis, const struct finding *finding);
-
-/* Initials of QUIC, one text for each flow that has some; analyzer/quic.py decrypts them. */
-size_t analysis_initials(struct analysis *analysis);
-/* Returns the Initials of a number below analysis_initials(), each after its size as 16 bits. */
-const char *analysis_initial(struct analysis *analysis, size_t number, size_t *size);
-/* Sets the names of their ClientHello; NULL if it has none. They are visible after
- * analysis_settle_hellos(). Returns false without memory. */
-bool analysis_set_hello(struct analysis *analysis, size_t number, const char *server_name,
-                        const char *alpn);
-void analysis_settle_hellos(struct analysis *analysis);
 
 /* They are good up to the next call for the analysis. */
 const struct analysis_totals *analysis_totals(const struct analysis *analysis);

@@ -4,6 +4,7 @@
  * moves the structure out of the capsule and sets `release` to NULL in it; the destructor then
  * frees only the memory of the structure. If the capsule is never consumed, the destructor
  * releases both. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,4 +121,32 @@ uint32_t *binding_flow_numbers(PyObject *list, size_t *count) {
         return flows;
     PyMem_Free(flows);
     return NULL;
+}
+
+/* Returns false if the value is null, or with an exception set. */
+static bool take_value(PyObject *object, uint8_t type, struct string_table *texts, int64_t *value) {
+    double real = type == TYPE_REAL ? PyFloat_AsDouble(object) : 0;
+    const char *text = type >= TYPE_TEXT ? PyUnicode_AsUTF8AndSize(object, NULL) : NULL;
+    memcpy(value, &real, sizeof real); /* a REAL is stored as its bits */
+    if (type < TYPE_REAL)
+        *value = PyLong_AsLongLong(object);
+    else if (text && *text && (*value = string_table_add(texts, text)) < 0)
+        PyErr_NoMemory();
+    return type < TYPE_TEXT ? !isnan(real) : text && *text;
+}
+
+bool binding_take_row(PyObject *values, const struct schema *schema, struct string_table *texts,
+                      struct row *row) {
+    row_clear(row);
+    if (!PyTuple_Check(values) || PyTuple_Size(values) != (Py_ssize_t)schema->column_count) {
+        PyErr_Format(PyExc_TypeError, "expected a tuple with all columns of %s", schema->name);
+        return false;
+    }
+    for (unsigned c = 0; !PyErr_Occurred() && c < schema->column_count; c++) {
+        PyObject *object = PyTuple_GetItem(values, (Py_ssize_t)c);
+        int64_t value;
+        if (object != Py_None && take_value(object, schema->columns[c].type, texts, &value))
+            row_set(row, c, value);
+    }
+    return !PyErr_Occurred();
 }

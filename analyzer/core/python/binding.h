@@ -49,6 +49,12 @@ void binding_free_paths(struct binding_paths *paths);
  * PyMem_Free(). Returns NULL with an exception set if it is not a list of integers. */
 uint32_t *binding_flow_numbers(PyObject *list, size_t *count);
 
+/* Takes a tuple of a value for each column of a table without words and addresses. None, an empty
+ * text and NaN are null; texts are added to `texts`, which may be NULL if there is no such column.
+ * Returns false with an exception set. */
+bool binding_take_row(PyObject *values, const struct schema *schema, struct string_table *texts,
+                      struct row *row);
+
 /* Wrap a stream or schema as a capsule, which owns it. The structure is moved: the caller must
  * not release its own copy, even if NULL is returned. */
 PyObject *binding_stream_capsule(struct ArrowArrayStream *stream);

@@ -219,56 +219,37 @@ static PyObject *analysis_finish_method(PyObject *object, PyObject *Py_UNUSED(un
     return error.kind == ERROR_NONE ? Py_NewRef(Py_None) : binding_raise(&error);
 }
 
-/* add_finding(): texts are copied. Integers are FINDING_NULL, `cost` and `impact` NaN if unknown,
- * because the formats L and d do not accept None. */
-static PyObject *analysis_add_finding_method(PyObject *object, PyObject *args) {
-    struct finding f;
-    if (!PyArg_ParseTuple(args, "sssLsdzdzzzLLLLLL", &f.code, &f.severity, &f.scope, &f.flow,
-                          &f.sentence, &f.cost, &f.cost_unit, &f.impact, &f.evidence, &f.advice,
-                          &f.filter, &f.cited_flow, &f.capture, &f.first_frame, &f.last_frame,
-                          &f.first_ns, &f.last_ns))
-        return NULL;
+/* add_finding(row): a tuple of all columns, of which texts are copied. */
+static PyObject *analysis_add_finding_method(PyObject *object, PyObject *values) {
     struct analysis *analysis = finished_analysis(object, "findings come after finish()");
-    if (!analysis)
+    struct row_sink *sink = analysis ? analysis_sink(analysis) : NULL;
+    struct row row;
+    if (!sink || !binding_take_row(values, &schemas[TABLE_findings], &sink->texts, &row))
         return NULL;
-    return analysis_add_finding(analysis, &f) ? Py_NewRef(Py_None) : PyErr_NoMemory();
+    return table_add(&sink->tables[TABLE_findings], &row) ? Py_NewRef(Py_None) : PyErr_NoMemory();
 }
 
-/* initials(): number of flows whose ClientHello of QUIC may be decrypted. */
-static PyObject *analysis_initials_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
-    struct analysis *analysis = finished_analysis(object, "Initials come after finish()");
-    return analysis ? PyLong_FromSize_t(analysis_initials(analysis)) : NULL;
-}
-
-/* initial(number): the Initials of one of them. */
-static PyObject *analysis_initial_method(PyObject *object, PyObject *argument) {
-    struct analysis *analysis = finished_analysis(object, "Initials come after finish()");
-    size_t size, number = analysis ? PyLong_AsSize_t(argument) : 0;
-    if (!analysis || PyErr_Occurred())
-        return NULL;
-    if (number >= analysis_initials(analysis))
-        return PyErr_Format(PyExc_IndexError, "there are no Initials %zu", number);
-    const char *bytes = analysis_initial(analysis, number, &size);
-    return PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size);
-}
-
-/* set_hellos(list): sets (server name, ALPN), each may be None, of all Initials in order. */
-static PyObject *analysis_set_hellos_method(PyObject *object, PyObject *list) {
+/* name_servers(names_of): sets server name and ALPN, each may be None, of each flow whose Initials
+ * of QUIC were kept; names_of(initials) returns both. */
+static PyObject *analysis_name_servers_method(PyObject *object, PyObject *names_of) {
     struct analysis *analysis = finished_analysis(object, "names come after finish()");
     if (!analysis)
         return NULL;
-    size_t count = analysis_initials(analysis);
-    if (!PyList_Check(list) || (size_t)PyList_Size(list) != count)
-        return PyErr_Format(PyExc_TypeError, "expected a list of %zu pairs", count);
-    for (size_t i = 0; i < count; i++) {
+    struct row_sink *sink = analysis_sink(analysis);
+    for (size_t i = 0; i < sink->quic_names.count; i++) {
         const char *server_name, *alpn;
-        PyObject *pair = PyList_GetItem(list, (Py_ssize_t)i);
-        if (!PyTuple_Check(pair) || !PyArg_ParseTuple(pair, "zz", &server_name, &alpn))
-            return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "expected pairs");
-        if (!analysis_set_hello(analysis, i, server_name, alpn))
-            return PyErr_NoMemory();
+        size_t size;
+        const char *initials =
+            string_table_get(&sink->texts, sink->quic_names.list[i].initials, &size);
+        PyObject *names = PyObject_CallFunction(names_of, "y#", initials, (Py_ssize_t)size);
+        if (names && PyArg_ParseTuple(names, "zz", &server_name, &alpn) &&
+            !quic_names_set(sink, i, server_name, alpn))
+            PyErr_NoMemory();
+        Py_XDECREF(names);
+        if (PyErr_Occurred())
+            return NULL;
     }
-    analysis_settle_hellos(analysis);
+    quic_names_settle(sink);
     Py_RETURN_NONE;
 }
 
@@ -289,13 +270,15 @@ static PyObject *analysis_totals_method(PyObject *object, PyObject *Py_UNUSED(un
                          (unsigned long long)totals->turns_dropped);
 }
 
-/* The getter of an attribute, which is a member of the totals at that offset. */
-static PyObject *get_count(PyObject *object, void *offset) {
+/* progress(): (bytes read, bytes of all files or 0, packets read). */
+static PyObject *analysis_progress_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
     const struct analysis *analysis = idle_analysis(object);
     if (!analysis)
         return NULL;
-    const char *totals = (const char *)analysis_totals(analysis);
-    return PyLong_FromUnsignedLongLong(*(const uint64_t *)(const void *)(totals + (size_t)offset));
+    const struct analysis_totals *totals = analysis_totals(analysis);
+    return Py_BuildValue("(KKK)", (unsigned long long)totals->bytes_read,
+                         (unsigned long long)totals->bytes_total,
+                         (unsigned long long)totals->packets);
 }
 
 /* excluded(): (count, first time, last time) in ns since the epoch, of packets that start_ns and
@@ -318,11 +301,9 @@ static bool append_sum(PyObject *list, const char *reason, const char *measures,
                        const struct traffic_sum *sum) {
     if (!sum->packets)
         return true;
-    PyObject *item = Py_BuildValue("(ssKK)", reason, measures, (unsigned long long)sum->packets,
-                                   (unsigned long long)sum->wire_bytes);
-    bool appended = item && !PyList_Append(list, item);
-    Py_XDECREF(item);
-    return appended;
+    return binding_append(list, Py_BuildValue("(ssKK)", reason, measures,
+                                              (unsigned long long)sum->packets,
+                                              (unsigned long long)sum->wire_bytes));
 }
 
 /* judged(): the sum of all flows as reason "", then traffic that was not judged for some measures.
@@ -395,12 +376,11 @@ static PyMethodDef analysis_methods[] = {
            "Reads up to about so many packets; False at the end."),
     METHOD("finish", analysis_finish_method, METH_NOARGS,
            "Fills the tables with the packets that were read."),
-    METHOD("add_finding", analysis_add_finding_method, METH_VARARGS, "Adds a row of findings."),
-    METHOD("initials", analysis_initials_method, METH_NOARGS,
-           "Number of flows with Initials of QUIC, after finish()."),
-    METHOD("initial", analysis_initial_method, METH_O, "The Initials of one of them."),
-    METHOD("set_hellos", analysis_set_hellos_method, METH_O,
-           "Sets server name and ALPN of all of them."),
+    METHOD("add_finding", analysis_add_finding_method, METH_O, "Adds a row of findings."),
+    METHOD("name_servers", analysis_name_servers_method, METH_O,
+           "Sets server name and ALPN of flows of QUIC to what the function returns for Initials."),
+    METHOD("progress", analysis_progress_method, METH_NOARGS,
+           "Bytes read so far, bytes of all files or 0, packets read so far."),
     METHOD("totals", analysis_totals_method, METH_NOARGS, "Counts over the whole input."),
     METHOD("judged", analysis_judged_method, METH_NOARGS,
            "Traffic of all flows, and the part that was not judged, by reason."),
@@ -416,22 +396,11 @@ static PyMethodDef analysis_methods[] = {
     {0},
 };
 
-static PyGetSetDef analysis_getset[] = {
-    {"bytes_read", get_count, NULL, "bytes of the files read so far",
-     (void *)offsetof(struct analysis_totals, bytes_read)},
-    {"bytes_total", get_count, NULL, "bytes of all files, 0 if unknown",
-     (void *)offsetof(struct analysis_totals, bytes_total)},
-    {"packets_read", get_count, NULL, "packets read so far",
-     (void *)offsetof(struct analysis_totals, packets)},
-    {0},
-};
-
 static PyType_Slot analysis_slots[] = {
     {Py_tp_doc, "One pass over capture files; the tables are complete after finish()."},
     {Py_tp_new, analysis_new},
     {Py_tp_dealloc, analysis_dealloc},
     {Py_tp_methods, analysis_methods},
-    {Py_tp_getset, analysis_getset},
     {0},
 };
 static PyType_Spec analysis_spec = {"wiretale.analyzer._core.Analysis",

@@ -112,21 +112,10 @@ PyObject *module_seek_read(PyObject *Py_UNUSED(module), PyObject *args) {
 
 /* --- rows that come back ---------------------------------------------------------------------- */
 
-/* Adds a sequence of integers and None, one for each column. Returns false with an exception set.
- */
+/* Adds a row. Returns false with an exception set. */
 static bool add_packet(struct table *table, PyObject *values) {
     struct row row;
-    row_clear(&row);
-    if (!PyTuple_Check(values) || PyTuple_Size(values) != packets_column_count) {
-        PyErr_SetString(PyExc_TypeError, "expected a tuple with all columns of packets");
-        return false;
-    }
-    for (unsigned c = 0; c < packets_column_count; c++) {
-        PyObject *value = PyTuple_GetItem(values, (Py_ssize_t)c);
-        if (value != Py_None)
-            row_set(&row, c, PyLong_AsLongLong(value));
-    }
-    if (PyErr_Occurred())
+    if (!binding_take_row(values, table->schema, NULL, &row))
         return false;
     bool direction = row_known(&row, packets_direction) && row.value[packets_direction] >= 0 &&
                      row.value[packets_direction] <= 1;
@@ -134,9 +123,7 @@ static bool add_packet(struct table *table, PyObject *values) {
         PyErr_SetString(PyExc_ValueError, "expected a flow, and 0 or 1 as its direction");
         return false;
     }
-    if (!table_add(table, &row))
-        PyErr_NoMemory();
-    return !PyErr_Occurred();
+    return table_add(table, &row) || PyErr_NoMemory();
 }
 
 /* packet_rows(rows): a packets table with these rows. It has no texts, so that none is its owner.

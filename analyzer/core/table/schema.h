@@ -725,7 +725,7 @@
       "whether it is the sum of short spans of this kind nearby, because there were too many, so " \
       "that its place is not exact")
 
-/* Filled by the caller after analysis_finish(), through analysis_add_finding(). */
+/* Filled by the caller after analysis_finish(). */
 #define FINDINGS_COLUMNS(X)                                                                        \
     X(code, TEXT, "", "name of the rule")                                                          \
     X(severity, TEXT, "", "error, warning or info")                                                \
