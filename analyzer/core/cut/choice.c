@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
+
 #define FRAME_MAX (UINT64_C(1) << 40) /* of a bit set: 128 GiB of bits would be above */
 
 bool choice_open(struct choice *choice, size_t count) {
@@ -40,21 +42,17 @@ bool choice_add_frame(struct choice *choice, size_t file, uint64_t frame) {
     return true;
 }
 
-static bool range_is_before(const struct frame_range *range, size_t file, uint64_t frame) {
-    return range->file != file ? range->file < file : range->last < frame;
+static int compare_range(const void *key, const void *member) {
+    const struct frame_range *frame = key, *range = member;
+    if (frame->file != range->file)
+        return frame->file < range->file ? -1 : 1;
+    return frame->first < range->first ? -1 : frame->first > range->last;
 }
 
 static bool in_ranges(const struct choice *choice, size_t file, uint64_t frame) {
-    size_t low = 0, high = choice->range_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (range_is_before(&choice->ranges[middle], file, frame))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < choice->range_count && choice->ranges[low].file == file &&
-           choice->ranges[low].first <= frame;
+    const struct frame_range key = {file, frame, frame};
+    return choice->range_count && bsearch(&key, choice->ranges, choice->range_count,
+                                          sizeof *choice->ranges, compare_range) != NULL;
 }
 
 static bool in_time(const struct choice *choice, const struct packet *packet) {
@@ -94,14 +92,9 @@ bool choice_note_time(struct choice *choice, int64_t time_ns) {
         last->last_ns = around.last_ns > last->last_ns ? around.last_ns : last->last_ns;
         return true;
     }
-    if (choice->span_count == choice->span_room) { /* also if there is none yet */
-        size_t room = choice->span_room ? choice->span_room * 2 : 64;
-        struct time_span *spans = realloc(choice->spans, room * sizeof *spans);
-        if (!spans)
-            return false;
-        choice->spans = spans;
-        choice->span_room = room;
-    }
+    if (!list_grow(&choice->spans, &choice->span_room, choice->span_count + 1,
+                   sizeof *choice->spans))
+        return false;
     choice->spans[choice->span_count++] = around;
     return true;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "cut/anonymize.h"
 
 #define PACKETS_AT_ONCE 256u
@@ -19,10 +20,10 @@ struct cut {
     struct merged_input *input;
     struct pcapng_writer writer;
     struct address_map map;
-    uint8_t *draft;      /* bytes of a packet that is changed; NULL before the first */
-    uint32_t draft_room; /* bytes: the greatest packet, which the readers limit by link type */
-    bool noting;         /* the first of two passes */
-    bool begun;          /* the head is written */
+    uint8_t *draft;    /* bytes of a packet that is changed; NULL before the first */
+    size_t draft_room; /* bytes: of the greatest packet, which the readers limit by link type */
+    bool noting;       /* the first of two passes */
+    bool begun;        /* the head is written */
     uint32_t described;
     int64_t last_ns; /* time of the last packet with one, TIME_UNKNOWN before */
     uint64_t packets_read, packets_written;
@@ -104,17 +105,6 @@ static bool describe_interfaces(struct cut *cut) {
     return done;
 }
 
-static bool make_room(struct cut *cut, uint32_t size) {
-    if (size <= cut->draft_room)
-        return true;
-    uint8_t *draft = realloc(cut->draft, size);
-    if (!draft)
-        return false;
-    cut->draft = draft;
-    cut->draft_room = size;
-    return true;
-}
-
 /* Sets the bytes that are written. A packet without a time keeps its length, because only a simple
  * packet block has no time, and its length follows from the packet's: payload becomes 0. Returns
  * false without memory. */
@@ -124,7 +114,7 @@ static bool set_bytes(struct cut *cut, struct written_packet *written) {
     uint32_t headers = cut->options.headers_only ? headers_size(packet) : captured;
     bool zeroed = headers < captured && packet->time_ns == TIME_UNKNOWN;
     bool changed = cut->options.key || zeroed;
-    if (changed && !make_room(cut, captured))
+    if (changed && !list_grow(&cut->draft, &cut->draft_room, captured, 1))
         return false;
     written->data = changed ? cut->draft : packet->data;
     written->captured = zeroed ? captured : headers;

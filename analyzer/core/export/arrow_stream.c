@@ -101,11 +101,7 @@ static bool fill_text(struct filling *filling, const struct table *table, unsign
                       int64_t value) {
     char address[ADDRESS_TEXT_MAX];
     size_t size;
-    if (type == TYPE_ADDRESS) {
-        size = string_table_address(table->texts, value, address);
-        return append_text(filling, address, size);
-    }
-    const char *text = string_table_get(table->texts, value, &size);
+    const char *text = string_table_text(table->texts, type, value, address, &size);
     return type == TYPE_PATH ? append_path(filling, text, size) : append_text(filling, text, size);
 }
 

@@ -8,6 +8,7 @@
 #include "export/export.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct code {
@@ -69,16 +70,13 @@ static double real_value(const struct column_pack *pack, int64_t value, uint8_t 
     return (double)moved / (double)pack->divisor;
 }
 
+static int compare_flow(const void *key, const void *member) {
+    int64_t flow = *(const int64_t *)key, other = *(const uint32_t *)member;
+    return flow < other ? -1 : flow > other;
+}
+
 static bool is_chosen(const struct flow_choice *choice, int64_t flow) {
-    size_t low = 0, high = choice->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (choice->flows[middle] < flow)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < choice->count && choice->flows[low] == flow;
+    return bsearch(&flow, choice->flows, choice->count, sizeof *choice->flows, compare_flow);
 }
 
 /* The output of one column. */

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/vocabulary.h"
 #include "common/json.h"
 
 #define ESCAPED_MAX 6  /* largest expansion of one byte of text: \u001f, \udce9 */
@@ -92,13 +91,7 @@ static char *put_string(char *out, const char *text, size_t size) {
 static char *put_text(char *out, const struct table *table, unsigned type, int64_t value) {
     char address[ADDRESS_TEXT_MAX];
     size_t size;
-    if (type == TYPE_WORD)
-        return put_string(out, word_text((enum word)value), strlen(word_text((enum word)value)));
-    if (type == TYPE_ADDRESS) {
-        size = string_table_address(table->texts, value, address);
-        return put_string(out, address, size);
-    }
-    const char *text = string_table_get(table->texts, value, &size);
+    const char *text = string_table_text(table->texts, type, value, address, &size);
     return put_string(out, text, size);
 }
 

@@ -12,26 +12,15 @@
 
 #define TIME_BINS_MAX 100000
 
-/* string_table_add() has replaced malformed bytes already; a text cut at TEXT_MAX ends at a
- * character. Decoding therefore does not fail, and "replace" is a precaution. */
-static PyObject *text_object(const struct table *table, int64_t number) {
+/* A path equals os.fsdecode(): bytes that are not UTF-8 become surrogates, so that os.fsencode()
+ * restores it. In other texts string_table_add() has replaced malformed bytes already, and
+ * "replace" is a precaution. */
+static PyObject *text_object(const struct table *table, enum column_type type, int64_t value) {
+    char address[ADDRESS_TEXT_MAX];
     size_t size;
-    const char *text = string_table_get(table->texts, number, &size);
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, "replace");
-}
-
-/* Equals os.fsdecode(): bytes that are not UTF-8 become surrogates, so that os.fsencode()
- * restores the path. */
-static PyObject *path_object(const struct table *table, int64_t number) {
-    size_t size;
-    const char *path = string_table_get(table->texts, number, &size);
-    return PyUnicode_DecodeFSDefaultAndSize(path, (Py_ssize_t)size);
-}
-
-static PyObject *address_object(const struct table *table, int64_t number) {
-    char text[ADDRESS_TEXT_MAX];
-    size_t size = string_table_address(table->texts, number, text);
-    return PyUnicode_FromStringAndSize(text, (Py_ssize_t)size);
+    const char *text = string_table_text(table->texts, type, value, address, &size);
+    return type == TYPE_PATH ? PyUnicode_DecodeFSDefaultAndSize(text, (Py_ssize_t)size)
+                             : PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, "replace");
 }
 
 PyObject *table_value_object(const struct table *table, const struct row *row, unsigned column) {
@@ -42,9 +31,9 @@ PyObject *table_value_object(const struct table *table, const struct row *row, u
     switch (table->schema->columns[column].type) {
     case TYPE_BOOL: return PyBool_FromLong(value != 0);
     case TYPE_WORD: return PyUnicode_InternFromString(word_text((enum word)value));
-    case TYPE_TEXT: return text_object(table, value);
-    case TYPE_ADDRESS: return address_object(table, value);
-    case TYPE_PATH: return path_object(table, value);
+    case TYPE_TEXT:
+    case TYPE_ADDRESS:
+    case TYPE_PATH: return text_object(table, table->schema->columns[column].type, value);
     case TYPE_REAL: memcpy(&real, &value, sizeof real); return PyFloat_FromDouble(real);
     default: return PyLong_FromLongLong(value);
     }

@@ -7,16 +7,15 @@
 
 #define FRAMES_TEXT 64 /* three numbers of 20 digits, separated */
 
-/* Sets a column to the frames of the messages that were seen, as in `4, 6, 9`. */
-static void put_frames(struct row_sink *sink, struct row *row, unsigned column,
-                       const struct moment *moments, size_t count) {
+void put_frames(struct row_sink *sink, struct row *row, unsigned column, const uint64_t *frames,
+                size_t count) {
     char text[FRAMES_TEXT + 1];
     size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < count; i++)
-        if (moments[i].frame && used < FRAMES_TEXT)
+        if (frames[i] && used < FRAMES_TEXT)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%llu", used ? ", " : "",
-                                     (unsigned long long)moments[i].frame);
+                                     (unsigned long long)frames[i]);
     row_set_text(sink, row, column, text);
 }
 
@@ -29,14 +28,14 @@ static bool begin_row(struct row_sink *sink, struct row *row, enum table_number 
 
 static void add_request(struct row_sink *sink, const struct flow *flow) {
     const struct http_request *http = &flow->application->http;
-    const struct moment moments[] = {http->requested, http->answered};
+    const uint64_t frames[] = {http->requested.frame, http->answered.frame};
     struct row row;
     if (!begin_row(sink, &row, TABLE_requests, flow))
         return;
     row_set_text(sink, &row, requests_method, http->method);
     row_set_text(sink, &row, requests_host, http->host);
     row_set_if(&row, requests_status, http->status, http->status);
-    put_frames(sink, &row, requests_frames, moments, sizeof moments / sizeof *moments);
+    put_frames(sink, &row, requests_frames, frames, 2);
     add_row(sink, TABLE_requests, &row);
 }
 
@@ -66,7 +65,7 @@ static void put_times(struct row *row, const struct flow *flow, const struct tls
 
 static void add_handshake(struct row_sink *sink, const struct flow *flow) {
     const struct tls_handshake *tls = &flow->application->tls;
-    const struct moment moments[] = {tls->hello, tls->answer, tls->end};
+    const uint64_t frames[] = {tls->hello.frame, tls->answer.frame, tls->end.frame};
     bool resumed = tls->version == TLS_1_3 ? tls->psk : tls->echoed;
     bool comparable = tls->version == TLS_1_3 || tls->hello.frame;
     char text[TLS_TEXT_MAX];
@@ -90,8 +89,7 @@ static void add_handshake(struct row_sink *sink, const struct flow *flow) {
         row_set_if(&row, handshakes_alert_ns, tls->end.time_ns != TIME_UNKNOWN, tls->end.time_ns);
     }
     put_times(&row, flow, tls);
-    put_frames(sink, &row, handshakes_frames, moments,
-               sizeof moments / sizeof *moments - tls->alerted);
+    put_frames(sink, &row, handshakes_frames, frames, 3u - tls->alerted);
     add_row(sink, TABLE_handshakes, &row);
 }
 

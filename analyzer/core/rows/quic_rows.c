@@ -6,23 +6,9 @@
  * place even if their flow is numbered anew. quic_names_collect() makes a list of them and the
  * columns null; quic_names_set() fills the columns. Flows and handshakes are amended by the number
  * of their row, which is that of the flow in the table of flows. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "rows/rows.h"
-
-#define FRAMES_TEXT 64 /* three numbers of 20 digits, separated */
-
-static void put_frames(struct row_sink *sink, struct row *row, const uint64_t *frames) {
-    char text[FRAMES_TEXT + 1];
-    size_t used = 0;
-    text[0] = '\0';
-    for (unsigned i = 0; i < QUIC_FRAMES; i++)
-        if (frames[i] && used < FRAMES_TEXT)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%llu", used ? ", " : "",
-                                     (unsigned long long)frames[i]);
-    row_set_text(sink, row, handshakes_frames, text);
-}
 
 static void put_losses(struct row *row, const struct quic_loss loss[static 2]) {
     static const unsigned columns[2][5] = {
@@ -65,7 +51,7 @@ void quic_row_add(struct row_sink *sink, const struct flow *flow,
     row_set(&row, handshakes_zero_rtt, summary->zero_rtt);
     row_set(&row, handshakes_client_direction, summary->client);
     put_losses(&row, summary->loss);
-    put_frames(sink, &row, summary->frames);
+    put_frames(sink, &row, handshakes_frames, summary->frames, QUIC_FRAMES);
     if (summary->initial_bytes)
         row_set_stored(
             sink, &row, handshakes_alpn,

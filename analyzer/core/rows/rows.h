@@ -39,6 +39,9 @@ void put_limits(struct row *row, const struct flow *flow, const struct tcp_strea
 void limit_rows_add(struct row_sink *sink, const struct flow *flow);
 
 /* application_rows.c */
+/* Sets a column to the frames that are not 0, as in `4, 6, 9`; at most three count. */
+void put_frames(struct row_sink *sink, struct row *row, unsigned column, const uint64_t *frames,
+                size_t count);
 /* Adds the rows of handshakes and requests of a flow that is over. */
 void application_rows_add(struct row_sink *sink, const struct flow *flow);
 /* Adds the row of a question that was answered or given up. */

@@ -47,10 +47,6 @@ static struct time_bin bin_at(const uint8_t *place, const struct series_head *he
     return bin;
 }
 
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* Columns of TCP streams are null for other protocols, or if the length of a payload is unknown. */
 static void put_counts(struct row *row, const struct time_bin *bin,
                        const struct series_head *head) {
@@ -72,7 +68,7 @@ static void put_counts(struct row *row, const struct time_bin *bin,
  * bin, which begins at `start`, ns. */
 static void put_rates(struct row *row, const struct time_bin *bin, const struct series_head *head,
                       int64_t start, int64_t width, uint64_t so_far) {
-    int64_t elapsed = least(start + width, head->last_ns) - head->first_ns;
+    int64_t elapsed = min64(start + width, head->last_ns) - head->first_ns;
     row_set(row, series_throughput_bps, rate_bps(bin->ip_bytes, width));
     if (elapsed > 0)
         row_set(row, series_cumulative_throughput_bps, rate_bps(so_far, elapsed));

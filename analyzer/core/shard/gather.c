@@ -67,22 +67,22 @@ static uint64_t flows_of(const struct gatherer *g, size_t shard) {
     return g->shards[shard].counts[COUNT_FLOWS];
 }
 
+static int compare_frame(const void *key, const void *member) {
+    uint64_t frame = *(const uint64_t *)key;
+    struct merge_span span;
+    memcpy(&span, member, sizeof span);
+    return frame < span.first ? -1 : frame > span.last;
+}
+
 /* Returns the time at which one run takes a frame. */
 static int64_t merge_time(const struct gathered_file *file, uint64_t frame, int64_t time_ns) {
-    size_t low = 0, high = file->span_count;
-    struct merge_span span;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        memcpy(&span, file->spans + middle * sizeof span, sizeof span);
-        if (span.last < frame)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == file->span_count)
-        return time_ns;
-    memcpy(&span, file->spans + low * sizeof span, sizeof span);
-    return span.first <= frame ? span.merge_ns : time_ns;
+    struct merge_span span = {.merge_ns = time_ns};
+    const void *found = file->span_count ? bsearch(&frame, file->spans, file->span_count,
+                                                   sizeof span, compare_frame)
+                                         : NULL;
+    if (found)
+        memcpy(&span, found, sizeof span);
+    return span.merge_ns;
 }
 
 static int compare_entries(const void *left, const void *right) {

@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "base/vocabulary.h"
 #include "common/utf8.h"
 
 /* `size` must be below 2^16 (TEXT_MAX). The length may be unaligned, hence memcpy(). */
@@ -71,15 +72,20 @@ static size_t ipv4_text(const char *bytes, char *buffer) {
     return (size_t)(out - buffer);
 }
 
-size_t string_table_address(const struct string_table *store, int64_t number,
-                            char buffer[static ADDRESS_TEXT_MAX]) {
-    size_t size;
-    const char *bytes = string_table_get(store, number, &size);
-    if (size == 4)
-        return ipv4_text(bytes, buffer);
-    if (!inet_ntop(AF_INET6, bytes, buffer, ADDRESS_TEXT_MAX))
-        return 0;
-    return strlen(buffer);
+const char *string_table_text(const struct string_table *store, enum column_type type,
+                              int64_t value, char buffer[static ADDRESS_TEXT_MAX], size_t *size) {
+    const char *text = type == TYPE_WORD ? word_text((enum word)value) : NULL;
+    if (text)
+        *size = strlen(text);
+    else
+        text = string_table_get(store, value, size);
+    if (type != TYPE_ADDRESS)
+        return text;
+    if (*size == 4)
+        *size = ipv4_text(text, buffer);
+    else
+        *size = inet_ntop(AF_INET6, text, buffer, ADDRESS_TEXT_MAX) ? strlen(buffer) : 0;
+    return buffer;
 }
 
 void string_table_join(struct string_table *store, struct string_table *other) {

@@ -48,9 +48,9 @@ int64_t string_table_add_address(struct string_table *store, unsigned version,
 
 /* Returns text `number` and sets its size in bytes; it has no final NUL. */
 const char *string_table_get(const struct string_table *store, int64_t number, size_t *size);
-/* Writes address `number` as text; returns its length. */
-size_t string_table_address(const struct string_table *store, int64_t number,
-                            char buffer[static ADDRESS_TEXT_MAX]);
+/* Returns the value of a column of type WORD or above as text, which may be in the buffer. */
+const char *string_table_text(const struct string_table *store, enum column_type type,
+                              int64_t value, char buffer[static ADDRESS_TEXT_MAX], size_t *size);
 void string_table_free(struct string_table *store);
 
 /* A row as it is filled and read. row_clear() clears only `known`: the value of a null column is
