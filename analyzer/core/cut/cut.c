@@ -32,7 +32,7 @@ struct cut {
 
 static bool open_input(struct cut *cut, struct error *error) {
     merged_input_close(cut->input);
-    cut->input = merged_input_open(cut->options.paths, cut->options.path_count, error);
+    cut->input = merged_input_open(cut->options.paths, NULL, cut->options.path_count, error);
     cut->packets_read = 0;
     if (cut->input)
         merged_input_read_ahead(cut->input, JOBS);

@@ -18,6 +18,7 @@
 
 enum block_type { BLOCK_INTERFACE = 1, BLOCK_SIMPLE = 3, BLOCK_STATISTICS = 5, BLOCK_ENHANCED };
 enum option_code {
+    OPTION_END = 0,
     OPTION_COMMENT = 1,
     IF_NAME = 2,
     IF_TSRESOL = 9,
@@ -120,7 +121,8 @@ struct block {
 };
 
 static void append(struct block *block, const void *bytes, size_t size) {
-    memcpy(block->bytes + block->size, bytes, size);
+    if (size)
+        memcpy(block->bytes + block->size, bytes, size);
     block->size += size;
 }
 
@@ -163,7 +165,7 @@ int64_t pcapng_resolution(const struct interface *interface) {
 
 bool pcapng_interface(struct pcapng_writer *writer, const struct interface *interface, bool bare) {
     struct block block = {.size = 0};
-    uint32_t head[] = {BLOCK_INTERFACE, 0, interface->link_type, interface->snaplen}, end = 0;
+    uint32_t head[] = {BLOCK_INTERFACE, 0, interface->link_type, interface->snaplen};
     uint8_t digits = resolution_digits(interface);
     append(&block, head, sizeof head);
     if (!bare) {
@@ -179,7 +181,7 @@ bool pcapng_interface(struct pcapng_writer *writer, const struct interface *inte
         memcpy(filter + 1, interface->filter, size);
         append_option(&block, IF_FILTER, filter, size + 1);
     }
-    append(&block, &end, 4);
+    append_option(&block, OPTION_END, NULL, 0);
     return end_block(writer, &block);
 }
 
@@ -209,28 +211,32 @@ static bool write_simple(struct pcapng_writer *writer, const struct written_pack
            pcapng_bytes(writer, &zero, padding) && pcapng_bytes(writer, &length, 4);
 }
 
+bool pcapng_enhanced(struct pcapng_writer *writer, const struct packet *packet, uint32_t number,
+                     uint64_t ticks, const uint8_t *data, uint32_t captured, const void *options,
+                     uint32_t options_size) {
+    uint32_t padding = padding_of(captured), zero = 0;
+    uint32_t length = 32 + captured + padding + options_size;
+    uint32_t head[] = {BLOCK_ENHANCED,  length,   number,        (uint32_t)(ticks >> 32),
+                       (uint32_t)ticks, captured, packet->length};
+    return pcapng_bytes(writer, head, sizeof head) && pcapng_bytes(writer, data, captured) &&
+           pcapng_bytes(writer, &zero, padding) && pcapng_bytes(writer, options, options_size) &&
+           pcapng_bytes(writer, &length, 4);
+}
+
 bool pcapng_packet(struct pcapng_writer *writer, const struct written_packet *written,
                    uint32_t snaplen) {
-    if (can_be_simple(written, snaplen))
-        return write_simple(writer, written);
-    uint64_t ticks = ticks_of(written);
+    struct block options;
     size_t said =
         written->comment_size < COMMENT_SIZE_MAX ? written->comment_size : COMMENT_SIZE_MAX;
-    uint32_t padding = padding_of(written->captured), text_padding = padding_of(said), zero = 0;
-    uint32_t options = written->comment ? 8 + (uint32_t)said + text_padding : 0;
-    uint32_t length = 32 + written->captured + padding + options;
-    uint16_t option[] = {OPTION_COMMENT, (uint16_t)said};
-    uint32_t head[] = {BLOCK_ENHANCED,          length,          written->number,
-                       (uint32_t)(ticks >> 32), (uint32_t)ticks, written->captured,
-                       written->packet->length};
-    bool done = pcapng_bytes(writer, head, sizeof head) &&
-                pcapng_bytes(writer, written->data, written->captured) &&
-                pcapng_bytes(writer, &zero, padding);
-    if (written->comment)
-        done = done && pcapng_bytes(writer, option, sizeof option) &&
-               pcapng_bytes(writer, written->comment, said) &&
-               pcapng_bytes(writer, &zero, text_padding) && pcapng_bytes(writer, &zero, 4);
-    return done && pcapng_bytes(writer, &length, 4);
+    if (can_be_simple(written, snaplen))
+        return write_simple(writer, written);
+    options.size = 0;
+    if (written->comment) {
+        append_option(&options, OPTION_COMMENT, written->comment, said);
+        append_option(&options, OPTION_END, NULL, 0);
+    }
+    return pcapng_enhanced(writer, written->packet, written->number, ticks_of(written),
+                           written->data, written->captured, options.bytes, (uint32_t)options.size);
 }
 
 bool pcapng_statistics(struct pcapng_writer *writer, uint32_t number,
@@ -241,13 +247,12 @@ bool pcapng_statistics(struct pcapng_writer *writer, uint32_t number,
     uint64_t ticks = time_ns < 0 ? 0 : (uint64_t)(time_ns / pcapng_resolution(interface));
     uint32_t head[] = {BLOCK_STATISTICS, 0, number, (uint32_t)(ticks >> 32), (uint32_t)ticks};
     struct block block = {.size = 0};
-    uint32_t end = 0;
     append(&block, head, sizeof head);
     for (uint16_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i] != DROPS_UNKNOWN)
             append_option(&block, (uint16_t)(ISB_RECEIVED + i), &counts[i], sizeof counts[i]);
     if (block.size == sizeof head)
         return true;
-    append(&block, &end, 4);
+    append_option(&block, OPTION_END, NULL, 0);
     return end_block(writer, &block);
 }

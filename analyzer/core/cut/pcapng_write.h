@@ -49,6 +49,11 @@ struct written_packet {
     size_t comment_size;
 };
 
+/* Writes an enhanced packet block with the first `captured` bytes of a packet's data. Options are
+ * padded and end with the end of options. */
+bool pcapng_enhanced(struct pcapng_writer *writer, const struct packet *packet, uint32_t number,
+                     uint64_t ticks, const uint8_t *data, uint32_t captured, const void *options,
+                     uint32_t options_size);
 /* Writes an enhanced packet block. A packet without a time has a simple packet block if it belongs
  * to the first interface and needs no comment, else the time of the packet before. */
 bool pcapng_packet(struct pcapng_writer *writer, const struct written_packet *packet,

@@ -287,28 +287,16 @@ static bool end_reading(struct capture_file *file, enum input_state state) {
 /* The reader parses records that are complete in the window; if it finds none, the window is filled
  * with the bytes that it asks for. Packets point into the window, so a fill must not follow in a
  * call that returns packets. */
-size_t capture_file_read(struct capture_file *file, struct packet *packets, size_t most,
+size_t capture_file_read(struct capture_file *file, struct packet *packets, size_t most, bool on,
                          enum input_state *state) {
     *state = INPUT_READY;
     while (!file->ended) {
         size_t count = file->format->parse(file, packets, most);
         if (count || file->ended)
             return count;
-        *state = input_stream_fill(&file->stream, file->need);
-        if (*state == INPUT_WAITING || *state == INPUT_INTERRUPTED)
-            return 0;
-        end_reading(file, *state);
-    }
-    return 0;
-}
-
-size_t capture_file_read_on(struct capture_file *file, struct packet *packets, size_t most) {
-    while (!file->ended) {
-        size_t count = file->format->parse(file, packets, most);
-        if (count || file->ended)
-            return count;
-        enum input_state state = input_stream_extend(&file->stream);
-        if (state != INPUT_READY && !end_reading(file, state))
+        *state =
+            on ? input_stream_extend(&file->stream) : input_stream_fill(&file->stream, file->need);
+        if (*state != INPUT_READY && !end_reading(file, *state))
             return 0;
     }
     return 0;

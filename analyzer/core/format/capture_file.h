@@ -86,13 +86,10 @@ void capture_file_free(struct capture_file *file);
 
 /* Reads packets in file order. Returns 0 at the end (file->ended), or if the caller must retry
  * (`*state` INPUT_WAITING or INPUT_INTERRUPTED). Packets are valid until the next call for this
- * file. */
-size_t capture_file_read(struct capture_file *file, struct packet *packets, size_t most,
+ * file, unless it reads `on`: then packets that were returned before stay valid, and 0 may mean
+ * that only another call can continue. */
+size_t capture_file_read(struct capture_file *file, struct packet *packets, size_t most, bool on,
                          enum input_state *state);
-
-/* Reads further packets without invalidating those that were returned before. Returns 0 at the end
- * (file->ended), or if only capture_file_read() can continue. */
-size_t capture_file_read_on(struct capture_file *file, struct packet *packets, size_t most);
 
 uint64_t capture_file_bytes_read(const struct capture_file *file);
 

@@ -30,7 +30,7 @@ static bool note_frames(struct frame_index *index, struct capture_file *file, ui
         }
         uint64_t left = next - file->frame;
         enum input_state state;
-        capture_file_read(file, packets, left < AT_ONCE ? (size_t)left : AT_ONCE, &state);
+        capture_file_read(file, packets, left < AT_ONCE ? (size_t)left : AT_ONCE, false, &state);
     }
     index->frames = file->frame;
     return !index->headers.out_of_memory;

@@ -201,7 +201,7 @@ static enum input_state load_source(struct merged_input *set, struct source *sou
     bool had = has_descriptor(source);
     size_t count = 0;
     if (!source->file.ended)
-        count = capture_file_read(&source->file, source->packets, LOOKAHEAD, &state);
+        count = capture_file_read(&source->file, source->packets, LOOKAHEAD, false, &state);
     take_loaded(set, source, count, had);
     return state;
 }
@@ -209,8 +209,10 @@ static enum input_state load_source(struct merged_input *set, struct source *sou
 /* Loads packets without invalidating those that were returned. Returns false if that is impossible.
  */
 static bool load_on(struct merged_input *set, struct source *source) {
+    enum input_state state;
     bool had = has_descriptor(source);
-    take_loaded(set, source, capture_file_read_on(&source->file, source->packets, LOOKAHEAD), had);
+    size_t count = capture_file_read(&source->file, source->packets, LOOKAHEAD, true, &state);
+    take_loaded(set, source, count, had);
     return source->count || source->file.ended;
 }
 
@@ -273,13 +275,8 @@ static size_t descriptors_most(void) {
     return known ? (size_t)(limit.rlim_cur / OPEN_SHARE) : OPEN_MOST;
 }
 
-struct merged_input *merged_input_open(const char *const *paths, size_t count,
-                                       struct error *error) {
-    return merged_input_open_named(paths, paths, count, error);
-}
-
-struct merged_input *merged_input_open_named(const char *const *paths, const char *const *names,
-                                             size_t count, struct error *error) {
+struct merged_input *merged_input_open(const char *const *paths, const char *const *names,
+                                       size_t count, struct error *error) {
     struct merged_input *set = calloc(1, sizeof *set);
     bool opened = set != NULL;
     if (set) {
@@ -296,7 +293,7 @@ struct merged_input *merged_input_open_named(const char *const *paths, const cha
     if (!opened)
         error_set(error, ERROR_MEMORY, "out of memory for %zu files", count);
     for (size_t i = 0; opened && i < count; i++)
-        opened = open_source(set, i, paths[i], names[i], error);
+        opened = open_source(set, i, paths[i], names ? names[i] : paths[i], error);
     if (opened)
         return set;
     merged_input_close(set);
@@ -404,7 +401,7 @@ size_t merged_input_read(struct merged_input *set, struct packet *packets, size_
             count = read_merged(set, packets, most);
         return count;
     }
-    return capture_file_read(&set->sources[0].file, packets, most, &state);
+    return capture_file_read(&set->sources[0].file, packets, most, false, &state);
 }
 
 size_t merged_input_read_on(struct merged_input *set, struct packet *packets, size_t most) {

@@ -15,14 +15,13 @@ struct merged_input;
 /* Every format, NULL last. */
 extern const struct capture_format *const capture_formats[];
 
-/* Opens `count` paths ("-" is standard input; the caller must have expanded folders). Returns
+/* Opens `count` paths ("-" is standard input; the caller must have expanded folders). Rows and
+ * messages show their `names`, unless it is NULL, instead of them. Returns
  * NULL with `error` set (ERROR_UNREADABLE, with file, offset and expectation) unless every path
  * opens and begins as a capture. An empty or truncated file header is unreadable; any later
  * error is damage. */
-struct merged_input *merged_input_open(const char *const *paths, size_t count, struct error *error);
-/* The same with a name for each path, which rows and messages show instead of it. */
-struct merged_input *merged_input_open_named(const char *const *paths, const char *const *names,
-                                             size_t count, struct error *error);
+struct merged_input *merged_input_open(const char *const *paths, const char *const *names,
+                                       size_t count, struct error *error);
 /* Lets threads, fewer than `jobs`, decompress regular files ahead of the reader from now on. It
  * must be called before the first read. The packets of each read do not depend on it. */
 void merged_input_read_ahead(struct merged_input *set, unsigned jobs);

@@ -18,7 +18,7 @@ static void check_output(int out, uint64_t written) {
     struct error error;
     struct packet packets[AT_ONCE];
     snprintf(path, sizeof path, "/proc/self/fd/%d", out);
-    struct merged_input *input = merged_input_open(paths, 1, &error);
+    struct merged_input *input = merged_input_open(paths, NULL, 1, &error);
     if (!input)
         abort();
     uint64_t count = 0;

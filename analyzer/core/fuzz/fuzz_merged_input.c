@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *paths[] = {whole, part};
     struct error error;
     for (size_t count = 1; count <= 2; count++) {
-        struct merged_input *set = merged_input_open(paths, count, &error);
+        struct merged_input *set = merged_input_open(paths, NULL, count, &error);
         struct packet packets[16];
         uint64_t sum = 0;
         for (size_t n; set && (n = merged_input_read(set, packets, 16)) > 0;)

@@ -166,7 +166,7 @@ bool byte_source_detect(struct byte_source *source, const uint8_t *first, size_t
     if (!source->codec)
         return true;
     size_t room = byte_source_size_within(source, source->bytes_total, COMPRESSED_BUFFER);
-    source->light = source->codec->is_light(first, size);
+    source->light = codec_is_light(source->codec, first, size);
     source->decoder = source->codec->open();
     source->compressed_room = room > size ? room : size;
     source->compressed = malloc(source->compressed_room);

@@ -144,12 +144,6 @@ static enum codec_state step_gzip(void *state, struct codec_buffers *buffers, co
     return next == CODEC_WITHIN ? inflate_some(decoder, buffers, error) : next;
 }
 
-static bool is_light_gzip(const uint8_t *first, size_t size) {
-    (void)first;
-    (void)size;
-    return true;
-}
-
 static void *open_zstd(void) {
     return ZSTD_createDStream();
 }
@@ -173,17 +167,6 @@ static enum codec_state step_zstd(void *state, struct codec_buffers *buffers, co
     return CODEC_FAILED;
 }
 
-/* The window descriptor of RFC 8878 section 3.1.1.1.2 gives the memory; a frame of a single segment
- * has none, and the content as its window. */
-static bool is_light_zstd(const uint8_t *first, size_t size) {
-    enum { DESCRIPTOR = 4, SINGLE_SEGMENT = 0x20 };
-    if (size < DESCRIPTOR + 2 || first[0] != 0x28 || first[DESCRIPTOR] & SINGLE_SEGMENT)
-        return false;
-    unsigned window = first[DESCRIPTOR + 1];
-    uint64_t base = UINT64_C(1) << (10 + (window >> 3));
-    return base + base / 8 * (window & 7) <= CODEC_LIGHT;
-}
-
 static void *open_lz4(void) {
     LZ4F_dctx *context;
     return LZ4F_isError(LZ4F_createDecompressionContext(&context, LZ4F_VERSION)) ? NULL : context;
@@ -191,13 +174,6 @@ static void *open_lz4(void) {
 
 static void close_lz4(void *state) {
     LZ4F_freeDecompressionContext(state);
-}
-
-/* The buffers hold two blocks, of 4 MiB each by default. */
-static bool is_light_lz4(const uint8_t *first, size_t size) {
-    (void)first;
-    (void)size;
-    return false;
 }
 
 /* The sizes are inputs and results: bytes at hand before the call, bytes used after it. */
@@ -219,20 +195,27 @@ static const struct codec gzip_codec = {.name = "gzip",
                                         .open = open_gzip,
                                         .close = close_gzip,
                                         .step = step_gzip,
-                                        .is_light = is_light_gzip,
                                         .stop_at_blocks = stop_at_blocks,
                                         .between_blocks = between_blocks,
                                         .reopen = reopen_gzip};
-static const struct codec zstd_codec = {.name = "zstd",
-                                        .open = open_zstd,
-                                        .close = close_zstd,
-                                        .step = step_zstd,
-                                        .is_light = is_light_zstd};
-static const struct codec lz4_codec = {.name = "lz4",
-                                       .open = open_lz4,
-                                       .close = close_lz4,
-                                       .step = step_lz4,
-                                       .is_light = is_light_lz4};
+static const struct codec zstd_codec = {
+    .name = "zstd", .open = open_zstd, .close = close_zstd, .step = step_zstd};
+static const struct codec lz4_codec = {
+    .name = "lz4", .open = open_lz4, .close = close_lz4, .step = step_lz4};
+
+/* gzip needs little. zstd has its window in the descriptor of RFC 8878 section 3.1.1.1.2; a frame
+ * of a single segment has none, and the content as its window. The buffers of lz4 hold two blocks,
+ * of 4 MiB each by default. */
+bool codec_is_light(const struct codec *codec, const uint8_t *first, size_t size) {
+    enum { DESCRIPTOR = 4, SINGLE_SEGMENT = 0x20 };
+    if (codec != &zstd_codec)
+        return codec == &gzip_codec;
+    if (size < DESCRIPTOR + 2 || first[0] != 0x28 || first[DESCRIPTOR] & SINGLE_SEGMENT)
+        return false;
+    unsigned window = first[DESCRIPTOR + 1];
+    uint64_t base = UINT64_C(1) << (10 + (window >> 3));
+    return base + base / 8 * (window & 7) <= CODEC_LIGHT;
+}
 
 /* A skippable frame (RFC 8878 section 3.1.2) may begin a zstd stream (as pzstd writes it) or an
  * lz4 stream. The magic numbers are the same, and only tools of zstd write it, so it counts as

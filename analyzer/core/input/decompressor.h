@@ -43,9 +43,6 @@ struct codec {
     void (*close)(void *decoder);
     /* Decompresses as much as fits. Sets `*error` if it returns CODEC_FAILED. */
     enum codec_state (*step)(void *decoder, struct codec_buffers *buffers, const char **error);
-    /* Returns whether a decoder of a file that begins with these bytes needs CODEC_LIGHT of memory
-     * at most. */
-    bool (*is_light)(const uint8_t *first, size_t size);
     /* The rest is NULL if decoding can begin only at a boundary (zstd, lz4). */
     void (*stop_at_blocks)(void *decoder); /* a step ends at each block, too */
     /* Sets the state and returns true if the last step ended between two blocks. */
@@ -54,6 +51,9 @@ struct codec {
         const struct codec_restart *restart); /* NULL without memory, or if it is wrong */
 };
 
+/* Returns whether a decoder of a file that begins with these bytes needs CODEC_LIGHT of memory at
+ * most. */
+bool codec_is_light(const struct codec *codec, const uint8_t *first, size_t size);
 /* Returns the codec of a file that begins with these bytes; NULL if they are not compressed. */
 const struct codec *codec_find(const uint8_t *first, size_t size);
 

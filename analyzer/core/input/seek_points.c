@@ -22,28 +22,21 @@
 #define FILE_BUFFER (128u << 10)
 #define LEVEL       3 /* of zstd, for windows and pieces */
 
-/* The compressed bytes of the file. */
+/* The file, of which compressed bytes are at hand, its decoder, and the store. */
 struct source {
-    int file;
+    int file, store;
     uint8_t *bytes;
     const uint8_t *cursor;
     size_t left;
-    uint64_t end; /* offset in the file behind those that were read */
+    uint64_t end;              /* offset in the file behind those that were read */
+    const struct codec *codec; /* NULL if it is not compressed */
+    void *decoder;
+    enum codec_state state;
+    bool pending;   /* the decoder may hold more output */
+    uint8_t *piece; /* SEEK_PIECE decompressed bytes */
+    uint8_t *packed;
+    size_t packed_room;
 };
-
-static bool open_source(struct source *source, const char *path, struct error *error) {
-    *source = (struct source){.file = open(path, O_RDONLY | O_CLOEXEC)};
-    if (source->file < 0)
-        return error_set(error, ERROR_UNREADABLE, "%s: %s", path, strerror(errno));
-    source->bytes = malloc(FILE_BUFFER);
-    return source->bytes || error_set(error, ERROR_MEMORY, "%s: out of memory", path);
-}
-
-static void close_source(struct source *source) {
-    if (source->file >= 0)
-        close(source->file);
-    free(source->bytes);
-}
 
 /* Returns the bytes read at an offset, up to `size`; fewer at the end of the file or on an error.
  */
@@ -60,6 +53,36 @@ static size_t read_at(int file, uint8_t *bytes, size_t size, uint64_t offset) {
     return got;
 }
 
+static bool open_source(struct source *source, const char *path, int store, struct error *error) {
+    uint8_t magic[CODEC_MAGIC_MAX];
+    *source = (struct source){.file = open(path, O_RDONLY | O_CLOEXEC), .store = store};
+    if (source->file < 0)
+        return error_set(error, ERROR_UNREADABLE, "%s: %s", path, strerror(errno));
+    source->bytes = malloc(FILE_BUFFER);
+    source->piece = malloc(SEEK_PIECE);
+    source->packed_room = ZSTD_compressBound(SEEK_PIECE);
+    source->packed = malloc(source->packed_room);
+    if (!source->bytes || !source->piece || !source->packed)
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
+    source->codec = codec_find(magic, read_at(source->file, magic, sizeof magic, 0));
+    return true;
+}
+
+static void close_decoder(struct source *source) {
+    if (source->decoder)
+        source->codec->close(source->decoder);
+    source->decoder = NULL;
+}
+
+static void close_source(struct source *source) {
+    close_decoder(source);
+    if (source->file >= 0)
+        close(source->file);
+    free(source->bytes);
+    free(source->piece);
+    free(source->packed);
+}
+
 static bool refill(struct source *source) {
     source->cursor = source->bytes;
     source->left = read_at(source->file, source->bytes, FILE_BUFFER, source->end);
@@ -67,9 +90,21 @@ static bool refill(struct source *source) {
     return source->left > 0;
 }
 
-static const struct codec *codec_of(const struct source *source) {
-    uint8_t magic[CODEC_MAGIC_MAX];
-    return codec_find(magic, read_at(source->file, magic, sizeof magic, 0));
+/* Returns whether a step may give more bytes. */
+static bool can_step(struct source *source) {
+    return source->state != CODEC_FAILED && (source->pending || source->left || refill(source));
+}
+
+/* Runs one step of the decoder; returns the bytes that it gave. If the room is filled, the decoder
+ * may hold more output. */
+static size_t step(struct source *source, uint8_t *place, size_t room) {
+    struct codec_buffers buffers = {source->cursor, source->left, place, room};
+    const char *problem = NULL;
+    source->state = source->codec->step(source->decoder, &buffers, &problem);
+    source->cursor = buffers.in;
+    source->left = buffers.in_size;
+    source->pending = source->state == CODEC_WITHIN && !buffers.out_size;
+    return (size_t)(buffers.out - place);
 }
 
 /* --- making ------------------------------------------------------------------------------------
@@ -78,19 +113,13 @@ static const struct codec *codec_of(const struct source *source) {
 struct builder {
     struct seek_list *list;
     struct source source;
-    const struct codec *codec;
-    void *decoder;
-    int store;
     uint64_t stored;  /* bytes in the store */
     uint64_t out;     /* decompressed bytes so far */
     uint64_t spacing; /* bytes */
     size_t most;
     size_t restarts;  /* points that are no copies */
     uint64_t restart; /* offset in the stream of the last of them */
-    uint8_t *piece;   /* decompressed bytes, of which `copied` are to be stored */
-    size_t copied;
-    uint8_t *packed;
-    size_t packed_room;
+    size_t copied;    /* bytes of the piece that are to be stored */
     struct codec_restart state;
 };
 
@@ -111,10 +140,11 @@ static int write_all(int out, const uint8_t *bytes, size_t size) {
 /* Compresses bytes into the store, and notes their place in the point. */
 static bool store_bytes(struct builder *b, struct seek_point *point, const uint8_t *bytes,
                         size_t size, struct error *error) {
-    size_t packed = ZSTD_compress(b->packed, b->packed_room, bytes, size, LEVEL);
+    struct source *source = &b->source;
+    size_t packed = ZSTD_compress(source->packed, source->packed_room, bytes, size, LEVEL);
     if (ZSTD_isError(packed))
         return error_set(error, ERROR_MEMORY, "out of memory");
-    b->list->write_error = write_all(b->store, b->packed, packed);
+    b->list->write_error = write_all(source->store, source->packed, packed);
     if (b->list->write_error)
         return false;
     point->stored = b->stored;
@@ -135,7 +165,7 @@ static bool store_piece(struct builder *b, struct error *error) {
     struct seek_point point = {.out = b->out - b->copied, .kind = SEEK_COPY};
     if (!b->copied)
         return true;
-    if (!store_bytes(b, &point, b->piece, b->copied, error))
+    if (!store_bytes(b, &point, b->source.piece, b->copied, error))
         return false;
     b->copied = 0;
     return add_point(b, &point, error);
@@ -181,45 +211,35 @@ static bool add_restart(struct builder *b, bool boundary, struct error *error) {
     return true;
 }
 
-/* Runs one step of the decoder. The first stretch behind a point is only counted. If the room is
- * filled, the decoder may hold more output. */
-static enum codec_state decode_some(struct builder *b, bool *pending) {
+/* Decompresses once. The first stretch behind a point is only counted. */
+static void decode_some(struct builder *b) {
     uint64_t copy_from = b->restart + SEEK_STRETCH * b->spacing;
     bool copying = b->out >= copy_from;
     size_t room = SEEK_PIECE - b->copied;
     if (!copying && copy_from - b->out < room)
         room = (size_t)(copy_from - b->out);
-    uint8_t *place = b->piece + b->copied;
-    struct codec_buffers buffers = {b->source.cursor, b->source.left, place, room};
-    const char *problem = NULL;
-    enum codec_state state = b->codec->step(b->decoder, &buffers, &problem);
-    b->source.cursor = buffers.in;
-    b->source.left = buffers.in_size;
-    size_t made = (size_t)(buffers.out - place);
+    size_t made = step(&b->source, b->source.piece + b->copied, room);
     b->out += made;
     if (copying)
         b->copied += made;
-    *pending = state == CODEC_WITHIN && made == room;
-    return state;
 }
 
 /* A boundary at the end of the file is no point. */
-static bool can_restart(struct builder *b, enum codec_state state) {
-    if (state == CODEC_BOUNDARY)
-        return b->source.left || refill(&b->source);
-    return state == CODEC_WITHIN && b->codec->between_blocks &&
-           b->codec->between_blocks(b->decoder, &b->state);
+static bool can_restart(struct builder *b) {
+    struct source *source = &b->source;
+    if (source->state == CODEC_BOUNDARY)
+        return source->left || refill(source);
+    return source->state == CODEC_WITHIN && source->codec->between_blocks &&
+           source->codec->between_blocks(source->decoder, &b->state);
 }
 
 static bool take_points(struct builder *b, struct error *error) {
-    enum codec_state state = CODEC_BOUNDARY;
-    bool pending = false;
     if (!add_restart(b, true, error))
         return false;
-    while (state != CODEC_FAILED && (pending || b->source.left || refill(&b->source))) {
-        state = decode_some(b, &pending);
-        bool boundary = state == CODEC_BOUNDARY;
-        bool restarts = b->out - b->restart >= b->spacing && can_restart(b, state);
+    while (can_step(&b->source)) {
+        decode_some(b);
+        bool boundary = b->source.state == CODEC_BOUNDARY;
+        bool restarts = b->out - b->restart >= b->spacing && can_restart(b);
         if ((restarts || b->copied == SEEK_PIECE) && !store_piece(b, error))
             return false;
         if (restarts && !add_restart(b, boundary, error))
@@ -234,45 +254,23 @@ bool seek_points_make(struct seek_list *list, const char *path, int store,
     struct builder *b = calloc(1, sizeof *b);
     if (!b)
         return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
-    *b = (struct builder){
-        .list = list, .store = store, .spacing = bounds->spacing, .most = bounds->most};
-    bool made = open_source(&b->source, path, error);
-    b->codec = made ? codec_of(&b->source) : NULL;
-    if (b->codec) {
-        b->packed_room = ZSTD_compressBound(SEEK_PIECE);
-        b->decoder = b->codec->open();
-        b->piece = malloc(SEEK_PIECE);
-        b->packed = malloc(b->packed_room);
-        made = b->decoder && b->piece && b->packed;
-        if (!made)
-            error_set(error, ERROR_MEMORY, "%s: out of memory", path);
+    *b = (struct builder){.list = list, .spacing = bounds->spacing, .most = bounds->most};
+    struct source *source = &b->source;
+    bool made = open_source(source, path, store, error);
+    if (made && source->codec) {
+        source->decoder = source->codec->open();
+        if (source->decoder && source->codec->stop_at_blocks)
+            source->codec->stop_at_blocks(source->decoder);
+        made = source->decoder ? take_points(b, error)
+                               : error_set(error, ERROR_MEMORY, "%s: out of memory", path);
     }
-    if (made && b->codec) {
-        if (b->codec->stop_at_blocks)
-            b->codec->stop_at_blocks(b->decoder);
-        made = take_points(b, error);
-    }
-    if (b->decoder)
-        b->codec->close(b->decoder);
-    close_source(&b->source);
-    free(b->piece);
-    free(b->packed);
+    close_source(source);
     free(b);
     return made;
 }
 
 /* --- reading -----------------------------------------------------------------------------------
  */
-
-struct seek {
-    const struct seek_list *list;
-    struct source source;
-    const struct codec *codec;
-    int store;
-    uint8_t *room; /* SEEK_PIECE bytes: of a piece, or those before the offset */
-    uint8_t *packed;
-    size_t packed_room;
-};
 
 /* Returns the last point at or before an offset; NULL if there is none. */
 static const struct seek_point *point_before(const struct seek_list *list, uint64_t offset) {
@@ -288,63 +286,57 @@ static const struct seek_point *point_before(const struct seek_list *list, uint6
 }
 
 /* Returns the bytes of a window or piece that the store has; 0 if they are damaged. */
-static size_t stored_bytes(struct seek *s, const struct seek_point *point, uint8_t *bytes,
+static size_t stored_bytes(struct source *source, const struct seek_point *point, uint8_t *bytes,
                            size_t room) {
-    if (point->stored_size > s->packed_room)
+    if (point->stored_size > source->packed_room)
         return 0;
-    size_t size = read_at(s->store, s->packed, (size_t)point->stored_size, point->stored);
-    size_t count = ZSTD_decompress(bytes, room, s->packed, size);
+    size_t size = read_at(source->store, source->packed, (size_t)point->stored_size, point->stored);
+    size_t count = ZSTD_decompress(bytes, room, source->packed, size);
     return ZSTD_isError(count) ? 0 : count;
 }
 
-static void *open_decoder(struct seek *s, const struct seek_point *point) {
+/* Returns a decoder that begins at a point, NULL if it cannot. */
+static void *decoder_at(struct source *source, const struct seek_point *point) {
     struct codec_restart *restart;
-    s->source.left = 0;
-    s->source.end = point->in;
+    source->left = 0;
+    source->end = point->in;
+    source->state = CODEC_BOUNDARY;
+    source->pending = false;
     if (point->kind != SEEK_BLOCK)
-        return s->codec->open();
-    if (!s->codec->reopen || !(restart = calloc(1, sizeof *restart)))
+        return source->codec->open();
+    if (!source->codec->reopen || !(restart = calloc(1, sizeof *restart)))
         return NULL;
     restart->bits = (unsigned)(point->bits & 7);
-    restart->window_size = stored_bytes(s, point, restart->window, sizeof restart->window);
+    restart->window_size = stored_bytes(source, point, restart->window, sizeof restart->window);
     void *decoder = NULL;
-    if (!restart->bits || read_at(s->source.file, &restart->byte, 1, point->in - 1) == 1)
-        decoder = s->codec->reopen(restart);
+    if (!restart->bits || read_at(source->file, &restart->byte, 1, point->in - 1) == 1)
+        decoder = source->codec->reopen(restart);
     free(restart);
     return decoder;
 }
 
 /* Decompresses from a point up to the offset `end`, and keeps the bytes from `begin` on. Returns
  * their number. */
-static size_t decode_range(struct seek *s, const struct seek_point *point, uint64_t begin,
+static size_t decode_range(struct source *source, const struct seek_point *point, uint64_t begin,
                            uint64_t end, uint8_t *out) {
     uint64_t at = point->out;
-    const char *problem = NULL;
-    enum codec_state state = CODEC_BOUNDARY;
-    bool pending = false;
-    void *decoder = open_decoder(s, point);
-    if (!decoder)
-        return 0;
-    while (at < end && state != CODEC_FAILED && (pending || s->source.left || refill(&s->source))) {
+    source->decoder = decoder_at(source, point);
+    while (source->decoder && at < end && can_step(source)) {
         bool before = at < begin;
         uint64_t left = (before ? begin : end) - at;
         size_t room = before && left > SEEK_PIECE ? SEEK_PIECE : (size_t)left;
-        uint8_t *place = before ? s->room : out + (at - begin);
-        struct codec_buffers buffers = {s->source.cursor, s->source.left, place, room};
-        state = s->codec->step(decoder, &buffers, &problem);
-        s->source.cursor = buffers.in;
-        s->source.left = buffers.in_size;
-        at += (uint64_t)(buffers.out - place);
-        pending = state == CODEC_WITHIN && !buffers.out_size;
+        at += step(source, before ? source->piece : out + (at - begin), room);
     }
-    s->codec->close(decoder);
-    return at > begin ? (size_t)(at - begin) : 0;
+    bool decoded = source->decoder && at > begin;
+    close_decoder(source);
+    return decoded ? (size_t)(at - begin) : 0;
 }
 
 /* Returns bytes of the stream up to the end of a piece, or the begin of one. */
-static size_t read_some(struct seek *s, uint64_t offset, uint8_t *out, size_t size) {
-    const struct seek_point *point = point_before(s->list, offset);
-    const struct seek_point *end = s->list->points + s->list->count;
+static size_t read_some(struct source *source, const struct seek_list *list, uint64_t offset,
+                        uint8_t *out, size_t size) {
+    const struct seek_point *point = point_before(list, offset);
+    const struct seek_point *end = list->points + list->count;
     if (!point)
         return 0;
     if (point->kind != SEEK_COPY) {
@@ -354,41 +346,32 @@ static size_t read_some(struct seek *s, uint64_t offset, uint8_t *out, size_t si
         uint64_t most = offset + size;
         if (next < end && next->kind == SEEK_COPY && next->out < most)
             most = next->out;
-        return most > offset ? decode_range(s, point, offset, most, out) : 0;
+        return most > offset ? decode_range(source, point, offset, most, out) : 0;
     }
-    size_t count = stored_bytes(s, point, s->room, SEEK_PIECE);
+    size_t count = stored_bytes(source, point, source->piece, SEEK_PIECE);
     uint64_t skipped = offset - point->out;
     if (skipped >= count)
         return 0;
     count -= (size_t)skipped;
     if (count > size)
         count = size;
-    memcpy(out, s->room + skipped, count);
+    memcpy(out, source->piece + skipped, count);
     return count;
 }
 
 bool seek_points_read(const struct seek_list *list, const char *path, int store, uint64_t offset,
                       uint8_t *out, size_t size, size_t *got, struct error *error) {
-    struct seek s = {.list = list, .store = store, .packed_room = ZSTD_compressBound(SEEK_PIECE)};
+    struct source source;
     *got = 0;
-    bool ready = open_source(&s.source, path, error);
-    if (ready) {
-        s.codec = codec_of(&s.source);
-        s.room = malloc(SEEK_PIECE);
-        s.packed = malloc(s.packed_room);
-        if (!s.codec)
-            ready = error_set(error, ERROR_UNREADABLE, "%s: expected a compressed file", path);
-        else if (!s.room || !s.packed)
-            ready = error_set(error, ERROR_MEMORY, "%s: out of memory", path);
-    }
+    bool ready = open_source(&source, path, store, error);
+    if (ready && !source.codec)
+        ready = error_set(error, ERROR_UNREADABLE, "%s: expected a compressed file", path);
     while (ready && *got < size && offset <= UINT64_MAX - size) {
-        size_t count = read_some(&s, offset + *got, out + *got, size - *got);
+        size_t count = read_some(&source, list, offset + *got, out + *got, size - *got);
         if (!count)
             break;
         *got += count;
     }
-    close_source(&s.source);
-    free(s.room);
-    free(s.packed);
+    close_source(&source);
     return ready;
 }

@@ -61,7 +61,7 @@ struct observation_reader *observation_reader_open(const char *const *paths, siz
     }
     if (!reader || !reader->paths || !reader->datagrams)
         error_set(error, ERROR_MEMORY, "out of memory");
-    else if ((reader->captures = merged_input_open(paths, count, error))) {
+    else if ((reader->captures = merged_input_open(paths, NULL, count, error))) {
         reassembly_use(reader->datagrams, NULL, &reader->pool);
         return reader;
     }

@@ -121,9 +121,9 @@ static bool open_input(struct analysis *analysis, const char *const *paths, size
     analysis->options.filter = NULL; /* the caller owns it */
     if (filter && !(analysis->input.wanted.filter = bpf_filter_open(filter, error)))
         return false;
-    const char *const *names = analysis->options.names ? analysis->options.names : paths;
+    const char *const *names = analysis->options.names;
     analysis->options.names = NULL; /* likewise */
-    analysis->input.files = merged_input_open_named(paths, names, count, error);
+    analysis->input.files = merged_input_open(paths, names, count, error);
     if (!analysis->input.files)
         return false;
     analysis->totals.bytes_total = merged_input_bytes_total(analysis->input.files);

@@ -129,7 +129,7 @@ static PyObject *frames_of_paths(const struct binding_paths *paths, PyObject *nu
     struct asked_frame *asked = frames_of(numbers, &count);
     if (asked) {
         Py_BEGIN_ALLOW_THREADS struct merged_input *input =
-            merged_input_open(paths->texts, paths->count, &error);
+            merged_input_open(paths->texts, NULL, paths->count, &error);
         if (input)
             take_frames(input, asked, count, take, room);
         merged_input_close(input);

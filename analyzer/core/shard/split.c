@@ -18,9 +18,8 @@
 #define PACKETS_AT_ONCE                                                                            \
     64u /* of the first read: as many as a merge reads when it probes a file                       \
          */
-#define STEP_READS     256u
-#define SPANS_MOST     (1u << 22)
-#define BLOCK_ENHANCED 6u
+#define STEP_READS 256u
+#define SPANS_MOST (1u << 22)
 
 struct split {
     struct split_options options;
@@ -63,7 +62,7 @@ struct split *split_open(const struct split_options *options, struct error *erro
     if (!split->window || !open_writers(split))
         error_set(error, ERROR_MEMORY, "out of memory for %u shards", options->shard_count);
     else if ((split->input =
-                  merged_input_open_named(&split->options.path, &split->options.name, 1, error)))
+                  merged_input_open(&split->options.path, &split->options.name, 1, error)))
         return split;
     split_close(split);
     return NULL;
@@ -175,28 +174,22 @@ static bool needs_record(const struct packet *packet, const struct packet_origin
            origin->clock_step_us || origin->flags;
 }
 
-/* An enhanced packet block: its fixed part, data, and the options of packet_origin.h. */
+/* Writes a packet with the options of packet_origin.h. */
 static bool write_packet(struct pcapng_writer *writer, const struct packet *packet, uint32_t kept,
                          uint64_t id, const struct packet_origin *origin) {
-    bool record = needs_record(packet, origin);
     uint64_t ticks =
         packet_is_timed(packet) && packet->time_ns >= 0 ? (uint64_t)packet->time_ns : 0;
-    uint32_t padding = -kept & 3, zero = 0;
-    uint32_t length = 32 + kept + padding + 12 + (record ? 4 + ORIGIN_SIZE : 0) + 4;
-    uint32_t head[] = {BLOCK_ENHANCED,  length, packet->interface, (uint32_t)(ticks >> 32),
-                       (uint32_t)ticks, kept,   packet->length};
     uint8_t options[12 + 4 + ORIGIN_SIZE + 4] = {OPTION_PACKET_ID, 0, 8, 0};
-    size_t size = 12;
+    uint32_t size = 12;
     memcpy(options + 4, &id, sizeof id);
-    if (record) {
+    if (needs_record(packet, origin)) {
         uint16_t option[] = {OPTION_ORIGIN, ORIGIN_SIZE};
         memcpy(options + size, option, sizeof option);
         put_origin(options + size + sizeof option, origin);
-        size += sizeof option + ORIGIN_SIZE;
+        size += (uint32_t)sizeof option + ORIGIN_SIZE;
     }
-    return pcapng_bytes(writer, head, sizeof head) && pcapng_bytes(writer, packet->data, kept) &&
-           pcapng_bytes(writer, &zero, padding) && pcapng_bytes(writer, options, size + 4) &&
-           pcapng_bytes(writer, &length, 4);
+    return pcapng_enhanced(writer, packet, packet->interface, ticks, packet->data, kept, options,
+                           size + 4);
 }
 
 /* A merge of files takes packets by the latest time so far, also of those that are skipped. */

@@ -105,7 +105,7 @@ static void check_packet(const struct packet *packet) {
 static void check_file(const char *path) {
     struct packet read[16];
     struct error error;
-    struct merged_input *input = merged_input_open(&path, 1, &error);
+    struct merged_input *input = merged_input_open(&path, NULL, 1, &error);
     for (size_t n; input && (n = merged_input_read(input, read, 16)) > 0;)
         for (size_t i = 0; i < n; i++)
             check_packet(&read[i]);

@@ -54,7 +54,7 @@ static void check_prefixes(const struct packet *whole) {
 
 static void check_file(const char *path) {
     struct error error = {0};
-    struct merged_input *set = merged_input_open(&path, 1, &error);
+    struct merged_input *set = merged_input_open(&path, NULL, 1, &error);
     struct packet packet;
     while (set && merged_input_read(set, &packet, 1) == 1)
         check_prefixes(&packet);

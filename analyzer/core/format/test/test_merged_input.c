@@ -70,7 +70,7 @@ static void check_kept(const char *path) {
     const char *const paths[] = {path, path};
     for (size_t count = 1; count <= 2; count++) {
         struct error error = {0};
-        struct merged_input *files = merged_input_open(paths, count, &error);
+        struct merged_input *files = merged_input_open(paths, NULL, count, &error);
         struct packet packets[2][2 * GROUP];
         struct packet_bytes kept[2] = {{0}, {0}};
         size_t had[2] = {0};
@@ -92,7 +92,7 @@ static void check_kept(const char *path) {
 static void compare_file(const char *path) {
     char pcap_error[PCAP_ERRBUF_SIZE];
     struct error error = {0};
-    struct merged_input *ours = merged_input_open(&path, 1, &error);
+    struct merged_input *ours = merged_input_open(&path, NULL, 1, &error);
     pcap_t *theirs =
         pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, pcap_error);
     files++;
@@ -111,11 +111,11 @@ static void compare_file(const char *path) {
 static void check_not_a_capture(void) {
     struct error error = {0};
     const char *path = "/proc/version", *missing = "/nonexistent/x.pcap";
-    CHECK(!merged_input_open(&path, 1, &error));
+    CHECK(!merged_input_open(&path, NULL, 1, &error));
     CHECK_INT(error.kind, ERROR_UNREADABLE);
     CHECK(strstr(error.text,
                  "/proc/version is not a capture: expected a pcap or pcapng magic number"));
-    CHECK(!merged_input_open(&missing, 1, &error));
+    CHECK(!merged_input_open(&missing, NULL, 1, &error));
     CHECK(strstr(error.text, "No such file"));
 }
 

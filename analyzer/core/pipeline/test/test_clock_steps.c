@@ -70,7 +70,7 @@ static unsigned rewrite(const char *path, enum clock clock, int out) {
     uint32_t described = 0;
     unsigned packets = 0;
     int64_t time_ns = extreme_time();
-    struct merged_input *input = merged_input_open(&path, 1, &error);
+    struct merged_input *input = merged_input_open(&path, NULL, 1, &error);
     CHECK(pcapng_writer_open(&writer, out) && pcapng_bytes(&writer, section, sizeof section));
     for (size_t n;
          input && packets < PACKETS_MOST && (n = merged_input_read(input, read, AT_ONCE)) > 0;) {
