@@ -98,13 +98,12 @@ class Analysis:
     def excluded(self) -> tuple[int, int, int] | None: ...
     def add_finding(self, row: tuple[Any, ...], /) -> None: ...
 
-def decoded(paths: list[str], frames: list[int], /) -> list[tuple[str, int | None, bool, bool] | None]:
-    """Reason, IP protocol, and whether a transport header and a fragment were found, for frames of a file in rising order;
-    None if the file has no such frame."""
-
-def raw_frames(paths: list[str], frames: list[int], room: int, /) -> list[tuple[int, int | None, int, bytes] | None]:
-    """Link type, time in ns (None if it is not known), bytes on the wire and captured bytes, for frames of a file in rising
-    order; None if the file has no such frame, or if it does not fit into the bytes that `room` leaves for all frames."""
+def frames(
+    paths: list[str], frames: list[int], room: int, /
+) -> list[tuple[tuple[str, int | None, bool, bool], tuple[int, int | None, int, bytes] | None] | None]:
+    """For frames of a file in rising order: reason, IP protocol, and whether a transport header and a fragment were found; then
+    link type, time in ns (None if it is not known), bytes on the wire and captured bytes, or None if they do not fit into the
+    bytes that `room` leaves for all frames. None if the file has no such frame."""
 
 def split(
     path: str,

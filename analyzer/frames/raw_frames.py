@@ -63,9 +63,9 @@ def raw_frames(trace: Trace, wanted: Iterable[tuple[int, int]]) -> list[RawFrame
     found, room = [], ROOM
     for file, captures in numbers.items():
         order = sorted(captures)
-        for number, raw in zip(order, _core.raw_frames([file], order, room), strict=True):
-            if raw is not None:
-                found.append(RawFrame(captures[number], number, *raw))
-                room -= len(raw[3])
+        for number, frame in zip(order, _core.frames([file], order, room), strict=True):
+            if frame and frame[1]:
+                found.append(RawFrame(captures[number], number, *frame[1]))
+                room -= len(frame[1][3])
     trace.check_readable()
     return found

@@ -60,7 +60,7 @@ def reason_unread(decoded: tuple[str, int | None, bool, bool] | None) -> str | N
 def unread_frames(path: str, frames: Iterable[int]) -> dict[int, str]:
     """Returns the frames of a file in which wiretale found nothing to judge, each with its reason."""
     numbers = sorted(frames)
-    reasons = map(reason_unread, _core.decoded([path], numbers))
+    reasons = (reason_unread(frame and frame[0]) for frame in _core.frames([path], numbers, 0))
     return {number: reason for number, reason in zip(numbers, reasons, strict=True) if reason}
 
 

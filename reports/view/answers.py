@@ -103,10 +103,10 @@ class Answers:
         cut = self._index.cut(interface, frame)
         with tempfile.NamedTemporaryFile(prefix="wiretale-", suffix=".pcap") as file:
             Path(file.name).write_bytes(cut)
-            (raw,) = _core.raw_frames([file.name], [1], FRAME_ROOM)
-        if raw is None:
+            (found,) = _core.frames([file.name], [1], FRAME_ROOM)
+        if found is None or found[1] is None:
             raise InputError(f"frame {frame:,} has no packet")
-        return RawFrame(interface, frame, *raw)
+        return RawFrame(interface, frame, *found[1])
 
     def frame(self, query: Mapping[str, str]) -> dict[str, Any]:
         """interface, frame, flow: bytes and tshark's tree of a frame, as the frames of a report.

@@ -322,8 +322,8 @@ def test_the_bytes_are_those_of_the_frame(page: Page, samples: Path, tmp_path: P
     path = samples / "tcp_losses.pcap"
     opened_flow(page, path, tmp_path / "report.html", "#flow=0&frame=338")
     shown = re.findall(r"^[0-9a-f]{4}  ((?:[0-9a-f]{2} )+)", page.page.inner_text("#frame-bytes"), re.MULTILINE)
-    data = wiretale.analyzer._core.raw_frames([str(path)], [338], 100_000)[0]
-    assert data is not None and bytes.fromhex("".join(shown)) == data[3]
+    (found,) = wiretale.analyzer._core.frames([str(path)], [338], 100_000)
+    assert found and found[1] and bytes.fromhex("".join(shown)) == found[1][3]
     assert "330 bytes, 96 captured" in page.page.inner_text("#frame-note")
 
 

@@ -21,10 +21,7 @@ static void analyze(const char *path) {
     while (analysis_step(analysis, 1000, &error))
         continue;
     analysis_finish(analysis, &error);
-    for (unsigned i = 0; i < TABLE_COUNT; i++) {
-        write_json(analysis_table(analysis, (enum table_number)i));
-        write_arrow(analysis_table(analysis, (enum table_number)i));
-    }
+    write_tables(analysis);
     analysis_close(analysis);
 }
 

@@ -18,11 +18,6 @@ static const uint8_t section[] = {0x0a, 0x0d, 0x0d, 0x0a, 40,   0,    0,    0,  
                                   0xff, 0xff, 0xff, 0xff, 0x57, 0x81, 4,    0,    1,    0,
                                   0,    0,    0,    0,    0,    0,    40,   0,    0,    0};
 
-static void check(bool holds) {
-    if (!holds)
-        abort();
-}
-
 /* Returns the split after its end; NULL if the capture cannot be read. */
 static struct split *split_capture(const struct split_options *options) {
     struct error error;
@@ -95,10 +90,7 @@ static bool gather_all(const struct split_facts *facts, struct bytes *const part
     struct analysis *analysis = gather(&input, &bad, &error);
     if (!analysis)
         return false;
-    for (unsigned i = 0; i < TABLE_COUNT; i++) {
-        write_json(analysis_table(analysis, (enum table_number)i));
-        write_arrow(analysis_table(analysis, (enum table_number)i));
-    }
+    write_tables(analysis);
     analysis_close(analysis);
     return true;
 }

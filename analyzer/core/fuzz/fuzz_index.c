@@ -15,11 +15,6 @@
 #define PLAIN_MAX (1 << 20) /* bytes that are compared */
 #define READ_SIZE 300       /* bytes */
 
-static void check(bool holds) {
-    if (!holds)
-        abort();
-}
-
 static void check_index(const char *path) {
     struct frame_index index;
     struct error error;

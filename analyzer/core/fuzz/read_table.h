@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All rows of a table, as an output writes them. */
+/* All rows of all tables, as outputs write them. */
 #ifndef WIRETALE_FUZZ_READ_TABLE_H
 #define WIRETALE_FUZZ_READ_TABLE_H
 
 #include <stdlib.h>
 
 #include "export/export.h"
+#include "pipeline/analysis.h"
 
 /* One buffer for all tables and executions: allocating megabytes costs more than a small capture.
  */
@@ -35,6 +36,13 @@ static inline void write_arrow(const struct table *table) {
     while (!stream.get_next(&stream, &batch) && batch.release)
         batch.release(&batch);
     stream.release(&stream);
+}
+
+static inline void write_tables(const struct analysis *analysis) {
+    for (unsigned i = 0; i < TABLE_COUNT; i++) {
+        write_json(analysis_table(analysis, (enum table_number)i));
+        write_arrow(analysis_table(analysis, (enum table_number)i));
+    }
 }
 
 #endif

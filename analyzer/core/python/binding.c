@@ -77,6 +77,19 @@ bool binding_append(PyObject *list, PyObject *value) {
     return added;
 }
 
+/* A text may quote bytes of the file, so malformed UTF-8 is replaced. */
+PyObject *binding_damage(const struct merged_input *input) {
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < merged_input_files(input); i++) {
+        const struct damage *damage = merged_input_damage(input, i);
+        Py_ssize_t size = (Py_ssize_t)strlen(damage->text);
+        if (damage->present &&
+            !binding_append(list, PyUnicode_DecodeUTF8(damage->text, size, "replace")))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 int binding_take_paths(PyObject *list, void *place) {
     struct binding_paths *paths = place;
     Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : 0;

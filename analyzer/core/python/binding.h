@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "export/arrow_struct.h"
+#include "format/merged_input.h"
 #include "table/table.h"
 
 #define METHOD(name, function, flags, doc)                                                         \
@@ -26,6 +27,9 @@ void binding_free_object(PyObject *self);
 /* Appends a value, whose reference it takes over; NULL means that it could not be created. Returns
  * false with an exception set. */
 bool binding_append(PyObject *list, PyObject *value);
+
+/* Returns the damage of files that ended early, as a list of texts. */
+PyObject *binding_damage(const struct merged_input *input);
 
 /* Raises _core.Error and returns NULL. */
 PyObject *binding_raise(const struct error *error);
@@ -67,9 +71,8 @@ void binding_disown(void *owner);
 PyTypeObject *table_types_make(void);
 /* Creates the type of observations (new reference). */
 PyObject *observations_type_make(void);
-/* _core.decoded(paths, frames) and _core.raw_frames(paths, frames, room) (module_frames.c). */
-PyObject *module_decoded(PyObject *module, PyObject *args);
-PyObject *module_raw_frames(PyObject *module, PyObject *args);
+/* _core.frames(paths, frames, room) (module_frames.c). */
+PyObject *module_frames(PyObject *module, PyObject *args);
 /* _core.cut() and _core.pseudonym() (module_cut.c). */
 PyObject *module_cut(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *module_pseudonym(PyObject *module, PyObject *args);

@@ -414,10 +414,9 @@ static PyMethodDef module_methods[] = {
         "foreign_format", module_foreign_format, METH_O,
         "Name of a file that this reader does not read, by its first bytes, and the command that "
         "converts it; None if it is unknown."),
-    METHOD("decoded", module_decoded, METH_VARARGS,
-           "(reason, IP protocol, transport, fragment) of frames of a file, in rising order."),
-    METHOD("raw_frames", module_raw_frames, METH_VARARGS,
-           "(link type, time, wire length, bytes) of frames of a file, in rising order."),
+    METHOD(
+        "frames", module_frames, METH_VARARGS,
+        "Frames of a file, in rising order: decoded, and their bytes if they fit into the room."),
     METHOD("cut", module_cut, METH_VARARGS | METH_KEYWORDS,
            "Copies chosen packets into a pcapng file; returns (read, written, damage)."),
     METHOD("pseudonym", module_pseudonym, METH_VARARGS,

@@ -145,15 +145,7 @@ static bool take_order(struct order *order, PyObject *args, PyObject *kwargs) {
 
 /* Returns (read, written, texts of damage). */
 static PyObject *outcome_of(const struct cut *cut) {
-    const struct merged_input *input = cut_input(cut);
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < merged_input_files(input); i++) {
-        const struct damage *damage = merged_input_damage(input, i);
-        if (damage->present &&
-            !binding_append(list, PyUnicode_DecodeUTF8(
-                                      damage->text, (Py_ssize_t)strlen(damage->text), "replace")))
-            Py_CLEAR(list);
-    }
+    PyObject *list = binding_damage(cut_input(cut));
     return list ? Py_BuildValue("(KKN)", (unsigned long long)cut_packets_read(cut),
                                 (unsigned long long)cut_packets_written(cut), list)
                 : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Single frames of a file: decoded for `wiretale verify`, which explains why a frame that Wireshark
- * judges has no verdict, or as bytes for the report, whose cited frames tshark dissects. The file
+ * judges has no verdict, and as bytes for the report, whose cited frames tshark dissects. The file
  * is read up to the last frame that is asked for. The list of frames is copied before the GIL is
  * released, so that no Python object is touched while the file is read. */
 #include <stdlib.h>
@@ -14,24 +14,22 @@
 
 struct asked_frame {
     uint64_t number;
-    uint8_t *data;   /* copy of `captured` bytes; NULL if it was decoded, or without memory */
-    int64_t time_ns; /* of a copy, as in struct packet */
-    uint32_t length; /* of a copy: bytes on the wire */
+    uint8_t *data;   /* copy of `captured` bytes; NULL if they do not fit, or without memory */
+    int64_t time_ns; /* as in struct packet */
+    uint32_t length; /* bytes on the wire */
     uint32_t captured;
     uint16_t link_type;
     uint8_t reason;   /* enum decode_reason */
     uint8_t protocol; /* IP protocol number, if `network` is set */
-    bool found;       /* the file has the frame; a copy fits into the room */
+    bool found;       /* the file has the frame */
+    bool fits;        /* its bytes fit into the room for copies */
     bool network;     /* an IP header was decoded */
     bool transport;   /* a transport header was decoded */
     bool fragment;
 };
 
-/* Handles a frame that was asked for. `room` is the number of bytes that copies may still take. */
-typedef void frame_taker(struct asked_frame *asked, const struct packet *packet, size_t *room);
-
-static void decode_frame(struct asked_frame *asked, const struct packet *packet,
-                         size_t *Py_UNUSED(room)) {
+/* Decodes a frame that was asked for, and copies it if it fits into the room that is left. */
+static void take_frame(struct asked_frame *asked, const struct packet *packet, size_t *room) {
     struct headers headers;
     decode_packet(packet, &headers);
     asked->found = true;
@@ -40,13 +38,10 @@ static void decode_frame(struct asked_frame *asked, const struct packet *packet,
     asked->transport = headers.layer == LAYER_TRANSPORT;
     asked->protocol = asked->network ? headers.protocol : 0;
     asked->fragment = asked->network && headers.fragment;
-}
-
-static void copy_frame(struct asked_frame *asked, const struct packet *packet, size_t *room) {
-    if (packet->captured > *room)
+    asked->fits = packet->captured <= *room;
+    if (!asked->fits)
         return;
     asked->data = malloc((size_t)packet->captured + 1);
-    asked->found = true;
     asked->time_ns = packet->time_ns;
     asked->length = packet->length;
     asked->captured = packet->captured;
@@ -58,7 +53,7 @@ static void copy_frame(struct asked_frame *asked, const struct packet *packet, s
 
 /* `asked` must be in rising order; a number that is out of order is not found. */
 static void take_frames(struct merged_input *input, struct asked_frame *asked, size_t count,
-                        frame_taker *take, size_t room) {
+                        size_t room) {
     struct packet packets[PACKETS_AT_ONCE];
     size_t next = 0;
     while (next < count && !merged_input_ended(input)) {
@@ -66,7 +61,7 @@ static void take_frames(struct merged_input *input, struct asked_frame *asked, s
         for (size_t i = 0; i < read; i++)
             for (; next < count && asked[next].number <= packets[i].frame; next++)
                 if (asked[next].number == packets[i].frame)
-                    take(&asked[next], &packets[i], &room);
+                    take_frame(&asked[next], &packets[i], &room);
     }
 }
 
@@ -86,20 +81,10 @@ static struct asked_frame *frames_of(PyObject *list, size_t *count) {
     return NULL;
 }
 
-/* Returns (reason, IP protocol or None, transport, fragment), or None if the file has no such
- * frame. */
-static PyObject *decoded_object(const struct asked_frame *asked) {
-    if (!asked->found)
-        return Py_NewRef(Py_None);
-    return Py_BuildValue("(sNNN)", decode_reason_name((enum decode_reason)asked->reason),
-                         asked->network ? PyLong_FromLong(asked->protocol) : Py_NewRef(Py_None),
-                         PyBool_FromLong(asked->transport), PyBool_FromLong(asked->fragment));
-}
-
-/* Returns (link type, time or None, bytes on the wire, captured bytes), or None if the file has no
- * such frame or it does not fit into the room. */
-static PyObject *copied_object(const struct asked_frame *asked) {
-    if (!asked->found)
+/* Returns (link type, time or None, bytes on the wire, captured bytes), None if they do not fit
+ * into the room. */
+static PyObject *bytes_object(const struct asked_frame *asked) {
+    if (!asked->fits)
         return Py_NewRef(Py_None);
     if (!asked->data)
         return PyErr_NoMemory();
@@ -110,53 +95,46 @@ static PyObject *copied_object(const struct asked_frame *asked) {
                          (Py_ssize_t)asked->captured);
 }
 
-static PyObject *frames_list(const struct asked_frame *asked, size_t count,
-                             PyObject *object_of(const struct asked_frame *)) {
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < count; i++)
-        if (!binding_append(list, object_of(&asked[i])))
-            Py_CLEAR(list);
-    return list;
+/* Returns the decoded frame, (reason, IP protocol or None, transport, fragment), and its bytes;
+ * None if the file has no such frame. */
+static PyObject *frame_object(const struct asked_frame *asked) {
+    if (!asked->found)
+        return Py_NewRef(Py_None);
+    return Py_BuildValue("(sNNN)N", decode_reason_name((enum decode_reason)asked->reason),
+                         asked->network ? PyLong_FromLong(asked->protocol) : Py_NewRef(Py_None),
+                         PyBool_FromLong(asked->transport), PyBool_FromLong(asked->fragment),
+                         bytes_object(asked));
 }
 
 /* Takes the frames of the list `numbers`, and returns the list of their objects. */
 static PyObject *frames_of_paths(const struct binding_paths *paths, PyObject *numbers,
-                                 frame_taker *take, size_t room,
-                                 PyObject *object_of(const struct asked_frame *)) {
+                                 size_t room) {
     size_t count = 0;
     struct error error = {0};
-    PyObject *list = NULL;
     struct asked_frame *asked = frames_of(numbers, &count);
-    if (asked) {
-        Py_BEGIN_ALLOW_THREADS struct merged_input *input =
-            merged_input_open(paths->texts, NULL, paths->count, &error);
-        if (input)
-            take_frames(input, asked, count, take, room);
-        merged_input_close(input);
-        Py_END_ALLOW_THREADS list = frames_list(asked, count, object_of);
-    }
-    for (size_t i = 0; asked && i < count; i++)
+    if (!asked)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS struct merged_input *input =
+        merged_input_open(paths->texts, NULL, paths->count, &error);
+    if (input)
+        take_frames(input, asked, count, room);
+    merged_input_close(input);
+    Py_END_ALLOW_THREADS PyObject *list = PyList_New(0);
+    for (size_t i = 0; i < count; i++) {
+        if (list && !binding_append(list, frame_object(&asked[i])))
+            Py_CLEAR(list);
         free(asked[i].data);
+    }
     PyMem_Free(asked);
     return list;
 }
 
-PyObject *module_decoded(PyObject *Py_UNUSED(module), PyObject *args) {
-    struct binding_paths paths = {0};
-    PyObject *numbers, *list = NULL;
-    if (PyArg_ParseTuple(args, "O&O!", binding_take_paths, &paths, &PyList_Type, &numbers))
-        list = frames_of_paths(&paths, numbers, decode_frame, 0, decoded_object);
-    binding_free_paths(&paths);
-    return list;
-}
-
-PyObject *module_raw_frames(PyObject *Py_UNUSED(module), PyObject *args) {
+PyObject *module_frames(PyObject *Py_UNUSED(module), PyObject *args) {
     struct binding_paths paths = {0};
     PyObject *numbers, *list = NULL;
     Py_ssize_t room = 0;
     if (PyArg_ParseTuple(args, "O&O!n", binding_take_paths, &paths, &PyList_Type, &numbers, &room))
-        list = frames_of_paths(&paths, numbers, copy_frame, room < 0 ? 0 : (size_t)room,
-                               copied_object);
+        list = frames_of_paths(&paths, numbers, room < 0 ? 0 : (size_t)room);
     binding_free_paths(&paths);
     return list;
 }

@@ -106,22 +106,9 @@ static PyObject *observations_interfaces(PyObject *object, PyObject *Py_UNUSED(u
     return list;
 }
 
-/* damage(): one text per file that ended early. It may quote bytes of the file, so malformed
- * UTF-8 is replaced. */
 static PyObject *observations_damage(PyObject *object, PyObject *Py_UNUSED(unused)) {
     struct observation_reader *reader = ended_reader(object);
-    PyObject *list = reader ? PyList_New(0) : NULL;
-    if (!list)
-        return NULL;
-    const struct merged_input *captures = observation_reader_captures(reader);
-    for (size_t i = 0; list && i < merged_input_files(captures); i++) {
-        const struct damage *damage = merged_input_damage(captures, i);
-        Py_ssize_t size = (Py_ssize_t)strlen(damage->text);
-        if (damage->present &&
-            !binding_append(list, PyUnicode_DecodeUTF8(damage->text, size, "replace")))
-            Py_CLEAR(list);
-    }
-    return list;
+    return reader ? binding_damage(observation_reader_captures(reader)) : NULL;
 }
 
 static PyObject *observations_counts(PyObject *object, PyObject *Py_UNUSED(unused)) {

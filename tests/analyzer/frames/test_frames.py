@@ -75,12 +75,12 @@ def test_frames_of_two_files_have_their_own_numbers(samples: Path) -> None:
 
 def test_frames_beyond_the_room_are_left_out(samples: Path) -> None:
     path = str(samples / "tcp_losses.pcap")
-    first, second, third = _core.raw_frames([path], [1, 2, 3], 74 + 66)
-    assert first and third and len(first[3]) == 74 and len(third[3]) == 66 and second is None
-    assert _core.raw_frames([path], [1], -1) == [None]
+    sizes = [found and found[1] and len(found[1][3]) for found in _core.frames([path], [1, 2, 3], 74 + 66)]
+    assert sizes == [74, None, 66]
+    assert _core.frames([path], [1], -1) == [(("ok", 6, True, False), None)]
     texts: Any = ["1"]
     with pytest.raises(TypeError):
-        _core.raw_frames([path], texts, 100)
+        _core.frames([path], texts, 100)
 
 
 def test_a_file_that_changed_gives_no_frames(samples: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ STRETCH = 4 * SPACING  # bytes
 
 def by_reading(path: Path, frames: list[int]) -> list[Any]:
     """Link type, time, length and bytes of frames, by a reading of the file from its beginning."""
-    return _core.raw_frames([str(path)], frames, ROOM)
+    return [found and found[1] for found in _core.frames([str(path)], frames, ROOM)]
 
 
 def by_index(path: Path, frames: list[int], folder: Path) -> list[Any]:

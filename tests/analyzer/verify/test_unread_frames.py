@@ -49,7 +49,7 @@ def test_reasons_of_single_frames(tmp_path: Path) -> None:
         6: "behind the damage of the file",
     }
     assert unread_frames(path, [5, 1]) == {5: "fragment"} and unread_frames(path, []) == {}
-    assert _core.decoded([path], [1]) == [("ok", 6, True, False)]
+    assert _core.frames([path], [1], 0) == [(("ok", 6, True, False), None)]
 
 
 def test_a_wrong_call_is_an_exception(samples: Path) -> None:
@@ -57,9 +57,9 @@ def test_a_wrong_call_is_an_exception(samples: Path) -> None:
     wrong: list[tuple[Any, type[Exception]]] = [([-1], OverflowError), (["1"], TypeError), ((1,), TypeError)]
     for numbers, error in [*wrong, ([2**64], OverflowError)]:
         with pytest.raises(error):
-            _core.decoded([path], numbers)
-    assert _core.decoded([path], [3, 2, 2**64 - 1])[1:] == [None, None]  # not in rising order; above the last
-    assert _core.decoded([f"{path}.none"], [1]) == [None]
+            _core.frames([path], numbers, 0)
+    assert _core.frames([path], [3, 2, 2**64 - 1], 0)[1:] == [None, None]  # not in rising order; above the last
+    assert _core.frames([f"{path}.none"], [1], 0) == [None]
 
 
 @needs.TSHARK
