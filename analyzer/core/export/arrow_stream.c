@@ -33,8 +33,8 @@ static bool is_integer(uint8_t type, enum arrow_integers integers) {
            (type == TYPE_DURATION && integers != INTEGERS_NONE);
 }
 
-static int export_schema(const struct schema *schema, enum arrow_integers integers, bool numbered,
-                         struct ArrowSchema *out) {
+int arrow_schema_export(const struct schema *schema, enum arrow_integers integers, bool numbered,
+                        struct ArrowSchema *out) {
     struct arrow_field fields[COLUMNS_MAX + 1];
     for (size_t i = 0; i < schema->column_count; i++) {
         uint8_t type = schema->columns[i].type;
@@ -46,11 +46,6 @@ static int export_schema(const struct schema *schema, enum arrow_integers intege
     }
     fields[schema->column_count] = (struct arrow_field){ARROW_TABLE_NUMBER, "l", false};
     return arrow_struct_schema(schema->name, fields, schema->column_count + numbered, out);
-}
-
-int arrow_schema_export(const struct schema *schema, enum arrow_integers integers,
-                        struct ArrowSchema *out) {
-    return export_schema(schema, integers, false, out);
 }
 
 /* A column of the batch being built: buffers[0] is validity, [1] values or text offsets, [2] text.
@@ -267,7 +262,7 @@ static int next_batch(struct ArrowArrayStream *stream, struct ArrowArray *out) {
 
 static int stream_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out) {
     struct reading *reading = stream->private_data;
-    return export_schema(reading->table->schema, reading->integers, reading->tables, out);
+    return arrow_schema_export(reading->table->schema, reading->integers, reading->tables, out);
 }
 
 static const char *stream_error(struct ArrowArrayStream *stream) {

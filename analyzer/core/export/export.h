@@ -15,9 +15,9 @@
  * coarser resolution. */
 enum arrow_integers { INTEGERS_NONE, INTEGERS_DURATIONS, INTEGERS_TIMES_TOO };
 
-/* Writes the schema into `out`: a struct with one child per column. Words are dictionaries. Returns
- * 0, or ENOMEM with nothing to release. */
-int arrow_schema_export(const struct schema *schema, enum arrow_integers integers,
+/* Writes the schema into `out`: a struct with one child per column, and the number of the table if
+ * they are `numbered`. Words are dictionaries. Returns 0, or ENOMEM with nothing to release. */
+int arrow_schema_export(const struct schema *schema, enum arrow_integers integers, bool numbered,
                         struct ArrowSchema *out);
 
 /* Writes a stream over a finished table into `out`. `owner` must outlive the stream: at its

@@ -171,10 +171,9 @@ static void close_shards(struct updater *updater) {
     if (updater->shards)
         pool_memory_close(&updater->pool_memory);
     free(updater->shards);
-    updater->shards = NULL;
 }
 
-/* Frees everything but the tables, which the caller reads after analysis_finish(). Each pointer is
+/* Frees everything but the tables, which the caller reads after analysis_finish(). The pointers are
  * cleared, because analysis_close() calls this a second time. */
 static void close_state(struct analysis *analysis) {
     struct updater *updater = &analysis->updater;
@@ -200,13 +199,9 @@ static void close_state(struct analysis *analysis) {
     free(updater->packet_flows);
     pair_choice_close(updater->choice);
     free(updater->eviction.heap);
-    updater->memory = NULL;
-    updater->encapsulations = NULL;
-    updater->ports = NULL;
-    updater->selection = NULL;
-    updater->packet_flows = NULL;
-    updater->choice = NULL;
-    updater->eviction = (struct eviction){0};
+    *updater = (struct updater){.workers = updater->workers,
+                                .worker_count = updater->worker_count,
+                                .numbers = updater->numbers};
 }
 
 void analysis_close(struct analysis *analysis) {

@@ -340,7 +340,7 @@ static PyObject *table_joined_stream(PyObject *self, PyObject *args) {
 
 static PyObject *table_arrow_schema(PyObject *self, PyObject *Py_UNUSED(unused)) {
     struct ArrowSchema schema;
-    if (arrow_schema_export(table_of(self)->schema, INTEGERS_NONE, &schema))
+    if (arrow_schema_export(table_of(self)->schema, INTEGERS_NONE, false, &schema))
         return PyErr_NoMemory();
     return binding_schema_capsule(&schema);
 }

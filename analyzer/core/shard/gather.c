@@ -238,6 +238,7 @@ static bool add_rows(struct gatherer *g, enum table_number number, size_t shard)
     const uint8_t *p = from->start;
     int64_t before = -1; /* flow of the row before, in the shard */
     for (uint64_t i = 0; i < from->rows; i++) {
+        struct row_order order = {.at = table->row_count};
         struct row row;
         if (!take_row(g, number, shard, &p, &row))
             return false;
@@ -247,7 +248,7 @@ static bool add_rows(struct gatherer *g, enum table_number number, size_t shard)
         if (table->grouped && flow != before && !table_begin_group(table, (uint32_t)row.value[0]))
             return fail_memory(g);
         before = flow;
-        if (!table_add(table, &row))
+        if (!(table->grouped ? table_add(table, &row) : table_add_ordered(table, &row, &order)))
             return fail_memory(g);
     }
     return true;

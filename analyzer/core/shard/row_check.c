@@ -47,77 +47,6 @@ static const struct pair {
     {TABLE_datagrams, datagrams_first_ns, datagrams_last_ns},
 };
 
-/* Columns that are never null, because rows/ sets them in each row. */
-static const uint8_t interfaces_known[] = {interfaces_capture,
-                                           interfaces_file,
-                                           interfaces_format,
-                                           interfaces_compression,
-                                           interfaces_interface,
-                                           interfaces_link_type,
-                                           interfaces_time_resolution_ns,
-                                           interfaces_packets,
-                                           interfaces_bytes,
-                                           interfaces_captured_bytes,
-                                           interfaces_filtered_packets,
-                                           interfaces_truncated_packets,
-                                           interfaces_time_unknown,
-                                           interfaces_time_out_of_range,
-                                           interfaces_backward_steps,
-                                           interfaces_super_segments,
-                                           interfaces_lengths_cut,
-                                           interfaces_not_ip,
-                                           interfaces_not_understood,
-                                           interfaces_undecoded_packets,
-                                           interfaces_cut_headers,
-                                           interfaces_malformed,
-                                           interfaces_no_flow_bytes,
-                                           interfaces_packet_comments};
-static const uint8_t flows_known[] = {
-    flows_flow,    flows_protocol,      flows_protocol_number, flows_ip_version,
-    flows_source,  flows_destination,   flows_initiator_known, flows_initiator_evidence,
-    flows_end,     flows_first_capture, flows_first_frame,     flows_last_frame,
-    flows_packets, flows_wire_bytes,    flows_one_way,         flows_icmp_errors};
-static const uint8_t directions_known[] = {directions_flow,
-                                           directions_direction,
-                                           directions_source,
-                                           directions_destination,
-                                           directions_packets,
-                                           directions_wire_bytes,
-                                           directions_ip_bytes,
-                                           directions_fragments,
-                                           directions_fragmented_datagrams,
-                                           directions_incomplete_datagrams,
-                                           directions_fragment_overhead_bytes,
-                                           directions_ecn_ce};
-static const uint8_t events_known[] = {events_capture, events_frame, events_kind};
-static const uint8_t series_known[] = {series_flow,     series_direction,     series_start_ns,
-                                       series_width_ns, series_packets,       series_wire_bytes,
-                                       series_bytes,    series_throughput_bps};
-static const uint8_t turns_known[] = {turns_flow, turns_direction, turns_turn, turns_request_bytes};
-static const uint8_t datagrams_known[] = {datagrams_capture,        datagrams_source,
-                                          datagrams_destination,    datagrams_protocol_number,
-                                          datagrams_identification, datagrams_state,
-                                          datagrams_fragments,      datagrams_received_bytes,
-                                          datagrams_overhead_bytes, datagrams_out_of_order,
-                                          datagrams_duplicates,     datagrams_overlaps,
-                                          datagrams_late,           datagrams_first_frame,
-                                          datagrams_last_frame};
-static const uint8_t blocks_known[] = {blocks_flow,     blocks_direction, blocks_capture,
-                                       blocks_sequence, blocks_bytes,     blocks_verdict};
-static const uint8_t handshakes_known[] = {handshakes_flow, handshakes_protocol};
-static const uint8_t queries_known[] = {queries_flow, queries_id, queries_type, queries_first_frame,
-                                        queries_sent};
-static const uint8_t requests_known[] = {requests_flow};
-
-#define KNOWN(table) [TABLE_##table] = {table##_known, sizeof table##_known}
-static const struct never_null {
-    const uint8_t *columns;
-    size_t count;
-} never_null[TABLE_COUNT] = {KNOWN(interfaces), KNOWN(flows),   KNOWN(directions), KNOWN(events),
-                             KNOWN(series),     KNOWN(turns),   KNOWN(datagrams),  KNOWN(blocks),
-                             KNOWN(handshakes), KNOWN(queries), KNOWN(requests)};
-#undef KNOWN
-
 static bool is_any(const char *text, const char *const *list, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (!strcmp(text, list[i]))
@@ -152,17 +81,15 @@ static void set_range(struct row_rules *rules, const struct column *column, unsi
 void row_rules_make(struct row_rules *rules, enum table_number number, uint32_t interface_count) {
     const struct schema *schema = &schemas[number];
     *rules = (struct row_rules){.number = number};
-    for (unsigned c = 0; c < schema->column_count; c++)
+    for (unsigned c = 0; c < schema->column_count; c++) {
         set_range(rules, &schema->columns[c], c, interface_count);
+        rules->known[c / 64] |= (uint64_t)schema->columns[c].known << c % 64;
+    }
     for (size_t i = 0; i < sizeof word_ranges / sizeof *word_ranges; i++)
         if (word_ranges[i].table == number) {
             rules->least[word_ranges[i].column] = word_ranges[i].first;
             rules->most[word_ranges[i].column] = word_ranges[i].last;
         }
-    for (size_t i = 0; i < never_null[number].count; i++) {
-        unsigned c = never_null[number].columns[i];
-        rules->known[c / 64] |= UINT64_C(1) << c % 64;
-    }
 }
 
 static bool other_word(enum table_number number, unsigned c, int64_t value) {

@@ -4,7 +4,8 @@
  * docs/tables.md is made from this file. Types: INT int64, TIME int64 ns since the epoch, DURATION
  * int64 ns, REAL float64, BOOL, WORD (one of vocabulary.h), TEXT (UTF-8), PATH (bytes), ADDRESS (an
  * IP address as text). Sizes are bytes, rates bit/s. A value that cannot be known from the capture
- * is null, never 0.
+ * is null, never 0. Columns of type KNOWN(type) are never null, because rows/ sets them in each
+ * row.
  *
  * A column is added here and filled in rows/; the schemas in Python, all exports and the
  * documentation follow. Names are a public interface: a column must not be renamed or change its
@@ -14,29 +15,30 @@
 #ifndef WIRETALE_SCHEMA_H
 #define WIRETALE_SCHEMA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* One row per interface of each file, also if it has no packets. Ungrouped. */
 #define INTERFACES_COLUMNS(X)                                                                      \
-    X(capture, INT, "", "number of this input interface, from 0")                                  \
-    X(file, PATH, "", "path as given, - for standard input")                                       \
-    X(format, TEXT, "", "pcap, pcapng, ..., detected by the first bytes")                          \
-    X(compression, TEXT, "", "none, gzip, zstd or lz4")                                            \
-    X(interface, INT, "", "index of the interface within the file")                                \
+    X(capture, KNOWN(INT), "", "number of this input interface, from 0")                           \
+    X(file, KNOWN(PATH), "", "path as given, - for standard input")                                \
+    X(format, KNOWN(TEXT), "", "pcap, pcapng, ..., detected by the first bytes")                   \
+    X(compression, KNOWN(TEXT), "", "none, gzip, zstd or lz4")                                     \
+    X(interface, KNOWN(INT), "", "index of the interface within the file")                         \
     X(name, TEXT, "", "interface name; null if the file has none")                                 \
-    X(link_type, INT, "", "LINKTYPE_ number")                                                      \
+    X(link_type, KNOWN(INT), "", "LINKTYPE_ number")                                               \
     X(link_type_name, TEXT, "", "libpcap's name for it; null if it has none")                      \
     X(snaplen, INT, "bytes", "snap length; null if unlimited or not in the file")                  \
-    X(time_resolution_ns, DURATION, "ns", "time stamp resolution; 0 if finer than 1 ns")           \
+    X(time_resolution_ns, KNOWN(DURATION), "ns", "time stamp resolution; 0 if finer than 1 ns")    \
     X(clock_tick_ns, DURATION, "ns",                                                               \
       "tick of the clock: the least time between two packets, once eight had the time of the "     \
       "packet before and eight came one tick later; null if it is not known, or if times are "     \
       "missing")                                                                                   \
-    X(packets, INT, "packets", "packets analyzed (after --filter, --start, --end)")                \
-    X(bytes, INT, "bytes", "their lengths on the wire, link header included, without FCS")         \
-    X(captured_bytes, INT, "bytes", "bytes of them in the file")                                   \
-    X(filtered_packets, INT, "packets", "packets skipped by --filter, --start or --end")           \
+    X(packets, KNOWN(INT), "packets", "packets analyzed (after --filter, --start, --end)")         \
+    X(bytes, KNOWN(INT), "bytes", "their lengths on the wire, link header included, without FCS")  \
+    X(captured_bytes, KNOWN(INT), "bytes", "bytes of them in the file")                            \
+    X(filtered_packets, KNOWN(INT), "packets", "packets skipped by --filter, --start or --end")    \
     X(first_ns, TIME, "ns", "earliest time of a packet")                                           \
     X(last_ns, TIME, "ns", "latest time of a packet")                                              \
     X(received, INT, "packets",                                                                    \
@@ -50,14 +52,15 @@
       "packets that passed the filter, were not dropped by the kernel, and were not delivered "    \
       "by the capturing program, because its queue or disk was full; null if the file has no "     \
       "count")                                                                                     \
-    X(truncated_packets, INT, "packets", "packets truncated by the snap length")                   \
-    X(time_unknown, INT, "packets",                                                                \
+    X(truncated_packets, KNOWN(INT), "packets", "packets truncated by the snap length")            \
+    X(time_unknown, KNOWN(INT), "packets",                                                         \
       "packets without a time stamp (simple packet blocks), or with one out of range")             \
     X(time_unknown_frame, INT, "frame", "the first without a time stamp; null without one")        \
-    X(time_out_of_range, INT, "packets",                                                           \
+    X(time_out_of_range, KNOWN(INT), "packets",                                                    \
       "of them, packets with a time stamp before 1896 or after 2116, which is no time")            \
     X(time_out_of_range_frame, INT, "frame", "the first of them; null without one")                \
-    X(backward_steps, INT, "packets", "packets with an earlier time stamp than the packet before") \
+    X(backward_steps, KNOWN(INT), "packets",                                                       \
+      "packets with an earlier time stamp than the packet before")                                 \
     X(backward_ns_max, DURATION, "ns", "the largest such step; null without one")                  \
     X(backward_frame, INT, "frame", "the first frame with such a step; null without one")          \
     X(backward_frame_ns, TIME, "ns", "its time; null without one")                                 \
@@ -82,35 +85,37 @@
       " ports; null without one")                                                                  \
     X(second_port_ns_max, DURATION, "ns",                                                          \
       "the longest time between both ports; null without such a packet")                           \
-    X(super_segments, INT, "packets",                                                              \
+    X(super_segments, KNOWN(INT), "packets",                                                       \
       "IP packets longer than a link can carry: captured before segmentation offload (TSO) or "    \
       "after receive offload (GRO, LRO)")                                                          \
     X(super_segment_frame, INT, "frame", "the first of them; null without one")                    \
     X(super_segment_frame_ns, TIME, "ns", "its time; null if unknown")                             \
-    X(lengths_cut, INT, "packets",                                                                 \
+    X(lengths_cut, KNOWN(INT), "packets",                                                          \
       "IP packets longer than their record says that they were on the wire: a tool or a mirror "   \
       "port cut them and wrote the shorter length; analyzed by their IP length")                   \
     X(length_cut_frame, INT, "frame", "the first of them; null without one")                       \
     X(length_cut_frame_ns, TIME, "ns", "its time; null if unknown")                                \
-    X(not_ip, INT, "packets", "packets of link-layer protocols other than IP")                     \
-    X(not_understood, INT, "packets", "packets of a kind that is not decoded, other than non-IP")  \
+    X(not_ip, KNOWN(INT), "packets", "packets of link-layer protocols other than IP")              \
+    X(not_understood, KNOWN(INT), "packets",                                                       \
+      "packets of a kind that is not decoded, other than non-IP")                                  \
     X(not_understood_frame, INT, "frame",                                                          \
       "the first of them that undecoded_packets does not count; null without one")                 \
     X(not_understood_frame_ns, TIME, "ns", "its time; null if unknown")                            \
-    X(undecoded_packets, INT, "packets",                                                           \
+    X(undecoded_packets, KNOWN(INT), "packets",                                                    \
       "packets of protocols that are not decoded and may carry IP: link types, EtherTypes, PPP "   \
       "and "                                                                                       \
       "IP protocols, and UDP ports of encapsulations if the datagram contains an IP header")       \
     X(undecoded_frame, INT, "frame", "the first of them; null without one")                        \
     X(undecoded_frame_ns, TIME, "ns", "its time; null if unknown")                                 \
     X(undecoded, TEXT, "", "these protocols: name=count, most frequent first; null without one")   \
-    X(cut_headers, INT, "packets", "packets whose headers were truncated by the snap length")      \
+    X(cut_headers, KNOWN(INT), "packets",                                                          \
+      "packets whose headers were truncated by the snap length")                                   \
     X(cut_headers_frame, INT, "frame", "the first of them; null without one")                      \
     X(cut_headers_frame_ns, TIME, "ns", "its time; null if unknown")                               \
-    X(malformed, INT, "packets", "packets that violate their own format")                          \
+    X(malformed, KNOWN(INT), "packets", "packets that violate their own format")                   \
     X(malformed_frame, INT, "frame", "the first of them; null without one")                        \
     X(malformed_frame_ns, TIME, "ns", "its time; null if unknown")                                 \
-    X(no_flow_bytes, INT, "bytes",                                                                 \
+    X(no_flow_bytes, KNOWN(INT), "bytes",                                                          \
       "wire bytes, as in directions, of packets in no flow: no IP header of them was read")        \
     X(reasons, TEXT, "",                                                                           \
       "why packets were not decoded: name=count, most frequent first; null if all were")           \
@@ -125,30 +130,31 @@
     X(capture_application, TEXT, "", "capturing program, from the file")                           \
     X(capture_filter, TEXT, "", "capture filter, from the file")                                   \
     X(comment, TEXT, "", "comments of the section and the interface")                              \
-    X(packet_comments, INT, "packets", "packets with a comment")
+    X(packet_comments, KNOWN(INT), "packets", "packets with a comment")
 
 /* One row per flow, grouped: row n is flow n. A flow that is evicted and continues later has a
  * second row. */
 #define FLOWS_COLUMNS(X)                                                                           \
-    X(flow, INT, "", "number of the conversation, from 0, in the order of first packets")          \
-    X(protocol, WORD, "", "transport protocol; ip for one that is not decoded, without ports")     \
-    X(protocol_number, INT, "", "IP protocol number")                                              \
-    X(ip_version, INT, "", "4 or 6")                                                               \
-    X(source, ADDRESS, "", "the initiator's address")                                              \
+    X(flow, KNOWN(INT), "", "number of the conversation, from 0, in the order of first packets")   \
+    X(protocol, KNOWN(WORD), "",                                                                   \
+      "transport protocol; ip for one that is not decoded, without ports")                         \
+    X(protocol_number, KNOWN(INT), "", "IP protocol number")                                       \
+    X(ip_version, KNOWN(INT), "", "4 or 6")                                                        \
+    X(source, KNOWN(ADDRESS), "", "the initiator's address")                                       \
     X(source_port, INT, "",                                                                        \
       "the initiator's port, which may be 0; null if the protocol has none or no first fragment "  \
       "was captured")                                                                              \
-    X(destination, ADDRESS, "", "the responder's address")                                         \
+    X(destination, KNOWN(ADDRESS), "", "the responder's address")                                  \
     X(destination_port, INT, "", "the responder's port; null as above")                            \
     X(path, TEXT, "",                                                                              \
       "encapsulations around it, outermost first, as in `vlan 10 / vxlan 7`; null if there is "    \
       "none")                                                                                      \
-    X(initiator_known, BOOL, "",                                                                   \
+    X(initiator_known, KNOWN(BOOL), "",                                                            \
       "whether the handshake identified the initiator; if not, it is the sender of the first "     \
       "packet")                                                                                    \
-    X(initiator_evidence, WORD, "", "syn, syn_ack or first_packet")                                \
+    X(initiator_evidence, KNOWN(WORD), "", "syn, syn_ack or first_packet")                         \
     X(state, WORD, "", "TCP: state of the connection at its end; null for other protocols")        \
-    X(end, WORD, "",                                                                               \
+    X(end, KNOWN(WORD), "",                                                                        \
       "why the row ended: end_of_capture, idle, evicted, ports_reused; in the store "              \
       "of `wiretale watch` also active_timeout")                                                   \
     X(application, WORD, "",                                                                       \
@@ -159,18 +165,18 @@
       "first DNS question; other bytes than printable ASCII are \\DDD; null without one")          \
     X(first_ns, TIME, "ns", "time of the first packet; null if the file has no times")             \
     X(last_ns, TIME, "ns", "time of the last packet")                                              \
-    X(first_capture, INT, "", "interfaces row of the first packet")                                \
-    X(first_frame, INT, "frame", "frame of the first packet in its file")                          \
-    X(last_frame, INT, "frame", "frame of the last packet in its file")                            \
-    X(packets, INT, "packets", "IP packets, both directions")                                      \
-    X(wire_bytes, INT, "bytes", "both directions; see directions.wire_bytes")                      \
+    X(first_capture, KNOWN(INT), "", "interfaces row of the first packet")                         \
+    X(first_frame, KNOWN(INT), "frame", "frame of the first packet in its file")                   \
+    X(last_frame, KNOWN(INT), "frame", "frame of the last packet in its file")                     \
+    X(packets, KNOWN(INT), "packets", "IP packets, both directions")                               \
+    X(wire_bytes, KNOWN(INT), "bytes", "both directions; see directions.wire_bytes")               \
     X(payload_bytes, INT, "bytes", "both directions; see directions.payload_bytes")                \
     X(handshake_rtt_ns, DURATION, "ns",                                                            \
       "TCP: from the last SYN to the ACK of the SYN-ACK, which is the RTT of the whole path at "   \
       "any capture point; null unless all three were captured and the SYN-ACK once; QUIC: the "    \
       "sum of handshakes.server_rtt_ns and client_rtt_ns")                                         \
-    X(one_way, BOOL, "", "only one direction was captured")                                        \
-    X(icmp_errors, INT, "packets", "ICMP errors that quote a packet of this flow")                 \
+    X(one_way, KNOWN(BOOL), "", "only one direction was captured")                                 \
+    X(icmp_errors, KNOWN(INT), "packets", "ICMP errors that quote a packet of this flow")          \
     X(exchange, WORD, "",                                                                          \
       "TCP: turns if payload alternates between requests and responses (table turns), pipelined "  \
       "if an endpoint mostly sends while data to it is under way, streaming if one direction "     \
@@ -180,17 +186,17 @@
 /* Two rows per flow, grouped: rows 2n and 2n + 1 belong to flow n, the initiator's direction
  * first. The widest table. Most columns are 0 or null in most flows, which costs two bits each. */
 #define DIRECTIONS_COLUMNS(X)                                                                      \
-    X(flow, INT, "", "flows row")                                                                  \
-    X(direction, INT, "", "0 from the initiator, 1 to it")                                         \
-    X(source, ADDRESS, "", "sender of this direction")                                             \
+    X(flow, KNOWN(INT), "", "flows row")                                                           \
+    X(direction, KNOWN(INT), "", "0 from the initiator, 1 to it")                                  \
+    X(source, KNOWN(ADDRESS), "", "sender of this direction")                                      \
     X(source_port, INT, "", "its port; null without one")                                          \
-    X(destination, ADDRESS, "", "receiver of this direction")                                      \
+    X(destination, KNOWN(ADDRESS), "", "receiver of this direction")                               \
     X(destination_port, INT, "", "its port; null without one")                                     \
-    X(packets, INT, "packets", "IP packets; each fragment counts")                                 \
-    X(wire_bytes, INT, "bytes",                                                                    \
+    X(packets, KNOWN(INT), "packets", "IP packets; each fragment counts")                          \
+    X(wire_bytes, KNOWN(INT), "bytes",                                                             \
       "bytes of link time: Ethernet frames with padding to 60 bytes, FCS, preamble and gap (24 "   \
       "bytes more than the frame); on other links as captured")                                    \
-    X(ip_bytes, INT, "bytes", "IP packets with their headers")                                     \
+    X(ip_bytes, KNOWN(INT), "bytes", "IP packets with their headers")                              \
     X(payload_bytes, INT, "bytes",                                                                 \
       "transport payload, retransmissions included, without the text that a RST may contain "      \
       "(RFC 9293 section 3.5.3); null if a header before it could not be read")                    \
@@ -293,10 +299,10 @@
     X(keep_alives, INT, "packets",                                                                 \
       "TCP: keep-alives (0 or 1 byte below the acknowledged ones); null if the other direction "   \
       "was not captured")                                                                          \
-    X(fragments, INT, "packets", "IP fragments")                                                   \
-    X(fragmented_datagrams, INT, "", "datagrams that were fragmented")                             \
-    X(incomplete_datagrams, INT, "", "of them, those incomplete at the end")                       \
-    X(fragment_overhead_bytes, INT, "bytes",                                                       \
+    X(fragments, KNOWN(INT), "packets", "IP fragments")                                            \
+    X(fragmented_datagrams, KNOWN(INT), "", "datagrams that were fragmented")                      \
+    X(incomplete_datagrams, KNOWN(INT), "", "of them, those incomplete at the end")                \
+    X(fragment_overhead_bytes, KNOWN(INT), "bytes",                                                \
       "wire bytes of headers, preambles and gaps of all fragments but the first of each "          \
       "datagram")                                                                                  \
     X(blocks, INT, "",                                                                             \
@@ -353,7 +359,7 @@
     X(resets, INT, "packets", "TCP segments with RST")                                             \
     X(acks_out_of_range, INT, "packets",                                                           \
       "TCP acknowledgments far outside the data sent, which are ignored")                          \
-    X(ecn_ce, INT, "packets", "IP packets marked Congestion Experienced")                          \
+    X(ecn_ce, KNOWN(INT), "packets", "IP packets marked Congestion Experienced")                   \
     X(ecn_echo, INT, "packets", "TCP segments with ECE (not SYN)")                                 \
     X(ecn_cwr, INT, "packets", "TCP segments with CWR (not SYN)")                                  \
     X(unusual_options, INT, "packets",                                                             \
@@ -412,10 +418,10 @@
 #define EVENTS_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row; null for an event of the capture itself")                         \
     X(direction, INT, "", "of the packet; null for an event of the capture itself")                \
-    X(capture, INT, "", "interfaces row")                                                          \
-    X(frame, INT, "frame", "the packet, in that capture's file")                                   \
+    X(capture, KNOWN(INT), "", "interfaces row")                                                   \
+    X(frame, KNOWN(INT), "frame", "the packet, in that capture's file")                            \
     X(time_ns, TIME, "ns", "its time; null where the file has none")                               \
-    X(kind, WORD, "", "the verdict; for TCP by the numbered rules of docs/verdicts.md")            \
+    X(kind, KNOWN(WORD), "", "the verdict; for TCP by the numbered rules of docs/verdicts.md")     \
     X(bytes, INT, "bytes", "payload bytes concerned; null if there are none")                      \
     X(related_frame, INT, "frame",                                                                 \
       "the frame that it answers, repeats or waited for; null if none was seen")                   \
@@ -437,14 +443,14 @@
 /* Grouped by flow. Bins are stored as records, which store a direction's bins in the narrowest
  * form that holds them (series_rows.c) and are computed when they are read. */
 #define SERIES_COLUMNS(X)                                                                          \
-    X(flow, INT, "", "flows row")                                                                  \
-    X(direction, INT, "", "directions row of the flow")                                            \
-    X(start_ns, TIME, "ns", "start of the bin; bins without packets have no row")                  \
-    X(width_ns, DURATION, "ns",                                                                    \
+    X(flow, KNOWN(INT), "", "flows row")                                                           \
+    X(direction, KNOWN(INT), "", "directions row of the flow")                                     \
+    X(start_ns, KNOWN(TIME), "ns", "start of the bin; bins without packets have no row")           \
+    X(width_ns, KNOWN(DURATION), "ns",                                                             \
       "its width: 1 ms, doubled as often as necessary, the same for the whole direction")          \
-    X(packets, INT, "packets", "IP packets in it")                                                 \
-    X(wire_bytes, INT, "bytes", "as in directions")                                                \
-    X(bytes, INT, "bytes", "IP bytes")                                                             \
+    X(packets, KNOWN(INT), "packets", "IP packets in it")                                          \
+    X(wire_bytes, KNOWN(INT), "bytes", "as in directions")                                         \
+    X(bytes, KNOWN(INT), "bytes", "IP bytes")                                                      \
     X(payload_bytes, INT, "bytes", "transport payload")                                            \
     X(unique_bytes, INT, "bytes",                                                                  \
       "TCP: stream bytes seen for the first time; null for other protocols")                       \
@@ -458,21 +464,22 @@
     X(window_bytes, INT, "bytes",                                                                  \
       "TCP: least receive window available to this direction when it sent or was acknowledged; "   \
       "null if unknown")                                                                           \
-    X(throughput_bps, INT, "bit/s", "IP bytes of the bin over its width")                          \
+    X(throughput_bps, KNOWN(INT), "bit/s", "IP bytes of the bin over its width")                   \
     X(cumulative_throughput_bps, INT, "bit/s",                                                     \
       "all IP bytes so far over the time so far (to the end of the bin, or the last packet)")      \
     X(goodput_bps, INT, "bit/s", "useful payload of the bin over its width")
 
 /* Grouped by flow, in order. TCP only. A turn is a request and its response (tracker/turns.c). */
 #define TURNS_COLUMNS(X)                                                                           \
-    X(flow, INT, "", "flows row")                                                                  \
-    X(direction, INT, "", "direction of the request")                                              \
-    X(turn, INT, "", "number in the flow, from 0; the messages of a TLS handshake are turns, too") \
+    X(flow, KNOWN(INT), "", "flows row")                                                           \
+    X(direction, KNOWN(INT), "", "direction of the request")                                       \
+    X(turn, KNOWN(INT), "",                                                                        \
+      "number in the flow, from 0; the messages of a TLS handshake are turns, too")                \
     X(start_ns, TIME, "ns", "first byte of the request at the capture point")                      \
     X(first_frame, INT, "frame", "packet of the first byte of the request")                        \
     X(last_frame, INT, "frame",                                                                    \
       "last packet with data of the response, or of the request if there is no response")          \
-    X(request_bytes, INT, "bytes", "unique payload of the request")                                \
+    X(request_bytes, KNOWN(INT), "bytes", "unique payload of the request")                         \
     X(request_ns, DURATION, "ns",                                                                  \
       "request spread: from its first byte to its last, without retransmission_*_ns")              \
     X(request_pause_ns, DURATION, "ns",                                                            \
@@ -514,29 +521,30 @@
 #define DATAGRAMS_COLUMNS(X)                                                                       \
     X(flow, INT, "", "flows row")                                                                  \
     X(direction, INT, "", "direction of the flow")                                                 \
-    X(capture, INT, "", "interfaces row of the first fragment seen")                               \
-    X(source, ADDRESS, "", "sender")                                                               \
-    X(destination, ADDRESS, "", "receiver")                                                        \
-    X(protocol_number, INT, "", "IP protocol number")                                              \
-    X(identification, INT, "", "IP identification")                                                \
-    X(state, WORD, "", "complete, or incomplete (when the capture or the reassembly time ended)")  \
-    X(fragments, INT, "packets", "fragments seen, duplicates included")                            \
+    X(capture, KNOWN(INT), "", "interfaces row of the first fragment seen")                        \
+    X(source, KNOWN(ADDRESS), "", "sender")                                                        \
+    X(destination, KNOWN(ADDRESS), "", "receiver")                                                 \
+    X(protocol_number, KNOWN(INT), "", "IP protocol number")                                       \
+    X(identification, KNOWN(INT), "", "IP identification")                                         \
+    X(state, KNOWN(WORD), "",                                                                      \
+      "complete, or incomplete (when the capture or the reassembly time ended)")                   \
+    X(fragments, KNOWN(INT), "packets", "fragments seen, duplicates included")                     \
     X(bytes, INT, "bytes",                                                                         \
       "IP payload of the whole datagram; null if its last fragment was not seen")                  \
-    X(received_bytes, INT, "bytes", "different bytes of it seen")                                  \
-    X(overhead_bytes, INT, "bytes",                                                                \
+    X(received_bytes, KNOWN(INT), "bytes", "different bytes of it seen")                           \
+    X(overhead_bytes, KNOWN(INT), "bytes",                                                         \
       "wire bytes of headers, preambles and gaps of all fragments but the first")                  \
     X(missing_bytes, INT, "bytes", "bytes not seen; null if the last fragment was not seen")       \
     X(missing, TEXT, "", "the ranges not seen, as in `1480-2959, 5920-`; null if complete")        \
-    X(out_of_order, INT, "packets", "fragments after one with a higher offset")                    \
-    X(duplicates, INT, "packets", "fragments whose bytes had all been seen")                       \
-    X(overlaps, INT, "packets",                                                                    \
+    X(out_of_order, KNOWN(INT), "packets", "fragments after one with a higher offset")             \
+    X(duplicates, KNOWN(INT), "packets", "fragments whose bytes had all been seen")                \
+    X(overlaps, KNOWN(INT), "packets",                                                             \
       "fragments that partly overlap others (RFC 5722 forbids it for IPv6)")                       \
-    X(late, INT, "packets",                                                                        \
+    X(late, KNOWN(INT), "packets",                                                                 \
       "fragments after the datagram was complete or its reassembly time (30 s; IPv6 60 s) was "    \
       "over")                                                                                      \
-    X(first_frame, INT, "frame", "first fragment seen")                                            \
-    X(last_frame, INT, "frame", "last fragment seen")                                              \
+    X(first_frame, KNOWN(INT), "frame", "first fragment seen")                                     \
+    X(last_frame, KNOWN(INT), "frame", "last fragment seen")                                       \
     X(first_ns, TIME, "ns", "its time")                                                            \
     X(last_ns, TIME, "ns", "time of the last")
 
@@ -580,14 +588,14 @@
 /* In the order of packets. A verdict can be amended, as in events. The flow must be the first
  * column. */
 #define BLOCKS_COLUMNS(X)                                                                          \
-    X(flow, INT, "", "flows row")                                                                  \
-    X(direction, INT, "", "direction of the flow")                                                 \
-    X(capture, INT, "", "interfaces row of the last packet")                                       \
+    X(flow, KNOWN(INT), "", "flows row")                                                           \
+    X(direction, KNOWN(INT), "", "direction of the flow")                                          \
+    X(capture, KNOWN(INT), "", "interfaces row of the last packet")                                \
     X(stream, INT, "",                                                                             \
       "stream of the run, from the header; null for a length given by --block-size")               \
-    X(sequence, INT, "",                                                                           \
+    X(sequence, KNOWN(INT), "",                                                                    \
       "number of the block in its stream; lost blocks have an event instead of a row")             \
-    X(bytes, INT, "bytes", "whole block with its header")                                          \
+    X(bytes, KNOWN(INT), "bytes", "whole block with its header")                                   \
     X(sent_ns, TIME, "ns",                                                                         \
       "time at which it was sent, from its header; null if the header was not read")               \
     X(first_ns, TIME, "ns", "time of its first packet at the capture point")                       \
@@ -599,14 +607,14 @@
       "TCP: delay of the complete block by missing bytes before its own; null for UDP")            \
     X(first_frame, INT, "frame", "first packet")                                                   \
     X(last_frame, INT, "frame", "packet that completed it; null if unfinished")                    \
-    X(verdict, WORD, "",                                                                           \
+    X(verdict, KNOWN(WORD), "",                                                                    \
       "delivered, head_of_line, out_of_order, duplicate, late, corrupt or unfinished")
 
 /* One row per flow with a TLS or QUIC handshake, grouped. Times are those of the packets that
  * completed a message in order. */
 #define HANDSHAKES_COLUMNS(X)                                                                      \
-    X(flow, INT, "", "flows row")                                                                  \
-    X(protocol, WORD, "", "tls or quic")                                                           \
+    X(flow, KNOWN(INT), "", "flows row")                                                           \
+    X(protocol, KNOWN(WORD), "", "tls or quic")                                                    \
     X(version, TEXT, "",                                                                           \
       "version that the server chose, as in 1.3 or SSL 3.0; null if its answer was not captured. " \
       "QUIC: 1, 2, draft-29 or a number as 0x51303530; without the answer that of the client")     \
@@ -683,14 +691,14 @@
 /* One row per DNS question, in the order of answers; those without an answer follow when their
  * flow ends. */
 #define QUERIES_COLUMNS(X)                                                                         \
-    X(flow, INT, "", "flows row")                                                                  \
-    X(id, INT, "", "transaction id")                                                               \
+    X(flow, KNOWN(INT), "", "flows row")                                                           \
+    X(id, KNOWN(INT), "", "transaction id")                                                        \
     X(name, TEXT, "",                                                                              \
       "name of the question, without the final dot; other bytes than printable ASCII are \\DDD")   \
-    X(type, TEXT, "", "type of the question: A, AAAA, ..., or TYPE and its number")                \
+    X(type, KNOWN(TEXT), "", "type of the question: A, AAAA, ..., or TYPE and its number")         \
     X(first_ns, TIME, "ns", "time of the first query; null if the file has no times")              \
-    X(first_frame, INT, "frame", "the first query")                                                \
-    X(sent, INT, "", "number of times that the client sent the query")                             \
+    X(first_frame, KNOWN(INT), "frame", "the first query")                                         \
+    X(sent, KNOWN(INT), "", "number of times that the client sent the query")                      \
     X(response_ns, DURATION, "ns",                                                                 \
       "time from the first query to the answer; null without an answer")                           \
     X(response_frame, INT, "frame", "the answer; null without one")                                \
@@ -698,7 +706,7 @@
 
 /* One row per flow whose first bytes are a request or response of HTTP/1, grouped. */
 #define REQUESTS_COLUMNS(X)                                                                        \
-    X(flow, INT, "", "flows row")                                                                  \
+    X(flow, KNOWN(INT), "", "flows row")                                                           \
     X(method, TEXT, "", "method of the first request; null if it was not captured")                \
     X(host, TEXT, "",                                                                              \
       "its Host, or that of the target if it has one (CONNECT, proxies); null without one")        \
@@ -800,6 +808,7 @@ struct column {
     const char *unit; /* "" for none */
     const char *meaning;
     uint8_t type; /* enum column_type */
+    bool known;   /* never null */
 };
 
 struct schema {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorts the rows of a table that is complete, by some of its columns. Rows are packed one behind
- * the other, so they are unpacked twice: once for their keys and places, once into a new table. A
- * table that is sorted already is only read. */
+/* Sorts the rows of a table that is complete, by some of its columns. Rows stay where they are:
+ * only the list of their places is sorted. */
 #include <stdlib.h>
 
 #include "table/table.h"
 
 struct sort_key {
     int64_t values[SORT_COLUMNS_MOST]; /* INT64_MIN for null */
-    uint64_t row, place;
+    uint64_t row;
+    struct row_order order;
 };
 
 static int compare_keys(const void *left, const void *right) {
@@ -19,37 +19,21 @@ static int compare_keys(const void *left, const void *right) {
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* Returns whether the rows are sorted. */
-static bool read_keys(const struct table *table, const unsigned *columns, struct sort_key *keys) {
+bool table_sort(struct table *table, const unsigned columns[static SORT_COLUMNS_MOST]) {
+    struct sort_key *keys = calloc(table->row_count + 1, sizeof *keys);
     struct table_cursor cursor = {0};
     struct row row;
-    bool sorted = true;
+    if (!keys)
+        return false;
     for (uint64_t i = 0; i < table->row_count; i++) {
-        keys[i] = (struct sort_key){.row = i, .place = cursor.place};
+        keys[i] = (struct sort_key){.row = i, .order = table->order[i]};
         table_next(table, &cursor, &row);
         for (unsigned c = 0; c < SORT_COLUMNS_MOST; c++)
             keys[i].values[c] = row_known(&row, columns[c]) ? row.value[columns[c]] : INT64_MIN;
-        sorted = sorted && (!i || compare_keys(&keys[i - 1], &keys[i]) < 0);
     }
-    return sorted;
-}
-
-bool table_sort(struct table *table, const unsigned columns[static SORT_COLUMNS_MOST]) {
-    struct sort_key *keys = calloc(table->row_count + 1, sizeof *keys);
-    struct table old = *table;
-    bool done = keys;
-    if (!keys || read_keys(table, columns, keys)) {
-        free(keys);
-        return done;
-    }
-    qsort(keys, old.row_count, sizeof *keys, compare_keys);
-    *table = (struct table){.schema = old.schema, .texts = old.texts};
-    for (uint64_t i = 0; done && i < old.row_count; i++) {
-        struct table_cursor cursor = {.row = keys[i].row, .place = keys[i].place};
-        struct row row;
-        done = table_next(&old, &cursor, &row) && table_add(table, &row);
-    }
-    table_free(&old);
+    qsort(keys, table->row_count, sizeof *keys, compare_keys);
+    for (uint64_t i = 0; i < table->row_count; i++)
+        table->order[i] = keys[i].order;
     free(keys);
-    return done;
+    return true;
 }

@@ -21,7 +21,10 @@
 
 /* --- schemas ---------------------------------------------------------------------------------- */
 
-#define COLUMN(name, type, unit, meaning) {#name, unit, meaning, TYPE_##type},
+#define KNOWN_BIT        16
+#define TYPE_KNOWN(type) (TYPE_##type | KNOWN_BIT)
+#define COLUMN(name, type, unit, meaning)                                                          \
+    {#name, unit, meaning, TYPE_##type & ~KNOWN_BIT, (TYPE_##type & KNOWN_BIT) != 0},
 #define TABLE(name, columns, meaning)                                                              \
     _Static_assert(name##_column_count <= COLUMNS_MAX, #name);                                     \
     static const struct column name##_columns[] = {columns(COLUMN)};

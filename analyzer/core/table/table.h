@@ -203,8 +203,8 @@ bool table_join(struct table *table, struct table *other);
 void table_settle(struct table *table);
 
 #define SORT_COLUMNS_MOST 3u
-/* Sorts the rows of a table that is not grouped and was not amended, by the values of these
- * columns; null is least, and equal rows keep their order. Returns false without memory. */
+/* Sorts the rows of an ordered table by the values of these columns; null is least, and equal rows
+ * keep their order. Returns false without memory. */
 bool table_sort(struct table *table, const unsigned columns[static SORT_COLUMNS_MOST]);
 
 /* A position to read from; {0} is the beginning of the table. */
