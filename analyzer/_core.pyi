@@ -28,7 +28,6 @@ class Table:
     def rows_by_flow(self, flow_count: int, /) -> bytes: ...
     def total(self, name: str, /) -> int: ...
     def rows_where(self, name: str, word: str | None = None, /) -> list[int]: ...
-    def words(self, name: str, /) -> list[tuple[int, str | None]]: ...
     def packed(
         self, fields: list[tuple[str, str, int, int, bool]], flows: list[int] | None = None, /
     ) -> list[bytes]: ...
@@ -133,13 +132,13 @@ def cut(
     around_ns: int,
     headers: bool,
     key: bytes | None,
-    comments: tuple[bytes, bytes, bytes, list[bytes]],
+    comments: tuple[bytes, list[bytes]],
 ) -> tuple[int, int, list[str]]:
     """Copies chosen packets to a descriptor as pcapng and returns packets read, packets written, and texts of damage.
 
     `head` is written first. `files` has the file of each interface (u32). `groups` are frames: interfaces (u32), frames
     (double), first and last frame that count. `ranges` has file, first and last frame (u64), sorted and disjoint. `key`
-    anonymizes. `comments` are files (u64), frames (u64) and texts (u32), sorted by file and frame, and the texts.
+    anonymizes. `comments` are file and frame (u64) of each packet, sorted, and the texts.
     """
 
 def pseudonym(address: bytes, key: bytes, /) -> bytes: ...

@@ -149,9 +149,10 @@ class Table:
         """Returns the numbers of the rows in which a column is not null, or is this word."""
         return self._core.rows_where(name, word)
 
-    def _words(self, name: str) -> list[tuple[int, str | None]]:
-        """Returns the words that occur in a column, each with its number in _packed(), in the order of their first rows."""
-        return self._core.words(name)
+    def _words(self, name: str) -> dict[int, str]:
+        """Returns the words that occur in a column by their numbers in _packed()."""
+        words = _core.vocabulary()
+        return {number: words[number] for number in set(self._packed(name, "B")) if number < len(words)}
 
     def _rows_by_flow(self, flow_count: int) -> array[int]:
         """Returns the number of rows of each flow from 0 to `flow_count` - 1."""

@@ -12,6 +12,7 @@ import struct
 from array import array
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.cut.choice import files_of_interfaces
@@ -19,8 +20,8 @@ from wiretale.analyzer.cut.choice import files_of_interfaces
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
-Comments = tuple[bytes, bytes, bytes, list[bytes]]  # files, frames, numbers of texts, texts
-NO_COMMENTS: Comments = (b"", b"", b"", [])
+Comments = tuple[bytes, list[bytes]]  # file and frame of each, texts
+NO_COMMENTS: Comments = (b"", [])
 COLUMNS = ("capture", "frame", "kind", "place", "spurious", "detail")
 COMMENT_MAX = 4096  # bytes, as COMMENT_SIZE_MAX of the core
 NAME_BLOCK, NAME_IPV4, NAME_IPV6 = 4, 1, 2
@@ -63,9 +64,7 @@ def comments_of(trace: Trace, details: bool = True) -> Comments:
     places = sorted(texts)
     lines = (f"{'; '.join(texts[place])}; original frame {place[1]}" for place in places)
     return (
-        array("Q", (file for file, _ in places)).tobytes(),
-        array("Q", (frame for _, frame in places)).tobytes(),
-        array("I", range(len(places))).tobytes(),
+        array("Q", chain.from_iterable(places)).tobytes(),
         [shortened(line.encode(errors="replace")) for line in lines],
     )
 

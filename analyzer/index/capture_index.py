@@ -82,7 +82,7 @@ def write_sizes(trace: Trace, connection: duckdb.DuckDBPyConnection, folder: Pat
 def words_of(table: Table) -> dict[str, dict[str, int]]:
     """Returns the number of each word in the columns of a table, as in the data of a report."""
     columns = [column for column, kind, *_ in table.columns() if kind == "word"]
-    return {column: {word: number for number, word in table._words(column) if word is not None} for column in columns}
+    return {column: {word: number for number, word in table._words(column).items()} for column in columns}
 
 
 class CaptureIndex:

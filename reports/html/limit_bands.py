@@ -41,10 +41,10 @@ def spans_of_flows(spans: Table, flows: Sequence[int], base_ns: int) -> dict[str
     """Returns the spans of some flows, packed."""
     fields = span_fields(base_ns)
     packed = zip(fields, spans._packed_columns(fields, sorted(flows)), strict=True)
-    return packed_spans([array(code, raw) for (_, code, *_), raw in packed], dict(spans._words("kind")))
+    return packed_spans([array(code, raw) for (_, code, *_), raw in packed], spans._words("kind"))
 
 
-def packed_spans(data: Sequence[array[Any]], numbers: Mapping[int, str | None]) -> dict[str, Any]:
+def packed_spans(data: Sequence[array[Any]], numbers: Mapping[int, str]) -> dict[str, Any]:
     """Returns spans in µs: the directions in order, 2 * flow + direction, each with its number of spans; then for each span its
     kind, the time since the end of the one before (0 for most), and its length. `numbers` has the words of the kinds."""
     order = {kind: place for place, kind in enumerate(BANDS)}
@@ -54,7 +54,7 @@ def packed_spans(data: Sequence[array[Any]], numbers: Mapping[int, str | None]) 
         side, from_us, to_us = 2 * flow + direction, round(start), round(end)
         before = before if side in sides else 0
         sides[side] = sides.get(side, 0) + 1
-        kinds.append(order[numbers[kind] or "idle"] | (merged == 1) << 7)
+        kinds.append(order[numbers.get(kind) or "idle"] | (merged == 1) << 7)
         gaps.append(from_us - before)
         lengths.append(to_us - from_us)
         before = to_us

@@ -41,7 +41,7 @@ static bool open_input(struct cut *cut, struct error *error) {
 
 static bool open_parts(struct cut *cut, struct error *error) {
     const struct cut_options *options = &cut->options;
-    bool done = pcapng_writer_open(&cut->writer, options->fd);
+    bool done = pcapng_writer_open(&cut->writer, options->fd, false);
     if (options->key)
         done = address_map_open(&cut->map, options->key) && done;
     return done || error_set(error, ERROR_MEMORY, "out of memory");
@@ -77,21 +77,11 @@ static const struct interface *interface_of(const struct cut *cut, const struct 
     return merged_input_interfaces(cut->input)->items[packet->interface];
 }
 
-/* Returns the number of a packet's comment, comments.count without one. */
-static size_t comment_of(const struct cut_comments *comments, uint64_t file, uint64_t frame) {
-    size_t low = 0, high = comments->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        bool before = comments->files[middle] != file ? comments->files[middle] < file
-                                                      : comments->frames[middle] < frame;
-        if (before)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool found =
-        low < comments->count && comments->files[low] == file && comments->frames[low] == frame;
-    return found ? low : comments->count;
+static int compare_frames(const void *left, const void *right) {
+    const struct commented_frame *a = left, *b = right;
+    if (a->file != b->file)
+        return a->file < b->file ? -1 : 1;
+    return a->frame < b->frame ? -1 : a->frame > b->frame;
 }
 
 /* Writes what precedes the packets: the head, and interfaces that are new. */
@@ -136,10 +126,12 @@ static bool write_packet(struct cut *cut, const struct packet *packet) {
         .resolution_ns = pcapng_resolution(interface),
         .time_before_ns = cut->last_ns == TIME_UNKNOWN ? 0 : cut->last_ns,
     };
-    size_t comment = comment_of(comments, interface->file_index, packet->frame);
-    if (comment < comments->count) {
-        written.comment = comments->strings[comments->texts[comment]];
-        written.comment_size = comments->sizes[comments->texts[comment]];
+    const struct commented_frame key = {interface->file_index, packet->frame}, *found = NULL;
+    if (comments->count)
+        found = bsearch(&key, comments->frames, comments->count, sizeof key, compare_frames);
+    if (found) {
+        written.comment = comments->strings[found - comments->frames];
+        written.comment_size = comments->sizes[found - comments->frames];
     }
     cut->packets_written++;
     return set_bytes(cut, &written) && pcapng_packet(&cut->writer, &written, interface->snaplen);
@@ -186,7 +178,7 @@ static enum cut_state end_pass(struct cut *cut, struct error *error) {
     bool done = describe_interfaces(cut);
     for (size_t i = 0; done && i < list->count; i++)
         done = pcapng_statistics(&cut->writer, (uint32_t)i, list->items[i], time_ns);
-    return done && pcapng_flush(&cut->writer) ? CUT_DONE : CUT_UNWRITTEN;
+    return done && pcapng_finish(&cut->writer) ? CUT_DONE : CUT_UNWRITTEN;
 }
 
 enum cut_state cut_step(struct cut *cut, struct error *error) {

@@ -12,12 +12,16 @@
 #include "cut/pcapng_write.h"
 #include "format/merged_input.h"
 
+/* A packet with a comment. */
+struct commented_frame {
+    uint64_t file, frame;
+};
+
 /* Comments of packets, sorted by file and frame. */
 struct cut_comments {
-    const uint64_t *files, *frames; /* `count` of each */
-    const uint32_t *texts;          /* number of the text of each */
+    const struct commented_frame *frames; /* `count` of them */
     size_t count;
-    const char *const *strings; /* UTF-8 */
+    const char *const *strings; /* UTF-8, one for each */
     const size_t *sizes;        /* bytes of each string, at most COMMENT_SIZE_MAX */
 };
 

@@ -28,18 +28,14 @@ enum option_code {
     ISB_RECEIVED = 4,
 };
 
-bool pcapng_writer_open(struct pcapng_writer *writer, int fd) {
-    *writer = (struct pcapng_writer){
-        .fd = fd, .buffer = malloc(WRITE_BUFFER_SIZE), .room = WRITE_BUFFER_SIZE};
-    return writer->buffer != NULL;
-}
-
-bool pcapng_writer_open_packed(struct pcapng_writer *writer, int fd) {
-    *writer = (struct pcapng_writer){.fd = fd,
-                                     .buffer = malloc(PACKED_BUFFER_SIZE),
-                                     .packed = malloc(PACKED_BUFFER_SIZE),
-                                     .room = PACKED_BUFFER_SIZE,
-                                     .zstd = ZSTD_createCCtx()};
+bool pcapng_writer_open(struct pcapng_writer *writer, int fd, bool packed) {
+    *writer =
+        (struct pcapng_writer){.fd = fd, .room = packed ? PACKED_BUFFER_SIZE : WRITE_BUFFER_SIZE};
+    writer->buffer = malloc(writer->room);
+    if (!packed)
+        return writer->buffer != NULL;
+    writer->packed = malloc(PACKED_BUFFER_SIZE);
+    writer->zstd = ZSTD_createCCtx();
     return writer->buffer && writer->packed && writer->zstd &&
            !ZSTD_isError(
                ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, PACKED_LEVEL)) &&
@@ -89,18 +85,18 @@ static bool write_bytes(struct pcapng_writer *writer, const uint8_t *bytes, size
     return writer->zstd ? write_packed(writer, bytes, size, false) : write_all(writer, bytes, size);
 }
 
-bool pcapng_flush(struct pcapng_writer *writer) {
+static bool flush(struct pcapng_writer *writer) {
     size_t used = writer->used;
     writer->used = 0;
     return write_bytes(writer, writer->buffer, used);
 }
 
 bool pcapng_finish(struct pcapng_writer *writer) {
-    return pcapng_flush(writer) && (!writer->zstd || write_packed(writer, NULL, 0, true));
+    return flush(writer) && (!writer->zstd || write_packed(writer, NULL, 0, true));
 }
 
 bool pcapng_bytes(struct pcapng_writer *writer, const void *bytes, size_t size) {
-    if (size > writer->room - writer->used && !pcapng_flush(writer))
+    if (size > writer->room - writer->used && !flush(writer))
         return false;
     if (size > writer->room)
         return write_bytes(writer, bytes, size);

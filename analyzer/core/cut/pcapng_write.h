@@ -21,14 +21,11 @@ struct pcapng_writer {
     struct ZSTD_CCtx_s *zstd;
 };
 
-/* Takes a descriptor, which stays the caller's. Returns false without memory. */
-bool pcapng_writer_open(struct pcapng_writer *writer, int fd);
+/* Takes a descriptor, which stays the caller's. A `packed` file is compressed by zstd, with a
+ * smaller buffer. Returns false without memory. */
+bool pcapng_writer_open(struct pcapng_writer *writer, int fd, bool packed);
 void pcapng_writer_close(struct pcapng_writer *writer);
-/* The same for a file that is compressed by zstd, with a smaller buffer. */
-bool pcapng_writer_open_packed(struct pcapng_writer *writer, int fd);
-/* Writes what the buffer holds. */
-bool pcapng_flush(struct pcapng_writer *writer);
-/* The same, and ends the compressed file. */
+/* Writes what the buffer holds, and ends a compressed file. */
 bool pcapng_finish(struct pcapng_writer *writer);
 
 /* Writes bytes as they are. */

@@ -78,7 +78,7 @@ static bool open_shards(struct updater *updater, unsigned bits, bool small) {
 /* Returns false without memory. */
 static bool open_positions(struct analysis *analysis) {
     if (analysis->options.shard)
-        rows_of(analysis)->positions = position_log_open();
+        rows_of(analysis)->positions = calloc(1, sizeof(struct position_log));
     return !analysis->options.shard || rows_of(analysis)->positions;
 }
 

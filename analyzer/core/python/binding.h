@@ -116,7 +116,6 @@ PyObject *table_value_object(const struct table *table, const struct row *row, u
 PyObject *table_column(PyObject *self, PyObject *name);
 PyObject *table_total(PyObject *self, PyObject *name);
 PyObject *table_rows_where(PyObject *self, PyObject *args);
-PyObject *table_words(PyObject *self, PyObject *name);
 PyObject *table_nonzero(PyObject *self, PyObject *names);
 PyObject *table_packed(PyObject *self, PyObject *args);
 PyObject *table_time_sums(PyObject *self, PyObject *args);

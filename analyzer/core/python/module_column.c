@@ -114,30 +114,6 @@ PyObject *table_rows_where(PyObject *self, PyObject *args) {
     return list;
 }
 
-/* words(name): one (number, word) per distinct value, in the order of first occurrence; null is
- * (255, None). packed() with code B gives the same numbers, so that a consumer can translate
- * them. */
-PyObject *table_words(PyObject *self, PyObject *name) {
-    const struct table *table = table_of(self);
-    int column = table_find_column(table, name);
-    bool seen[UINT8_MAX + 1] = {false};
-    struct table_cursor cursor = {0};
-    struct row row;
-    if (column >= 0 && table->schema->columns[column].type > TYPE_WORD)
-        return PyErr_Format(PyExc_TypeError, "column %U is not of words", name);
-    PyObject *list = column < 0 ? NULL : PyList_New(0);
-    while (list && table_next_of(table, &cursor, (size_t)column + 1, &row)) {
-        bool known = row_known(&row, (unsigned)column);
-        uint8_t number = known ? (uint8_t)row.value[column] : UINT8_MAX;
-        if (!seen[number] &&
-            !binding_append(list, Py_BuildValue("(IN)", number,
-                                                table_value_object(table, &row, (unsigned)column))))
-            Py_CLEAR(list);
-        seen[number] = true;
-    }
-    return list;
-}
-
 /* Appends (row number, value) to a column's list where the column is neither null nor 0. One
  * pass serves all columns, and a sparse column creates few objects. */
 static bool find_nonzero(const struct table *table, const int *columns, PyObject **lists,

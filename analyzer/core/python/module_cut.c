@@ -75,16 +75,13 @@ static bool take_frames(struct order *order, PyObject *files, PyObject *groups, 
     return order->choice.ranges != NULL;
 }
 
-/* Takes (files, frames, texts, strings): arrays of u64, u64 and u32, and a list of bytes. */
+/* Takes (frames, strings): an array of u64, file and frame of each, and a list of bytes. */
 static bool take_comments(struct order *order, PyObject *tuple) {
     struct cut_comments *comments = &order->options.comments;
-    PyObject *files, *frames, *texts, *list;
-    size_t counts[3] = {0};
-    if (!PyArg_ParseTuple(tuple, "SSSO!", &files, &frames, &texts, &PyList_Type, &list))
+    PyObject *frames, *list;
+    if (!PyArg_ParseTuple(tuple, "SO!", &frames, &PyList_Type, &list))
         return false;
-    comments->files = elements(files, sizeof(uint64_t), &counts[0]);
-    comments->frames = elements(frames, sizeof(uint64_t), &counts[1]);
-    comments->texts = elements(texts, sizeof(uint32_t), &counts[2]);
+    comments->frames = elements(frames, sizeof *comments->frames, &comments->count);
     size_t size = (size_t)PyList_Size(list);
     order->strings = PyMem_Calloc(size + 1, sizeof *order->strings);
     order->sizes = PyMem_Calloc(size + 1, sizeof *order->sizes);
@@ -97,13 +94,9 @@ static bool take_comments(struct order *order, PyObject *tuple) {
     }
     comments->strings = order->strings;
     comments->sizes = order->sizes;
-    comments->count = counts[0];
-    for (size_t i = 0; i < counts[0]; i++)
-        if (counts[1] != counts[0] || counts[2] != counts[0] || comments->texts[i] >= size) {
-            PyErr_SetString(PyExc_ValueError, "comments: arrays of different lengths");
-            return false;
-        }
-    return true;
+    if (comments->count != size)
+        PyErr_SetString(PyExc_ValueError, "comments: lists of different lengths");
+    return !PyErr_Occurred();
 }
 
 static bool take_key(struct order *order, const char *key, Py_ssize_t size) {

@@ -397,7 +397,6 @@ static PyMethodDef table_methods[] = {
     METHOD("column", table_column, METH_O, "A column's values as objects, None for null."),
     METHOD("total", table_total, METH_O, "The sum of a column of integers."),
     METHOD("rows_where", table_rows_where, METH_VARARGS, "Rows that are known, or a word."),
-    METHOD("words", table_words, METH_O, "(number, word) of each word that occurs."),
     METHOD("rows", table_rows, METH_VARARGS | METH_KEYWORDS, "Rows start to stop as dicts."),
     METHOD("nonzero", table_nonzero, METH_O, "Rows and values that are neither null nor 0."),
     METHOD("rows_by_flow", table_rows_by_flow, METH_O, "How many rows each of so many flows has."),

@@ -47,9 +47,7 @@ struct position_log {
 /* Returns the list of a table, POSITION_TABLES if its rows have no positions. */
 unsigned position_list_of(enum table_number number);
 
-/* Returns NULL without memory. */
-struct position_log *position_log_open(void);
-/* `log` may be NULL here and below. */
+/* `log` is from calloc(), or NULL, as below. */
 void position_log_close(struct position_log *log);
 
 /* Notes the position of the row that was added last; `flow` is the number of the flow that ends, if

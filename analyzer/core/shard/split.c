@@ -40,7 +40,7 @@ static bool open_writers(struct split *split) {
     uint32_t count = split->options.shard_count;
     bool done = (split->writers = calloc(count, sizeof *split->writers)) != NULL;
     for (uint32_t i = 0; done && i < count; i++)
-        done = pcapng_writer_open_packed(&split->writers[i], split->options.fds[i]);
+        done = pcapng_writer_open(&split->writers[i], split->options.fds[i], true);
     return done;
 }
 

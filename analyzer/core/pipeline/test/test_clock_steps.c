@@ -71,7 +71,8 @@ static unsigned rewrite(const char *path, enum clock clock, int out) {
     unsigned packets = 0;
     int64_t time_ns = extreme_time();
     struct merged_input *input = merged_input_open(&path, NULL, 1, &error);
-    CHECK(pcapng_writer_open(&writer, out) && pcapng_bytes(&writer, section, sizeof section));
+    CHECK(pcapng_writer_open(&writer, out, false) &&
+          pcapng_bytes(&writer, section, sizeof section));
     for (size_t n;
          input && packets < PACKETS_MOST && (n = merged_input_read(input, read, AT_ONCE)) > 0;) {
         const struct interface_list *list = merged_input_interfaces(input);
@@ -85,7 +86,7 @@ static unsigned rewrite(const char *path, enum clock clock, int out) {
             write_packet(&writer, &read[i], read[i].interface, time_ns);
         }
     }
-    CHECK(pcapng_flush(&writer));
+    CHECK(pcapng_finish(&writer));
     pcapng_writer_close(&writer);
     merged_input_close(input);
     return packets;
