@@ -182,17 +182,6 @@ const struct time_bin *time_bins_list(const struct time_bins *series,
     return small;
 }
 
-void time_bins_copy_small(const struct time_bins *series, struct small_bin *out) {
-    const struct bin_pair *pair = series->pairs;
-    uint32_t place = series->count - 1u;
-    out[place] = BIN_AS(struct small_bin, series->newest);
-    while (place--) {
-        out[place] = pair->bins[place & 1];
-        if (!(place & 1))
-            pair = pair->before;
-    }
-}
-
 static bool begin(struct time_bins *series, int64_t number, struct pool *pool) {
     struct time_bin *bin = pool_alloc(pool, sizeof *bin);
     if (!bin)

@@ -58,7 +58,7 @@ struct small_bin {
             .window = (bin)->window,                                                               \
             .lost = (bin)->lost})
 
-/* Returns the OR of all numbers of a bin but those of 32 bits in all forms: as wide as the widest.
+/* Returns the OR of all numbers of a bin but those of 32 bits in both forms: as wide as the widest.
  */
 static inline uint64_t bin_extent(const struct time_bin *bin) {
     return bin->wire_bytes | bin->ip_bytes | bin->payload_bytes | bin->unique_bytes |
@@ -109,9 +109,6 @@ static inline struct time_bin *time_bins_at(struct time_bins *series, int64_t ti
  */
 const struct time_bin *time_bins_list(const struct time_bins *series,
                                       struct time_bin small[BINS_SMALL_MOST]);
-
-/* Copies all bins of a small series in ascending order of index; the newest must fit. */
-void time_bins_copy_small(const struct time_bins *series, struct small_bin *out);
 
 /* Returns the time in ns since the epoch at which bin `index` begins. */
 int64_t time_bins_start_ns(const struct time_bins *series, uint32_t index);

@@ -75,9 +75,6 @@ void datagram_row_add(struct row_sink *sink, const struct datagram *datagram);
 /* The series of one direction, stored as its bins: rates are computed when rows are read,
  * because most rows never are. */
 
-/* Bits per number: 16, 32, or as in struct time_bin. */
-enum bin_form { BINS_SMALL, BINS_NARROW, BINS_WIDE };
-
 /* Fields that all bins of a direction share. */
 struct series_head {
     int64_t first;             /* number of the first bin on the grid */
@@ -87,7 +84,7 @@ struct series_head {
     bool number;        /* 0 or 1: the direction */
     bool tcp;           /* whether the protocol is TCP */
     bool payload_known; /* for each packet */
-    uint8_t form;       /* enum bin_form, which series_record_add() sets */
+    bool small;         /* each is a struct small_bin; series_record_add() sets it */
 };
 
 /* Adds `head->count` bins of a direction as rows to the current group. Returns false without

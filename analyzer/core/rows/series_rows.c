@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The series of a direction as one record: a head, then its bins in the smallest of three forms
- * (28, 44 or 64 bytes a bin), chosen once for all of them. A record is unpacked row by row when the
+/* The series of a direction as one record: a head, then its bins in the smaller of two forms (28 or
+ * 64 bytes a bin), chosen once for all of them. A record is unpacked row by row when the
  * table is read; rates, which need a division each, are computed only then, and only if the reader
  * wants these columns. Bins without packets have no row. Records are unaligned, hence the packed
  * structs and memcpy(). */
@@ -8,41 +8,16 @@
 
 #include "rows/rows.h"
 
-/* Between struct small_bin and struct time_bin. Bins may be unaligned in all forms. */
-struct narrow_bin {
-    uint32_t wire_bytes, ip_bytes, payload_bytes, unique_bytes, retransmitted_bytes;
-    uint32_t index, packets, rtt_us, flight, window, lost;
-} __attribute__((packed));
-
 _Static_assert(BINS_MOST <= UINT16_MAX, "the bins of a direction are counted in 16 bits");
-_Static_assert(sizeof(struct narrow_bin) <= sizeof(struct time_bin), "the room is for wide ones");
-
-static const size_t bin_sizes[] = {
-    [BINS_SMALL] = sizeof(struct small_bin),
-    [BINS_NARROW] = sizeof(struct narrow_bin),
-    [BINS_WIDE] = sizeof(struct time_bin),
-};
-
-/* Returns the smallest form that fits all bins. */
-static uint8_t form_of(const struct time_bin *bins, size_t count) {
-    uint64_t all = 0;
-    for (size_t i = 0; i < count; i++)
-        all |= bin_extent(&bins[i]);
-    if (all > UINT32_MAX)
-        return BINS_WIDE;
-    return all > UINT16_MAX ? BINS_NARROW : BINS_SMALL;
-}
 
 static size_t bin_size(const struct series_head *head) {
-    return bin_sizes[head->form];
+    return head->small ? sizeof(struct small_bin) : sizeof(struct time_bin);
 }
 
 static struct time_bin bin_at(const uint8_t *place, const struct series_head *head) {
     struct time_bin bin;
-    if (head->form == BINS_SMALL)
+    if (head->small)
         return BIN_AS(struct time_bin, (const struct small_bin *)place);
-    if (head->form == BINS_NARROW)
-        return BIN_AS(struct time_bin, (const struct narrow_bin *)place);
     memcpy(&bin, place, sizeof bin);
     return bin;
 }
@@ -103,40 +78,23 @@ static const struct record_kind series_records = {
     .next = next_row,
 };
 
-static void put_bins(uint8_t *out, const struct series_head *head, const struct time_bin *bins) {
-    struct small_bin *small = (struct small_bin *)out;
-    struct narrow_bin *narrow = (struct narrow_bin *)out;
-    if (head->form == BINS_WIDE)
-        memcpy(out, bins, head->count * sizeof *bins);
-    for (size_t i = 0; head->form == BINS_NARROW && i < head->count; i++)
-        narrow[i] = BIN_AS(struct narrow_bin, &bins[i]);
-    for (size_t i = 0; head->form == BINS_SMALL && i < head->count; i++)
-        small[i] = BIN_AS(struct small_bin, &bins[i]);
-}
-
 bool series_record_add(struct table *table, struct series_head *head, const struct time_bin *bins) {
+    uint64_t all = 0;
     if (!head->count)
         return true;
-    uint8_t *record = table_begin_record(table, &series_records);
+    for (size_t i = 0; i < head->count; i++)
+        all |= bin_extent(&bins[i]);
+    head->small = all <= UINT16_MAX;
+    uint8_t *record = table_add_record(table, &series_records,
+                                       sizeof *head + head->count * bin_size(head), head->count);
     if (!record)
         return false;
-    head->form = form_of(bins, head->count);
+    struct small_bin *small = (struct small_bin *)(record + sizeof *head);
     memcpy(record, head, sizeof *head);
-    put_bins(record + sizeof *head, head, bins);
-    table_add_record(table, record + sizeof *head + head->count * bin_size(head), head->count);
-    return true;
-}
-
-/* The same of a small series, whose earlier bins have the form of the record already. */
-static bool small_record_add(struct table *table, struct series_head *head,
-                             const struct time_bins *series) {
-    uint8_t *record = table_begin_record(table, &series_records);
-    if (!record)
-        return false;
-    head->form = BINS_SMALL;
-    memcpy(record, head, sizeof *head);
-    time_bins_copy_small(series, (struct small_bin *)(record + sizeof *head));
-    table_add_record(table, record + sizeof *head + head->count * bin_size(head), head->count);
+    if (!head->small)
+        memcpy(small, bins, head->count * sizeof *bins);
+    for (size_t i = 0; head->small && i < head->count; i++)
+        small[i] = BIN_AS(struct small_bin, &bins[i]);
     return true;
 }
 
@@ -154,10 +112,6 @@ void series_rows_add(struct row_sink *sink, const struct flow *flow, unsigned nu
         .tcp = flow->key.protocol == IP_TCP,
         .payload_known = !direction->payload_unknown,
     };
-    struct table *table = &sink->tables[TABLE_series];
-    bool done = series->small && bin_extent(series->newest) <= UINT16_MAX
-                    ? small_record_add(table, &head, series)
-                    : series_record_add(table, &head, time_bins_list(series, small));
-    if (!done)
+    if (!series_record_add(&sink->tables[TABLE_series], &head, time_bins_list(series, small)))
         sink->out_of_memory = true;
 }

@@ -233,17 +233,19 @@ bool table_add_ordered(struct table *table, const struct row *row, struct row_or
     return true;
 }
 
-uint8_t *table_begin_record(struct table *table, const struct record_kind *kind) {
+/* A record begins a new chunk if the greatest one would not fit, as a row does. */
+uint8_t *table_add_record(struct table *table, const struct record_kind *kind, size_t size,
+                          uint32_t rows) {
+    uint64_t offset;
+    uint8_t *place = arena_reserve(&table->own.rows, kind->room, &offset);
+    if (!place)
+        return NULL;
+    arena_trim(&table->own.rows, kind->room - size);
     table->records = kind;
-    return arena_reserve(&table->own.rows, kind->room, &table->record_offset);
-}
-
-void table_add_record(struct table *table, const uint8_t *end, uint32_t rows) {
-    const uint8_t *record = arena_at(&table->own.rows, table->record_offset);
-    arena_trim(&table->own.rows, table->records->room - (size_t)(end - record));
     if (table->grouped)
-        count_in_group(table, table->record_offset, rows);
+        count_in_group(table, offset, rows);
     table->row_count += rows;
+    return place;
 }
 
 bool table_amend(struct table *table, uint64_t row, uint64_t at, unsigned column, bool known,

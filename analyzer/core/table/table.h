@@ -124,7 +124,6 @@ struct table {
     const struct schema *schema;
     const struct string_table *texts;
     const struct record_kind *records; /* NULL: each row is packed by itself */
-    uint64_t record_offset;            /* of the record that is begun */
     struct table_part own;             /* the part to which rows are added */
     unsigned part;                     /* its number */
     struct table_part *others;         /* PARTS_MOST of them; NULL if all rows are in `own` */
@@ -179,11 +178,10 @@ bool table_begin_group(struct table *table, uint32_t group);
 bool table_groups_reserve(struct table_groups *groups, size_t count);
 bool table_add(struct table *table, const struct row *row);
 
-/* Returns room for a record, NULL without memory. The caller writes it up to `end` and adds it
- * with the number of its rows, at least one. Nothing else may be added in between, because readers
- * expect no gap. A table has either records or single rows. */
-uint8_t *table_begin_record(struct table *table, const struct record_kind *kind);
-void table_add_record(struct table *table, const uint8_t *end, uint32_t rows);
+/* Adds a record of `size` bytes, at most kind->room, with at least one row. Returns its place, into
+ * which the caller writes it; NULL without memory. A table has either records or single rows. */
+uint8_t *table_add_record(struct table *table, const struct record_kind *kind, size_t size,
+                          uint32_t rows);
 
 /* Adds a row at a position among the rows of all parts; `order->place` is set to its place, by
  * which it can be amended. Returns false without memory. */
