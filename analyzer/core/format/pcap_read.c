@@ -149,8 +149,8 @@ static inline void load_lengths(const struct pcap_reader *reader, const uint8_t 
  * decides file->need: its header, or its header and data. Seconds are unsigned, so times last until
  * 2106; a fraction of a second or more is added as it stands. A packet over the snap length is cut,
  * but the whole record is skipped. */
-static ALWAYS_INLINE size_t read_records(struct capture_file *file, struct packet *packets,
-                                         size_t most, struct pcap_reader reader) {
+static size_t read_records(struct capture_file *file, struct packet *packets, size_t most,
+                           struct pcap_reader reader) {
     const uint8_t *p = file->stream.cursor, *end = file->stream.end;
     const uint64_t frame = file->frame + 1;
     size_t count = 0, need = 0;
@@ -185,22 +185,9 @@ static ALWAYS_INLINE size_t read_records(struct capture_file *file, struct packe
     return count;
 }
 
-/* Nearly all files have this layout, so the loop is compiled for it separately. */
-static size_t read_plain_records(struct capture_file *file, struct packet *packets, size_t most,
-                                 struct pcap_reader reader) {
-    reader.big_endian = false;
-    reader.order = CAPTURED_FIRST;
-    reader.header_size = RECORD_HEADER;
-    reader.fcs = 0;
-    return read_records(file, packets, most, reader);
-}
-
 static size_t parse_pcap(struct capture_file *file, struct packet *packets, size_t most) {
     const struct pcap_reader *reader = file->reader;
-    bool plain = !reader->big_endian && reader->order == CAPTURED_FIRST &&
-                 reader->header_size == RECORD_HEADER && !reader->fcs;
-    size_t count = plain ? read_plain_records(file, packets, most, *reader)
-                         : read_records(file, packets, most, *reader);
+    size_t count = read_records(file, packets, most, *reader);
     /* If the record header is in the window, only an excessive length can have ended the loop. */
     if (count < most && file->need == reader->header_size &&
         input_stream_available(&file->stream) >= file->need)

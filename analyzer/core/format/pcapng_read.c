@@ -167,8 +167,9 @@ static ALWAYS_INLINE bool store_packet(struct capture_file *file, struct pcapng_
 
 /* Reads an enhanced or obsolete packet block, whose bodies agree from byte 4 on. Options exist only
  * if bytes are left after the padded data. */
-static ALWAYS_INLINE bool take_packet(struct capture_file *file, struct pcapng_block *block,
-                                      uint32_t number, bool big_endian) {
+static inline bool take_packet(struct capture_file *file, struct pcapng_block *block,
+                               uint32_t number) {
+    bool big_endian = block->big_endian;
     const struct pcapng_interface *interface = find_interface(file, number);
     if (!interface)
         return false;
@@ -195,7 +196,7 @@ static ALWAYS_INLINE bool take_packet(struct capture_file *file, struct pcapng_b
 /* The block type 2 of early drafts, with an interface number of 16 bits; its drop count is ignored.
  */
 static bool take_obsolete(struct capture_file *file, struct pcapng_block *block) {
-    return take_packet(file, block, load_u16(block->body, block->big_endian), block->big_endian);
+    return take_packet(file, block, load_u16(block->body, block->big_endian));
 }
 
 /* A simple packet block has neither time nor captured length: the data end at the snap length of
@@ -223,7 +224,7 @@ static bool take_counted(struct capture_file *file, struct pcapng_block *block) 
     return true;
 }
 
-/* An enhanced packet block is here only for its size: take_blocks() reads those that have it. */
+/* An enhanced packet block is here only for its size: parse_pcapng() reads those that have it. */
 static const struct {
     uint32_t type, fixed; /* `fixed`: bytes that the body must have */
     const char *has;
@@ -251,37 +252,19 @@ static NOINLINE bool take_other_block(struct capture_file *file, struct pcapng_b
     return true;
 }
 
-/* Reads blocks while the byte order of the file stays the same. */
-static ALWAYS_INLINE size_t take_blocks(struct capture_file *file, struct packet *packets,
-                                        size_t most, bool big_endian) {
+static size_t parse_pcapng(struct capture_file *file, struct packet *packets, size_t most) {
     const struct pcapng_reader *reader = file->reader;
     struct pcapng_block block;
     size_t count = 0;
-    while (count < most && reader->big_endian == big_endian &&
-           load_block(file, &block, big_endian)) {
+    while (count < most && load_block(file, &block, reader->big_endian)) {
         block.packet = &packets[count];
         bool enhanced = block.type == BLOCK_ENHANCED_PACKET && block.size >= PACKET_FIXED;
-        if (!(LIKELY(enhanced)
-                  ? take_packet(file, &block, load_u32(block.body, big_endian), big_endian)
-                  : take_other_block(file, &block)))
+        if (!(LIKELY(enhanced) ? take_packet(file, &block, load_u32(block.body, block.big_endian))
+                               : take_other_block(file, &block)))
             break;
         count += block.has_packet;
         file->stream.cursor += block.length;
     }
-    return count;
-}
-
-/* The loop is compiled once for each byte order; a section with the other one leaves it and enters
- * the other. */
-static size_t parse_pcapng(struct capture_file *file, struct packet *packets, size_t most) {
-    const struct pcapng_reader *reader = file->reader;
-    size_t count = 0;
-    bool big_endian;
-    do {
-        big_endian = reader->big_endian;
-        count += big_endian ? take_blocks(file, packets + count, most - count, true)
-                            : take_blocks(file, packets + count, most - count, false);
-    } while (reader->big_endian != big_endian && count < most && !file->ended);
     return count;
 }
 

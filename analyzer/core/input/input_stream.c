@@ -78,7 +78,7 @@ static void change_window(struct input_stream *stream, const struct chunk *chunk
     size_t left = input_stream_available(stream);
     uint8_t *place = chunk->buffer + CHUNK_BEFORE;
     memcpy(place - left, stream->cursor, left);
-    read_ahead_return(stream->ahead, stream->window, stream->capacity);
+    free(stream->window);
     stream->window = chunk->buffer;
     stream->capacity = CHUNK_BUFFER;
     stream->cursor = place - left;
@@ -94,7 +94,7 @@ static enum input_state take_chunk(struct input_stream *stream) {
         change_window(stream, &chunk);
     } else if (chunk.buffer) {
         memcpy(end_of(stream), chunk.buffer + CHUNK_BEFORE, chunk.size);
-        read_ahead_return(stream->ahead, chunk.buffer, CHUNK_BUFFER);
+        free(chunk.buffer);
     }
     return take(stream, chunk.size, chunk.state);
 }

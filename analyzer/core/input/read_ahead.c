@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define THREADS     64u
-#define SPARE       8u /* buffers that are kept for the next chunks */
 #define STACK_BYTES ((size_t)256 << 10)
 
 struct ahead_stream {
@@ -33,8 +32,6 @@ struct read_ahead {
     pthread_t threads[THREADS];
     unsigned started, threads_most, idle;
     bool closing;
-    uint8_t *spare[SPARE];
-    unsigned spare_count;
 };
 
 static unsigned ready(const struct ahead_stream *stream) {
@@ -47,11 +44,8 @@ static void fill(struct ahead_stream *stream) {
     struct chunk *chunk = &stream->chunks[stream->filled % CHUNKS_READY];
     stream->busy = true;
     *chunk = (struct chunk){.state = INPUT_FAILED};
-    if (ahead->spare_count)
-        chunk->buffer = ahead->spare[--ahead->spare_count];
     pthread_mutex_unlock(&ahead->lock);
-    if (!chunk->buffer)
-        chunk->buffer = malloc(CHUNK_BUFFER);
+    chunk->buffer = malloc(CHUNK_BUFFER);
     if (chunk->buffer)
         chunk->state = byte_source_read_full(stream->source, chunk->buffer + CHUNK_BEFORE,
                                              stream->size, &chunk->size);
@@ -127,8 +121,6 @@ void read_ahead_close(struct read_ahead *ahead) {
     pthread_mutex_unlock(&ahead->lock);
     for (unsigned i = 0; i < ahead->started; i++)
         pthread_join(ahead->threads[i], NULL);
-    while (ahead->spare_count)
-        free(ahead->spare[--ahead->spare_count]);
     pthread_mutex_destroy(&ahead->lock);
     pthread_cond_destroy(&ahead->wanted);
     pthread_cond_destroy(&ahead->filled);
@@ -171,8 +163,7 @@ void read_ahead_remove(struct ahead_stream *stream) {
     ahead->count--;
     pthread_mutex_unlock(&ahead->lock);
     for (; ready(stream); stream->taken++)
-        read_ahead_return(stream, stream->chunks[stream->taken % CHUNKS_READY].buffer,
-                          CHUNK_BUFFER);
+        free(stream->chunks[stream->taken % CHUNKS_READY].buffer);
     free(stream);
 }
 
@@ -191,15 +182,4 @@ struct chunk read_ahead_take(struct ahead_stream *stream) {
         pthread_cond_signal(&ahead->wanted);
     pthread_mutex_unlock(&ahead->lock);
     return chunk;
-}
-
-void read_ahead_return(struct ahead_stream *stream, uint8_t *buffer, size_t capacity) {
-    struct read_ahead *ahead = stream->ahead;
-    pthread_mutex_lock(&ahead->lock);
-    if (capacity == CHUNK_BUFFER && buffer && ahead->spare_count < SPARE) {
-        ahead->spare[ahead->spare_count++] = buffer;
-        buffer = NULL;
-    }
-    pthread_mutex_unlock(&ahead->lock);
-    free(buffer);
 }

@@ -44,8 +44,7 @@ struct ahead_stream *read_ahead_add(struct read_ahead *ahead, struct byte_source
 void read_ahead_remove(struct ahead_stream *stream);
 
 /* Returns the next chunk; none may follow an end or a failure. The caller owns its buffer, which is
- * NULL if there was no memory, and can return it or any other one from malloc(). */
+ * NULL if there was no memory. */
 struct chunk read_ahead_take(struct ahead_stream *stream);
-void read_ahead_return(struct ahead_stream *stream, uint8_t *buffer, size_t capacity);
 
 #endif
