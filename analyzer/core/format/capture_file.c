@@ -320,11 +320,10 @@ uint64_t capture_file_bytes_read(const struct capture_file *file) {
 
 /* Interfaces of a file come in order, so a new one has the next index. */
 struct interface *capture_file_interface(struct capture_file *file, uint32_t index,
-                                         uint32_t *number, bool *fresh) {
-    *fresh = index == file->interface_count;
+                                         uint32_t *number) {
     if (index >= INTERFACES_PER_FILE_MAX)
         return NULL;
-    if (!*fresh) {
+    if (index < file->interface_count) {
         *number = file->interfaces[index];
         return file->list->items[*number];
     }

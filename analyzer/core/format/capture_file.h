@@ -113,10 +113,10 @@ bool capture_file_need_header(struct capture_file *file, size_t need, const char
  * ". */
 __attribute__((format(printf, 2, 3))) bool capture_file_set_damage(struct capture_file *file,
                                                                    const char *format, ...);
-/* Returns the file's interface `index`, which is created if it is new (`*fresh`). NULL at the
- * bound or without memory. */
+/* Returns the file's interface `index`, which is created if it is file->interface_count. NULL at
+ * the bound or without memory. */
 struct interface *capture_file_interface(struct capture_file *file, uint32_t index,
-                                         uint32_t *number, bool *fresh);
+                                         uint32_t *number);
 /* Returns the greatest packet of a link type in bytes, as in libpcap. */
 uint32_t link_type_packet_max(uint16_t link_type);
 /* Returns LINKTYPE_RAW for the DLT_RAW values of the BSDs that some files contain; others stay. */

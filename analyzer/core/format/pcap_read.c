@@ -98,8 +98,7 @@ static uint32_t snap_length_of(uint32_t stated, uint16_t link_type, uint32_t hea
 /* A pcap file has one interface, whose number stays if the file is opened again. */
 static bool add_interface(struct capture_file *file, struct pcap_reader *reader,
                           const struct pcap_variant *variant, uint32_t snaplen) {
-    bool fresh;
-    struct interface *added = capture_file_interface(file, 0, &reader->interface, &fresh);
+    struct interface *added = capture_file_interface(file, 0, &reader->interface);
     if (!added)
         return false;
     added->format = variant->format;

@@ -266,18 +266,17 @@ static bool add_interface(struct capture_file *file, const struct pcapng_block *
 
 bool pcapng_take_interface(struct capture_file *file, struct pcapng_block *block) {
     struct pcapng_reader *reader = file->reader;
-    bool new = reader->described == file->interface_count;
+    bool fresh = reader->described == file->interface_count;
     struct description description;
     struct pcapng_time time;
-    if (!read_description(file, block, &description, new))
+    if (!read_description(file, block, &description, fresh))
         return false;
     if (!pcapng_time_set(&time, description.time_resolution, description.time_offset_s))
         return capture_file_set_damage(file, "a time resolution of %u^-%u seconds is too fine",
                                        description.time_resolution & 0x80 ? 2 : 10,
                                        description.time_resolution & 0x7F);
     uint32_t number;
-    bool fresh;
-    struct interface *added = capture_file_interface(file, reader->described, &number, &fresh);
+    struct interface *added = capture_file_interface(file, reader->described, &number);
     if (!added)
         return capture_file_set_damage(file,
                                        "interface %u of the file is beyond this reader's %u or its "
