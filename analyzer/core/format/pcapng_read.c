@@ -125,10 +125,6 @@ static NOINLINE void read_packet_options(struct capture_file *file, struct pcapn
         file->list->items[interface->number]->comments++;
 }
 
-static size_t min_size(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 /* Reads the options of a packet in a shard, which are no others and in this order. The record stays
  * in the block, from which packet_origin_of() reads it. */
 static NOINLINE bool read_origin(struct capture_file *file, struct pcapng_options options,
@@ -184,8 +180,9 @@ static inline bool take_packet(struct capture_file *file, struct pcapng_block *b
     uint32_t fcs = interface->fcs;
     size_t options = PACKET_FIXED + (((size_t)packet->captured + 3) & ~(size_t)3);
     if (!LIKELY(!file->shard))
-        return read_origin(file, pcapng_options_after(block, min_size(options, block->size)),
-                           packet);
+        return read_origin(
+            file, pcapng_options_after(block, options < block->size ? options : block->size),
+            packet);
     if (options < block->size)
         read_packet_options(file, pcapng_options_after(block, options), interface, &fcs);
     if (fcs)

@@ -38,25 +38,20 @@ uint64_t interface_dropped_program(const struct interface *interface) {
     return accepted >= kernel && accepted - kernel > delivered ? accepted - kernel - delivered : 0;
 }
 
-/* Copies `length` bytes and the NUL that follows them. */
-static const char *keep_text(struct interface_list *list, const char *text, size_t length) {
-    size_t size = sizeof(struct text_node) + length + 1;
-    if (!length || size > INTERFACE_TEXTS_MAX - list->texts_size)
-        return NULL;
-    struct text_node *node = malloc(size);
-    if (!node)
-        return NULL;
-    memcpy(node->text, text, length + 1);
-    node->next = list->texts;
-    list->texts = node;
-    list->texts_size += size;
-    return node->text;
-}
-
 const char *interface_list_text(struct interface_list *list, const char *bytes, size_t size) {
     char clean[INTERFACE_TEXT_MAX];
     size_t length = utf8_copy(clean, sizeof clean, bytes, size);
-    return keep_text(list, clean, length);
+    size_t node_size = sizeof(struct text_node) + length + 1;
+    if (!length || node_size > INTERFACE_TEXTS_MAX - list->texts_size)
+        return NULL;
+    struct text_node *node = malloc(node_size);
+    if (!node)
+        return NULL;
+    memcpy(node->text, clean, length + 1);
+    node->next = list->texts;
+    list->texts = node;
+    list->texts_size += node_size;
+    return node->text;
 }
 
 const char *interface_list_join(struct interface_list *list, const char *before,

@@ -75,13 +75,6 @@ static bool open_shards(struct updater *updater, unsigned bits, bool small) {
     return updater->shards;
 }
 
-/* Returns false without memory. */
-static bool open_positions(struct analysis *analysis) {
-    if (analysis->options.shard)
-        rows_of(analysis)->positions = calloc(1, sizeof(struct position_log));
-    return !analysis->options.shard || rows_of(analysis)->positions;
-}
-
 /* Returns the number of processors on which this process may run. */
 static unsigned processors(void) {
     cpu_set_t set;
@@ -110,7 +103,9 @@ static bool open_state(struct analysis *analysis) {
     updater->selection = selection_open();
     return updater->memory && updater->encapsulations && updater->ports && updater->selection &&
            open_shards(updater, shard_bits(analysis), small) && open_workers(analysis) &&
-           list_flows(analysis) && open_positions(analysis);
+           list_flows(analysis) &&
+           (!analysis->options.shard ||
+            (rows_of(analysis)->positions = calloc(1, sizeof(struct position_log))));
 }
 
 /* Compiles the filter first: an invalid expression must be a usage error before any file is

@@ -9,14 +9,20 @@
 #include "tracker/steps.h"
 #include "tracker/turns.h"
 
-static const unsigned limit_columns[LIMIT_CAUSES] = {
-    [LIMIT_IDLE] = directions_limit_idle_ns,
-    [LIMIT_DELAYED_ACK] = directions_limit_delayed_ack_ns,
-    [LIMIT_WINDOW] = directions_limit_window_ns,
-    [LIMIT_RECOVERY] = directions_limit_recovery_ns,
-    [LIMIT_TIMEOUT] = directions_limit_timeout_ns,
-    [LIMIT_SLOW_START] = directions_limit_slow_start_ns,
-    [LIMIT_NETWORK] = directions_limit_network_ns,
+/* The column of a cause, and the word of a span. */
+static const struct {
+    unsigned column;
+    enum word word;
+} limits[SPAN_KINDS] = {
+    [LIMIT_IDLE] = {directions_limit_idle_ns, WORD_IDLE},
+    [LIMIT_DELAYED_ACK] = {directions_limit_delayed_ack_ns, WORD_LIMITED_DELAYED_ACK},
+    [LIMIT_WINDOW] = {directions_limit_window_ns, WORD_LIMITED_WINDOW},
+    [LIMIT_RECOVERY] = {directions_limit_recovery_ns, WORD_LIMITED_RECOVERY},
+    [LIMIT_TIMEOUT] = {directions_limit_timeout_ns, WORD_LIMITED_TIMEOUT},
+    [LIMIT_SLOW_START] = {directions_limit_slow_start_ns, WORD_LIMITED_SLOW_START},
+    [LIMIT_NETWORK] = {directions_limit_network_ns, WORD_LIMITED_NETWORK},
+    [SPAN_WAITING] = {directions_limit_waiting_ns, WORD_LIMITED_WAITING},
+    [SPAN_SEND_BUFFER] = {directions_send_buffer_ns, WORD_LIMITED_SEND_BUFFER},
 };
 
 #define SHAPED_WINDOW   32768             /* bytes: a queue of a few ms can hold them */
@@ -112,25 +118,13 @@ static bool are_limits_known(const struct flow *flow, const struct tcp_stream *s
 void put_limits(struct row *row, const struct flow *flow, const struct tcp_stream *stream) {
     bool known = are_limits_known(flow, stream);
     for (unsigned i = 0; known && i < LIMIT_CAUSES; i++)
-        row_set(row, limit_columns[i], stream->accounting->ns[i]);
+        row_set(row, limits[i].column, stream->accounting->ns[i]);
     if (known && exchange_of(&flow->tcp) == WORD_TURNS)
         row_set(row, directions_limit_waiting_ns, stream->accounting->waiting_ns);
     if (known)
         put_send_buffer(row, stream->accounting->steady);
     row_set(row, directions_limit_timeout_ns, recovery_of(stream)->rto_idle_ns);
 }
-
-static const uint8_t span_words[SPAN_KINDS] = {
-    [LIMIT_IDLE] = WORD_IDLE,
-    [LIMIT_DELAYED_ACK] = WORD_LIMITED_DELAYED_ACK,
-    [LIMIT_WINDOW] = WORD_LIMITED_WINDOW,
-    [LIMIT_RECOVERY] = WORD_LIMITED_RECOVERY,
-    [LIMIT_TIMEOUT] = WORD_LIMITED_TIMEOUT,
-    [LIMIT_SLOW_START] = WORD_LIMITED_SLOW_START,
-    [LIMIT_NETWORK] = WORD_LIMITED_NETWORK,
-    [SPAN_WAITING] = WORD_LIMITED_WAITING,
-    [SPAN_SEND_BUFFER] = WORD_LIMITED_SEND_BUFFER,
-};
 
 /* Only in a flow with turns is it known that the endpoint waited for the other. */
 static void add_span(struct row_sink *sink, const struct flow *flow, unsigned direction,
@@ -140,7 +134,7 @@ static void add_span(struct row_sink *sink, const struct flow *flow, unsigned di
     row_set(&row, limit_spans_flow, flow->number);
     row_set(&row, limit_spans_direction, direction);
     row_set(&row, limit_spans_kind,
-            span->kind == SPAN_WAITING && !has_turns ? WORD_IDLE : span_words[span->kind]);
+            span->kind == SPAN_WAITING && !has_turns ? WORD_IDLE : limits[span->kind].word);
     row_set(&row, limit_spans_start_ns, span->start_ns);
     row_set(&row, limit_spans_end_ns, add_ns(span->start_ns, span->ns));
     row_set(&row, limit_spans_merged, span->merged);

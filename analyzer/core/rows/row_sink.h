@@ -8,6 +8,8 @@
 #ifndef WIRETALE_ROW_SINK_H
 #define WIRETALE_ROW_SINK_H
 
+#include <string.h>
+
 #include "flow/flow.h"
 #include "rows/positions.h"
 #include "table/table.h"
@@ -175,7 +177,7 @@ static inline void row_set_text(struct row_sink *sink, struct row *row, unsigned
 
 static inline void row_set_path(struct row_sink *sink, struct row *row, unsigned column,
                                 const char *path) {
-    row_set_stored(sink, row, column, string_table_add_path(&sink->texts, path));
+    row_set_stored(sink, row, column, string_table_add_bytes(&sink->texts, path, strlen(path)));
 }
 
 #endif

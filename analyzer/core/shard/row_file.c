@@ -256,7 +256,7 @@ static int64_t add_text(struct row_sink *sink, struct input *in, enum column_typ
     }
     memcpy(text, p, size);
     text[size] = '\0';
-    int64_t number = type == TYPE_PATH ? string_table_add_path(&sink->texts, text)
+    int64_t number = type == TYPE_PATH ? string_table_add_bytes(&sink->texts, text, strlen(text))
                                        : string_table_add(&sink->texts, text);
     sink->out_of_memory |= number < 0;
     return number < 0 ? 0 : number;

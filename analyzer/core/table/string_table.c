@@ -28,11 +28,7 @@ int64_t string_table_add(struct string_table *store, const char *text) {
     return add_bytes(store, clean, utf8_copy(clean, sizeof clean, text, strlen(text)));
 }
 
-int64_t string_table_add_path(struct string_table *store, const char *path) {
-    return add_bytes(store, path, strnlen(path, TEXT_MAX));
-}
-
-int64_t string_table_add_bytes(struct string_table *store, const uint8_t *bytes, size_t size) {
+int64_t string_table_add_bytes(struct string_table *store, const void *bytes, size_t size) {
     return add_bytes(store, bytes, size < TEXT_MAX ? size : TEXT_MAX);
 }
 

@@ -38,10 +38,8 @@ void string_table_join(struct string_table *store, struct string_table *other);
 /* Adds a text; malformed UTF-8 becomes U+FFFD. Returns its number, -1 without memory. The number
  * is valid as long as the store; the text is copied. */
 int64_t string_table_add(struct string_table *store, const char *text);
-/* The same without changing any byte; a path longer than TEXT_MAX is cut. */
-int64_t string_table_add_path(struct string_table *store, const char *path);
-/* The same for bytes that are no column's value for long. */
-int64_t string_table_add_bytes(struct string_table *store, const uint8_t *bytes, size_t size);
+/* The same without changing any byte, as of a path; more than TEXT_MAX bytes are cut. */
+int64_t string_table_add_bytes(struct string_table *store, const void *bytes, size_t size);
 /* `address` has 4 bytes if `version` is 4, else 16. Returns its number, -1 without memory. */
 int64_t string_table_add_address(struct string_table *store, unsigned version,
                                  const uint8_t *address);
