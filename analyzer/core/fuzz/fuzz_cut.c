@@ -19,24 +19,20 @@ static void check_output(int out, uint64_t written) {
     struct packet packets[AT_ONCE];
     snprintf(path, sizeof path, "/proc/self/fd/%d", out);
     struct merged_input *input = merged_input_open(paths, NULL, 1, &error);
-    if (!input)
-        abort();
+    check(input);
     uint64_t count = 0;
     for (size_t n; (n = merged_input_read(input, packets, AT_ONCE)) > 0;)
         count += n;
-    if (count != written || merged_input_damage(input, 0)->present)
-        abort();
+    check(count == written && !merged_input_damage(input, 0)->present);
     merged_input_close(input);
 }
 
 /* Bits of the number of bytes decide on the options, so that a corpus covers all of them. */
 static void choose(struct choice *choice, size_t size) {
-    if (!choice_open(choice, 1))
-        abort();
+    check(choice_open(choice, 1));
     choice->all = size % 7 != 0;
     for (uint64_t frame = 1; frame < 8; frame += 2)
-        if (!choice_add_frame(choice, 0, frame))
-            abort();
+        check(choice_add_frame(choice, 0, frame));
     choice->around_ns = size % 2 ? size % 4 == 1 ? 1 : INT64_MAX : 0;
 }
 

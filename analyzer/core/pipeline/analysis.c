@@ -272,8 +272,7 @@ static void note_totals(struct analysis *analysis) {
     analysis->totals.excluded = analysis->input.wanted.excluded;
     analysis->totals.judged = rows->judged;
     analysis->totals.finished = true;
-    if (analysis->input.wanted.filter)
-        analysis->totals.filter_refused = bpf_filter_refused(analysis->input.wanted.filter);
+    analysis->totals.filter_refused = bpf_filter_refused(analysis->input.wanted.filter);
     analysis->totals.bytes_read = merged_input_bytes_read(analysis->input.files);
 }
 
@@ -341,12 +340,6 @@ const struct shard_state *analysis_shard_state(const struct analysis *analysis) 
 
 const struct table *analysis_table(const struct analysis *analysis, enum table_number number) {
     return &analysis->updater.workers[0].sink.tables[number];
-}
-
-void analysis_take_packets(struct analysis *analysis, struct table *rows) {
-    struct row_sink *sink = rows_of(analysis);
-    *rows = sink->tables[TABLE_packets];
-    table_init(&sink->tables[TABLE_packets], TABLE_packets, &sink->texts, 0, false);
 }
 
 const struct analysis_totals *analysis_totals(const struct analysis *analysis) {

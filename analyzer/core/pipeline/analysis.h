@@ -25,14 +25,11 @@ bool analysis_step(struct analysis *analysis, uint64_t most, struct error *error
  * before tables are read; a second call does nothing. */
 bool analysis_finish(struct analysis *analysis, struct error *error);
 
-/* Moves the rows of packets so far to `rows`, which the caller must free with table_free(); the
- * table goes on empty. Must not be called during a step. */
-void analysis_take_packets(struct analysis *analysis, struct table *rows);
-
 /* Returns an analysis without files, which is finished: its tables and totals are to be filled.
  * NULL without memory. */
 struct analysis *analysis_empty(struct analysis_totals **totals);
-/* Returns the tables, to which findings and the names of QUIC's servers are added. */
+/* Returns the tables, to which findings and the names of QUIC's servers are added, and from which
+ * the packets so far can be taken between steps. */
 struct row_sink *analysis_sink(struct analysis *analysis);
 /* NULL unless it is the analysis of a shard, after analysis_finish(). */
 const struct shard_state *analysis_shard_state(const struct analysis *analysis);

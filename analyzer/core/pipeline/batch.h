@@ -32,7 +32,7 @@ void bpf_filter_close(struct bpf_filter *filter);
 /* Returns whether the packet passes. If the expression cannot be compiled for its link type, it
  * does not pass and is counted: bpf_filter_refused() returns the number of those packets. */
 bool bpf_filter_pass(struct bpf_filter *filter, const struct packet *packet);
-uint64_t bpf_filter_refused(const struct bpf_filter *filter);
+uint64_t bpf_filter_refused(const struct bpf_filter *filter); /* 0 for NULL */
 
 /* The packets that are analyzed: those within [start_ns, end_ns) that pass the filter. */
 struct wanted_packets {

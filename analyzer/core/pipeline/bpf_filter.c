@@ -90,5 +90,5 @@ bool bpf_filter_pass(struct bpf_filter *filter, const struct packet *packet) {
 }
 
 uint64_t bpf_filter_refused(const struct bpf_filter *filter) {
-    return filter->refused;
+    return filter ? filter->refused : 0;
 }

@@ -17,12 +17,6 @@
 #define RINGS_BYTES_MOST (64u << 20) /* bytes of the rings of all interfaces */
 #define LONGEST          (BURST_WINDOWS - 1)
 
-static const int64_t windows_ns[BURST_WINDOWS] = {10000, 100000, 1000000};
-
-int64_t burst_window_ns(unsigned window) {
-    return windows_ns[window];
-}
-
 void bursts_free(struct bursts *bursts) {
     free(bursts->ring);
     bursts->ring = NULL;
@@ -32,7 +26,7 @@ void bursts_free(struct bursts *bursts) {
 static inline void move_tail(struct bursts *bursts, unsigned number, int64_t time_ns) {
     struct burst_window *window = &bursts->windows[number];
     const struct burst_packet *ring = bursts->ring;
-    int64_t since_ns = time_ns - windows_ns[number];
+    int64_t since_ns = time_ns - burst_windows_ns[number];
     uint64_t mask = bursts->mask, head = bursts->head, tail = window->tail;
     while (tail < head && ring[tail & mask].time_ns <= since_ns)
         tail++;

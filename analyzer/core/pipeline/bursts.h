@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 
 #define BURST_WINDOWS 3u
+static const int64_t burst_windows_ns[BURST_WINDOWS] = {10000, 100000, 1000000};
 
 /* A recent packet of the ring. */
 struct burst_packet {
@@ -36,8 +37,6 @@ struct bursts {
     bool lost;           /* the ring had no room for the packets of 1 ms */
 };
 
-/* Returns the length of a window in ns. */
-int64_t burst_window_ns(unsigned window);
 void bursts_free(struct bursts *bursts);
 
 /* The slow paths of bursts_add(). Returns false if the bursts are lost: the packet is not added. */

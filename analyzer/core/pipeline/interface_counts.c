@@ -325,7 +325,7 @@ static void put_bursts(struct row *row, const struct interface *interface,
     const struct bursts *bursts = &count->bursts;
     bool known = false;
     for (unsigned i = 0; i < BURST_WINDOWS; i++) {
-        int64_t window_ns = burst_window_ns(i);
+        int64_t window_ns = burst_windows_ns[i];
         known = count->packets && !count->time_unknown && !bursts->lost &&
                 count->backward_ns_max < window_ns && interface->time_resolution_ns <= window_ns &&
                 (!tick_is_known(count) || count->tick_ns <= window_ns);

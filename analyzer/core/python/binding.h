@@ -98,8 +98,11 @@ PyObject *module_seek_read(PyObject *module, PyObject *args);
 PyObject *module_packet_rows(PyObject *module, PyObject *list);
 /* Wraps a finished table and keeps a reference to its owner. */
 PyObject *table_wrap(PyObject *owner, const struct table *table);
-/* The same for a table from malloc(), which is freed with the object unless NULL is returned. */
+/* The same for a table from malloc(), which is freed with the object, or now if NULL is returned.
+ */
 PyObject *table_wrap_own(PyObject *owner, struct table *own);
+/* Frees a table from malloc(), which may be NULL. */
+void table_free_own(struct table *own);
 /* Returns (name, type, unit, meaning) of each column. */
 PyObject *table_columns_of(const struct schema *schema);
 

@@ -360,13 +360,10 @@ static PyObject *analysis_take_packets_method(PyObject *object, PyObject *Py_UNU
     struct table *rows = analysis ? malloc(sizeof *rows) : NULL;
     if (!rows)
         return analysis ? PyErr_NoMemory() : NULL;
-    analysis_take_packets(analysis, rows);
-    PyObject *result = table_wrap_own(object, rows);
-    if (!result) {
-        table_free(rows);
-        free(rows);
-    }
-    return result;
+    struct row_sink *sink = analysis_sink(analysis);
+    *rows = sink->tables[TABLE_packets];
+    table_init(&sink->tables[TABLE_packets], TABLE_packets, &sink->texts, 0, false);
+    return table_wrap_own(object, rows);
 }
 
 /* --- the module ----------------------------------------------------------------------------- */

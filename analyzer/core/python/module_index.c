@@ -139,10 +139,8 @@ PyObject *module_packet_rows(PyObject *Py_UNUSED(module), PyObject *list) {
     bool made = true;
     for (Py_ssize_t i = 0; made && i < PyList_Size(list); i++)
         made = add_packet(table, PyList_GetItem(list, i));
-    PyObject *result = made ? table_wrap_own(Py_None, table) : NULL;
-    if (!result) {
-        table_free(table);
-        free(table);
-    }
-    return result;
+    if (made)
+        return table_wrap_own(Py_None, table);
+    table_free_own(table);
+    return NULL;
 }

@@ -48,15 +48,21 @@ PyObject *table_wrap_own(PyObject *owner, struct table *own) {
     PyObject *self = table_wrap(owner, own);
     if (self)
         ((struct table_object *)self)->own = own;
+    else
+        table_free_own(own);
     return self;
+}
+
+void table_free_own(struct table *own) {
+    if (own)
+        table_free(own);
+    free(own);
 }
 
 static void table_dealloc(PyObject *self) {
     struct table_object *object = (struct table_object *)self;
     Py_DECREF(object->owner);
-    if (object->own)
-        table_free(object->own);
-    free(object->own);
+    table_free_own(object->own);
     binding_free_object(self);
 }
 
@@ -194,12 +200,11 @@ static PyObject *table_of_flows(PyObject *self, PyObject *args) {
     struct table *copy = calloc(1, sizeof *copy);
     if (copy)
         table_init(copy, (enum table_number)number, table->texts, 0, false);
-    if (!copy || !copy_rows(table, copy, flows, count, most) ||
-        !(result = table_wrap_own(self, copy))) {
-        if (copy)
-            table_free(copy);
-        free(copy);
-        result = PyErr_NoMemory();
+    if (copy && copy_rows(table, copy, flows, count, most)) {
+        result = table_wrap_own(self, copy);
+    } else {
+        table_free_own(copy);
+        PyErr_NoMemory();
     }
     PyMem_Free(flows);
     return result;

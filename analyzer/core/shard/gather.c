@@ -57,10 +57,6 @@ static bool fail_shard(struct gatherer *g, size_t shard) {
                      "damaged, or written by another version of wiretale");
 }
 
-static bool fail_file(struct gatherer *g, size_t file) {
-    return fail_shard(g, g->input->shard_count + file);
-}
-
 /* --- order ------------------------------------------------------------------------------------ */
 
 static uint64_t flows_of(const struct gatherer *g, size_t shard) {
@@ -211,10 +207,11 @@ static bool renumber(const struct gatherer *g, size_t shard, struct row *row) {
     return true;
 }
 
-/* Reads a row of a shard, which must be one that an analysis could have written. */
+/* Reads a row of a shard, or of a file behind the shards, which must be one that an analysis could
+ * have written. */
 static bool take_row(struct gatherer *g, enum table_number number, size_t shard, const uint8_t **p,
-                     struct row *row) {
-    if (!row_read(g->sink, number, p, g->shards[shard].tables[number].end, row))
+                     const uint8_t *end, struct row *row) {
+    if (!row_read(g->sink, number, p, end, row))
         return g->sink->out_of_memory ? fail_memory(g) : fail_shard(g, shard);
     return row_is_valid(&g->rules[number], row) || fail_shard(g, shard);
 }
@@ -240,7 +237,7 @@ static bool add_rows(struct gatherer *g, enum table_number number, size_t shard)
     for (uint64_t i = 0; i < from->rows; i++) {
         struct row_order order = {.at = table->row_count};
         struct row row;
-        if (!take_row(g, number, shard, &p, &row))
+        if (!take_row(g, number, shard, &p, from->end, &row))
             return false;
         int64_t flow = row_known(&row, 0) ? row.value[0] : -1;
         if ((table->grouped && !is_ordered(number, i, &row, before)) || !renumber(g, shard, &row))
@@ -263,7 +260,7 @@ static bool add_table(struct gatherer *g, enum table_number number) {
         size_t shard = entries[i].shard;
         const uint8_t *p = entries[i].row;
         struct row row;
-        done = take_row(g, number, shard, &p, &row) &&
+        done = take_row(g, number, shard, &p, g->shards[shard].tables[number].end, &row) &&
                (renumber(g, shard, &row) || fail_shard(g, shard)) &&
                (table_add(&g->sink->tables[number], &row) || fail_memory(g));
     }
@@ -305,9 +302,7 @@ static bool add_interfaces(struct gatherer *g) {
         const uint8_t *p = table.start; /* which list_files() has checked */
         for (uint64_t i = 0; done && i < table.rows; i++, number++) {
             struct row row;
-            done = row_read(g->sink, TABLE_interfaces, &p, table.end, &row) ||
-                   (g->sink->out_of_memory ? fail_memory(g) : fail_file(g, f));
-            done = done && (row_is_valid(&g->rules[TABLE_interfaces], &row) || fail_file(g, f));
+            done = take_row(g, TABLE_interfaces, g->input->shard_count + f, &p, table.end, &row);
             if (!done)
                 break;
             row_set(&row, interfaces_capture, number);
@@ -325,7 +320,7 @@ static bool list_files(struct gatherer *g) {
     struct table_bytes table;
     for (size_t f = 0; f < g->input->file_count; f++) {
         if (!interface_rows_read(&table, g->input->files[f].rows, g->input->files[f].rows_size))
-            return fail_file(g, f);
+            return fail_shard(g, g->input->shard_count + f);
         size_t count = g->interface_count + table.rows;
         if (count > UINT32_MAX ||
             !list_grow(&g->file_of, &g->interface_room, count, sizeof *g->file_of))

@@ -51,17 +51,13 @@ static void put_varint(struct bytes *bytes, int64_t value) {
     put(bytes, out, size);
 }
 
-static bool has_text(const struct column *column) {
-    return column->type >= TYPE_TEXT;
-}
-
 static void put_row(struct bytes *bytes, const struct table *table, const struct row *row) {
     const struct schema *schema = table->schema;
     put(bytes, row->known, (schema->column_count + 7) / 8);
     for (unsigned c = 0; c < schema->column_count; c++) {
         if (!row_known(row, c))
             continue;
-        if (!has_text(&schema->columns[c])) {
+        if (schema->columns[c].type < TYPE_TEXT) {
             put_varint(bytes, row->value[c]);
             continue;
         }

@@ -15,11 +15,10 @@
 #include "pipeline/interface_counts.h"
 #include "shard/payload.h"
 
-#define PACKETS_AT_ONCE                                                                            \
-    64u /* of the first read: as many as a merge reads when it probes a file                       \
-         */
-#define STEP_READS 256u
-#define SPANS_MOST (1u << 22)
+/* Packets of a read, as many as a merge reads when it probes a file. */
+#define PACKETS_AT_ONCE 64u
+#define STEP_READS      256u
+#define SPANS_MOST      (1u << 22)
 
 struct split {
     struct split_options options;
@@ -253,7 +252,7 @@ static enum split_state end_file(struct split *split, struct error *error) {
     }
     facts->interfaces = (uint32_t)list->count;
     facts->excluded = split->wanted.excluded;
-    facts->refused = split->wanted.filter ? bpf_filter_refused(split->wanted.filter) : 0;
+    facts->refused = bpf_filter_refused(split->wanted.filter);
     interface_rows_add(&facts->sink, split->input, &split->counts, &none, false);
     if (!facts->sink.out_of_memory)
         return SPLIT_DONE;
