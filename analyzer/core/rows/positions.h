@@ -47,11 +47,8 @@ struct position_log {
 /* Returns the list of a table, POSITION_TABLES if its rows have no positions. */
 unsigned position_list_of(enum table_number number);
 
-/* `log` is from calloc(), or NULL, as below. */
-void position_log_close(struct position_log *log);
-
-/* Notes the position of the row that was added last; `flow` is the number of the flow that ends, if
- * one does. */
+/* Notes the position of the row that was added last; `log` may be NULL, as below. `flow` is the
+ * number of the flow that ends, if one does. */
 void position_note(struct position_log *log, enum table_number number, uint32_t flow);
 
 /* Rows are of this packet from now on, or of none. */

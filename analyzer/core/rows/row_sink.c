@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens, joins and frees the tables of workers. */
+/* Opens, joins and frees the tables of workers, and notes the positions of their rows: a list for
+ * each table, in the order of its rows. */
 #include "rows/row_sink.h"
 
 #include <stdlib.h>
@@ -19,6 +20,44 @@ static bool is_ordered(enum table_number number) {
 
 _Static_assert(events_flow == 0 && blocks_flow == 0 && queries_flow == 0 && datagrams_flow == 0,
                "the flow is their first column");
+
+unsigned position_list_of(enum table_number number) {
+    switch (number) {
+    case TABLE_flows: return 0;
+    case TABLE_events: return 1;
+    case TABLE_blocks: return 2;
+    default: return POSITION_TABLES;
+    }
+}
+
+static void position_log_close(struct position_log *log) {
+    for (unsigned i = 0; log && i < POSITION_TABLES; i++)
+        free(log->lists[i].list);
+    free(log);
+}
+
+static struct position position_now(const struct position_log *log, uint32_t flow) {
+    struct position position = {.frame = flow,
+                                .kind = log->ended ? POSITION_ENDED : POSITION_EXPIRED};
+    if (log->packet) {
+        const struct packet_info *info = log->packet;
+        position = (struct position){info->time_ns, info->frame, info->capture, POSITION_PACKET};
+    }
+    if (!log->packet && log->datagram)
+        position = (struct position){log->datagram->first_ns, log->datagram->first_frame,
+                                     log->datagram->capture, POSITION_DATAGRAM};
+    return position;
+}
+
+void position_note(struct position_log *log, enum table_number number, uint32_t flow) {
+    if (!log || position_list_of(number) == POSITION_TABLES)
+        return;
+    struct position_list *list = &log->lists[position_list_of(number)];
+    if (list_grow(&list->list, &list->room, list->count + 1, sizeof *list->list))
+        list->list[list->count++] = position_now(log, flow);
+    else
+        log->out_of_memory = true;
+}
 
 void row_sink_open(struct row_sink *sink, unsigned part, bool packets_only) {
     *sink = (struct row_sink){.packets_only = packets_only};
