@@ -182,7 +182,7 @@ def test_csv_on_a_stream_has_the_rows_of_the_table(
     trace = wiretale.analyze(sample)
     for name in ("interfaces", "flows", "directions", "findings"):
         out = io.StringIO()
-        csv_text.write_csv(trace.table(name), out)
+        csv_text.write_csv([trace.table(name)], out)
         found = list(csv.DictReader(io.StringIO(out.getvalue())))
         rows = trace.table(name).rows()
         assert found == [{k: "" if v is None else str(v) for k, v in row.items()} for row in rows]

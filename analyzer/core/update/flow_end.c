@@ -26,8 +26,11 @@ int64_t flow_due_ns(const struct flow *flow) {
 void worker_enter(struct worker *worker, struct shard *shard) {
     worker->found = NULL; /* another worker may have ended it */
     worker->shard = shard;
-    shard->pool.charged = &worker->allowance;
-    worker->rows.pool = worker->updater->ending ? &worker->ending : &shard->pool;
+    worker->rows.pool = &worker->ending;
+    if (!worker->updater->ending) {
+        shard->pool.charged = &worker->allowance;
+        worker->rows.pool = &shard->pool;
+    }
     row_sink_use_groups(&worker->sink, shard->groups);
     if (shard->datagrams)
         reassembly_use(shard->datagrams, worker, worker->rows.pool);
