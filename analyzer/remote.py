@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import select
 import shlex
 import shutil
@@ -39,7 +40,8 @@ from wiretale.analyzer.printable import printable
 PIECE = 1 << 20  # bytes
 SSH = ("ssh", "sftp")
 WEB = ("http", "https")
-FOLDERS_MOST = 10_000  # of a web server, which could invent one in each
+DOTS = re.compile(r"/\.\.?(/|$)")
+FOLDERS_MOST = 2000  # of a web server, which could invent one in each
 LOOKS = 16  # at files of a folder at the same time
 SECONDS = 30  # that ssh may take to end after its last byte
 SECONDS_LEFT = 1  # that the next byte may take if the core did not read to the end
@@ -150,7 +152,7 @@ def found_on_web(files: Any, folder: str) -> tuple[list[str], list[str]]:
 
     fsspec's find() leaves such a subfolder out without an error. Raises the error for the folder itself.
     """
-    found: list[str] = []
+    found: dict[str, None] = {}
     notes: list[str] = []
     waiting = [folder]
     for below in waiting:  # which grows
@@ -161,12 +163,14 @@ def found_on_web(files: Any, folder: str) -> tuple[list[str], list[str]]:
                 raise
             notes.append(f"{shown(below)}: {reason_of(error)}")
             continue
-        found += [one["name"] for one in entries if one["type"] != "directory"]
-        further = [one["name"] for one in entries if one["type"] == "directory" and one["name"] not in waiting]
+        entries = [one for one in entries if not DOTS.search(urlsplit(one["name"]).path)]  # the same again
+        found.update((one["name"], None) for one in entries if one["type"] != "directory")
+        folders = dict.fromkeys(one["name"] for one in entries if one["type"] == "directory")
+        further = [name for name in folders if name not in waiting]
         room = FOLDERS_MOST - len(waiting)
         waiting += further[:room]
         notes += [f"{shown(one)}: there are more than {FOLDERS_MOST:,} folders" for one in further[room:][:1]]
-    return found, notes
+    return list(found), notes
 
 
 def note_of_url(url: str) -> str:

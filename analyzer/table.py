@@ -248,8 +248,8 @@ class WithIntegers:
 
 
 class InParts:
-    """The packets table in parts that are made while it is read, for DuckDB, as WithIntegers. Each reading begins anew; an error
-    ends it as if there were no more parts, and is in `failure`."""
+    """The packets table in parts that are made while it is read, for DuckDB, as WithIntegers. Each reading begins anew; the error
+    that ended one is in `failure`."""
 
     def __init__(self, begin: Callable[[], Iterator[Table]], times: bool) -> None:
         self._begin, self._times = begin, times
@@ -265,7 +265,7 @@ class InParts:
                 return None
             except BaseException as error:
                 self.failure = error
-                return None
+                raise
 
         return no_packets()._core.following_stream(following, self._times)
 

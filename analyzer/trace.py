@@ -231,7 +231,8 @@ class Trace:
         return [path for path, stamp in self._stamps.items() if stamp_of(path) != stamp]
 
     def packets(self, flows: Flows = None, most: int = PACKETS_MAX) -> Table:
-        """Returns one row per IP packet of these flows (a number, several, or None for all), in capture order.
+        """Returns one row per IP packet of these flows (a number, several, or None for all), in capture order; a fragment before
+        the first one of its datagram comes after that.
 
         Reads the files a second time unless analyze(keep_packets=True) kept the rows. At most `most` rows are returned;
         totals["packets_rows_dropped"] counts the others. Raises UsageError if a second reading is impossible (standard
@@ -246,9 +247,16 @@ class Trace:
         self.totals["packets_rows_dropped"] = again.totals()["packets_rows_dropped"]
         return Table(again.table("packets"))
 
+    @property
+    def _packets_lost(self) -> int:
+        """The packets that the packets table cannot have: it was kept up to its limit, and the input cannot be read again."""
+        kept = self._options["packets"] == "all" and not self._lasting
+        return self._kept.totals()["packets_rows_dropped"] if kept else 0
+
     def _packet_parts(self) -> Iterator[Table]:
         """Returns the packets table in parts: one if it is in memory, else those of a second reading, which has no limit."""
-        if self._options["packets"] == "all" and not (self._kept.totals()["packets_rows_dropped"] and self._lasting):
+        dropped = self._kept.totals()["packets_rows_dropped"]
+        if self._options["packets"] == "all" and (not dropped or self._packets_lost):
             return iter([self.table("packets")])
         self.totals["packets_rows_dropped"] = 0
         return self._read_in_parts()
@@ -261,6 +269,8 @@ class Trace:
             while more:
                 more = again.step(STEP_PACKETS)
                 yield Table(again.take_packets())
+            again.finish()
+            yield Table(again.take_packets())  # of datagrams that end with the capture
         self.check_readable()
 
     def limit_spans(self, flows: Flows = None) -> Table:

@@ -69,6 +69,7 @@ def batches(core: _core.Analysis) -> Iterator[_core.Table]:
         more = core.step(STEP_PACKETS)
         yield core.take_packets()
     core.finish()
+    yield core.take_packets()  # of datagrams that end with the capture
 
 
 def write_packets(trace: Trace, folder: Path, told: Callable[[int], None] | None = None) -> tuple[int, Table]:

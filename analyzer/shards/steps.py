@@ -88,7 +88,7 @@ def write_shards(split: Split, file: int, parts: Sequence[Path], version: str) -
     """Writes the packets of a capture to the unfinished files of its shards, and returns its facts.
 
     The files are not synchronized to the disk, which takes most of the time of a small capture: facts have their sizes, so
-    that a file that a power failure took is written again.
+    that a file is written again if a power failure took it or a part of it.
     """
     fds: list[int] = []
     try:

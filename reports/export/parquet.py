@@ -117,7 +117,10 @@ def write_tables(
             connection.register(f"{prefix}packets", source)
         queries = {place / file: rows_of(trace, file, timed=True) for file in table_files(formats, packets)}
         write = partial(copy_to, connection, queries, analysis_options(trace))
-        interruptible(connection, write, meanwhile)
-        for failure in [source.failure for source in sources if source.failure]:
-            raise failure
+        try:
+            interruptible(connection, write, meanwhile)
+        except OSError:
+            for failure in [source.failure for source in sources if source.failure]:
+                raise failure from None
+            raise
     return folder

@@ -215,11 +215,14 @@ def test_a_folder_on_the_web_skips_what_is_no_capture(
 
 
 def test_a_subfolder_that_the_web_server_refuses_is_named(wiretale_run: Any, tmp_path: Path) -> None:
+    """Another one has a page with links to itself and, a second time, to a file below."""
     for name in ("closed", "day/one"):
         (tmp_path / name).mkdir(parents=True)
         shutil.copy(SAMPLES / NAMES[0], tmp_path / name / "a.pcap")
+    links = "".join(f'<a href="{place}">x</a>' for place in ("./", "../day/", "one/", "one/a.pcap", "./one/a.pcap"))
+    (tmp_path / "day" / "index.html").write_text(links)
     with web_server(tmp_path) as url:
-        done = wiretale_run("info", f"{url}/", "--json")
+        done = wiretale_run("info", f"{url}/", "--json", timeout=60)
     assert done.stderr == f"wiretale: skipped {url}/closed/: the server answered 403 Forbidden\n"
     assert done.returncode == 3 and json.loads(done.stdout)["inputs"] == [f"{url}/day/one/a.pcap"]
 

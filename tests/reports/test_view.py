@@ -336,6 +336,17 @@ def test_it_ends_cleanly(number: int, code: int, samples: Path, tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
+def test_nohup_keeps_it_when_the_terminal_is_closed(samples: Path, tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which a child inherits
+    try:
+        with viewing(samples / "timeouts.pcap", folder=tmp_path) as viewer:
+            viewer.process.send_signal(signal.SIGHUP)
+            assert viewer.answer("packets", flow=0)
+            assert viewer.end() == (0, "")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_it_ends_while_it_answers(capture: Path, tmp_path: Path) -> None:
     with viewing(capture, folder=tmp_path) as viewer, ThreadPoolExecutor(8) as pool:
         asked = [

@@ -11,8 +11,8 @@
 #include "base/arena.h"
 
 #define SIZE_LEAST ((size_t)32) /* bytes; a free block holds the address of the next */
-#define SPAN       ((size_t)128 << 10)
-#define SIZE_MOST  (SPAN / 4) /* larger blocks come from malloc */
+#define SPAN       ((size_t)64 << 10)
+#define SIZE_MOST  (SPAN / 2) /* larger blocks come from malloc */
 #define CHUNK_HEAD SIZE_LEAST
 #define GRANT      ((size_t)1 << 20) /* bytes taken from the limit at once */
 

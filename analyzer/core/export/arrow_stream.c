@@ -115,7 +115,7 @@ struct reading {
     enum arrow_integers integers;
     void *owner;
     void (*disown)(void *owner);
-    const struct table *(*further)(void *owner); /* NULL: there are no more tables */
+    arrow_further *further; /* NULL: there are no more tables */
     const char *error;
     /* Rows that are unpacked together, and the table of each: they have texts of their own. */
     struct row rows[ROWS_AT_ONCE];
@@ -233,7 +233,7 @@ static bool fill_batch(struct reading *reading, struct ArrowArray *out, size_t r
 /* Begins the table after one that is read. */
 static void follow(struct reading *reading) {
     while (!reading->left && reading->further) {
-        const struct table *table = reading->further(reading->owner);
+        const struct table *table = reading->further(reading->owner, &reading->error);
         if (!table) {
             reading->further = NULL;
             return;
@@ -246,9 +246,11 @@ static void follow(struct reading *reading) {
 
 static int next_batch(struct ArrowArrayStream *stream, struct ArrowArray *out) {
     struct reading *reading = stream->private_data;
-    follow(reading);
-    size_t rows = batch_rows(reading), columns = reading->table->schema->column_count;
     *out = (struct ArrowArray){0};
+    follow(reading);
+    if (reading->error)
+        return EIO;
+    size_t rows = batch_rows(reading), columns = reading->table->schema->column_count;
     if (!rows)
         return 0;
     if (arrow_struct_begin(out, columns + !!reading->tables, rows) &&
@@ -295,8 +297,7 @@ int arrow_stream_export(const struct table *table, enum arrow_integers integers,
     return 0;
 }
 
-void arrow_stream_follow(struct ArrowArrayStream *stream,
-                         const struct table *(*further)(void *owner)) {
+void arrow_stream_follow(struct ArrowArrayStream *stream, arrow_further *further) {
     struct reading *reading = stream->private_data;
     reading->left = 0;
     reading->further = further;

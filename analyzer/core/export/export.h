@@ -26,11 +26,12 @@ int arrow_schema_export(const struct schema *schema, enum arrow_integers integer
 int arrow_stream_export(const struct table *table, enum arrow_integers integers,
                         struct ArrowArrayStream *out, void *owner, void (*disown)(void *owner));
 
+/* Returns the next table, which must be valid until the call after; NULL at the end, or with an
+ * error. */
+typedef const struct table *arrow_further(void *owner, const char **error);
 /* Makes a new stream over a table one over tables with the same columns, which are made while it is
- * read: `further(owner)` returns the next one, which must be valid until the call after, or NULL at
- * the end. */
-void arrow_stream_follow(struct ArrowArrayStream *stream,
-                         const struct table *(*further)(void *owner));
+ * read. */
+void arrow_stream_follow(struct ArrowArrayStream *stream, arrow_further *further);
 
 #define ARROW_TABLE_NUMBER "table_number"
 /* The same for the rows of `count` tables of one schema, at least one, one after another, with the

@@ -173,6 +173,13 @@ static void close_shards(struct updater *updater) {
 static void close_state(struct analysis *analysis) {
     struct updater *updater = &analysis->updater;
     struct reader_input *input = &analysis->input;
+    bool live = !analysis->totals.finished || rows_of(analysis)->out_of_memory;
+    uint32_t place = 0;
+    for (struct flow *flow;
+         live && updater->memory && (flow = flow_memory_next(updater->memory, &place));) {
+        worker_enter(&updater->workers[0], updater->owners[shard_of_flow(flow->hash)]);
+        flow_release(&updater->workers[0], flow);
+    }
     close_shards(updater);
     for (unsigned i = 0; i < updater->worker_count; i++) {
         struct worker *worker = &updater->workers[i];
@@ -200,16 +207,10 @@ static void close_state(struct analysis *analysis) {
 }
 
 void analysis_close(struct analysis *analysis) {
-    uint32_t place = 0;
     if (!analysis)
         return;
     struct updater *updater = &analysis->updater;
     reader_close(analysis->reader);
-    for (struct flow *flow;
-         updater->memory && (flow = flow_memory_next(updater->memory, &place));) {
-        worker_enter(&updater->workers[0], updater->owners[shard_of_flow(flow->hash)]);
-        flow_release(&updater->workers[0], flow);
-    }
     close_state(analysis);
     for (unsigned i = 0; i < updater->worker_count; i++)
         row_sink_free(&updater->workers[i].sink);

@@ -133,6 +133,7 @@ static void process_in_order(struct analysis *analysis, struct worker *worker, s
     const struct batch *batch = analysis->batch;
     bool timed = analysis->timed;
     worker->now_ns = analysis->now_ns;
+    worker->shard = NULL; /* another worker may have entered it since */
     for (size_t i = 0; i < batch->mark_count; i++) {
         const struct mark *mark = &batch->marks[i];
         size_t here = 0;
@@ -242,7 +243,7 @@ static void process_flows(struct analysis *analysis, struct batch *batch) {
     }
 }
 
-/* The pools may be changed from this thread. */
+/* The allowances may be changed from this thread. */
 void process_batch(struct analysis *analysis, struct batch *batch) {
     struct updater *updater = &analysis->updater;
     analysis->batch = batch;

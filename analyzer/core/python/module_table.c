@@ -267,15 +267,17 @@ static PyObject *table_arrow_stream(PyObject *self, PyObject *args, PyObject *kw
     return binding_stream_capsule(&stream);
 }
 
-/* Returns the table that next() returns, NULL if it is None; `owner` is a list with the function,
- * and the table before, which is released. */
-static const struct table *further_table(void *owner) {
+/* An arrow_further; `owner` is a list with the table before, which is released, and the function.
+ */
+static const struct table *further_table(void *owner, const char **error) {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *next = PyObject_CallNoArgs(PyList_GetItem(owner, 1));
-    const struct table *table =
-        next && PyObject_TypeCheck(next, table_type) ? table_of(next) : NULL;
+    bool is_table = next && PyObject_TypeCheck(next, table_type);
+    const struct table *table = is_table ? table_of(next) : NULL;
+    if (!is_table && next != Py_None)
+        *error = "the next rows could not be made";
     PyErr_Clear();
-    if (table)
+    if (is_table)
         PyList_SetItem(owner, 0, next);
     else
         Py_XDECREF(next);
@@ -284,8 +286,8 @@ static const struct table *further_table(void *owner) {
 }
 
 /* following_stream(next, times): a stream of the rows of tables of this kind, those that next()
- * returns until it returns None; it must not raise. Durations are integers, and times unless
- * `times`. */
+ * returns until it returns None. If it raises, the stream ends with an error. Durations are
+ * integers, and times unless `times`. */
 static PyObject *table_following_stream(PyObject *self, PyObject *args) {
     struct ArrowArrayStream stream;
     PyObject *next;

@@ -317,7 +317,7 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
 
 /* --- the end of a flow ---------------------------------------------------------------------- */
 
-/* Lists may have been allocated from the pool of the other worker; any pool may free them. */
+/* Lists may have been allocated from another pool; any pool may free them. */
 void flow_release(struct worker *worker, struct flow *flow) {
     if (flow->key.protocol == IP_TCP)
         turns_free(&flow->tcp, worker->rows.pool);

@@ -195,7 +195,7 @@ def deliver(
 ) -> None:
     """Shows the result and writes its files; `placed` yields where they are at last."""
     options.deliver(arguments, lambda: write_stdout(trace, arguments), placed(write_files(trace, arguments)))
-    dropped = trace.totals["packets_rows_dropped"]
+    dropped = trace._packets_lost
     if dropped and "packets" in arguments.tables:
         note(f"the packets table is full: {dropped:,} packets are not in it (use --filter)")
 

@@ -28,7 +28,7 @@ wiretale watch captures/ --store archive/ --once
 """
 EXIT_CODES = (0, 2, 3, 4)
 EXIT_TEXTS = {
-    0: "done with --once, or ended by SIGTERM or Ctrl-C",
+    0: "done with --once, or ended by SIGTERM, SIGHUP or Ctrl-C",
     3: "done with --once, but a file is damaged, missing or no capture",
 }
 DAMAGED = 3

@@ -87,11 +87,14 @@ def reason_of_start(error: BaseException) -> str:
 @contextmanager
 def local_client(workers: int) -> Iterator[Client]:
     """A cluster of worker processes on this machine, which ends with the block."""
+    from tempfile import TemporaryDirectory
+
     import dask.config
     from distributed import Client, LocalCluster
 
     with ExitStack() as stack:
-        stack.enter_context(dask.config.set(PAGELESS))
+        scratch = stack.enter_context(TemporaryDirectory(prefix="wiretale-cluster-", ignore_cleanup_errors=True))
+        stack.enter_context(dask.config.set({**PAGELESS, "temporary-directory": scratch}))
         stack.enter_context(safe_imports())
         with ctrl_c_waits():
             try:
