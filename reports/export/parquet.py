@@ -109,7 +109,8 @@ def write_tables(
     from wiretale.analyzer.query import connect, interruptible, register
 
     with output_folder(folder) as place, connect(trace) as connection:
-        connection.execute("SET threads = 2; SET memory_limit = '400MB'")
+        # Packets have the widest rows; without them, less memory is enough, and the report needs some at the same time.
+        connection.execute(f"SET threads = 2; SET memory_limit = '{400 if packets else 200}MB'")
         connection.execute("SET temp_directory = ?", [str(place / "spilled")])
         register(connection, trace, KEPT_TABLES, TIMED)
         sources = [InParts(trace._packet_parts, times) for times in (False, True) if packets]
