@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FIRST_SHIFT, SHIFT_STEP = 8, 2
 LEVELLED = 200_000  # packets; smaller flows and views are selected from directly
+SLICE = 1 << 12  # buckets that are made at once: DuckDB holds about a kilobyte for each, in every thread
 DRAWN = (  # values whose extremes are kept
     *("sequence", "sequence + payload_bytes", "payload_bytes", "acknowledged", 'acknowledged + "window"', '"window"'),
     *("sack_end", "rtt_ns"),
@@ -44,8 +45,12 @@ def write_pyramid(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[i
     connection.execute(f"""CREATE TEMP VIEW level_source AS FROM {sql_path(folder / "packets.parquet")}
         WHERE flow IN (SELECT flow FROM {sql_path(folder / "spans.parquet")} WHERE packets > {LEVELLED})""")
     source = "level_source"
+    ((rows,),) = connection.execute(f"SELECT sum(packets)::BIGINT FROM {sql_path(folder / 'spans.parquet')}").fetchall()
     for shift in shifts:
-        connection.execute(f"CREATE TEMP TABLE level_{shift} AS {selection(source, shift, 'flow, ')}")
+        connection.execute(f"CREATE TEMP TABLE level_{shift} AS FROM {source} LIMIT 0")
+        for begin in range(0, rows, SLICE << shift):
+            part = f"(FROM {source} WHERE row >= {begin} AND row < {begin + (SLICE << shift)})"
+            connection.execute(f"INSERT INTO level_{shift} {selection(part, shift, 'flow, ')}")
         source = f"level_{shift}"
     union = " UNION ALL ".join(f"SELECT {shift} AS shift, * FROM level_{shift}" for shift in shifts)
     connection.execute(
