@@ -265,12 +265,7 @@ class Trace:
         self.check_readable()
         options = {**self._options, "packets": list(range(self.totals["flows"])), "packets_max": SPANS_MAX}
         with core_errors():
-            again, more = _core.Analysis(self.inputs, **options, first=self._core), True
-            while more:
-                more = again.step(STEP_PACKETS)
-                yield Table(again.take_packets())
-            again.finish()
-            yield Table(again.take_packets())  # of datagrams that end with the capture
+            yield from map(Table, packets_in_parts(_core.Analysis(self.inputs, **options, first=self._core)))
         self.check_readable()
 
     def limit_spans(self, flows: Flows = None) -> Table:
@@ -467,6 +462,16 @@ def read_all(core: _core.Analysis, progress: Progress | None) -> bool:
             if progress:
                 progress(*core.progress())
         return interrupted()
+
+
+def packets_in_parts(core: _core.Analysis) -> Iterator[_core.Table]:
+    """Reads to the end; yields the packets so far, in capture order, with the memory of one part."""
+    more = True
+    while more:
+        more = core.step(STEP_PACKETS)
+        yield core.take_packets()
+    core.finish()
+    yield core.take_packets()  # of datagrams that end with the capture
 
 
 def is_lasting(path: str) -> bool:

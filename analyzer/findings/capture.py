@@ -108,7 +108,7 @@ def capture_damaged(transfers: Transfers) -> Matches:
     code="interrupted",
     title="Reading was interrupted",
     severity="info",
-    computed="SIGINT (Ctrl-C) or SIGTERM arrived before the end of the input.",
+    computed="SIGINT (Ctrl-C), SIGTERM or SIGHUP arrived before the end of the input.",
     unknown="The content of the rest.",
     weakens="Totals and everything that ends late.",
     sentence="Reading was interrupted {when}; the rest is not analyzed.",

@@ -9,7 +9,7 @@ statistics find their row groups. The times of every 1,024th row are kept apart 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,11 @@ import duckdb
 from wiretale.analyzer import _core
 from wiretale.analyzer.query import SETTINGS
 from wiretale.analyzer.table import Table
+from wiretale.analyzer.trace import packets_in_parts
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
-STEP_PACKETS = 100_000  # between two batches of rows
 TICK = 1024  # rows
 #: columns of the packets table, in its order
 PACKET_COLUMNS = tuple(name for table, _, columns in _core.schemas() if table == "packets" for name, *_ in columns)
@@ -62,16 +62,6 @@ def second_reading(inputs: list[str], options: dict[str, Any], flows: int) -> _c
     return _core.Analysis(inputs, **{**options, **asked})
 
 
-def batches(core: _core.Analysis) -> Iterator[_core.Table]:
-    """Yields the packets of an analysis, in capture order, with the memory of one batch."""
-    more = True
-    while more:
-        more = core.step(STEP_PACKETS)
-        yield core.take_packets()
-    core.finish()
-    yield core.take_packets()  # of datagrams that end with the capture
-
-
 def write_packets(trace: Trace, folder: Path, told: Callable[[int], None] | None = None) -> tuple[int, Table]:
     """Writes packets.parquet, the ticks and the rows of each flow (spans.parquet). Returns the number of packets, and the
     limit_spans of all flows, which the same reading makes."""
@@ -82,7 +72,7 @@ def write_packets(trace: Trace, folder: Path, told: Callable[[int], None] | None
     connection.execute(f"ATTACH {sql_path(store)} AS unsorted")
     connection.register("events", trace.events.with_integers())
     try:
-        for batch in batches(core):
+        for batch in packets_in_parts(core):
             connection.register("batch", Rows(batch))
             create = "INSERT INTO unsorted.packets" if count else "CREATE OR REPLACE TABLE unsorted.packets AS"
             connection.execute(f"{create} FROM batch")

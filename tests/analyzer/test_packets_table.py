@@ -23,6 +23,7 @@ from scapy.utils import wrpcap
 
 import wiretale
 from checkout import Run
+from processes import wait_until
 
 FROM_STDIN = """\
 import json, sys, wiretale
@@ -98,6 +99,19 @@ def test_more_packets_than_memory_keeps_are_all_written(
         assert json_run.stdout
         lines = sum(line.startswith(b'{"flow":') for line in json_run.stdout)
     assert (json_run.returncode, lines) == (0, count)
+
+
+def test_a_capture_that_changes_while_packets_are_written_is_an_error(
+    long_capture: tuple[Path, int], tmp_path: Path
+) -> None:
+    path = Path(shutil.copy(long_capture[0], tmp_path / "mine.pcap"))
+    words = [sys.executable, "-m", "wiretale", "analyze", path, "--tables", "packets", "-q", "-o", tmp_path / "out"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as run:
+        wait_until(lambda: list((tmp_path / "out").glob(".partial-*")), "tables are written")
+        path.touch()
+        _, errors = run.communicate(timeout=300)
+    assert run.returncode == 4 and errors.startswith(f"wiretale: {path}: changed since it was analyzed")
+    assert not (tmp_path / "out").exists()
 
 
 def test_standard_input_has_as_many_packets_as_memory_keeps(

@@ -10,8 +10,6 @@ import os
 import shlex
 import shutil
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,11 +21,11 @@ import duckdb
 import pytest
 
 import needs
+import object_storage
 from checkout import SAMPLES
-from processes import refusal, wait_until
+from processes import refusal
 from ssh_server import serving, why_not
 
-KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
 NAMES = ("tcp_losses.pcap", "tcp_blocks.pcapng")
 
 
@@ -99,34 +97,16 @@ def web() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[dict[str, str]]:
     """The environment of clients of an S3 server that has the samples in s3://captures/day/."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    environment = {**KEYS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
-    script = """
-import pathlib, sys, boto3
-s3 = boto3.client("s3")
+    with object_storage.s3() as environment:
+        text = """
+import pathlib
 s3.create_bucket(Bucket="captures")
 for name in sys.argv[1:]:
     s3.upload_file(name, "captures", "day/" + pathlib.Path(name).name)
 s3.put_object(Bucket="captures", Key="day/notes.txt", Body=b"no capture")
 """
-    try:
-        wait_until(lambda: accepts(port), "the S3 server listens")
-        files = [str(SAMPLES / name) for name in NAMES]
-        subprocess.run(
-            [sys.executable, "-c", script, *files], env={**os.environ, **environment}, check=True, timeout=120
-        )
+        object_storage.script(environment, object_storage.S3, text, *(SAMPLES / name for name in NAMES))
         yield environment
-    finally:
-        server.kill()
-        server.wait()
-
-
-def accepts(port: int) -> bool:
-    with socket.socket() as probe:
-        return not probe.connect_ex(("127.0.0.1", port))
 
 
 def tables(run: Any, *words: str | Path, **options: Any) -> dict[str, Any]:

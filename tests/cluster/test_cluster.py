@@ -26,8 +26,7 @@ from typing import Any
 
 import pytest
 
-import google_server
-import s3_server
+import object_storage
 from checkout import SAMPLES
 from processes import SECONDS, refusal, wait_until
 from wiretale.analyzer.errors import InputError, MissingToolError, UsageError
@@ -251,21 +250,21 @@ def test_an_interrupted_run_leaves_no_process_and_continues(
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[dict[str, str]]:
     """The environment of clients of an S3 server with the samples in s3://captures/day/."""
-    with s3_server.serving() as environment:
+    with object_storage.s3() as environment:
         text = """
 import pathlib
 s3.create_bucket(Bucket="captures")
 for name in sys.argv[1:]:
     s3.upload_file(name, "captures", "day/" + pathlib.Path(name).name)
 """
-        s3_server.script(environment, text, *(SAMPLES / name for name in NAMES))
+        object_storage.script(environment, object_storage.S3, text, *(SAMPLES / name for name in NAMES))
         yield environment
 
 
 @contextmanager
 def scheduler(environment: dict[str, str], folder: Path) -> Iterator[str]:
     """The address of a scheduler with a worker, as a user starts them, in a folder that has none of the captures."""
-    port = s3_server.free_port()
+    port = object_storage.free_port()
     address = f"127.0.0.1:{port}"
     commands = (
         ("dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"),
@@ -283,7 +282,7 @@ def scheduler(environment: dict[str, str], folder: Path) -> Iterator[str]:
             for name, *words in commands
         ]
         try:
-            wait_until(lambda: s3_server.accepts(port), "the scheduler listens")
+            wait_until(lambda: object_storage.accepts(port), "the scheduler listens")
             yield address
         finally:
             for program in reversed(programs):
@@ -294,16 +293,19 @@ def scheduler(environment: dict[str, str], folder: Path) -> Iterator[str]:
 
 def test_captures_shards_and_output_in_the_storage_of_google(wiretale_run: Any, tmp_path: Path) -> None:
     (here := tmp_path / "here").mkdir()
-    with google_server.serving() as environment:
+    with object_storage.google() as environment:
         text = (
             "gcs.mkdir('captures')\nfor name in sys.argv[1:]: gcs.put_file(name, 'captures/day/' + name.split('/')[-1])"
         )
-        google_server.script(environment, text, *(SAMPLES / name for name in NAMES))
+        object_storage.script(environment, object_storage.GOOGLE, text, *(SAMPLES / name for name in NAMES))
         words = ("gs://captures/day/*", "--cluster", "local", "--shards", "2", "-o", "gs://captures/out")
         done = wiretale_run("analyze", *words, cwd=here, env=environment)
         assert done.returncode == 0 and "wrote gs://captures/out" in done.stderr, done.stderr
         text = "gcs.get('captures/out/', sys.argv[1] + '/', recursive=True)\nprint(*sorted(gcs.ls('captures')))"
-        assert google_server.script(environment, text, here).split() == ["captures/day", "captures/out"]
+        assert object_storage.script(environment, object_storage.GOOGLE, text, here).split() == [
+            "captures/day",
+            "captures/out",
+        ]
         urls = [f"gs://captures/day/{name}" for name in sorted(NAMES)]
         single = wiretale_run("analyze", *urls, "-o", tmp_path / "single", cwd=here, env=environment)
     assert single.returncode == 0 and single.stdout == done.stdout
@@ -331,7 +333,7 @@ for name in names:
         s3.download_file("captures", name, sys.argv[1] + "/" + name[4:])
 print(*sorted({name.split("/")[0] for name in names}))
 """
-    assert s3_server.script(bucket, text, here).split() == ["day", "out"]
+    assert object_storage.script(bucket, object_storage.S3, text, here).split() == ["day", "out"]
     single = wiretale_run("analyze", *urls, "-o", tmp_path / "single", cwd=there, env=bucket)
     assert single.returncode == 0 and single.stdout == done.stdout
     assert same_tables(tmp_path / "single", here) > 10
@@ -358,7 +360,7 @@ def test_dask_is_imported_only_for_a_cluster() -> None:
 def test_an_address_without_a_scheduler_is_one_line(wiretale_run: Any, tmp_path: Path) -> None:
     words = ("analyze", SAMPLES / NAMES[0], "-o", tmp_path / "out", "--cluster")
     begin = time.monotonic()
-    for address in (f"127.0.0.1:{s3_server.free_port()}", "tcp://no-such-host.invalid:8786", "127.0.0.1"):
+    for address in (f"127.0.0.1:{object_storage.free_port()}", "tcp://no-such-host.invalid:8786", "127.0.0.1"):
         text = refusal(wiretale_run(*words, address), 5)
         assert text.startswith(f"--cluster {address}") and "no Dask scheduler" in text and "dask scheduler" in text
     with socket.create_server(("127.0.0.1", 0)) as silent:

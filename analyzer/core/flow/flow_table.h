@@ -52,8 +52,8 @@ uint32_t flow_memory_units(const struct flow_memory *memory);
 struct flow *flow_memory_drain(struct flow_memory *memory, uint32_t unit, uint32_t *place);
 
 /* The same for flows in any order, on one thread: flow_memory_end() must be called for each live
- * flow, by its place less one after flow_memory_next(), and releases a unit after its last flow.
- * Returns false without memory. */
+ * flow, and releases a unit after its last one. `place` is less by one than what flow_memory_next()
+ * left of the flow. Returns false without memory. */
 bool flow_memory_begin_end(struct flow_memory *memory);
 void flow_memory_end(struct flow_memory *memory, uint32_t place);
 
