@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the sections of docs/tables.md from the schemas, of docs/findings.md from the rules, and the reasons in docs/verdicts.md;
-and analyzer/findings/examples.json from the captures of finding_examples.py.
+analyzer/findings/examples.json from the captures of finding_examples.py; and analyzer/rows.py from the schemas.
 
 python .ci/make_docs.py [--check]. Text before the mark is kept, and text behind a second mark.
 """
@@ -14,6 +14,7 @@ from collections.abc import Sequence, Set
 from pathlib import Path
 
 from finding_examples import examples
+from row_types import Column, module_text
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.findings.registry import CHAPTERS, Page
@@ -27,11 +28,8 @@ MADE = "<!-- made by .ci/make_docs.py -->\n"  # everything below this line
 END = "<!-- end of the made part -->\n"  # or up to this one
 
 
-Column = tuple[str, str, str, str]
-
-
 def column_line(column: Column) -> str:
-    name, kind, unit, meaning = (cell.replace("|", "\\|") for cell in column)
+    name, kind, unit, meaning = (cell.replace("|", "\\|") for cell in column[:4])
     return f"| `{name}` | {kind} | {unit} | {meaning} |"
 
 
@@ -41,6 +39,7 @@ def table_section(name: str, row: str, columns: list[Column]) -> str:
 
 
 EXAMPLES = ROOT / "analyzer" / "findings" / "examples.json"
+ROW_TYPES = ROOT / "analyzer" / "rows.py"
 Examples = dict[str, dict[str, str]]
 
 
@@ -109,7 +108,7 @@ def missing_paths(page: str) -> list[str]:
 def main() -> int:
     """Writes the pages; returns 1 if a guide names a missing path, or with --check if a page is out of date."""
     found = examples()
-    packed = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    files = {EXAMPLES: json.dumps(found, indent=1, ensure_ascii=False) + "\n", ROW_TYPES: module_text(_core.schemas())}
     made = {
         "tables.md": [table_section(*schema) for schema in _core.schemas()],
         "findings.md": [chapter_section(*chapter, found) for chapter in CHAPTERS.items()],
@@ -125,10 +124,11 @@ def main() -> int:
             (DOCS / name).write_text(new, "utf-8")
         elif new != old:
             wrong.append(f"docs/{name} is out of date: python .ci/make_docs.py")
-    if sys.argv[1:] != ["--check"]:
-        EXAMPLES.write_text(packed, "utf-8")
-    elif not EXAMPLES.exists() or EXAMPLES.read_text("utf-8") != packed:
-        wrong.append(f"{EXAMPLES.relative_to(ROOT)} is out of date: python .ci/make_docs.py")
+    for path, text in files.items():
+        if sys.argv[1:] != ["--check"]:
+            path.write_text(text, "utf-8")
+        elif not path.exists() or path.read_text("utf-8") != text:
+            wrong.append(f"{path.relative_to(ROOT)} is out of date: python .ci/make_docs.py")
     print("".join(f"{line}\n" for line in wrong), end="", file=sys.stderr)
     return bool(wrong)
 

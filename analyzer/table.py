@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+    from typing_extensions import TypeVar
+
+    Row = TypeVar("Row", covariant=True, default=Any)  # of rows.py
+else:
+    Row = object
 
 #: names of the tables, in the order of lists and files
 TABLES = tuple(name for name, _, _ in _core.schemas())
@@ -43,7 +48,7 @@ def library(name: str) -> Any:
         raise MissingToolError(f"{name} is not installed: run `{sys.executable} -m pip install {name}`") from None
 
 
-class Table:
+class Table(Iterable[Row]):
     """Rows and named columns (docs/tables.md): a sequence of rows, each a dict, whose columns have names.
 
     Any library that reads Arrow takes it, without a copy: `duckdb.from_arrow(table)`, `polars.DataFrame(table)`.
@@ -74,20 +79,20 @@ class Table:
     def __len__(self) -> int:
         return len(self._core)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Row]:
         for start in range(0, len(self), ROWS_AT_ONCE):
-            yield from self._core.rows(start, start + ROWS_AT_ONCE)
+            yield from self.rows(start, start + ROWS_AT_ONCE)
 
     if TYPE_CHECKING:
 
         @overload
-        def __getitem__(self, key: int) -> dict[str, Any]: ...
+        def __getitem__(self, key: int) -> Row: ...
         @overload
-        def __getitem__(self, key: slice) -> list[dict[str, Any]]: ...
+        def __getitem__(self, key: slice) -> list[Row]: ...
         @overload
         def __getitem__(self, key: str) -> list[Any]: ...
 
-    def __getitem__(self, key: int | slice | str) -> dict[str, Any] | list[dict[str, Any]] | list[Any]:
+    def __getitem__(self, key: int | slice | str) -> Row | list[Row] | list[Any]:
         """Returns a row by its number, rows by a slice, or a column by its name. Raises IndexError or KeyError."""
         if isinstance(key, str):
             return self._core.column(key)
@@ -96,9 +101,9 @@ class Table:
             if not numbers:
                 return []
             first, last = min(numbers[0], numbers[-1]), max(numbers[0], numbers[-1])
-            return self._core.rows(first, last + 1)[:: numbers.step]
+            return self.rows(first, last + 1)[:: numbers.step]
         number = range(len(self))[key]  # raises IndexError
-        return self._core.rows(number, number + 1)[0]
+        return self.rows(number, number + 1)[0]
 
     def to_polars(self) -> polars.DataFrame:
         """Returns a polars DataFrame. Raises MissingToolError if polars is not installed."""
@@ -127,15 +132,16 @@ class Table:
 
     def columns(self) -> list[tuple[str, str, str, str]]:
         """Returns name, type, unit and meaning of each column."""
-        return self._core.columns()
+        return [column[:4] for column in self._core.columns()]
 
     def column(self, name: str) -> list[Any]:
         """Returns a column; null is None. Raises KeyError if there is no such column."""
         return self._core.column(name)
 
-    def rows(self, start: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
+    def rows(self, start: int = 0, stop: int | None = None) -> list[Row]:
         """Returns rows `start` to `stop` as dicts, which should be few, because each value becomes a Python object."""
-        return self._core.rows(start, stop)
+        rows: list[Any] = self._core.rows(start, stop)
+        return rows
 
     def _nonzero(self, names: Iterable[str]) -> dict[str, list[tuple[int, Any]]]:
         """Returns for each column the rows, as number and value, in which it is neither null nor 0, in one pass."""
@@ -195,7 +201,7 @@ class Table:
         sums = array("d", self._core.time_sums(start, width, names, base_ns, bin_ns, bins))
         return [sums[place : place + bins] for place in range(0, len(sums), bins)]
 
-    def _of_flows(self, flows: list[int], most: int) -> Table:
+    def _of_flows(self, flows: list[int], most: int) -> Table[Row]:
         """Returns the first `most` rows of these flows, of a table of ASKED_TABLES."""
         return Table(self._core.of_flows(flows, most))
 
@@ -215,7 +221,7 @@ class Table:
 
     def _shown(self) -> tuple[list[str], list[list[str]], str]:
         """Returns heads and cells of the first rows, without columns that are null there, and a line with the size."""
-        rows = self.rows(0, ROWS_SHOWN)
+        rows = self._core.rows(0, ROWS_SHOWN)
         held = [name for name, *_ in self.columns() if any(row[name] is not None for row in rows)]
         heads = held[:COLUMNS_SHOWN]
         cells = [["" if row[h] is None else shown_cell(row[h]) for h in heads] for row in rows]

@@ -17,7 +17,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from wiretale.analyzer.display_filter import frame_filter
 from wiretale.analyzer.findings.cost import BY_COST
@@ -32,6 +32,7 @@ MEMBERS_MAX = 200  # flows of a finding that a report can show
 SHOWN = 5  # rows that a sentence or its evidence names
 SECOND = 1e9  # ns
 Row = dict[str, Any]
+R = TypeVar("R")
 #: columns of directions that count captured packets, and those that count segments on the wire (docs/tables.md)
 ON_WIRE = {
     "data_packets": "wire_segments",
@@ -222,7 +223,7 @@ def nonzero_rows(table: Table, column: str) -> list[int]:
     return [number for number, _ in table._nonzero([column])[column]]
 
 
-def row_at(table: Table, number: int) -> Row:
+def row_at(table: Table[R], number: int) -> R:
     """Returns one row."""
     return table.rows(number, number + 1)[0]
 

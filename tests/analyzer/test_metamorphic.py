@@ -71,7 +71,7 @@ def types_of(table: str) -> dict[str, str]:
     """Types of the columns."""
     from wiretale.analyzer import _core
 
-    return {name: kind for known, _, columns in _core.schemas() if known == table for name, kind, _, _ in columns}
+    return {name: kind for known, _, columns in _core.schemas() if known == table for name, kind, *_ in columns}
 
 
 def analyzed(*paths: Path) -> Tables:
@@ -334,7 +334,7 @@ def null_without_acks() -> set[str]:
     from wiretale.analyzer import _core
 
     found, above = set(), False
-    for name, _, _, meaning in next(columns for table, _, columns in _core.schemas() if table == "directions"):
+    for name, _, _, meaning, _ in next(columns for table, _, columns in _core.schemas() if table == "directions"):
         if "null" not in meaning:
             continue
         same = re.search(r"null as (\w+)", meaning)

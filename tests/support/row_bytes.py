@@ -11,7 +11,7 @@ from wiretale.analyzer.table import KEPT_TABLES
 
 POSITION_SIZE, HEAD_SIZE, TEXTS = 24, 24, ("text", "address", "path")
 TABLES = [table for table in KEPT_TABLES if table != "findings"]
-COLUMNS = {table: [(name, kind) for name, kind, _, _ in columns] for table, _, columns in _core.schemas()}
+COLUMNS = {table: [(name, kind) for name, kind, *_ in columns] for table, _, columns in _core.schemas()}
 Value = int | bytes | None
 
 

@@ -160,6 +160,8 @@ bool binding_take_row(PyObject *values, const struct schema *schema, struct stri
         int64_t value;
         if (object != Py_None && take_value(object, schema->columns[c].type, texts, &value))
             row_set(row, c, value);
+        else if (schema->columns[c].known && !PyErr_Occurred())
+            PyErr_Format(PyExc_ValueError, "%s.%s is null", schema->name, schema->columns[c].name);
     }
     return !PyErr_Occurred();
 }

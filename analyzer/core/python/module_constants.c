@@ -11,8 +11,8 @@
 #include "format/capture_file.h"
 #include "python/binding.h"
 
-/* schemas(): [(table, meaning, [(column, type, unit, meaning), ...]), ...], in the order of
- * TABLES. */
+/* schemas(): [(table, meaning, [(column, type, unit, meaning, nullable), ...]), ...], in the order
+ * of TABLES. */
 PyObject *module_schemas(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     PyObject *list = PyList_New(0);
     for (unsigned i = 0; list && i < TABLE_COUNT; i++)

@@ -117,10 +117,8 @@ static bool add_packet(struct table *table, PyObject *values) {
     struct row row;
     if (!binding_take_row(values, table->schema, NULL, &row))
         return false;
-    bool direction = row_known(&row, packets_direction) && row.value[packets_direction] >= 0 &&
-                     row.value[packets_direction] <= 1;
-    if (!direction || !row_known(&row, packets_flow)) {
-        PyErr_SetString(PyExc_ValueError, "expected a flow, and 0 or 1 as its direction");
+    if (row.value[packets_direction] < 0 || row.value[packets_direction] > 1) {
+        PyErr_SetString(PyExc_ValueError, "expected 0 or 1 as the direction");
         return false;
     }
     return table_add(table, &row) || PyErr_NoMemory();

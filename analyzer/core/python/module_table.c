@@ -82,8 +82,9 @@ PyObject *table_columns_of(const struct schema *schema) {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < schema->column_count; i++) {
         const struct column *column = &schema->columns[i];
-        if (!binding_append(list, Py_BuildValue("(ssss)", column->name, type_words[column->type],
-                                                column->unit, column->meaning)))
+        if (!binding_append(list, Py_BuildValue("(ssssN)", column->name, type_words[column->type],
+                                                column->unit, column->meaning,
+                                                PyBool_FromLong(!column->known))))
             Py_CLEAR(list);
     }
     return list;
@@ -400,7 +401,8 @@ static PyObject *json_next(PyObject *object) {
 /* --- types ---------------------------------------------------------------------------------- */
 
 static PyMethodDef table_methods[] = {
-    METHOD("columns", table_columns, METH_NOARGS, "(name, type, unit, meaning) of each column."),
+    METHOD("columns", table_columns, METH_NOARGS,
+           "(name, type, unit, meaning, nullable) of each column."),
     METHOD("column", table_column, METH_O, "A column's values as objects, None for null."),
     METHOD("total", table_total, METH_O, "The sum of a column of integers."),
     METHOD("rows_where", table_rows_where, METH_VARARGS, "Rows that are known, or a word."),

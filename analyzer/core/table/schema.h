@@ -551,12 +551,12 @@
 /* Filled only on request, up to packet_rows_most rows. packet_pack.c and of_flows() read these
  * columns by number. */
 #define PACKETS_COLUMNS(X)                                                                         \
-    X(flow, INT, "", "flows row")                                                                  \
-    X(direction, INT, "", "direction of the flow")                                                 \
-    X(capture, INT, "", "interfaces row")                                                          \
-    X(frame, INT, "frame", "frame in its file")                                                    \
+    X(flow, KNOWN(INT), "", "flows row")                                                           \
+    X(direction, KNOWN(INT), "", "direction of the flow")                                          \
+    X(capture, KNOWN(INT), "", "interfaces row")                                                   \
+    X(frame, KNOWN(INT), "frame", "frame in its file")                                             \
     X(time_ns, TIME, "ns", "its time")                                                             \
-    X(ip_bytes, INT, "bytes", "IP packet with its headers")                                        \
+    X(ip_bytes, KNOWN(INT), "bytes", "IP packet with its headers")                                 \
     X(payload_bytes, INT, "bytes", "transport payload in this packet")                             \
     X(sequence, INT, "bytes",                                                                      \
       "TCP: stream position of the first byte, unwrapped; 0 is the first byte after the SYN; "     \
@@ -717,29 +717,29 @@
 
 /* Grouped by flow; of a direction in order of time. At most 512 of a direction. */
 #define LIMIT_SPANS_COLUMNS(X)                                                                     \
-    X(flow, INT, "", "flows row")                                                                  \
-    X(direction, INT, "", "direction of the data that was limited")                                \
-    X(kind, WORD, "",                                                                              \
+    X(flow, KNOWN(INT), "", "flows row")                                                           \
+    X(direction, KNOWN(INT), "", "direction of the data that was limited")                         \
+    X(kind, KNOWN(WORD), "",                                                                       \
       "limiting factor, as in directions: idle, delayed_ack, window, recovery, timeout, "          \
       "slow_start or network (limit_*_ns), and the parts of limit_idle_ns: waiting "               \
       "(limit_waiting_ns) and send_buffer (send_buffer_ns). The spans of a kind sum to its "       \
       "column, with both parts for limit_idle_ns")                                                 \
-    X(start_ns, TIME, "ns",                                                                        \
+    X(start_ns, KNOWN(TIME), "ns",                                                                 \
       "when it began; before the accounting, in a flow with turns, without the stalls of the "     \
       "turn; in an interval between two segments, idle time comes last")                           \
-    X(end_ns, TIME, "ns",                                                                          \
+    X(end_ns, KNOWN(TIME), "ns",                                                                   \
       "when it ended; a timeout may overlap another span, as both columns count that time")        \
-    X(merged, BOOL, "",                                                                            \
+    X(merged, KNOWN(BOOL), "",                                                                     \
       "whether it is the sum of short spans of this kind nearby, because there were too many, so " \
       "that its place is not exact")
 
 /* Filled by the caller after analysis_finish(). */
 #define FINDINGS_COLUMNS(X)                                                                        \
-    X(code, TEXT, "", "name of the rule")                                                          \
-    X(severity, TEXT, "", "error, warning or info")                                                \
-    X(scope, TEXT, "", "subject of the finding: capture, flow or datagrams")                       \
+    X(code, KNOWN(TEXT), "", "name of the rule")                                                   \
+    X(severity, KNOWN(TEXT), "", "error, warning or info")                                         \
+    X(scope, KNOWN(TEXT), "", "subject of the finding: capture, flow or datagrams")                \
     X(flow, INT, "", "flows row; null if it concerns the capture or many flows")                   \
-    X(sentence, TEXT, "", "the finding, with its figures")                                         \
+    X(sentence, KNOWN(TEXT), "", "the finding, with its figures")                                  \
     X(cost, REAL, "",                                                                              \
       "time or bytes of the transfer that following the advice would save, or a count of "         \
       "cost_unit; null if it saves nothing that can be determined")                                \
@@ -750,7 +750,7 @@
       "share of the trace's wire bytes that it affects, 0 to 1: the order of findings that cost "  \
       "the same time; null: it may affect all of them, and comes first")                           \
     X(evidence, TEXT, "", "frames or rows that show it; null if the whole table does")             \
-    X(advice, TEXT, "", "what to do")                                                              \
+    X(advice, KNOWN(TEXT), "", "what to do")                                                       \
     X(filter, TEXT, "", "Wireshark display filter that shows it; null without one")                \
     X(cited_flow, INT, "",                                                                         \
       "flows row of the frames below: `flow`, or an example if it concerns many; null without "    \

@@ -1,0 +1,468 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The type of a row of each table (docs/tables.md): a column that can be null is `| None`. Made by .ci/make_docs.py."""
+
+from typing import TypedDict
+
+
+class InterfaceRow(TypedDict):
+    """An input interface of an input file."""
+
+    capture: int
+    file: str
+    format: str
+    compression: str
+    interface: int
+    name: str | None
+    link_type: int
+    link_type_name: str | None
+    snaplen: int | None
+    time_resolution_ns: int
+    clock_tick_ns: int | None
+    packets: int
+    bytes: int
+    captured_bytes: int
+    filtered_packets: int
+    first_ns: int | None
+    last_ns: int | None
+    received: int | None
+    dropped_kernel: int | None
+    dropped_interface: int | None
+    dropped_program: int | None
+    truncated_packets: int
+    time_unknown: int
+    time_unknown_frame: int | None
+    time_out_of_range: int
+    time_out_of_range_frame: int | None
+    backward_steps: int
+    backward_ns_max: int | None
+    backward_frame: int | None
+    backward_frame_ns: int | None
+    burst_10us_bytes: int | None
+    burst_100us_bytes: int | None
+    burst_1ms_bytes: int | None
+    burst_ns: int | None
+    burst_last_ns: int | None
+    burst_frame: int | None
+    mirror_duplicates: int | None
+    second_port_duplicates: int | None
+    second_ports: str | None
+    second_port_ns_max: int | None
+    super_segments: int
+    super_segment_frame: int | None
+    super_segment_frame_ns: int | None
+    lengths_cut: int
+    length_cut_frame: int | None
+    length_cut_frame_ns: int | None
+    not_ip: int
+    not_understood: int
+    not_understood_frame: int | None
+    not_understood_frame_ns: int | None
+    undecoded_packets: int
+    undecoded_frame: int | None
+    undecoded_frame_ns: int | None
+    undecoded: str | None
+    cut_headers: int
+    cut_headers_frame: int | None
+    cut_headers_frame_ns: int | None
+    malformed: int
+    malformed_frame: int | None
+    malformed_frame_ns: int | None
+    no_flow_bytes: int
+    reasons: str | None
+    damage: str | None
+    damage_offset: int | None
+    damage_frame: int | None
+    damage_frame_ns: int | None
+    hardware: str | None
+    system: str | None
+    capture_application: str | None
+    capture_filter: str | None
+    comment: str | None
+    packet_comments: int
+
+
+class FlowRow(TypedDict):
+    """A conversation."""
+
+    flow: int
+    protocol: str
+    protocol_number: int
+    ip_version: int
+    source: str
+    source_port: int | None
+    destination: str
+    destination_port: int | None
+    path: str | None
+    initiator_known: bool
+    initiator_evidence: str
+    state: str | None
+    end: str
+    application: str | None
+    server_name: str | None
+    first_ns: int | None
+    last_ns: int | None
+    first_capture: int
+    first_frame: int
+    last_frame: int
+    packets: int
+    wire_bytes: int
+    payload_bytes: int | None
+    handshake_rtt_ns: int | None
+    one_way: bool
+    icmp_errors: int
+    exchange: str | None
+
+
+class DirectionRow(TypedDict):
+    """One direction of a flow; both have a row, captured or not."""
+
+    flow: int
+    direction: int
+    source: str
+    source_port: int | None
+    destination: str
+    destination_port: int | None
+    packets: int
+    wire_bytes: int
+    ip_bytes: int
+    payload_bytes: int | None
+    unique_bytes: int | None
+    data_packets: int | None
+    retransmissions: int | None
+    fast_retransmissions: int | None
+    timeout_retransmissions: int | None
+    timeouts: int | None
+    suspected_timeouts: int | None
+    probe_retransmissions: int | None
+    spurious_retransmissions: int | None
+    unplaced_retransmissions: int | None
+    retransmitted_bytes: int | None
+    duplicate_bytes: int | None
+    probe_bytes: int | None
+    out_of_order: int | None
+    ambiguous: int | None
+    gaps: int | None
+    gaps_filled: int | None
+    network_duplicates: int | None
+    mirror_duplicates: int | None
+    unknown_duplicates: int | None
+    lost_upstream: int | None
+    lost_downstream: int | None
+    lost_upstream_bytes: int | None
+    lost_downstream_bytes: int | None
+    wire_mss: int | None
+    wire_segments: int | None
+    wire_retransmissions: int | None
+    wire_spurious: int | None
+    wire_unplaced: int | None
+    wire_lost_upstream: int | None
+    wire_lost_downstream: int | None
+    sack_gaps: int | None
+    unseen_bytes: int | None
+    capture_reordered: int | None
+    gap_bytes: int | None
+    unknown_bytes: int | None
+    duplicate_acks: int | None
+    sack_acks: int | None
+    zero_windows: int | None
+    zero_window_ns: int | None
+    window_full: int | None
+    window_probes: int | None
+    keep_alives: int | None
+    fragments: int
+    fragmented_datagrams: int
+    incomplete_datagrams: int
+    fragment_overhead_bytes: int
+    blocks: int | None
+    blocks_lost: int | None
+    blocks_out_of_order: int | None
+    blocks_duplicate: int | None
+    blocks_late: int | None
+    blocks_corrupt: int | None
+    block_loss_runs: int | None
+    block_loss_run_max: int | None
+    block_restarts: int | None
+    blocks_head_of_line: int | None
+    head_of_line_ns_max: int | None
+    rtt_samples: int | None
+    rtt_ns_min: int | None
+    rtt_ns_median: int | None
+    rtt_ns_p99: int | None
+    rtt_ns_max: int | None
+    jitter_ns: int | None
+    delay_variation_ns: int | None
+    throughput_bps: int | None
+    goodput_bps: int | None
+    mss: int | None
+    window_scale: int | None
+    sack_permitted: bool | None
+    timestamps: bool | None
+    initial_sequence: int | None
+    window_min: int | None
+    window_max: int | None
+    flight_max: int | None
+    segment_max: int | None
+    syns: int | None
+    fins: int | None
+    resets: int | None
+    acks_out_of_range: int | None
+    ecn_ce: int
+    ecn_echo: int | None
+    ecn_cwr: int | None
+    unusual_options: int | None
+    ttl_min: int | None
+    ttl_max: int | None
+    dscp: int | None
+    first_ns: int | None
+    last_ns: int | None
+    idle_ns_max: int | None
+    limit_idle_ns: int | None
+    limit_waiting_ns: int | None
+    send_buffer_ns: int | None
+    send_buffer_bytes: int | None
+    limit_delayed_ack_ns: int | None
+    limit_window_ns: int | None
+    limit_recovery_ns: int | None
+    limit_timeout_ns: int | None
+    stall_frames: str | None
+    stall_ns: str | None
+    longest_waits: str | None
+    limit_slow_start_ns: int | None
+    limit_network_ns: int | None
+
+
+class EventRow(TypedDict):
+    """An event of one packet or span of a stream."""
+
+    flow: int | None
+    direction: int | None
+    capture: int
+    frame: int
+    time_ns: int | None
+    kind: str
+    bytes: int | None
+    related_frame: int | None
+    detail: str | None
+    place: str | None
+    evidence: str | None
+    spurious: bool | None
+
+
+class SeriesRow(TypedDict):
+    """One direction in one time bin; at most 2,000 a direction."""
+
+    flow: int
+    direction: int
+    start_ns: int
+    width_ns: int
+    packets: int
+    wire_bytes: int
+    bytes: int
+    payload_bytes: int | None
+    unique_bytes: int | None
+    retransmitted_bytes: int | None
+    lost: int | None
+    rtt_ns: int | None
+    flight_bytes: int | None
+    window_bytes: int | None
+    throughput_bps: int
+    cumulative_throughput_bps: int | None
+    goodput_bps: int | None
+
+
+class TurnRow(TypedDict):
+    """A request and its response in a TCP flow."""
+
+    flow: int
+    direction: int
+    turn: int
+    start_ns: int | None
+    first_frame: int | None
+    last_frame: int | None
+    request_bytes: int
+    request_ns: int | None
+    request_pause_ns: int | None
+    network_ns: int | None
+    server_ns: int | None
+    response_bytes: int | None
+    response_ns: int | None
+    response_pause_ns: int | None
+    pause_ns: int | None
+    client_network_ns: int | None
+    retransmission_client_ns: int | None
+    retransmission_network_ns: int | None
+    retransmission_server_ns: int | None
+
+
+class DatagramRow(TypedDict):
+    """One fragmented IP datagram."""
+
+    flow: int | None
+    direction: int | None
+    capture: int
+    source: str
+    destination: str
+    protocol_number: int
+    identification: int
+    state: str
+    fragments: int
+    bytes: int | None
+    received_bytes: int
+    overhead_bytes: int
+    missing_bytes: int | None
+    missing: str | None
+    out_of_order: int
+    duplicates: int
+    overlaps: int
+    late: int
+    first_frame: int
+    last_frame: int
+    first_ns: int | None
+    last_ns: int | None
+
+
+class BlockRow(TypedDict):
+    """One of wiretale's blocks."""
+
+    flow: int
+    direction: int
+    capture: int
+    stream: int | None
+    sequence: int
+    bytes: int
+    sent_ns: int | None
+    first_ns: int | None
+    complete_ns: int | None
+    latency_ns: int | None
+    head_of_line_ns: int | None
+    first_frame: int | None
+    last_frame: int | None
+    verdict: str
+
+
+class HandshakeRow(TypedDict):
+    """The handshake of TLS or QUIC of a flow."""
+
+    flow: int
+    protocol: str
+    version: str | None
+    server_name: str | None
+    alpn: str | None
+    resumed: bool | None
+    alert: str | None
+    alert_direction: int | None
+    alert_frame: int | None
+    alert_ns: int | None
+    duration_ns: int | None
+    round_trips: int | None
+    server_ns: int | None
+    client_ns: int | None
+    frames: str | None
+    server_rtt_ns: int | None
+    client_rtt_ns: int | None
+    spin_rtt_ns: int | None
+    spin_samples: int | None
+    version_negotiation: bool | None
+    retry: bool | None
+    zero_rtt: bool | None
+    client_direction: int | None
+    client_sent: int | None
+    client_missing: int | None
+    client_lost: int | None
+    client_lost_upstream: int | None
+    client_lost_downstream: int | None
+    client_loss_frame: int | None
+    client_loss_ns: int | None
+    server_sent: int | None
+    server_missing: int | None
+    server_lost: int | None
+    server_lost_upstream: int | None
+    server_lost_downstream: int | None
+    server_loss_frame: int | None
+    server_loss_ns: int | None
+    ech: bool | None
+
+
+class QueryRow(TypedDict):
+    """One DNS question, with its answer."""
+
+    flow: int
+    id: int
+    name: str | None
+    type: str
+    first_ns: int | None
+    first_frame: int
+    sent: int
+    response_ns: int | None
+    response_frame: int | None
+    code: str | None
+
+
+class RequestRow(TypedDict):
+    """The first request of HTTP/1 of a flow."""
+
+    flow: int
+    method: str | None
+    host: str | None
+    status: int | None
+    frames: str | None
+
+
+class PacketRow(TypedDict):
+    """An IP packet of a flow; made only on request."""
+
+    flow: int
+    direction: int
+    capture: int
+    frame: int
+    time_ns: int | None
+    ip_bytes: int
+    payload_bytes: int | None
+    sequence: int | None
+    acknowledged: int | None
+    window: int | None
+    sack_start: int | None
+    sack_end: int | None
+    sack2_start: int | None
+    sack2_end: int | None
+    sack3_start: int | None
+    sack3_end: int | None
+    sack4_start: int | None
+    sack4_end: int | None
+    flags: int | None
+    unique_bytes: int | None
+    rtt_ns: int | None
+    fragment_offset: int | None
+
+
+class LimitSpanRow(TypedDict):
+    """Time in which one factor limited a direction; made only on request."""
+
+    flow: int
+    direction: int
+    kind: str
+    start_ns: int
+    end_ns: int
+    merged: bool
+
+
+class FindingRow(TypedDict):
+    """An explanation of an anomaly or a cost."""
+
+    code: str
+    severity: str
+    scope: str
+    flow: int | None
+    sentence: str
+    cost: float | None
+    cost_unit: str | None
+    impact: float | None
+    evidence: str | None
+    advice: str
+    filter: str | None
+    cited_flow: int | None
+    capture: int | None
+    first_frame: int | None
+    last_frame: int | None
+    first_ns: int | None
+    last_ns: int | None
