@@ -114,8 +114,8 @@ $(eval $(call core_tests,build/core,build/test))
 $(eval $(call core_tests,build/sanitize/core,build/sanitize/test,-O1 $(SANITIZE)))
 
 # `make -k lint` continues after a check that fails.
-.PHONY: lint lint-python lint-c lint-layers lint-scripts lint-docs
-lint: lint-python types lint-c lint-layers lint-scripts lint-docs ## check style, types, size, layers, words and made documents
+.PHONY: lint lint-python lint-names lint-c lint-layers lint-scripts lint-docs
+lint: lint-python lint-names types lint-c lint-layers lint-scripts lint-docs ## check style, names, types, size, layers, phrases and made documents
 
 lint-python: $(VENV)/.stamp-lint
 	$(call say,ruff)
@@ -123,6 +123,11 @@ lint-python: $(VENV)/.stamp-lint
 	@$(VENV)/bin/ruff format -q --check .
 	$(call say,lizard: functions up to 60 lines and complexity up to 15)
 	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src traffic capture common analyzer reports sample_pcaps benchmarks tests
+
+# `make lint-names SINCE=REVISION` wants the limit of each file that changed since that revision.
+lint-names:
+	$(call say,names of Python files: few vague identifiers)
+	@$(PYTHON) .ci/check_names.py $(if $(SINCE),--since $(SINCE))
 
 lint-c: $(VENV)/.stamp-lint
 	$(call say,clang-format)
@@ -141,7 +146,7 @@ lint-scripts: build $(VENV)/.stamp-lint
 	@$(PY) .ci/check_scripts.py
 
 lint-docs: build $(VENV)/.stamp-lint
-	$(call say,words of comments and documents)
+	$(call say,phrases of comments and documents)
 	@$(PY) .ci/check_prose.py
 	$(call say,docs/tables.md and docs/findings.md are up to date)
 	@$(PY) .ci/make_docs.py --check

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the words of comments, docstrings and documents: python .ci/check_prose.py [--folders | PATH...].
+"""Reports phrases that no native speaker writes: python .ci/check_prose.py [PATH...].
 
-CONTRIBUTING.md, "Language", has the rules. LIMITS are rates per 1,000 words that show whether they are kept; a C file should have
-12 to 15 lines in 100 that hold a comment alone. Tests, made documents and the changelog are not counted. With --folders the
-rates of each folder are printed; with PATH those of these files and folders are checked.
+CONTRIBUTING.md, "Language", has the rules. Comments, docstrings and documents are checked, also docs/findings.md, which has the
+sentences of all findings. Tests, the pages of measurements and the changelog are not.
 """
 
 from __future__ import annotations
@@ -14,61 +13,71 @@ import sys
 import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 SUFFIXES = {".py", ".c", ".h", ".js", ".md"}
 SKIPPED = {"build", "dist", "test", "tests", "node_modules", "__pycache__"}
 MADE = {"accuracy.md", "performance.md", "studies.md", "CHANGELOG.md"}
 
-
-class Limit(NamedTuple):
-    """The least and the most occurrences of a pattern in 1,000 words."""
-
-    name: str
-    words: str
-    least: float = 0.0
-    most: float = 1000.0
-
-
-LIMITS = (
-    Limit("what", "what", most=2),
-    Limit("tell", "tells?|told", most=0.3),
-    Limit("nobody", "(?:no|some|any)body|whoever", most=0.1),
-    Limit("lie", "lies?", most=0.1),
-    Limit("is none", "is none", most=0.5),
-    Limit("mend", "mend(?:s|ed|ing)?", most=0.05),
-    Limit("sent again", "sent again", most=0.1),
-    Limit("if", "if", least=5),
-    Limit("must", "must|should", least=3),
+PHRASES = (
+    r"in vain",
+    r"came twice",
+    r"(?:is|are|was) sent again",
+    r"tells? (?:of|that|apart)",
+    r"told apart",
+    r"nobody (?:knows|tells)",
+    r"lets go of",
+    r"gives? away",
+    r"is taken (?:for|as)",
+    r"are not taken",
+    r"counts its packets anew",
+    r"numbers? (?:its|the) \w+ anew",
+    r"of that rate",
+    r"of what",
+    r"by what else",
+    r"what limited each \w+ when",
+    r"ask and wait",
+    r"names of servers",
+    r"makes? doubtful",
+    r"(?:a|the) (?:file|packet|table|row) (?:tells|knows|says|asks)",
+    r"mend(?:s|ed|ing)?",
+    r"lies? (?:in|before|behind)",
+    r"so (?:much|many) as is",
+    r"the most \w+ that",
+    r"in all\b(?=[.;])",
+    r"a second reading",
+    r"stands? (?:twice|once|there)",
 )
-COMMENTS_LEAST, COMMENTS_MOST = 12, 15  # in 100 lines of C
+# A phrase may continue on the next line of a comment.
+PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b".replace(" ", r"\s+(?:[*#/]+\s*)?"), re.I)
 COMMENT = re.compile(r"/\*.*?\*/|(?<!:)//[^\n]*", re.S)
+CODE = re.compile(r"```.*?```|`[^`]*`", re.S)
 DOCSTRING_AFTER = (tokenize.INDENT, tokenize.NEWLINE, tokenize.ENCODING)
 
 
 def prose_of(path: Path) -> str:
-    """Returns the comments and docstrings of a file, or the text of a document without code."""
+    """Returns the comments and docstrings of a file, or the text of a document without code, each on its line."""
     text = path.read_text("utf-8")
     if path.suffix == ".md":
-        return re.sub(r"```.*?```|`[^`]*`", " ", text, flags=re.S)
-    parts = COMMENT.findall(text) if path.suffix != ".py" else python_prose(text)
-    return "\n".join(part for part in parts if "SPDX" not in part)
+        return CODE.sub(lambda code: "`" + "\n" * code[0].count("\n"), text)
+    prose = ""
+    for line, part in python_prose(text) if path.suffix == ".py" else other_prose(text):
+        prose += "\n" * (line - 1 - prose.count("\n")) + part
+    return prose
 
 
-def python_prose(text: str) -> Iterator[str]:
+def python_prose(text: str) -> Iterator[tuple[int, str]]:
     before = tokenize.INDENT
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and before in DOCSTRING_AFTER):
-            yield token.string
+            yield token.start[0], token.string
         if token.type not in (tokenize.NL, tokenize.COMMENT):
             before = token.type
 
 
-def comment_lines(path: Path) -> tuple[int, int]:
-    """Returns the lines of a C file that hold a comment alone, and all lines."""
-    marked = COMMENT.sub(lambda found: re.sub(r"[^\n]", "\0", found[0]), path.read_text("utf-8")).splitlines()
-    return sum("\0" in line and not line.strip("\0 \t") for line in marked), len(marked)
+def other_prose(text: str) -> Iterator[tuple[int, str]]:
+    for comment in COMMENT.finditer(text):
+        yield 1 + text.count("\n", 0, comment.start()), comment[0]
 
 
 def files_of(paths: Iterable[Path]) -> Iterator[Path]:
@@ -80,53 +89,18 @@ def files_of(paths: Iterable[Path]) -> Iterator[Path]:
                 yield file
 
 
-class Rates(NamedTuple):
-    """The figures of some files."""
-
-    words: int
-    per_thousand: dict[str, float]
-    comments: float | None  # in 100 lines of C
-
-    def breaches(self) -> Iterator[str]:
-        for limit in LIMITS:
-            rate = self.per_thousand[limit.name]
-            if not limit.least <= rate <= limit.most:
-                bound = f"at most {limit.most:g}" if rate > limit.most else f"at least {limit.least:g}"
-                yield f"{limit.name}: {rate:.2f} per 1,000 words, {bound}"
-        if self.comments is not None and not COMMENTS_LEAST <= self.comments <= COMMENTS_MOST:
-            yield f"comments: {self.comments:.1f} of 100 lines of C, {COMMENTS_LEAST} to {COMMENTS_MOST}"
-
-
-def rates_of(paths: Iterable[Path]) -> Rates:
-    files = list(files_of(paths))
-    text = "\n".join(map(prose_of, files)).lower()
-    words = len(re.findall(r"[a-z']+", text))
-    rates = {one.name: 1000 * len(re.findall(rf"\b(?:{one.words})\b", text)) / max(words, 1) for one in LIMITS}
-    lines = [comment_lines(file) for file in files if file.suffix in (".c", ".h")]
-    comments = 100 * sum(own for own, _ in lines) / sum(every for _, every in lines) if lines else None
-    return Rates(words, rates, comments)
-
-
-def print_folders() -> None:
-    """Prints a line for each folder below the root and below its folders of code."""
-    deep = [
-        path for parent in ("analyzer", "analyzer/core", "traffic", "reports") for path in (ROOT / parent).iterdir()
-    ]
-    print(f"{'':28} {'words':>6}", *(f"{limit.name:>10}" for limit in LIMITS), f"{'comments':>9}")
-    for path in sorted([*ROOT.iterdir(), *(path for path in deep if path.is_dir())]):
-        rates = rates_of([path]) if path.is_dir() or path.suffix in SUFFIXES else None
-        if rates and rates.words:
-            cells = [f"{rates.per_thousand[limit.name]:10.2f}" for limit in LIMITS]
-            share = "" if rates.comments is None else f"{rates.comments:.1f}"
-            print(f"{path.relative_to(ROOT)!s:28} {rates.words:6}", *cells, f"{share:>9}")
+def find_breaches(paths: Iterable[Path]) -> Iterator[str]:
+    """Yields each phrase with its place."""
+    for file in files_of(paths):
+        prose = prose_of(file)
+        for phrase in PHRASE.finditer(prose):
+            line = 1 + prose.count("\n", 0, phrase.start())
+            yield f"{file.relative_to(ROOT)}:{line}: {' '.join(phrase[0].split())}"
 
 
 def main() -> int:
-    """Prints the rates that are out of their limits; returns 1 if there are any."""
-    if sys.argv[1:] == ["--folders"]:
-        print_folders()
-    rates = rates_of([Path(name).resolve() for name in sys.argv[1:] if name != "--folders"] or [ROOT])
-    breaches = list(rates.breaches())
+    """Prints the phrases; returns 1 if there are any."""
+    breaches = list(find_breaches([Path(name).resolve() for name in sys.argv[1:]] or [ROOT]))
     print(*breaches, sep="\n", end="\n" if breaches else "", file=sys.stderr)
     return bool(breaches)
 

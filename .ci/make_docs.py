@@ -56,7 +56,7 @@ def finding_section(page: Page, found: Examples) -> str:
     if page.layer != "on the wire":
         parts.append(f"*Layer of the cost:* bytes {page.layer}")
     if page.weakens:
-        parts.append(f"*Makes doubtful:* {page.weakens}")
+        parts.append(f"*Affects:* {page.weakens}")
     parts.append(example_text(found.get(page.code)))
     return "\n\n".join([*parts, ""])
 

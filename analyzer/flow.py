@@ -50,7 +50,7 @@ class Flow:
         return self.trace.directions[2 * self.number : 2 * self.number + 2]
 
     def packets(self) -> Table:
-        """Returns its packets, by a second reading of the files; raises the errors of Trace.packets()."""
+        """Returns its packets, by a second pass over the files; raises the errors of Trace.packets()."""
         return self.trace.packets(self.number)
 
     def findings(self) -> list[dict[str, Any]]:

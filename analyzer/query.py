@@ -55,7 +55,7 @@ def raise_interrupt(error: duckdb.Error) -> None:
 
 
 def run(trace: Trace, sql: str) -> duckdb.DuckDBPyRelation:
-    """Returns the result. A table that may need a second reading is made only if the query names it."""
+    """Returns the result. A table that may need a second pass over the files is made only if the query names it."""
     connection = connect(trace)
     while True:
         try:

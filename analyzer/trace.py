@@ -235,7 +235,7 @@ class Trace:
         the first one of its datagram comes after that.
 
         Reads the files a second time unless analyze(keep_packets=True) kept the rows. At most `most` rows are returned;
-        totals["packets_rows_dropped"] counts the others. Raises UsageError if a second reading is impossible (standard
+        totals["packets_rows_dropped"] counts the others. Raises UsageError if a second pass is impossible (standard
         input, a pipe, an interrupted analysis), InputError if a file cannot be read or has changed.
         """
         numbers, limit = flow_numbers(flows, self.totals["flows"]), row_limit(most)
@@ -254,7 +254,7 @@ class Trace:
         return self._kept.totals()["packets_rows_dropped"] if kept else 0
 
     def _packet_parts(self) -> Iterator[Table]:
-        """Returns the packets table in parts: one if it is in memory, else those of a second reading, which has no limit."""
+        """Returns the packets table in parts: one if it is in memory, else those of a second pass, which has no limit."""
         dropped = self._kept.totals()["packets_rows_dropped"]
         if self._options["packets"] == "all" and (not dropped or self._packets_lost):
             return iter([self.table("packets")])
@@ -294,7 +294,7 @@ class Trace:
         return again
 
     def check_readable(self) -> None:
-        """Raises UsageError if a second reading is impossible, InputError if a file has changed."""
+        """Raises UsageError if a second pass is impossible, InputError if a file has changed."""
         if not self._lasting:
             name = next((name for name, stamp in self._stamps.items() if stamp is None), "the input")
             raise UsageError(f"{name}: cannot be read a second time")
@@ -540,7 +540,7 @@ def analyze(
     `filter` is a pcap-filter(7) expression. `start` and `end` are ns since the epoch, text such as
     "2026-01-15T12:00:00Z", or datetimes (UTC if they have no zone). At most `max_flows` flows are open at a time; the
     longest idle is evicted first. `jobs` threads are used, by default one for each processor. `keep_packets` keeps the
-    packets table (up to 2 million rows), for input that cannot be read twice or to save the second reading of packets().
+    packets table (up to 2 million rows), for input that cannot be read twice or to save the second pass of packets().
     `interfaces_only` fills only the interfaces table, in a fraction of the time. `block_size` is the size of blocks in
     TCP streams whose block headers were not captured. `progress` is called with bytes read, bytes in total (0 if unknown)
     and packets. Ctrl-C stops the analysis and returns its results so far. If a capture is damaged, it warns with

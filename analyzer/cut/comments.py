@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verdicts and findings as comments of packets, and the names of servers, which Wireshark shows and filters.
+"""Verdicts and findings as comments of packets, and server names, which Wireshark shows and filters.
 
 A comment begins with the verdicts on its packet, in the words of docs/verdicts.md with blanks, as in `fast retransmission,
 downstream`. The first frame of a finding has its title and code. The last part is the number of the frame in the

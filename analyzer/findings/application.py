@@ -30,7 +30,7 @@ from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural, show_duration
 
 CHAPTER = "Applications"
-SLOW_NS = 100_000_000  # of an answer, and of what a handshake takes beyond its round trips
+SLOW_NS = 100_000_000  # of an answer, and of a handshake beyond its round trips
 MUCH_NS = 1_000_000_000  # from here on a warning
 QUERIES_MAX = 50_000  # that are examined
 ENDING_NS = 5_000_000_000  # before the end of the capture: an answer may follow

@@ -26,7 +26,7 @@ NOT_UNDERSTOOD = {
     "too-deep": ("packet in too many encapsulations", "packets in too many encapsulations"),
     "encrypted": ("encrypted packet", "encrypted packets"),
 }
-#: Names of what interfaces.undecoded counts
+#: Names of the headers that interfaces.undecoded counts
 UNDECODED_NAMES = {
     name: f"{name} ({meaning})"
     for name, meaning in {

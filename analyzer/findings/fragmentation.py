@@ -104,7 +104,7 @@ def is_overload(transfers: Transfers, p: float) -> bool:
     "inexact.",
     sentence="About {p} of fragments{ends} were lost before the capture point, but {share} of datagrams of {each:fragment}: a "
     "datagram needs every fragment, so 1-(1-p)^n = {expected} is expected ({comparison}). "
-    "Each lost fragment cost {amplified} of IP payload ({wasted} of IP payload arrived in vain).{queue}",
+    "Each lost fragment cost {amplified} of IP payload (wasted: {wasted} of IP payload).{queue}",
     advice="{congestion}Send datagrams that need no fragments: about {p} would be lost, {factor} times less.",
 )
 def loss_amplified(transfers: Transfers) -> Matches:
@@ -155,8 +155,7 @@ def loss_amplified(transfers: Transfers) -> Matches:
     computed="Datagrams of which a byte range was still missing when the reassembly time (30 s; IPv6 60 s) or the "
     "capture ended. The cost is the received bytes of these datagrams.",
     unknown="Fragments that took another path.",
-    sentence="{count} of {whole:fragmented datagram} ({share}) stayed incomplete; {wasted} of IP payload arrived in "
-    "vain.",
+    sentence="{count} of {whole:fragmented datagram} ({share}) stayed incomplete; {wasted} of IP payload was wasted.",
     advice="Send datagrams that fit the path MTU (at MTU 1500 at most 1,472 bytes over IPv4, 1,452 over IPv6), "
     "because one lost fragment loses the datagram.",
 )

@@ -165,7 +165,7 @@ class Rule(NamedTuple):
     scope: str = "flow"
     unit: str | None = None  # of the cost
     layer: str = "on the wire"  # of a cost in bytes
-    weakens: str | None = None  # results that the capture's own findings make doubtful
+    weakens: str | None = None  # results that a finding about the capture affects
     delays: bool = False  # the cost is the delay of a packet, not time of the transfer
 
     def findings(self, transfers: Transfers) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dissects a few frames with tshark into trees of labels, with the bytes that each label is about.
 
-tshark reads a small file with these frames only, never the capture. It then numbers the frames anew and lacks their
+tshark reads a small file with these frames only, never the capture. It renumbers the frames and lacks their
 neighbors, so that fields which depend on other frames are left out of the trees: analysis of sequence numbers, times
 between frames, references to frames. Frames of the beginning of their connection, given as context, keep window scale
 and relative sequence numbers right. Output is limited in time, size, nodes and depth, because the frames may be hostile.

@@ -345,7 +345,7 @@ RULES = (
     Rule(
         "probe-byte",
         verdicts=(NONE, {"acked_unseen_segment", "gap"}),
-        sentence="the receiver accepted the byte of what Wireshark calls a window probe and does not count as sent",
+        sentence="the receiver accepted the byte of a segment that Wireshark calls a window probe and does not count as sent",
         when=lambda case: case.probed or "window_probe" in case.noted,
     ),
     Rule(

@@ -7,8 +7,8 @@
  *
  * Packets come as spans of whole records. A span is cut if the open file reaches a limit of bytes,
  * packets or time: the first part goes into that file, the rest into the next. Boundaries of time
- * are compared with the time stamps of packets, not with the clock, so that each packet lies in the
- * file of its time even if writing is delayed. */
+ * are compared with the time stamps of packets, not with the clock, so that each packet goes into
+ * the file of its time even if writing is delayed. */
 #include "output/file.h"
 
 #include <errno.h>

@@ -53,14 +53,13 @@ Row = dict[str, Any]
 
 
 def finding_block(row: Row, weakens: str | None = None) -> RenderableType:
-    """Returns a finding: number, code, cost, sentence, evidence, advice, filter. `weakens` names the figures that it makes
-    doubtful."""
+    """Returns a finding: number, code, cost, sentence, evidence, advice, filter. `weakens` names the results that it affects."""
     style = STYLES[row["severity"]]
     head = Text(f"{SIGNS[row['severity']]} {row['number']} ", style=style)
     head = Text.assemble(head, (row["code"], f"bold {style.removeprefix('bold ')}"))
     if cost := cost_text(row):
         head.append(f"  {cost}", style="bold")
-    lines = detail_lines({**row, "doubtful": weakens}, ("evidence", "doubtful", "advice", "filter"))
+    lines = detail_lines({**row, "affects": weakens}, ("evidence", "affects", "advice", "filter"))
     return Group(head, indented(Group(Text(printable(row["sentence"])), lines)))
 
 
@@ -303,7 +302,7 @@ def page_parts(code: str) -> Iterator[RenderableType]:
         "Severity": page.severity,
         "How it is computed": page.computed,
         "Limits": page.unknown,
-        "Makes doubtful": page.weakens,
+        "Affects": page.weakens,
         "Example": example_text(code),
     }
     for name, text in parts.items():

@@ -69,27 +69,55 @@ def test_breaches_of_includes(
     assert check.find_breaches() == breaches
 
 
-def test_only_comments_and_documents_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_phrases_are_found_in_comments_and_documents_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(
         tmp_path,
         {
-            "a.c": '/* What if. */\nint what; // must\nchar *s = "what";\n\n',
-            "b.py": '"""Nobody should."""\nWHAT = "what"  # if\n',
-            "c.md": "If `what` must.\n```\nwhat\n```\n",
-            "tests/d.py": '"""What."""\n',
+            "a.c": 'char *s = "in vain";\n\n/* It waits in\n * vain. */ /* is sent\n again */\n',
+            "b.py": '"""Mended."""\nTEXT = "a second reading"\nx = 1  # the file\n# knows, the profile knows\n',
+            "c.md": "What if it `stands there`?\n```\nin vain\n```\nIt lies before\n",
+            "d.js": "// names\n//   of servers: http://tells.of/\n",
+            "tests/e.py": '"""In vain."""\n',
+            "CHANGELOG.md": "in vain\n",
         },
     )
     check = load("check_prose", tmp_path, monkeypatch)
-    rates = check.rates_of([tmp_path])
-    assert rates.words == 8
-    assert {name: round(rate * 8 / 1000) for name, rate in rates.per_thousand.items() if rate} == {
-        "what": 1,
-        "nobody": 1,
-        "if": 3,
-        "must": 3,
-    }
-    assert rates.comments == 25
-    assert [breach.split(":")[0] for breach in rates.breaches()] == ["what", "nobody", "comments"]
+    assert list(check.find_breaches([tmp_path])) == [
+        "a.c:3: in * vain",
+        "a.c:4: is sent again",
+        "b.py:1: Mended",
+        "b.py:3: the file # knows",
+        "c.md:5: lies before",
+        "d.js:1: names // of servers",
+    ]
+
+
+def test_vague_names_never_increase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(
+        tmp_path,
+        {
+            "old.py": "# one found\none = found.rest\n",
+            "cleaner.py": "one = row.flow\n",
+            "grown.py": "one = row.flow\nfor one in row:\n    print(one)\n",
+            "longer.py": "one = row\ntransfer = row\nfound = transfer\n",
+            "good.py": "transfer = row\n",
+            "new.py": "rest = row\n",
+            "build/new.py": "rest = row\n",
+            ".ci/vague_names.tsv": "cleaner.py\t2\t3\ngone.py\t9\t9\ngrown.py\t1\t3\nlonger.py\t1\t2\nold.py\t3\t3\n",
+        },
+    )
+    check = load("check_names", tmp_path, monkeypatch)
+    grown = "grown.py: 3 vague names, 428.6 per 1,000, at most 333.3"
+    new = "new.py: 1 vague names, 500.0 per 1,000, at most 3"
+    assert list(check.find_breaches(set())) == [grown, new]
+    assert list(check.find_breaches({"old.py", "good.py"})) == [
+        grown,
+        new,
+        "old.py: 3 vague names, 1000.0 per 1,000, at most 3",
+    ]
+    check.write_baseline(check.counts(), check.read_baseline())
+    left = "cleaner.py\t1\t3\ngrown.py\t1\t3\nlonger.py\t2\t6\nold.py\t3\t3\n"
+    assert (tmp_path / check.BASELINE).read_text() == left
 
 
 A_SCRIPT = """// f is not called here

@@ -8,7 +8,7 @@
  * from other addresses, so that its flow cannot show them: such questions are not kept.
  *
  * A query is kept until a response of the other direction has its id and, if the response repeats
- * the question, the same name and type. A query that is sent again counts as a retry of the first
+ * the question, the same name and type. A repeated query counts as a retry of the first
  * one, unless it is REPEAT_NS later: then the first one is given up. At most QUERIES_MOST questions
  * of a flow wait; the oldest is given up for a new one. Names are compared without case (RFC 4343),
  * because clients mix it at random. A compression pointer must point before the name that has it,

@@ -155,7 +155,7 @@ static struct selection_entry *note_syn(struct selection *selection, struct sele
     return entry;
 }
 
-/* Of a stream whose SYN was not captured: a segment that begins well is taken for its first one.
+/* If the SYN of a stream was not captured, a segment that begins a message counts as its first.
  * Its acknowledgment is the first byte of the answer. */
 static struct selection_entry *note_middle(struct selection *selection,
                                            struct selection_entry *entry, uint32_t hash,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libFuzzer target: any bytes as a packet. Two bytes of link type, two of what the snap length cut
- * off (both big-endian), then the packet. */
+/* libFuzzer target: a packet from any bytes. The link type and the number of bytes that the snap
+ * length cut off, two bytes each (big-endian), precede the packet. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>

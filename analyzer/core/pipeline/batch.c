@@ -209,8 +209,8 @@ static NOINLINE int64_t set_origin(const struct packet *packet, struct packet_ch
     return origin.step_back_ns;
 }
 
-/* Returns whether a second reading must process the packet. An ICMP error may be wanted for one of
- * its two flows alone. */
+/* Returns whether a second pass must process the packet. An ICMP error may be wanted for one of its
+ * two flows alone. */
 static NOINLINE bool is_chosen(const struct pair_choice *pairs, struct decoded_packet *decoded,
                                const struct packet_extras *extras) {
     const struct flow_key *key = &decoded->key;

@@ -65,8 +65,8 @@ void process_batch(struct analysis *analysis, struct batch *batch);
  * limit. Each check assumes the most that it could add. */
 bool is_near_limit(struct analysis *analysis, const struct batch *batch);
 
-/* Ends all datagrams and flows, and makes the tables of what the workers wrote. If memory runs out,
- * the rows are incomplete and `out_of_memory` is set. */
+/* Ends all datagrams and flows, and makes the tables from the rows of the workers. If memory runs
+ * out, the rows are incomplete and `out_of_memory` is set. */
 void finish_flows(struct analysis *analysis);
 
 #endif

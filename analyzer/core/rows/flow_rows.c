@@ -327,7 +327,7 @@ static void put_segments(struct row *row, const struct tcp_stream *stream) {
     row_set(row, directions_ecn_cwr, recovery->ecn_cwr);
 }
 
-/* Sets the columns of TCP, in groups of what they need: the handshake, complete headers, packets of
+/* Sets the columns of TCP, grouped by their sources: the handshake, complete headers, packets of
  * the other direction. If the direction itself was not captured, its gaps are known only from the
  * SACK blocks of its receiver. */
 static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct pool *pool) {

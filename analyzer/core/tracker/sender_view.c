@@ -8,7 +8,7 @@
  *   processed (RFC 7323 section 4.3). Several ACKs can have that TSval: then the newest which
  *   passed early enough counts.
  * - Without timestamps, the newest which passed sender_rtt() before the segment counts. A queue
- *   makes the RTT longer, so this is the upper bound of what the sender had processed.
+ *   makes the RTT longer, so the sender had processed no more than this.
  *
  * A sender never sends above the right edge of the window, so an ACK is also processed if a segment
  * needs its window.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packets that a second reading must process, if it is for the packets of a few flows.
+/* The packets that a second pass must process, if it is for the packets of a few flows.
  *
  * Flows of two pairs of addresses never influence each other (flow/shard.h), and the clock comes
  * from the reader, which sees all packets. So only packets of pairs that have a wanted flow are
- * processed, and their flows begin in the order of the first reading, whose numbers they get. That
- * holds only if the first reading was never near a limit that all flows share. */
+ * processed, and their flows begin in the order of the first pass, whose numbers they get. That
+ * holds only if the first pass was never near a limit that all flows share. */
 #ifndef WIRETALE_PAIR_CHOICE_H
 #define WIRETALE_PAIR_CHOICE_H
 

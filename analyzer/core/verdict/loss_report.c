@@ -2,7 +2,7 @@
 /* The loss signals that the ACKs carry, as they pass the capture point (rules V5.3, V5.4 and V5.7
  * of docs/verdicts.md).
  *
- * The sender acts on a signal later than it passes: half a path, and every queue on it, lie in
+ * The sender acts on a signal later than it passes: half a path, with every queue on it, is in
  * between. By then later ACKs may have passed, so the last report is kept. Without SACK it is the
  * position that three ACKs repeated, and a NewReno sender answers the first such report alone, then
  * partial ACKs until its recovery ends (RFC 6582 section 3.2). At a capture point beside the

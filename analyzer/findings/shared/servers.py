@@ -30,7 +30,7 @@ class Group(NamedTuple):
     clients: list[str]  # addresses
     flows: list[int]
     extent: str  # `10.0.0.2:80`, `10 ports of 10.0.0.2`
-    side: str | None = None  # by which they were told apart, such as the end that sent RSTs
+    side: str | None = None  # that distinguishes them, such as the end that sent RSTs
 
     @property
     def ends(self) -> str:

@@ -2,7 +2,7 @@
 """Random scenarios of limits: each draw gives others, so the rules cannot have been fitted to them.
 
 The kinds take turns; congestion control, timestamps, rates, round trips, queues, buffers and writes are drawn. Buffers are
-shares of what the path holds in a round trip; a receive buffer may exceed it, then the path is the limit. The truth is the
+shares of the bandwidth-delay product of the path; a receive buffer may exceed it, then the path is the limit. The truth is the
 kernel's, as always. The number of the draw seeds all of them, and the page records it: `--draw N` repeats them."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Path:
     rtt_s: float
 
     def share_of_flight(self, least: float, most: float) -> int:
-        """Returns a drawn share, in bytes, of what the path holds in a round trip."""
+        """Returns a drawn share, in bytes, of the bandwidth-delay product."""
         share: float = self.chance.uniform(least, most)
         return max(LEAST_BUFFER, round(share * self.rate_bps / 8 * self.rtt_s))
 

@@ -100,7 +100,7 @@ def is_right(true: Shares, claimed: Shares) -> bool:
 
 
 def by_chronometers(shares: Shares) -> Iterable[float]:
-    """Returns the shares that the kernel's chronometers tell apart: application, receive window, network."""
+    """Returns the shares that the kernel's chronometers distinguish: application, receive window, network."""
     return shares["application"], shares["window"], sum(shares[name] for name in NETWORK)
 
 

@@ -102,7 +102,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "also every packet of any flow at most SECONDS before or after a chosen one"
     option(choice, "--around", "SECONDS", text, type=seconds, default=0)
     change = parser.add_argument_group("changes")
-    text = "write verdicts and findings as comments of packets, and names of servers for their addresses"
+    text = "write verdicts and findings as comments of packets, and server names for their addresses"
     option(change, "--annotate", None, text)
     text = "replace addresses by pseudonyms that preserve prefixes, set payload to 0, drop names"
     option(change, "--anonymize", None, text)

@@ -17,8 +17,8 @@ READING = ("analyze", "explain", "compare", "diff", "verify", "cut", "info")  # 
 # Options of tshark and tcpdump, and their equivalents.
 HINTS = {
     "-r": "captures are named without an option: wiretale {command} FILE",
-    "-Y": "display filters are not taken; -f takes a capture filter: wiretale analyze FILE -f 'tcp port 443'",
-    "-R": "display filters are not taken; -f takes a capture filter: wiretale analyze FILE -f 'tcp port 443'",
+    "-Y": "display filters aren't supported; -f takes a capture filter: wiretale analyze FILE -f 'tcp port 443'",
+    "-R": "display filters aren't supported; -f takes a capture filter: wiretale analyze FILE -f 'tcp port 443'",
     "-z": "statistics need no option: wiretale analyze FILE lists conversations, wiretale explain FILE has expert "
     "information, --report FILE draws graphs",
     "-w": "wiretale capture -i IF -w FILE records packets; -o DIR and --report FILE of wiretale analyze write results",

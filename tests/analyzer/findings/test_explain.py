@@ -218,7 +218,7 @@ def test_wrong_usage_is_one_line(wiretale_run: Run, arguments: list[str]) -> Non
 
 def test_a_damaged_file_is_explained_with_exit_code_3(wiretale_run: Run, samples: Path) -> None:
     done = wiretale_run("explain", samples / "damaged.pcap")
-    assert done.returncode == 3 and "capture-damaged" in done.stdout and "doubtful" in done.stdout
+    assert done.returncode == 3 and "capture-damaged" in done.stdout and "affects" in done.stdout
 
 
 def test_goodput_is_drawn_against_the_link(tmp_path: Path) -> None:

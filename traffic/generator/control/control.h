@@ -18,7 +18,7 @@
 
 struct control {
     int fd;
-    size_t have; /* bytes in `in` that are not taken yet */
+    size_t have; /* bytes in `in` that are not read yet */
     char in[LINE_SIZE];
 };
 
