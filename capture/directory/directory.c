@@ -21,6 +21,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "directory/lock.h"
 #include "directory/path.h"
 
 #define DIRECTORY_MODE 0750
@@ -92,6 +93,33 @@ static void open_stream(struct directory *directory, const struct settings *sett
     if (isatty(directory->fd))
         fail(EXIT_USAGE, "-w %s would write packets to the terminal: expected a pipe or a file",
              settings->output);
+}
+
+static void lock_name(const struct directory *directory, char name[NAME_SIZE]) {
+    snprintf(name, NAME_SIZE, ".%s%s.lock", directory->prefix, directory->suffix);
+}
+
+bool directory_lock_is_stuck(const struct directory *directory, char name[NAME_SIZE]) {
+    struct stat info;
+    lock_name(directory, name);
+    return directory->lock_fd < 0 && !fstatat(directory->fd, name, &info, AT_SYMLINK_NOFOLLOW);
+}
+
+bool directory_lock(struct directory *directory) {
+    char name[NAME_SIZE];
+    lock_name(directory, name);
+    if (directory->lock_fd < 0)
+        directory->lock_fd = lock_file_take(directory->fd, name);
+    return directory->lock_fd >= 0;
+}
+
+void directory_unlock(struct directory *directory) {
+    char name[NAME_SIZE];
+    if (directory->lock_fd < 0)
+        return;
+    lock_name(directory, name);
+    lock_file_release(directory->fd, name, directory->lock_fd);
+    directory->lock_fd = -1;
 }
 
 /* To be called after SIGHUP, or if the directory is missing. It is opened through its parent, so

@@ -6,36 +6,33 @@
  * process ends in any way. The file is removed at each orderly end; after a kill it stays and is
  * used again. Because another process may remove the file between open and flock, a lock is valid
  * only if the name still leads to the locked file. */
+#include "directory/lock.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdbool.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "directory/directory.h"
 #include "directory/path.h"
 
 #define LOCK_FILE_MODE 0644 /* it is empty, and the next run may be another user's */
 #define TRIES          10   /* its holder may end and remove the file at each step */
 
-static void lock_name(const struct directory *directory, char name[NAME_SIZE]) {
-    snprintf(name, NAME_SIZE, ".%s%s.lock", directory->prefix, directory->suffix);
-}
-
 /* Returns whether the name still leads to the open file. */
-static bool is_named(const struct directory *directory, int fd, const char *name) {
+static bool is_named(int directory_fd, const char *name, int fd) {
     struct stat there, opened;
-    return !fstat(fd, &opened) && !fstatat(directory->fd, name, &there, AT_SYMLINK_NOFOLLOW) &&
+    return !fstat(fd, &opened) && !fstatat(directory_fd, name, &there, AT_SYMLINK_NOFOLLOW) &&
            is_same_file(&there, &opened);
 }
 
 /* A file of another user can only be opened for reading, which suffices for flock(2), except on
  * network file systems: so writing is tried first. The mode of an existing file must not change,
  * because any file may have this name. */
-static int open_lock(const struct directory *directory, const char *name) {
+static int open_lock(int directory_fd, const char *name) {
     static const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    int fd = openat(directory->fd, name, O_RDWR | O_CREAT | O_EXCL | flags, LOCK_FILE_MODE);
+    int fd = openat(directory_fd, name, O_RDWR | O_CREAT | O_EXCL | flags, LOCK_FILE_MODE);
     if (fd >= 0) {
         fchmod(fd, LOCK_FILE_MODE); /* the umask removed bits; in the sandbox this fails, and they
                                        stay removed */
@@ -43,56 +40,39 @@ static int open_lock(const struct directory *directory, const char *name) {
     }
     if (errno != EEXIST)
         return -1;
-    fd = openat(directory->fd, name, O_RDWR | flags);
+    fd = openat(directory_fd, name, O_RDWR | flags);
     if (fd < 0 && errno == EACCES)
-        fd = openat(directory->fd, name, O_RDONLY | flags);
+        fd = openat(directory_fd, name, O_RDONLY | flags);
     if (fd < 0 && errno == ENOENT)
         errno = EAGAIN; /* removed meanwhile */
     return fd;
 }
 
-bool directory_lock_is_stuck(const struct directory *directory, char name[NAME_SIZE]) {
-    struct stat info;
-    lock_name(directory, name);
-    return directory->lock_fd < 0 && !fstatat(directory->fd, name, &info, AT_SYMLINK_NOFOLLOW);
-}
-
 /* If the holder ends between the steps, the file may be removed or replaced: the loop then begins
  * again. */
-bool directory_lock(struct directory *directory) {
-    char name[NAME_SIZE];
-    if (directory->lock_fd >= 0)
-        return true;
-    lock_name(directory, name);
+int lock_file_take(int directory_fd, const char *name) {
     for (int i = 0; i < TRIES; i++) {
-        int fd = open_lock(directory, name);
+        int fd = open_lock(directory_fd, name);
         if (fd < 0 && errno == EAGAIN)
             continue;
         if (fd < 0)
-            return false;
+            return -1;
         if (flock(fd, LOCK_EX | LOCK_NB)) {
             int reason = errno == EWOULDBLOCK ? EBUSY : errno;
             close(fd);
             errno = reason;
-            return false;
+            return -1;
         }
-        if (is_named(directory, fd, name)) {
-            directory->lock_fd = fd;
-            return true;
-        }
+        if (is_named(directory_fd, name, fd))
+            return fd;
         close(fd);
     }
     errno = EBUSY;
-    return false;
+    return -1;
 }
 
-void directory_unlock(struct directory *directory) {
-    char name[NAME_SIZE];
-    if (directory->lock_fd < 0)
-        return;
-    lock_name(directory, name);
-    if (is_named(directory, directory->lock_fd, name))
-        unlinkat(directory->fd, name, 0);
-    close(directory->lock_fd);
-    directory->lock_fd = -1;
+void lock_file_release(int directory_fd, const char *name, int fd) {
+    if (is_named(directory_fd, name, fd))
+        unlinkat(directory_fd, name, 0);
+    close(fd);
 }

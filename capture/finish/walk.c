@@ -2,11 +2,12 @@
 /* Finds where the last whole block of a file ends. The bytes are not trusted: each length is
  * checked against what is left before it is used. Only block types that this program writes are
  * accepted, so that the walk stops at the first byte of garbage. */
+#include "finish/walk.h"
+
 #include <string.h>
 
 #include "buffer/pcapng.h"
 #include "buffer/record.h"
-#include "finish/recover.h"
 
 #define PCAP_HEADER      24u
 #define MIN_SECTION      28u
