@@ -57,14 +57,6 @@ static bool is_control(uint32_t code) {
            (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-/* Returns the code point of a well-formed character of two or three bytes. */
-static uint32_t code_point(const char *text, size_t length) {
-    uint32_t code = (uint32_t)text[0] & (length == 2 ? 0x1f : 0x0f);
-    for (size_t i = 1; i < length; i++)
-        code = code << 6 | ((uint32_t)text[i] & 0x3f);
-    return code;
-}
-
 char *json_put_special(char *out, const char **text, size_t size) {
     const char *character = *text;
     unsigned char first = (unsigned char)*character;
@@ -74,8 +66,8 @@ char *json_put_special(char *out, const char **text, size_t size) {
         return out + sprintf(out, "\\udc%02x", first);
     if (length == 1 && (first < ' ' || first == 0x7f))
         return out + sprintf(out, "\\u%04x", first);
-    if ((length == 2 || length == 3) && is_control(code_point(character, length)))
-        return out + sprintf(out, "\\u%04x", code_point(character, length));
+    if (length > 1 && is_control(utf8_code_point(character, length)))
+        return out + sprintf(out, "\\u%04x", utf8_code_point(character, length));
     if (first == '"' || first == '\\')
         *out++ = '\\';
     memcpy(out, character, length);

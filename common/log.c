@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/utf8.h"
+
 #define NAME_SIZE    96
 #define FAIL_WAIT_MS 1000 /* for the last message of a program */
 #define LINE_SIZE    2048 /* below PIPE_BUF, so that a pipe takes all of a line or nothing */
@@ -62,14 +64,13 @@ static bool is_writable(int fd, int wait_ms) {
 }
 
 /* If the reader of standard error is stuck, the line is dropped after `wait_ms`: a message must not
- * stop a capture. */
+ * stop a capture. All of it is made printable, because messages contain names of files and texts of
+ * peers. */
 static void write_line(const char *name, int wait_ms, const char *format, va_list arguments) {
-    char line[LINE_SIZE];
-    int start = name ? snprintf(line, sizeof line, "%s: ", name) : 0;
-    int added = vsnprintf(line + start, sizeof line - (size_t)start - 1, format, arguments);
-    size_t length = (size_t)start + (added > 0 ? (size_t)added : 0);
-    if (length > sizeof line - 2)
-        length = sizeof line - 2;
+    char text[LINE_SIZE] = "", line[LINE_SIZE];
+    int start = name ? snprintf(text, sizeof text, "%s: ", name) : 0;
+    vsnprintf(text + start, sizeof text - (size_t)start, format, arguments);
+    size_t length = utf8_copy_printable(line, sizeof line - 1, text, sizeof text);
     line[length++] = '\n';
     if (is_writable(STDERR_FILENO, wait_ms) && write(STDERR_FILENO, line, length) < 0)
         return; /* there is no other place for it */

@@ -33,7 +33,8 @@ const char *program_base_name(void); /* without it: "wiretale" */
 enum log_kind { LINE_OF_INFO, LINE_OF_WARNING, LINE_WITHOUT_NAME };
 
 /* Writes one line to standard error, with one write(2). If a pipe there is full, the line is
- * dropped: no program waits for the reader of its messages. Lines are cut at 2 KiB. */
+ * dropped: no program waits for the reader of its messages. Lines are cut at 2 KiB, and characters
+ * that could steer a terminal are replaced (utf8_copy_printable()). */
 void log_line(enum log_kind kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define log_info(...)    log_line(LINE_OF_INFO, __VA_ARGS__)
 #define log_warning(...) log_line(LINE_OF_WARNING, __VA_ARGS__)

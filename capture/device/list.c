@@ -12,6 +12,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/utf8.h"
 #include "device/device.h"
 
 struct listed {
@@ -65,8 +66,12 @@ static void print_text(const struct listed *listed) {
     const pcap_if_t *interface = listed->interface;
     if (listed->index)
         printf("%u. ", listed->index);
-    printf("%s%s%s%s", interface->name, interface->description ? " (" : "",
-           interface->description ? interface->description : "", interface->description ? ")" : "");
+    utf8_put_printable(stdout, interface->name);
+    if (interface->description) {
+        fputs(" (", stdout);
+        utf8_put_printable(stdout, interface->description);
+        putchar(')');
+    }
     printf(" [%s]\n", interface->flags & PCAP_IF_UP ? "up" : "down");
     for (const pcap_addr_t *at = interface->addresses; at; at = at->next)
         if (address_text(at->addr, address, sizeof address))

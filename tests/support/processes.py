@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -38,6 +39,44 @@ def full_pipe() -> tuple[int, int]:
             os.write(writing, bytes(4096))
     os.set_blocking(writing, True)  # for who writes into it
     return reading, writing
+
+
+class TerminalProgram:
+    """A program on a pseudo-terminal, with all that it wrote there."""
+
+    def __init__(self, *command: str | bytes) -> None:
+        self._main, terminal = os.openpty()
+        self._shown = bytearray()
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal)
+        os.close(terminal)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with open(self._main, "rb", buffering=0) as main, contextlib.suppress(OSError):  # at the end of a terminal
+            while piece := main.read(65536):
+                self._shown += piece
+
+    def shown(self) -> bytes:
+        """Returns what the terminal has got until now."""
+        return bytes(self._shown)
+
+    def end(self) -> bytes:
+        """Returns all of it, once the program has ended."""
+        self.process.wait(timeout=SECONDS)
+        self._reader.join(SECONDS)
+        return self.shown()
+
+
+@contextlib.contextmanager
+def on_terminal(*command: str | bytes) -> Iterator[TerminalProgram]:
+    """The program runs inside, and is gone after it."""
+    program = TerminalProgram(*command)
+    try:
+        yield program
+    finally:
+        program.process.kill()
+        program.end()
 
 
 @contextlib.contextmanager

@@ -236,7 +236,7 @@ static int run(const struct link_options *options) {
         workers[i].ending = &ending;
         start_worker(&workers[i], options->priority, &real_time);
     }
-    fprintf(stderr, "linking %s and %s\n", ports[0].name, ports[1].name);
+    log_plain("linking %s and %s", ports[0].name, ports[1].name);
     for (int number; sigwait(&signals, &number);)
         ;
     atomic_store(&ending, true);

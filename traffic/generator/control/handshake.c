@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/utf8.h"
 
 static const struct line_field fields[] = {
     {"nonce", offsetof(struct handshake, nonce), FIELD_TEXT, NONCE_HEX_SIZE, NULL},
@@ -41,7 +42,8 @@ static bool is_nonce(const char *text) {
            strspn(text, "0123456789abcdef") == NONCE_HEX_SIZE - 1;
 }
 
-/* A nonce must have its full length, because key_prove() hashes a fixed number of its bytes. */
+/* A nonce must have its full length, because key_prove() hashes a fixed number of its bytes. The
+ * text of a refusal is shown on a terminal. */
 const char *handshake_read(struct handshake *into, enum handshake_kind kind, const char *line) {
     *into = (struct handshake){0};
     if (!line_is(line, kinds[kind].word))
@@ -49,6 +51,9 @@ const char *handshake_read(struct handshake *into, enum handshake_kind kind, con
     const char *error = line_read(line, fields + kinds[kind].first, kinds[kind].count, into);
     if (!error && kind == HANDSHAKE_HELLO && !is_nonce(into->nonce))
         return "the nonce must have 64 hexadecimal digits";
+    char text[sizeof into->text];
+    memcpy(text, into->text, sizeof text);
+    utf8_copy_printable(into->text, sizeof into->text, text, sizeof text);
     return error;
 }
 

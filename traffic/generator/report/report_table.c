@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/utf8.h"
 #include "report/report.h"
 
 /* Formats bytes per second in the unit of -f, else in both usual units. */
@@ -146,12 +147,15 @@ static void put_direction(const struct report_style *style, const struct directi
         report_losses_table(style->out, &losses);
 }
 
+/* A name that could be taken for an option gets its folder. */
 static void put_content(const struct report_style *style, const struct content *content) {
     const char *same = !content->own[0] || !content->peer[0]  ? "not compared"
                        : !strcmp(content->own, content->peer) ? "same at both ends"
                                                               : "DIFFERENT at the ends";
-    fprintf(style->out, "  file %s, %llu bytes, checksum %s%s\n", content->name,
-            (unsigned long long)content->bytes, same, content->kept ? ", written" : "");
+    fputs(content->name[0] == '-' ? "  file ./" : "  file ", style->out);
+    utf8_put_printable(style->out, content->name);
+    fprintf(style->out, ", %llu bytes, checksum %s%s\n", (unsigned long long)content->bytes, same,
+            content->kept ? ", written" : "");
 }
 
 /* A rate above the link's rate is not that of the wire, and must not be quoted as such. */
@@ -187,9 +191,12 @@ static void report_table(const struct transfer *transfer, const struct report_st
     if (plan->content)
         put_content(style, &transfer->content);
     put_warnings(style, transfer);
-    if (transfer->stopped_by)
-        fprintf(style->out, "  STOPPED EARLY at the %s: %s%s%s\n", transfer->stopped_at,
-                transfer->stopped_by, transfer->error_text[0] ? ": " : "", transfer->error_text);
+    if (transfer->stopped_by) {
+        fprintf(style->out, "  STOPPED EARLY at the %s: %s%s", transfer->stopped_at,
+                transfer->stopped_by, transfer->error_text[0] ? ": " : "");
+        utf8_put_printable(style->out, transfer->error_text);
+        fputc('\n', style->out);
+    }
 }
 
 /* The lock is held for the whole report, so that reports of parallel transfers do not mix. */

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/utf8.h"
 #include "stream/stream.h"
 
 /* Reasons for an early end; both ends print them. */
@@ -188,11 +189,15 @@ static const char *take_lines(struct transfer *transfer, const struct message *m
     return transfer_plan_take_lines(&transfer->plan, message->lines);
 }
 
-/* The peer's text is kept only if this end has no error of its own. */
+/* The peer's text is kept only if this end has no error of its own, and without characters that
+ * could steer a terminal. */
 static void keep_text(struct transfer *transfer, const char *from, const char *text) {
     pthread_mutex_lock(&transfer->lock); /* a stream's thread may report an error meanwhile */
-    if (text[0] && !transfer->error_text[0])
-        snprintf(transfer->error_text, sizeof transfer->error_text, "%s: %s", from, text);
+    if (text[0] && !transfer->error_text[0]) {
+        size_t used = (size_t)sprintf(transfer->error_text, "%s: ", from);
+        utf8_copy_printable(transfer->error_text + used, sizeof transfer->error_text - used, text,
+                            strlen(text));
+    }
     pthread_mutex_unlock(&transfer->lock);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/utf8.h"
 #include "report/report.h"
 #include "ttcp/ttcp.h"
 
@@ -66,8 +67,9 @@ void ttcp_print_settings(const struct ttcp_options *options, const uint8_t *data
             (unsigned long long)options->offset, (unsigned)options->port);
     if (options->buffer)
         fprintf(out, ", sockbufsize=%llu", (unsigned long long)options->buffer);
-    fprintf(out, "  %s%s%s\n", options->udp ? "udp" : "tcp", options->transmit ? "  -> " : "",
-            options->transmit ? options->host : "");
+    fprintf(out, "  %s%s", options->udp ? "udp" : "tcp", options->transmit ? "  -> " : "");
+    utf8_put_printable(out, options->transmit ? options->host : "");
+    fputc('\n', out);
     if (options->verbose)
         fprintf(out, "ttcp%s: buffer address %p\n", role, (const void *)data);
     fflush(out);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "common/json.h"
+#include "common/utf8.h"
 #include "io/link_worker.h"
 
 #define MAX_P99_NS   UINT64_C(1000000)
@@ -99,7 +100,10 @@ static void print_direction(const struct link_worker *worker, uint64_t overruns,
         json_text(json, "from", worker->from->name);
         json_text(json, "to", worker->to->name);
     } else {
-        printf("%s to %s\n", worker->from->name, worker->to->name);
+        utf8_put_printable(stdout, worker->from->name);
+        fputs(" to ", stdout);
+        utf8_put_printable(stdout, worker->to->name);
+        putchar('\n');
     }
     for (size_t i = 0; i < count; i++)
         if (json)
