@@ -20,7 +20,7 @@ from wiretale.traffic.lab.topology.description import Hop
 from wiretale.traffic.program import find_program
 
 SEEDS = 2**63
-TRUTH_MAGIC = b"WTTRUTH1"  # traffic/link/truth/truth_record.h
+TRUTH_MAGIC = b"WTTRUTH1"  # traffic/link/packet/truth_record.h
 # Columns of the truth by type.
 TRUTH_COLUMNS = {
     "UTINYINT": "direction copies ip_version protocol tcp_flags",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bits behind the prefix must be 0, because "10.1.2.3/8" is more often a mistake than 10.0.0.0/8.
  */
-#include "receive/receive.h"
+#include "receive/allowed.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
  * The main thread alone runs this file; sessions run in others and announce their end through
  * `wake`. A control connection moves to its session as a copy of struct control, with the bytes
  * that were read after the line. */
-#include "receive/receive.h"
+#include "receive/listener.h"
 
 #include <errno.h>
 #include <netinet/in.h>

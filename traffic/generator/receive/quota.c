@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "common/units.h"
-#include "receive/receive.h"
+#include "receive/quota.h"
 
 #define LEAST_GRANT 32 /* bytes of the smallest block */
 

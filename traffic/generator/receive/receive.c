@@ -18,7 +18,7 @@
 #include "common/log.h"
 #include "common/options.h"
 #include "common/units.h"
-#include "receive/receive.h"
+#include "receive/listener.h"
 
 #define POLL_MS 200 /* between two looks at exchange_interrupted */
 

@@ -9,7 +9,7 @@
  * from FINISHED to FREE after the join; a session's thread changes its own from RUNNING to FINISHED
  * and nothing else. Bounds against senders are --parallel, --tests, --max-streams, --max-bytes,
  * --max-time, --quota and START_NS; a plan is checked before a thread is started for it. */
-#include "receive/receive.h"
+#include "receive/session_set.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "session/exchange_lines.h"
 #include "stream/stream.h"
 
 #define START_NS (5 * NS_PER_S)    /* from "ready" to the sender's "start" */

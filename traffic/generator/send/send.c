@@ -19,6 +19,8 @@
 #include "control/handshake.h"
 #include "report/report.h"
 #include "send/send_options.h"
+#include "session/clock_offset.h"
+#include "session/exchange_lines.h"
 
 #define ANSWER_NS      (10 * NS_PER_S) /* for each answer of the receiver */
 #define RETRY_NS       (200 * NS_PER_MS)

@@ -14,11 +14,13 @@
  *
  * Both ends have the same clock if they run under the same kernel, which its boot_id shows, unless
  * the measurement contradicts: machines that were restored from one snapshot have one boot_id. */
+#include "session/clock_offset.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
-#include "session/exchange.h"
+#include "session/exchange_lines.h"
 
 #define PROBES 8
 #define PROBING_NS                                                                                 \

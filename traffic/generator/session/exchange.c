@@ -22,6 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "session/clock_offset.h"
+#include "session/exchange_lines.h"
 #include "stream/stream.h"
 
 #define TICK_NS               (100 * NS_PER_MS) /* longest wait of the loop */

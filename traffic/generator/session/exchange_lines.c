@@ -7,7 +7,7 @@
  * A peer's figures are stored as they are: each is at most INT64_MAX, and sums saturate
  * (bounded_add()), so a peer that exaggerates cannot cause an overflow. No number of a line is used
  * as an index before its table or find_stream() has bounded it. */
-#include "session/exchange.h"
+#include "session/exchange_lines.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * --idle, --pause and --json are additions. As in ttcp, a buffer starts -O bytes after a multiple
  * of -A, so that the cost of unaligned copies can be measured. Combinations that cannot work are
  * refused before a socket is opened. */
-#include "ttcp/ttcp.h"
+#include "ttcp/ttcp_transfer.h"
 
 #include <netinet/in.h>
 #include <stdio.h>

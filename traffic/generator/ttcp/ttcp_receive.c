@@ -16,7 +16,7 @@
 
 #include "common/log.h"
 #include "session/exchange.h"
-#include "ttcp/ttcp.h"
+#include "ttcp/ttcp_transfer.h"
 
 #define MAX_INCOMING 64
 #define MAX_READS    64   /* of one socket, before the others have their turn */

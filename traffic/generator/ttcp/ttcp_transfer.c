@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "common/utf8.h"
 #include "report/report.h"
-#include "ttcp/ttcp.h"
+#include "ttcp/ttcp_transfer.h"
 
 /* A failure of -D is only a warning, because the transfer is right without it. */
 int ttcp_set_socket(int fd, const struct ttcp_options *options) {

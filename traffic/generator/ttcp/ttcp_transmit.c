@@ -12,7 +12,7 @@
 
 #include "common/log.h"
 #include "session/exchange.h"
-#include "ttcp/ttcp.h"
+#include "ttcp/ttcp_transfer.h"
 
 #define MAX_ADDRESSES    8
 #define CONNECT_NS       (130 * NS_PER_S) /* longer than six retransmitted SYNs take */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "common/block.h"
-#include "truth/truth_record.h"
+#include "packet/truth_record.h"
 
 #define ETHERNET_BYTES 14u
 #define MAX_FRAME      (ETHERNET_BYTES + 4u + 65535u) /* with one VLAN tag */

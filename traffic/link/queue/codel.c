@@ -6,7 +6,7 @@
  * one packet. */
 #include <math.h>
 
-#include "queue/packet_queue.h"
+#include "queue/discipline.h"
 
 #define TARGET_NS INT64_C(5000000) /* RFC 8289, 4.3 */
 

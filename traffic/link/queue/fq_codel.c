@@ -7,7 +7,7 @@
  * the packets of the longest one, at most 64, are dropped from its head (section 4.1). */
 #include <string.h>
 
-#include "queue/packet_queue.h"
+#include "queue/discipline.h"
 
 #define DROP_BATCH 64u
 

@@ -4,7 +4,7 @@
  * queueing delay from its target and with its trend; a packet that arrives is dropped with that
  * probability. The delay is the age of the head, because packets have timestamps. Updates need no
  * timer: they are computed, each for its own time, before the queue next changes. */
-#include "queue/packet_queue.h"
+#include "queue/discipline.h"
 
 #define TARGET_NS    INT64_C(15000000) /* QDELAY_REF, section 4.2 */
 #define UPDATE_NS    INT64_C(15000000) /* T_UPDATE */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "truth/truth_record.h"
+#include "packet/truth_record.h"
 
 #define TRUTH_BLOCK_RECORDS 1024u
 #define MAX_TRUTH_BLOCKS    4096u /* 512 MB of records that wait for the disk */

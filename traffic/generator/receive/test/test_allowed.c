@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Networks of --allow, beside addresses inside of them and next to them. */
-#include "receive/receive.h"
+#include "receive/allowed.h"
 
 #include <arpa/inet.h>
 

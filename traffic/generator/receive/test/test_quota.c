@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/test/check.h"
-#include "receive/receive.h"
+#include "receive/quota.h"
 
 #define S(seconds) ((seconds)*NS_PER_S)
 

@@ -5,7 +5,7 @@
 
 #include "common/clock.h"
 #include "common/test/check.h"
-#include "session/exchange.h"
+#include "session/clock_offset.h"
 
 static struct clock_offset measured(int64_t ns, uint64_t error_ns) {
     return (struct clock_offset){.is_known = true, .ns = ns, .error_ns = error_ns};

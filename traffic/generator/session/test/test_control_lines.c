@@ -9,7 +9,7 @@
 #include "common/test/check.h"
 #include "control/control.h"
 #include "control/handshake.h"
-#include "session/exchange.h"
+#include "session/exchange_lines.h"
 
 static struct transfer_plan some_plan(void) {
     struct transfer_plan plan = {.run = 4000000000,

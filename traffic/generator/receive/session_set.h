@@ -1,61 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of a receiver. One thread must call all functions.
- *
- * The session set holds the transfers: a slot and a thread for each. The listener accepts
- * connections and finds their purpose: a pending connection holds no session, only a place in a
- * bounded list, for at most MAX_PENDING_NS; if the list is full, its oldest connection is closed.
- * The listener owns a connection until a session accepts it. */
-#ifndef WIRETALE_RECEIVE_H
-#define WIRETALE_RECEIVE_H
+/* The transfers of a receiver: a slot and a thread for each. One thread must call all functions. */
+#ifndef WIRETALE_SESSION_SET_H
+#define WIRETALE_SESSION_SET_H
 
-#include "common/clock.h"
 #include "control/handshake.h"
+#include "receive/allowed.h"
+#include "receive/quota.h"
 #include "session/exchange.h"
-
-/* allowed.c: networks from which tests are accepted: "192.0.2.0/24", "2001:db8::/32" or an address.
- */
-
-#define MAX_ALLOWED 64u
-
-struct allowed_network {
-    int family;
-    uint8_t address[16]; /* in network byte order; IPv4 takes the first 4 */
-    unsigned prefix;     /* bits */
-};
-
-struct allowed_networks {
-    struct allowed_network list[MAX_ALLOWED];
-    unsigned count; /* 0: all are allowed */
-};
-
-/* Adds a network to a struct allowed_networks (common/options.h). Returns false if the text is
- * none, if it has bits behind its prefix, or if the list is full. */
-bool allowed_networks_take(void *networks, const char *text, const char **expected);
-
-bool allowed_networks_contain(const struct allowed_networks *networks, const union endpoint *peer);
-
-/* quota.c: bytes of blocks that each address may move in a time. */
-
-#define MAX_QUOTA_ADDRESSES 4096u
-
-struct quota_address;
-
-struct quota {
-    uint64_t bytes, ns;         /* 0: no quota */
-    struct quota_address *list; /* made with the first test */
-    uint32_t count;
-};
-
-/* Parses "10G/24h" into a struct quota (common/options.h). */
-bool quota_take(void *quota, const char *text, const char **expected);
-
-/* Takes `wanted` bytes (0: all that are left) for a test and returns their number. Returns 0 with
- * `error` set if the address has not so many. */
-uint64_t quota_grant(struct quota *quota, const union endpoint *peer, uint64_t wanted,
-                     uint64_t now_ns, char error[ERROR_SIZE]);
-/* Returns the bytes of a grant that the test did not move. */
-void quota_return(struct quota *quota, const union endpoint *peer, uint64_t granted,
-                  uint64_t moved);
 
 /* The command line of `receive`. */
 struct receive_options {
@@ -126,29 +77,5 @@ const char *session_set_start(struct session_set *set, const struct connection *
  * and host. Returns false if no session expects it: the caller then keeps the connection. */
 bool session_set_accept(struct session_set *set, enum direction_name name, uint64_t run,
                         uint64_t stream, const struct connection *connection);
-
-/* listener.c */
-
-#define MAX_PENDING    4096u
-#define MAX_PENDING_NS (5 * NS_PER_S)
-#define LISTEN_SOCKETS 2 /* IPv4 and IPv6 */
-
-struct pending_connection;
-
-struct listener {
-    struct session_set *sessions;
-    const struct key *key;               /* NULL: any sender may start a transfer */
-    int sockets[LISTEN_SOCKETS];         /* -1: unused */
-    struct pending_connection **pending; /* oldest first */
-    size_t count, capacity;              /* of `pending` */
-    struct pollfd *polled;               /* room for all sockets */
-};
-
-/* Opens the sockets that `options` ask for. If that fails, returns false with `error` set. */
-bool listener_open(struct listener *listener, const struct receive_options *options,
-                   char error[ERROR_SIZE]);
-/* Waits at most `limit_ms` for connections, their data or the end of a session, and handles all. */
-void listener_poll(struct listener *listener, int limit_ms);
-void listener_close(struct listener *listener);
 
 #endif

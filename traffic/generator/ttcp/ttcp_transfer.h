@@ -5,8 +5,8 @@
  * datagram of at most MARK_BYTES is a mark: one before the data starts the receiver's clock,
  * several after the data end the transfer. A classic receiver hangs if all of them are lost; this
  * one also ends after --idle of silence. */
-#ifndef WIRETALE_TTCP_H
-#define WIRETALE_TTCP_H
+#ifndef WIRETALE_TTCP_TRANSFER_H
+#define WIRETALE_TTCP_TRANSFER_H
 
 #include <sys/resource.h>
 
@@ -50,8 +50,8 @@ struct ttcp_transfer {
 /* Sets -d, -D and -b on a socket. Returns 0, or the exit code after a message. */
 int ttcp_set_socket(int fd, const struct ttcp_options *options);
 
-/* Each runs its role with `data`, a buffer of `length` and MARK_BYTES + 1 more, and returns the
- * exit code. */
+/* ttcp_transmit.c, ttcp_receive.c: each runs its role with `data`, a buffer of `length` and
+ * MARK_BYTES + 1 more, and returns the exit code. */
 int ttcp_transmit(const struct ttcp_options *options, uint8_t *data);
 int ttcp_receive(const struct ttcp_options *options, uint8_t *data);
 
