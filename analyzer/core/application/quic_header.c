@@ -4,7 +4,7 @@
  * behind the connection IDs is read without its length. */
 #include <stdio.h>
 
-#include "application/quic.h"
+#include "application/quic_header.h"
 #include "base/bytes.h"
 
 #define LONG_HEADER 0x80

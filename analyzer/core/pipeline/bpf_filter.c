@@ -3,11 +3,13 @@
  * program of its own, because offsets and even the valid primitives depend on it; it is compiled at
  * the first packet of that type, since files may mix types. Only one thread at a time calls this
  * after bpf_filter_open(). */
-#include "pipeline/batch.h"
+#include "pipeline/bpf_filter.h"
 
 #include <pcap.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "pipeline/interface_counts.h"
 
 #define LINK_TYPES   65536u
 #define ETHERNET     1

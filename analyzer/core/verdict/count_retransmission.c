@@ -2,6 +2,7 @@
 /* Counts retransmissions and follows the sender's loss recovery, on which the causes of the next
  * ones depend (rules V5 of docs/verdicts.md): an RTO or a fast retransmission begins a recovery,
  * which ends at the snd_nxt of that time (RFC 6582 section 3.2, RFC 5681 section 3.1). */
+#include "verdict/loss_report.h"
 #include "verdict/retransmit_cause.h"
 
 /* Measures how long the sender's answers take at present, if the ACK that caused this one is known

@@ -8,7 +8,7 @@
  * partial ACKs until its recovery ends (RFC 6582 section 3.2). At a capture point beside the
  * receiver an ACK may repeat although nothing is outstanding there: newer data is on its way, and
  * the sender counts the ACK as a duplicate. */
-#include "verdict/retransmit_cause.h"
+#include "verdict/loss_report.h"
 
 bool may_use_rack(const struct segment_context *seg) {
     const struct tcp_stream *sender = seg->sender, *receiver = seg->receiver;

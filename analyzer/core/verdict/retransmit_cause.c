@@ -21,6 +21,8 @@
  * (answer_us) within which the next ones answer. Loss signals are in loss_report.c. */
 #include "verdict/retransmit_cause.h"
 
+#include "verdict/loss_report.h"
+
 /* The tail loss probe's timer as Linux sets it: 2 RTT, at least 2 ms, which coarse clocks extend.
  */
 #define MIN_TLP_NS         INT64_C(2000000)
