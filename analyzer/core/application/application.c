@@ -3,6 +3,8 @@
  * DNS. */
 #include "application/application.h"
 
+#include "application/quic.h"
+
 static enum word dns_word(const struct arrival *arrival) {
     return arrival->dns_port == PORT_MDNS    ? WORD_MDNS
            : arrival->dns_port == PORT_LLMNR ? WORD_LLMNR

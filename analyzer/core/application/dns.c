@@ -17,7 +17,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "application/application.h"
+#include "application/state.h"
 #include "base/bytes.h"
 
 #define HEADER_BYTES   12u

@@ -7,7 +7,7 @@
  * not stored, and it is freed when the parser needs no more. Up to FIRST_PIECES pieces may wait
  * behind a missing byte; later ones are dropped, and the parser then gets no more than was
  * complete. */
-#include "application/application.h"
+#include "application/state.h"
 #include "base/bytes.h"
 
 #define ROOM_LEAST 512u

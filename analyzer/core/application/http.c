@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "application/application.h"
+#include "application/state.h"
 
 #define STATUS_SWITCHING 101
 #define STATUS_FINAL     200

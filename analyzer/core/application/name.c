@@ -3,7 +3,7 @@
  * becomes \DDD, so that no name can control a terminal or end a text, and the length is bounded. */
 #include <stdio.h>
 
-#include "application/application.h"
+#include "application/state.h"
 #include "base/bytes.h"
 
 #define NAME_BYTES 255u

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 
 #include "application/application.h"
+#include "application/quic_header.h"
 #include "base/arena.h"
 #include "base/bytes.h"
 

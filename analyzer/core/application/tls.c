@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "application/application.h"
+#include "application/state.h"
 #include "base/bytes.h"
 
 #define RECORD_HEADER    5u
