@@ -6,7 +6,7 @@
  * 2.4). The quotation is how an error finds its flow. It can be cut by the router or by the snap
  * length, so each field must be read only if it is at hand. Bytes 4 to 7 of the header depend on
  * the type: identifier and sequence number of an echo, MTU, pointer, or unused. */
-#include "decode/decode.h"
+#include "decode/step.h"
 
 #define ICMP_HEADER 8
 

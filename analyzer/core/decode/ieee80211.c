@@ -14,7 +14,7 @@
  * The first packet of an A-MSDU is decoded; encrypted frames are not. Fields of 802.11, radiotap
  * and PPI are little-endian. The FCS must be removed if the capture header declares it, because
  * otherwise it would count as payload. */
-#include "decode/decode.h"
+#include "decode/step.h"
 
 #define LINKTYPE_WLAN 105
 #define FCS_BYTES     4

@@ -17,7 +17,7 @@
  * The length in the header must end the packet, because Ethernet pads short frames. If it is over
  * the record's length on the wire, the record was cut (decoding_fits()); if it is over that of the
  * packet around it, the packet is malformed. A fragment with an offset has no transport header. */
-#include "decode/decode.h"
+#include "decode/step.h"
 
 #define DATAGRAM_MAX    65535
 #define FRAGMENT_HEADER 8

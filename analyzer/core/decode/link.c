@@ -14,7 +14,7 @@
  * All fields are in network byte order except the address family of loopback. link_hash covers the
  * addresses, so that copies of one packet from two mirror ports differ. link_types.c has the less
  * common networks. */
-#include "decode/decode.h"
+#include "decode/step.h"
 
 #define ETHER_IPV4 0x0800
 

@@ -16,7 +16,7 @@
  *
  * A frame that holds the first part of a packet (ARCNET, multilink frame relay) counts for all of
  * it, by the IP length; the frames of the rest end with REASON_LINK_FRAGMENT. */
-#include "decode/decode.h"
+#include "decode/step.h"
 
 #define IP_MOST 65535u /* bytes of a packet whose parts are in several frames */
 

@@ -14,7 +14,7 @@
  *
  * All but PBB add no step to the path: they differ between the directions of a connection, or only
  * one direction has them, and both must be one flow. shim_pass() bounds their number. */
-#include "decode/decode.h"
+#include "decode/step.h"
 
 #define MACSEC_ICV 16 /* of the default cipher suites */
 

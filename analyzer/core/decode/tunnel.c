@@ -14,7 +14,7 @@
  * Each layer adds a step to headers->path, so that equal addresses in two tunnels are two flows.
  * The tunnel's own IP header is overwritten by the inner one, unless the tunnel holds no IP
  * packet. */
-#include "decode/decode.h"
+#include "decode/step.h"
 
 #define ETHER_BRIDGED 0x6558 /* transparent Ethernet bridging */
 #define GRE_ERSPAN    0x88be /* types I and II */

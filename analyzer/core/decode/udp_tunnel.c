@@ -22,7 +22,7 @@
  * A port number is weak evidence: an ordinary datagram must never become a tunnel. So the header
  * must be valid, and an IP packet without Ethernet in front must have the length of the rest. If
  * the tunnel holds no IP packet, the datagram is an ordinary one. */
-#include "decode/decode.h"
+#include "decode/step.h"
 
 #define ETHER_PADDING 46 /* a payload under 46 bytes is padded */
 #define TEREDO_PREFIX 0x20010000

@@ -8,7 +8,7 @@
  * of an encapsulation counts only if it contains an IP header. */
 #include <stdio.h>
 
-#include "decode/decode.h"
+#include "decode/step.h"
 
 /* EtherTypes of IEEE's registry that carry no IP packet, ascending. */
 static const struct {

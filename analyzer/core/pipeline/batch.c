@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
-#include "decode/decode.h"
+#include "decode/step.h"
 #include "format/packet_origin.h"
 
 #define GROUP_BITS     14 /* bits of the hash; flows that share them are processed together */

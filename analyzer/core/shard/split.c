@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cut/pcapng_write.h"
-#include "decode/decode.h"
+#include "decode/step.h"
 #include "format/packet_origin.h"
 #include "pipeline/batch.h"
 #include "pipeline/interface_counts.h"

@@ -15,7 +15,7 @@
 
 #include "base/bytes.h"
 #include "common/block.h"
-#include "decode/decode.h"
+#include "decode/step.h"
 #include "flow/shard.h"
 #include "format/packet_origin.h"
 #include "update/update.h"

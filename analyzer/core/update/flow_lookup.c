@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "decode/decode.h"
+#include "decode/step.h"
 #include "update/update.h"
 
 static uint64_t load_word(const uint8_t *bytes) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode/decode.h"
+#include "decode/step.h"
 #include "tracker/tracker.h"
 #include "tracker/turns.h"
 #include "update/update.h"
