@@ -37,7 +37,7 @@ FROM (SELECT *, greatest(1, width_ns // {width}) AS parts, unnest(range(greatest
     FROM series) AS s
 JOIN ways AS w USING (flow) WHERE {chosen} GROUP BY ALL ORDER BY key, bin"""
 LOSSES = """SELECT {key} AS key, s.time_ns // {width} AS bin,
-    sum(CASE WHEN s.kind = 'block_lost' THEN coalesce(try_cast(regexp_extract(s.detail, '^([0-9]+), from', 1) AS BIGINT), 1)
+    sum(CASE WHEN s.kind = 'block_lost' THEN coalesce(s.blocks, 1)
         WHEN d.wire_segments > d.data_packets AND s.bytes > d.wire_mss THEN ceil(s.bytes / d.wire_mss) ELSE 1 END) AS lost
 FROM events AS s JOIN directions AS d USING (flow, direction) JOIN ways AS w USING (flow) WHERE {chosen} AND {counted}
     AND (s.kind = 'block_lost'

@@ -31,9 +31,11 @@ TIMES = {
     "events": ("time_ns",),
 }
 FLOWS_MAX = 100_000
-ADDED = ", ".join(
-    f"NULL::BIGINT AS {name}" for name in (*ON_WIRE.values(), "wire_mss")
-)  # earlier versions have no such columns
+#: columns that tables of earlier versions do not have
+ADDED = {
+    "directions": ", ".join(f"NULL::BIGINT AS {name}" for name in (*ON_WIRE.values(), "wire_mss")),
+    "events": "NULL::BIGINT AS blocks",
+}
 # throughput_bps leaves out the duplicates of a mirror port
 IP_BYTES = """CASE WHEN d.mirror_duplicates > 0 AND d.throughput_bps IS NOT NULL
     THEN d.throughput_bps::DOUBLE * (d.last_ns - d.first_ns) / 8e9 ELSE d.ip_bytes END"""
@@ -213,7 +215,7 @@ def connect_tables(path: str, names: Sequence[str]) -> Iterator[duckdb.DuckDBPyC
                 file = str(folder / f"{name}.parquet").replace("'", "''")
                 times = ", ".join(f"epoch_ns({time}) AS {time}" for time in TIMES.get(name, ()))
                 columns = f"* REPLACE ({times})" if times else "*"
-                added = f" UNION ALL BY NAME SELECT {ADDED} WHERE false" if name == "directions" else ""
+                added = f" UNION ALL BY NAME SELECT {ADDED[name]} WHERE false" if name in ADDED else ""
                 connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM read_parquet('{file}'){added}")
             yield connection
         except duckdb.Error as error:

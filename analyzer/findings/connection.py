@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 
 from wiretale.analyzer.display_filter import flow_filter
@@ -39,6 +38,7 @@ BULK_MIN = 1_000_000  # bytes
 FULL_SEGMENT = 1460 / 1538  # payload of the wire bytes of a full Ethernet frame
 SMALL_PAYLOAD, SMALL_PACKETS = 200, 1000  # bytes per packet; packets
 RESETS = "tcp.flags.reset == 1"
+MTU_REPORTS = {"fragmentation_needed", "packet_too_big"}  # events.cause
 
 
 def answered_before_reset(transfers: Transfers, row: Row) -> bool:
@@ -239,7 +239,7 @@ def icmp_errors(transfers: Transfers) -> Matches:
 )
 def path_mtu(transfers: Transfers) -> Matches:
     events = rows_of_kind(transfers, "icmp_error", ROWS_MAX) if transfers.flow_counts["icmp_errors"] else []
-    reports = [event for event in events if re.search("fragmentation needed|packet too big", event["detail"] or "")]
+    reports = [event for event in events if event["cause"] in MTU_REPORTS]
     cited = cited_in(reports)
     return flows_match(
         transfers,

@@ -16,7 +16,6 @@ SEGMENT = REPEATED | COPIES | PROBES | {"out_of_order", "ambiguous"}  # verdicts
 #: verdicts of wiretale that also explain later frames of the conversation
 LASTING = RETRANSMISSIONS | {"acked_unseen_segment", "captured_out_of_order", "window_probe", "zero_window", "reset"}
 FRAGMENT = "fragment"  # of a segment, which Wireshark judges when it is whole
-FIRST_BEFORE = "first transmission before the capture began"  # detail of an event
 
 Row = Mapping[str, Any]
 
@@ -79,11 +78,11 @@ PROVEN = {
     "acknowledged": "its bytes had been acknowledged at the capture point, longer ago than the way to the sender takes "
     "(rule V6.1)",
 }
-# Why wiretale chose the kind of a retransmission: by the beginning of the event's detail, else by the kind.
+# Why wiretale chose the kind of a retransmission: by the event's cause, else by the kind.
 KIND_REASONS = {
-    "RACK": "wiretale found it transmitted an RTT before, and later data was acknowledged (RFC 8985, rule V5.8)",
-    "in the recovery": "wiretale found an earlier segment that had begun the recovery (RFC 6675, rule V5.5)",
-    "go-back-N": "wiretale found an RTO before it, after which all that was outstanding is retransmitted (rule V5.2)",
+    "rack": "wiretale found it transmitted an RTT before, and later data was acknowledged (RFC 8985, rule V5.8)",
+    "recovery": "wiretale found an earlier segment that had begun the recovery (RFC 6675, rule V5.5)",
+    "go_back_n": "wiretale found an RTO before it, after which all that was outstanding is retransmitted (rule V5.2)",
     "fast_retransmission": "wiretale found three duplicate ACKs, or SACKs of over two segments above it (RFC 5681, "
     "RFC 6675, rules V5.3, V5.4)",
     "timeout_retransmission": "wiretale found no ACK of new data during a whole RTO before it (RFC 6298, rule V5.10)",
@@ -100,8 +99,7 @@ def in_tunnel(path: str | None) -> bool:
 
 def kind_reason(case: Case) -> str:
     """Returns why wiretale chose this kind."""
-    text = f"{case.row.get('detail') or ''}\n{case.ours}"
-    return next((sentence for begin, sentence in KIND_REASONS.items() if begin in text), "")
+    return KIND_REASONS.get(case.row.get("cause") or "") or KIND_REASONS.get(case.ours or "", "")
 
 
 def by_evidence(sentences: Mapping[str, str], case: Case) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.findings.model import nonzero_rows, row_at
-from wiretale.analyzer.verify.case import FIRST_BEFORE, FRAGMENT
+from wiretale.analyzer.verify.case import FRAGMENT
 from wiretale.analyzer.verify.comparison import Around
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
     from wiretale.analyzer.verify.tshark import End
 
-DETAILS_MAX = 100_000  # events whose detail is read
+RESUMED_MAX = 100_000  # events whose flow is read
 EVENTS_PER_FLOW_MAX, EVENTS_MAX = 10_000, 4_000_000  # bounds of the events table
 JUDGED = (1, 6, 58)  # IP protocol numbers: ICMP, TCP, ICMPv6
 ENDED_EARLY = {"idle", "evicted", "ports_reused"}  # of flows.end
@@ -103,8 +103,8 @@ def resumed_flows(trace: Trace, begun: list[int]) -> set[int]:
     """Returns those that retransmitted data which had passed before the capture began."""
     if not begun:
         return set()
-    rows = (row_at(trace.events, number) for number in trace.events._rows_where("detail")[:DETAILS_MAX])
-    return {row["flow"] for row in rows if row["detail"] == FIRST_BEFORE}
+    numbers = trace.events._rows_where("cause", "before_capture")
+    return {row_at(trace.events, number)["flow"] for number in numbers[:RESUMED_MAX]}
 
 
 def ended_flows(trace: Trace) -> dict[frozenset[End], int]:

@@ -12,7 +12,6 @@ from collections.abc import Set
 
 from wiretale.analyzer.verify.case import (
     ANSWERS,
-    FIRST_BEFORE,
     FRAGMENT,
     PROVEN,
     REORDERED,
@@ -150,7 +149,7 @@ RULES = (
         verdicts=(RETRANSMISSIONS, NONE),
         sentence="it passed before the capture began, as duplicate ACKs and SACKs show, and is retransmitted; for Wireshark it "
         "is new",
-        when=lambda case: case.row.get("detail") == FIRST_BEFORE,
+        when=lambda case: case.row.get("cause") == "before_capture",
     ),
     Rule(
         "not-new",

@@ -123,7 +123,34 @@
     X(ACKS, "acks")                                                                                \
     X(ACKNOWLEDGED, "acknowledged") /* the receiver had acknowledged it */                         \
     X(SIGNATURE, "signature")       /* the same header except for fields that routers change */    \
-    X(TIME, "time")
+    X(TIME, "time")                                                                                \
+    /* causes (events.cause): of retransmissions and reordering, also WORD_LIMITED_RECOVERY */     \
+    X(GO_BACK_N, "go_back_n")                           /* V5.2 */                                 \
+    X(CARRIED_DUPLICATE_ACKS, "carried_duplicate_acks") /* V5.6 */                                 \
+    X(LATE_REPORT, "late_report")                       /* V5.7 */                                 \
+    X(RACK, "rack")                                     /* V5.8 */                                 \
+    X(AFTER_HANDSHAKE, "after_handshake")               /* V5.12 */                                \
+    X(AFTER_RETRANSMISSION, "after_retransmission")     /* V4.3 */                                 \
+    X(BEFORE_CAPTURE, "before_capture") /* the first transmission precedes the capture */          \
+    /* of ICMP errors (RFC 792, RFC 4443) */                                                       \
+    X(NETWORK_UNREACHABLE, "network_unreachable")                                                  \
+    X(HOST_UNREACHABLE, "host_unreachable")                                                        \
+    X(PROTOCOL_UNREACHABLE, "protocol_unreachable")                                                \
+    X(PORT_UNREACHABLE, "port_unreachable")                                                        \
+    X(FRAGMENTATION_NEEDED, "fragmentation_needed")                                                \
+    X(NETWORK_PROHIBITED, "network_prohibited")                                                    \
+    X(HOST_PROHIBITED, "host_prohibited")                                                          \
+    X(PROHIBITED, "prohibited")                                                                    \
+    X(DESTINATION_UNREACHABLE, "destination_unreachable")                                          \
+    X(SOURCE_QUENCH, "source_quench")                                                              \
+    X(REDIRECT, "redirect")                                                                        \
+    X(TTL_EXCEEDED, "ttl_exceeded")                                                                \
+    X(REASSEMBLY_TIME_EXCEEDED, "reassembly_time_exceeded")                                        \
+    X(PARAMETER_PROBLEM, "parameter_problem")                                                      \
+    X(NO_ROUTE, "no_route")                                                                        \
+    X(ADDRESS_UNREACHABLE, "address_unreachable")                                                  \
+    X(PACKET_TOO_BIG, "packet_too_big")                                                            \
+    X(HOP_LIMIT_EXCEEDED, "hop_limit_exceeded")
 
 enum word {
 #define X(symbol, text) WORD_##symbol,

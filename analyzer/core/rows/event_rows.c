@@ -8,7 +8,28 @@
  * write no events. */
 #include "rows/rows.h"
 
-/* The lock must be held. Returns the number of the row, EVENT_NONE at a bound. */
+/* Returns the detail of an event that has no other, NULL without one. */
+static const char *detail_of(enum word cause) {
+    switch (cause) {
+    case WORD_GO_BACK_N: return "go-back-N after an RTO";
+    case WORD_LIMITED_RECOVERY: return "in the recovery that an earlier segment began";
+    case WORD_CARRIED_DUPLICATE_ACKS:
+        return "two duplicate ACKs, counted on from an earlier recovery";
+    case WORD_LATE_REPORT: return "reported lost one sender RTT ago";
+    case WORD_RACK: return "RACK: sent one RTT ago, and later data has arrived";
+    case WORD_AFTER_HANDSHAKE: return "after the handshake";
+    case WORD_AFTER_RETRANSMISSION: return "after its retransmission";
+    case WORD_BEFORE_CAPTURE: return "first transmission before the capture began";
+    default: return NULL;
+    }
+}
+
+static void put_icmp(struct row_sink *sink, struct row *row, const struct icmp_report *icmp) {
+    row_set_if(row, events_mtu, icmp->mtu, icmp->mtu);
+    row_set(row, events_router, add_address(sink, icmp->version, icmp->router));
+}
+
+/* Returns the number of the row, EVENT_NONE at a bound. */
 static uint64_t add(struct row_sink *sink, struct flow *flow, unsigned direction,
                     const struct packet_info *seen, const struct event *event) {
     if ((flow && flow->event_count >= MAX_EVENTS_PER_FLOW) ||
@@ -33,7 +54,12 @@ static uint64_t add(struct row_sink *sink, struct flow *flow, unsigned direction
                event->spurious == SPURIOUS_YES);
     row_set_if(&row, events_bytes, event->bytes > 0, event->bytes);
     row_set_if(&row, events_related_frame, event->related_frame > 0, event->related_frame);
-    row_set_text(sink, &row, events_detail, event->detail);
+    row_set_text(sink, &row, events_detail,
+                 event->detail ? event->detail : detail_of(event->cause));
+    row_set_if(&row, events_cause, event->cause != WORD_NONE, event->cause);
+    row_set_if(&row, events_blocks, event->blocks > 0, (int64_t)event->blocks);
+    if (event->icmp)
+        put_icmp(sink, &row, event->icmp);
     return row_sink_add(sink, TABLE_events, &row);
 }
 

@@ -413,8 +413,8 @@
       " path; null as above")
 
 /* In the order of packets. Later packets amend rows (table_amend()), because a DSACK or a late
- * original can change a verdict. The flow must be the first column and all columns must fit into
- * a pending row (row_sink.c). */
+ * original can change a verdict. The flow must be the first column. 16 columns have masks of two
+ * bytes each. */
 #define EVENTS_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row; null for an event of the capture itself")                         \
     X(direction, INT, "", "of the packet; null for an event of the capture itself")                \
@@ -426,7 +426,7 @@
     X(related_frame, INT, "frame",                                                                 \
       "the frame that it answers, repeats or waited for; null if none was seen")                   \
     X(detail, TEXT, "",                                                                            \
-      "details, such as the cause of a retransmission (rules V5); null if the kind is "            \
+      "details for people: `cause` in words, and numbers of other columns; null if the kind is "   \
       "sufficient")                                                                                \
     X(place, WORD, "",                                                                             \
       "where data was lost or reordered (rules V7): upstream (between sender and capture "         \
@@ -438,7 +438,17 @@
       "V3.5, V5.9, V5.10, V6.5); null if the kind is sufficient, or without evidence")             \
     X(spurious, BOOL, "",                                                                          \
       "whether a retransmission is proven spurious (rules V6); null if neither that nor a place "  \
-      "is known (rule V7.8), and for other kinds")
+      "is known (rule V7.8), and for other kinds")                                                 \
+    X(cause, WORD, "",                                                                             \
+      "of a retransmission: go_back_n (V5.2), recovery (V5.5), carried_duplicate_acks (V5.6), "    \
+      "late_report (V5.7), rack (V5.8), after_handshake (V5.12) or before_capture (the first "     \
+      "transmission precedes the capture); of reordering: after_retransmission (V4.3); of an "     \
+      "ICMP error: its meaning (RFC 792, RFC 4443), such as packet_too_big; null if the kind is "  \
+      "sufficient")                                                                                \
+    X(mtu, INT, "bytes",                                                                           \
+      "ICMP error: MTU of the next hop (RFC 1191, RFC 8201); null if it has none")                 \
+    X(router, ADDRESS, "", "ICMP error: router or host that sent it; null for other kinds")        \
+    X(blocks, INT, "", "block_lost and block_gap: missing numbers in a row; null for other kinds")
 
 /* Grouped by flow. Bins are stored as records, which store a direction's bins in the narrowest
  * form that holds them (series_rows.c) and are computed when they are read. */

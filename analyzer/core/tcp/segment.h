@@ -38,13 +38,22 @@ struct segment_effect {
 
 enum tcp_spurious { SPURIOUS_NOT_ASKED, SPURIOUS_UNKNOWN, SPURIOUS_NO, SPURIOUS_YES };
 
+/* What an ICMP error says beside its cause. */
+struct icmp_report {
+    uint32_t mtu;          /* bytes, 0 if none */
+    unsigned version;      /* of IP */
+    const uint8_t *router; /* address that sent it */
+};
+
 /* A row of `events`. WORD_NONE is null. */
 struct event {
-    enum word kind, place, evidence;
+    enum word kind, place, evidence, cause;
     int8_t spurious; /* enum tcp_spurious */
     int64_t bytes;
-    uint64_t related_frame; /* 0 if none */
-    const char *detail;     /* NULL if none */
+    uint64_t related_frame;         /* 0 if none */
+    uint64_t blocks;                /* 0 if none */
+    const char *detail;             /* NULL: the text of the cause */
+    const struct icmp_report *icmp; /* NULL if none */
 };
 
 struct segment_context {

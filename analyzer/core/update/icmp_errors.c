@@ -13,6 +13,7 @@
 
 struct icmp_meaning {
     uint8_t version, type, code; /* code ANY: all other codes */
+    enum word cause;             /* events.cause */
     const char *text;
 };
 
@@ -20,45 +21,44 @@ struct icmp_meaning {
 
 /* The first match counts, so ANY must be the last of its type. */
 static const struct icmp_meaning meanings[] = {
-    {4, 3, 0, "network unreachable"},
-    {4, 3, 1, "host unreachable"},
-    {4, 3, 2, "protocol unreachable"},
-    {4, 3, 3, "port unreachable"},
-    {4, 3, 4, "fragmentation needed"},
-    {4, 3, 9, "network administratively prohibited"},
-    {4, 3, 10, "host administratively prohibited"},
-    {4, 3, 13, "administratively prohibited"},
-    {4, 3, ANY, "destination unreachable"},
-    {4, 4, ANY, "source quench"},
-    {4, 5, ANY, "redirect"},
-    {4, 11, 0, "TTL exceeded"},
-    {4, 11, 1, "reassembly time exceeded"},
-    {4, 12, ANY, "parameter problem"},
-    {6, 1, 0, "no route"},
-    {6, 1, 1, "administratively prohibited"},
-    {6, 1, 3, "address unreachable"},
-    {6, 1, 4, "port unreachable"},
-    {6, 1, ANY, "destination unreachable"},
-    {6, 2, ANY, "packet too big"},
-    {6, 3, 0, "hop limit exceeded"},
-    {6, 3, 1, "reassembly time exceeded"},
-    {6, 4, ANY, "parameter problem"},
+    {4, 3, 0, WORD_NETWORK_UNREACHABLE, "network unreachable"},
+    {4, 3, 1, WORD_HOST_UNREACHABLE, "host unreachable"},
+    {4, 3, 2, WORD_PROTOCOL_UNREACHABLE, "protocol unreachable"},
+    {4, 3, 3, WORD_PORT_UNREACHABLE, "port unreachable"},
+    {4, 3, 4, WORD_FRAGMENTATION_NEEDED, "fragmentation needed"},
+    {4, 3, 9, WORD_NETWORK_PROHIBITED, "network administratively prohibited"},
+    {4, 3, 10, WORD_HOST_PROHIBITED, "host administratively prohibited"},
+    {4, 3, 13, WORD_PROHIBITED, "administratively prohibited"},
+    {4, 3, ANY, WORD_DESTINATION_UNREACHABLE, "destination unreachable"},
+    {4, 4, ANY, WORD_SOURCE_QUENCH, "source quench"},
+    {4, 5, ANY, WORD_REDIRECT, "redirect"},
+    {4, 11, 0, WORD_TTL_EXCEEDED, "TTL exceeded"},
+    {4, 11, 1, WORD_REASSEMBLY_TIME_EXCEEDED, "reassembly time exceeded"},
+    {4, 12, ANY, WORD_PARAMETER_PROBLEM, "parameter problem"},
+    {6, 1, 0, WORD_NO_ROUTE, "no route"},
+    {6, 1, 1, WORD_PROHIBITED, "administratively prohibited"},
+    {6, 1, 3, WORD_ADDRESS_UNREACHABLE, "address unreachable"},
+    {6, 1, 4, WORD_PORT_UNREACHABLE, "port unreachable"},
+    {6, 1, ANY, WORD_DESTINATION_UNREACHABLE, "destination unreachable"},
+    {6, 2, ANY, WORD_PACKET_TOO_BIG, "packet too big"},
+    {6, 3, 0, WORD_HOP_LIMIT_EXCEEDED, "hop limit exceeded"},
+    {6, 3, 1, WORD_REASSEMBLY_TIME_EXCEEDED, "reassembly time exceeded"},
+    {6, 4, ANY, WORD_PARAMETER_PROBLEM, "parameter problem"},
 };
 
-static const char *meaning_of(const struct headers *headers) {
+static const struct icmp_meaning *meaning_of(const struct headers *headers) {
+    static const struct icmp_meaning unknown = {.cause = WORD_NONE, .text = "error"};
     const struct icmp_header *icmp = &headers->icmp;
     for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
         if (meanings[i].version == headers->ip_version && meanings[i].type == icmp->type &&
             (meanings[i].code == icmp->code || meanings[i].code == ANY))
-            return meanings[i].text;
-    return "error";
+            return &meanings[i];
+    return &unknown;
 }
 
 /* Writes the meaning, and the MTU of the next hop if the error has one (RFC 1191, RFC 4443 3.2). */
-static void describe(const struct headers *headers, char *text, size_t room) {
-    const struct icmp_header *icmp = &headers->icmp;
-    int used =
-        snprintf(text, room, "%s (type %u, code %u)", meaning_of(headers), icmp->type, icmp->code);
+static void describe(const struct icmp_header *icmp, const char *meaning, char *text, size_t room) {
+    int used = snprintf(text, room, "%s (type %u, code %u)", meaning, icmp->type, icmp->code);
     if (icmp->mtu && used > 0 && (size_t)used < room)
         snprintf(text + used, room - (size_t)used, ", MTU %u", icmp->mtu);
 }
@@ -106,7 +106,11 @@ void icmp_error_update(struct worker *worker, const struct decoded_packet *decod
     if (icmp->mtu && quotes_sent_data(icmp, &flow->tcp.streams[swapped ^ flow->swapped]))
         note_path_mtu(&flow->tcp.streams[swapped ^ flow->swapped], icmp->mtu,
                       headers->ip_version == 6 ? 40 : 20);
-    describe(headers, detail, sizeof detail);
-    event_write(&worker->rows, flow, swapped ^ flow->swapped, &decoded->info,
-                &(struct event){.kind = WORD_ICMP_ERROR, .detail = detail});
+    const struct icmp_meaning *meaning = meaning_of(headers);
+    const struct icmp_report report = {icmp->mtu, headers->ip_version, headers->source};
+    describe(icmp, meaning->text, detail, sizeof detail);
+    event_write(
+        &worker->rows, flow, swapped ^ flow->swapped, &decoded->info,
+        &(struct event){
+            .kind = WORD_ICMP_ERROR, .cause = meaning->cause, .detail = detail, .icmp = &report});
 }

@@ -70,9 +70,11 @@ static void emit_sequence_event(void *context, const struct sequence_event *even
                  (unsigned long long)event->count, (unsigned long long)event->sequence);
     else
         snprintf(detail, sizeof detail, "number %llu", (unsigned long long)event->sequence);
+    bool missing = event->kind == WORD_BLOCK_LOST || event->kind == WORD_BLOCK_GAP;
     uint64_t row = event_write(&place->worker->rows, place->flow, place->direction, &info,
                                &(struct event){.kind = event->kind,
                                                .related_frame = event->related_frame,
+                                               .blocks = missing ? event->count : 0,
                                                .detail = detail});
     struct udp_stream *stream = &place->flow->udp[place->direction];
     if (event->kind == WORD_BLOCK_LOST)

@@ -68,7 +68,7 @@ static enum tcp_spurious spurious_of(bool proven, bool placed) {
     return placed ? SPURIOUS_NO : SPURIOUS_UNKNOWN;
 }
 
-/* `evidence` is that of a loss upstream, `detail` NULL or that of the event. */
+/* `evidence` is that of a loss upstream; `detail` is NULL, or replaces that of the cause. */
 static void record_retransmission(struct segment_context *seg, const struct retransmission *rtx,
                                   bool upstream, enum word evidence, const char *detail) {
     struct retransmit_cause cause = find_cause(seg, rtx);
@@ -87,7 +87,8 @@ static void record_retransmission(struct segment_context *seg, const struct retr
                           .spurious = (int8_t)spurious_of(spurious, placed),
                           .bytes = rtx->start < 0 ? 0 : rtx->end - rtx->start,
                           .related_frame = cause.frame,
-                          .detail = detail ? detail : cause.detail};
+                          .cause = cause.name,
+                          .detail = detail};
     uint64_t super = count_retransmission(seg, &cause, rtx->start, rtx->end);
     struct retransmission_record record = {.start = rtx->start,
                                            .end = rtx->end,
@@ -245,7 +246,7 @@ static bool is_late_original(struct segment_context *seg, int64_t start, int64_t
                                     .evidence = evidence,
                                     .bytes = end - start,
                                     .related_frame = fill->frame,
-                                    .detail = "after its retransmission"});
+                                    .cause = WORD_AFTER_RETRANSMISSION});
     retract_loss(seg, recovery, fill, evidence); /* V7.3 */
     return true;
 }
@@ -352,7 +353,7 @@ NOINLINE void classify_before_capture(struct segment_context *seg, int64_t start
                           .evidence = cause.evidence,
                           .spurious = SPURIOUS_UNKNOWN,
                           .bytes = end - start,
-                          .detail = "first transmission before the capture began"};
+                          .cause = WORD_BEFORE_CAPTURE};
     remember_verdict(seg, (struct retransmission_record){.start = start,
                                                          .end = end,
                                                          .event = emit_event(seg, &event),

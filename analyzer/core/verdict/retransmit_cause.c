@@ -295,12 +295,12 @@ static bool is_lost_by_rack(const struct segment_context *seg, const struct retr
            rtx->end > seg->sender->snd_una && bytes_sacked_above(recovery, rtx->end);
 }
 
-static struct retransmit_cause fast(int64_t frame_ns, uint32_t frame, const char *detail) {
+static struct retransmit_cause fast(int64_t frame_ns, uint32_t frame, enum word name) {
     return (struct retransmit_cause){.kind = WORD_FAST_RETRANSMISSION,
                                      .evidence = WORD_ACKS,
                                      .frame = frame,
                                      .frame_ns = frame_ns,
-                                     .detail = detail};
+                                     .name = name};
 }
 
 struct retransmit_cause find_ack_cause(const struct segment_context *seg,
@@ -312,20 +312,17 @@ struct retransmit_cause find_ack_cause(const struct segment_context *seg,
         return (struct retransmit_cause){.kind = WORD_TIMEOUT_RETRANSMISSION,
                                          .evidence = WORD_TIME,
                                          .frame = recovery->rto_frame,
-                                         .detail = "go-back-N after an RTO"};
+                                         .name = WORD_GO_BACK_N};
     if (is_reported_lost(seg, rtx->start, rtx->end)) /* V5.3, V5.4 */
-        return fast(rtx->sent_ns, rtx->sent_frame, NULL);
+        return fast(rtx->sent_ns, rtx->sent_frame, WORD_NONE);
     if (in_fast_recovery(seg, rtx)) /* V5.5 */
-        return fast(recovery->recovery_ns, recovery->recovery_frame,
-                    "in the recovery that an earlier segment began");
+        return fast(recovery->recovery_ns, recovery->recovery_frame, WORD_LIMITED_RECOVERY);
     if (dupack_counter_carried_over(seg, rtx)) /* V5.6 */
-        return fast(rtx->sent_ns, rtx->sent_frame,
-                    "two duplicate ACKs, counted on from an earlier recovery");
+        return fast(rtx->sent_ns, rtx->sent_frame, WORD_CARRIED_DUPLICATE_ACKS);
     if (was_reported_lost(seg, rtx)) /* V5.7 */
-        return fast(rtx->sent_ns, rtx->sent_frame, "reported lost one sender RTT ago");
+        return fast(rtx->sent_ns, rtx->sent_frame, WORD_LATE_REPORT);
     if (is_lost_by_rack(seg, rtx)) /* V5.8 */
-        return fast(rtx->sent_ns, rtx->sent_frame,
-                    "RACK: sent one RTT ago, and later data has arrived");
+        return fast(rtx->sent_ns, rtx->sent_frame, WORD_RACK);
     return (struct retransmit_cause){.kind = WORD_NONE};
 }
 
@@ -403,7 +400,7 @@ static struct retransmit_cause find_timer_cause(const struct segment_context *se
         cause.idle_ns = seg->packet->time_ns - since.time_ns;
         cause.idle_frame = since.frame;
         if (is_after_handshake(seg, rtx)) /* V5.12 */
-            cause.detail = "after the handshake";
+            cause.name = WORD_AFTER_HANDSHAKE;
     }
     return cause;
 }

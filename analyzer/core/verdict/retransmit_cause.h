@@ -19,9 +19,9 @@ struct retransmit_cause {
     enum word kind, evidence; /* kind: WORD_NONE if there is no cause */
     uint32_t frame;           /* the event's related frame */
     int64_t frame_ns;         /* its time, of a fast retransmission */
-    const char *detail;
-    int64_t idle_ns;     /* of an RTO: since its timer was last restarted */
-    uint32_t idle_frame; /* that restarted it, 0 if unknown */
+    enum word name;           /* events.cause, WORD_NONE if the kind is sufficient */
+    int64_t idle_ns;          /* of an RTO: since its timer was last restarted */
+    uint32_t idle_frame;      /* that restarted it, 0 if unknown */
 };
 
 /* Returns the cause in ACKs, of kind WORD_NONE if there is none: rules V5.2 to V5.8. */

@@ -122,6 +122,16 @@ def test_an_icmp_error_is_tied_to_the_flow_it_quotes(analyze: Analyze) -> None:
     (event,) = trace.events.rows()
     assert (event["flow"], event["direction"], event["kind"], event["frame"]) == (0, 0, "icmp_error", 2)
     assert event["detail"] == "fragmentation needed (type 3, code 4), MTU 1400"
+    assert (event["cause"], event["mtu"], event["router"]) == ("fragmentation_needed", 1400, "10.9.9.9")
+
+
+@pytest.mark.parametrize(("code", "mtu", "cause"), [(4, 0, "fragmentation_needed"), (3, 0, "port_unreachable"), (77, 0, "destination_unreachable")])
+def test_an_icmp_error_without_an_mtu_has_none(analyze: Analyze, code: int, mtu: int, cause: str) -> None:
+    """RFC 792 had no MTU in the message: routers before RFC 1191 send 0."""
+    sent = udp()
+    error = ether(IP(src="10.0.0.2", dst="10.0.0.1") / ICMP(type=3, code=code, nexthopmtu=mtu) / Raw(raw(sent.payload)[:28]))
+    (event,) = analyze([(0, sent), (1, error)]).events.rows()
+    assert (event["cause"], event["mtu"], event["router"]) == (cause, None, "10.0.0.2")
 
 
 def test_an_icmpv6_error_is_tied_to_the_flow_it_quotes(analyze: Analyze) -> None:
@@ -129,6 +139,8 @@ def test_an_icmpv6_error_is_tied_to_the_flow_it_quotes(analyze: Analyze) -> None
     error = IPv6(src="fd00::9", dst="fd00::1") / ICMPv6PacketTooBig(mtu=1280) / Raw(raw(sent))
     trace = analyze([(0, ether(sent)), (1, ether(error))])
     assert trace.flows.column("icmp_errors") == [1, 0]
+    (event,) = trace.events.rows()
+    assert (event["cause"], event["mtu"], event["router"]) == ("packet_too_big", 1280, "fd00::9")
 
 
 def test_filter_and_times_leave_out_and_count(analyze: Analyze) -> None:

@@ -28,7 +28,6 @@ from scenario_wire import write_pcap as write_frames
 from talk import Talk
 from wiretale.analyzer import trace as traces
 from wiretale.analyzer.errors import InputError
-from wiretale.analyzer.verify.case import FIRST_BEFORE
 from wiretale.analyzer.verify.comparison import KINDS, Around, Comparison, Difference, pairs
 from wiretale.analyzer.verify.file import compare_file
 from wiretale.analyzer.verify.frame_events import FrameEvents, around
@@ -104,7 +103,7 @@ DIFFER: list[tuple[dict[str, Any] | None, tuple[str, ...], str, str]] = [
     (event("network_duplicate"), ("spurious_retransmission",), "network-copy", "the network made the copy"),
     (event("ambiguous"), (LATE,), "ambiguous", "within 3 ms"),
     (event("ambiguous"), ("retransmission",), "ambiguous", "nothing in this capture"),
-    (event(FAST, evidence="acks", detail=FIRST_BEFORE), (), "first-before", "before the capture began"),
+    (event(FAST, evidence="acks", cause="before_capture"), (), "first-before", "before the capture began"),
     (event(TIMEOUT, evidence="ip_id", **UP), (), "not-new", "its IP ID is higher"),
     (event("ambiguous", **UP), (), "not-new", "wiretale names no evidence"),
     (event("retransmission", bytes=1, **DOWN), (), "one-byte-repeated", "one byte"),
@@ -127,14 +126,14 @@ DIFFER: list[tuple[dict[str, Any] | None, tuple[str, ...], str, str]] = [
     (event(LATE, evidence="timestamps"), ("retransmission",), "late-not-retransmitted", "its TSval is older"),
     (event(LATE, evidence="time"), ("spurious_retransmission",), "late-and-acked", "below the last ACK"),
     (event(FAST), ("retransmission",), "fast-by-rfc", "three duplicate ACKs"),
-    (event(FAST, detail="RACK: sent one RTT ago"), ("retransmission",), "fast-by-rfc", "RFC 8985"),
+    (event(FAST, cause="rack"), ("retransmission",), "fast-by-rfc", "RFC 8985"),
     (
-        event(FAST, detail="in the recovery that an earlier segment began"),
+        event(FAST, cause="recovery"),
         ("retransmission",),
         "fast-by-rfc",
         "had begun",
     ),
-    (event(TIMEOUT, detail="go-back-N after an RTO"), (FAST,), "fast-too-easily", "all that was outstanding"),
+    (event(TIMEOUT, cause="go_back_n"), (FAST,), "fast-too-easily", "all that was outstanding"),
     (event(TIMEOUT), (FAST,), "fast-too-easily", "RFC 6298"),
     (event("probe_retransmission"), (FAST,), "fast-too-easily", "RFC 8985"),
     (event("retransmission"), (FAST,), "fast-too-easily", "left open"),
