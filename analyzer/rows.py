@@ -246,6 +246,10 @@ class EventRow(TypedDict):
     place: str | None
     evidence: str | None
     spurious: bool | None
+    cause: str | None
+    mtu: int | None
+    router: str | None
+    blocks: int | None
 
 
 class SeriesRow(TypedDict):
@@ -357,7 +361,9 @@ class HandshakeRow(TypedDict):
     round_trips: int | None
     server_ns: int | None
     client_ns: int | None
-    frames: str | None
+    client_hello_frame: int | None
+    server_hello_frame: int | None
+    finished_frame: int | None
     server_rtt_ns: int | None
     client_rtt_ns: int | None
     spin_rtt_ns: int | None
@@ -405,7 +411,8 @@ class RequestRow(TypedDict):
     method: str | None
     host: str | None
     status: int | None
-    frames: str | None
+    request_frame: int | None
+    response_frame: int | None
 
 
 class PacketRow(TypedDict):

@@ -227,7 +227,7 @@ def connect_tables(path: str, names: Sequence[str]) -> Iterator[duckdb.DuckDBPyC
 def load_tables(path: str) -> Run:
     """Returns the run of a folder, which must hold the tables of `wiretale analyze -o`. Raises InputError otherwise."""
     if Path(path, "captures.parquet").is_file() and not Path(path, "interfaces.parquet").is_file():
-        raise InputError(f"{path}: expected tables of wiretale.analyze/2, found those of wiretale.analyze/1")
+        raise InputError(f"{path}: expected tables of wiretale.analyze/3, found those of wiretale.analyze/1")
     with connect_tables(path, TABLES) as connection:
         return run_of_tables(connection, path, "tables")
 

@@ -226,12 +226,15 @@ def dns_failed(transfers: Transfers) -> Matches:
             )
 
 
+def handshake_frames(row: Row) -> list[int]:
+    """Returns the frames of the ClientHello, the ServerHello and the end of a handshake, as far as they were captured."""
+    names = ("client_hello_frame", "server_hello_frame", "finished_frame")
+    return [row[name] for name in names if row[name] is not None]
+
+
 def handshake_packets(transfers: Transfers, row: Row) -> list[Cited]:
     """Returns the ClientHello and the end of a handshake."""
-    flow, frames = (
-        row_at(transfers.trace.flows, row["flow"]),
-        [int(one) for one in (row["frames"] or "").split(", ") if one],
-    )
+    flow, frames = row_at(transfers.trace.flows, row["flow"]), handshake_frames(row)
     if not frames:
         return []
     turns, began = transfers.turns.of_flow(row["flow"]), None
@@ -246,10 +249,10 @@ def handshake_packets(transfers: Transfers, row: Row) -> list[Cited]:
 
 def handshake_fields(transfers: Transfers, row: Row, flow: Row) -> dict[str, Any]:
     """Returns evidence, filter and packets of a handshake; of several files, only that of its ends may be known."""
-    cited = handshake_packets(transfers, row)
+    cited, frames = handshake_packets(transfers, row), handshake_frames(row)
     if transfers.has_one_file:
-        frames = [int(frame) for frame in row["frames"].split(", ")]
-        return {"evidence": f"frames {row['frames']}", "filter": frame_filter(frames), "cited": cited}
+        evidence = f"frames {', '.join(map(str, frames))}"
+        return {"evidence": evidence, "filter": frame_filter(frames), "cited": cited}
     return {"evidence": transfers.files.frame_list(cited), "filter": flow_filter(flow), "cited": cited}
 
 

@@ -99,7 +99,8 @@ def in_tunnel(path: str | None) -> bool:
 
 def kind_reason(case: Case) -> str:
     """Returns why wiretale chose this kind."""
-    return KIND_REASONS.get(case.row.get("cause") or "") or KIND_REASONS.get(case.ours or "", "")
+    words = (case.row.get("cause"), case.row.get("kind"))
+    return next((KIND_REASONS[word] for word in words if word in KIND_REASONS), "")
 
 
 def by_evidence(sentences: Mapping[str, str], case: Case) -> str:

@@ -21,7 +21,7 @@ SUMMARY = {  # columns of directions
     *("blocks_corrupt", "block_loss_runs", "block_loss_run_max", "block_restarts", "blocks_head_of_line"),
     *("head_of_line_ns_max", "jitter_ns", "delay_variation_ns"),
 }
-SCHEMA = "wiretale.analyze/2"
+SCHEMA = "wiretale.analyze/3"
 TABLES = ("interfaces", "flows", "directions", "datagrams", "handshakes", "queries", "requests", "findings")
 
 

@@ -37,7 +37,7 @@ trace.report(sys.argv[2])
 
 
 def json_rows(run: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
-    assert run.returncode in (0, 3) and json.loads(run.stdout)["schema"] == "wiretale.analyze/2"
+    assert run.returncode in (0, 3) and json.loads(run.stdout)["schema"] == "wiretale.analyze/3"
     return list(json.loads(run.stdout)["packets"])
 
 

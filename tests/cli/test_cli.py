@@ -140,7 +140,7 @@ def test_wrong_commands_are_one_line(wiretale_run: Any) -> None:
 
 def test_json_is_one_object_with_every_table_asked_for(wiretale_run: Any, sample: Path) -> None:
     found = json.loads(wiretale_run("analyze", sample, "--json").stdout)
-    assert found["schema"] == "wiretale.analyze/2" and found["wiretale"] == wiretale.__version__
+    assert found["schema"] == "wiretale.analyze/3" and found["wiretale"] == wiretale.__version__
     for name in ("interfaces", "flows", "directions", "datagrams", "blocks_summary", "findings"):
         assert isinstance(found[name], list)
     trace = wiretale.analyze(sample)

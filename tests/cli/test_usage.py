@@ -43,7 +43,7 @@ def test_a_capture_without_a_command_is_analyzed(wiretale_run: Any, samples: Pat
     expected = wiretale_run("analyze", file)
     found = wiretale_run(file)
     assert (found.returncode, found.stdout) == (0, expected.stdout)
-    assert wiretale_run(file, "--json").stdout.startswith('{"schema": "wiretale.analyze/2"')
+    assert wiretale_run(file, "--json").stdout.startswith('{"schema": "wiretale.analyze/3"')
     folder = tmp_path / "captures"
     folder.mkdir()
     shutil.copy(file, folder)

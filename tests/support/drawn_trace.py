@@ -25,7 +25,8 @@ KINDS = (
     *("captured_out_of_order", "network_duplicate", "ambiguous"),
 )
 WORDS = _core.vocabulary()
-DETAILS = (None, "fragmentation needed: MTU 1,400", "port unreachable")
+#: cause of an ICMP error, and its detail
+MEANINGS = (("packet_too_big", "packet too big: MTU 1,400"), ("port_unreachable", "port unreachable"))
 INTEGERS = ("int", "time", "duration")
 Row = dict[str, Any]
 
@@ -196,7 +197,8 @@ class DrawnTrace:
         for _ in range(self.draw.choice((0, 1, 8, 8))):
             frame += self.draw.choice((1, 2, 5, 900))
             row = {**self.row("events"), "flow": one["flow"], "direction": one["direction"], "frame": frame + 9}
-            row.update(kind=self.draw.choice(KINDS), related_frame=frame, detail=self.draw.choice(DETAILS))
+            cause, detail = self.draw.choice(MEANINGS)
+            row.update(kind=self.draw.choice(KINDS), related_frame=frame, cause=cause, detail=detail)
             row.update(bytes=self.draw.choice((None, 1460)))
             row.update(place=self.draw.choice(("upstream", "downstream", None)), time_ns=START_NS + frame * 10**6)
             found.append(row)
@@ -233,7 +235,14 @@ class DrawnTrace:
         return row
 
     def handshake(self) -> Row:
-        row = {**self.row("handshakes"), "flow": 0, "frames": "4, 6, 9", "version": "1.3", "alert_direction": 1}
+        row = {
+            **self.row("handshakes"),
+            "flow": 0,
+            "client_hello_frame": 4,
+            "server_hello_frame": 6,
+            "version": "1.3",
+            "alert_direction": 1,
+        }
         row["duration_ns"] = (row["server_ns"] or 0) + (row["client_ns"] or 0) + 1_000_000
         for side in ("client", "server"):
             places = [f"{side}_lost_upstream", f"{side}_lost_downstream"]

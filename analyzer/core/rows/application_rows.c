@@ -1,23 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of the tables of applications: a handshake or a request for each flow that has one, and the
  * questions of DNS. */
-#include <stdio.h>
-
 #include "rows/rows.h"
-
-#define FRAMES_TEXT 64 /* three numbers of 20 digits, separated */
-
-void put_frames(struct row_sink *sink, struct row *row, unsigned column, const uint64_t *frames,
-                size_t count) {
-    char text[FRAMES_TEXT + 1];
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < count; i++)
-        if (frames[i] && used < FRAMES_TEXT)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%llu", used ? ", " : "",
-                                     (unsigned long long)frames[i]);
-    row_set_text(sink, row, column, text);
-}
 
 static bool begin_row(struct row_sink *sink, struct row *row, enum table_number number,
                       const struct flow *flow) {
@@ -28,14 +12,14 @@ static bool begin_row(struct row_sink *sink, struct row *row, enum table_number 
 
 static void add_request(struct row_sink *sink, const struct flow *flow) {
     const struct http_request *http = &flow->application->http;
-    const uint64_t frames[] = {http->requested.frame, http->answered.frame};
     struct row row;
     if (!begin_row(sink, &row, TABLE_requests, flow))
         return;
     row_set_text(sink, &row, requests_method, http->method);
     row_set_text(sink, &row, requests_host, http->host);
     row_set_if(&row, requests_status, http->status, http->status);
-    put_frames(sink, &row, requests_frames, frames, 2);
+    put_frame(&row, requests_request_frame, http->requested.frame);
+    put_frame(&row, requests_response_frame, http->answered.frame);
     add_row(sink, TABLE_requests, &row);
 }
 
@@ -65,7 +49,6 @@ static void put_times(struct row *row, const struct flow *flow, const struct tls
 
 static void add_handshake(struct row_sink *sink, const struct flow *flow) {
     const struct tls_handshake *tls = &flow->application->tls;
-    const uint64_t frames[] = {tls->hello.frame, tls->answer.frame, tls->end.frame};
     bool resumed = tls->version == TLS_1_3 ? tls->psk : tls->echoed;
     bool comparable = tls->version == TLS_1_3 || tls->hello.frame;
     char text[TLS_TEXT_MAX];
@@ -89,7 +72,9 @@ static void add_handshake(struct row_sink *sink, const struct flow *flow) {
         row_set_if(&row, handshakes_alert_ns, tls->end.time_ns != TIME_UNKNOWN, tls->end.time_ns);
     }
     put_times(&row, flow, tls);
-    put_frames(sink, &row, handshakes_frames, frames, 3u - tls->alerted);
+    put_frame(&row, handshakes_client_hello_frame, tls->hello.frame);
+    put_frame(&row, handshakes_server_hello_frame, tls->answer.frame);
+    put_frame(&row, handshakes_finished_frame, tls->alerted ? 0 : tls->end.frame);
     add_row(sink, TABLE_handshakes, &row);
 }
 

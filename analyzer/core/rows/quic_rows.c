@@ -51,7 +51,9 @@ void quic_row_add(struct row_sink *sink, const struct flow *flow,
     row_set(&row, handshakes_zero_rtt, summary->zero_rtt);
     row_set(&row, handshakes_client_direction, summary->client);
     put_losses(&row, summary->loss);
-    put_frames(sink, &row, handshakes_frames, summary->frames, QUIC_FRAMES);
+    put_frame(&row, handshakes_client_hello_frame, summary->frames[QUIC_BEGIN]);
+    put_frame(&row, handshakes_server_hello_frame, summary->frames[QUIC_ANSWER]);
+    put_frame(&row, handshakes_finished_frame, summary->frames[QUIC_END]);
     if (summary->initial_bytes)
         row_set_stored(
             sink, &row, handshakes_alpn,

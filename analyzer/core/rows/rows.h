@@ -39,9 +39,10 @@ void put_limits(struct row *row, const struct flow *flow, const struct tcp_strea
 void limit_rows_add(struct row_sink *sink, const struct flow *flow);
 
 /* application_rows.c */
-/* Sets a column to the frames that are not 0, as in `4, 6, 9`; at most three count. */
-void put_frames(struct row_sink *sink, struct row *row, unsigned column, const uint64_t *frames,
-                size_t count);
+/* Sets a column to a frame, unless it is 0. */
+static inline void put_frame(struct row *row, unsigned column, uint64_t frame) {
+    row_set_if(row, column, frame, (int64_t)frame);
+}
 /* Adds the rows of handshakes and requests of a flow that is over. */
 void application_rows_add(struct row_sink *sink, const struct flow *flow);
 /* Adds the row of a question that was answered or given up. */

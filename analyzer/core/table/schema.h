@@ -654,7 +654,14 @@
     X(client_ns, DURATION, "ns",                                                                   \
       "time from the server's last message to the client's answer, without the least RTT to the "  \
       "client; null if one of both is unknown")                                                    \
-    X(frames, TEXT, "", "frames of the ClientHello, the ServerHello and the end, as in `4, 6, 9`") \
+    X(client_hello_frame, INT, "frame",                                                            \
+      "packet that completed the ClientHello; null if it was not captured. QUIC: the client's "    \
+      "first Initial")                                                                             \
+    X(server_hello_frame, INT, "frame",                                                            \
+      "the same of the ServerHello. QUIC: the server's first packet")                              \
+    X(finished_frame, INT, "frame",                                                                \
+      "the same of the Finished that ends the handshake; null with an alert. QUIC: the client's "  \
+      "first 1-RTT packet")                                                                        \
     X(server_rtt_ns, DURATION, "ns",                                                               \
       "QUIC: least time from a packet of the client's handshake to the server's answer, at the "   \
       "capture point; null if it was retransmitted before the answer, and for TLS")                \
@@ -723,7 +730,9 @@
     X(status, INT, "",                                                                             \
       "status of the first response that is not 1xx, or 101; null if it is not within the first "  \
       "4 kB")                                                                                      \
-    X(frames, TEXT, "", "frames of the end of the request's header and of the status line")
+    X(request_frame, INT, "frame",                                                                 \
+      "packet with the end of the request's header; null if it was not captured")                  \
+    X(response_frame, INT, "frame", "packet with the status line; null if it was not captured")
 
 /* Grouped by flow; of a direction in order of time. At most 512 of a direction. */
 #define LIMIT_SPANS_COLUMNS(X)                                                                     \

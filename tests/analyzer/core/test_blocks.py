@@ -44,6 +44,7 @@ def test_blocks_over_udp(tmp_path: Path) -> None:  # case 35
     assert trace.flows.column("application") == ["blocks"]
     assert counts(trace) == {"blocks": 12, "blocks_lost": 2, "blocks_out_of_order": 1, "blocks_duplicate": 1}
     events = [(row["kind"], row["frame"]) for row in trace.events.rows()]
+    assert [row["blocks"] for row in trace.events.rows() if row["kind"] == "block_lost"] == [2]
     assert ("block_lost", 6) in events and ("block_out_of_order", 9) in events and ("block_duplicate", 11) in events
     rows = trace.blocks.rows()
     assert [row["sequence"] for row in rows] == ORDER

@@ -125,11 +125,16 @@ def test_an_icmp_error_is_tied_to_the_flow_it_quotes(analyze: Analyze) -> None:
     assert (event["cause"], event["mtu"], event["router"]) == ("fragmentation_needed", 1400, "10.9.9.9")
 
 
-@pytest.mark.parametrize(("code", "mtu", "cause"), [(4, 0, "fragmentation_needed"), (3, 0, "port_unreachable"), (77, 0, "destination_unreachable")])
+@pytest.mark.parametrize(
+    ("code", "mtu", "cause"),
+    [(4, 0, "fragmentation_needed"), (3, 0, "port_unreachable"), (77, 0, "destination_unreachable")],
+)
 def test_an_icmp_error_without_an_mtu_has_none(analyze: Analyze, code: int, mtu: int, cause: str) -> None:
     """RFC 792 had no MTU in the message: routers before RFC 1191 send 0."""
     sent = udp()
-    error = ether(IP(src="10.0.0.2", dst="10.0.0.1") / ICMP(type=3, code=code, nexthopmtu=mtu) / Raw(raw(sent.payload)[:28]))
+    error = ether(
+        IP(src="10.0.0.2", dst="10.0.0.1") / ICMP(type=3, code=code, nexthopmtu=mtu) / Raw(raw(sent.payload)[:28])
+    )
     (event,) = analyze([(0, sent), (1, error)]).events.rows()
     assert (event["cause"], event["mtu"], event["router"]) == (cause, None, "10.0.0.2")
 

@@ -98,7 +98,7 @@ def test_a_flow_has_the_name_of_its_hello(tmp_path: Path) -> None:
     assert trace.flows.column("server_name") == ["www.example.org", None]
     (row,) = trace.handshakes.rows()
     assert (row["flow"], row["protocol"], row["version"]) == (0, "quic", "1")
-    assert (row["server_name"], row["alpn"], row["frames"]) == ("www.example.org", "h3,h3-29", "1")
+    assert (row["server_name"], row["alpn"], row["client_hello_frame"]) == ("www.example.org", "h3,h3-29", 1)
     assert row["server_rtt_ns"] is None and row["spin_rtt_ns"] is None
     assert trace.flows.rows(0, 1)[0]["server_name"] == "www.example.org"
     sql = trace.query("select server_name, alpn from flows join handshakes using (flow, server_name)")

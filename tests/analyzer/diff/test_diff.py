@@ -170,7 +170,7 @@ def test_reports_of_the_generator_are_compared(tmp_path: Path) -> None:
 def test_tables_of_the_schema_before_are_one_error_that_names_both(tmp_path: Path) -> None:
     for name in ("captures", "flows", "directions", "findings"):
         (tmp_path / f"{name}.parquet").touch()
-    with pytest.raises(InputError, match=r"expected tables of wiretale.analyze/2, found those of wiretale.analyze/1$"):
+    with pytest.raises(InputError, match=r"expected tables of wiretale.analyze/3, found those of wiretale.analyze/1$"):
         load_run(str(tmp_path))
 
 
