@@ -46,7 +46,7 @@ class TerminalProgram:
 
     def __init__(self, *command: str | bytes) -> None:
         self._main, terminal = os.openpty()
-        self._shown = bytearray()
+        self._written = bytearray()
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal)
         os.close(terminal)
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -55,17 +55,17 @@ class TerminalProgram:
     def _read(self) -> None:
         with open(self._main, "rb", buffering=0) as main, contextlib.suppress(OSError):  # at the end of a terminal
             while piece := main.read(65536):
-                self._shown += piece
+                self._written += piece
 
-    def shown(self) -> bytes:
+    def written(self) -> bytes:
         """Returns what the terminal has got until now."""
-        return bytes(self._shown)
+        return bytes(self._written)
 
     def end(self) -> bytes:
         """Returns all of it, once the program has ended."""
         self.process.wait(timeout=SECONDS)
         self._reader.join(SECONDS)
-        return self.shown()
+        return self.written()
 
 
 @contextlib.contextmanager

@@ -85,7 +85,7 @@ def test_a_sender_cannot_steer_the_terminal_of_the_receiver() -> None:
     port = free_port()
     plan = "test run=7 protocol=tcp sizes_text=1000 count=10 streams=1 idle_ns=100000000"
     with on_terminal(WIRETALE, "receive", "--once", "--port", str(port)) as receiver:
-        wait_until(lambda: b"listening" in receiver.shown(), receiver.shown)
+        wait_until(lambda: b"listening" in receiver.written(), receiver.written)
         with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as connection:
             sender = Lines(connection)
             sender.say(f"wiretale/1 nonce={NONCE}", plan)
@@ -113,12 +113,12 @@ def test_the_name_of_a_file_is_printable(tmp_path: Path, name: bytes) -> None:
     Path(os.fsdecode(path)).write_text("x")
     arguments = ("--output-dir", str(folder), "--once", "--port", str(port))
     with on_terminal(WIRETALE, "receive", *arguments) as receiver:
-        wait_until(lambda: b"listening" in receiver.shown(), receiver.shown)
+        wait_until(lambda: b"listening" in receiver.written(), receiver.written)
         with on_terminal(WIRETALE, "send", "127.0.0.1", "--port", str(port), "--file", path) as sender:
             ends = [lines_on(sender.end()), lines_on(receiver.end())]
-    shown = ("./" if name == b"-rf" else "") + printable(os.fsdecode(name))
+    label = ("./" if name == b"-rf" else "") + printable(os.fsdecode(name))
     for lines in ends:
-        assert any(line.startswith(f"  file {shown}, 1 bytes, checksum same at both ends") for line in lines), lines
+        assert any(line.startswith(f"  file {label}, 1 bytes, checksum same at both ends") for line in lines), lines
     assert os.listdir(os.fsencode(folder)) == [name]
 
 
@@ -154,8 +154,8 @@ def test_messages_show_text_as_python_does(program: str) -> None:
         with on_terminal(
             find_program(program), *(["send"] if "traffic" in program else []), os.fsencode(f"--{text}")
         ) as ended:
-            (line, rest) = lines_on(ended.end())
-        assert f"--{printable(text)}" in line and not rest
+            line, *empty = lines_on(ended.end())
+        assert f"--{printable(text)}" in line and empty == [""]
 
 
 @needs.marked(needs.network_namespaces())
@@ -172,7 +172,7 @@ def test_names_of_interfaces_are_printable() -> None:
             lines = lines_on(listing.end())
         assert all(any(f" {printable(name)} " in line for line in lines) for name in names), lines
         with on_terminal(*inside, find_program("wiretale-link"), *names) as link:
-            wait_until(lambda: b"linking" in link.shown(), link.shown)
+            wait_until(lambda: b"linking" in link.written(), link.written)
             link.process.send_signal(signal.SIGTERM)
             lines = lines_on(link.end())
         first, second = map(printable, names)

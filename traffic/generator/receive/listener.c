@@ -15,6 +15,7 @@
 #include "receive/listener.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -188,24 +189,32 @@ static size_t pending_capacity(void) {
     return half < MAX_PENDING ? half : MAX_PENDING;
 }
 
-/* Without --bind, -4 or -6 there are two sockets (IPV6_V6ONLY): that of IPv4 must open, that of
- * IPv6 may fail. */
+/* Opens a socket for each address of --bind, or for any address of IPv4 and of IPv6. This host may
+ * lack some of them, such as those of IPv6, but not all. */
+static bool open_sockets(struct listener *listener, const struct receive_options *options,
+                         char error[ERROR_SIZE]) {
+    union endpoint list[MOST_ADDRESSES];
+    const struct local_plan *local = &options->local;
+    int count = endpoint_find(list, local->bind, (uint16_t)options->port, (int)options->family,
+                              AI_PASSIVE, error);
+    bool has_socket = false;
+    for (int i = 0; i < count; i++) {
+        listener->sockets[i] = endpoint_listen(&list[i], local, error);
+        has_socket |= listener->sockets[i] >= 0;
+        if (listener->sockets[i] < 0 && !endpoint_is_absent())
+            return false;
+    }
+    return has_socket;
+}
+
 bool listener_open(struct listener *listener, const struct receive_options *options,
                    char error[ERROR_SIZE]) {
-    const struct local_plan *local = &options->local;
-    uint16_t port = (uint16_t)options->port;
-    int family = (int)options->family;
-    bool any = family == AF_UNSPEC && !local->bind;
     listener->capacity = pending_capacity();
     listener->pending = calloc(listener->capacity, sizeof *listener->pending);
     listener->polled = calloc(listener->capacity + LISTEN_SOCKETS + 1, sizeof *listener->polled);
-    listener->sockets[0] = endpoint_listen(local, any ? AF_INET : family, port, error);
-    listener->sockets[1] = -1;
-    if (any && listener->sockets[0] >= 0) {
-        char ignored[ERROR_SIZE]; /* a host without IPv6 serves IPv4 alone */
-        listener->sockets[1] = endpoint_listen(local, AF_INET6, port, ignored);
-    }
-    return listener->pending && listener->polled && listener->sockets[0] >= 0;
+    for (unsigned i = 0; i < LISTEN_SOCKETS; i++)
+        listener->sockets[i] = -1;
+    return listener->pending && listener->polled && open_sockets(listener, options, error);
 }
 
 /* Keeps the order by age, because add_pending() closes the first. `closes` is false if a session

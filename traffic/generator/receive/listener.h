@@ -10,7 +10,7 @@
 
 #define MAX_PENDING    4096u
 #define MAX_PENDING_NS (5 * NS_PER_S)
-#define LISTEN_SOCKETS 2 /* IPv4 and IPv6 */
+#define LISTEN_SOCKETS MOST_ADDRESSES /* of --bind, or any of IPv4 and of IPv6 */
 
 struct pending_connection;
 

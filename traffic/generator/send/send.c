@@ -6,6 +6,7 @@
  * Everything that can be wrong on this host (options, plan, key, address, file) ends the program
  * before it connects. An attempt then runs connect, hello, proof, test, ready; each answer must
  * arrive within ANSWER_NS, so that a program which accepts and stays silent cannot hold the sender.
+ * The addresses of a name are tried in order until a receiver answers; data goes to that address.
  * One thread does all of this; exchange_run() starts those of the streams. */
 #include <netinet/in.h>
 #include <signal.h>
@@ -32,12 +33,38 @@ struct sender {
     struct send_options options;
     struct key key;
     struct transfer transfer;
-    char error[ERROR_SIZE]; /* of the last attempt */
+    bool has_size; /* the plan's sizes were given */
+    union endpoint addresses[MOST_ADDRESSES];
+    int address_count;
+    bool has_answered;          /* a receiver, at the address of the last attempt */
+    char error[ERROR_SIZE];     /* of the last attempt */
+    char reasons[REASONS_SIZE]; /* why each address failed, if there are several */
 };
 
-/* Checks all that can be checked without the receiver, and exits if something is wrong. Default
- * sizes over UDP fit an MTU of 1500: 1500 - 20 - 8 bytes, over IPv6 1500 - 40 - 8. A run number of
- * 0 would be absent from the line, so it is drawn again. */
+/* Completes the plan for an address. Default sizes over UDP fit an MTU of 1500: 1500 - 20 - 8
+ * bytes, over IPv6 1500 - 40 - 8. Returns NULL, or the reason why the plan cannot be run. */
+static const char *complete_plan(struct sender *sender, const union endpoint *address) {
+    struct transfer_plan *plan = &sender->transfer.plan;
+    bool ipv6 = address->address.sa_family == AF_INET6;
+    if (!sender->has_size)
+        strcpy(plan->sizes_text, plan->protocol == PROTOCOL_TCP ? "131072"
+                                 : ipv6                         ? "1452"
+                                                                : "1472");
+    return transfer_plan_complete(plan, ipv6);
+}
+
+/* Exits if the plan cannot be run at any address. */
+static void check_plan(struct sender *sender) {
+    const char *pattern = sender->options.pattern, *wrong = NULL;
+    for (int i = sender->address_count; i-- > 0;)
+        if (!(wrong = complete_plan(sender, &sender->addresses[i])))
+            return;
+    fail(EXIT_USAGE, "%s %s: %s", pattern ? pattern : "--size", sender->transfer.plan.sizes_text,
+         wrong);
+}
+
+/* Checks all that can be checked without the receiver, and exits if something is wrong. A run
+ * number of 0 would be absent from the line, so it is drawn again. */
 static void prepare(struct sender *sender) {
     const struct send_options *options = &sender->options;
     struct transfer *transfer = &sender->transfer;
@@ -45,24 +72,18 @@ static void prepare(struct sender *sender) {
     char error[ERROR_SIZE];
     if (options->key)
         key_read(&sender->key, options->key);
-    if (endpoint_find(&transfer->peer, 1, options->host, (uint16_t)options->port,
-                      (int)options->family, 0, error) < 0)
+    sender->address_count = endpoint_find(sender->addresses, options->host, (uint16_t)options->port,
+                                          (int)options->family, 0, error);
+    if (sender->address_count < 0)
         fail(EXIT_IO, "%s", error);
-    bool ipv6 = transfer->peer.address.sa_family == AF_INET6;
     *plan = options->plan;
     transfer->local = options->local;
     transfer->is_initiator = true;
     if (options->pattern &&
         !transfer_plan_read_pattern(plan, options->pattern, error, sizeof error))
         fail(EXIT_IO, "%s", error);
-    if (!plan->sizes_text[0])
-        strcpy(plan->sizes_text, plan->protocol == PROTOCOL_TCP ? "131072"
-                                 : ipv6                         ? "1452"
-                                                                : "1472");
-    const char *wrong = transfer_plan_complete(plan, ipv6);
-    if (wrong)
-        fail(EXIT_USAGE, "%s %s: %s", options->pattern ? options->pattern : "--size",
-             plan->sizes_text, wrong);
+    sender->has_size = plan->sizes_text[0];
+    check_plan(sender);
     while (!plan->run)
         plan->run = randombytes_random();
     if (options->file && !content_open(&transfer->content, options->file, error, sizeof error))
@@ -95,6 +116,7 @@ static enum outcome read_answer(struct sender *sender, char line[LINE_SIZE]) {
         return OUTCOME_AGAIN;
     }
     if (!handshake_read(&refusal, HANDSHAKE_REFUSAL, line)) {
+        sender->has_answered = true;
         snprintf(sender->error, sizeof sender->error, "refused: %s", refusal.text);
         return refusal.is_busy ? OUTCOME_AGAIN : OUTCOME_NEVER;
     }
@@ -131,6 +153,7 @@ static enum outcome greet(struct sender *sender) {
         return outcome;
     if (handshake_read(&peer, HANDSHAKE_HELLO, line))
         return fail_for_good(sender, NOT_A_RECEIVER);
+    sender->has_answered = true;
     if (peer.has_key && !has_key)
         return fail_for_good(sender, "the receiver has a key: expected --key FILE");
     if (!peer.has_key && has_key)
@@ -157,12 +180,17 @@ static enum outcome ask(struct sender *sender) {
     }
 }
 
-/* Connects, greets and asks. Unless the receiver is ready, the connection is closed again. Lines
- * are short and wait for answers, so Nagle's algorithm (RFC 9293 3.7.4) would only delay them. */
+/* Connects to transfer->peer, greets and asks. Unless the receiver is ready, the connection is
+ * closed again. Lines are short and wait for answers, so Nagle's algorithm (RFC 9293 3.7.4) would
+ * only delay them. */
 static enum outcome attempt(struct sender *sender) {
     struct transfer *transfer = &sender->transfer;
     int one = 1;
     socklen_t size = sizeof transfer->own;
+    const char *wrong = complete_plan(sender, &transfer->peer);
+    sender->has_answered = false;
+    if (wrong)
+        return fail_for_good(sender, wrong);
     int fd = endpoint_connect(&transfer->peer, &sender->options.local, NULL,
                               sender->options.connect_ns, sender->error);
     if (fd < 0)
@@ -180,16 +208,35 @@ static enum outcome attempt(struct sender *sender) {
     return outcome;
 }
 
-/* Makes at least one attempt, then others every RETRY_NS until --wait is over. A signal ends the
- * loop, not the attempt, whose waits have bounds of their own. */
+/* Attempts each address until a receiver answers. If none does, a later attempt may succeed if it
+ * may at one of them. */
+static enum outcome attempt_addresses(struct sender *sender) {
+    enum outcome best = OUTCOME_NEVER;
+    sender->reasons[0] = 0;
+    for (int i = 0; i < sender->address_count && !exchange_interrupted; i++) {
+        sender->transfer.peer = sender->addresses[i];
+        enum outcome outcome = attempt(sender);
+        if (outcome == OUTCOME_READY || sender->has_answered) {
+            sender->reasons[0] = 0;
+            return outcome;
+        }
+        best = outcome == OUTCOME_AGAIN ? outcome : best;
+        if (sender->address_count > 1)
+            endpoint_add_reason(sender->reasons, &sender->transfer.peer, sender->error);
+    }
+    return best;
+}
+
+/* Tries all addresses at least once, then again every RETRY_NS until --wait is over. A signal ends
+ * the loop, not the attempt, whose waits have bounds of their own. */
 static enum outcome attempt_until_deadline(struct sender *sender) {
     uint64_t deadline = (uint64_t)monotonic_ns() + sender->options.wait_ns;
-    enum outcome outcome = attempt(sender);
+    enum outcome outcome = attempt_addresses(sender);
     while (outcome == OUTCOME_AGAIN && !exchange_interrupted &&
            (uint64_t)monotonic_ns() < deadline) {
         struct timespec pause = to_timespec(RETRY_NS);
         nanosleep(&pause, NULL);
-        outcome = attempt(sender);
+        outcome = attempt_addresses(sender);
     }
     return outcome;
 }
@@ -247,7 +294,7 @@ int send_main(int argc, char **argv) {
         code = interrupted_code();
     } else {
         log_warning("%s port %llu: %s", options->host, (unsigned long long)options->port,
-                    sender.error);
+                    sender.reasons[0] ? sender.reasons : sender.error);
         code = EXIT_IO;
     }
     transfer_end(&sender.transfer);

@@ -146,7 +146,7 @@ static const struct option_row rows[] = {
             "keep retrying for this long until the receiver accepts [0]"),
     TIME_OF("queue", 0, wait_ns, "TIME", 0, LONG, "same as --wait"),
     TIME_OF("connect-timeout", 0, connect_ns, "TIME", 1, 3600 * NS_PER_S,
-            "give up one attempt to connect after this time [5]"),
+            "give up one attempt to connect to an address after this time [5]"),
     TIME_OF("idle", 0, plan.idle_ns, "TIME", NS_PER_MS, LONG, "silence that ends a test [1]"),
     TEXT_OF("key", 0, key, "FILE", "file with the receiver's key"),
     SET("stop-receiver", 'x', plan.stop_receiver, 1,

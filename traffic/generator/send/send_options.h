@@ -10,7 +10,7 @@ struct send_options {
     const char *key, *file, *size, *pattern, *turns; /* NULL: not given */
     uint64_t port;
     uint64_t wait_ns;    /* to repeat attempts for */
-    uint64_t connect_ns; /* of one attempt */
+    uint64_t connect_ns; /* of one attempt at one address */
     struct transfer_plan plan;
     struct local_plan local;
     struct exchange_options exchange;

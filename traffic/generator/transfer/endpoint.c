@@ -38,26 +38,39 @@ bool local_plan_take_ports(void *into, const char *text, const char **expected) 
            units_parse_port(last + 1, &local->port_last) && local->port_first <= local->port_last;
 }
 
-/* The hint SOCK_STREAM lists each address once; the addresses serve UDP too. */
-int endpoint_find(union endpoint *found, int max, const char *host, uint16_t port, int family,
+/* The hint SOCK_STREAM lists each address once; the addresses serve UDP too. /etc/hosts may have an
+ * address twice. */
+int endpoint_find(union endpoint list[MOST_ADDRESSES], const char *host, uint16_t port, int family,
                   int flags, char error[ERROR_SIZE]) {
-    struct addrinfo *list,
+    struct addrinfo *results,
         hints = {.ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
     char service[8];
     int count = 0;
     snprintf(service, sizeof service, "%u", port);
-    int failed = getaddrinfo(host, service, &hints, &list);
+    int failed = getaddrinfo(host, service, &hints, &results);
     if (failed) {
-        snprintf(error, ERROR_SIZE, "%.150s: %s", host,
+        snprintf(error, ERROR_SIZE, "%.150s: %s", host ? host : "any address",
                  failed == EAI_SYSTEM ? strerror(errno) : gai_strerror(failed));
         return -1;
     }
-    for (const struct addrinfo *at = list; at && count < max; at = at->ai_next, count++) {
-        found[count] = (union endpoint){0};
-        memcpy(&found[count], at->ai_addr, at->ai_addrlen);
+    for (const struct addrinfo *at = results; at && count < MOST_ADDRESSES; at = at->ai_next) {
+        int same = 0;
+        list[count] = (union endpoint){0};
+        memcpy(&list[count], at->ai_addr, at->ai_addrlen);
+        while (same < count && memcmp(&list[same], &list[count], sizeof *list))
+            same++;
+        count += same == count;
     }
-    freeaddrinfo(list);
+    freeaddrinfo(results);
     return count;
+}
+
+void endpoint_add_reason(char reasons[REASONS_SIZE], const union endpoint *endpoint,
+                         const char *reason) {
+    char name[ADDRESS_SIZE];
+    size_t used = strlen(reasons);
+    endpoint_name(endpoint, name);
+    snprintf(reasons + used, REASONS_SIZE - used, "%s%s: %.120s", used ? "; " : "", name, reason);
 }
 
 socklen_t endpoint_size(const union endpoint *endpoint) {
@@ -99,24 +112,27 @@ static int give_up(int fd, char error[ERROR_SIZE], const char *operation) {
     return -1;
 }
 
-/* Applies --device and --bind, with any port. Returns 0 or -1. */
+/* Binds to the first address of --bind that this host has, with any port. Returns 0 or -1. */
+static int bind_address(int fd, int family, const char *name, char error[ERROR_SIZE]) {
+    union endpoint list[MOST_ADDRESSES];
+    int count = endpoint_find(list, name, 0, family, 0, error);
+    for (int i = 0; i < count; i++)
+        if (!bind(fd, &list[i].address, endpoint_size(&list[i])))
+            return 0;
+    if (count > 0)
+        snprintf(error, ERROR_SIZE, "--bind %.100s: %s", name, strerror(errno));
+    return -1;
+}
+
+/* Applies --device and --bind. Returns 0 or -1. */
 static int bind_local(int fd, int family, const struct local_plan *local, char error[ERROR_SIZE]) {
-    union endpoint at;
     if (local->device &&
         setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, local->device, strlen(local->device))) {
         snprintf(error, ERROR_SIZE, "--device %.20s: %s%s", local->device, strerror(errno),
                  errno == EPERM ? " (needs CAP_NET_RAW)" : "");
         return -1;
     }
-    if (!local->bind)
-        return 0;
-    if (endpoint_find(&at, 1, local->bind, 0, family, 0, error) < 0)
-        return -1;
-    if (bind(fd, &at.address, endpoint_size(&at))) {
-        snprintf(error, ERROR_SIZE, "--bind %.100s: %s", local->bind, strerror(errno));
-        return -1;
-    }
-    return 0;
+    return local->bind ? bind_address(fd, family, local->bind, error) : 0;
 }
 
 /* Creates a socket with all that must be set before it is bound or connected. A `plan` of NULL is
@@ -138,23 +154,23 @@ static int create(int family, int type, const struct local_plan *local,
 
 /* SO_REUSEADDR lets a receiver restart while connections of the previous
  * one are in TIME-WAIT (RFC 9293 3.3.2). */
-int endpoint_listen(const struct local_plan *local, int family, uint16_t port,
+int endpoint_listen(const union endpoint *at, const struct local_plan *local,
                     char error[ERROR_SIZE]) {
-    union endpoint at = {.storage.ss_family = (sa_family_t)family}; /* any address */
     struct local_plan device = {.device = local->device};
-    int one = 1;
-    if (local->bind && endpoint_find(&at, 1, local->bind, port, family, 0, error) < 0)
-        return -1;
-    int fd = create(at.address.sa_family, SOCK_STREAM | SOCK_NONBLOCK, &device, NULL, error);
+    int one = 1,
+        fd = create(at->address.sa_family, SOCK_STREAM | SOCK_NONBLOCK, &device, NULL, error);
     if (fd < 0)
         return -1;
-    endpoint_set_port(&at, port);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, &at.address, endpoint_size(&at)))
+    if (bind(fd, &at->address, endpoint_size(at)))
         return give_up(fd, error, "bind");
     if (listen(fd, LISTEN_BACKLOG))
         return give_up(fd, error, "listen");
     return fd;
+}
+
+bool endpoint_is_absent(void) {
+    return errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT;
 }
 
 /* Waits for the connection. Returns 0, or -1 with errno set. SO_ERROR has the result of a connect

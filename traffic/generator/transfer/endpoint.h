@@ -14,6 +14,8 @@
 #define ERROR_SIZE     256
 #define ADDRESS_SIZE   72 /* the longest IPv6 address with its scope */
 #define HOST_NAME_SIZE 33
+#define MOST_ADDRESSES 8 /* of a name */
+#define REASONS_SIZE   (MOST_ADDRESSES * (ADDRESS_SIZE + 128))
 
 union endpoint {
     struct sockaddr address;
@@ -33,10 +35,14 @@ struct local_plan {
  * anything else. */
 bool local_plan_take_ports(void *local, const char *text, const char **expected);
 
-/* Resolves `host` with the flags of getaddrinfo(3) and stores at most `max` addresses, in the order
- * of preference. Returns their number, at least 1, or -1. */
-int endpoint_find(union endpoint *found, int max, const char *host, uint16_t port, int family,
+/* Resolves `host` with the flags of getaddrinfo(3) and stores its addresses, each once, in the
+ * order of RFC 6724. NULL with AI_PASSIVE is any address. Returns their number, at least 1, or -1.
+ */
+int endpoint_find(union endpoint list[MOST_ADDRESSES], const char *host, uint16_t port, int family,
                   int flags, char error[ERROR_SIZE]);
+/* Appends an address and the reason why it cannot be used to a text. */
+void endpoint_add_reason(char reasons[REASONS_SIZE], const union endpoint *endpoint,
+                         const char *reason);
 socklen_t endpoint_size(const union endpoint *endpoint);
 uint16_t endpoint_port(const union endpoint *endpoint);
 void endpoint_set_port(union endpoint *endpoint, uint16_t port);
@@ -46,9 +52,12 @@ void endpoint_name(const union endpoint *endpoint, char name[ADDRESS_SIZE]);
 
 /* Each returns a descriptor. A `plan` of NULL leaves the system's options. */
 
-/* Listens at --bind or any address, non-blocking. An IPv6 socket accepts no IPv4. */
-int endpoint_listen(const struct local_plan *local, int family, uint16_t port,
+/* Listens at an address, non-blocking. An IPv6 socket accepts no IPv4. */
+int endpoint_listen(const union endpoint *at, const struct local_plan *local,
                     char error[ERROR_SIZE]);
+/* Returns whether errno of a failed endpoint_listen() is that of an address which this host does
+ * not have. */
+bool endpoint_is_absent(void);
 /* Connects within `limit_ns`; the socket is blocking afterwards. */
 int endpoint_connect(const union endpoint *to, const struct local_plan *local,
                      const struct socket_plan *plan, uint64_t limit_ns, char error[ERROR_SIZE]);

@@ -201,6 +201,7 @@ const char *transfer_plan_complete(struct transfer_plan *plan, bool ipv6) {
     struct size_range range;
     char copy[sizeof plan->sizes_text], *rest = copy, *item;
     const char *error = NULL;
+    free(plan->sizes);
     plan->sizes = malloc(MAX_SIZES * sizeof *plan->sizes);
     if (!plan->sizes)
         return "out of memory";
@@ -210,8 +211,10 @@ const char *transfer_plan_complete(struct transfer_plan *plan, bool ipv6) {
     while (!error && (item = strsep(&rest, ",")))
         error = read_range(item, &range) ? add_range(plan, &range, &bound)
                                          : "expected sizes and ranges as in 64,512,1000-1400:100";
-    if (error)
-        transfer_plan_free(plan);
+    if (error) {
+        free(plan->sizes);
+        plan->sizes = NULL;
+    }
     return error ? error : check_members(plan);
 }
 

@@ -96,7 +96,8 @@ struct transfer_plan {
 extern const char *const protocol_names[], *const direction_names[], *const pacing_names[],
                                                                          *const path_mtu_names[];
 
-/* Parses sizes_text and checks the plan. Returns NULL, or the reason for a failure. */
+/* Parses sizes_text, if necessary again, and checks the plan. Returns NULL, or the reason for a
+ * failure. */
 const char *transfer_plan_complete(struct transfer_plan *plan, bool ipv6);
 void transfer_plan_free(struct transfer_plan *plan);
 

@@ -230,8 +230,9 @@ static int open_sockets(struct receiver *receiver) {
     for (unsigned i = 0; i < (both ? SOCKETS : 1); i++) {
         int family = !both ? (int)options->family : i ? AF_INET : AF_INET6;
         union endpoint any = {.storage.ss_family = (sa_family_t)family};
+        endpoint_set_port(&any, port);
         int fd = options->udp ? endpoint_bind_udp(&any, &local, NULL, error)
-                              : endpoint_listen(&local, family, port, error);
+                              : endpoint_listen(&any, &local, error);
         int code = fd < 0 ? 0 : ttcp_set_socket(fd, options);
         receiver->sockets[i] = fd;
         if (code)

@@ -14,8 +14,8 @@
 #include "session/exchange.h"
 #include "ttcp/ttcp_transfer.h"
 
-#define MAX_ADDRESSES    8
 #define CONNECT_NS       (130 * NS_PER_S) /* longer than six retransmitted SYNs take */
+#define ADDRESS_NS       (5 * NS_PER_S)   /* the same, if another address can be tried */
 #define END_MARKS        5
 #define MARK_INTERVAL_NS (20 * NS_PER_MS) /* lets a full queue drain between two marks */
 #define RETRY_NS         NS_PER_MS        /* after a send that found no buffer */
@@ -105,26 +105,28 @@ static const char *send_all(const struct ttcp_options *options, struct ttcp_tran
     return exchange_interrupted ? "signal" : NULL;
 }
 
-/* Tries the host's addresses in order. Returns a socket, or -1 after a message. getaddrinfo(3)
- * sorts them by RFC 6724. */
+/* Tries the host's addresses in order. Returns a socket, or -1 after a message. */
 static int connect_to(const struct ttcp_options *options, union endpoint *peer) {
-    union endpoint found[MAX_ADDRESSES];
+    union endpoint list[MOST_ADDRESSES];
     struct local_plan local = {0};
-    char error[ERROR_SIZE];
-    int fd = -1, count = endpoint_find(found, MAX_ADDRESSES, options->host, (uint16_t)options->port,
+    char error[ERROR_SIZE], reasons[REASONS_SIZE] = "";
+    int fd = -1, count = endpoint_find(list, options->host, (uint16_t)options->port,
                                        (int)options->family, AI_ADDRCONFIG, error);
     if (count < 0) {
         ttcp_log(options, "%s", error);
         return -1;
     }
-    for (int i = 0; i < count && fd < 0; i++) {
-        *peer = found[i];
+    for (int i = 0; i < count && fd < 0 && !exchange_interrupted; i++) {
+        uint64_t limit_ns = i + 1 < count ? ADDRESS_NS : CONNECT_NS;
+        *peer = list[i];
         fd = options->udp ? endpoint_connect_udp(peer, &local, NULL, error)
-                          : endpoint_connect(peer, &local, NULL, CONNECT_NS, error);
+                          : endpoint_connect(peer, &local, NULL, limit_ns, error);
+        if (fd < 0)
+            endpoint_add_reason(reasons, peer, strerror(errno));
     }
     if (fd < 0)
         ttcp_log(options, "%s port %u: cannot connect: %s", options->host, (unsigned)options->port,
-                 strerror(errno));
+                 count > 1 ? reasons : strerror(errno));
     return fd;
 }
 
