@@ -204,13 +204,16 @@ enum open_result device_open(struct device *device) {
     return OPEN_DONE;
 }
 
-/* libpcap's counters have 32 bits and restart with each handle, so differences are added. */
+/* libpcap's counters have 32 bits and restart with each handle, so differences are added. That of
+ * the interface comes from /sys and falls back to 0 when the interface is removed. */
 void device_count(struct device *device) {
     struct pcap_stat now, last = device->counted;
     if (!device->handle || !device->counts || pcap_stats(device->handle, &now))
         return;
     counter_add(&device->counts->kernel_received, now.ps_recv - last.ps_recv);
     counter_add(&device->counts->dropped_kernel, now.ps_drop - last.ps_drop);
+    if (now.ps_ifdrop - last.ps_ifdrop > INT32_MAX)
+        now.ps_ifdrop = last.ps_ifdrop;
     counter_add(&device->counts->dropped_interface, now.ps_ifdrop - last.ps_ifdrop);
     device->counted = now;
 }

@@ -133,8 +133,10 @@ static bool has_all(struct device *device) {
                counter_get(&device->counts->dropped_kernel);
 }
 
-/* Reads the packets that the kernel accepted before the stop, so that received plus dropped equals
- * the number that passed the filter. Ends after END_NS at the latest. */
+/* Reads the packets that the kernel accepted before the stop or the removal of the interface, so
+ * that received plus dropped equals the number that passed the filter. libpcap reports a removed
+ * interface as an error whenever no block is ready, although the open block follows within
+ * TIMEOUT_MS. Ends after END_NS at the latest. */
 static void read_to_end(struct device *device) {
     int64_t until = monotonic_ns() + END_NS;
     refuse_packets(device);
@@ -142,7 +144,8 @@ static void read_to_end(struct device *device) {
         struct pollfd ready = {.fd = device->fd, .events = POLLIN};
         poll(&ready, 1, 10);
         is_late = monotonic_ns() >= until;
-        if (pcap_dispatch(device->handle, -1, take_packet, (u_char *)device) < 0 || has_all(device))
+        int count = pcap_dispatch(device->handle, -1, take_packet, (u_char *)device);
+        if (count == PCAP_ERROR_BREAK || has_all(device))
             break;
         atomic_store(&device->alive_ns, monotonic_ns());
     }
@@ -182,8 +185,7 @@ static bool is_lost(const struct device *device) {
 /* Reads the rest of the old socket before it is closed, and keeps the device waiting. */
 static void lose(struct device *device) {
     log_warning("%s disappeared; waiting for it", device->name);
-    while (pcap_dispatch(device->handle, -1, take_packet, (u_char *)device) > 0)
-        continue;
+    read_to_end(device);
     hand_over(device, 0); /* the next packets may have another description */
     device_close(device);
     atomic_store(&device->state, DEVICE_WAITING);

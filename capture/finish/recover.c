@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +22,8 @@
 #define CUT_COMMENT "the capture was killed: later packets and the numbers of drops are unknown"
 
 #define NUMBERS_TRIED 10 /* of temporary files with one name */
+#define UNREADABLE    ".unreadable"
+#define PIECE_BYTES   65536
 
 /* Opens a regular file. O_NONBLOCK avoids waiting for a FIFO of that name. */
 static int open_regular(int directory_fd, const char *name, int mode) {
@@ -108,21 +109,32 @@ bool recover_is_done(const struct leftovers *left) {
     return left->next == left->count;
 }
 
-/* Maps the file and walks it. An empty file gives an empty result. */
-static bool walk_file(struct finished_file *file, struct recovered *found) {
-    struct stat info;
-    if (fstat(file->fd, &info))
-        return false;
-    file->bytes = (uint64_t)info.st_size;
+/* Reads a compressed file to its end, because its content is not needed. Sets error and readable.
+ */
+static void find_read_error(int fd, struct recovered *found) {
+    uint8_t piece[PIECE_BYTES];
+    ssize_t size;
     *found = (struct recovered){0};
-    if (!file->bytes)
-        return true;
-    void *data = mmap(NULL, file->bytes, PROT_READ, MAP_PRIVATE, file->fd, 0);
-    if (data == MAP_FAILED)
-        return false;
-    recover_walk(found, data, file->bytes);
-    munmap(data, file->bytes);
-    return true;
+    while ((size = pread(fd, piece, sizeof piece, (off_t)found->readable)) > 0)
+        found->readable += (uint64_t)size;
+    found->error = size < 0 ? errno : 0;
+}
+
+/* A file with a read error is not changed, because a program for damaged disks may still read the
+ * bytes after it. It gets another name, so that no later start reads the bad sectors again. */
+static void set_aside(struct leftovers *left, struct finished_file *file,
+                      const struct recovered *found) {
+    char cause[256], name[NAME_SIZE];
+    snprintf(cause, sizeof cause, "cannot read %.160s at byte %llu: %s", file->temporary,
+             (unsigned long long)found->readable, strerror(found->error));
+    snprintf(name, sizeof name, "%s", file->name);
+    if (snprintf(file->name, NAME_SIZE, "%s" UNREADABLE, name) < NAME_SIZE &&
+        publish_file(file, &(struct replacement){0})) {
+        left->unreadable++;
+        log_warning("%s; renamed to %s", cause, file->name);
+    } else {
+        log_warning("%s; it cannot be renamed either: %s", cause, strerror(errno));
+    }
 }
 
 /* Only the number of delivered packets is known; drops are left out. */
@@ -155,31 +167,58 @@ bool recover_cut(struct finished_file *file, const struct recovered *found) {
     return !ftruncate(file->fd, (off_t)file->bytes);
 }
 
-/* Decides what to do with a leftover. Returns false if there is nothing to publish, because it is
- * in use, removed, obsolete or not of this program. */
-static bool recover(struct finished_file *file) {
+/* An incomplete compressed file is removed if its uncompressed original still exists; else it may
+ * be the only copy. */
+static void settle_compressed(struct leftovers *left, struct finished_file *file) {
+    struct recovered found;
+    if (is_half_compressed(file)) {
+        unlinkat(file->directory_fd, file->temporary, 0);
+        return;
+    }
+    find_read_error(file->fd, &found);
+    if (found.error)
+        set_aside(left, file, &found);
+    else
+        log_warning("%s has no readable uncompressed original: not changed", file->temporary);
+}
+
+/* Walks the file and decides what to do with it. Returns false if it must stay as it is, or is set
+ * aside or removed. An empty file was killed before its first byte. */
+static bool is_recoverable(struct leftovers *left, struct finished_file *file,
+                           struct recovered *found) {
+    struct stat info;
+    int reason = fstat(file->fd, &info) ? errno : 0;
+    if (!reason) {
+        file->bytes = (uint64_t)info.st_size;
+        recover_walk(found, file->fd, file->bytes);
+        reason = found->error == ENOMEM ? ENOMEM : 0;
+    }
+    if (reason)
+        log_warning("cannot read %s: %s; left for the next start", file->temporary,
+                    strerror(reason));
+    else if (found->error)
+        set_aside(left, file, found);
+    else if (!found->ours && file->bytes)
+        log_warning("%s was not written by this program: not changed", file->temporary);
+    else if (!found->ours || is_published_compressed(file))
+        unlinkat(file->directory_fd, file->temporary, 0);
+    else
+        return true;
+    return false;
+}
+
+/* Returns false if there is nothing to publish. */
+static bool recover(struct leftovers *left, struct finished_file *file) {
     struct recovered found;
     if (!directory_final_name(file->temporary, file->name) ||
         (file->fd = open_left(file->directory_fd, file->temporary)) < 0)
         return false;
-    bool obsolete = path_ends_with(file->name, COMPRESSED);
-    if (obsolete && !is_half_compressed(file)) { /* it may be the only copy */
-        log_warning("%s has no uncompressed original: not changed", file->temporary);
+    if (path_ends_with(file->name, COMPRESSED)) {
+        settle_compressed(left, file);
         return false;
     }
-    if (!obsolete && !walk_file(file, &found)) {
-        log_warning("cannot read %s: %s", file->temporary, strerror(errno));
+    if (!is_recoverable(left, file, &found))
         return false;
-    }
-    if (!obsolete && !found.ours && file->bytes) {
-        log_warning("%s was not written by this program: not changed", file->temporary);
-        return false;
-    }
-    /* killed while it was compressed, before the first byte, or after it was compressed */
-    if (obsolete || !found.ours || is_published_compressed(file)) {
-        unlinkat(file->directory_fd, file->temporary, 0);
-        return false;
-    }
     if (!recover_cut(file, &found)) {
         log_warning("cannot recover %s: %s", file->temporary, strerror(errno));
         return false;
@@ -197,7 +236,7 @@ struct finished_file *recover_next(struct leftovers *left) {
         file->fd = -1;
         file->directory_fd = fcntl(left->directory_fd, F_DUPFD_CLOEXEC, 0);
         file->recovered = true;
-        if (!recover(file)) {
+        if (!recover(left, file)) {
             finished_file_free(file);
             file = NULL;
         }
@@ -206,7 +245,9 @@ struct finished_file *recover_next(struct leftovers *left) {
     if (recover_is_done(left)) {
         free(left->names);
         close(left->directory_fd);
-        *left = (struct leftovers){.directory_fd = -1};
+        left->directory_fd = -1;
+        left->names = NULL;
+        left->count = left->next = 0;
     }
     return file;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recovery of temporary files that a killed run left. Their bytes are not trusted: a file may have
- * been changed by others, or cut anywhere by the kill. */
+ * been changed by others, cut anywhere by the kill, or be damaged by the disk. */
 #ifndef WIRETALE_CAPTURE_RECOVER_H
 #define WIRETALE_CAPTURE_RECOVER_H
 
@@ -15,6 +15,8 @@ struct leftovers {
     int directory_fd;
     struct dirent **names;
     int count, next;
+    /* Files with a read error, which were renamed; any thread may read it. */
+    _Atomic uint64_t unreadable;
 };
 
 /* Lists the temporary files of the directory. */
@@ -24,7 +26,8 @@ void recover_find(struct leftovers *left, const struct directory *directory);
 bool recover_is_done(const struct leftovers *left);
 
 /* Opens the next file, cuts it after its last whole block and adds statistics that say so. Returns
- * NULL if the file is in use, obsolete or not of this program; an empty one is removed. */
+ * NULL if the file is in use, obsolete, unreadable or not of this program. An empty file is
+ * removed; one with a read error is renamed to NAME.unreadable and not changed. */
 struct finished_file *recover_next(struct leftovers *left);
 
 /* Cuts the open file at `found->whole` and adds statistics. Returns false with errno. */

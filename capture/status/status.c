@@ -40,7 +40,8 @@ static enum status_state state_of(struct capture *capture, const struct output *
 void status_take(struct status *status, struct capture *capture, struct output *output) {
     *status = (struct status){.state = state_of(capture, output),
                               .bytes = atomic_load(&output->total_bytes),
-                              .files = atomic_load(&output->files)};
+                              .files = atomic_load(&output->files),
+                              .unreadable = atomic_load(&output->finisher->left.unreadable)};
     for (uint32_t i = 0; i < capture->device_count; i++) {
         struct counts counts = description_counts(&capture->descriptions, i);
         counts_add(&status->all, &counts);
@@ -88,6 +89,7 @@ size_t status_json(const struct status *status, const struct capture *capture,
     json_count(&json, "bytes", (int64_t)status->bytes);
     json_count(&json, "files", (int64_t)status->files);
     json_text(&json, "file", *status->file ? status->file : NULL);
+    json_count(&json, "unreadable_leftovers", (int64_t)status->unreadable);
     json_open(&json, "interfaces", '[');
     for (uint32_t i = 0; i < capture->device_count; i++)
         put_device(&json, &capture->devices[i]);

@@ -23,6 +23,7 @@ struct status {
     enum status_state state;
     struct counts all;
     uint64_t bytes, files;
+    uint64_t unreadable; /* files of earlier runs with a read error */
     char file[NAME_SIZE];
 };
 

@@ -54,11 +54,11 @@ def test_a_capture_is_published_whole_and_all_read_the_same(link: CaptureLink) -
         link.deliver(1000)
         assert not link.files()  # visible files are finished
         assert not daemon.stop(signal.SIGINT)
-        said = daemon.said()
+        messages = daemon.messages()
     (file,) = link.files()
     assert NAME.fullmatch(file.name)
     assert counted_by_others(file) == {1000}
-    counts = total(said)
+    counts = total(messages)
     check_sum(counts)
     assert (counts["received"], counts["written"]) == (1000, 1000)
     (interface,) = captures_of(file)
@@ -100,8 +100,8 @@ def test_rotation_by_size_loses_nothing(link: CaptureLink) -> None:
     files = link.files()
     assert len(files) == 6 and all(file.stat().st_size < 1_010_000 for file in files)
     interfaces = captures_of(*files)
-    assert sum(one["packets"] for one in interfaces) == counts["written"] == 60_000
-    assert all(one["received"] == one["packets"] + one["dropped_kernel"] for one in interfaces)
+    assert sum(interface["packets"] for interface in interfaces) == counts["written"] == 60_000
+    assert all(interface["received"] == interface["packets"] + interface["dropped_kernel"] for interface in interfaces)
 
 
 def test_thousands_of_rotations_lose_nothing(link: CaptureLink) -> None:
@@ -119,9 +119,13 @@ def test_files_begin_at_multiples_of_the_time(link: CaptureLink) -> None:
         assert not daemon.stop()
     files = link.files()
     interfaces = captures_of(*files)
-    assert len(files) >= 4 and sum(one["packets"] for one in interfaces) == 300
-    assert all(one["first_ns"] // 10**9 == one["last_ns"] // 10**9 for one in interfaces if one["packets"])
-    assert not all(one["packets"] for one in interfaces)
+    assert len(files) >= 4 and sum(interface["packets"] for interface in interfaces) == 300
+    assert all(
+        interface["first_ns"] // 10**9 == interface["last_ns"] // 10**9
+        for interface in interfaces
+        if interface["packets"]
+    )
+    assert not all(interface["packets"] for interface in interfaces)
 
 
 def test_a_ring_counts_the_files_of_earlier_runs(link: CaptureLink) -> None:
@@ -189,8 +193,8 @@ def test_an_older_file_is_replaced_only_when_asked_for(
     file = tmp_path / name
     os.chown(tmp_path, owner, owner)
     file.write_text("an older capture")
-    said = link.refused(4, into=file)
-    assert f"{name} exists" in said and "--overwrite" in said and said.count("\n") == 1
+    messages = link.refused(4, into=file)
+    assert f"{name} exists" in messages and "--overwrite" in messages and messages.count("\n") == 1
     assert file.read_text() == "an older capture"
     with link.daemon("--overwrite", into=file, watched=True) as daemon:
         link.deliver(10)
@@ -206,7 +210,7 @@ def test_a_file_that_came_meanwhile_is_never_replaced(link: CaptureLink, tmp_pat
         file.write_text("of another program")
         assert not daemon.stop()
     assert file.read_text() == "of another program"
-    assert "trace-1.pcapng" in daemon.said()
+    assert "trace-1.pcapng" in daemon.messages()
     assert packets_in(tmp_path / "trace-1.pcapng") == 10
 
 
@@ -231,7 +235,7 @@ def test_signals_begin_new_files(link: CaptureLink) -> None:
             daemon.process.send_signal(sent)
             wait_until(has_files(number), "a file")
         assert not daemon.stop()
-    assert [one["packets"] for one in captures_of(*link.files())] == [10, 10, 0]
+    assert [interface["packets"] for interface in captures_of(*link.files())] == [10, 10, 0]
 
 
 @pytest.mark.parametrize("stop, limit", [("-a duration:1s", 0), ("-c 100", 100), ("-a files:2", 0)])
@@ -256,11 +260,11 @@ def test_two_interfaces_are_one_file_in_the_order_of_time(link: CaptureLink) -> 
         link.disconnect("in1")
     (file,) = link.files()
     interfaces = captures_of(file)
-    assert [(one["name"], one["packets"], one["received"]) for one in interfaces] == [
+    assert [(interface["name"], interface["packets"], interface["received"]) for interface in interfaces] == [
         ("in0", 20_000, 20_000),
         ("in1", 20_000, 20_000),
     ]
-    assert sum(one["backward_steps"] for one in interfaces) == 0
+    assert sum(interface["backward_steps"] for interface in interfaces) == 0
     assert "Strict time order:   True" in output("capinfos", "-o", str(file))
 
 
@@ -268,7 +272,7 @@ def test_an_interface_is_waited_for_and_may_go_and_come(link: CaptureLink) -> No
     with link.daemon("--wait", interface="in7", watched=True, ready="waiting for in7") as daemon:
         try:
             link.add_interface("in7")
-            daemon.wait_said("capturing\n")
+            daemon.wait_message("capturing\n")
             link.send(100, interface="out7")
             link.wait_counted(received=100)
             output(*f"ip -n {link.tracer} link set in7 down".split())
@@ -278,9 +282,9 @@ def test_an_interface_is_waited_for_and_may_go_and_come(link: CaptureLink) -> No
             link.send(100, interface="out7")
             link.wait_counted(received=200)
             link.disconnect("in7")
-            daemon.wait_said("in7 disappeared")
+            daemon.wait_message("in7 disappeared")
             link.add_interface("in7")
-            wait_until(lambda: daemon.said().count("in7 appeared") == 2, "the interface again")
+            wait_until(lambda: daemon.messages().count("in7 appeared") == 2, "the interface again")
             link.send(100, interface="out7")
             assert not daemon.stop()
         finally:
@@ -291,7 +295,7 @@ def test_an_interface_is_waited_for_and_may_go_and_come(link: CaptureLink) -> No
 def test_the_list_has_numbers_that_can_be_captured_on(link: CaptureLink) -> None:
     listed = json.loads(link.run(link.tracer, str(PROGRAM), "--list", "--json"))
     assert listed["schema"] == "wiretale.interfaces/1"
-    by_name = {one["name"]: one for one in listed["interfaces"]}
+    by_name = {interface["name"]: interface for interface in listed["interfaces"]}
     assert by_name["in0"]["link_types"] == ["EN10MB", "DOCSIS"] and by_name["lo"]["addresses"][0] == "127.0.0.1"
     assert "host" in by_name["in0"]["time_stamp_sources"] or not by_name["in0"]["time_stamp_sources"]
     assert f"{by_name['in0']['number']}. in0" in link.run(link.tracer, str(PROGRAM), "-D")
@@ -323,7 +327,7 @@ def test_the_status_adds_up_at_every_moment(link: CaptureLink) -> None:
         client.wait(lambda status: status["state"] == "ended", "the last line")
         silent.close()
         client.close()
-    assert "50000 packets received" in daemon.said() and not link.status.exists()
+    assert "50000 packets received" in daemon.messages() and not link.status.exists()
 
 
 def test_the_service_manager_is_notified(link: CaptureLink, tmp_path: Path) -> None:
@@ -371,7 +375,7 @@ def test_an_ordinary_user_learns_the_one_command(link: CaptureLink, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "options, said",
+    "options, messages",
     [
         ("-w /tmp/x", "expected -i INTERFACE"),
         ("-i lo", "-w DIR"),
@@ -387,5 +391,5 @@ def test_an_ordinary_user_learns_the_one_command(link: CaptureLink, tmp_path: Pa
         ("-i lo -w /tmp/x -j never", "no such time source"),
     ],
 )
-def test_contradictory_options_are_refused_in_one_line(link: CaptureLink, options: str, said: str) -> None:
-    assert said in refused(2, *options.split())
+def test_contradictory_options_are_refused_in_one_line(link: CaptureLink, options: str, messages: str) -> None:
+    assert messages in refused(2, *options.split())

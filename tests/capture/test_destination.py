@@ -50,19 +50,19 @@ def test_only_duplicates_are_removed(link: CaptureLink) -> None:
     link.make_folder()
     for name in ("done.pcapng", "half.pcapng.zst"):
         link.records(3000, "-c", "3000", into=link.folder / name, ends=True)
-    whole = (link.folder / "done.pcapng").read_bytes()
-    compressed = subprocess.run(["zstd", "-cq"], input=whole, stdout=subprocess.PIPE, check=True).stdout
+    capture_bytes = (link.folder / "done.pcapng").read_bytes()
+    compressed = subprocess.run(["zstd", "-cq"], input=capture_bytes, stdout=subprocess.PIPE, check=True).stdout
     noise = os.urandom(5000)
     (link.folder / "done.pcapng").rename(link.folder / ".done.pcapng.part")
     files = {
         "done.pcapng.zst": compressed,  # published; its original was to be removed next
-        ".begun.pcapng.part": whole,
+        ".begun.pcapng.part": capture_bytes,
         ".begun.pcapng.zst.part": compressed[: len(compressed) * 2 // 3] if len(compressed) > 200_000 else b"",
         ".foo.pcapng.zst.part": noise,
         ".bar.pcapng.zst.part": compressed,  # of nothing that is there
         ".baz.pcapng.part": noise,
         "baz.pcapng.zst": noise,
-        ".half.pcapng.part": whole,
+        ".half.pcapng.part": capture_bytes,
     }
     for name, data in files.items():
         (link.folder / name).write_bytes(data)
@@ -73,7 +73,7 @@ def test_only_duplicates_are_removed(link: CaptureLink) -> None:
     assert all((link.folder / name).read_bytes() == files[name] for name in (*foreign, "baz.pcapng.zst"))
     assert not (link.folder / "done.pcapng").exists()
     assert packets_in(*(link.folder / name for name in ("done.pcapng.zst", "begun.pcapng", "half.pcapng"))) == 9000
-    assert all(name in daemon.said() for name in foreign)
+    assert all(name in daemon.messages() for name in foreign)
 
 
 # --- the name at the end
@@ -85,7 +85,7 @@ def test_a_file_that_cannot_be_named_is_an_error(link: CaptureLink) -> None:
         link.deliver(10)
         link.folder.chmod(0o500)
         assert daemon.stop() == 4
-    assert ".x.pcapng.part: it could not be renamed; the next start publishes it" in daemon.said()
+    assert ".x.pcapng.part: it could not be renamed; the next start publishes it" in daemon.messages()
     link.folder.chmod(0o700)
     with link.daemon(into=link.folder / "y.pcapng") as daemon:
         wait_until((link.folder / "x.pcapng").exists, "its name")
@@ -97,16 +97,16 @@ def test_without_the_process_that_names_it_a_file_is_an_error(link: CaptureLink)
     link.folder.mkdir()
     with link.daemon(watched=True, into=link.folder / "s.pcapng") as daemon:
         link.deliver(10)
-        mine = daemon.process.pid
+        daemon_pid = daemon.process.pid
         children = [
             int(word)
-            for task in Path(f"/proc/{mine}/task").iterdir()
+            for task in Path(f"/proc/{daemon_pid}/task").iterdir()
             for word in (task / "children").read_text().split()
         ]
         (keeper,) = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "wiretale-file\n"]
         os.kill(keeper, signal.SIGKILL)
         assert daemon.stop() == 4
-    assert "wiretale-file, has ended; no later start publishes it" in daemon.said()
+    assert "wiretale-file, has ended; no later start publishes it" in daemon.messages()
     (left,) = link.folder.glob(".*.part")
     assert packets_in(left) == 10
 
@@ -121,8 +121,8 @@ def test_the_lock_of_a_killed_capture_holds_no_other_user_up(link: CaptureLink) 
     assert packets_in(link.folder / "x.pcapng") == 5 and not lock.exists()
     lock.write_text("")
     lock.chmod(0o600)  # unreadable
-    said = link.refused(5, "--overwrite", into=link.folder / "x.pcapng")
-    assert f"cannot open lock file {lock}: Permission denied" in said
+    messages = link.refused(5, "--overwrite", into=link.folder / "x.pcapng")
+    assert f"cannot open lock file {lock}: Permission denied" in messages
 
 
 # --- symbolic links
@@ -165,13 +165,13 @@ def lead(path: Path, target: str, owner: int) -> None:
     os.chown(path, owner, owner, follow_symlinks=False)
 
 
-@pytest.mark.parametrize("theirs", [True, False])
-def test_links_of_others_lead_only_to_files_of_theirs(link: CaptureLink, tmp_path: Path, theirs: bool) -> None:
+@pytest.mark.parametrize("foreign", [True, False])
+def test_links_of_others_lead_only_to_files_of_theirs(link: CaptureLink, tmp_path: Path, foreign: bool) -> None:
     place = tmp_path / "place"
     place.mkdir()
     os.mkfifo(place / "fifo")
     for path in (place, place / "fifo"):
-        os.chown(path, ORDINARY if theirs else 0, ORDINARY if theirs else 0)
+        os.chown(path, ORDINARY if foreign else 0, ORDINARY if foreign else 0)
     lead(tmp_path / "link", "place", ORDINARY)
     lead(tmp_path / "new.pcapng", "place/new.pcapng", ORDINARY)
     lead(tmp_path / "fifo", "place/fifo", ORDINARY)
@@ -179,32 +179,32 @@ def test_links_of_others_lead_only_to_files_of_theirs(link: CaptureLink, tmp_pat
     try:
         for name in ("new.pcapng", "link/two.pcapng", "link", "link/", "fifo"):
             with link.daemon("-c", "1", into=f"{tmp_path}/{name}", ready=None) as daemon:
-                if theirs:
-                    daemon.wait_said("capturing\n")
+                if foreign:
+                    daemon.wait_message("capturing\n")
                     link.send(1)
-                assert daemon.process.wait(timeout=60) == (0 if theirs else 4)
-            assert theirs or "is reached by a symbolic link of another user" in daemon.said()
-        assert bool(os.read(reader, 4)) == theirs
+                assert daemon.process.wait(timeout=60) == (0 if foreign else 4)
+            assert foreign or "is reached by a symbolic link of another user" in daemon.messages()
+        assert bool(os.read(reader, 4)) == foreign
     finally:
         os.close(reader)
-    assert len(finished(place)) == (4 if theirs else 0)
+    assert len(finished(place)) == (4 if foreign else 0)
 
 
 @pytest.mark.parametrize("name", ["work/caps/new.pcapng", "work/newdir/", "direct/.", "direct/../caps/g.pcapng"])
 def test_no_link_of_another_user_leads_roots_capture_into_roots_folder(
     link: CaptureLink, tmp_path: Path, name: str
 ) -> None:
-    theirs, secret = tmp_path / "theirs", tmp_path / "secret"
+    foreign, secret = tmp_path / "theirs", tmp_path / "secret"
     caps = secret / "caps"
-    for folder in (theirs, secret, caps):
+    for folder in (foreign, secret, caps):
         folder.mkdir(mode=0o700)
-    os.chown(theirs, ORDINARY, ORDINARY)
+    os.chown(foreign, ORDINARY, ORDINARY)
     (caps / "old.pcapng").write_text("root's file")
-    lead(theirs / "work", "../secret", ORDINARY)
-    lead(theirs / "direct", "../secret/caps", ORDINARY)
+    lead(foreign / "work", "../secret", ORDINARY)
+    lead(foreign / "direct", "../secret/caps", ORDINARY)
     for where in (name, "work/caps/old.pcapng"):
-        said = refused(4, "-i", "lo", "-w", f"{theirs}/{where}", "-a", "duration:1s", "--overwrite")
-        assert "is reached by a symbolic link of another user" in said
+        messages = refused(4, "-i", "lo", "-w", f"{foreign}/{where}", "-a", "duration:1s", "--overwrite")
+        assert "is reached by a symbolic link of another user" in messages
     assert [entry.name for entry in secret.iterdir()] == ["caps"] and secret.stat().st_uid == 0
     assert [entry.name for entry in caps.iterdir()] == ["old.pcapng"]
     assert (caps / "old.pcapng").read_text() == "root's file"
@@ -222,12 +222,12 @@ def test_a_link_of_another_user_in_a_shared_folder_is_refused(link: CaptureLink,
     lead(shared / "x.pcapng", "../place/x.pcapng", ORDINARY)
     lead(tmp_path / "gone", "nowhere", 0)
     lead(tmp_path / "loop.pcapng", "loop.pcapng", 0)
-    for where, said in (
+    for where, messages in (
         ("shared/x.pcapng", "is a symbolic link of another user"),
         ("gone", "No such file or directory"),
         ("loop.pcapng", "too many symbolic links"),
     ):
-        assert said in refused(4, "-i", "lo", "-w", f"{tmp_path}/{where}")
+        assert messages in refused(4, "-i", "lo", "-w", f"{tmp_path}/{where}")
     assert not (tmp_path / "nowhere").exists() and not list(place.iterdir())
 
 
@@ -290,5 +290,5 @@ def test_devices_and_pipes_get_the_stream(link: CaptureLink, tmp_path: Path, kin
 def test_a_stream_has_no_further_files(link: CaptureLink, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for option in ("-C 1MB", "-z", "--on-close true"):
-        said = refused(2, "-i", "lo", "-w", tmp_path / "fifo", *option.split())
-        assert "fifo is one stream: expected no rotation" in said
+        messages = refused(2, "-i", "lo", "-w", tmp_path / "fifo", *option.split())
+        assert "fifo is one stream: expected no rotation" in messages

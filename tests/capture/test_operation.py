@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from capture_link import CaptureLink, StatusClient, captures_of, packets_in
+import needs
+from capture_link import PROGRAM, CaptureLink, Daemon, StatusClient, captures_of, packets_in
 from processes import output, wait_until
 
 pytestmark = pytest.mark.xdist_group("capture")
@@ -28,32 +29,73 @@ def test_an_interface_that_is_made_again_has_counts_of_its_own(link: CaptureLink
             link.send(300, interface="out7")
             link.wait_counted(received=300)
             link.disconnect("in7")
-            daemon.wait_said("in7 disappeared")
+            daemon.wait_message("in7 disappeared")
             link.add_interface("in7")
-            daemon.wait_said("in7 appeared")
+            daemon.wait_message("in7 appeared")
             link.send(100, interface="out7")
             line = link.wait_counted(received=400, written=400)
-            assert [(one["name"], one["received"]) for one in line["interfaces"]] == [("in7", 400)]
+            assert [(interface["name"], interface["received"]) for interface in line["interfaces"]] == [("in7", 400)]
             assert not daemon.stop()
     finally:
         link.disconnect("in7")
     assert daemon.counts()["written"] == 400
     interfaces = captures_of(*link.files())
-    assert [(one["name"], one["packets"], one["received"]) for one in interfaces] == [
+    assert [(interface["name"], interface["packets"], interface["received"]) for interface in interfaces] == [
         ("in7", 300, 300),
         ("in7", 100, 100),
     ]
-    assert all((one["dropped_kernel"], one["dropped_program"]) == (0, 0) for one in interfaces)
+    assert all((interface["dropped_kernel"], interface["dropped_program"]) == (0, 0) for interface in interfaces)
+
+
+def test_packets_before_a_removal_are_recorded_or_counted(link: CaptureLink) -> None:
+    """The kernel still holds packets in an open block when the interface is gone."""
+    with link.daemon("--wait", "--interval", "50ms", interface="in7", watched=True, ready="waiting for in7"):
+        client = StatusClient(link.status)
+        for removals in range(1, 4):
+            link.add_interface("in7")
+            client.wait(lambda line: line["interfaces"][0]["state"] == "reading", "it reads the interface")
+            sender = link.sending(1_000_000, rate=20_000, interface="out7")
+            client.wait(lambda line, least=4000 * removals: line["received"] >= least, "packets")
+            link.disconnect("in7")
+            sender.kill()
+            sender.wait(timeout=60)
+            line = client.wait(lambda line: line["interfaces"][0]["state"] == "waiting", "it waits for the interface")
+            (interface,) = line["interfaces"]
+            assert interface["kernel_received"] == interface["received"] + interface["dropped_kernel"], removals
+        client.close()
+
+
+def test_drops_of_a_driver_stay_when_its_interface_is_removed(link: CaptureLink, tmp_path: Path) -> None:
+    """Their counter falls back to 0 then. No driver here counts any, so that the test writes the file of the counter."""
+    needs.skip_without(needs.mounts())
+    counters = tmp_path / "net/in7/statistics"
+    counters.mkdir(parents=True)
+    (counters / "rx_missed_errors").write_text("5")  # before the capture
+    capture = f"exec {PROGRAM} -i in7 -w {link.folder} --status {link.status} -Z root"
+    link.add_interface("in7")
+    script = f"mount --bind {tmp_path}/net /sys/class/net && {capture}"
+    daemon = Daemon(link.inside(link.tracer, "sh", "-c", script), link.home)
+    try:
+        daemon.wait_message("capturing\n")
+        (counters / "rx_missed_errors").write_text("12")
+        link.wait_counted(dropped_interface=7)
+        shutil.rmtree(counters)
+        link.disconnect("in7")
+        daemon.wait_message("in7 disappeared")
+        assert not daemon.stop()
+    finally:
+        daemon.process.kill()
+    assert daemon.counts()["dropped_interface"] == 7
 
 
 def test_an_interface_that_is_not_there_is_an_error_unless_it_is_waited_for(link: CaptureLink) -> None:
-    said = link.refused(5, interface="in9")
-    assert "-i in9: no such interface; expected an interface" in said and said.count("\n") == 1
+    messages = link.refused(5, interface="in9")
+    assert "-i in9: no such interface; expected an interface" in messages and messages.count("\n") == 1
     link.add_interface("in9")
     try:
         output(*f"ip -n {link.tracer} link set in9 down".split())
-        said = link.refused(5, interface="in9")
-        assert "in9" in said and "--wait" in said and not link.folder.exists()
+        messages = link.refused(5, interface="in9")
+        assert "in9" in messages and "--wait" in messages and not link.folder.exists()
     finally:
         link.disconnect("in9")
     assert "no interface has that number" in link.refused(5, interface="999")
@@ -68,8 +110,8 @@ def test_a_time_without_its_interface_is_an_error(link: CaptureLink) -> None:
 
 def test_any_is_said_not_to_be_promiscuous(link: CaptureLink) -> None:
     for more, count in (((), 1), (("-p",), 0)):
-        said = link.records(0, *more, interface="any").said()
-        assert said.count("any is never promiscuous") == count
+        messages = link.records(0, *more, interface="any").messages()
+        assert messages.count("any is never promiscuous") == count
 
 
 def test_a_stream_that_takes_nothing_is_an_error(link: CaptureLink) -> None:
@@ -88,15 +130,15 @@ def test_files_that_got_another_name_count_in_the_ring(link: CaptureLink) -> Non
         stranger.write_text("of somebody else")
     assert len(link.files()) > 6
     link.records(0, "-b", "packets:10", "-b", "files:3")
-    own = [file for file in link.files() if file not in strangers]
-    assert len(own) == 3 and all(stranger.exists() for stranger in strangers)
+    ring_files = [file for file in link.files() if file not in strangers]
+    assert len(ring_files) == 3 and all(stranger.exists() for stranger in strangers)
 
 
 def test_a_second_capture_into_the_same_files_is_refused(link: CaptureLink) -> None:
     with link.daemon() as first:
-        said = link.refused(4)
-        assert f"{link.folder}: another wiretale-capture writes the files in0*.pcapng there" in said
-        assert said.count("\n") == 1
+        messages = link.refused(4)
+        assert f"{link.folder}: another wiretale-capture writes the files in0*.pcapng there" in messages
+        assert messages.count("\n") == 1
         link.records(0, into=link.folder / "other.pcapng")
         first.stop(signal.SIGKILL)
     link.records(10)  # whose lock ended with its process
@@ -108,8 +150,8 @@ def test_a_second_capture_into_a_file_of_roots_folder_is_refused(link: CaptureLi
     file = tmp_path / "trace.pcapng"
     for how in (signal.SIGKILL, signal.SIGTERM):
         with link.daemon(into=file) as first:
-            said = link.refused(4, into=file)
-            assert f"{tmp_path}: another wiretale-capture writes the files trace*.pcapng" in said
+            messages = link.refused(4, into=file)
+            assert f"{tmp_path}: another wiretale-capture writes the files trace*.pcapng" in messages
             first.stop(how)
     wait_until(lambda: not (tmp_path / ".trace.pcapng.lock").exists(), "nothing is left")
     assert file.exists()
@@ -130,10 +172,11 @@ def test_a_file_that_is_removed_is_lost_and_counted(link: CaptureLink) -> None:
         assert not daemon.stop()
     counts = daemon.counts()
     assert (counts["received"], counts["written"], counts["dropped_disk"]) == (120, 20, 100)
-    assert daemon.said().count("50 packets are lost") == 2 and "No such file" not in daemon.said()
+    assert daemon.messages().count("50 packets are lost") == 2 and "No such file" not in daemon.messages()
     interfaces = captures_of(*link.files())
-    assert sum(one["packets"] for one in interfaces) == 20
-    assert sum(one["dropped_program"] for one in interfaces) == 100  # the sums over all files are the totals
+    assert sum(interface["packets"] for interface in interfaces) == 20
+    # the sums over all files are the totals
+    assert sum(interface["dropped_program"] for interface in interfaces) == 100
 
 
 # --- status clients
@@ -159,7 +202,7 @@ def test_clients_that_do_not_read_lock_no_other_out(link: CaptureLink) -> None:
         reading.close()
         late.close()
         assert not daemon.stop()
-    assert "has not read for 5 s" in daemon.said()
+    assert "has not read for 5 s" in daemon.messages()
 
 
 # --- starts after a kill
@@ -183,7 +226,7 @@ def test_thousands_of_leftovers_are_recovered_at_one_start(link: CaptureLink) ->
         link.deliver(100)
         wait_until(lambda: len(link.files()) == count, "all are recovered")
         assert not daemon.stop()
-    assert not list(link.folder.glob(".*")) and "cannot" not in daemon.said()
+    assert not list(link.folder.glob(".*")) and "cannot" not in daemon.messages()
     assert packets_in(*link.files()[:: count // 10]) == 10 * 20 + 100
 
 
@@ -195,7 +238,7 @@ def test_leftovers_do_not_hold_the_end_up(link: CaptureLink) -> None:
     with link.daemon() as daemon:
         assert not daemon.stop(seconds=30)
     remaining = len(list(link.folder.glob(".*.part")))
-    assert f"{remaining} files of earlier runs are left for the next start" in daemon.said()
+    assert f"{remaining} files of earlier runs are left for the next start" in daemon.messages()
     assert remaining and remaining + len(link.files()) == count + 2
 
 
@@ -208,7 +251,7 @@ def test_recovered_files_are_the_oldest_of_the_ring(link: CaptureLink) -> None:
     link.records(35, "-b", "packets:10", "-b", "files:3")
     names = [file.name for file in link.files()]
     assert len(names) == 3 and left.name[1:].removesuffix(".part") not in names
-    assert [one["packets"] for one in captures_of(*link.files())] == [10, 10, 5]
+    assert [interface["packets"] for interface in captures_of(*link.files())] == [10, 10, 5]
 
 
 # --- clocks
@@ -219,12 +262,12 @@ REALTIME = 0x100  # FUTEX_CLOCK_REALTIME
 
 def timed_waits(process: subprocess.Popen[bytes]) -> list[int]:
     """The operations of threads that wait in the kernel for a futex, with a limit."""
-    found = []
+    waits = []
     for task in Path(f"/proc/{process.pid}/task").iterdir():
         words = (task / "syscall").read_text().split()
         if words[0] == str(FUTEX[os.uname().machine]) and int(words[4], 16):
-            found.append(int(words[2], 16))
-    return found
+            waits.append(int(words[2], 16))
+    return waits
 
 
 def test_no_wait_depends_on_the_time_of_day(link: CaptureLink) -> None:
@@ -235,7 +278,7 @@ def test_no_wait_depends_on_the_time_of_day(link: CaptureLink) -> None:
         link.wait_counted()
         link.folder.chmod(0o555)  # a finished file cannot get its name: it is tried again each second
         link.send(60)
-        daemon.wait_said("trying again")
+        daemon.wait_message("trying again")
         seen: list[int] = []
         until = time.monotonic() + 3
         while time.monotonic() < until:

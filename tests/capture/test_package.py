@@ -72,8 +72,8 @@ def test_everything_is_installed_with_its_places_filled_in(root: Path) -> None:
 
 def test_the_unit_is_sandboxed(root: Path) -> None:
     needs.skip_without(needs.programs("systemd-analyze"))
-    said = output("systemd-analyze", "security", "--offline=true", "--threshold=20", str(root / INSTALLED[2]))
-    exposure = re.search(r"exposure level for .*: ([\d.]+)", said)
+    messages = output("systemd-analyze", "security", "--offline=true", "--threshold=20", str(root / INSTALLED[2]))
+    exposure = re.search(r"exposure level for .*: ([\d.]+)", messages)
     assert exposure and float(exposure[1]) <= 2.0
 
 
@@ -118,12 +118,12 @@ def test_the_unit_waits_for_the_disk_of_the_folder(
 
 
 def test_options_are_read_as_systemd_reads_them(root: Path, tmp_path: Path) -> None:
-    made, said = generate(root, tmp_path / "units", '  OPTIONS = "-i any -w /srv/captures"')
-    assert "RequiresMountsFor=/srv/captures\n" in made and not said
+    made, messages = generate(root, tmp_path / "units", '  OPTIONS = "-i any -w /srv/captures"')
+    assert "RequiresMountsFor=/srv/captures\n" in made and not messages
 
 
 @pytest.mark.parametrize(
-    "options, said",
+    "options, messages",
     [
         ('"-w /srv/a;b"', "/srv/a;b: expected letters, digits"),
         ("-w /srv/../captures", "/srv/../captures: expected a path without . and .."),
@@ -132,9 +132,9 @@ def test_options_are_read_as_systemd_reads_them(root: Path, tmp_path: Path) -> N
         ('"-i eth0\n-w /srv/captures"', "expected another at the end of the line"),
     ],
 )
-def test_a_folder_that_no_unit_can_wait_for_is_named(root: Path, tmp_path: Path, options: str, said: str) -> None:
+def test_a_folder_that_no_unit_can_wait_for_is_named(root: Path, tmp_path: Path, options: str, messages: str) -> None:
     made, errors = generate(root, tmp_path / "units", f"OPTIONS={options}")
-    assert not made and said in errors and errors.count("\n") == 1
+    assert not made and messages in errors and errors.count("\n") == 1
 
 
 def test_the_unit_is_valid_and_never_gives_up(root: Path, tmp_path: Path) -> None:
@@ -154,8 +154,8 @@ def test_the_unit_is_valid_and_never_gives_up(root: Path, tmp_path: Path) -> Non
         env={**os.environ, "SYSTEMD_UNIT_PATH": f"{units}:"},
     )
     newer = re.compile(r"Unknown key '(RestartSteps|RestartMaxDelaySec)' in section \[Service\], ignoring")
-    said = [line for line in done.stderr.splitlines() if str(units) in line or "wiretale" in line]
-    assert not [line for line in said if not newer.search(line)]
+    messages = [line for line in done.stderr.splitlines() if str(units) in line or "wiretale" in line]
+    assert not [line for line in messages if not newer.search(line)]
 
 
 def test_the_man_page_has_every_option(root: Path) -> None:

@@ -135,7 +135,7 @@ def test_commands_that_had_not_begun_are_named_when_the_capture_is_killed(link: 
         link.send(101)
         wait_until(lambda: len(link.files()) == 10, "ten files")
         daemon.stop(signal.SIGKILL)
-        wait_until(lambda: daemon.said().count("--on-close is not run for") == 6, "six of ten are named", 20)
+        wait_until(lambda: daemon.messages().count("--on-close is not run for") == 6, "six of ten are named", 20)
     (tmp_path / "go").touch()  # for the four that run
 
 
@@ -157,8 +157,8 @@ def test_the_capture_keeps_no_descriptor_of_who_starts_it(link: CaptureLink, tmp
 
 
 def test_a_descriptor_that_is_not_open_is_refused() -> None:
-    said = refused(4, "-i", "lo", "-w", "/dev/fd/9", "-a", "duration:1s")
-    assert "cannot write to /dev/fd/9: Bad file descriptor" in said
+    messages = refused(4, "-i", "lo", "-w", "/dev/fd/9", "-a", "duration:1s")
+    assert "cannot write to /dev/fd/9: Bad file descriptor" in messages
 
 
 @needs.marked(needs.plain_processes())
@@ -186,14 +186,14 @@ def test_a_set_user_id_bit_is_refused(bit: int) -> None:
 
 def test_the_status_socket_alone_is_given_away(link: CaptureLink, tmp_path: Path) -> None:
     """Its folder's owner exchanges the folder all the time; root's files elsewhere stay unchanged."""
-    theirs, secret = tmp_path / "theirs", tmp_path / "secret"
-    for folder in (theirs, secret):
+    foreign, secret = tmp_path / "theirs", tmp_path / "secret"
+    for folder in (foreign, secret):
         folder.mkdir()
         (folder / "place").mkdir()
-    os.chown(theirs, ORDINARY, ORDINARY)
+    os.chown(foreign, ORDINARY, ORDINARY)
     victim = secret / "place" / "status"
     victim.write_text("root's file")
-    place, aside, trap = theirs / "place", theirs / "aside", theirs / "trap"
+    place, aside, trap = foreign / "place", foreign / "aside", foreign / "trap"
     trap.symlink_to(secret / "place")
     os.chown(trap, ORDINARY, ORDINARY, follow_symlinks=False)
     over = threading.Event()
@@ -216,9 +216,9 @@ def test_the_status_socket_alone_is_given_away(link: CaptureLink, tmp_path: Path
     with link.daemon("--status", str(place / "status")):
         info = (place / "status").lstat()
         assert stat.S_ISSOCK(info.st_mode) and info.st_uid != 0
-    trap.rename(theirs / "link")
-    said = refused(4, "-i", "lo", "-w", link.folder, "--status", theirs / "link" / "other", "-a", "duration:1s")
-    assert "is reached by a symbolic link of another user" in said
+    trap.rename(foreign / "link")
+    messages = refused(4, "-i", "lo", "-w", link.folder, "--status", foreign / "link" / "other", "-a", "duration:1s")
+    assert "is reached by a symbolic link of another user" in messages
     assert [entry.name for entry in (secret / "place").iterdir()] == ["status"]
 
 
@@ -233,7 +233,7 @@ def test_in_a_folder_of_roots_the_capture_has_a_subfolder(link: CaptureLink) -> 
             link.send(10)
             assert not daemon.stop()
         (below,) = link.folder.iterdir()
-        assert f"files go to {below}" in daemon.said()
+        assert f"files go to {below}" in daemon.messages()
     assert (link.folder.stat().st_uid, below.stat().st_uid == 0) == (0, False)
     assert packets_in(*finished(below)) == 20
 
@@ -259,13 +259,13 @@ def test_one_file_that_is_removed_ends_the_capture(link: CaptureLink, tmp_path: 
         (left,) = tmp_path.glob(".*.part")
         left.unlink()
         assert daemon.process.wait(timeout=60) == 4
-    assert f"the file in {tmp_path} was removed" in daemon.said()
+    assert f"the file in {tmp_path} was removed" in daemon.messages()
 
 
 @pytest.mark.parametrize("options", [["-C", "1MB"], ["-z"]])
 def test_rotation_is_refused_in_a_folder_of_root(link: CaptureLink, tmp_path: Path, options: list[str]) -> None:
-    said = link.refused(5, *options, into=tmp_path / "trace.pcapng")
-    assert f"may not write to the directory {tmp_path}" in said and said.count("\n") == 1
+    messages = link.refused(5, *options, into=tmp_path / "trace.pcapng")
+    assert f"may not write to the directory {tmp_path}" in messages and messages.count("\n") == 1
     assert not list(tmp_path.glob("*.pcapng*")) and not list(tmp_path.glob(".*"))
 
 
@@ -275,7 +275,7 @@ def test_a_folder_that_is_moved_is_still_written_to(link: CaptureLink, tmp_path:
         link.folder.rename(moved)
         link.folder.mkdir()
         daemon.process.send_signal(signal.SIGHUP)
-        daemon.wait_said("the open directory stays in use")
+        daemon.wait_message("the open directory stays in use")
         link.send(10)
         assert not daemon.stop()
     assert not list(link.folder.iterdir()) and packets_in(*finished(moved)) == 10
@@ -283,12 +283,12 @@ def test_a_folder_that_is_moved_is_still_written_to(link: CaptureLink, tmp_path:
 
 def test_a_subfolder_of_another_user_is_refused(link: CaptureLink) -> None:
     (link.folder / "nobody").mkdir(parents=True)
-    said = link.refused(5, "-Z", "nobody")
-    assert "is another user's" in said and said.count("\n") == 1
+    messages = link.refused(5, "-Z", "nobody")
+    assert "is another user's" in messages and messages.count("\n") == 1
 
 
 @pytest.mark.parametrize("where", ["absent/trace.pcapng", "absent/deeper/", "absent/trace.pcap"])
 def test_folders_above_are_never_made(link: CaptureLink, tmp_path: Path, where: str) -> None:
-    said = refused(4, "-i", "lo", "-w", str(tmp_path / where), "-a", "duration:1s")
-    assert "No such file or directory" in said
+    messages = refused(4, "-i", "lo", "-w", str(tmp_path / where), "-a", "duration:1s")
+    assert "No such file or directory" in messages
     assert not list(tmp_path.iterdir())

@@ -12,21 +12,25 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+import needs
 import wiretale
 from capture_link import (
     ORDINARY,
     PROGRAM,
     CaptureLink,
+    Daemon,
     StatusClient,
     captures_of,
     check_sum,
     finished,
     packets_in,
 )
+from damaged_disk import HEAD_BYTES, SECTOR_BYTES, damaged_disk
 from processes import full_pipe, output, small_disk, wait_until
 
 pytestmark = pytest.mark.xdist_group("capture")
@@ -61,7 +65,7 @@ def test_the_next_start_recovers_files_after_a_kill(link: CaptureLink) -> None:
     (interface,) = captures_of(mended)
     assert (interface["packets"], interface["damage"]) == (500, None)
     assert (interface["received"], interface["dropped_kernel"]) == (None, None)  # unknown
-    assert "500 packets" in daemon.said() and not list(link.folder.glob(".*"))
+    assert "500 packets" in daemon.messages() and not list(link.folder.glob(".*"))
 
 
 def test_kills_at_any_time_leave_readable_files_and_no_wrong_count(link: CaptureLink) -> None:
@@ -107,11 +111,11 @@ def test_a_file_cut_at_any_byte_reads_up_to_there(link: CaptureLink, tmp_path: P
 
 def test_damaged_leavings_never_stop_a_start(link: CaptureLink) -> None:
     left = link.killed(200)
-    whole, chance = left.read_bytes(), random.Random(3)
+    capture_bytes, chance = left.read_bytes(), random.Random(3)
     owner = left.stat()
     left.unlink()
     for number in range(60):
-        damaged = bytearray(whole[: chance.randrange(len(whole))])
+        damaged = bytearray(capture_bytes[: chance.randrange(len(capture_bytes))])
         for _ in range(chance.randrange(4)):
             if damaged:
                 damaged[chance.randrange(len(damaged))] = chance.randrange(256)
@@ -126,6 +130,44 @@ def test_damaged_leavings_never_stop_a_start(link: CaptureLink) -> None:
     assert len(files) > 40
     assert all(interface["packets"] <= 200 and interface["damage"] is None for interface in captures_of(*files))
     assert Path("/etc/passwd").stat().st_size and (link.folder / ".evil.pcapng.part").is_symlink()
+
+
+def is_settled(daemon: Daemon, leftovers: list[Path]) -> bool:
+    return daemon.process.poll() is not None or not any(path.exists() for path in leftovers)
+
+
+def test_unreadable_leftovers_are_set_aside(link: CaptureLink) -> None:
+    """On a disk with bad sectors, as after a crash: the capture starts all the same, and each later start, too."""
+    needs.skip_without(needs.disk_images())
+    with link.killed(2000, "-s", "60").open("rb") as file:
+        left = file.read()
+    assert len(left) > HEAD_BYTES + SECTOR_BYTES
+    names = [f"in0_20200101T000000.000000000Z_{number:05d}.pcapng" for number in range(20)]
+    names[-1] += ".zst"  # the kill interrupted compression
+    files = {f".{name}.part": left for name in names} | {".in0_whole.pcapng.part": left[: HEAD_BYTES // 2]}
+    link.folder.rename(link.folder.with_name("killed"))
+    with damaged_disk(link.folder, files) as disk:
+        for path in (disk, *disk.glob(".in0*")):
+            os.chown(path, ORDINARY, ORDINARY)
+        for start in range(2):
+            with link.daemon("-U", watched=True) as daemon:
+                settled = partial(is_settled, daemon, [disk / name for name in files])
+                wait_until(settled, "no leftover")
+                assert daemon.process.poll() is None, daemon.messages()
+                line = link.wait_counted()
+                link.deliver(100)
+                assert not daemon.stop()
+            messages = daemon.messages()
+            assert line["unreadable_leftovers"] == messages.count(".unreadable\n") == (0 if start else len(names))
+            for name in () if start else names:
+                assert (
+                    f"cannot read .{name}.part at byte {HEAD_BYTES}: Input/output error; renamed to {name}.unreadable\n"
+                    in messages
+                )
+        aside = {path.name: path.stat().st_size for path in disk.glob("*.unreadable")}
+        assert aside == {f"{name}.unreadable": len(left) for name in names}
+        recovered = packets_in(disk / "in0_whole.pcapng")
+        assert recovered > 300 and packets_in(*finished(disk)) == recovered + 2 * 100
 
 
 def test_a_file_that_is_being_written_is_left_alone(link: CaptureLink) -> None:
@@ -163,7 +205,7 @@ def test_a_full_disk_drops_with_a_count_and_recovers(link: CaptureLink, tmp_path
     assert packets_in(*finished(disk), tmp_path / "moved.pcapng") == counts["written"] >= 20_000
     files = (*finished(disk), tmp_path / "moved.pcapng")
     assert counts["bytes"] == sum(file.stat().st_size for file in files)
-    assert daemon.said().count("No space left") == 1 and "writes succeed again" in daemon.said()
+    assert daemon.messages().count("No space left") == 1 and "writes succeed again" in daemon.messages()
 
 
 def test_a_disk_that_is_full_from_the_start_is_waited_for(link: CaptureLink, disk: Path) -> None:
@@ -175,7 +217,7 @@ def test_a_disk_that_is_full_from_the_start_is_waited_for(link: CaptureLink, dis
         link.send(100)
         link.wait_counted(dropped_disk=100)
         filler.unlink()
-        daemon.wait_said("capturing\n")
+        daemon.wait_message("capturing\n")
         link.send(100)
         assert not daemon.stop()
     counts = daemon.counts()
@@ -186,7 +228,7 @@ def test_a_disk_that_is_full_from_the_start_is_waited_for(link: CaptureLink, dis
 def test_the_oldest_file_of_a_ring_makes_room(link: CaptureLink, disk: Path) -> None:
     daemon = link.records(60_000, "-C", "400kB", "-b", "files:100", into=disk)
     counts = daemon.counts()
-    assert counts["written"] == 60_000, daemon.said()
+    assert counts["written"] == 60_000, daemon.messages()
     assert captures_of(finished(disk)[-1])[0]["packets"] > 0
 
 
@@ -195,7 +237,7 @@ def test_a_folder_that_disappears_ends_a_confined_capture(link: CaptureLink) -> 
         link.deliver(100)
         shutil.rmtree(link.folder)
         assert daemon.process.wait(timeout=60) == 4
-    assert f"the directory {link.folder} was removed" in daemon.said() and "start it again" in daemon.said()
+    assert f"the directory {link.folder} was removed" in daemon.messages() and "start it again" in daemon.messages()
     assert (
         daemon.counts() | {"received": 100, "dropped_disk": 100} == daemon.counts()
     )  # those of the file that was removed
@@ -208,7 +250,7 @@ def test_a_folder_that_disappears_is_used_again_without_the_sandbox(link: Captur
     with link.daemon("--no-sandbox", "-Z", "root", watched=True) as daemon:
         link.deliver(100)
         shutil.rmtree(link.folder)
-        daemon.wait_said("packets are dropped and counted")
+        daemon.wait_message("packets are dropped and counted")
         link.send(100)
         link.wait_counted(dropped_disk=200)  # with those of the removed file
         link.folder.mkdir()
@@ -227,15 +269,15 @@ def test_a_lost_permission_is_one_line(link: CaptureLink) -> None:
         link.deliver(50)
         link.folder.chmod(0o000)
         link.send(100)
-        daemon.wait_said("Permission denied")
+        daemon.wait_message("Permission denied")
         link.wait_counted(received=150)
         link.folder.chmod(0o755)
-        daemon.wait_said("writes succeed again")
+        daemon.wait_message("writes succeed again")
         link.send(100)
         assert not daemon.stop()
     counts = daemon.counts()
     assert counts["received"] == 250 and 0 < counts["dropped_disk"] <= 100
-    assert daemon.said().count("packets are dropped and counted") == 1
+    assert daemon.messages().count("packets are dropped and counted") == 1
     assert packets_in(*link.files()) == counts["written"]
 
 
@@ -296,7 +338,7 @@ def test_a_reader_that_leaves_ends_the_capture_quietly(link: CaptureLink) -> Non
         link.send(2000)
         assert daemon.process.wait(timeout=60) == 0
     assert daemon.counts()
-    assert "Broken pipe" not in daemon.said()
+    assert "Broken pipe" not in daemon.messages()
 
 
 @pytest.mark.parametrize("snaplen", ["1", "14", "20"])

@@ -36,17 +36,17 @@ def run(*arguments: str, name: str | None = None, **more: Any) -> subprocess.Com
 def test_help_has_its_parts_within_80_columns(name: str | None) -> None:
     done = run("--help", name=name)
     assert (done.returncode, done.stderr) == (0, "")
-    shown = name or "wiretale-capture"
+    program = name or "wiretale-capture"
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80 and lines[0].startswith("Record packets")
     assert re.findall(r"^([a-z][a-z ]*):", done.stdout, re.MULTILINE) == PARTS
-    assert f"usage: {shown} -i INTERFACE" in done.stdout
-    assert f"wiretale{' ' if shown == 'wiretale-capture' else '-'}capture" not in done.stdout
+    assert f"usage: {program} -i INTERFACE" in done.stdout
+    assert f"wiretale{' ' if program == 'wiretale-capture' else '-'}capture" not in done.stdout
     assert all(
         line.startswith(" " * 24) or re.match(r" {0,2}\S", line) or line.startswith("  ") for line in lines if line
     )
     examples = done.stdout.partition("examples:\n")[2].partition("\n\n")[0].splitlines()
-    assert all(line.startswith(("  # ", f"  {shown} ")) for line in examples)
+    assert all(line.startswith(("  # ", f"  {program} ")) for line in examples)
 
 
 @pytest.mark.parametrize("option", ["--help", "--version", "--list"])
@@ -68,7 +68,7 @@ def test_a_closed_output_is_an_error(words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "given, said",
+    "arguments, messages",
     [
         ("--snap 64", "there is no option --snap (did you mean --snaplen?)"),
         ("--overwite", "there is no option --overwite (did you mean --overwrite?)"),
@@ -82,13 +82,13 @@ def test_a_closed_output_is_an_error(words: str) -> None:
         ("-Y tcp", "expected a capture filter: -f 'tcp port 443'"),
     ],
 )
-def test_an_unknown_option_is_one_line(given: str, said: str) -> None:
-    done = run(*given.split())
-    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+def test_an_unknown_option_is_one_line(arguments: str, messages: str) -> None:
+    done = run(*arguments.split())
+    assert done.returncode == 2 and messages in done.stderr and done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    "given, meant",
+    "arguments, meant",
     [
         ("tcp.port == 443", "-f 'tcp port 443'"),
         ("ip.addr==10.0.0.1 && !(udp.dstport eq 53)", "-f 'host 10.0.0.1 and not (udp dst port 53)'"),
@@ -96,9 +96,9 @@ def test_an_unknown_option_is_one_line(given: str, said: str) -> None:
         ("tcp.port == 443 and tcp.flags.syn == 1", "this is a display filter\n"),
     ],
 )
-def test_a_display_filter_is_recognized(given: str, meant: str) -> None:
+def test_a_display_filter_is_recognized(arguments: str, meant: str) -> None:
     needs.skip_without(needs.root())
-    done = run("-i", "lo", "-w", "-", "-f", given, stdout=subprocess.DEVNULL)
+    done = run("-i", "lo", "-w", "-", "-f", arguments, stdout=subprocess.DEVNULL)
     assert done.returncode == 2 and "expected a capture filter" in done.stderr and meant in done.stderr
 
 

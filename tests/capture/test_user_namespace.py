@@ -56,29 +56,29 @@ def capture(place: Path, *options: str) -> tuple[int, dict[str, list[str]], str]
     words = [str(place / "program"), str(place / "captured"), " ".join(options)]
     command = [*ordinary(), *ENTER, "sh", "-c", SCRIPT, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/")
-    shown = dict(line.split(":", 1) for line in done.stdout.splitlines())
+    fields = dict(line.split(":", 1) for line in done.stdout.splitlines())
     return (
         done.returncode,
-        {name: value.split() for name, value in shown.items()},
+        {name: value.split() for name, value in fields.items()},
         (place / "captured/said").read_text(),
     )
 
 
 def test_root_of_a_user_namespace_captures_with_one_capability(place: Path) -> None:
-    code, shown, said = capture(place)
-    assert code == 0, said
-    assert [shown["Uid"], shown["NoNewPrivs"], shown["Seccomp"]] == [["0"] * 4, ["1"], ["2"]]
-    assert [int(shown[name][0], 16) for name in ("CapPrm", "CapEff", "CapBnd")] == [NET_RAW, NET_RAW, 0]
-    assert "stays root, without privileges" in said
+    code, fields, messages = capture(place)
+    assert code == 0, messages
+    assert [fields["Uid"], fields["NoNewPrivs"], fields["Seccomp"]] == [["0"] * 4, ["1"], ["2"]]
+    assert [int(fields[name][0], 16) for name in ("CapPrm", "CapEff", "CapBnd")] == [NET_RAW, NET_RAW, 0]
+    assert "stays root, without privileges" in messages
     files = finished(place / "captured")
     assert packets_in(*files) == 2  # the datagram and its refusal
     assert {path.stat().st_uid for path in files} == {ORDINARY}
 
 
 def test_a_user_that_the_namespace_lacks_is_refused_in_one_line(place: Path) -> None:
-    code, shown, said = capture(place, "-Z", "games")
-    assert code == 5 and not shown
-    assert said.splitlines()[-1].endswith(
+    code, fields, messages = capture(place, "-Z", "games")
+    assert code == 5 and not fields
+    assert messages.splitlines()[-1].endswith(
         ": -Z games: this user namespace does not let root become another user: -Z root"
     )
     assert finished(place / "captured") == []

@@ -53,12 +53,12 @@ class Daemon:
         with self.log.open("w") as errors:
             self.process = subprocess.Popen(command, stderr=errors, **pipes)
 
-    def said(self) -> str:
+    def messages(self) -> str:
         return self.log.read_text()
 
-    def wait_said(self, text: str, seconds: float = 120) -> None:
-        wait_until(lambda: text in self.said() or self.process.poll() is not None, f"{text!r}", seconds)
-        assert text in self.said(), self.said()
+    def wait_message(self, text: str, seconds: float = 120) -> None:
+        wait_until(lambda: text in self.messages() or self.process.poll() is not None, f"{text!r}", seconds)
+        assert text in self.messages(), self.messages()
 
     def fields(self) -> dict[str, str]:
         """The kernel's view of the process."""
@@ -67,7 +67,7 @@ class Daemon:
 
     def counts(self) -> dict[str, int]:
         """The counts of the last line, which must add up."""
-        counts = total(self.said())
+        counts = total(self.messages())
         check_sum(counts)
         return counts
 
@@ -147,7 +147,7 @@ class CaptureLink(NamespacePath):
         daemon = Daemon(self.inside(self.tracer, str(PROGRAM), *where, *options), self.home, **pipes)
         try:
             if ready:
-                daemon.wait_said(ready)
+                daemon.wait_message(ready)
             yield daemon
         finally:
             daemon.process.kill()
@@ -165,7 +165,7 @@ class CaptureLink(NamespacePath):
         """Messages of a capture that ends with this code before it has begun."""
         with self.daemon(*options, ready=None, **more) as daemon:
             assert daemon.process.wait(timeout=60) == code
-        return daemon.said()
+        return daemon.messages()
 
     def killed(self, packets: int, *options: str, into: Path | None = None) -> Path:
         """The temporary file of a capture that was killed when it held so many packets."""
@@ -254,9 +254,9 @@ def packets_in(*files: Path) -> int:
     return sum(capture["packets"] for capture in captures_of(*files)) if files else 0
 
 
-def total(said: str) -> dict[str, int]:
+def total(messages: str) -> dict[str, int]:
     """The counts of the daemon's last line."""
-    line = said.strip().splitlines()[-1]
+    line = messages.strip().splitlines()[-1]
     words = line.replace(",", "").replace(";", "").split()
     where = {word: int(words[i - 1]) for i, word in enumerate(words) if i and words[i - 1].isdigit()}
     by = {words[i + 2]: int(words[i - 1]) for i, word in enumerate(words) if word == "by" and words[i + 1] == "the"}

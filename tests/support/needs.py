@@ -28,6 +28,7 @@ PACKAGES = {
     "iperf": "iperf",
     "linux.uml": "user-mode-linux",
     "mergecap": "wireshark-common",
+    "mkfs.ext4": "e2fsprogs",
     "nft": "nftables",
     "ping": "iputils-ping",
     "setpriv": "util-linux",
@@ -141,6 +142,19 @@ def mounts() -> str | None:
     with tempfile.TemporaryDirectory() as folder:
         reason = said_by("unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", folder)
     return f"needs mounts: {reason}" if reason else None
+
+
+@cache
+def disk_images() -> str | None:
+    """File systems in a file: many containers have no loop devices."""
+    if reason := first(programs("mkfs.ext4"), mounts()):
+        return reason
+    with tempfile.TemporaryDirectory() as folder:
+        image = Path(folder, "image")
+        image.write_bytes(bytes(1 << 20))
+        inside = ("unshare", "--mount", "mount", "-o", "loop", str(image), folder)
+        reason = said_by("mkfs.ext4", "-q", str(image)) or said_by(*inside)
+    return f"needs loop devices: {reason}" if reason else None
 
 
 @cache

@@ -66,7 +66,7 @@ static void read_file(struct bench *bench, int fd) {
     struct recovered found;
     int64_t last = 0;
     ssize_t size = read(fd, data, sizeof data);
-    recover_walk(&found, data, (size_t)size);
+    recover_walk(&found, fd, (uint64_t)size);
     CHECK(found.ours && found.closed);
     CHECK_INT(found.whole, size);
     bench->packets += found.packets;
