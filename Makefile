@@ -135,7 +135,7 @@ lint-c: $(VENV)/.stamp-lint
 	$(call say,gcc -fanalyzer (without leaks, which make sanitize checks: gcc 12 reports false ones))
 	@$(MAKE) -s $(JOBS) $(LINT_OBJECTS)
 
-lint-layers: lint-c types
+lint-layers: lint-c build types
 	$(call say,layers and circles of files and folders)
 	@$(PY) .ci/check_includes.py
 	@cd build/typing && $(abspath $(VENV))/bin/lint-imports --config $(CURDIR)/setup.cfg --no-logo

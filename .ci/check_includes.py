@@ -3,11 +3,13 @@
 
 - A folder of the core includes only folders of a later layer (LAYERS).
 - A program includes its own files and common/, and an include is written with its folder.
-- No files include or call each other in a circle, and no folders. A .c file and its header are one node.
+- No files, and no folders, depend on each other in a circle, where a file depends on those that it includes and on those that
+  it calls. A .c file and its header are one node.
 - Python.h is included by core/python alone.
 - A folder has at most 15 source files, and fewer than 10 .c files have under 50 lines; a header may be short.
 
-Calls are those of the object files in build/lint, if `make lint` has compiled them. Tests and fuzz targets are not checked.
+Calls are the global symbols that an object file in build/ takes from another one of its program, so that static functions with
+the same name make no call; `make lint-layers` compiles them. Tests and fuzz targets are not checked.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-OBJECTS = ROOT / "build" / "lint"
+# Objects of `make lint-c`, and of `make build`, which alone compiles core/python.
+OBJECTS = ("build/lint", "build/temp.*")
 # The folders below which C files name each other, the more specific first.
 PROGRAMS = ("analyzer/core", "capture", "traffic/generator", "traffic/link", "traffic", "common")
 LAYERS = (
@@ -111,15 +114,20 @@ def include_graph(files: list[Path]) -> Graph:
     return graph
 
 
+def object_files() -> Iterator[tuple[Path, Path]]:
+    """Yields each object file and its place below the folder of objects, if its source exists."""
+    for folder in (folder for pattern in OBJECTS for folder in sorted(ROOT.glob(pattern))):
+        for path in sorted(folder.rglob("*.o")):
+            place = path.relative_to(folder)
+            if (ROOT / place.with_suffix(".c")).exists():
+                yield path, place
+
+
 def call_graph() -> Graph:
     """Returns which object files take symbols from which others of the same program."""
     homes: dict[tuple[Path, str], str] = {}
     wanted: dict[str, list[tuple[Path, str]]] = defaultdict(list)
-    objects = [
-        path for path in sorted(OBJECTS.rglob("*.o")) if (ROOT / path.relative_to(OBJECTS).with_suffix(".c")).exists()
-    ]
-    for path in objects:
-        place = path.relative_to(OBJECTS)
+    for path, place in object_files():
         symbols = subprocess.run(["nm", "-g", path], capture_output=True, text=True, check=True).stdout
         for *_, kind, symbol in map(str.split, symbols.splitlines()):
             if kind == "U":
@@ -129,10 +137,19 @@ def call_graph() -> Graph:
     return {node: {homes[key] for key in keys if key in homes} for node, keys in wanted.items()}
 
 
+def union(*graphs: Graph) -> Graph:
+    """Returns the edges of all graphs, without those from a node to itself."""
+    edges: dict[str, set[str]] = defaultdict(set)
+    for graph in graphs:
+        for node, targets in graph.items():
+            edges[node] |= targets - {node}
+    return edges
+
+
 def circle(graph: Graph) -> list[str]:
     """Returns the nodes of a circle, or none."""
     try:
-        TopologicalSorter({node: targets - {node} for node, targets in graph.items()}).prepare()
+        TopologicalSorter(graph).prepare()
     except CycleError as error:
         return sorted(set(error.args[1]))
     return []
@@ -164,10 +181,9 @@ def find_breaches() -> list[str]:
     """Returns all breaches, a line each."""
     files = source_files(".c", ".h")
     found = [breach for path in files for breach in include_breaches(path)]
-    includes, calls = include_graph(files), call_graph()
-    for kind, graph in (("include", includes), ("call", calls)):
-        found += [f"{kind}-circle {node}" for node in circle(graph)]
-        found += [f"{kind}-circle {node}/" for node in circle(folder_graph(graph))]
+    graph = union(include_graph(files), call_graph())
+    found += [f"circle {node}" for node in circle(graph)]
+    found += [f"circle {node}/" for node in circle(folder_graph(graph))]
     return sorted({*found, *size_breaches(files)})
 
 

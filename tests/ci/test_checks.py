@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -44,7 +45,7 @@ def write(root: Path, files: dict[str, str]) -> None:
         (
             {"analyzer/core/tcp/a.h": '#include "tcp/b.h"\n', "analyzer/core/tcp/b.c": '#include "tcp/a.h"\n'}
             | {"analyzer/core/tcp/b.h": ""},
-            ["include-circle analyzer/core/tcp/a", "include-circle analyzer/core/tcp/b"],
+            ["circle analyzer/core/tcp/a", "circle analyzer/core/tcp/b"],
         ),
         (
             {"capture/main.c": '#include "common/x.h"\n#include "traffic/link/y.h"\n', "common/x.h": ""}
@@ -64,9 +65,24 @@ def test_breaches_of_includes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], breaches: list[str]
 ) -> None:
     write(tmp_path, files)
+    assert load("check_includes", tmp_path, monkeypatch).find_breaches() == breaches
+
+
+def test_a_circle_of_includes_and_calls_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Static functions with the same name in two files are no call from one to the other."""
+    above = "int work(void);\nstatic int helper(void) { return work(); }\nint run(void) { return helper(); }\n"
+    below = "static int helper(void) { return LEAST; }\nint work(void) { return helper(); }\n"
+    files = {"analyzer/core/tcp/above.c": above, "analyzer/core/tcp/below.c": '#include "tcp/below.h"\n' + below}
+    write(tmp_path, {**files, "analyzer/core/tcp/above.h": "", "analyzer/core/tcp/below.h": "#define LEAST 1\n"})
+    for name in files:
+        built = (tmp_path / "build" / "lint" / name).with_suffix(".o")
+        built.parent.mkdir(parents=True, exist_ok=True)
+        command = ["cc", "-c", f"-I{tmp_path}/analyzer/core", tmp_path / name, "-o", built]
+        subprocess.run(command, check=True)
     check = load("check_includes", tmp_path, monkeypatch)
-    monkeypatch.setattr(check, "OBJECTS", tmp_path / "none")
-    assert check.find_breaches() == breaches
+    assert check.find_breaches() == []
+    write(tmp_path, {"analyzer/core/tcp/below.h": '#include "tcp/above.h"\n#define LEAST 1\n'})
+    assert check.find_breaches() == ["circle analyzer/core/tcp/above", "circle analyzer/core/tcp/below"]
 
 
 def test_phrases_are_found_in_comments_and_documents_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

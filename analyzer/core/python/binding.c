@@ -12,6 +12,38 @@
 
 #define PATHS_MOST_COUNT ((Py_ssize_t)1 << 24)
 
+static PyObject *core_error;
+
+/* The first argument of _core.Error: analyzer/trace.py chooses the exception class by it. */
+static const char *const error_words[] = {
+    [ERROR_NONE] = "",
+    [ERROR_USAGE] = "usage",
+    [ERROR_UNREADABLE] = "unreadable",
+    [ERROR_MEMORY] = "memory",
+};
+
+/* Raises _core.Error and returns NULL. The text may contain a path, hence any bytes: those that
+ * are not UTF-8 are escaped rather than replaced, so that the name can still be recognized. */
+PyObject *binding_raise(const struct error *error) {
+    PyObject *text =
+        PyUnicode_DecodeUTF8(error->text, (Py_ssize_t)strlen(error->text), "backslashreplace");
+    PyObject *arguments = text ? Py_BuildValue("(sN)", error_words[error->kind], text) : NULL;
+    if (arguments)
+        PyErr_SetObject(core_error, arguments);
+    Py_XDECREF(arguments);
+    return NULL;
+}
+
+PyObject *binding_error_make(void) {
+    return core_error = PyErr_NewException("wiretale.analyzer._core.Error", NULL, NULL);
+}
+
+int binding_take_time(PyObject *time, void *ns) {
+    if (time != Py_None)
+        *(int64_t *)ns = PyLong_AsLongLong(time);
+    return !PyErr_Occurred();
+}
+
 /* The GIL may already be held, because the destructor of an unused capsule releases its stream
  * as well: PyGILState_Ensure() nests. */
 void binding_disown(void *owner) {

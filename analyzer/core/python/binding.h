@@ -31,6 +31,8 @@ bool binding_append(PyObject *list, PyObject *value);
 /* Returns the damage of files that ended early, as a list of texts. */
 PyObject *binding_damage(const struct merged_input *input);
 
+/* Creates _core.Error. */
+PyObject *binding_error_make(void);
 /* Raises _core.Error and returns NULL. */
 PyObject *binding_raise(const struct error *error);
 
@@ -106,8 +108,16 @@ void table_free_own(struct table *own);
 /* Returns (name, type, unit, meaning) of each column. */
 PyObject *table_columns_of(const struct schema *schema);
 
+struct table_object {
+    PyObject_HEAD PyObject *owner; /* the Analysis, or the Table that owns the texts of `own` */
+    const struct table *table;
+    struct table *own; /* NULL, or a table that is freed with this object */
+};
+
 /* Returns the table of a Python object. */
-const struct table *table_of(PyObject *self);
+static inline const struct table *table_of(PyObject *self) {
+    return ((struct table_object *)self)->table;
+}
 
 /* Returns a column's index, or -1 with KeyError set. */
 int table_find_column(const struct table *table, PyObject *name);

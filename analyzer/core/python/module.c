@@ -4,7 +4,7 @@
  * steps; `busy` prevents a second thread from entering the same analysis meanwhile. `busy` needs no
  * atomic access, because it is read and written only with the GIL held.
  *
- * State is static (core_error, the types), therefore the module does not support
+ * State is static (the types), therefore the module does not support
  * subinterpreters. Errors of the core become _core.Error(kind, text); misuse of the interface
  * raises Python's own exceptions. Tables are handed out only after analysis_finish() and never
  * change, except that the caller may add findings. */
@@ -14,28 +14,6 @@
 #include "pipeline/analysis.h"
 #include "python/binding.h"
 #include "rows/rows.h"
-
-static PyObject *core_error;
-
-/* The first argument of _core.Error: analyzer/trace.py chooses the exception class by it. */
-static const char *const error_words[] = {
-    [ERROR_NONE] = "",
-    [ERROR_USAGE] = "usage",
-    [ERROR_UNREADABLE] = "unreadable",
-    [ERROR_MEMORY] = "memory",
-};
-
-/* Raises _core.Error and returns NULL. The text may contain a path, hence any bytes: those that
- * are not UTF-8 are escaped rather than replaced, so that the name can still be recognized. */
-PyObject *binding_raise(const struct error *error) {
-    PyObject *text =
-        PyUnicode_DecodeUTF8(error->text, (Py_ssize_t)strlen(error->text), "backslashreplace");
-    PyObject *arguments = text ? Py_BuildValue("(sN)", error_words[error->kind], text) : NULL;
-    if (arguments)
-        PyErr_SetObject(core_error, arguments);
-    Py_XDECREF(arguments);
-    return NULL;
-}
 
 /* --- Analysis ------------------------------------------------------------------------------- */
 
@@ -70,12 +48,6 @@ static int take_packets(PyObject *wanted, void *place) {
         PyErr_SetString(PyExc_TypeError, "packets must be 'none', 'all' or a list of flow numbers");
     options->packets = all ? PACKETS_ALL : PACKETS_NONE;
     return all || none;
-}
-
-int binding_take_time(PyObject *time, void *ns) {
-    if (time != Py_None)
-        *(int64_t *)ns = PyLong_AsLongLong(time);
-    return !PyErr_Occurred();
 }
 
 /* Everything but the paths is keyword-only. The formats I and K do not check their range, so the
@@ -445,14 +417,14 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__core(void) {
     PyObject *module = PyModule_Create(&definition);
     PyObject *analysis_type = PyType_FromSpec(&analysis_spec);
-    core_error = PyErr_NewException("wiretale.analyzer._core.Error", NULL, NULL);
+    PyObject *error_type = binding_error_make();
     PyTypeObject *table_type = table_types_make();
     PyObject *observations_type = observations_type_make();
-    if (!module || !analysis_type || !core_error || !table_type || !observations_type ||
+    if (!module || !analysis_type || !error_type || !table_type || !observations_type ||
         PyModule_AddObjectRef(module, "Analysis", analysis_type) ||
         PyModule_AddObjectRef(module, "Observations", observations_type) ||
         PyModule_AddObjectRef(module, "Table", (PyObject *)table_type) ||
-        PyModule_AddObjectRef(module, "Error", core_error))
+        PyModule_AddObjectRef(module, "Error", error_type))
         return NULL;
     return module;
 }

@@ -24,16 +24,6 @@ static const char *const type_words[] = {
 
 /* --- Table ---------------------------------------------------------------------------------- */
 
-struct table_object {
-    PyObject_HEAD PyObject *owner; /* the Analysis, or the Table that owns the texts of `own` */
-    const struct table *table;
-    struct table *own; /* NULL, or a table that is freed with this object */
-};
-
-const struct table *table_of(PyObject *self) {
-    return ((struct table_object *)self)->table;
-}
-
 /* PyType_GenericAlloc() returns zeroed memory, so `own` is NULL. */
 PyObject *table_wrap(PyObject *owner, const struct table *table) {
     struct table_object *self = (struct table_object *)PyType_GenericAlloc(table_type, 0);
