@@ -47,7 +47,7 @@ class TerminalProgram:
     def __init__(self, *command: str | bytes) -> None:
         self._main, terminal = os.openpty()
         self._written = bytearray()
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal)
+        self.process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal)
         os.close(terminal)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -17,8 +17,9 @@ from typing import IO, Any
 
 import pytest
 
+import needs
 import traffic_ends
-from processes import wait_until
+from processes import on_terminal, wait_until
 from wiretale.traffic.program import find_program
 
 pytestmark = pytest.mark.xdist_group("traffic-ends")
@@ -201,6 +202,45 @@ def test_standard_input_arrives_at_standard_output_over_tcp(tmp_path: Path) -> N
         out, err = receiver.communicate(timeout=90)
     assert out == data
     assert json.loads(err)["bytes"] == len(data)  # the report does not mix with the data
+
+
+@pytest.mark.parametrize("stdin", ["terminal", "/dev/null", "closed"])
+def test_a_transmitter_without_input_sends_its_pattern(stdin: str) -> None:
+    """As PCATTCP does with the same command: 2048 buffers."""
+    needs.skip_without(needs.terminal())
+    receiver = ClassicReceiver(udp=False)
+    redirection = {"terminal": "", "/dev/null": "</dev/null", "closed": "<&-"}[stdin]
+    command = ttcp("-t", "--json", "-l", "100", "-p", receiver.port, HOST)
+    with on_terminal("sh", "-c", f'exec "$@" {redirection}', "sh", *command) as sender:
+        ended = json.loads(sender.end())
+    assert (ended["complete"], ended["sink_mode"], ended["bytes"]) == (True, True, 2048 * 100)
+    assert bytes(receiver.finish().data) == (bytes(range(32, 127)) + b' !"#$') * 2048
+
+
+@pytest.mark.parametrize("kind", ["pipe", "file"])
+def test_an_empty_input_is_an_input(tmp_path: Path, kind: str) -> None:
+    """Of a command that had nothing to say, and of a file without bytes."""
+    receiver = ClassicReceiver(udp=False)
+    empty = tmp_path / "empty"
+    empty.touch()
+    with empty.open() as file:
+        options: dict[str, Any] = {"input": b""} if kind == "pipe" else {"stdin": file}
+        done = sent("--json", "-p", receiver.port, HOST, **options)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["bytes"], found["sink_mode"]) == (0, 0, False)
+    assert not receiver.finish().data
+
+
+def test_a_receiver_on_a_terminal_writes_no_data_there() -> None:
+    """It drops them: the bytes of a stranger could steer the terminal."""
+    needs.skip_without(needs.terminal())
+    port = free_port()
+    with on_terminal(*ttcp("-r", "-p", port)) as receiver:
+        wait_until(lambda: listens(port, False))
+        with socket.create_connection((HOST, int(port))) as sender:
+            sender.sendall(b"\x1b]0;pwned\x07" * 100)
+        lines = receiver.end().decode().splitlines()
+    assert lines[1].startswith("ttcp-r: 1000 bytes in ") and "\x1b" not in "".join(lines)
 
 
 def test_full_blocks_are_written_to_standard_output() -> None:

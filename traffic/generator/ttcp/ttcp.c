@@ -11,6 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "common/log.h"
@@ -44,7 +47,9 @@ static const struct option_row rows[] = {
     FLAG(NULL, 't', transmit, "transmit"),
     FLAG(NULL, 'r', receive, "receive"),
     FLAG(NULL, 'u', udp, "UDP instead of TCP"),
-    FLAG(NULL, 's', pattern, "send a pattern and drop received data, instead of stdin and stdout"),
+    FLAG(NULL, 's', pattern,
+         "send a pattern and drop received data, instead of stdin and stdout [if stdin is a "
+         "terminal or /dev/null, or stdout a terminal]"),
     TAKEN_AT(NULL, 'l', length, "BYTES", take_length,
              "length of each buffer and datagram: 1400, 8k; k is 1024 as in ttcp [8192]"),
     TAKEN_AT(NULL, 'n', count, "COUNT", take_count, "number of buffers to send with -s [2048]"),
@@ -121,6 +126,18 @@ static const char *find_contradiction(const struct ttcp_options *options) {
     return options->udp ? check_datagrams(options) : NULL;
 }
 
+/* Returns whether there is no data to send, or no place for received data but a terminal. PCATTCP
+ * has sink mode by default, ttcp standard input and output; so `ttcp -t HOST` sends data in both. A
+ * closed standard input is /dev/null (prepare_stdio()). An empty file or pipe is an input. */
+static bool lacks_stream(const struct ttcp_options *options) {
+    int fd = options->transmit ? STDIN_FILENO : STDOUT_FILENO;
+    struct stat status;
+    if (isatty(fd))
+        return true;
+    return options->transmit && !fstat(fd, &status) && S_ISCHR(status.st_mode) &&
+           status.st_rdev == makedev(1, 3); /* null(4) */
+}
+
 /* Two operands are read, because a second one needs a message of its own. */
 static void read_options(struct ttcp_options *options, int argc, char **argv) {
     const char *operands[2] = {0};
@@ -134,6 +151,7 @@ static void read_options(struct ttcp_options *options, int argc, char **argv) {
     if (options_read(&command, options, argc, argv, operands, 2) == 2)
         fail(EXIT_USAGE, "argument %s: expected nothing more", operands[1]);
     options->host = operands[0];
+    options->pattern |= lacks_stream(options);
     if (options->idle_ns == IDLE_NOT_GIVEN)
         options->idle_ns = options->udp ? UDP_IDLE_NS : 0;
     const char *error = find_contradiction(options);

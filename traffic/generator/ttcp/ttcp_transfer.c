@@ -107,6 +107,7 @@ static void print_json(FILE *out, const struct ttcp_options *options,
     json_text(&json, "peer", host);
     json_count(&json, "peer_port", endpoint_port(&transfer->peer));
     json_count(&json, "port", (int64_t)options->port);
+    json_bool(&json, "sink_mode", options->pattern);
     json_count(&json, "length", (int64_t)options->length);
     json_count(&json, "align", (int64_t)options->align);
     json_count(&json, "offset", (int64_t)options->offset);

@@ -17,7 +17,7 @@
 
 struct ttcp_options {
     bool transmit, receive, udp;
-    bool pattern; /* -s: send a pattern, drop received data; otherwise stdin and stdout */
+    bool pattern; /* sink mode: send a pattern, drop received data; otherwise stdin and stdout */
     bool no_delay, debug, touch, verbose, json;
     bool full_blocks; /* -B: write blocks of `length` */
     bool concurrent;  /* -R */
