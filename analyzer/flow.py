@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from plotly.graph_objects import Figure
 
+    from wiretale.analyzer.rows import DirectionRow, FindingRow, FlowRow, PacketRow
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
@@ -32,28 +33,28 @@ class Flow:
         #: the number of its row in the flows table
         self.number = number
         #: its row in the flows table
-        self.row: dict[str, Any] = trace.flows[number]
+        self.row: FlowRow = trace.flows[number]
 
     def __getitem__(self, column: str) -> Any:
         """Returns a column of its row."""
-        return self.row[column]
+        return dict(self.row)[column]
 
     @property
     def name(self) -> str:
         """Protocol and endpoints: `tcp 192.0.2.1:40110 → 198.51.100.2:443`."""
-        ends = [endpoint(self.row[side], self.row[f"{side}_port"]) for side in ("source", "destination")]
-        return f"{self.row['protocol']} {' → '.join(ends)}"
+        source = endpoint(self.row["source"], self.row["source_port"])
+        return f"{self.row['protocol']} {source} → {endpoint(self.row['destination'], self.row['destination_port'])}"
 
     @property
-    def directions(self) -> list[dict[str, Any]]:
+    def directions(self) -> list[DirectionRow]:
         """Both directions: that of the initiator, then the other."""
         return self.trace.directions[2 * self.number : 2 * self.number + 2]
 
-    def packets(self) -> Table:
+    def packets(self) -> Table[PacketRow]:
         """Returns its packets, by a second pass over the files; raises the errors of Trace.packets()."""
         return self.trace.packets(self.number)
 
-    def findings(self) -> list[dict[str, Any]]:
+    def findings(self) -> list[FindingRow]:
         """Returns its findings, the most severe first."""
         return [row for row in self.trace.findings if row["flow"] == self.number]
 

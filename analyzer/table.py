@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.errors import MissingToolError
@@ -274,6 +274,14 @@ class InParts:
                 raise
 
         return no_packets()._core.following_stream(following, self._times)
+
+
+def integer_in(row: Mapping[str, object], column: str) -> int | None:
+    """Returns an integer column of a row by a name that is not known before run time, so that mypy knows that it can be null."""
+    value = row[column]
+    if value is None or isinstance(value, int):
+        return value
+    raise TypeError(f"{column} has no integers")
 
 
 def no_packets() -> Table:

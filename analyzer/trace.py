@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import duckdb
     from plotly.graph_objects import Figure
 
+    from wiretale.analyzer import rows
     from wiretale.analyzer.findings.transfers import Transfers
     from wiretale.analyzer.flow import Flow
 
@@ -86,7 +87,7 @@ class Trace:
         self._core = core
         self._kept = core  # has the packets table, if packets were kept
         self._options = options
-        self._packets: Table | None = None  # of all flows
+        self._packets: Table[rows.PacketRow] | None = None  # of all flows
         self._transfers: Transfers | None = None
         #: for each row of findings: the flows of a finding about several, at most 200; empty if it is about one or none
         self.finding_flows: list[tuple[int, ...]] = []
@@ -122,62 +123,62 @@ class Trace:
         return dict(self._options)
 
     @property
-    def interfaces(self) -> Table:
+    def interfaces(self) -> Table[rows.InterfaceRow]:
         """An input interface of an input file."""
         return self.table("interfaces")
 
     @property
-    def flows(self) -> Table:
+    def flows(self) -> Table[rows.FlowRow]:
         """A conversation."""
         return self.table("flows")
 
     @property
-    def directions(self) -> Table:
+    def directions(self) -> Table[rows.DirectionRow]:
         """One direction of a flow; each flow has two."""
         return self.table("directions")
 
     @property
-    def events(self) -> Table:
+    def events(self) -> Table[rows.EventRow]:
         """One verdict on a packet or span."""
         return self.table("events")
 
     @property
-    def series(self) -> Table:
+    def series(self) -> Table[rows.SeriesRow]:
         """One direction in one time bin."""
         return self.table("series")
 
     @property
-    def turns(self) -> Table:
+    def turns(self) -> Table[rows.TurnRow]:
         """A request and its response in a TCP flow."""
         return self.table("turns")
 
     @property
-    def datagrams(self) -> Table:
+    def datagrams(self) -> Table[rows.DatagramRow]:
         """One fragmented IP datagram."""
         return self.table("datagrams")
 
     @property
-    def blocks(self) -> Table:
+    def blocks(self) -> Table[rows.BlockRow]:
         """One of wiretale's blocks (common/block.h), over UDP or TCP."""
         return self.table("blocks")
 
     @property
-    def handshakes(self) -> Table:
+    def handshakes(self) -> Table[rows.HandshakeRow]:
         """The handshake of TLS or QUIC of a flow."""
         return self.table("handshakes")
 
     @property
-    def queries(self) -> Table:
+    def queries(self) -> Table[rows.QueryRow]:
         """One DNS question, with its answer."""
         return self.table("queries")
 
     @property
-    def requests(self) -> Table:
+    def requests(self) -> Table[rows.RequestRow]:
         """The first request of HTTP/1 of a flow."""
         return self.table("requests")
 
     @property
-    def findings(self) -> Table:
+    def findings(self) -> Table[rows.FindingRow]:
         """One problem or limit, the most severe first."""
         return self.table("findings")
 
@@ -230,7 +231,7 @@ class Trace:
         """Files that were replaced or written since the analysis."""
         return [path for path, stamp in self._stamps.items() if stamp_of(path) != stamp]
 
-    def packets(self, flows: Flows = None, most: int = PACKETS_MAX) -> Table:
+    def packets(self, flows: Flows = None, most: int = PACKETS_MAX) -> Table[rows.PacketRow]:
         """Returns one row per IP packet of these flows (a number, several, or None for all), in capture order; a fragment before
         the first one of its datagram comes after that.
 
@@ -253,7 +254,7 @@ class Trace:
         kept = self._options["packets"] == "all" and not self._lasting
         return self._kept.totals()["packets_rows_dropped"] if kept else 0
 
-    def _packet_parts(self) -> Iterator[Table]:
+    def _packet_parts(self) -> Iterator[Table[rows.PacketRow]]:
         """Returns the packets table in parts: one if it is in memory, else those of a second pass, which has no limit."""
         dropped = self._kept.totals()["packets_rows_dropped"]
         if self._options["packets"] == "all" and (not dropped or self._packets_lost):
@@ -261,21 +262,21 @@ class Trace:
         self.totals["packets_rows_dropped"] = 0
         return self._read_in_parts()
 
-    def _read_in_parts(self) -> Iterator[Table]:
+    def _read_in_parts(self) -> Iterator[Table[rows.PacketRow]]:
         self.check_readable()
         options = {**self._options, "packets": list(range(self.totals["flows"])), "packets_max": SPANS_MAX}
         with core_errors():
             yield from map(Table, packets_in_parts(_core.Analysis(self.inputs, **options, first=self._core)))
         self.check_readable()
 
-    def limit_spans(self, flows: Flows = None) -> Table:
+    def limit_spans(self, flows: Flows = None) -> Table[rows.LimitSpanRow]:
         """Returns when which factor limited these flows (a number, several, or None for all), in order of flows and time.
 
         Reads the files a second time, like packets(), and raises the same errors.
         """
         return self._packets_and_spans(flow_numbers(flows, self.totals["flows"]), 0)[1]
 
-    def _packets_and_spans(self, flows: list[int], most: int) -> tuple[Table, Table]:
+    def _packets_and_spans(self, flows: list[int], most: int) -> tuple[Table[rows.PacketRow], Table[rows.LimitSpanRow]]:
         """Returns the packets of flows, at most `most`, and their limit_spans, in one reading."""
         if self._options["packets"] == "all":
             return self._kept_packets(flows, most), Table(self._kept.table("limit_spans"))._of_flows(flows, SPANS_MAX)
@@ -301,7 +302,7 @@ class Trace:
         for path in filter(os.path.exists, self._changed):
             raise InputError(f"{path}: changed since it was analyzed: analyze it again, or with keep_packets=True")
 
-    def _kept_packets(self, flows: list[int], limit: int) -> Table:
+    def _kept_packets(self, flows: list[int], limit: int) -> Table[rows.PacketRow]:
         kept, chosen = Table(self._kept.table("packets")), set(flows)
         counts = kept._rows_by_flow(self.totals["flows"])
         table = kept

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,28 +16,42 @@ from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, sho
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import TypedDict, TypeVar
 
     from wiretale.analyzer.compare.capture_point import CapturePoint
     from wiretale.analyzer.compare.clock_offset import Clock
     from wiretale.analyzer.compare.loss_location import Ledger
     from wiretale.analyzer.compare.one_way_delay import Delay
     from wiretale.analyzer.findings.model import Files
+    from wiretale.analyzer.rows import FindingRow, InterfaceRow
     from wiretale.analyzer.trace import Trace
 
+    Finding = TypeVar("Finding", bound=FindingRow)
 
-def evidence_text(row: dict[str, Any], files: Files) -> str:
+    class Cost(TypedDict):
+        """The columns of a finding about its cost."""
+
+        code: str
+        cost: float | None
+        cost_unit: str | None
+
+
+def evidence_text(row: FindingRow, files: Files) -> str:
     """Returns the evidence of a findings row, which begins with its frames if it does not name them: `frames 3–70; flow 2`."""
     told = row["evidence"] or ""
     if row["first_frame"] is None or re.search(rf"\bframes? [\d–, ]*(?<!\d){row['first_frame']}(?!\d)", told):
         return told
-    last = row["first_frame"] if row["last_frame"] is None else row["last_frame"]
-    return "; ".join(filter(None, (files.frame_range({**row, "last_frame": last}), told)))
+    cited = copy(row)
+    cited["last_frame"] = row["first_frame"] if row["last_frame"] is None else row["last_frame"]
+    return "; ".join(filter(None, (files.frame_range(cited), told)))
 
 
-def with_evidence(trace: Trace, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_evidence(trace: Trace, rows: Sequence[Finding]) -> list[Finding]:
     """Returns findings with the text of evidence_text()."""
-    return [{**row, "evidence": evidence_text(row, trace.transfers.files)} for row in rows]
+    told = [copy(row) for row in rows]
+    for row in told:
+        row["evidence"] = evidence_text(row, trace.transfers.files)
+    return told
 
 
 class Problem(NamedTuple):
@@ -121,16 +136,17 @@ def choose_flows(trace: Trace, largest: int, problematic: int) -> tuple[list[int
     return first, nlargest(problematic, sorted(problems), key=problems.__getitem__)
 
 
-def drops_of(row: dict[str, Any]) -> int | None:
+def drops_of(row: InterfaceRow) -> int | None:
     """Returns the packets that the capture of an interface dropped; None if the file has no drop counts."""
-    known = [row[name] for name in ("dropped_kernel", "dropped_interface", "dropped_program") if row[name] is not None]
-    return sum(known) if known else None
+    drops = (row["dropped_kernel"], row["dropped_interface"], row["dropped_program"])
+    counts = [count for count in drops if count is not None]
+    return sum(counts) if counts else None
 
 
-def cost_text(row: dict[str, Any]) -> str:
+def cost_text(row: Cost) -> str:
     """Returns the cost of a finding: `1.23 s`, `4.5 MB on the wire`, `3 packets`; empty if it has none."""
     cost, unit = row["cost"], row["cost_unit"]
-    if not cost:
+    if not cost or unit is None:
         return ""
     if unit == "seconds":
         return show_duration(cost * 1e9)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wiretale.analyzer.findings import model
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.registry import EFFECTS_OF_LOSS, RULES
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
@@ -14,9 +15,9 @@ from wiretale.reports.phrases import cost_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from wiretale.analyzer.rows import FindingRow
     from wiretale.analyzer.trace import Trace
 
-Row = dict[str, Any]
 TOGETHER = "shared-queue"
 LETTERS_MOST = 110  # of a verdict
 ROOM_MORE = 30  # letters of a verdict that names a note beside
@@ -83,20 +84,20 @@ ASIDE = re.compile(r" \([^()]*\)")
 class Cause(NamedTuple):
     """The findings of one cause: rows of the findings table of one code, or one row that several flows share."""
 
-    rows: list[tuple[int, Row]]  # with their numbers in the table
+    rows: list[tuple[int, FindingRow]]  # with their numbers in the table
 
     @property
-    def first(self) -> Row:
+    def first(self) -> FindingRow:
         """The most severe and costly one."""
         return self.rows[0][1]
 
     @property
-    def main(self) -> tuple[int, Row]:
+    def main(self) -> tuple[int, FindingRow]:
         """The finding that stands for all of them: the first that names a flow, so that it can be shown."""
         return (self.members or self.rows)[0]
 
     @property
-    def members(self) -> list[tuple[int, Row]]:
+    def members(self) -> list[tuple[int, FindingRow]]:
         """The findings that name one flow."""
         return [(number, row) for number, row in self.rows if row["flow"] is not None]
 
@@ -120,10 +121,11 @@ class Cause(NamedTuple):
     @property
     def cost(self) -> tuple[float, str] | None:
         """The cost of all rows and its unit; None if it is unknown, or if it does not add up."""
-        units = {row["cost_unit"] for _, row in self.rows}
-        if len(units) != 1 or not units <= {"seconds", "bytes"} or any(row["cost"] is None for _, row in self.rows):
+        units, costs = {row["cost_unit"] for _, row in self.rows}, [row["cost"] for _, row in self.rows]
+        unit = units.pop() if len(units) == 1 else None
+        if unit not in ("seconds", "bytes") or None in costs:
             return None
-        return sum(row["cost"] for _, row in self.rows), units.pop()
+        return sum(cost or 0.0 for cost in costs), unit
 
     def cost_text(self) -> str:
         """Returns `192 s`; empty if it is unknown."""
@@ -144,7 +146,7 @@ class Cause(NamedTuple):
         return f"{plural(self.transfers, subject)} {self.phrase}{f': {cost} in all' if cost else ''}."
 
 
-def causes(rows: Sequence[Row]) -> list[Cause]:
+def causes(rows: Sequence[FindingRow]) -> list[Cause]:
     """Returns the findings by cause, in the order of their first ones, with their numbers in the table.
 
     Findings about single flows are grouped by their code. Others, each of which is about several flows or about the capture, are
@@ -196,11 +198,10 @@ def duration_of(trace: Trace, flow: int | None) -> float | None:
     """Returns the time of a flow in ns; None if it is unknown."""
     if flow is None:
         return None
-    row = trace.flows.rows(flow, flow + 1)[0]
-    return None if row["first_ns"] is None else float(row["last_ns"] - row["first_ns"])
+    return model.duration_of(trace.flows[flow])
 
 
-def clean(trace: Trace, rows: Sequence[Row]) -> str:
+def clean(trace: Trace, rows: Sequence[FindingRow]) -> str:
     """Returns the verdict without a warning: that no problem is visible, and the largest note; or that it is unknown."""
     judged = judge(trace)
     line = UNKNOWN if judged.nothing else judged.no_problem(False).removesuffix(".")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.units import one_of, plural
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.rows import FindingRow
     from wiretale.analyzer.trace import Trace
 
 Range = tuple[int, int, int]  # file, first and last frame
@@ -67,7 +68,7 @@ def packets_of(trace: Trace, flows: Sequence[int], first: int = 0, last: int = F
     return captures, frames, first, last
 
 
-def findings_named(trace: Trace, names: Sequence[int | str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def findings_named(trace: Trace, names: Sequence[int | str]) -> Iterator[tuple[int, FindingRow]]:
     """Yields findings by number, from 1 in the order of the table, or by code. UsageError if there is none."""
     rows = list(enumerate(trace.findings.rows(), 1))
     codes = sorted({row["code"] for _, row in rows})
@@ -88,7 +89,7 @@ def check_flows(trace: Trace, flows: Iterable[int]) -> None:
             raise UsageError(f"flow {flow}: expected 0 to {most}" if most >= 0 else f"flow {flow}: there are no flows")
 
 
-def frames_of_finding(trace: Trace, number: int, row: dict[str, Any]) -> tuple[list[Group], list[Range]]:
+def frames_of_finding(trace: Trace, number: int, row: FindingRow) -> tuple[list[Group], list[Range]]:
     """Returns the frames that a finding stands for. UsageError if it has none."""
     flow, capture, first, last = row["flow"], row["capture"], row["first_frame"], row["last_frame"]
     if capture is not None and first is not None and last is not None:

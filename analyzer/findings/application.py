@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.findings.model import (
@@ -18,7 +18,6 @@ from wiretale.analyzer.findings.model import (
     Cited,
     Match,
     Matches,
-    Row,
     finding,
     flow_str,
     only,
@@ -27,7 +26,11 @@ from wiretale.analyzer.findings.model import (
 )
 from wiretale.analyzer.findings.shared.places import packet_at
 from wiretale.analyzer.findings.transfers import Transfers
+from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.rows import FlowRow, HandshakeRow, QueryRow
 
 CHAPTER = "Applications"
 SLOW_NS = 100_000_000  # of an answer, and of a handshake beyond its round trips
@@ -74,23 +77,27 @@ def waited_ns(spans: Sequence[Span]) -> int:
     return total
 
 
-def queries_of(transfers: Transfers) -> list[Row]:
+def queries_of(transfers: Transfers) -> list[QueryRow]:
     return transfers.trace.queries.rows(0, QUERIES_MAX)
 
 
-def names_of(rows: Sequence[Row]) -> str:
+def names_of(rows: Sequence[QueryRow]) -> str:
     """`example.org (A), www.example.org (AAAA) and 3 more`."""
     found = list(dict.fromkeys(f"{row['name'] or '?'} ({row['type']})" for row in rows))
     more = f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
     return ", ".join(found[:SHOWN]) + more
 
 
-def spans_of(transfers: Transfers, rows: Sequence[Row]) -> list[Span]:
+def spans_of(transfers: Transfers, rows: Sequence[QueryRow]) -> list[Span]:
     sources = transfers.trace.flows.column("source") if rows else []
-    return [Span(sources[row["flow"]], row["first_ns"], row["response_ns"]) for row in rows if row["response_ns"]]
+    return [
+        Span(sources[row["flow"]], first_ns, wait_ns)
+        for row in rows
+        if (first_ns := row["first_ns"]) is not None and (wait_ns := row["response_ns"])
+    ]
 
 
-def servers_of(transfers: Transfers, rows: Sequence[Row]) -> str:
+def servers_of(transfers: Transfers, rows: Sequence[QueryRow]) -> str:
     """`10.0.0.53 (12), 10.0.1.53 (2)`: the servers of these queries, most frequent first."""
     destinations = transfers.trace.flows.column("destination")
     counts = Counter(destinations[row["flow"]] for row in rows)
@@ -99,14 +106,14 @@ def servers_of(transfers: Transfers, rows: Sequence[Row]) -> str:
     return ", ".join(f"{one} ({count:,})" if len(counts) > 1 else one for one, count in shown) + more
 
 
-def query_packet(transfers: Transfers, row: Row, frame: str) -> list[Cited]:
+def query_packet(transfers: Transfers, row: QueryRow, frame: str) -> list[Cited]:
     """Returns the question or the answer of a query, by the column of its frame; nothing if its file is unknown."""
-    after = row["response_ns"] if frame == "response_frame" else 0
-    time_ns = None if None in (row["first_ns"], after) else row["first_ns"] + after
-    return packet_at(transfers, row_at(transfers.trace.flows, row["flow"]), row[frame], time_ns)
+    first_ns, after_ns = row["first_ns"], row["response_ns"] if frame == "response_frame" else 0
+    time_ns = None if first_ns is None or after_ns is None else first_ns + after_ns
+    return packet_at(transfers, row_at(transfers.trace.flows, row["flow"]), integer_in(row, frame), time_ns)
 
 
-def query_match(transfers: Transfers, rows: Sequence[Row], severity: str, frame: str, **words: Any) -> Match:
+def query_match(transfers: Transfers, rows: Sequence[QueryRow], severity: str, frame: str, **words: Any) -> Match:
     """Returns a match about these queries, whose evidence is frames of this column."""
     shown = list(chain.from_iterable(query_packet(transfers, row, frame) for row in rows[:SHOWN]))
     cited = list(
@@ -142,7 +149,7 @@ def dns_slow(transfers: Transfers) -> Matches:
     rows = [row for row in queries_of(transfers) if (row["response_ns"] or 0) >= SLOW_NS]
     if not rows:
         return
-    rows.sort(key=lambda row: -row["response_ns"])
+    rows.sort(key=lambda row: -(row["response_ns"] or 0))
     waited = waited_ns(spans_of(transfers, rows))
     retried = sum(row["sent"] > 1 for row in rows)
     yield query_match(
@@ -157,7 +164,7 @@ def dns_slow(transfers: Transfers) -> Matches:
     )
 
 
-def unanswered(transfers: Transfers) -> list[Row]:
+def unanswered(transfers: Transfers) -> list[QueryRow]:
     """Returns the queries without an answer that the capture would show."""
     ends = [ns for ns in transfers.trace.interfaces.column("last_ns") if ns is not None]
     last_ns = max(ends, default=0) - ENDING_NS
@@ -214,7 +221,7 @@ def dns_failed(transfers: Transfers) -> Matches:
     ):
         failed = [row for row in rows if row["code"] in codes]
         if failed:
-            counts = Counter(row["code"] for row in failed).most_common()
+            counts = Counter(filter(None, (row["code"] for row in failed))).most_common()
             yield query_match(
                 transfers,
                 failed,
@@ -226,13 +233,13 @@ def dns_failed(transfers: Transfers) -> Matches:
             )
 
 
-def handshake_frames(row: Row) -> list[int]:
+def handshake_frames(row: HandshakeRow) -> list[int]:
     """Returns the frames of the ClientHello, the ServerHello and the end of a handshake, as far as they were captured."""
-    names = ("client_hello_frame", "server_hello_frame", "finished_frame")
-    return [row[name] for name in names if row[name] is not None]
+    frames = (row["client_hello_frame"], row["server_hello_frame"], row["finished_frame"])
+    return [frame for frame in frames if frame is not None]
 
 
-def handshake_packets(transfers: Transfers, row: Row) -> list[Cited]:
+def handshake_packets(transfers: Transfers, row: HandshakeRow) -> list[Cited]:
     """Returns the ClientHello and the end of a handshake."""
     flow, frames = row_at(transfers.trace.flows, row["flow"]), handshake_frames(row)
     if not frames:
@@ -247,7 +254,7 @@ def handshake_packets(transfers: Transfers, row: Row) -> list[Cited]:
     return [one for frame, time_ns in ends for one in packet_at(transfers, flow, frame, time_ns)]
 
 
-def handshake_fields(transfers: Transfers, row: Row, flow: Row) -> dict[str, Any]:
+def handshake_fields(transfers: Transfers, row: HandshakeRow, flow: FlowRow) -> dict[str, Any]:
     """Returns evidence, filter and packets of a handshake; of several files, only that of its ends may be known."""
     cited, frames = handshake_packets(transfers, row), handshake_frames(row)
     if transfers.has_one_file:
@@ -268,7 +275,7 @@ def handshake_fields(transfers: Transfers, row: Row, flow: Row) -> dict[str, Any
     advice="{what}",
 )
 def tls_alert(transfers: Transfers) -> Matches:
-    found: dict[tuple[str, int], list[Row]] = {}
+    found: dict[tuple[str, int | None], list[HandshakeRow]] = {}
     for row in transfers.trace.handshakes.rows(0, QUERIES_MAX):
         if row["alert"]:
             found.setdefault((row["alert"], row["alert_direction"]), []).append(row)

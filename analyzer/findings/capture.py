@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer import quic
 from wiretale.analyzer.findings.hidden import DOUBTFUL_SHARE
@@ -14,8 +14,8 @@ from wiretale.analyzer.findings.model import (
     Cited,
     Match,
     Matches,
-    Row,
     Rule,
+    Words,
     finding,
     first_packet,
     flows_match,
@@ -23,7 +23,11 @@ from wiretale.analyzer.findings.model import (
     row_at,
 )
 from wiretale.analyzer.findings.transfers import Transfers
+from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.rows import InterfaceRow
 
 CHAPTER = "The capture itself"
 COPIES_MIN, COPIES_SHARE = 10, 0.2  # repeated packets: fewer are duplicates that the network made
@@ -38,7 +42,7 @@ CAPTURES_MAX, NAMES_SHOWN = 64, 3
 capture_finding = partial(finding, scope="capture")
 
 
-def interfaces_with(transfers: Transfers, column: str) -> Iterator[Row]:
+def interfaces_with(transfers: Transfers, column: str) -> Iterator[InterfaceRow]:
     """Returns the rows of interfaces in which a count is neither null nor 0."""
     interfaces = transfers.trace.interfaces
     return (row_at(interfaces, number) for number, _ in interfaces._nonzero([column])[column])
@@ -56,7 +60,7 @@ def count_match(count: int, **fields: Any) -> Matches:
         yield Match(count=count, **fields)
 
 
-def first_of(transfers: Transfers, column: str) -> Row:
+def first_of(transfers: Transfers, column: str) -> Words:
     """Returns the evidence of a match that knows the first frame alone, from the first interface that has it."""
     interfaces = transfers.trace.interfaces
     return next(
@@ -93,7 +97,7 @@ def table_full(table: str, unit: str, **page: Any) -> Rule:
     advice="Copy the file again, or let the capture finish; `pcapfix` or `editcap` may recover the rest.",
 )
 def capture_damaged(transfers: Transfers) -> Matches:
-    files: dict[str, Row] = {}
+    files: dict[str, InterfaceRow] = {}
     interfaces = transfers.trace.interfaces
     for row in (row_at(interfaces, number) for number in interfaces._rows_where("damage")):
         if row["file"] not in files or row["damage_frame_ns"] is not None:
@@ -136,7 +140,7 @@ def interrupted(transfers: Transfers) -> Matches:
 )
 def capture_dropped(transfers: Transfers) -> Matches:
     for row in transfers.trace.interfaces.rows():
-        counts = [(row[f"dropped_{who}"], words) for who, words in DROPPERS.items()]
+        counts = [(integer_in(row, f"dropped_{who}"), words) for who, words in DROPPERS.items()]
         dropped = sum(count or 0 for count, _ in counts)
         if dropped:
             whole = dropped + row["packets"] + row["filtered_packets"]
@@ -189,18 +193,28 @@ def capture_missed(transfers: Transfers) -> Matches:
     )
 
 
-def overlap(one: Row, other: Row) -> bool:
+class Capture(NamedTuple):
+    """An interface of a file and the time of its packets."""
+
+    row: InterfaceRow
+    first_ns: int
+    last_ns: int
+
+
+def overlap(one: Capture, other: Capture) -> bool:
     """Returns whether two captures ran at the same time for half of the shorter one's duration."""
-    both = int(min(one["last_ns"], other["last_ns"]) - max(one["first_ns"], other["first_ns"]))
-    shorter = int(min(row["last_ns"] - row["first_ns"] for row in (one, other)))
-    return both > 0 and 2 * both >= shorter
+    both = min(one.last_ns, other.last_ns) - max(one.first_ns, other.first_ns)
+    return both > 0 and 2 * both >= min(capture.last_ns - capture.first_ns for capture in (one, other))
 
 
-def overlapping(transfers: Transfers) -> list[Row]:
+def overlapping(transfers: Transfers) -> list[InterfaceRow]:
     """Returns the captures (interfaces of files) that ran beside another."""
-    known = [row for row in transfers.trace.interfaces.rows() if row["first_ns"] is not None and row["packets"]]
-    known = known[:CAPTURES_MAX]
-    return [row for row in known if any(overlap(row, other) for other in known if other is not row)]
+    captures = [
+        Capture(row, first_ns, last_ns)
+        for row in transfers.trace.interfaces
+        if (first_ns := row["first_ns"]) is not None and (last_ns := row["last_ns"]) is not None
+    ][:CAPTURES_MAX]
+    return [one.row for one in captures if any(overlap(one, other) for other in captures if other is not one)]
 
 
 @capture_finding(
@@ -243,10 +257,10 @@ def copies_in(transfers: Transfers) -> list[Cited]:
     return next(iter(shown.values()), [])
 
 
-def ports_of(row: Row) -> str:
+def ports_of(row: InterfaceRow) -> str:
     """Returns where an interface's packets were stored twice, as far as link addresses and TTL show it."""
     again = row["second_port_duplicates"]
-    if not again or 2 * again < row["mirror_duplicates"] or row["second_ports"] is None:
+    if not again or 2 * again < (row["mirror_duplicates"] or 0) or row["second_ports"] is None:
         return "a mirror of two ports, or of both directions of one"
     pair = row["second_ports"].split("; ")[0]
     first, _, second = pair.partition(" and ")
@@ -277,7 +291,7 @@ def mirror_duplicates(transfers: Transfers) -> Matches:
     flows = list(dict.fromkeys(number // 2 for number, _ in transfers.counts["mirror_duplicates"]))
     shown = transfers.event_frames(flows[:SHOWN], ["mirror_duplicate"])
     cited = sorted(one for some in shown.values() for one in some)[:SHOWN]
-    count = sum(row["mirror_duplicates"] for row in rows)
+    count = sum(row["mirror_duplicates"] or 0 for row in rows)
     yield Match(
         count=count,
         flows=len(flows),
@@ -306,14 +320,15 @@ def mirror_duplicates(transfers: Transfers) -> Matches:
 )
 def time_backward(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "backward_steps"):
-        small = row["backward_ns_max"] < QUEUES_APART_NS
+        furthest = row["backward_ns_max"] or 0
+        small = furthest < QUEUES_APART_NS
         cause = "packets of several queues were written out of order"
-        if row["backward_ns_max"] >= CLOCK_SET_NS:
+        if furthest >= CLOCK_SET_NS:
             cause = "captures were joined out of order"
         yield Match(
             "info" if small else "warning",
             steps=row["backward_steps"],
-            furthest=show_duration(row["backward_ns_max"]),
+            furthest=show_duration(furthest),
             cause=cause if small else f"the clock was set back, or {cause}",
             doubtful="Smaller time differences" if small else "Times and orders near them",
             impact=0.0 if small else None,

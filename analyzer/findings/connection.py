@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from array import array
+from typing import TYPE_CHECKING
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import FAILED, NULL
@@ -12,7 +14,7 @@ from wiretale.analyzer.findings.model import (
     Cited,
     Match,
     Matches,
-    Row,
+    Words,
     finding,
     flow_str,
     flows_match,
@@ -26,6 +28,9 @@ from wiretale.analyzer.findings.shared.places import opening, stalled_at
 from wiretale.analyzer.findings.shared.servers import FROM, TO, by_server, ends_of, first_resets, server_ends
 from wiretale.analyzer.findings.transfers import NO_BINS, ROWS_MAX, Transfers, rows_of_kind
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.rows import DirectionRow, EventRow
 
 CHAPTER = "Connections"
 ICMP_ERRORS_MAX = 50  # whose text is read
@@ -41,11 +46,12 @@ RESETS = "tcp.flags.reset == 1"
 MTU_REPORTS = {"fragmentation_needed", "packet_too_big"}  # events.cause
 
 
-def answered_before_reset(transfers: Transfers, row: Row) -> bool:
+def answered_before_reset(transfers: Transfers, row: DirectionRow) -> bool:
     """Returns whether the end that sent the RST sent other packets in the 30 s before, as far as the time bins show."""
     bins = transfers.bins_of_flow(row["flow"]).get(row["direction"], NO_BINS)
-    counts = zip(bins.start_ns, bins.packets, strict=True)
-    return bool(sum(count for at, count in counts if at > row["last_ns"] - IDLE_MIN_NS) > row["resets"])
+    since = (row["last_ns"] or 0) - IDLE_MIN_NS
+    packets = math.fsum(count for at, count in zip(bins.start_ns, bins.packets, strict=True) if at > since)
+    return packets > (row["resets"] or 0)
 
 
 def idle_before_reset(transfers: Transfers, flow: int) -> int:
@@ -53,9 +59,12 @@ def idle_before_reset(transfers: Transfers, flow: int) -> int:
     rows = transfers.trace.directions.rows(2 * flow, 2 * flow + 2)
     resetting = [row for row in rows if row["resets"]]
     resuming = [row for row in rows if not row["resets"] and row["packets"]]
-    if len(resetting) != 1 or len(resuming) != 1 or resetting[0]["last_ns"] is None:
+    if len(resetting) != 1 or len(resuming) != 1:
         return 0
-    waited = resetting[0]["last_ns"] - resuming[0]["last_ns"]
+    reset_ns, resumed_ns = resetting[0]["last_ns"], resuming[0]["last_ns"]
+    if reset_ns is None or resumed_ns is None:
+        return 0
+    waited = reset_ns - resumed_ns
     idle = min(row["idle_ns_max"] or 0 for row in rows)
     if idle < IDLE_MIN_NS or not 0 <= waited <= ANSWER_MAX_NS:
         return 0
@@ -140,7 +149,7 @@ def idle_reset(transfers: Transfers) -> Matches:
         yield group.match(transfers, first_resets(transfers, group.flows), group.filter(RESETS, None), longest=longest)
 
 
-def last_flight_bytes(transfers: Transfers, row: Row) -> int:
+def last_flight_bytes(transfers: Transfers, row: DirectionRow) -> int:
     """Returns the outstanding bytes of a direction in its last time bin."""
     trace = transfers.trace
     counts = trace.series._rows_by_flow(len(trace.flows))
@@ -150,10 +159,10 @@ def last_flight_bytes(transfers: Transfers, row: Row) -> int:
     return flights[-1] if flights else 0
 
 
-def stuck_bytes(transfers: Transfers, row: Row) -> int:
+def stuck_bytes(transfers: Transfers, row: DirectionRow) -> int:
     """Returns the bytes that were never acknowledged if no large segment was; 0 otherwise."""
     large = row["segment_max"] or 0
-    if large < LARGE_MIN or (row["retransmissions"] or 0) < ATTEMPTS_MIN or row["timeouts"] < 2:
+    if large < LARGE_MIN or (row["retransmissions"] or 0) < ATTEMPTS_MIN or (row["timeouts"] or 0) < 2:
         return 0
     if not opposite(transfers.trace, row)["packets"]:
         return 0
@@ -180,9 +189,8 @@ def path_mtu_black_hole(transfers: Transfers) -> Matches:
         left, flow = stuck_bytes(transfers, row), row_at(trace.flows, row["flow"])
         if not left or flow["state"] in FAILED:
             continue
-        stalls = (
-            stall_list(stalls_of(row), row["timeouts"]) if transfers.has_one_file else plural(row["timeouts"], "RTO")
-        )
+        timeouts = row["timeouts"] or 0
+        stalls = stall_list(stalls_of(row), timeouts) if transfers.has_one_file else plural(timeouts, "RTO")
         yield Match(
             flow=row["flow"],
             name=flow_str(row),
@@ -197,10 +205,10 @@ def path_mtu_black_hole(transfers: Transfers) -> Matches:
         )
 
 
-def cited_in(events: list[Row]) -> Row:
+def cited_in(events: list[EventRow]) -> Words:
     """Returns the packets of the first events as a field of a match; nothing without any."""
-    names = ("frame", "time_ns", "flow", "capture")
-    return {"cited": [Cited(*(event[name] for name in names)) for event in events[:SHOWN]]} if events else {}
+    cited = [Cited(event["frame"], event["time_ns"], event["flow"], event["capture"]) for event in events[:SHOWN]]
+    return {"cited": cited} if cited else {}
 
 
 @finding(
@@ -243,7 +251,7 @@ def path_mtu(transfers: Transfers) -> Matches:
     cited = cited_in(reports)
     return flows_match(
         transfers,
-        sorted({event["flow"] for event in reports}),
+        sorted({flow for event in reports if (flow := event["flow"]) is not None}),
         detail=reports[0]["detail"] if reports else "",
         cost=float(len(reports)),
         evidence=transfers.files.frame_list(cited.get("cited", ()), len(reports)),
@@ -296,10 +304,10 @@ def ecn_ignored(transfers: Transfers) -> Matches:
 def keep_alive_unanswered(transfers: Transfers) -> Matches:
     trace = transfers.trace
     for row in transfers.rows("keep_alives"):
-        back_ns = opposite(trace, row)["last_ns"]
-        if row["keep_alives"] < UNANSWERED_MIN or not back_ns:
+        last_ns, back_ns, count = row["last_ns"], opposite(trace, row)["last_ns"], row["keep_alives"] or 0
+        if count < UNANSWERED_MIN or not back_ns or last_ns is None:
             continue
-        silent = row["last_ns"] - back_ns
+        silent = last_ns - back_ns
         if silent <= 0 or not row["idle_ns_max"] or silent < (UNANSWERED_MIN - 1) * min(row["idle_ns_max"], 10**9):
             continue
         if not transfers.hidden.conclusive([row["flow"]]):
@@ -310,10 +318,10 @@ def keep_alive_unanswered(transfers: Transfers) -> Matches:
         yield Match(
             flow=row["flow"],
             name=flow_str(row),
-            count=row["keep_alives"],
+            count=count,
             silent=show_duration(silent),
             cost=1.0,
-            evidence=files.frame_list(cited, row["keep_alives"]) or files.frame_range(flow),
+            evidence=files.frame_list(cited, count) or files.frame_range(flow),
             filter=files.frame_filter(cited) or flow_filter(flow),
             impact=transfers.traffic_share(row) * 0.1,
             cited=cited,

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from wiretale.analyzer.findings.capture import (
     capture_finding,
     count_match,
@@ -10,9 +12,12 @@ from wiretale.analyzer.findings.capture import (
     interfaces_with,
 )
 from wiretale.analyzer.findings.hidden import DOUBTFUL_SHARE, counts_in
-from wiretale.analyzer.findings.model import Match, Matches, Row
+from wiretale.analyzer.findings.model import Match, Matches
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.rows import InterfaceRow
 
 CHAPTER = "Decoding"
 UNDECODED_SHOWN = 5  # protocols
@@ -180,7 +185,7 @@ def undecoded(transfers: Transfers) -> Matches:
         )
 
 
-def not_understood_counts(row: Row) -> dict[str, int]:
+def not_understood_counts(row: InterfaceRow) -> dict[str, int]:
     """Returns the reasons of an interface that the finding undecoded does not count, with their packets."""
     counts = counts_in(row["reasons"])
     named = sum(count for name, count in counts_in(row["undecoded"]).items() if name.startswith("PPP protocol "))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer import theory
-from wiretale.analyzer.findings.model import Row
 from wiretale.analyzer.findings.queueing import overload_of
 from wiretale.analyzer.findings.quic import headline as quic_line
 from wiretale.analyzer.findings.throughput_limit import held_share, limiting_loss, queue_grows
 from wiretale.analyzer.findings.transfers import LIMITS, Transfer, Transfers
+from wiretale.analyzer.rows import FindingRow
 from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
@@ -57,86 +57,88 @@ class Explained:
         return rate / self.maximum_bps if self.maximum_bps and rate is not None else None
 
 
-def carried(one: Transfer) -> str:
+def carried(transfer: Transfer) -> str:
     """Returns bytes, duration and rate: `5.79 MB unique payload in 1.2 s, goodput 38.6 Mbit/s`."""
-    unique = one.row["unique_bytes"]
+    unique = transfer.row["unique_bytes"]
     size = (
-        f"{show_bytes(one.row['payload_bytes'])} payload" if unique is None else f"{show_bytes(unique)} unique payload"
+        f"{show_bytes(transfer.row['payload_bytes'])} payload"
+        if unique is None
+        else f"{show_bytes(unique)} unique payload"
     )
-    if one.duration_ns <= 0:
+    if transfer.duration_ns <= 0:
         return size
-    return f"{size} in {show_duration(one.duration_ns)}, goodput {show_rate(one.row['goodput_bps'])}"
+    return f"{size} in {show_duration(transfer.duration_ns)}, goodput {show_rate(transfer.row['goodput_bps'])}"
 
 
-def limit_str(one: Transfer, name: str) -> str:
+def limit_str(transfer: Transfer, name: str) -> str:
     """Returns the name of a limit; that of the network is more specific if losses or RTTs explain it."""
-    if name == "limit_timeout_ns" and one.row["suspected_timeouts"] and not one.row["timeouts"]:
+    if name == "limit_timeout_ns" and transfer.row["suspected_timeouts"] and not transfer.row["timeouts"]:
         return "suspected RTOs"
-    if name == "limit_idle_ns" and held_share(one) > one.share(name) / 2:
+    if name == "limit_idle_ns" and held_share(transfer) > transfer.share(name) / 2:
         return "the sender's send buffer"
     if name != "limit_network_ns":
         return LIMITS[name]
-    if limiting_loss(one):
+    if limiting_loss(transfer):
         return "a congestion window that loss keeps small"
-    return "the path's rate" if queue_grows(one) else LIMITS[name]
+    return "the path's rate" if queue_grows(transfer) else LIMITS[name]
 
 
-def accounted_str(one: Transfer) -> str:
+def accounted_str(transfer: Transfer) -> str:
     """Returns the base of the shares if it is clearly less than the duration; otherwise nothing."""
-    if one.accounted_ns >= WHOLE_DURATION * one.duration_ns:
+    if transfer.accounted_ns >= WHOLE_DURATION * transfer.duration_ns:
         return ""
-    since = "its first packet if idle, else its 8th," if one.flow["exchange"] == "turns" else "its 8th packet"
-    return f"shares of {show_duration(one.accounted_ns)}, from {since} to its last data"
+    since = "its first packet if idle, else its 8th," if transfer.flow["exchange"] == "turns" else "its 8th packet"
+    return f"shares of {show_duration(transfer.accounted_ns)}, from {since} to its last data"
 
 
-def main_limit(one: Transfer) -> tuple[str | None, float | None]:
+def main_limit(transfer: Transfer) -> tuple[str | None, float | None]:
     """Returns the limit that took the most time, and its share."""
-    if not any(one.limits.values()):
+    if not any(transfer.limits.values()):
         return None, None
-    name = max(one.limits, key=one.limits.__getitem__)
-    return name, one.share(name)
+    name = max(transfer.limits, key=transfer.limits.__getitem__)
+    return name, transfer.share(name)
 
 
 LIMITS_MIN_PACKETS = 8  # of a direction (ACCOUNTING_MIN_PACKETS of the core)
 
 
-def unknown_because(one: Transfer) -> str:
+def unknown_because(transfer: Transfer) -> str:
     """Returns why no limit of a TCP transfer is known."""
-    if one.flow["one_way"]:
-        return "only one direction was captured"
-    if one.row["first_ns"] is None:
+    if transfer.flow["one_way"]:
+        return "only transfer direction was captured"
+    if transfer.row["first_ns"] is None:
         return "the packets have no timestamps"
-    if one.row["packets"] < LIMITS_MIN_PACKETS or one.row["timestamps"]:
+    if transfer.row["packets"] < LIMITS_MIN_PACKETS or transfer.row["timestamps"]:
         return "too few packets"
     return "without TCP timestamps, this capture point does not show the sender's view"
 
 
-def turns_line(transfers: Transfers, one: Transfer) -> str:
+def turns_line(transfers: Transfers, transfer: Transfer) -> str:
     """Returns who took the most time of a flow with turns; nothing without turns."""
-    found = transfers.turns.of_flow(one.row["flow"])
-    if found is None or not found.split.whole:
+    turns = transfers.turns.of_flow(transfer.row["flow"])
+    if turns is None or not turns.split.whole:
         return ""
-    name, ns = max(found.split._asdict().items(), key=lambda part: part[1])
-    time = f"{show_duration(ns)} of {show_duration(found.split.whole)}"
-    return TOOK[name].format(time=time, requests=plural(len(found.first_frames), "request"))
+    name, ns = max(turns.split._asdict().items(), key=lambda part: part[1])
+    time = f"{show_duration(ns)} of {show_duration(turns.split.whole)}"
+    return TOOK[name].format(time=time, requests=plural(len(turns.first_frames), "request"))
 
 
-def datagrams_line(transfers: Transfers, one: Transfer) -> str:
+def datagrams_line(transfers: Transfers, transfer: Transfer) -> str:
     """Returns what is known of datagrams without numbers."""
-    if one.flow["application"] == "quic" and (quic := transfers.quic(one.row["flow"])):
-        return quic_line(quic, one)
-    count = one.row["data_packets"] or 0
+    if transfer.flow["application"] == "quic" and (quic := transfers.quic(transfer.row["flow"])):
+        return quic_line(quic, transfer)
+    count = transfer.row["data_packets"] or 0
     return f"{plural(count, 'datagram')}; losses unknown, because {agreeing(count, 'it has', 'they have')} no numbers"
 
 
-def headline(transfers: Transfers, one: Transfer) -> str:
+def headline(transfers: Transfers, transfer: Transfer) -> str:
     """Returns the limiting factor, or the losses if it is unknown, in one line."""
-    name, share = main_limit(one)
-    if name in (None, "limit_idle_ns") and (line := turns_line(transfers, one)):
+    name, share = main_limit(transfer)
+    if name in (None, "limit_idle_ns") and (line := turns_line(transfers, transfer)):
         return line
     if name is not None and share is not None:
-        return HELD[name].format(limit=limit_str(one, name), time=f"{show_share(share, 1)} of transfer time")
-    row = one.row
+        return HELD[name].format(limit=limit_str(transfer, name), time=f"{show_share(share, 1)} of transfer time")
+    row = transfer.row
     incomplete = row["incomplete_datagrams"]
     if row["blocks"] is not None:
         lost = row["blocks_lost"] or 0
@@ -146,39 +148,45 @@ def headline(transfers: Transfers, one: Transfer) -> str:
             return f"{incomplete:,} of {sent} lost fragments before the capture point"
         losses = f"{show_share(lost, expected)} lost" if lost else "none lost"
         line = f"{plural(expected, 'numbered packet')}, {losses} before the capture point"
-        return f"{line}: more was offered than the path carries" if overload_of(transfers, one) else line
+        return f"{line}: more was offered than the path carries" if overload_of(transfers, transfer) else line
     if incomplete:
         return f"{plural(incomplete, 'datagram')} of {row['data_packets']:,} stayed incomplete"
-    if one.flow["protocol"] == "tcp":
-        return f"limit unknown: {unknown_because(one)}"
-    return datagrams_line(transfers, one)
+    if transfer.flow["protocol"] == "tcp":
+        return f"limit unknown: {unknown_because(transfer)}"
+    return datagrams_line(transfers, transfer)
 
 
-def link_maximum(one: Transfer, link_bps: int) -> float:
+def link_maximum(transfer: Transfer, link_bps: int) -> float:
     """Returns the payload rate of a link with packets like those of this direction, which must have payload."""
-    row, tags = one.row, (one.flow["path"] or "").count("vlan")
-    if row["wire_bytes"] and one.flow["protocol"] != "tcp":
-        return float(link_bps * row["payload_bytes"] / row["wire_bytes"])
+    row, tags = transfer.row, (transfer.flow["path"] or "").count("vlan")
+    if row["wire_bytes"] and transfer.flow["protocol"] != "tcp":
+        return float(link_bps * transfer.payload_bytes / row["wire_bytes"])
     options = TIMESTAMPS if row["timestamps"] else 0
     framing = ("ethernet", "vlan", "qinq")[min(tags, 2)]
-    link = theory.Link(link_bps, framing=framing, ip=one.flow["ip_version"], tcp_options=options)
+    link = theory.Link(link_bps, framing=framing, ip=transfer.flow["ip_version"], tcp_options=options)
     return theory.maximum(link, "tcp").max_payload_bps
 
 
 def explain(trace: Trace, link_bps: int | None = None) -> list[Explained]:
     """Returns the largest transfers, largest first, then smaller ones that stalled the longest; no answering directions."""
-    transfers, found = trace.transfers, []
-    for one in (*transfers.largest, *transfers.stalled):
-        mine, other = one.row["payload_bytes"] or 0, one.back["payload_bytes"] or 0
-        if one.flow["protocol"] in TRANSPORTS and mine >= CARRIED_MIN * (mine + other):
-            most = link_maximum(one, link_bps) if link_bps else None
-            found.append(Explained(one, headline(transfers, one), *main_limit(one), most))
-    return found
+    transfers, explained = trace.transfers, []
+    for transfer in (*transfers.largest, *transfers.stalled):
+        payload, other = transfer.payload_bytes, transfer.back["payload_bytes"] or 0
+        if transfer.flow["protocol"] in TRANSPORTS and payload >= CARRIED_MIN * (payload + other):
+            most = link_maximum(transfer, link_bps) if link_bps else None
+            explained.append(Explained(transfer, headline(transfers, transfer), *main_limit(transfer), most))
+    return explained
 
 
-def numbered_findings(trace: Trace) -> list[Row]:
-    """Returns the rows of the findings table with the `number` by which the page and `wiretale cut` name them, from 1."""
-    return [{"number": number, **row} for number, row in enumerate(trace.findings.rows(), 1)]
+class NumberedFinding(FindingRow):
+    """A row of the findings table with the number by which the page and `wiretale cut` name it, from 1."""
+
+    number: int
+
+
+def numbered_findings(trace: Trace) -> list[NumberedFinding]:
+    """Returns all findings with their numbers."""
+    return [{**row, "number": number} for number, row in enumerate(trace.findings, 1)]
 
 
 def left_out(trace: Trace) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import compress
+from typing import TYPE_CHECKING
 
 from wiretale.analyzer.findings.cost import BY_COST
 from wiretale.analyzer.findings.model import (
@@ -13,7 +14,6 @@ from wiretale.analyzer.findings.model import (
     Cited,
     Match,
     Matches,
-    Row,
     finding,
     flows_match,
     nonzero_rows,
@@ -24,6 +24,9 @@ from wiretale.analyzer.findings.queueing import BINS_MIN, CAPPED_DISPERSION, CAP
 from wiretale.analyzer.findings.transfers import Transfers, variation
 from wiretale.analyzer.table import Table
 from wiretale.analyzer.units import plural, show_bytes, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.rows import DatagramRow, DirectionRow
 
 CHAPTER = "Fragmentation"
 AMPLIFIED_MIN = 3  # incomplete datagrams
@@ -43,7 +46,7 @@ CONGESTION = "Offer less than the path carries, or smaller bursts: this is conge
 datagram_finding = partial(finding, scope="datagrams")
 
 
-def only_flow(datagrams: Table) -> int | None:
+def only_flow(datagrams: Table[DatagramRow]) -> int | None:
     return only(list(set(datagrams.column("flow"))))
 
 
@@ -54,18 +57,18 @@ def incomplete_bytes(transfers: Transfers, states: Sequence[str]) -> tuple[int, 
     return wasted, wasted / (transfers.trace.directions.total("wire_bytes") or 1)
 
 
-def fragment_bytes(datagrams: Table) -> float:
+def fragment_bytes(datagrams: Table[DatagramRow]) -> float:
     """Returns the mean bytes of a received fragment."""
     return float(sum(datagrams.column("received_bytes")) / max(sum(datagrams.column("fragments")), 1))
 
 
-def cut_at_end(datagrams: Table) -> int:
+def cut_at_end(datagrams: Table[DatagramRow]) -> int:
     """Returns the number of datagrams that lack only their last fragments."""
     ends = (text or "" for text in datagrams.column("missing"))
     return sum(text.endswith("-") and text[:-1].isdecimal() and text != "0-" for text in ends)
 
 
-def ends_of(datagrams: Table) -> str:
+def ends_of(datagrams: Table[DatagramRow]) -> str:
     """Returns ` from 10.0.0.1 to 10.0.0.2` if all datagrams are from one host to another."""
     pairs = set(zip(datagrams.column("source"), datagrams.column("destination"), strict=True))
     source, destination = next(iter(pairs), ("", ""))
@@ -183,25 +186,25 @@ def datagram_incomplete(transfers: Transfers) -> Matches:
         )
 
 
-def fragments_of(row: Row) -> list[Cited]:
+def fragments_of(row: DatagramRow) -> list[Cited]:
     """Returns the first and the last fragment of a datagram."""
-    ends = [(row[f"{end}_frame"], row[f"{end}_ns"]) for end in ("first", "last")]
+    ends = ((row["first_frame"], row["first_ns"]), (row["last_frame"], row["last_ns"]))
     return [Cited(frame, time_ns, row["flow"], row["capture"]) for frame, time_ns in ends]
 
 
-def fragments_of_the_largest(datagrams: Table) -> list[Cited]:
+def fragments_of_the_largest(datagrams: Table[DatagramRow]) -> list[Cited]:
     """Returns the first and the last fragment of the datagram with the most; none if no datagram has a row."""
     fragments = datagrams.column("fragments")
     return fragments_of(row_at(datagrams, fragments.index(max(fragments)))) if fragments else []
 
 
-def largest_unfragmented(rows: Sequence[Row]) -> int:
+def largest_unfragmented(rows: Sequence[DirectionRow]) -> int:
     """Returns the largest payload that needs no fragments: that of the fullest fragment, less the UDP header."""
     fullest = max((row["segment_max"] or 0 for row in rows), default=0)
     return int(max(fullest // FRAGMENT_UNIT * FRAGMENT_UNIT - UDP_HEADER, 0))
 
 
-def unfragmented_efficiency(transfers: Transfers, row: Row, payload: int) -> float:
+def unfragmented_efficiency(transfers: Transfers, row: DirectionRow, payload: int) -> float:
     """Returns the share of payload in wire bytes if each datagram has that size and no fragments."""
     from wiretale.analyzer.theory import Link
 

@@ -154,8 +154,8 @@ def spacing_of(one: Transfer, losses: Sequence[Loss]) -> Spacing:
     runs = runs_of(losses)
     lengths, starts = [sum(loss.segments for loss in run) for run in runs], [run[0] for run in runs]
     lost = Spacing(mean(lengths), max(lengths, default=0))
-    if one.row["block_loss_runs"]:
-        lost = Spacing(one.row["blocks_lost"] / one.row["block_loss_runs"], one.row["block_loss_run_max"])
+    if loss_runs := one.row["block_loss_runs"]:
+        lost = Spacing((one.row["blocks_lost"] or 0) / loss_runs, one.row["block_loss_run_max"] or 0)
     times = [b.time_ns - a.time_ns for a, b in pairwise(sorted(starts, key=lambda loss: loss.time_ns))]
     if len(times) < LOSSES_MIN - 1 or not mean(times):
         return lost

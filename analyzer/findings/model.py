@@ -21,18 +21,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from wiretale.analyzer.display_filter import frame_filter
 from wiretale.analyzer.findings.cost import BY_COST
+from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
     from wiretale.analyzer.findings.transfers import Transfers
+    from wiretale.analyzer.rows import DatagramRow, DirectionRow, FindingRow, FlowRow, InterfaceRow
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
 MEMBERS_MAX = 200  # flows of a finding that a report can show
 SHOWN = 5  # rows that a sentence or its evidence names
 SECOND = 1e9  # ns
-Row = dict[str, Any]
-R = TypeVar("R")
+Words = dict[str, Any]  # of a template, or fields of a match
+Row = TypeVar("Row")
 #: columns of directions that count captured packets, and those that count segments on the wire (docs/tables.md)
 ON_WIRE = {
     "data_packets": "wire_segments",
@@ -120,7 +122,7 @@ class Count(int):
         return plural(int(self), one, several or None) if spec else f"{int(self):,}"
 
 
-def fill(template: str, words: Row) -> str:
+def fill(template: str, words: Words) -> str:
     """Fills a template; see the head of this file."""
     return template.format_map({name: Count(word) if type(word) is int else word for name, word in words.items()})
 
@@ -144,7 +146,7 @@ class Match:
         self.severity = severity  # None: the rule's
         self.cited = cited  # empty: the whole flow
         self.members = tuple(members[:MEMBERS_MAX]) if len(members) > 1 else ()
-        self.fields: Row = {"flow": flow, "cost": cost, "evidence": evidence, "filter": filter, "impact": impact}
+        self.fields: Words = {"flow": flow, "cost": cost, "evidence": evidence, "filter": filter, "impact": impact}
         self.words = words
 
 
@@ -203,10 +205,10 @@ def percent(part: float, whole: float = 1, digits: int = 3) -> float:
     return round(100 * part / whole, digits)
 
 
-def segments(row: Row, column: str) -> Any:
+def segments(row: DirectionRow, column: str) -> int | None:
     """Returns a count of a directions row in segments on the wire; as captured if that is unknown, or for other columns."""
-    found = row.get(ON_WIRE.get(column, column))
-    return row[column] if found is None else found
+    on_the_wire = integer_in(row, ON_WIRE.get(column, column))
+    return integer_in(row, column) if on_the_wire is None else on_the_wire
 
 
 def on_wire(counted: dict[str, list[tuple[int, int]]], column: str) -> list[tuple[int, int]]:
@@ -223,14 +225,20 @@ def nonzero_rows(table: Table, column: str) -> list[int]:
     return [number for number, _ in table._nonzero([column])[column]]
 
 
-def row_at(table: Table[R], number: int) -> R:
+def row_at(table: Table[Row], number: int) -> Row:
     """Returns one row."""
     return table.rows(number, number + 1)[0]
 
 
-def opposite(trace: Trace, row: Row) -> Row:
+def opposite(trace: Trace, row: DirectionRow) -> DirectionRow:
     """Returns the directions row of the opposite direction."""
     return row_at(trace.directions, 2 * row["flow"] + 1 - row["direction"])
+
+
+def duration_of(row: FlowRow | DirectionRow | InterfaceRow) -> int | None:
+    """Returns the ns from the first packet to the last; None without timestamps."""
+    first, last = row["first_ns"], row["last_ns"]
+    return None if first is None or last is None else last - first
 
 
 def only(flows: Sequence[int]) -> int | None:
@@ -244,7 +252,7 @@ def endpoint_str(address: str, port: int | None) -> str:
     return shown if port is None else f"{shown}:{port}"
 
 
-def flow_str(row: Row) -> str:
+def flow_str(row: FlowRow | DirectionRow) -> str:
     """`10.0.0.1:5000 → 10.0.0.2:80` of a flows or directions row."""
     source = endpoint_str(row["source"], row["source_port"])
     return f"{source} → {endpoint_str(row['destination'], row['destination_port'])}"
@@ -294,15 +302,16 @@ class Files:
         files = {self._of(one.capture) for one in cited if one.frame is not None}
         return frame_filter(frames) if len(files) == 1 else None
 
-    def frame_range(self, row: Row) -> str:
+    def frame_range(self, row: FlowRow | DatagramRow | FindingRow) -> str:
         """`frames 3–70`, `frame 3` of a flow, datagram or finding; `first at frame 3 of a.pcap` if only the file of that
         frame is known."""
         first, last = row["first_frame"], row["last_frame"]
+        capture = integer_in(row, "capture" if "capture" in row else "first_capture")
         if self._names and "code" not in row:
-            return f"first at frame {first}{self._of(row.get('capture', row.get('first_capture')))}"
-        return (f"frame {first}" if first == last else f"frames {first}–{last}") + self._of(row.get("capture"))
+            return f"first at frame {first}{self._of(capture)}"
+        return (f"frame {first}" if first == last else f"frames {first}–{last}") + self._of(capture)
 
-    def first_at(self, row: Row, column: str) -> Row:
+    def first_at(self, row: InterfaceRow, column: str) -> Words:
         """Returns the evidence of a match that knows the first frame alone, from an interfaces row."""
         cited = first_packet(row, column)
         if not cited:
@@ -311,9 +320,10 @@ class Files:
         return {"evidence": evidence, "filter": self.frame_filter(cited), "cited": cited}
 
 
-def first_packet(row: Row, column: str) -> list[Cited]:
+def first_packet(row: InterfaceRow, column: str) -> list[Cited]:
     """Returns the packet in a column of an interfaces row, and its time if that has a column; nothing if it is null."""
-    return [] if row[column] is None else [Cited(row[column], row.get(f"{column}_ns"), None, row["capture"])]
+    frame, time = integer_in(row, column), f"{column}_ns"
+    return [] if frame is None else [Cited(frame, integer_in(row, time) if time in row else None, None, row["capture"])]
 
 
 def frames_of(cited: Sequence[Cited]) -> list[int]:
@@ -321,7 +331,7 @@ def frames_of(cited: Sequence[Cited]) -> list[int]:
     return [one.frame for one in cited if one.frame is not None]
 
 
-def stalls_of(row: Row) -> list[tuple[int, int]]:
+def stalls_of(row: DirectionRow) -> list[tuple[int, int]]:
     """Returns the frames before and after the longest stalls of a directions row, longest first."""
     pairs = [pair.split("-") for pair in (row["stall_frames"] or "").split(", ") if pair]
     return [(int(first), int(last)) for first, last in pairs]

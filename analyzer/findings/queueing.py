@@ -6,15 +6,19 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import BY_COST
-from wiretale.analyzer.findings.model import SECOND, Cited, Match, Matches, Row, finding, seconds
+from wiretale.analyzer.findings.model import SECOND, Cited, Match, Matches, Words, finding, seconds
 from wiretale.analyzer.findings.shared.places import longest_wait, most_lost
 from wiretale.analyzer.findings.throughput_limit import ETHERNET_MSS
 from wiretale.analyzer.findings.transfers import Bins, Transfer, Transfers, mean, variation
+from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.rows import InterfaceRow
 
 CHAPTER = "Queues"
 SAMPLES_MIN = 30
@@ -63,26 +67,26 @@ def bit_rate(size: float, ns: float) -> float:
 def bufferbloat(transfers: Transfers) -> Matches:
     backward = max((ns or 0 for ns in transfers.trace.interfaces.column("backward_ns_max")), default=0)
     for one in transfers.tcp():
-        least, usual, high = (one.row[name] for name in ("rtt_ns_min", "rtt_ns_median", "rtt_ns_p99"))
-        if (one.row["rtt_samples"] or 0) < SAMPLES_MIN or not one.row["goodput_bps"]:
+        rtt, samples = one.round_trips, one.row["rtt_samples"] or 0
+        if rtt is None or samples < SAMPLES_MIN or not one.row["goodput_bps"]:
             continue
-        path, queue = one.path_rtt_ns or least, usual - least
+        path, queue = one.path_rtt_ns or rtt.least, rtt.median - rtt.least
         if queue < max(QUEUE_INFO_NS, backward) or queue < (QUEUE_FACTOR - 1) * path:
             continue
         held = queue_bytes(one, queue)
         if held >= QUEUE_PACKETS * full_packet(one):
             yield one.match(
                 "warning" if queue >= QUEUE_WARNING_NS else "info",
-                usual=show_duration(usual),
-                high=show_duration(high),
-                least=show_duration(least) if least else "less than a step of the clock",
+                usual=show_duration(rtt.median),
+                high=show_duration(rtt.high),
+                least=show_duration(rtt.least) if rtt.least else "less than a step of the clock",
                 queue=show_duration(queue),
                 held=show_bytes(held),
                 cost=seconds(queue),
-                evidence=f"{one.row['rtt_samples']:,} round trips, {one.frames}; rtt_ns in the series",
-                filter=f"{flow_filter(one.flow)} && tcp.analysis.ack_rtt > {usual / SECOND:.4f}",
+                evidence=f"{samples:,} round trips, {one.frames}; rtt_ns in the series",
+                filter=f"{flow_filter(one.flow)} && tcp.analysis.ack_rtt > {rtt.median / SECOND:.4f}",
                 cited=longest_wait(transfers, one.row, "rtt"),
-                weight=queue / usual,
+                weight=queue / rtt.median,
             )
 
 
@@ -174,7 +178,7 @@ def udp_above_path(transfers: Transfers) -> Matches:
                 received=show_rate(overload.received_bps),
                 share=show_share(lost, 1),
                 delay=f" Packets wait up to {show_duration(waited)} in the full queue." if queued else "",
-                cost=float(round(one.row["blocks_lost"] * one.row["wire_bytes"] / max(one.row["packets"], 1))),
+                cost=float(round((one.row["blocks_lost"] or 0) * one.row["wire_bytes"] / max(one.row["packets"], 1))),
                 evidence=overload.evidence,
                 cited=most_lost(transfers, one),
                 weight=1.01 * min(lost / (1 - lost), 1.0),  # the cause ranks before its effects
@@ -202,16 +206,16 @@ def jitter(transfers: Transfers) -> Matches:
                 jitter=show_duration(value),
                 range=show_duration(one.row["delay_variation_ns"]),
                 cost=seconds(value),
-                evidence=f"{plural(one.row['blocks'], 'numbered packet')}, {one.frames}",
+                evidence=f"{plural(one.row['blocks'] or 0, 'numbered packet')}, {one.frames}",
                 cited=longest_wait(transfers, one.row, "slowest")[:1],
                 weight=0.05,
             )
 
 
-def buffer_needed(row: Row, port_bps: float) -> float:
+def buffer_needed(row: InterfaceRow, port_bps: float) -> float:
     """Returns the bytes of the fullest burst of an interface that a port of this rate must hold; 0 if it needs no buffer."""
-    rests = (float(row[name]) - port_bps * ns / SECOND / 8 for name, ns in BURSTS.items() if row[name] is not None)
-    return max(0.0, *rests)
+    bursts = ((integer_in(row, name), port_bps * ns / SECOND / 8) for name, ns in BURSTS.items())
+    return max(0.0, *(size - sent for size, sent in bursts if size is not None))
 
 
 def burst_sender(transfers: Transfers, time_ns: float) -> tuple[Transfer | None, str]:
@@ -235,14 +239,18 @@ def loses_packets(transfers: Transfers, capture: int) -> bool:
     return any(one.lost >= LOSSES_MIN and one.flow["first_capture"] == capture for one in transfers.largest)
 
 
-def microburst_match(transfers: Transfers, row: Row, buffers: dict[float, float], rates: Row) -> Match:
+def microburst_match(transfers: Transfers, row: InterfaceRow, buffers: dict[float, float], rates: Words) -> Match:
     """Returns the match of an interface, with the buffers that ports need by their bit/s."""
     needs = [
         f"{show_bytes(size)} of frames at {show_rate(port)}" for port, size in buffers.items() if size >= BUFFER_SHOWN
     ]
-    finer = [f", {show_bytes(row[name])} in {show_duration(ns)}" for name, ns in list(BURSTS.items())[1:] if row[name]]
-    sender, who = burst_sender(transfers, row["burst_ns"])
-    about: Row = {"flow": sender.row["flow"], "filter": flow_filter(sender.flow)} if sender else {}
+    finer = [
+        f", {show_bytes(size)} in {show_duration(ns)}"
+        for name, ns in list(BURSTS.items())[1:]
+        if (size := integer_in(row, name))
+    ]
+    sender, who = burst_sender(transfers, row["burst_ns"] or 0)
+    about: Words = {"flow": sender.row["flow"], "filter": flow_filter(sender.flow)} if sender else {}
     burst = Cited(row["burst_frame"], row["burst_last_ns"], about.get("flow"), row["capture"])
     return Match(
         interface=f"Interface {row['name']}" if row["name"] else "The interface",

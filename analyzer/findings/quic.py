@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import BY_COST
-from wiretale.analyzer.findings.model import Match, Matches, Row, finding, flow_str, row_at
+from wiretale.analyzer.findings.model import Match, Matches, finding, flow_str, row_at
 from wiretale.analyzer.findings.shared.places import packet_at
+from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_duration, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.findings.transfers import Transfer, Transfers
+    from wiretale.analyzer.rows import HandshakeRow
 
 CHAPTER = "QUIC"
 ROWS_MAX = 200  # connections that are examined
@@ -55,17 +57,18 @@ class Losses(NamedTuple):
         return f"lost {self.share(whole)}{': ' if len(parts) > 1 else ' '}{' and '.join(parts)}"
 
 
-def losses_of(row: Row, direction: int) -> Losses | None:
+def losses_of(row: HandshakeRow, direction: int) -> Losses | None:
     """Returns the losses of a direction of the flow; None if the Q bit does not show them."""
     side = SIDES[direction != row["client_direction"]]
     names = ("sent", "missing", "lost", "lost_upstream", "lost_downstream")
-    return None if row[f"{side}_sent"] is None else Losses(*(row[f"{side}_{name}"] for name in names))
+    sent, missing, *places = (integer_in(row, f"{side}_{name}") for name in names)
+    return None if sent is None or missing is None else Losses(sent, missing, *places)
 
 
-def round_trips(row: Row) -> str:
+def round_trips(row: HandshakeRow) -> str:
     """Returns `round trip 20 ms (handshake), 21 ms (spin bit)`; empty if none is known."""
     server, client, spin = row["server_rtt_ns"], row["client_rtt_ns"], row["spin_rtt_ns"]
-    if None not in (server, client):
+    if server is not None and client is not None:
         known = f"round trip {show_duration(server + client)} (handshake)"
     elif server is not None:
         known = f"round trip to the server {show_duration(server)} (handshake)"
@@ -74,7 +77,7 @@ def round_trips(row: Row) -> str:
     return f"{known}, {show_duration(spin)} (spin bit)" if spin is not None else known
 
 
-def headline(row: Row, one: Transfer) -> str:
+def headline(row: HandshakeRow, one: Transfer) -> str:
     """Returns the round trips and losses of a direction in one line."""
     losses = losses_of(row, one.row["direction"])
     said = losses.text() if losses else "losses unknown, because QUIC is encrypted"
@@ -122,7 +125,9 @@ def quic_lost(transfers: Transfers) -> Matches:
                     flow=row["flow"],
                     cost=None if losses.contradict else float(count * sender["wire_bytes"] / sender["packets"]),
                     evidence=transfers.files.frame_range(flow),
-                    cited=packet_at(transfers, flow, row[f"{side}_loss_frame"], row[f"{side}_loss_ns"]),
+                    cited=packet_at(
+                        transfers, flow, integer_in(row, f"{side}_loss_frame"), integer_in(row, f"{side}_loss_ns")
+                    ),
                     filter=flow_filter(flow),
                     impact=transfers.traffic_share(sender) * count / losses.sent,
                     name=flow_str(sender),

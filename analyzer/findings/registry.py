@@ -27,7 +27,7 @@ from wiretale.analyzer.findings import (
 from wiretale.analyzer.findings.cost import Concern, severity_by_cost
 from wiretale.analyzer.findings.counts import loss, numbered, order, window
 from wiretale.analyzer.findings.counts.count_rule import CountRule
-from wiretale.analyzer.findings.model import MEMBERS_MAX, SHOWN, Finding, Rule, row_at
+from wiretale.analyzer.findings.model import MEMBERS_MAX, SHOWN, Finding, Rule, duration_of, row_at
 from wiretale.analyzer.findings.shared import cause, sharing
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural
@@ -106,8 +106,7 @@ def rank(finding: Finding) -> tuple[int, bool, float, float]:
 def concern_of(transfers: Transfers, flow: int) -> Concern:
     """Returns the transfer of a flow."""
     row = row_at(transfers.trace.flows, flow)
-    known = row["first_ns"] is not None and row["last_ns"] is not None
-    return Concern(row["last_ns"] - row["first_ns"] if known else 0.0, row["wire_bytes"])
+    return Concern(duration_of(row) or 0.0, row["wire_bytes"])
 
 
 def judged(transfers: Transfers, page: Page, finding: Finding) -> Finding:

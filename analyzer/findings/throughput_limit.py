@@ -260,7 +260,7 @@ def delayed_ack(transfers: Transfers) -> Matches:
 )
 def recovery_limited(transfers: Transfers) -> Matches:
     for one in examined(transfers, "limit_recovery_ns", SHARE_INFO):
-        if one.row["unique_bytes"] >= RECOVERED_MIN and one.number not in transfers.lost_together(None):
+        if one.unique_bytes >= RECOVERED_MIN and one.number not in transfers.lost_together(None):
             cited = events_of(transfers, one, *RETRANSMISSIONS)
             yield limited_by_share(one, "limit_recovery_ns", cited=cited)
 
@@ -293,8 +293,10 @@ def retransmission_cost(transfers: Transfers) -> Matches:
 
 def queue_grows(one: Transfer) -> bool:
     """Returns whether RTTs under load clearly exceed the least."""
-    least, usual = one.row["rtt_ns_min"], one.row["rtt_ns_median"]
-    return bool(least and usual - least > QUEUE_SHARE * (one.path_rtt_ns or least) + QUEUE_MIN_NS)
+    rtt = one.round_trips
+    if rtt is None or not rtt.least:
+        return False
+    return rtt.median - rtt.least > QUEUE_SHARE * (one.path_rtt_ns or rtt.least) + QUEUE_MIN_NS
 
 
 class LimitingLoss(NamedTuple):
@@ -312,20 +314,21 @@ def limiting_loss(one: Transfer) -> LimitingLoss | None:
     CUBIC up to n). None if more retransmissions have no known place than are lost at one: the share may be twice as large then.
     """
     lost = sum(segments(one.row, name) or 0 for name in ("lost_upstream", "lost_downstream"))
-    rtt, usual, least = one.path_rtt_ns, one.row["rtt_ns_median"], one.row["rtt_ns_min"]
-    if not max(LOSSES_MIN, one.unplaced) <= lost < one.data_segments or not one.row["goodput_bps"]:
+    path, rtt, rate = one.path_rtt_ns, one.round_trips, one.row["goodput_bps"]
+    if not max(LOSSES_MIN, one.unplaced) <= lost < one.data_segments or not rate:
         return None
-    if not rtt or not usual or queue_grows(one):
+    if not path or rtt is None or not rtt.median or queue_grows(one):
         return None
-    flight = one.row["goodput_bps"] / 8 * (rtt + usual - least) / SECOND / (one.back["mss"] or ETHERNET_MSS)
-    rounds = one.accounted_ns / (rtt + usual - least) / lost
+    usual = path + rtt.median - rtt.least
+    flight = rate / 8 * usual / SECOND / (one.back["mss"] or ETHERNET_MSS)
+    rounds = one.accounted_ns / usual / lost
     return LimitingLoss(lost / one.data_segments, rounds, flight) if rounds <= max(flight, FLIGHT_MIN) else None
 
 
 def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, LimitingLoss | None]]:
     """Returns transfers of 1 MB and 1 s or more, with the loss that limits them most of the time."""
     for one in examined(transfers):
-        if one.row["unique_bytes"] >= BULK_MIN and one.duration_ns >= STALL_WARNING_NS and one.row["goodput_bps"]:
+        if one.unique_bytes >= BULK_MIN and one.duration_ns >= STALL_WARNING_NS and one.row["goodput_bps"]:
             yield one, limiting_loss(one) if one.share(*LOSS_LIMITS) >= 0.5 else None
 
 
@@ -357,9 +360,10 @@ def loss_limited_window(transfers: Transfers) -> Matches:
 
 
 def path_reason(one: Transfer) -> str:
-    if not queue_grows(one):
+    rtt = one.round_trips
+    if rtt is None or not queue_grows(one):
         return "the path's rate or the congestion window was the limit, neither end"
-    usual, least = show_duration(one.row["rtt_ns_median"]), show_duration(one.row["rtt_ns_min"])
+    usual, least = show_duration(rtt.median), show_duration(rtt.least)
     return f"the path's rate was the limit, because a queue grows after the capture point (median RTT {usual}, least {least})"
 
 
@@ -398,7 +402,7 @@ def path_limited(transfers: Transfers) -> Matches:
 def window_scaling_off(transfers: Transfers) -> Matches:
     for one in examined(transfers):
         rtt, rate = one.path_rtt_ns, one.row["goodput_bps"]
-        if not rtt or not rate or not not_scaled(one) or one.row["unique_bytes"] < BULK_MIN:
+        if not rtt or not rate or not not_scaled(one) or one.unique_bytes < BULK_MIN:
             continue
         if rate / 8 * rtt / SECOND >= UNSCALED_MAX / 2 and one.share("limit_window_ns") < SHARE_INFO:
             most = show_rate(UNSCALED_MAX * 8 / rtt * SECOND)
@@ -449,16 +453,16 @@ def held_share(one: Transfer) -> float:
 )
 def send_buffer_limited(transfers: Transfers) -> Matches:
     for one in examined(transfers, "limit_idle_ns", SHARE_INFO):
-        share, most = held_share(one), one.row["send_buffer_bytes"]
-        if share >= SHARE_INFO and one.row["unique_bytes"] >= BULK_MIN and one.path_rtt_ns and most:
+        share, held_ns, most = held_share(one), one.row["send_buffer_ns"] or 0, one.row["send_buffer_bytes"]
+        if share >= SHARE_INFO and one.unique_bytes >= BULK_MIN and one.path_rtt_ns and most:
             yield one.match(
                 severity_of(share),
-                time=show_duration(one.row["send_buffer_ns"]),
+                time=show_duration(held_ns),
                 share=show_share(share, 1),
                 most=show_bytes(most),
                 rtt=show_duration(one.path_rtt_ns),
                 sender=endpoint_str(one.row["source"], one.row["source_port"]),
-                cost=seconds(one.row["send_buffer_ns"]),
+                cost=seconds(held_ns),
                 evidence=f"{one.frames}; series: flight_bytes, window_bytes, rtt_ns",
                 cited=longest_wait(transfers, one.row, "send_buffer"),
                 weight=share,
@@ -479,7 +483,7 @@ def send_buffer_limited(transfers: Transfers) -> Matches:
 )
 def sender_idle(transfers: Transfers) -> Matches:
     for one in examined(transfers, "limit_idle_ns", IDLE_INFO):
-        if one.row["unique_bytes"] < BULK_MIN or transfers.turns.idle_parts(one):
+        if one.unique_bytes < BULK_MIN or transfers.turns.idle_parts(one):
             continue
         if one.share("limit_idle_ns") - held_share(one) >= IDLE_INFO:
             yield limited(one, "limit_idle_ns", cited=longest_wait(transfers, one.row, "idle"))

@@ -24,18 +24,19 @@ from wiretale.analyzer.findings.model import (
     Cited,
     Files,
     Match,
-    Row,
+    duration_of,
     flow_str,
     row_at,
     segments,
 )
 from wiretale.analyzer.findings.shared.flow_events import FlowEvents
 from wiretale.analyzer.findings.turns import Turns
+from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.findings.shared.queue import SharedQueue
-    from wiretale.analyzer.table import Table
+    from wiretale.analyzer.rows import DirectionRow, EventRow, FlowRow, HandshakeRow
     from wiretale.analyzer.trace import Trace
 
 Counts = list[tuple[int, int]]  # row, count
@@ -108,6 +109,14 @@ class Loss(NamedTuple):
     shown: Cited | None = None  # the packet that showed it
 
 
+class RoundTrips(NamedTuple):
+    """RTTs, ns."""
+
+    least: int
+    median: int
+    high: int  # 99th percentile
+
+
 def fit_limits(limits: dict[str, int], duration_ns: int) -> dict[str, int]:
     """Scales the limits to the duration. RTO stalls are kept, because other limits may count the same time again."""
     others = sum(limits.values()) - limits["limit_timeout_ns"]
@@ -121,7 +130,13 @@ class Transfer:
     """One direction of a flow that carried payload."""
 
     def __init__(
-        self, flow: Row, row: Row, back: Row, traffic_share: float, is_control_connection: bool, files: Files
+        self,
+        flow: FlowRow,
+        row: DirectionRow,
+        back: DirectionRow,
+        traffic_share: float,
+        is_control_connection: bool,
+        files: Files,
     ) -> None:
         self.flow = flow
         self.row = row  # of directions
@@ -143,15 +158,35 @@ class Transfer:
     @cached_property
     def duration_ns(self) -> int:
         """Time from the first packet to the last; 0 without timestamps."""
-        first, last = self.row["first_ns"], self.row["last_ns"]
-        return 0 if first is None else int(last - first)
+        return duration_of(self.row) or 0
+
+    @property
+    def payload_bytes(self) -> int:
+        """Its payload."""
+        return self.row["payload_bytes"] or 0
+
+    @property
+    def unique_bytes(self) -> int:
+        """Its payload without retransmissions; 0 if unknown."""
+        return self.row["unique_bytes"] or 0
+
+    @property
+    def is_larger(self) -> bool:
+        """Whether its payload is that of the other direction or more."""
+        return self.payload_bytes >= (self.back["payload_bytes"] or 0)
+
+    @cached_property
+    def round_trips(self) -> RoundTrips | None:
+        """Its RTTs between the capture point and the receiver; None if unknown."""
+        least, median, high = self.row["rtt_ns_min"], self.row["rtt_ns_median"], self.row["rtt_ns_p99"]
+        return None if least is None or median is None or high is None else RoundTrips(least, median, high)
 
     @cached_property
     def limits(self) -> dict[str, int]:
         """Nanoseconds by limit; empty if unknown."""
         if self.row["limit_network_ns"] is None:
             return {}
-        return fit_limits({name: self.row[name] for name in LIMITS}, self.duration_ns)
+        return fit_limits({name: integer_in(self.row, name) or 0 for name in LIMITS}, self.duration_ns)
 
     @cached_property
     def accounted_ns(self) -> int:
@@ -182,7 +217,7 @@ class Transfer:
     @cached_property
     def lost_as_captured(self) -> int:
         """The same losses as captured packets, each of which may be several segments."""
-        return sum(self.row[name] or 0 for name in LOST)
+        return sum(integer_in(self.row, name) or 0 for name in LOST)
 
     @property
     def unplaced(self) -> int:
@@ -307,7 +342,7 @@ class Transfers:
         """The files, which texts about frames name if there are several."""
         return Files(self.trace.interfaces.column("file"))
 
-    def traffic_share(self, row: Row) -> float:
+    def traffic_share(self, row: DirectionRow) -> float:
         """Returns a direction's share of all wire bytes."""
         return float(row["wire_bytes"] / self.wire_bytes)
 
@@ -336,7 +371,7 @@ class Transfers:
         flows = array("I", self.trace.handshakes._packed("flow", "I"))
         return {flows[number]: number for number in self.trace.handshakes._rows_where("protocol", "quic")}
 
-    def quic(self, flow: int) -> Row | None:
+    def quic(self, flow: int) -> HandshakeRow | None:
         """Returns the handshakes row of a QUIC flow; None of others."""
         number = self._quic_rows.get(flow)
         return None if number is None else row_at(self.trace.handshakes, number)
@@ -360,7 +395,7 @@ class Transfers:
         self.__dict__.pop("_flow_events", None)
         self._losses.clear()
 
-    def rows(self, column: str) -> list[Row]:
+    def rows(self, column: str) -> list[DirectionRow]:
         """Returns the first directions rows in which a column of COUNTED is neither null nor 0."""
         return [row_at(self.trace.directions, number) for number, _ in self.counts[column][:ROWS_MAX]]
 
@@ -477,9 +512,9 @@ class Transfers:
         return found
 
 
-def rows_of_kind(transfers: Transfers, kind: str, limit: int) -> list[Row]:
+def rows_of_kind(transfers: Transfers, kind: str, limit: int) -> list[EventRow]:
     """Returns the first events of a kind."""
-    events: Table = transfers.trace.events
+    events = transfers.trace.events
     packed, number = events._packed("kind", "B"), transfers.words[kind]
     found: list[int] = []
     while len(found) < limit:

@@ -20,7 +20,6 @@ from wiretale.analyzer.findings.model import (
     Cited,
     Match,
     Matches,
-    Row,
     endpoint_str,
     finding,
     flow_list,
@@ -32,6 +31,7 @@ from wiretale.analyzer.units import plural, show_duration, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.findings.transfers import Bins, Transfer, Transfers
+    from wiretale.analyzer.rows import FlowRow
 
 CHAPTER = "Requests and responses"
 SLOW_NS = 200_000_000  # a person notices it
@@ -202,7 +202,7 @@ class Turns:
         """The largest transfers without turns whose limits are known: the larger direction of each flow."""
         found: dict[int, Transfer] = {}
         for one in self._transfers.tcp():
-            if one.flow["exchange"] != "turns" and one.limits and one.row["payload_bytes"] >= one.back["payload_bytes"]:
+            if one.flow["exchange"] != "turns" and one.limits and one.is_larger:
                 found.setdefault(one.row["flow"], one)
         return list(found.values())
 
@@ -241,9 +241,10 @@ class Turns:
         """Returns the idle time of a transfer whose flow has turns: its own application's, and that in which it waited
         for data of the other end. Without turns it is empty."""
         found, idle = self.of_flow(one.row["flow"]), float(one.limits.get("limit_idle_ns", 0))
-        if found is None or not idle or one.row["limit_waiting_ns"] is None:
+        awaited_ns, idle_ns = one.row["limit_waiting_ns"], one.row["limit_idle_ns"]
+        if found is None or not idle or awaited_ns is None or not idle_ns:
             return {}
-        waiting = idle * min(one.row["limit_waiting_ns"] / one.row["limit_idle_ns"], 1.0)
+        waiting = idle * min(awaited_ns / idle_ns, 1.0)
         own, awaited = ("client", "responses") if one.row["direction"] == found.direction else ("server", "requests")
         return {own: idle - waiting, f"waiting for {awaited}": waiting}
 
@@ -266,7 +267,7 @@ def split_of_transfer(one: Transfer) -> Split:
 class SlowServer(NamedTuple):
     """The turns of the flows to one server."""
 
-    flows: list[Row]
+    flows: list[FlowRow]
     turns: list[FlowTurns]
 
     @property
@@ -324,7 +325,7 @@ def sending_ns(bins: Bins, start_ns: float, end_ns: float) -> float:
     return math.fsum(max(min(at + bins.width_ns, end_ns) - max(at, start_ns), 0.0) for at, size in places if size > 0)
 
 
-def without_uploads(transfers: Transfers, flow: Row, turns: FlowTurns) -> FlowTurns:
+def without_uploads(transfers: Transfers, flow: FlowRow, turns: FlowTurns) -> FlowTurns:
     """Returns the turns without server times for half of which the client sent data to the server over another connection:
     the server may have waited for that data, as it does over a control connection."""
     ends = (flow["source"], flow["destination"])[:: -1 if turns.direction else 1]
@@ -340,9 +341,16 @@ def without_uploads(transfers: Transfers, flow: Row, turns: FlowTurns) -> FlowTu
     return turns._replace(columns={**turns.columns, "server_ns": times})
 
 
+def server_end(flow: FlowRow, turns: FlowTurns) -> tuple[str, int | None]:
+    """Returns address and port of the end that answers."""
+    if turns.direction:
+        return flow["source"], flow["source_port"]
+    return flow["destination"], flow["destination_port"]
+
+
 def slow_servers(transfers: Transfers) -> list[SlowServer]:
     """Returns the servers with a slow answer among the flows that waited the longest for one."""
-    servers: dict[tuple[str, int], SlowServer] = {}
+    servers: dict[tuple[str, int | None], SlowServer] = {}
     for number in transfers.turns.slowest:
         found = transfers.turns.of_flow(number)
         if found is None or max(found.known("server_ns"), default=0.0) < SLOW_NS:
@@ -351,8 +359,7 @@ def slow_servers(transfers: Transfers) -> list[SlowServer]:
         found = without_uploads(transfers, flow, found)
         if max(found.known("server_ns"), default=0.0) < SLOW_NS:
             continue
-        end = ("source", "source_port") if found.direction else ("destination", "destination_port")
-        server = servers.setdefault((flow[end[0]], flow[end[1]]), SlowServer([], []))
+        server = servers.setdefault(server_end(flow, found), SlowServer([], []))
         server.flows.append(flow)
         server.turns.append(found)
     return list(servers.values())
@@ -389,7 +396,7 @@ def took(times: list[float]) -> str:
 def slow_server(transfers: Transfers) -> Matches:
     for server in slow_servers(transfers):
         flow, turns, slow = server.flows[0], server.turns[0], server.slow
-        host, port = ("source", "source_port") if turns.direction else ("destination", "destination_port")
+        host, port = server_end(flow, turns)
         time, whole = math.fsum(slow), server.split.whole
         numbers = [one["flow"] for one in server.flows]
         cost = math.fsum(ns - SLOW_NS for ns in slow)
@@ -401,8 +408,8 @@ def slow_server(transfers: Transfers) -> Matches:
             filter=" or ".join(flow_filter(one) for one in server.flows[:SHOWN]),
             impact=sum(one["wire_bytes"] for one in server.flows) / transfers.wire_bytes,
             cited=server.cited(transfers) or transfers.span(numbers[0]),
-            server=endpoint_str(flow[host], flow[port]),
-            host=flow[host],
+            server=endpoint_str(host, port),
+            host=host,
             took=took(slow),
             time=show_duration(time),
             whole=show_duration(whole),

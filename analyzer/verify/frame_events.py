@@ -15,6 +15,7 @@ from wiretale.analyzer.verify.case import FRAGMENT
 from wiretale.analyzer.verify.comparison import Around
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.rows import FlowRow
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
     from wiretale.analyzer.verify.tshark import End
@@ -70,6 +71,11 @@ def flow_ends(row: Iterable[Any]) -> frozenset[End]:
     return frozenset({(str(source), str(source_port)), (str(destination), str(destination_port))})
 
 
+def ends_of(row: FlowRow) -> frozenset[End]:
+    """Returns both ends of a flow as tshark prints them."""
+    return flow_ends((row["source"], row["source_port"], row["destination"], row["destination_port"]))
+
+
 def shared_flows(flows: Table, paths: Mapping[int, str]) -> dict[frozenset[End], list[int]]:
     """Returns flows between the same ends that differ only in VLANs or tunnels."""
     by_ends: dict[frozenset[End], list[int]] = {}
@@ -84,13 +90,13 @@ def full_flows(trace: Trace) -> dict[frozenset[End], float]:
     found = {}
     for flow in [flow for flow, count in enumerate(counts) if count >= EVENTS_PER_FLOW_MAX]:
         last = max(array("d", trace.events._packed("frame", "d", flows=[flow])))
-        found[flow_ends(row_at(trace.flows, flow)[name] for name in ENDS)] = last
+        found[ends_of(row_at(trace.flows, flow))] = last
     return found
 
 
 def ends_in(trace: Trace, flows: Iterable[int]) -> frozenset[frozenset[End]]:
     """Returns the ends of these flows."""
-    return frozenset(flow_ends(row_at(trace.flows, flow)[name] for name in ENDS) for flow in flows)
+    return frozenset(ends_of(row_at(trace.flows, flow)) for flow in flows)
 
 
 def begun_flows(trace: Trace) -> list[int]:
@@ -103,8 +109,10 @@ def resumed_flows(trace: Trace, begun: list[int]) -> set[int]:
     """Returns those that retransmitted data which had passed before the capture began."""
     if not begun:
         return set()
-    numbers = trace.events._rows_where("cause", "before_capture")
-    return {row_at(trace.events, number)["flow"] for number in numbers[:RESUMED_MAX]}
+    rows = (
+        row_at(trace.events, number) for number in trace.events._rows_where("cause", "before_capture")[:RESUMED_MAX]
+    )
+    return {flow for row in rows if (flow := row["flow"]) is not None}
 
 
 def ended_flows(trace: Trace) -> dict[frozenset[End], int]:

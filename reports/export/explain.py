@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.findings.explain import Explained, left_out
+from wiretale.analyzer.findings.explain import Explained, NumberedFinding, left_out
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.registry import RULES, example_of, page_of
 from wiretale.analyzer.findings.turns import Split
@@ -16,7 +16,19 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 SCHEMA = "wiretale.explain/1"
-FIELDS = "code severity scope flow sentence cost cost_unit impact evidence advice filter"
+FIELDS = [
+    "code",
+    "severity",
+    "scope",
+    "flow",
+    "sentence",
+    "cost",
+    "cost_unit",
+    "impact",
+    "evidence",
+    "advice",
+    "filter",
+]
 Row = dict[str, Any]
 
 
@@ -84,7 +96,7 @@ def page_object(code: str, version: str) -> Row:
     }
 
 
-def explain_object(trace: Trace, transfers: Sequence[Explained], found: Sequence[Row], version: str) -> Row:
+def explain_object(trace: Trace, transfers: Sequence[Explained], found: Sequence[NumberedFinding], version: str) -> Row:
     """Returns the object that `wiretale explain --json` prints; `found` is of numbered_findings()."""
     return {
         "schema": SCHEMA,
@@ -95,5 +107,7 @@ def explain_object(trace: Trace, transfers: Sequence[Explained], found: Sequence
         "time": seconds_of(trace.transfers.turns.split),
         "transfers": [{**transfer_object(one), **turns_object(trace, one)} for one in transfers],
         "transfers_left_out": left_out(trace),
-        "findings": [{"rank": row["number"], **{name: row[name] for name in FIELDS.split()}} for row in found],
+        "findings": [
+            {"rank": row["number"], **{name: value for name, value in row.items() if name in FIELDS}} for row in found
+        ],
     }

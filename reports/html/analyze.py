@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.findings.explain import Explained, carried, explain
 from wiretale.analyzer.findings.judged import judge
+from wiretale.analyzer.findings.model import duration_of
 from wiretale.analyzer.findings.transfers import LIMITS
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate, show_share
@@ -32,6 +33,7 @@ from wiretale.reports.phrases import choose_flows, drops_of
 from wiretale.reports.verdict import verdict
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.rows import InterfaceRow
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
@@ -213,17 +215,17 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
     }
 
 
-def capture_facts(row: dict[str, Any]) -> dict[str, Any]:
+def capture_facts(row: InterfaceRow) -> dict[str, Any]:
     """Returns the facts about an interface for the head of the page."""
-    drops, timed = drops_of(row), row["first_ns"] is not None
+    drops, first_ns, duration = drops_of(row), row["first_ns"], duration_of(row)
     return {
         "file": row["file"],
         "interface": row["name"],
         "kind": ", ".join(filter(None, (row["format"], row["link_type_name"] or f"link type {row['link_type']}"))),
         "packets": show_count(row["packets"]),
         "bytes": show_bytes(row["bytes"]),
-        "start": show_time(row["first_ns"])[:TIME_LETTERS] if timed else "no times",
-        "duration": show_duration(row["last_ns"] - row["first_ns"]) if timed else "–",
+        "start": show_time(first_ns)[:TIME_LETTERS] if first_ns is not None else "no times",
+        "duration": show_duration(duration),
         "drops": show_count(drops),
         "truncated": show_count(row["truncated_packets"]) if row["truncated_packets"] else "",
         "system": ", ".join(filter(None, (row["system"], row["capture_application"], row["comment"]))),

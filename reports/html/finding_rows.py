@@ -13,6 +13,7 @@ from wiretale.reports.html.commands import cut_of_finding, cut_start
 from wiretale.reports.phrases import cost_text, evidence_text
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.rows import FindingRow
     from wiretale.analyzer.trace import Trace
 
 TEXTS = ("code", "severity", "scope", "flow", "sentence", "evidence", "advice", "filter", "cited_flow", "capture")
@@ -26,7 +27,7 @@ def since(base_ns: int, time_ns: int | None) -> float | None:
     return None if time_ns is None else (time_ns - base_ns) / 1e9
 
 
-def finding_row(trace: Trace, row: dict[str, Any], base_ns: int) -> dict[str, Any]:
+def finding_row(trace: Trace, row: FindingRow, base_ns: int) -> dict[str, Any]:
     """Returns a row for the page. `whole` is whether the evidence is the whole flow, `from` and `to` are its times;
     `frames` begins with its first and last one, others that its filter names follow."""
     ends = [row["first_frame"], row["last_frame"]]
@@ -34,7 +35,7 @@ def finding_row(trace: Trace, row: dict[str, Any], base_ns: int) -> dict[str, An
     flow = None if row["cited_flow"] is None else row_at(trace.flows, row["cited_flow"])
     concern = Concern(0.0, 0.0) if row["flow"] is None else concern_of(trace.transfers, row["flow"])
     return {
-        **{name: row[name] for name in TEXTS},
+        **{name: value for name, value in row.items() if name in TEXTS},
         "evidence": evidence_text(row, trace.transfers.files),
         "cost_text": cost_text(row),
         "lost_ns": None if row["cost"] is None else concern.time_ns(row["cost"], row["cost_unit"]),

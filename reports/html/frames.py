@@ -22,6 +22,7 @@ from wiretale.reports.html.commands import file_words
 from wiretale.reports.html.packing import encoded
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.rows import FindingRow, PacketRow
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
@@ -59,12 +60,12 @@ def in_turns(lists: Iterable[list[Item]]) -> Iterator[Item]:
     return (item for row in zip_longest(*lists) for item in row if item is not None)
 
 
-def cited_by(finding: dict[str, Any], capture_of: dict[int, int]) -> list[Frame]:
+def cited_by(finding: FindingRow, capture_of: dict[int, int]) -> list[Frame]:
     """Returns the frames that a finding names: first and last of its evidence, and those of its filter."""
-    capture = finding.get("capture")
+    capture, flow = finding["capture"], finding["flow"]
     if capture is None:
-        capture = capture_of.get(finding["flow"], 0)
-    ends = [finding[name] for name in ("first_frame", "last_frame") if finding.get(name) is not None]
+        capture = 0 if flow is None else capture_of.get(flow, 0)
+    ends = [frame for frame in (finding["first_frame"], finding["last_frame"]) if frame is not None]
     named = [int(number) for text in CITED.findall(finding["filter"] or "") for number in NUMBERS.findall(text)]
     return [(capture, number) for number in dict.fromkeys([*ends, *spread(named, OF_FINDING)]) if number < 2**53]
 
@@ -83,16 +84,16 @@ def of_events(trace: Trace, flow: int) -> list[Frame]:
     return [(capture, int(number)) for capture, *both in chosen for number in both if not isnan(number)]
 
 
-def beginning(packets: Table, flow: int) -> list[Frame]:
+def beginning(packets: Table[PacketRow], flow: int) -> list[Frame]:
     """Returns the first three packets of a flow and the first of each direction, which tshark needs for scale and offsets."""
     rows = packets._of_flows([flow], ROWS_READ).rows()
     firsts = {row["direction"]: row for row in reversed(rows)}
     return [(row["capture"], row["frame"]) for row in (*rows[:3], *firsts.values())]
 
 
-def flows_with_findings(trace: Trace, findings: list[dict[str, Any]]) -> list[int]:
+def flows_with_findings(trace: Trace, findings: list[FindingRow]) -> list[int]:
     """Returns the flows of the first findings; the largest flow if there are none."""
-    numbers = list(dict.fromkeys(row["flow"] for row in findings if row["flow"] is not None))[:FLOWS_MOST]
+    numbers = list(dict.fromkeys(flow for row in findings if (flow := row["flow"]) is not None))[:FLOWS_MOST]
     if numbers or not len(trace.flows):
         return numbers
     return trace.transfers.largest_flows(1)
@@ -105,7 +106,7 @@ def with_neighbors(frames: list[Frame]) -> list[Frame]:
     return list(islice(dict.fromkeys(chain(frames, around)), FRAMES_MAX))
 
 
-def cited(trace: Trace, packets: Table | None) -> list[Frame]:
+def cited(trace: Trace, packets: Table[PacketRow] | None) -> list[Frame]:
     """Returns the frames to show, at most FRAMES_MAX."""
     counts = trace.interfaces.column("packets")
     if sum(counts) <= FRAMES_MAX and len(counts) == 1:
@@ -117,7 +118,7 @@ def cited(trace: Trace, packets: Table | None) -> list[Frame]:
     order = chain(
         (frame for flow in numbers if packets for frame in beginning(packets, flow)),
         in_turns(cited_by(finding, capture_of) for finding in findings),
-        ((row["first_capture"], row[name]) for row in flows for name in ("first_frame", "last_frame")),
+        ((row["first_capture"], frame) for row in flows for frame in (row["first_frame"], row["last_frame"])),
         in_turns(of_events(trace, flow) for flow in numbers),
     )
     return with_neighbors(list(islice(dict.fromkeys(order), FRAMES_MAX)))

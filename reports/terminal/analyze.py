@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table as Grid
@@ -14,7 +14,7 @@ from rich.text import Text
 
 from wiretale.analyzer.findings.explain import Explained, explain
 from wiretale.analyzer.findings.judged import Judged, judge
-from wiretale.analyzer.findings.model import flow_str, row_at, segments
+from wiretale.analyzer.findings.model import duration_of, flow_str, row_at, segments
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
 from wiretale.analyzer.time import show_time
@@ -23,6 +23,7 @@ from wiretale.reports.phrases import PROBLEMS, choose_flows, drops_of, problem_t
 from wiretale.reports.terminal.console import GAP, INDENT, STYLES, detail_lines, grid_of, indented, print_parts, section
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.rows import DirectionRow, FindingRow, FlowRow, InterfaceRow
     from wiretale.analyzer.trace import Trace
 
 CAPTURES_SHOWN = 8
@@ -30,16 +31,14 @@ FINE_TICK_NS = 1_000  # of a clock as fine as most files
 PROBLEMATIC_SHOWN = 5
 LIMITS_SHOWN = 5
 
-Row = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class FlowLine:
     """A flow and its directions, as the table of flows shows them."""
 
-    flow: Row
-    out: Row
-    back: Row
+    flow: FlowRow
+    out: DirectionRow
+    back: DirectionRow
 
     def problems(self) -> str:
         """Returns the problems of both directions; a null counts as 0."""
@@ -47,12 +46,7 @@ class FlowLine:
         sums = {name: sum(segments(row, name) or 0 for row in (self.out, self.back)) for name in names}
         return problem_text(sums, self.flow["icmp_errors"])
 
-    def duration(self) -> int | None:
-        """Returns the time from the first packet to the last, in ns."""
-        first, last = self.flow["first_ns"], self.flow["last_ns"]
-        return None if first is None else last - first
-
-    def main(self) -> Row:
+    def main(self) -> DirectionRow:
         """Returns the direction that carries more."""
         return max(self.out, self.back, key=lambda row: row["wire_bytes"])
 
@@ -89,20 +83,20 @@ FLOW_COLUMNS = (
     FlowColumn("payload →", lambda line: show_bytes(line.out["payload_bytes"]), 7),
     FlowColumn("←", lambda line: show_bytes(line.back["payload_bytes"]), 8),
     FlowColumn("wire", lambda line: show_bytes(line.flow["wire_bytes"])),
-    FlowColumn("duration", lambda line: show_duration(line.duration()), 5),
+    FlowColumn("duration", lambda line: show_duration(duration_of(line.flow)), 5),
     FlowColumn("IP rate", lambda line: show_rate(line.main()["throughput_bps"]), 3),
     FlowColumn("RTT", FlowLine.rtt, 4),
     FlowColumn("problems", FlowLine.problems, 0, False, ","),
 )
 
 
-def protocol_text(flow: Row) -> str:
+def protocol_text(flow: FlowRow) -> str:
     """`udp rtp`, `ip 253`: a protocol that wiretale does not decode has its number only."""
     number = str(flow["protocol_number"]) if flow["protocol"] == "ip" else None
     return " ".join(filter(None, (flow["protocol"], number, flow["application"])))
 
 
-def capture_line(row: Row) -> RenderableType:
+def capture_line(row: InterfaceRow) -> RenderableType:
     """Returns the two lines of an input interface."""
     line = Text(printable(row["file"]), style="bold")
     if row["name"]:
@@ -112,8 +106,8 @@ def capture_line(row: Row) -> RenderableType:
     facts.append(f"{show_bytes(row['bytes'])} of frames")
     if row["captured_bytes"] < row["bytes"]:
         facts.append(f"{show_bytes(row['captured_bytes'])} captured")
-    if row["first_ns"] is not None:
-        facts.append(f"{show_duration(row['last_ns'] - row['first_ns'])} from {show_time(row['first_ns'])}")
+    if (first_ns := row["first_ns"]) is not None:
+        facts.append(f"{show_duration(duration_of(row))} from {show_time(first_ns)}")
     if (row["clock_tick_ns"] or 0) > FINE_TICK_NS:
         facts.append(f"clock ticks every {show_duration(row['clock_tick_ns'])}")
     if row["filtered_packets"]:
@@ -137,7 +131,7 @@ def capture_lines(trace: Trace) -> Iterator[RenderableType]:
         yield Text(f"and {more}: {plural(packets, 'packet')}, {show_bytes(size)} of frames in all{span}")
 
 
-def finding_block(row: Row) -> RenderableType:
+def finding_block(row: FindingRow) -> RenderableType:
     """Returns a finding: severity, sentence, evidence, advice, filter."""
     severity = Text(row["severity"], style=STYLES[row["severity"]])
     return detail_lines(
@@ -155,7 +149,8 @@ def flow_paragraphs(lines: Sequence[FlowLine]) -> Grid:
     grid.add_column(overflow="fold")
     for line in lines:
         facts = [plural(line.flow["packets"], "packet"), f"{show_bytes(line.flow['wire_bytes'])} on the wire"]
-        facts += [show_rate(line.main()["throughput_bps"]), f"RTT {line.rtt()}", line.flow["state"], line.problems()]
+        facts += [show_rate(line.main()["throughput_bps"]), f"RTT {line.rtt()}"]
+        facts += [line.flow["state"] or "", line.problems()]
         known = ", ".join(fact for fact in facts if fact and UNKNOWN not in fact)
         ends = f"{line.flow['protocol']} {flow_str(line.flow)}"
         grid.add_row(str(line.flow["flow"]), Text(f"{printable(ends)}\n{printable(known)}"))
@@ -203,7 +198,7 @@ def any_packet(trace: Trace) -> bool:
     return any(trace.interfaces.column("packets"))
 
 
-def is_healthy(trace: Trace, found: Sequence[Row]) -> bool:
+def is_healthy(trace: Trace, found: Sequence[FindingRow]) -> bool:
     """Returns whether no finding is a warning or an error, and a packet was left to analyze."""
     return all(row["severity"] == "info" for row in found) and any_packet(trace)
 
@@ -214,7 +209,7 @@ def judged_lines(judged: Judged) -> Iterator[Text]:
         yield Text(f"\n{said}")
 
 
-def healthy_line(judged: Judged, found: Sequence[Row]) -> Text:
+def healthy_line(judged: Judged, found: Sequence[FindingRow]) -> Text:
     """Returns the last line of a healthy capture, which is about what was judged alone."""
     return Text(f"\n{judged.no_problem(bool(found))}", style="green" if judged.everything else "")
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from io import StringIO
 from itertools import zip_longest
-from typing import IO, Any
+from typing import IO
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -58,7 +58,7 @@ def section(heading: str, *parts: RenderableType) -> RenderableType:
     return Group(title(heading), *map(indented, parts))
 
 
-def detail_lines(row: dict[str, Any], names: Sequence[str], *head: Text) -> Grid:
+def detail_lines(row: Mapping[str, object], names: Sequence[str], *head: Text) -> Grid:
     """Returns a line for each of these columns of a finding that is known: name and text. `head` is the first line."""
     lines = Grid.grid(padding=(0, 1))
     lines.add_column(no_wrap=True, min_width=8)
@@ -68,7 +68,7 @@ def detail_lines(row: dict[str, Any], names: Sequence[str], *head: Text) -> Grid
     for name in names:
         if row[name]:
             style = "dim" if name in ("evidence", "filter") else ""
-            lines.add_row(Text(name, style="dim"), Text(printable(row[name]), style=style))
+            lines.add_row(Text(name, style="dim"), Text(printable(str(row[name])), style=style))
     return lines
 
 

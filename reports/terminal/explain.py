@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wiretale.analyzer.findings.explain import Explained, accounted_str, carried, left_out
+from wiretale.analyzer.findings.explain import Explained, NumberedFinding, accounted_str, carried, left_out
 from wiretale.analyzer.findings.judged import Judged, judge
 from wiretale.analyzer.findings.model import flow_str
 from wiretale.analyzer.findings.registry import CHAPTERS, RULES, example_of, page_of
@@ -25,6 +25,7 @@ from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, inde
 from wiretale.reports.verdict import verdict
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.rows import FlowRow
     from wiretale.analyzer.trace import Trace
 
 MINOR_SHOWN = 5
@@ -49,10 +50,9 @@ SPLIT_BARS = {
 }
 LEFT_OUT = "limit_*_ns in `wiretale analyze --json --tables directions`"
 SIGNS = {"error": "✖", "warning": "▲", "info": "•"}
-Row = dict[str, Any]
 
 
-def finding_block(row: Row, weakens: str | None = None) -> RenderableType:
+def finding_block(row: NumberedFinding, weakens: str | None = None) -> RenderableType:
     """Returns a finding: number, code, cost, sentence, evidence, advice, filter. `weakens` names the results that it affects."""
     style = STYLES[row["severity"]]
     head = Text(f"{SIGNS[row['severity']]} {row['number']} ", style=style)
@@ -86,7 +86,7 @@ def bar(one: Explained, console: Console) -> Iterator[RenderableType]:
         yield Text(shares, style="dim")
 
 
-def application_str(flow: Row) -> str:
+def application_str(flow: FlowRow) -> str:
     """`tls www.example.org`, `http`, `udp`: the application of a flow, or its protocol, and the name of its server."""
     return " ".join(filter(None, (flow["application"] or flow["protocol"], flow["server_name"])))
 
@@ -145,7 +145,7 @@ def transfer_head(trace: Trace, one: Explained, console: Console) -> RenderableT
 
 
 def finding_parts(
-    trace: Trace, transfers: Sequence[Explained], found: Sequence[Row], console: Console
+    trace: Trace, transfers: Sequence[Explained], found: Sequence[NumberedFinding], console: Console
 ) -> Iterator[RenderableType]:
     """Yields the findings about the capture, about flows with their transfers, and over several flows: the part with the
     first of all findings comes first."""
@@ -164,16 +164,16 @@ def finding_parts(
         yield from parts[kind]
 
 
-def findings_by_flow(found: Sequence[Row]) -> dict[int, list[Row]]:
+def findings_by_flow(found: Sequence[NumberedFinding]) -> dict[int, list[NumberedFinding]]:
     """Returns the findings of each flow; the flow of the most urgent finding comes first."""
-    by_flow: dict[int, list[Row]] = {}
+    by_flow: dict[int, list[NumberedFinding]] = {}
     for row in found:
         if row["flow"] is not None:
             by_flow.setdefault(row["flow"], []).append(row)
     return by_flow
 
 
-def rows_of(one: Explained, by_flow: dict[int, list[Row]], following: int) -> list[Row]:
+def rows_of(one: Explained, by_flow: dict[int, list[NumberedFinding]], following: int) -> list[NumberedFinding]:
     """Takes the findings of a transfer; those about the opposite direction stay if it is among those that follow."""
     flow, opposite = one.transfer.row["flow"], flow_str(one.transfer.back)
     rows = by_flow.pop(flow, [])
@@ -184,7 +184,7 @@ def rows_of(one: Explained, by_flow: dict[int, list[Row]], following: int) -> li
 
 
 def large_parts(
-    trace: Trace, shown: Sequence[Explained], by_flow: dict[int, list[Row]], console: Console
+    trace: Trace, shown: Sequence[Explained], by_flow: dict[int, list[NumberedFinding]], console: Console
 ) -> Iterator[RenderableType]:
     """Yields each transfer with its findings, which it takes: in the order of the findings, then those without."""
     ranks = {flow: rank for rank, flow in enumerate(by_flow)}
@@ -204,7 +204,7 @@ def large_parts(
 
 
 def transfer_parts(
-    trace: Trace, transfers: Sequence[Explained], found: Sequence[Row], console: Console
+    trace: Trace, transfers: Sequence[Explained], found: Sequence[NumberedFinding], console: Console
 ) -> Iterator[RenderableType]:
     """Yields transfers, then minor flows, then other flows with findings; each has a heading if there are any."""
     by_flow = findings_by_flow(found)
@@ -219,13 +219,13 @@ def transfer_parts(
         yield section("Other flows", *map(finding_block, rest))
 
 
-def is_minor(one: Explained, found: dict[int, list[Row]]) -> bool:
+def is_minor(one: Explained, found: dict[int, list[NumberedFinding]]) -> bool:
     """Returns whether a flow carries little beside the transfers, as a control connection does, and is healthy."""
     rows = found.get(one.transfer.row["flow"], [])
     return one.transfer.is_control_connection and all(row["severity"] == "info" for row in rows)
 
 
-def minor_parts(minor: Sequence[Explained], found: dict[int, list[Row]]) -> Iterator[RenderableType]:
+def minor_parts(minor: Sequence[Explained], found: dict[int, list[NumberedFinding]]) -> Iterator[RenderableType]:
     """Yields a line for each minor flow, without its limit, which does not matter."""
     flows = {one.transfer.row["flow"]: one.transfer for one in reversed(minor)}
     if flows:
@@ -240,7 +240,7 @@ def minor_parts(minor: Sequence[Explained], found: dict[int, list[Row]]) -> Iter
         yield Text(f"and {plural(len(flows) - MINOR_SHOWN, 'more flow')}", style="dim")
 
 
-def rest_parts(rest: Sequence[Row]) -> Iterator[RenderableType]:
+def rest_parts(rest: Sequence[NumberedFinding]) -> Iterator[RenderableType]:
     """Yields a line for each code of the findings that are not shown: how many, the greatest cost, and its title."""
     if not rest:
         return
@@ -256,7 +256,7 @@ def rest_parts(rest: Sequence[Row]) -> Iterator[RenderableType]:
     yield section(f"{plural(len(rest), 'more finding')} (--all)", grid)
 
 
-def closing(trace: Trace, judged: Judged, found: Sequence[Row], left: int) -> Iterator[RenderableType]:
+def closing(trace: Trace, judged: Judged, found: Sequence[NumberedFinding], left: int) -> Iterator[RenderableType]:
     """Yields the last lines."""
     every = trace.findings.rows()  # --code may have chosen some
     if len(found) + left < len(every):
@@ -268,7 +268,11 @@ def closing(trace: Trace, judged: Judged, found: Sequence[Row], left: int) -> It
 
 
 def explain_parts(
-    trace: Trace, transfers: Sequence[Explained], found: Sequence[Row], rest: Sequence[Row], console: Console
+    trace: Trace,
+    transfers: Sequence[Explained],
+    found: Sequence[NumberedFinding],
+    rest: Sequence[NumberedFinding],
+    console: Console,
 ) -> Iterator[RenderableType]:
     """Yields everything that `wiretale explain` prints; of the findings in `rest` only a sum by code."""
     yield Text(printable(verdict(trace)), style="bold")

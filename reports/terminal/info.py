@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import IO, TYPE_CHECKING
 
 from wiretale.analyzer.printable import printable
+from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.rows import InterfaceRow
     from wiretale.analyzer.table import Table
 
 LINES = (
@@ -43,23 +46,26 @@ COUNTS = (
 )
 
 
-def info_lines(row: dict[str, Any]) -> list[tuple[str, str]]:
+def info_lines(row: InterfaceRow) -> list[tuple[str, str]]:
     """Returns label and value of each field that is known."""
-    lines = [(label, printable(str(row[name]))) for label, name in LINES if row[name] is not None]
+    fields: Mapping[str, object] = row
+    lines = [(label, printable(str(fields[name]))) for label, name in LINES if fields[name] is not None]
     for label, name in COUNTS:
-        if row[name] or name == "packets":
-            lines.append((label, show_count(row[name])))
+        count = integer_in(row, name)
+        if count or name == "packets":
+            lines.append((label, show_count(count)))
     lines.append(("frame bytes", f"{show_bytes(row['bytes'])} ({show_bytes(row['captured_bytes'])} captured)"))
-    if row["first_ns"] is not None:
-        span = row["last_ns"] - row["first_ns"]
-        lines += [("first", show_time(row["first_ns"])), ("last", show_time(row["last_ns"]))]
+    first_ns, last_ns = row["first_ns"], row["last_ns"]
+    if first_ns is not None and last_ns is not None:
+        span = last_ns - first_ns
+        lines += [("first", show_time(first_ns)), ("last", show_time(last_ns))]
         lines.append(("duration", show_duration(span)))
         if span:
             lines.append(("rate of frames", show_rate(row["bytes"] * 8e9 / span)))
     return lines
 
 
-def print_info(captures: Table, out: IO[str]) -> None:
+def print_info(captures: Table[InterfaceRow], out: IO[str]) -> None:
     """Prints a paragraph for each input interface."""
     for number, row in enumerate(captures.rows()):
         out.write("\n" * bool(number) + printable(row["file"]) + "\n")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.diff.difference import Change, Difference, FindingChange, FlowPair, LimitChange
     from wiretale.analyzer.diff.run import Run
     from wiretale.analyzer.findings.explain import Explained
+    from wiretale.analyzer.rows import FindingRow
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.verify.comparison import Comparison, Count
     from wiretale.analyzer.verify.comparison import Difference as VerdictDifference
@@ -61,7 +62,7 @@ class Explanation(_Shown):
     transfers: list[Explained]
 
     @property
-    def findings(self) -> Table:
+    def findings(self) -> Table[FindingRow]:
         """One problem or limit, the most severe first."""
         return self.trace.findings
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import BY_COST, BYTES, NOTE_SHARE, SECONDS, Concern, Saved, larger
@@ -14,7 +14,8 @@ from wiretale.analyzer.findings.model import (
     SHOWN,
     Cited,
     Finding,
-    Row,
+    Words,
+    duration_of,
     fill,
     flow_str,
     on_wire,
@@ -23,7 +24,11 @@ from wiretale.analyzer.findings.model import (
     segments,
 )
 from wiretale.analyzer.findings.transfers import LOST, RETRANSMISSIONS, Counts, Transfers
+from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_bytes, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.rows import DirectionRow
 
 BY_SEGMENTS = "warning from 1% of the transfer's time or bytes, of segments if its cost is unknown, else info"
 BY_BLOCKS = "warning from 1% of blocks, else info"
@@ -51,11 +56,11 @@ class CountRule(NamedTuple):
     layer: str = "on the wire"  # of a cost in bytes
     severity: str = BY_SEGMENTS
     denominator: str = "data_packets"
-    words: Callable[[Row, int], Row] = lambda row, count: {}  # further words of the sentence
-    saves: Callable[[Row, int], Saved | None] = lambda row, count: (
+    words: Callable[[DirectionRow, int], Words] = lambda row, count: {}  # further words of the sentence
+    saves: Callable[[DirectionRow, int], Saved | None] = lambda row, count: (
         None
     )  # the cost; None if it saves none, or is unknown
-    cites: Callable[[Transfers, Row], list[Cited]] = lambda transfers, row: transfers.span(
+    cites: Callable[[Transfers, DirectionRow], list[Cited]] = lambda transfers, row: transfers.span(
         row["flow"]
     )  # without events
     weakens: str | None = None
@@ -92,7 +97,7 @@ class CountRule(NamedTuple):
             members = others if len(others) > 1 else ()
             yield self.rest(rest)._replace(place=place_of(transfers.span(flow)), members=members)
 
-    def finding(self, transfers: Transfers, row: Row, count: int, cited: list[Cited]) -> Finding:
+    def finding(self, transfers: Transfers, row: DirectionRow, count: int, cited: list[Cited]) -> Finding:
         """Returns the finding of one direction, which cites these packets."""
         share, saved = self.share(row, count), self.saves(row, count)
         by_share = "info" if not saved and share is not None and share < NOTE_SHARE else "warning"
@@ -107,33 +112,34 @@ class CountRule(NamedTuple):
             cost=round(saved.cost, 6) if saved else None,
             cost_unit=saved.unit if saved else None,
             evidence=transfers.files.frame_list(
-                cited, row[self.event_count] if self.event_count else captured(row, self.column, count)
+                cited,
+                (integer_in(row, self.event_count) or 0) if self.event_count else captured(row, self.column, count),
             ),
             filter=f"{flow} && {frames}" if frames else flow,
             impact=float((share or 0.0) * row["wire_bytes"] / transfers.wire_bytes),
             place=place_of(cited or self.cites(transfers, row)),
         )
 
-    def share(self, row: Row, count: int) -> float | None:
+    def share(self, row: DirectionRow, count: int) -> float | None:
         """Returns the share of the direction that has the problem; None if it is of nothing, such as of no data."""
-        whole = segments(row, self.denominator) if self.column in ON_WIRE else row[self.denominator]
-        lost_bytes = row.get(f"{self.column}_bytes")
-        if is_size_unknown(row) and lost_bytes:
-            return float(min(lost_bytes / row["payload_bytes"], 1.0))
+        whole = segments(row, self.denominator) if self.column in ON_WIRE else integer_in(row, self.denominator)
+        lost_bytes, payload = bytes_of(row, self.column), row["payload_bytes"]
+        if is_size_unknown(row) and lost_bytes and payload:
+            return min(lost_bytes / payload, 1.0)
         return float(min(count / whole, 1.0)) if whole else None
 
-    def amount(self, row: Row, count: int) -> str:
+    def amount(self, row: DirectionRow, count: int) -> str:
         """Returns `2 of 210 data segments (0.95%)`; of super-segments also the bytes, and the packets that hold them."""
         whole = (segments(row, "data_packets") if self.column in ON_WIRE else row["data_packets"]) or 0
-        held, lost_bytes = held_in(row, self.column, count), row.get(f"{self.column}_bytes")
-        if is_size_unknown(row) and lost_bytes:
-            of_all = f"{show_bytes(lost_bytes)} of {show_bytes(row['payload_bytes'])} of payload"
-            return f"{of_all} ({show_share(lost_bytes, row['payload_bytes'])}; {plural(count, 'captured packet')})"
+        held, lost_bytes, payload = held_in(row, self.column, count), bytes_of(row, self.column), row["payload_bytes"]
+        if is_size_unknown(row) and lost_bytes and payload:
+            of_all = f"{show_bytes(lost_bytes)} of {show_bytes(payload)} of payload"
+            return f"{of_all} ({show_share(lost_bytes, payload)}; {plural(count, 'captured packet')})"
         if whole < count:  # SYN and FIN have no data
             return plural(count, "segment")
         return f"{count:,} of {plural(whole, 'data segment')} ({show_share(count, whole)}{held})"
 
-    def texts(self, row: Row, count: int) -> tuple[str, str]:
+    def texts(self, row: DirectionRow, count: int) -> tuple[str, str]:
         """Returns the sentence and the advice with their amount and words."""
         words = {"name": flow_str(row), "count": count, "amount": self.amount(row, count), **self.words(row, count)}
         return fill(self.sentence, words), fill(self.advice, words)
@@ -151,16 +157,15 @@ class CountRule(NamedTuple):
         )
 
 
-def concern_of(row: Row) -> Concern:
+def concern_of(row: DirectionRow) -> Concern:
     """Returns the transfer of a directions row."""
-    known = row["first_ns"] is not None and row["last_ns"] is not None
-    return Concern(row["last_ns"] - row["first_ns"] if known else 0.0, row["wire_bytes"])
+    return Concern(duration_of(row) or 0.0, row["wire_bytes"])
 
 
-def repeated_bytes(row: Row, count: int, column: str) -> Saved | None:
+def repeated_bytes(row: DirectionRow, count: int, column: str) -> Saved | None:
     """Returns the wire bytes that were carried twice: payload of the column, else its share of all retransmitted bytes,
     with the mean headers of the direction."""
-    payload, whole = row.get(f"{column}_bytes"), segments(row, "retransmissions") or 0
+    payload, whole = float(bytes_of(row, column)), segments(row, "retransmissions") or 0
     if not payload:
         payload = (row["retransmitted_bytes"] or 0) * min(count / whole, 1.0) if whole else 0
     headers = (row["wire_bytes"] - (row["payload_bytes"] or 0)) / max(row["packets"] or 1, 1)
@@ -173,7 +178,7 @@ def saved_share(sum_of_all: float | None, count: int, whole: int, unit: str) -> 
     return Saved(part, unit) if part else None
 
 
-def stalled_seconds(row: Row, count: int) -> Saved | None:
+def stalled_seconds(row: DirectionRow, count: int) -> Saved | None:
     """Returns the time of recovery and RTOs that `count` of the segments that caused it took."""
     causes = ("lost_upstream", "lost_downstream", "unplaced_retransmissions", "spurious_retransmissions")
     whole = sum(segments(row, name) or 0 for name in causes) + (row["suspected_timeouts"] or 0)
@@ -181,32 +186,39 @@ def stalled_seconds(row: Row, count: int) -> Saved | None:
     return saved_share(ns / 1e9, count, max(whole, count), SECONDS)
 
 
-def retransmission_cost(row: Row, count: int, column: str) -> Saved | None:
+def retransmission_cost(row: DirectionRow, count: int, column: str) -> Saved | None:
     """Returns what a transfer without these retransmissions saves: the bytes carried twice, or the time of recovery and
     RTOs, whichever is the larger share of it."""
     return larger(concern_of(row), stalled_seconds(row, count), repeated_bytes(row, count, column))
 
 
-def packet_bytes(row: Row, count: int) -> Saved | None:
+def packet_bytes(row: DirectionRow, count: int) -> Saved | None:
     """Returns the wire bytes of `count` packets of mean size."""
     return Saved(float(round(count * row["wire_bytes"] / max(row["packets"] or 1, 1))), BYTES)
 
 
-def is_size_unknown(row: Row) -> bool:
+def is_size_unknown(row: DirectionRow) -> bool:
     """Returns whether the capture has super-segments of a direction, and nothing shows the segments on the wire."""
     return bool(row["data_packets"]) and "wire_mss" in row and row["wire_mss"] is None
 
 
-def captured(row: Row, column: str, count: int) -> int:
+def bytes_of(row: DirectionRow, column: str) -> int:
+    """Returns the payload of the packets that a column counts; 0 if it is unknown, or if no column has it."""
+    name = f"{column}_bytes"
+    return (integer_in(row, name) if name in row else None) or 0
+
+
+def captured(row: DirectionRow, column: str, count: int) -> int:
     """Returns the packets in the capture that hold a count of segments."""
-    on_the_wire = row.get(ON_WIRE.get(column, ""))
-    return count if on_the_wire is None or on_the_wire == row[column] else int(row[column])
+    packets = integer_in(row, column)
+    on_the_wire = integer_in(row, ON_WIRE[column]) if column in ON_WIRE else None
+    return count if packets is None or on_the_wire in (None, packets) else packets
 
 
-def held_in(row: Row, column: str, count: int) -> str:
+def held_in(row: DirectionRow, column: str, count: int) -> str:
     """Returns `; 7.24 kB of payload in 2 captured packets` if the direction has super-segments, else nothing."""
-    if column not in ON_WIRE or (segments(row, "data_packets") or 0) <= row["data_packets"]:
+    if column not in ON_WIRE or (segments(row, "data_packets") or 0) <= (row["data_packets"] or 0):
         return ""
-    lost_bytes = row.get(f"{column}_bytes")
+    lost_bytes = bytes_of(row, column)
     size = f"{show_bytes(lost_bytes)} of payload in " if lost_bytes else ""
     return f"; {size}{plural(captured(row, column, count), 'captured packet')}"

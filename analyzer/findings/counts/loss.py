@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from wiretale.analyzer.findings.cost import BY_COST
 from wiretale.analyzer.findings.counts.count_rule import (
@@ -13,14 +14,17 @@ from wiretale.analyzer.findings.counts.count_rule import (
     retransmission_cost,
     stalled_seconds,
 )
-from wiretale.analyzer.findings.model import Row, segments
+from wiretale.analyzer.findings.model import Words, segments
 from wiretale.analyzer.findings.transfers import RETRANSMISSIONS
 from wiretale.analyzer.units import agreeing, plural, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.rows import DirectionRow
 
 CHAPTER = "Loss and retransmissions"
 
 
-def cause_words(row: Row, count: int) -> Row:
+def cause_words(row: DirectionRow, count: int) -> Words:
     """`causes` is ` (retransmitted: 3 fast, 1 by RTO)`. It counts all, also those of another finding."""
     probes = row["probe_retransmissions"] or 0
     counts: tuple[tuple[int | None, str], ...] = (
@@ -28,7 +32,7 @@ def cause_words(row: Row, count: int) -> Row:
         (row["timeout_retransmissions"], "by RTO"),
         (probes, agreeing(probes, "as tail loss probe", "as tail loss probes")),
     )
-    other = row["retransmissions"] - sum(number or 0 for number, _ in counts)
+    other = (row["retransmissions"] or 0) - sum(number or 0 for number, _ in counts)
     if any(number for number, _ in counts):
         counts = (*counts, (max(other, 0), "of unknown cause"))
     parts = [f"{number:,} {word}" for number, word in counts if number]
@@ -37,7 +41,7 @@ def cause_words(row: Row, count: int) -> Row:
     return {"causes": f" ({known}retransmitted: {', '.join(parts)})" if parts else ""}
 
 
-def bounded_words(column: str, row: Row, count: int) -> Row:
+def bounded_words(column: str, row: DirectionRow, count: int) -> Words:
     """The words of cause_words(); if retransmissions have no known place, `amount` is a range and `open` counts them."""
     unplaced, whole = segments(row, "unplaced_retransmissions") or 0, segments(row, "data_packets") or 0
     causes = cause_words(row, captured(row, column, count))
@@ -64,7 +68,7 @@ REMEDIES = {
 }
 
 
-def unplaced_words(row: Row, count: int) -> Row:
+def unplaced_words(row: DirectionRow, count: int) -> Words:
     """`unplaced` is `3 of 5 retransmissions`; `reason` names the evidence that is missing, `remedy` how to get it."""
     whole = segments(row, "retransmissions") or 0
     reason = UNDECIDED

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 from array import array
 from functools import partial
+from typing import TYPE_CHECKING
 
 from wiretale.analyzer.findings.cost import SECONDS, Saved
 from wiretale.analyzer.findings.counts.count_rule import BY_BLOCKS, CountRule, packet_bytes
-from wiretale.analyzer.findings.model import Cited, Row
+from wiretale.analyzer.findings.model import Cited, Words
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural, show_duration, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.rows import DirectionRow
 
 CHAPTER = "Numbered packets"
 
@@ -21,13 +25,13 @@ def of_blocks(count: int, blocks: int) -> str:
     return f"{count:,} of {plural(blocks, 'numbered packet')} ({show_share(count, blocks)})"
 
 
-def loss_words(row: Row, count: int) -> Row:
+def loss_words(row: DirectionRow, count: int) -> Words:
     """`runs` describes how the losses are spread."""
-    runs, longest = row["block_loss_runs"], row["block_loss_run_max"]
+    runs, longest = row["block_loss_runs"] or 0, row["block_loss_run_max"] or 0
     spread = f", in {runs:,} runs of at most {longest:,}" if runs > 1 else ", in one run"
     if longest == 1:
         spread = ", each alone"
-    return {"share": of_blocks(count, row["blocks"] + row["blocks_lost"]), "runs": "" if count == 1 else spread}
+    return {"share": of_blocks(count, (row["blocks"] or 0) + count), "runs": "" if count == 1 else spread}
 
 
 blocks_lost = BlockRule(
@@ -72,7 +76,7 @@ blocks_reordered = BlockRule(
     sentence="{name}: {share} came after a later one.",
     summary="were reordered",
     advice="Check for several paths or queues between sender and capture point.",
-    words=lambda row, count: {"share": of_blocks(count, row["blocks"])},
+    words=lambda row, count: {"share": of_blocks(count, row["blocks"] or 0)},
 )
 
 blocks_duplicate = BlockRule(
@@ -89,7 +93,7 @@ blocks_duplicate = BlockRule(
 )
 
 
-def longest_waiting(transfers: Transfers, row: Row) -> list[Cited]:
+def longest_waiting(transfers: Transfers, row: DirectionRow) -> list[Cited]:
     """Returns the first and the last packet of the block that waited the longest for earlier bytes."""
     names, flow = (
         ("head_of_line_ns", "direction", "first_frame", "last_frame", "first_ns", "complete_ns", "capture"),

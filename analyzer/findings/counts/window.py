@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from wiretale.analyzer.findings.cost import BY_COST, SECONDS, Saved
 from wiretale.analyzer.findings.counts.count_rule import CountRule
-from wiretale.analyzer.findings.model import Row, endpoint_str
+from wiretale.analyzer.findings.model import Words, endpoint_str
 from wiretale.analyzer.units import show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.rows import DirectionRow
 
 CHAPTER = "Receive window and congestion marks"
 
@@ -16,7 +21,7 @@ def seconds_of(ns: int | None) -> Saved | None:
     return Saved(ns / 1e9, SECONDS) if ns else None
 
 
-def zero_window_words(row: Row, count: int) -> Row:
+def zero_window_words(row: DirectionRow, count: int) -> Words:
     ns = row["zero_window_ns"]
     return {
         "receiver": endpoint_str(row["source"], row["source_port"]),

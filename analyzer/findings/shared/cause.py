@@ -95,10 +95,10 @@ def delay_of(queue: SharedQueue) -> Delay | None:
     """Returns the delay of the members, each their median; None if no RTT includes the queue."""
     found = []
     for one in queue.members if queue.place == DOWNSTREAM else ():
-        least, usual, high = (one.transfer.row[name] for name in ("rtt_ns_min", "rtt_ns_median", "rtt_ns_p99"))
-        if least is not None:
-            least = min(least, one.transfer.path_rtt_ns or least)
-            found.append(Delay(float(least), float(usual - least), float(high - least)))
+        rtt = one.transfer.round_trips
+        if rtt is not None:
+            least = min(rtt.least, one.transfer.path_rtt_ns or rtt.least)
+            found.append(Delay(float(least), float(rtt.median - least), float(rtt.high - least)))
     return Delay(*(median_of(column) for column in zip(*found, strict=True))) if found else None
 
 

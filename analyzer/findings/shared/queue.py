@@ -199,8 +199,9 @@ def span_frames(transfers: Transfers, able: Sequence[Transfer]) -> int:
     """Returns the frames in about one RTT of these transfers; a small part of the capture if no RTT is known."""
     frames = transfers.trace.interfaces.total("packets")
     rtts = [float(max(one.row["rtt_ns_median"] or 0, one.path_rtt_ns or 0) or math.nan) for one in able]
-    known = [one.flow for one in able if one.flow["first_ns"] is not None and one.flow["last_ns"] is not None]
-    duration = max((one["last_ns"] for one in known), default=0) - min((one["first_ns"] for one in known), default=0)
+    began = [ns for one in able if (ns := one.flow["first_ns"]) is not None]
+    ended = [ns for one in able if (ns := one.flow["last_ns"]) is not None]
+    duration = max(ended, default=0) - min(began, default=0)
     rtt = median_of(rtts)
     spans = SPANS_WITHOUT_RTT if math.isnan(rtt) or not duration else duration / rtt
     return max(round(frames / min(max(spans, SPANS_MIN), SPANS_MAX)), SPAN_FRAMES_MIN)

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
-from wiretale.analyzer.findings.model import Match, Matches, Row, finding, seconds
+from wiretale.analyzer.findings.model import Match, Matches, Words, finding, seconds
 from wiretale.analyzer.findings.queueing import CAPPED_VARIATION, JITTER_WARNING_NS, bit_rate
 from wiretale.analyzer.findings.shared.places import longest_wait
 from wiretale.analyzer.findings.throughput_limit import limiting_loss
@@ -47,15 +47,20 @@ def own_rate(one: Transfer) -> float:
 
 
 def overlap_ns(a: Transfer, b: Transfer) -> int:
-    return int(min(a.row["last_ns"], b.row["last_ns"]) - max(a.row["first_ns"], b.row["first_ns"]))
+    """Returns the ns for which both lasted together, negative if they did not; 0 without timestamps."""
+    spans = [(row["first_ns"], row["last_ns"]) for row in (a.row, b.row)]
+    began = [first for first, _ in spans if first is not None]
+    ended = [last for _, last in spans if last is not None]
+    return min(ended) - max(began) if len(began) == len(ended) == 2 else 0
 
 
 def common_span(transfers: Transfers, members: Sequence[Transfer]) -> tuple[float, float]:
     """Returns the time in which all sent data; a connection may wait between its handshake and its data."""
-    spans = [(one, *transfers.bins(one).data_span()) for one in members]
+    spans = [transfers.bins(one).data_span() for one in members]
+    first, last = [one.row["first_ns"] for one in members], [one.row["last_ns"] for one in members]
     return (
-        max(max(one.row["first_ns"], start) for one, start, _ in spans),
-        min(min(one.row["last_ns"], end) for one, _, end in spans),
+        max(chain((ns for ns in first if ns is not None), (start for start, _ in spans))),
+        min(chain((ns for ns in last if ns is not None), (end for _, end in spans))),
     )
 
 
@@ -129,12 +134,12 @@ def steady_udp(transfers: Transfers, members: Sequence[Transfer]) -> list[Transf
     return [one for one, own in zip(udp, sizes, strict=True) if variation(own) <= CAPPED_VARIATION]
 
 
-def sharing_words(transfers: Transfers, rated: Sequence[tuple[float, Transfer]], span: float) -> Row:
+def sharing_words(transfers: Transfers, rated: Sequence[tuple[float, Transfer]], span: float) -> Words:
     """Returns cost, severity, advice and the words about steady UDP and an equal share; `span` is 0 without a common time."""
     members, whole = [one for _, one in rated], sum(rate for rate, _ in rated)
     least = deprived_of(rated) if span else None
     udp = steady_udp(transfers, members) if span and any(one.flow["protocol"] == "tcp" for one in members) else []
-    words: Row = {"severity": "info", "mixed": "", "equal": "", "advice": LOWER_UDP if udp else EQUALIZE}
+    words: Words = {"severity": "info", "mixed": "", "equal": "", "advice": LOWER_UDP if udp else EQUALIZE}
     if udp:
         taken = show_share(sum(rate for rate, one in rated if one in udp), whole)
         words["mixed"] = f" {plural(len(udp), 'UDP transfer')} at a steady rate took {taken}, and TCP got the rest."
@@ -316,8 +321,10 @@ def filled_by(transfers: Transfers, one: Transfer) -> Filled | None:
 def sender_queue(transfers: Transfers) -> Matches:
     for one in transfers.largest:
         wait, ttl = one.row["delay_variation_ns"], one.row["ttl_min"]
-        numbered = one.flow["protocol"] == "udp" and one.row["blocks"] and one.duration_ns and wait is not None
-        if not numbered or wait < JITTER_WARNING_NS or ttl not in FIRST_TTLS or ttl != one.row["ttl_max"]:
+        blocks = one.row["blocks"] if one.flow["protocol"] == "udp" else None
+        if not blocks or not one.duration_ns or wait is None or wait < JITTER_WARNING_NS:
+            continue
+        if ttl not in FIRST_TTLS or ttl != one.row["ttl_max"]:
             continue
         filled = filled_by(transfers, one)
         if filled:
@@ -329,7 +336,7 @@ def sender_queue(transfers: Transfers) -> Matches:
                 others=several if len(filled.others) > 1 else f"flow {first.row['flow']}",
                 share=show_share(filled.share, 1),
                 cost=seconds(wait),
-                evidence=f"{plural(one.row['blocks'], 'numbered packet')}, {one.frames}; wire_bytes in the series",
+                evidence=f"{plural(blocks, 'numbered packet')}, {one.frames}; wire_bytes in the series",
                 cited=longest_wait(transfers, one.row, "slowest")[:1],
                 weight=1.0,
             )
