@@ -191,11 +191,39 @@ static void prepare_output(struct program *program) {
     output_open(&program->output);
 }
 
+/* Returns whether more packets are lost than --max-loss allows. The percentage is decimal, so that
+ * its product may be too small by a rounding error. */
+static bool is_above_max_loss(const struct settings *settings, const struct counts *counts) {
+    double allowed = settings->max_loss_percent * (double)counts_offered(counts) * (1 + 1e-12);
+    return settings->max_loss_percent >= 0 && 100 * (double)counts_lost(counts) > allowed;
+}
+
+/* Returns the code of a capture that ended in order. As with tcpdump and dumpcap, it is 0 if only
+ * the kernel or the interface dropped packets. */
+static int exit_code_of_loss(const struct program *program, const struct counts *counts) {
+    bool is_unwritten = counts->dropped_queue || counts->dropped_disk;
+    if (program->settings.max_loss_percent >= 0)
+        return is_above_max_loss(&program->settings, counts) ? EXIT_THRESHOLD : EXIT_DONE;
+    return is_unwritten && !program->output.closed_pipe ? EXIT_TRUNCATED : EXIT_DONE;
+}
+
+/* The last line. --quiet does not drop it if packets are lost, unless the reader of a stream left,
+ * because it has what it wanted. */
+static void report_end(const struct program *program, const struct status *status, int code) {
+    char text[512];
+    status_text(status, text, sizeof text);
+    if (code == EXIT_THRESHOLD)
+        log_warning("%s, more than --max-loss %g%%", text, program->settings.max_loss_percent);
+    else if (counts_lost(&status->all) && !program->output.closed_pipe)
+        log_warning("%s", text);
+    else
+        log_info("%s", text);
+}
+
 /* Joins the threads in the order of the data, so that each one still finds a consumer. Returns the
  * exit code. */
 static int end(struct program *program, int code) {
     struct status status;
-    char text[512];
     for (uint32_t i = 0; i < program->capture.device_count; i++)
         pthread_join(program->capture.devices[i].thread, NULL);
     pthread_join(program->writer.thread, NULL);
@@ -205,13 +233,14 @@ static int end(struct program *program, int code) {
     if (has_helper(&program->settings))
         command_end(&program->command, COMMAND_WAIT_S);
     status_take(&status, &program->capture, &program->output);
-    status_text(&status, text, sizeof text);
-    log_info("%s", text);
+    if (program->output.directory_gone || program->output.stream_failed ||
+        program->finisher.unnamed)
+        code = EXIT_IO;
+    else if (!code)
+        code = exit_code_of_loss(program, &status.all);
+    report_end(program, &status, code);
     status_socket_close(&program->control.status);
-    return program->output.directory_gone || program->output.stream_failed ||
-                   program->finisher.unnamed
-               ? EXIT_IO
-               : code;
+    return code;
 }
 
 int main(int count, char **arguments) {

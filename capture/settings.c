@@ -107,6 +107,20 @@ static bool set_end(void *into, const char *text, const char **expected) {
     return take_condition(into, conditions, text, expected);
 }
 
+/* 5 and 5% are the same. */
+static bool set_max_loss(void *into, const char *text, const char **expected) {
+    struct settings *settings = into;
+    char number[32];
+    size_t length = strlen(text) - path_ends_with(text, "%");
+    *expected = "a percentage from 0 to 100, as in 5 or 0.1";
+    if (length >= sizeof number)
+        return false;
+    snprintf(number, sizeof number, "%.*s", (int)length, text);
+    return !strchr(number, '%') &&
+           units_parse_decimal(number, UNIT_SHARE, &settings->max_loss_percent) &&
+           settings->max_loss_percent >= 0 && settings->max_loss_percent <= 100;
+}
+
 #define STRUCT   struct settings
 #define MAX_TIME INT64_MAX
 
@@ -170,6 +184,8 @@ static const struct option_row rows[] = {
     NOTE("-a duration:TIME", "end after TIME"),
     NOTE("-a filesize:SIZE", "end when so much is written (a number alone: kB)"),
     NOTE("-a files:N", "end after N files"),
+    TAKEN("max-loss", 0, "PERCENT", set_max_loss,
+          "exit with code 1 if more than PERCENT of the packets are lost; 0: if any is"),
     HEADING("program"),
     SIZE_OF("buffer", 0, buffer_bytes, "SIZE", 0, 0,
             "memory for packets that wait for the disk (default: 128MiB)"),
@@ -210,8 +226,12 @@ static const struct command_line command = {
                 "  @ -i eth0 -w minute.pcapng -a duration:1min 'tcp port 443'\n"
                 "  # live, into another program\n"
                 "  @ -i eth0 -w - | tshark -r -\n",
-    .exit_codes = "  0    done\n"
+    .exit_codes = "  0    done; without --max-loss also if the kernel or the interface dropped\n"
+                  "       packets, as with tcpdump and dumpcap\n"
+                  "  1    more packets lost than --max-loss allows\n"
                   "  2    wrong usage, also a filter or link type that does not fit the interface\n"
+                  "  3    done, but packets were received and not written: the disk was full, too\n"
+                  "       slow, or failed (with --max-loss, the code is 0 or 1)\n"
                   "  4    output not writable or in use, or memory missing\n"
                   "  5    interface, permission or system feature missing\n"
                   "  130  interrupted twice\n",
@@ -261,6 +281,7 @@ static void check_files(struct settings *settings) {
 /* The table stores options one by one; their combinations are checked here. */
 void settings_read(struct settings *settings, int argc, char **argv) {
     *settings = (struct settings){.snaplen = RECORD_SNAPLEN_MAX,
+                                  .max_loss_percent = -1,
                                   .ring_bytes = DEFAULT_RING_BYTES,
                                   .buffer_bytes = DEFAULT_BUFFER_BYTES};
     const char **operands = calloc((size_t)argc + 1, sizeof *operands);

@@ -37,6 +37,7 @@ struct settings {
     /* the end */
     uint64_t stop_packets, stop_bytes, stop_files;
     int64_t stop_ns;
+    double max_loss_percent; /* negative: not given */
     /* the program */
     uint64_t buffer_bytes; /* memory of the chunk queue */
     const char *status;

@@ -7,10 +7,12 @@
 
 enum exit_code {
     EXIT_DONE = 0,
+    EXIT_THRESHOLD = 1, /* the result exceeds a limit that the user set */
     EXIT_USAGE = 2,
-    EXIT_TRUNCATED = 3, /* the input is damaged, or a test was cut short */
-    EXIT_IO = 4,        /* a file, a peer or the output failed */
-    EXIT_MISSING = 5,   /* a permission, interface or resource is missing */
+    EXIT_TRUNCATED =
+        3,            /* the input is damaged, a test was cut short, or packets were not written */
+    EXIT_IO = 4,      /* a file, a peer or the output failed */
+    EXIT_MISSING = 5, /* a permission, interface or resource is missing */
     EXIT_INTERRUPTED = 130,
     EXIT_TERMINATED = 143,
 };

@@ -50,6 +50,15 @@ static inline void counter_add(counter *counter, uint64_t more) {
     counter_set(counter, counter_get(counter) + more);
 }
 
+/* Returns the packets that were dropped at any stage, and all that could have been recorded. */
+static inline uint64_t counts_lost(const struct counts *counts) {
+    return counts->dropped_kernel + counts->dropped_interface + counts->dropped_queue +
+           counts->dropped_disk;
+}
+static inline uint64_t counts_offered(const struct counts *counts) {
+    return counts->received + counts->dropped_kernel + counts->dropped_interface;
+}
+
 /* Returns the counts at this moment; of a file, the difference from those at its start. */
 struct counts counts_of(const struct interface_counts *of);
 void counts_add(struct counts *sum, const struct counts *more);

@@ -100,19 +100,32 @@ size_t status_json(const struct status *status, const struct capture *capture,
     return fclose(json.out) || length < 0 ? 0 : (size_t)length;
 }
 
+/* Appends to the text in a buffer of `size` bytes. */
+static __attribute__((format(printf, 3, 4))) void append(char *text, size_t size,
+                                                         const char *format, ...) {
+    va_list arguments;
+    size_t used = strlen(text);
+    va_start(arguments, format);
+    vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
 /* Packets in the queue are only mentioned if there are any: at the end there are none. */
 void status_text(const struct status *status, char *text, size_t size) {
     const struct counts *all = &status->all;
-    int used =
-        snprintf(text, size,
-                 "%llu packets received, %llu written in %llu bytes; dropped: %llu by the kernel, "
-                 "%llu by the interface, %llu by the queue, %llu by the disk",
-                 (unsigned long long)all->received, (unsigned long long)all->written,
-                 (unsigned long long)status->bytes, (unsigned long long)all->dropped_kernel,
-                 (unsigned long long)all->dropped_interface, (unsigned long long)all->dropped_queue,
-                 (unsigned long long)all->dropped_disk);
-    if (all->queued && used > 0 && (size_t)used < size)
-        snprintf(text + used, size - (size_t)used, "; %llu wait", (unsigned long long)all->queued);
+    uint64_t lost = counts_lost(all), offered = counts_offered(all);
+    snprintf(text, size,
+             "%llu packets received, %llu written in %llu bytes; dropped: %llu by the kernel, "
+             "%llu by the interface, %llu by the queue, %llu by the disk",
+             (unsigned long long)all->received, (unsigned long long)all->written,
+             (unsigned long long)status->bytes, (unsigned long long)all->dropped_kernel,
+             (unsigned long long)all->dropped_interface, (unsigned long long)all->dropped_queue,
+             (unsigned long long)all->dropped_disk);
+    if (lost)
+        append(text, size, "; lost %llu of %llu packets (%.3g%%)", (unsigned long long)lost,
+               (unsigned long long)offered, 100.0 * (double)lost / (double)offered);
+    if (all->queued)
+        append(text, size, "; %llu wait", (unsigned long long)all->queued);
 }
 
 /* An address that begins with @ is abstract. WATCHDOG_PID guards against a value that a parent

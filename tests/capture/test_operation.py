@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import needs
-from capture_link import PROGRAM, CaptureLink, Daemon, StatusClient, captures_of, packets_in
+from capture_link import PROGRAM, UNWRITTEN, CaptureLink, Daemon, StatusClient, captures_of, packets_in
 from processes import output, wait_until
 
 pytestmark = pytest.mark.xdist_group("capture")
@@ -169,7 +169,7 @@ def test_a_file_that_is_removed_is_lost_and_counted(link: CaptureLink) -> None:
                 daemon.process.send_signal(then)
             link.wait_counted(dropped_disk=50 * number)
         link.deliver(20)
-        assert not daemon.stop()
+        assert daemon.stop() == UNWRITTEN
     counts = daemon.counts()
     assert (counts["received"], counts["written"], counts["dropped_disk"]) == (120, 20, 100)
     assert daemon.messages().count("50 packets are lost") == 2 and "No such file" not in daemon.messages()
@@ -285,5 +285,5 @@ def test_no_wait_depends_on_the_time_of_day(link: CaptureLink) -> None:
             seen += timed_waits(daemon.process)
             time.sleep(0.01)
         link.folder.chmod(0o755)
-        assert not daemon.stop()
+        assert daemon.stop() == UNWRITTEN
     assert len(seen) > 20 and not [operation for operation in seen if operation & REALTIME]

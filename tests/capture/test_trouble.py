@@ -22,6 +22,7 @@ import wiretale
 from capture_link import (
     ORDINARY,
     PROGRAM,
+    UNWRITTEN,
     CaptureLink,
     Daemon,
     StatusClient,
@@ -199,7 +200,7 @@ def test_a_full_disk_drops_with_a_count_and_recovers(link: CaptureLink, tmp_path
         line = client.wait(lambda status: status["received"] == 41_000 and not status["queued"], "more is counted")
         client.close()
         assert line["dropped_disk"] == 40_000 - interface["packets"]
-        assert not daemon.stop()
+        assert daemon.stop() == UNWRITTEN
     counts = daemon.counts()
     assert counts["received"] == 41_000
     assert packets_in(*finished(disk), tmp_path / "moved.pcapng") == counts["written"] >= 20_000
@@ -219,7 +220,7 @@ def test_a_disk_that_is_full_from_the_start_is_waited_for(link: CaptureLink, dis
         filler.unlink()
         daemon.wait_message("capturing\n")
         link.send(100)
-        assert not daemon.stop()
+        assert daemon.stop() == UNWRITTEN
     counts = daemon.counts()
     assert (counts["written"], counts["dropped_disk"]) == (100, 100)
     assert packets_in(*finished(disk)) == 100
@@ -256,7 +257,7 @@ def test_a_folder_that_disappears_is_used_again_without_the_sandbox(link: Captur
         link.folder.mkdir()
         wait_until(lambda: bool(list(link.folder.glob(".*.part"))), "a new file")
         link.send(100)
-        assert not daemon.stop()
+        assert daemon.stop() == UNWRITTEN
     assert (
         daemon.counts() | {"received": 300, "dropped_disk": 200} == daemon.counts()
     )  # those that were removed are lost
@@ -274,7 +275,7 @@ def test_a_lost_permission_is_one_line(link: CaptureLink) -> None:
         link.folder.chmod(0o755)
         daemon.wait_message("writes succeed again")
         link.send(100)
-        assert not daemon.stop()
+        assert daemon.stop() == UNWRITTEN
     counts = daemon.counts()
     assert counts["received"] == 250 and 0 < counts["dropped_disk"] <= 100
     assert daemon.messages().count("packets are dropped and counted") == 1
@@ -305,7 +306,7 @@ def test_a_reader_that_sleeps_costs_packets_only_beyond_the_buffer(
         assert daemon.process.stdout
         with file.open("wb") as to:
             copy = subprocess.Popen(["cat"], stdin=daemon.process.stdout, stdout=to)
-            assert not daemon.stop()
+            assert daemon.stop() == (UNWRITTEN if loses else 0)
             daemon.process.stdout.close()
             assert not copy.wait(timeout=60)
     counts = daemon.counts()

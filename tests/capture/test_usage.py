@@ -136,3 +136,14 @@ def test_a_size_has_the_value_that_is_meant() -> None:
 def test_numbers_of_64_bits_without_sign_are_refused(option: str) -> None:
     done = run("-i", "lo", "-w", "/dev/null", option, str(2**63))
     assert done.returncode == 2 and f"{option} '{2**63}': expected" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["-1", "100.1", "5k", "5%%", "%", "nan", "", "many"])
+def test_a_limit_is_a_percentage(text: str) -> None:
+    done = run("--max-loss", text)
+    assert done.returncode == 2 and f"--max-loss '{text}': expected a percentage from 0 to 100" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["0", "0.1", "5%", "100", "1e-3"])
+def test_percentages_are_accepted(text: str) -> None:
+    assert "expected -i INTERFACE" in run("--max-loss", text).stderr

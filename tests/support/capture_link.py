@@ -23,6 +23,7 @@ from wiretale.traffic.program import find_program
 PROGRAM = Path(find_program("wiretale-capture"))
 PACKET = 64  # bytes of each that is sent
 ORDINARY = 65534  # a user and a group, named or not
+UNWRITTEN = 3  # exit code: packets were received, but not written
 COUNTS = ("received", "written", "queued", "dropped_kernel", "dropped_interface", "dropped_queue", "dropped_disk")
 SENDER = """
 import socket, struct, sys, time
