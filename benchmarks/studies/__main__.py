@@ -42,7 +42,8 @@ INTRODUCTION = """\
 Made by `make studies` ({date}, {machine}, {minutes:.0f} minutes); do not edit. Each figure is from a shortened test of a study
 with `wiretale-traffic` in a lab ([lab.md](../lab.md)). Compare the shapes, because machines differ: a network card of 100 Mb/s
 is a token bucket, and the hosts share {cores} cores with the link. In S6 the figures themselves are comparable. Rates are of
-payload: for TCP at the receiver, for UDP in S2 to S4 at the end of the link. Published figures are unchanged.
+payload: for TCP at the receiver, for UDP in S2 to S4 at the end of the link; the study S4 published rates on the wire, so
+its table has those, of frames with preambles and gaps. Published figures are unchanged.
 """
 
 

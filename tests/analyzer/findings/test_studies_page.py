@@ -18,6 +18,7 @@ from studies.anomalies import ANOMALIES, judge
 from studies.answers import answers
 from studies.by_study import by_study
 from wiretale.analyzer.errors import WiretaleError
+from wiretale.traffic.experiment.published import block_rate, published_rows
 
 Rows = dict[str, Any]
 
@@ -91,6 +92,25 @@ def test_each_study_has_the_difference_and_its_reason() -> None:
     )
     assert "| WAN, UDP, 100 blocks of 20,000: rate | MB/s | – | 0.39 | – | not known |" in lines
     assert [line for line in lines if line.startswith("### ")] == ["### S3", "### S5"]
+
+
+def test_rates_on_the_wire_stand_beside_rates_on_the_wire() -> None:
+    """The payload of the study's own runs, blocks times bytes over its time: with their headers they are what it published."""
+    published = {
+        (row["protocol"], int(row["block_bytes"])): block_rate(row)
+        for row in published_rows("block_benchmark")
+        if row["system"] == "Windows 7"
+    }
+    blocks = [
+        ("UDP", size, rate, rate, 0, 0, 0, 0) for (protocol, size), rate in published.items() if protocol == "udp"
+    ]
+    windows = [("S4: 1 Gb/s, 1 ms each way", 65536, 10000, published["tcp", 10000])]
+    lines = by_study({"blocks": blocks, "windows": windows}, studies.markdown).splitlines()
+    assert "| UDP, blocks of 1,000: sent, on the wire | MB/s | 59.2 | 59.2 | +0 % | as published |" in lines
+    for name in ("UDP, blocks of 10,000: sent", "TCP, window 65,536, 1 ms each way, blocks of 10,000"):
+        (line,) = (line for line in lines if line.startswith(f"| {name}"))
+        difference = float(line.split(" | ")[4].rstrip(" %"))
+        assert abs(difference) <= 1, line
 
 
 def test_ten_blocks_are_compared_with_the_words_of_the_study_because_it_prints_no_figures() -> None:
