@@ -9,19 +9,19 @@ from __future__ import annotations
 import hashlib
 import sys
 from pathlib import Path
-from typing import Any
 
 from wiretale.analyzer import _core
+from wiretale.analyzer.options import AnalysisOptions, ReadingMode
 from wiretale.analyzer.table import KEPT_TABLES
 
 JOBS = (1, 2, 3, 8)
 STEP_PACKETS = 1 << 20
 
 
-def tables_of(path: Path, **options: Any) -> dict[str, str] | None:
+def tables_of(path: Path, jobs: int) -> dict[str, str] | None:
     """Returns the digest of each table, None if the file is no capture."""
     try:
-        core = _core.Analysis([str(path)], **options)
+        core = _core.Analysis([str(path)], [str(path)], AnalysisOptions(jobs=jobs), ReadingMode())
     except _core.Error:
         return None
     while core.step(STEP_PACKETS):
@@ -32,10 +32,10 @@ def tables_of(path: Path, **options: Any) -> dict[str, str] | None:
 
 
 def differences(path: Path) -> list[str]:
-    one = tables_of(path, jobs=1)
+    one = tables_of(path, 1)
     if one is None:
         return []
-    others = {f"{jobs} jobs": tables_of(path, jobs=jobs) or {} for jobs in JOBS[1:]}
+    others = {f"{jobs} jobs": tables_of(path, jobs) or {} for jobs in JOBS[1:]}
     return [
         f"{path}: {name} differs with {how}" for how, rows in others.items() for name in one if rows[name] != one[name]
     ]

@@ -4,6 +4,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from wiretale.analyzer.options import AnalysisOptions, ReadingMode
+
 def vocabulary() -> list[str]:
     """Every word that a table can hold, by the number that packed() gives it."""
 
@@ -58,30 +60,17 @@ class Analysis:
     def __new__(
         cls,
         paths: list[str],
-        *,
-        filter: str | None = None,
-        start_ns: int | None = None,
-        end_ns: int | None = None,
-        max_flows: int = 1_000_000,
-        packets: str | list[int] = "none",
-        packets_max: int = 2_000_000,
-        interfaces_only: bool = False,
-        block_size: int = 0,
-        limit_spans: bool = False,
-        names: list[str] = ...,
-        shard: bool = False,
-        clock_ns: int | None = None,
-        clock_most_ns: int | None = None,
-        flow_files: int = 0,
-        jobs: int = 0,
-        first: Analysis | None = None,
+        names: list[str],
+        options: AnalysisOptions,
+        mode: ReadingMode,
+        /,
     ) -> Analysis: ...
     @classmethod
     def gather(
         cls,
         files: list[tuple[bytes, bytes, int, int, int, int, int]],
         shards: list[bytes],
-        max_flows: int,
+        options: AnalysisOptions,
         inexact: bool,
         /,
     ) -> Analysis: ...
@@ -111,9 +100,7 @@ def split(
     fds: list[int],
     head: bytes,
     key: bytes,
-    filter: str | None,
-    start_ns: int | None,
-    end_ns: int | None,
+    options: AnalysisOptions,
     /,
 ) -> dict[str, Any]:
     """Writes a capture to shards and returns its facts (analyzer/core/shard/split.h). OSError if it cannot be written."""

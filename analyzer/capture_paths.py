@@ -85,9 +85,10 @@ def is_cut_header(head: bytes) -> bool:
 def refusal(path: str | Path) -> str:
     """Returns why the core refuses a file, empty if it is a capture."""
     from wiretale.analyzer import _core
+    from wiretale.analyzer.options import NO_OPTIONS, ReadingMode
 
     try:
-        _core.Analysis([str(path)], packets="none", interfaces_only=True)
+        _core.Analysis([str(path)], [str(path)], NO_OPTIONS, ReadingMode(interfaces_only=True))
     except _core.Error as error:
         return str(error.args[1])
     return ""

@@ -21,28 +21,30 @@ from pathlib import Path
 from threading import Thread
 
 from wiretale.analyzer import _core
-from wiretale.analyzer.arguments import (
-    Flows,
-    Time,
-    check_range,
-    filter_text,
-    flow_numbers,
-    link_rate,
-    number_within,
-    output_path,
-    row_limit,
-    time_ns,
-)
 from wiretale.analyzer.capture_paths import Inputs, Paths, expand_paths, is_url
 from wiretale.analyzer.errors import DamagedInputWarning, InputError, UsageError, WiretaleError
 from wiretale.analyzer.flow import FIGURE_POINTS
+from wiretale.analyzer.options import (
+    NO_OPTIONS,
+    PACKETS_MAX,
+    ROWS_MAX,
+    AnalysisKeywords,
+    AnalysisOptions,
+    Flows,
+    Packets,
+    ReadingMode,
+    flow_numbers,
+    link_rate,
+    output_path,
+    row_limit,
+)
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import KEPT_TABLES, TABLES, Table
 from wiretale.analyzer.units import plural
 
 TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Unpack
 
     import duckdb
     from plotly.graph_objects import Figure
@@ -52,11 +54,6 @@ if TYPE_CHECKING:
     from wiretale.analyzer.flow import Flow
 
 STEP_PACKETS = 65_536  # some ms
-MAX_FLOWS = 1_000_000
-JOBS_MAX = 64
-PACKETS_MAX = 2_000_000
-SPANS_MAX = 2**63 - 1
-BLOCK_MIN, BLOCK_MAX = 32, 2**30  # common/block.h
 
 ERRORS: dict[str, type[WiretaleError]] = {"usage": UsageError, "unreadable": InputError, "memory": InputError}
 Stamp = tuple[int, int, int, int] | None  # device, inode, size, mtime
@@ -82,11 +79,19 @@ class Trace:
     """The tables of one or more captures: attributes, or by name with table(name) and query(sql)."""
 
     def __init__(
-        self, core: _core.Analysis, inputs: dict[str, Stamp], options: dict[str, Any], interrupted: bool = False
+        self,
+        core: _core.Analysis,
+        inputs: dict[str, Stamp],
+        options: AnalysisOptions,
+        interrupted: bool = False,
+        interfaces_only: bool = False,
     ) -> None:
         self._core = core
-        self._kept = core  # has the packets table, if packets were kept
-        self._options = options
+        #: the analysis with the packets table; None if they were not kept
+        self._kept: _core.Analysis | None = None
+        self._interfaces_only = interfaces_only
+        #: the options of the analysis: filter, start_ns, end_ns, block_size and more
+        self.options = options
         self._packets: Table[rows.PacketRow] | None = None  # of all flows
         self._transfers: Transfers | None = None
         #: for each row of findings: the flows of a finding about several, at most 200; empty if it is about one or none
@@ -116,11 +121,6 @@ class Trace:
         if self._packets is None:
             self._packets = self.packets()
         return self._packets
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of the analysis: filter, start_ns, end_ns, block_size and more."""
-        return dict(self._options)
 
     @property
     def interfaces(self) -> Table[rows.InterfaceRow]:
@@ -196,7 +196,7 @@ class Trace:
             from wiretale.analyzer.findings.transfers import Transfers
 
             # A reference to self would be a circle, which keeps the tables until the next run of the garbage collector.
-            self._transfers = Transfers(Trace(self._core, self._stamps, self._options, self.interrupted))
+            self._transfers = Transfers(Trace(self._core, self._stamps, self.options, self.interrupted))
         return self._transfers
 
     @property
@@ -212,7 +212,7 @@ class Trace:
             return None
         from wiretale.analyzer.time import empty_range
 
-        return empty_range(*excluded, self._options["start_ns"], self._options["end_ns"])
+        return empty_range(*excluded, self.options.start_ns, self.options.end_ns)
 
     @property
     def damaged(self) -> bool:
@@ -222,9 +222,9 @@ class Trace:
     @property
     def packets_made(self) -> bool:
         """Whether packets() can return rows: they were kept, or the files can be read again and have not changed."""
-        if self._options["interfaces_only"]:
+        if self._interfaces_only:
             return False
-        return self._options["packets"] == "all" or (self._lasting and not self._changed)
+        return self._kept is not None or (self._lasting and not self._changed)
 
     @property
     def _changed(self) -> list[str]:
@@ -240,33 +240,32 @@ class Trace:
         input, a pipe, an interrupted analysis), InputError if a file cannot be read or has changed.
         """
         numbers, limit = flow_numbers(flows, self.totals["flows"]), row_limit(most)
-        if self._options["interfaces_only"] or not (self._options["packets"] == "all" or self._lasting):
+        if self._interfaces_only or not (self._kept or self._lasting):
             raise UsageError("the packets table was not made: expected analyze(..., keep_packets=True)")
-        if self._options["packets"] == "all":
-            return self._kept_packets(numbers, limit)
-        again = self._read_again(packets=numbers, packets_max=limit)
+        if self._kept:
+            return self._kept_packets(self._kept, numbers, limit)
+        again = self._read_again(ReadingMode(packets=numbers, packet_rows_most=limit))
         self.totals["packets_rows_dropped"] = again.totals()["packets_rows_dropped"]
         return Table(again.table("packets"))
 
     @property
     def _packets_lost(self) -> int:
         """The packets that the packets table cannot have: it was kept up to its limit, and the input cannot be read again."""
-        kept = self._options["packets"] == "all" and not self._lasting
-        return self._kept.totals()["packets_rows_dropped"] if kept else 0
+        return self._kept.totals()["packets_rows_dropped"] if self._kept and not self._lasting else 0
 
     def _packet_parts(self) -> Iterator[Table[rows.PacketRow]]:
         """Returns the packets table in parts: one if it is in memory, else those of a second pass, which has no limit."""
-        dropped = self._kept.totals()["packets_rows_dropped"]
-        if self._options["packets"] == "all" and (not dropped or self._packets_lost):
+        if self._kept and (not self._kept.totals()["packets_rows_dropped"] or self._packets_lost):
             return iter([self.table("packets")])
         self.totals["packets_rows_dropped"] = 0
         return self._read_in_parts()
 
     def _read_in_parts(self) -> Iterator[Table[rows.PacketRow]]:
         self.check_readable()
-        options = {**self._options, "packets": list(range(self.totals["flows"])), "packets_max": SPANS_MAX}
+        mode = ReadingMode(packets=list(range(self.totals["flows"])), packet_rows_most=ROWS_MAX, first=self._core)
         with core_errors():
-            yield from map(Table, packets_in_parts(_core.Analysis(self.inputs, **options, first=self._core)))
+            core = _core.Analysis(self.inputs, self.inputs, self.options, mode)
+            yield from map(Table, packets_in_parts(core))
         self.check_readable()
 
     def limit_spans(self, flows: Flows = None) -> Table[rows.LimitSpanRow]:
@@ -278,16 +277,17 @@ class Trace:
 
     def _packets_and_spans(self, flows: list[int], most: int) -> tuple[Table[rows.PacketRow], Table[rows.LimitSpanRow]]:
         """Returns the packets of flows, at most `most`, and their limit_spans, in one reading."""
-        if self._options["packets"] == "all":
-            return self._kept_packets(flows, most), Table(self._kept.table("limit_spans"))._of_flows(flows, SPANS_MAX)
-        again = self._read_again(packets=flows, packets_max=most, limit_spans=True)
+        if self._kept:
+            spans = Table(self._kept.table("limit_spans"))._of_flows(flows, ROWS_MAX)
+            return self._kept_packets(self._kept, flows, most), spans
+        again = self._read_again(ReadingMode(packets=flows, packet_rows_most=most, limit_spans=True))
         self.totals["packets_rows_dropped"] = again.totals()["packets_rows_dropped"]
         return Table(again.table("packets")), Table(again.table("limit_spans"))
 
-    def _read_again(self, **options: Any) -> _core.Analysis:
+    def _read_again(self, mode: ReadingMode) -> _core.Analysis:
         self.check_readable()
         with core_errors():
-            again = _core.Analysis(self.inputs, **{**self._options, **options}, first=self._core)
+            again = _core.Analysis(self.inputs, self.inputs, self.options, mode._replace(first=self._core))
             while again.step(STEP_PACKETS):
                 pass
             again.finish()
@@ -302,14 +302,14 @@ class Trace:
         for path in filter(os.path.exists, self._changed):
             raise InputError(f"{path}: changed since it was analyzed: analyze it again, or with keep_packets=True")
 
-    def _kept_packets(self, flows: list[int], limit: int) -> Table[rows.PacketRow]:
-        kept, chosen = Table(self._kept.table("packets")), set(flows)
+    def _kept_packets(self, core: _core.Analysis, flows: list[int], limit: int) -> Table[rows.PacketRow]:
+        kept, chosen = Table(core.table("packets")), set(flows)
         counts = kept._rows_by_flow(self.totals["flows"])
         table = kept
         if len(chosen) < len(counts) or limit < len(kept):
             table = kept._of_flows(flows, limit)
         left = sum(counts[flow] for flow in chosen) - len(table)
-        self.totals["packets_rows_dropped"] = self._kept.totals()["packets_rows_dropped"] + left
+        self.totals["packets_rows_dropped"] = core.totals()["packets_rows_dropped"] + left
         return table
 
     def query(self, sql: str) -> duckdb.DuckDBPyRelation:
@@ -516,22 +516,12 @@ def add_findings(trace: Trace) -> None:
         trace.finding_flows.append(finding.members)
 
 
-def given_within(name: str, value: int | None, least: int, most: int, unit: str = "") -> int:
-    """Returns an integer within bounds, 0 if none was given."""
-    return 0 if value is None else number_within(name, value, least, most, unit)
-
-
 def analyze(
     *paths: Paths,
-    filter: str | None = None,
-    start: Time = None,
-    end: Time = None,
-    max_flows: int = MAX_FLOWS,
-    jobs: int | None = None,
     keep_packets: bool = False,
     interfaces_only: bool = False,
-    block_size: int | None = None,
     progress: Progress | None = None,
+    **options: Unpack[AnalysisKeywords],
 ) -> Trace:
     """Analyzes pcap and pcapng files (also compressed), folders, lists of them, or "-" (stdin), merged by time.
 
@@ -547,44 +537,49 @@ def analyze(
     and packets. Ctrl-C stops the analysis and returns its results so far. If a capture is damaged, it warns with
     DamagedInputWarning. Raises InputError or UsageError.
     """
-    max_flows = number_within("max_flows", max_flows, 1, 2**31 - 1)
-    start_ns, end_ns = time_ns(start), time_ns(end)
-    check_range(start_ns, end_ns)
+    return analyze_with(
+        paths,
+        AnalysisOptions.of(options),
+        keep_packets=keep_packets,
+        interfaces_only=interfaces_only,
+        progress=progress,
+    )
+
+
+def analyze_with(
+    paths: Sequence[Paths],
+    options: AnalysisOptions,
+    *,
+    keep_packets: bool = False,
+    interfaces_only: bool = False,
+    progress: Progress | None = None,
+) -> Trace:
+    """analyze() with options that were checked before."""
     if not (found := expand_paths(paths)):
         raise UsageError("no capture given: expected a file, a folder, or - for standard input")
-    options: dict[str, Any] = {
-        "filter": filter_text(filter),
-        "start_ns": start_ns,
-        "end_ns": end_ns,
-        "max_flows": max_flows,
-        "jobs": given_within("jobs", jobs, 1, JOBS_MAX),
-        "packets": "all" if keep_packets else "none",
-        "packets_max": PACKETS_MAX,
-        "interfaces_only": interfaces_only,
-        "block_size": given_within("block_size", block_size, BLOCK_MIN, BLOCK_MAX, " bytes"),
-        "limit_spans": keep_packets,
-    }
-    with core_errors(filter), streamed(found) as streams:
+    packets: Packets = "all" if keep_packets else "none"
+    mode = ReadingMode(packets=packets, limit_spans=keep_packets, interfaces_only=interfaces_only)
+    with core_errors(options.filter), streamed(found) as streams:
         inputs = dict(zip(streams.names, map(stamp_of, found), strict=True))
-        core = _core.Analysis(streams.paths, names=streams.names, **options)
+        core = _core.Analysis(streams.paths, streams.names, options, mode)
         with nullcontext() if interfaces_only else importing("wiretale.analyzer.findings.registry"):
             interrupted = read_all(core, progress)
             core.finish()
         if not interrupted and (failure := streams.failure()):
             raise failure
-    trace = Trace(core, inputs, options, interrupted)
+    trace = Trace(core, inputs, options, interrupted, interfaces_only)
+    trace._kept = core if keep_packets else None
     if streams.names is found:  # else they are URLs, whose secrets the names lack
         trace._given = found.given
     warn_of_damage(text for text in trace.interfaces.column("damage") if text is not None)
-    if interfaces_only:
-        return trace
-    add_findings(trace)
+    if not interfaces_only:
+        add_findings(trace)
     return trace
 
 
-def analyze_whole(*paths: Paths, progress: Progress | None = None) -> Trace:
+def analyze_whole(*paths: Paths, options: AnalysisOptions = NO_OPTIONS, progress: Progress | None = None) -> Trace:
     """analyze() for results that a part of the captures would make wrong: Ctrl-C raises KeyboardInterrupt."""
-    trace = analyze(*paths, progress=progress)
+    trace = analyze_with(paths, options, progress=progress)
     if trace.interrupted:
         raise KeyboardInterrupt
     return trace

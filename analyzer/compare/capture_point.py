@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from wiretale.analyzer import _core
 from wiretale.analyzer.capture_paths import expand_paths
 from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.options import NO_OPTIONS, ReadingMode
 from wiretale.analyzer.trace import core_errors
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def find_files(path: str) -> list[str]:
     if "-" in files:
         raise InputError("-: expected a file or a folder, because standard input can be read only once")
     with core_errors():
-        _core.Analysis(files, interfaces_only=True)
+        _core.Analysis(files, files, NO_OPTIONS, ReadingMode(interfaces_only=True))
     return files
 
 

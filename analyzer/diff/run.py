@@ -16,6 +16,7 @@ from wiretale.analyzer.diff.measures import Values
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.findings.model import ON_WIRE, endpoint_str
 from wiretale.analyzer.findings.transfers import LIMITS
+from wiretale.analyzer.options import NO_OPTIONS, AnalysisOptions
 from wiretale.analyzer.printable import utf8_name
 
 if TYPE_CHECKING:
@@ -193,11 +194,11 @@ def load_trace(trace: Trace, keep: bool = False) -> Run:
     return run
 
 
-def load_capture(path: str, keep: bool = False) -> Run:
+def load_capture(path: str, keep: bool = False, options: AnalysisOptions = NO_OPTIONS) -> Run:
     """Returns the run of a capture or a folder of captures; `keep` retains its analysis."""
     from wiretale.analyzer.trace import analyze_whole
 
-    run = load_trace(analyze_whole(path), keep)
+    run = load_trace(analyze_whole(path, options=options), keep)
     run.path = path
     return run
 
@@ -347,14 +348,14 @@ def begins_as_json(path: str) -> bool:
         return False
 
 
-def load_run(path: str, keep: bool = False) -> Run:
-    """Returns the run of a path; `keep` retains the analysis of a capture. Raises InputError if the path has none."""
+def load_run(path: str, keep: bool = False, options: AnalysisOptions = NO_OPTIONS) -> Run:
+    """Returns the run of a path; `keep` retains the analysis of a capture, made with `options`. InputError if it has none."""
     if os.path.isdir(path):
         if Path(path, "flows.parquet").is_file():
             return load_tables(path)
         if Path(path, "experiment.json").is_file():
             return load_experiment(path)
-        return load_capture(path, keep)
+        return load_capture(path, keep, options)
     if path != "-" and os.path.isfile(path) and begins_as_json(path):
         return load_reports(path)
-    return load_capture(path, keep)
+    return load_capture(path, keep, options)

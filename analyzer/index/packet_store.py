@@ -11,11 +11,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 
 from wiretale.analyzer import _core
+from wiretale.analyzer.options import ROWS_MAX, AnalysisOptions, ReadingMode
 from wiretale.analyzer.query import SETTINGS
 from wiretale.analyzer.table import Table
 from wiretale.analyzer.trace import packets_in_parts
@@ -56,10 +57,10 @@ def sql_path(path: Path) -> str:
     return sql_text(str(path))
 
 
-def second_reading(inputs: list[str], options: dict[str, Any], flows: int) -> _core.Analysis:
+def second_reading(inputs: list[str], options: AnalysisOptions, flows: int) -> _core.Analysis:
     """Returns an analysis that makes the packets of all flows, and their limit_spans."""
-    asked = {"packets": list(range(flows)), "packets_max": 2**63 - 1, "limit_spans": True}
-    return _core.Analysis(inputs, **{**options, **asked})
+    mode = ReadingMode(packets=list(range(flows)), packet_rows_most=ROWS_MAX, limit_spans=True)
+    return _core.Analysis(inputs, inputs, options, mode)
 
 
 def write_packets(trace: Trace, folder: Path, told: Callable[[int], None] | None = None) -> tuple[int, Table]:

@@ -19,33 +19,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wiretale.analyzer import _core
-from wiretale.analyzer.arguments import Time, check_range, filter_text, time_ns
 from wiretale.analyzer.capture_paths import SPLIT_PLAN, Expanded, Paths, expand_paths, is_url, shown
 from wiretale.analyzer.durable import sync
 from wiretale.analyzer.errors import InputError, OutputError, UsageError
+from wiretale.analyzer.options import NO_OPTIONS, PACKET_FLAGS, AnalysisOptions, ReadingMode
 from wiretale.analyzer.trace import core_errors, stamp_of
+from wiretale.analyzer.units import one_of
+from wiretale.version import __version__
 
-SCHEMA = "wiretale.split/2"
+SCHEMA = "wiretale.split/3"
 PLAN, FACTS, ROWS, PARTIAL = SPLIT_PLAN, "files", "rows", "partial"
 SHARDS_MOST, FILES_MOST = 256, 1 << 19  # as in analyzer/core/shard/split.h
 KEY_SIZE = 24
-ROWS_MAGIC = b"wiretale.rows/1\n"
+ROWS_MAGIC = b"wiretale.rows/2\n"
 SHARD, PACKETS = re.compile(r"shard-(\d{2,3})"), re.compile(r"\d{6}\.pcapng\.zst")
 #: most bytes that a file from another machine may make of its compressed ones: facts, and the rows of a shard
 FACTS_BYTES, ROWS_BYTES = 1 << 30, 1 << 36
 #: what reading JSON of another machine may raise
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, zlib.error)
-
-
-class Selection(NamedTuple):
-    """The packets that are analyzed, as of wiretale.analyze()."""
-
-    filter: str | None = None
-    start_ns: int | None = None
-    end_ns: int | None = None
-
-
-ALL_PACKETS = Selection()
 
 
 class Split(NamedTuple):
@@ -59,7 +50,8 @@ class Split(NamedTuple):
     #: the captures as they were given, in this order, and the stamp of each
     files: list[str]
     stamps: list[tuple[int, int, int, int] | None]
-    selection: Selection
+    #: those that choose packets
+    options: AnalysisOptions
     #: files and folders as they were given, for commands
     given: list[str]
 
@@ -97,6 +89,19 @@ class Facts(NamedTuple):
     clock_ns: int | None
     damage: str | None
     sizes: list[int]
+
+
+class Rows(NamedTuple):
+    """The rows of a shard, and what they depend on besides its packets: that of all shards must agree."""
+
+    options: AnalysisOptions
+    content: bytes
+    version: str = __version__
+
+    def agrees(self, options: AnalysisOptions, version: str = __version__) -> bool:
+        """Returns whether an analysis with these options, by this version, makes these rows."""
+        others = options.choosing_packets(False).row_options()
+        return (self.options.row_options(), self.version) == (others, version)
 
 
 def packed(content: bytes) -> str:
@@ -198,23 +203,24 @@ def capture_list(paths: Sequence[Paths]) -> Expanded:
     return found
 
 
-def selection_of(filter: str | None, start: Time, end: Time) -> Selection:
-    """Returns the packets that these arguments of analyze() select. UsageError if one is invalid."""
-    start_ns, end_ns = time_ns(start), time_ns(end)
-    check_range(start_ns, end_ns)
-    if filter_text(filter) is not None:
-        with suppress(InputError), core_errors(filter):
-            _core.Analysis([os.devnull], filter=filter)  # is no capture, but the filter is compiled first
-    return Selection(filter, start_ns, end_ns)
+def check_filter(options: AnalysisOptions) -> None:
+    """Raises UsageError if the filter is none of libpcap."""
+    if options.filter is not None:
+        with (
+            suppress(InputError),
+            core_errors(options.filter),
+        ):  # /dev/null is no capture, but the filter is compiled first
+            _core.Analysis([os.devnull], [os.devnull], options, ReadingMode())
 
 
 def plan(
     paths: Sequence[Paths],
     folder: str | os.PathLike[str],
     shards: int,
-    selection: Selection = ALL_PACKETS,
+    options: AnalysisOptions = NO_OPTIONS,
 ) -> Split:
-    """Writes the plan of a split, unless the folder has it already, and returns it.
+    """Writes the plan of a split, unless the folder has it already, and returns it. Of the options, those that choose packets
+    take effect.
 
     UsageError if the folder is of other captures, of other packets or of another number of shards, InputError if a capture
     does not exist.
@@ -230,20 +236,20 @@ def plan(
             raise InputError(f"{path}: {error.strerror}") from None
     stamps = [stamp_of(path) for path in found]
     if (place / PLAN).exists():
-        return planned_before(place, found, stamps, shards, selection)
+        return planned_before(place, found, stamps, shards, options)
     make_folder(place)
     content = {
         "schema": SCHEMA,
         "identity": secrets.token_hex(16),
         "shards": shards,
-        **selection._asdict(),
+        "options": options.choosing_packets()._asdict(),
         "key": secrets.token_bytes(KEY_SIZE).hex(),
         "given": found if any(map(is_url, found)) else found.given,
         "files": [{"path": path, "stamp": stamp} for path, stamp in zip(found, stamps, strict=True)],
     }
     secret = any(name_of(path) != path for path in found)  # a URL with a password or token
     publish(place, place / PLAN, (json.dumps(content, indent=1) + "\n").encode(), 0o600 if secret else 0o666, True)
-    return planned_before(place, found, stamps, shards, selection)  # by another process, if it was faster
+    return planned_before(place, found, stamps, shards, options)  # by another process, if it was faster
 
 
 def make_folder(place: Path) -> None:
@@ -257,24 +263,24 @@ def make_folder(place: Path) -> None:
         raise UsageError(f"{place}: expected a split, or a new or empty folder: it has {others[0]}")
 
 
-def planned_before(folder: Path, files: list[str], stamps: list[Any], shards: int, selection: Selection) -> Split:
+def planned_before(folder: Path, files: list[str], stamps: list[Any], shards: int, options: AnalysisOptions) -> Split:
     """Returns the plan in a folder. UsageError if it is another one."""
     split = open_split(folder)
     if split.shards != shards:
         raise UsageError(f"{folder}: has {split.shards} shards, but {shards} are asked for: use another folder")
     if split.files != files:
         raise UsageError(f"{folder}: is a split of other captures: use another folder")
-    check_selection(split, selection)
+    check_options(split, options)
     for path, stamp, before in zip(files, stamps, split.stamps, strict=True):
         if stamp != before:
             raise InputError(f"{path}: changed since the split began: use another folder")
     return split
 
 
-def check_selection(split: Split, selection: Selection) -> None:
+def check_options(split: Split, options: AnalysisOptions) -> None:
     """Raises UsageError if a split is of other packets."""
-    if split.selection != selection:
-        raise UsageError(f"{split.folder}: is a split with other --filter, --start or --end: use another folder")
+    if split.options != options.choosing_packets():
+        raise UsageError(f"{split.folder}: is a split with other {one_of(PACKET_FLAGS)}: use another folder")
 
 
 def open_split(folder: str | os.PathLike[str]) -> Split:
@@ -286,7 +292,6 @@ def open_split(folder: str | os.PathLike[str]) -> Split:
             raise InputError(f"{place / PLAN}: expected schema {SCHEMA}, but it is {found['schema']!r}")
         stamps = [tuple(one["stamp"]) if one["stamp"] else None for one in found["files"]]
         files = [str(one["path"]) for one in found["files"]]
-        selection = Selection(found["filter"], found["start_ns"], found["end_ns"])
         split = Split(
             place,
             str(found["identity"]),
@@ -294,7 +299,7 @@ def open_split(folder: str | os.PathLike[str]) -> Split:
             bytes.fromhex(found["key"]),
             files,
             stamps,
-            selection,
+            AnalysisOptions.from_json(found["options"]),
             [str(one) for one in found.get("given", files)],
         )
         check_plan(split)
@@ -311,13 +316,6 @@ def open_split(folder: str | os.PathLike[str]) -> Split:
         raise InputError(f"{place / PLAN}: damaged: split again into another folder") from None
 
 
-def is_selection(found: Selection) -> bool:
-    """Returns whether values of JSON are a selection."""
-    text, *times = found
-    is_text = isinstance(text, str) and "\0" not in text
-    return (text is None or is_text) and all(one is None or is_number(one, -(1 << 63)) for one in times)
-
-
 def check_plan(split: Split) -> None:
     """Raises ValueError for a plan that no split has."""
     paths_are_good = all(path and "\0" not in path and os.fsencode(path) for path in (*split.files, *split.given))
@@ -326,13 +324,9 @@ def check_plan(split: Split) -> None:
         for path, stamp in zip(split.files, split.stamps, strict=True)
     )
     counts_are_good = is_number(split.shards, 1, SHARDS_MOST) and 1 <= len(split.files) <= FILES_MOST
-    if not (
-        is_selection(split.selection)
-        and paths_are_good
-        and stamps_are_good
-        and counts_are_good
-        and len(split.key) == KEY_SIZE
-    ):
+    options_are_good = split.options == split.options.choosing_packets()
+    key_is_good = len(split.key) == KEY_SIZE
+    if not (options_are_good and paths_are_good and stamps_are_good and counts_are_good and key_is_good):
         raise ValueError
 
 
@@ -452,31 +446,35 @@ def overlaps(facts: Sequence[Facts], number: int) -> bool:
     )
 
 
-def write_rows(split: Split, shard: int, options: dict[str, object], rows: bytes) -> Path:
+def write_rows(split: Split, shard: int, rows: Rows) -> Path:
     """Writes the rows of a shard: a line of JSON, and the rows compressed, with their SHA-256."""
-    head = {"identity": split.identity, "shard": shard, "options": options, "size": len(rows)}
-    content = zlib.compress(rows, 1)
-    head["sha256"] = hashlib.sha256(content).hexdigest()
+    content = zlib.compress(rows.content, 1)
+    head = {
+        "identity": split.identity,
+        "shard": shard,
+        "options": rows.options.row_options(),
+        "wiretale": rows.version,
+        "size": len(rows.content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
     publish(split.folder, split.rows_path(shard), ROWS_MAGIC + json.dumps(head).encode() + b"\n" + content)
     return split.rows_path(shard)
 
 
-def read_rows(split: Split, shard: int) -> tuple[dict[str, Any], bytes] | None:
-    """Returns options and rows of a shard, None if it was not analyzed yet. InputError if they are damaged."""
+def read_rows(split: Split, shard: int) -> Rows | None:
+    """Returns the rows of a shard, None if it was not analyzed yet. InputError if they are damaged."""
     path = split.rows_path(shard)
     remedy = f": remove it, and analyze {split.shard_folder(shard)} again"
     with suppress(FileNotFoundError), reading(path, remedy):
         content = path.read_bytes()
-        magic, head_text, rows = content[: len(ROWS_MAGIC)], *content[len(ROWS_MAGIC) :].split(b"\n", 1)
+        magic, head_text, packed_rows = content[: len(ROWS_MAGIC)], *content[len(ROWS_MAGIC) :].split(b"\n", 1)
         head = json.loads(head_text)
         if magic != ROWS_MAGIC or (head["identity"], head["shard"]) != (split.identity, shard):
             raise ValueError
-        if hashlib.sha256(rows).hexdigest() != head["sha256"]:
+        if hashlib.sha256(packed_rows).hexdigest() != head["sha256"] or not is_number(head["size"], 0, ROWS_BYTES):
             raise ValueError
-        if not is_number(head["size"], 0, ROWS_BYTES) or not is_number(head["options"]["max_flows"], 1, (1 << 32) - 1):
+        rows = Rows(AnalysisOptions.from_json(head["options"]), inflated(packed_rows, head["size"]), head["wiretale"])
+        if len(rows.content) != head["size"] or rows.options != rows.options.choosing_packets(False):
             raise ValueError
-        found = inflated(rows, head["size"])
-        if len(found) != head["size"] or not is_number(head["options"]["block_size"], 0):
-            raise ValueError
-        return head["options"], found
+        return rows
     return None

@@ -17,12 +17,11 @@ from typing import Any
 from wiretale.analyzer import _core
 from wiretale.analyzer.capture_paths import expand_paths, is_url
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
+from wiretale.analyzer.options import NO_OPTIONS, AnalysisOptions, ReadingMode
 from wiretale.analyzer.shards import layout
 from wiretale.analyzer.shards.layout import Facts, Split, all_facts, name_of, open_split
 from wiretale.analyzer.table import Table
 from wiretale.analyzer.trace import (
-    MAX_FLOWS,
-    PACKETS_MAX,
     Progress,
     Trace,
     add_findings,
@@ -113,7 +112,7 @@ def write_shards(split: Split, file: int, parts: Sequence[Path], version: str) -
 def write_packets(split: Split, file: int, path: str, fds: list[int], version: str) -> dict[str, Any]:
     with layout.writing(split.folder):
         name = name_of(split.files[file])
-        return _core.split(path, name, file, fds, section_header(version), split.key, *split.selection)
+        return _core.split(path, name, file, fds, section_header(version), split.key, split.options)
 
 
 def split_captures(
@@ -169,8 +168,7 @@ def clock_of(facts: Sequence[Facts]) -> tuple[int, int]:
 def read_shard(
     folder: str | os.PathLike[str],
     shard: int,
-    max_flows: int = MAX_FLOWS,
-    block_size: int | None = None,
+    options: AnalysisOptions = NO_OPTIONS,
     progress: Progress | None = None,
 ) -> Trace:
     """Analyzes a shard: its flows have numbers of their own, its packets those of the captures.
@@ -183,21 +181,11 @@ def read_shard(
     facts = all_facts(split)
     paths = check_shard_files(split, shard, facts)
     names = list(map(name_of, split.files))
-    options: dict[str, Any] = {
-        "filter": None,
-        "start_ns": None,
-        "end_ns": None,
-        "max_flows": max_flows,
-        "packets": "none",
-        "packets_max": PACKETS_MAX,
-        "interfaces_only": False,
-        "block_size": block_size or 0,
-        "limit_spans": False,
-    }
+    options = options.choosing_packets(False)  # the packets of a shard were chosen when it was split
     least, most = clock_of(facts)
     try:
         with core_errors():
-            core = _core.Analysis(paths, names=names, shard=True, clock_ns=least, clock_most_ns=most, **options)
+            core = _core.Analysis(paths, names, options, ReadingMode(shard=True, clock_ns=least, clock_most_ns=most))
             if read_all(core, progress):
                 raise KeyboardInterrupt
             core.finish()
@@ -218,24 +206,15 @@ def damaged(text: str, names: Sequence[str], paths: Sequence[str]) -> InputError
     return InputError(text)
 
 
-def options_of(max_flows: int, block_size: int | None) -> dict[str, object]:
-    """Returns the options on which rows depend; those of all shards must agree."""
-    from wiretale.version import __version__
-
-    return {"max_flows": max_flows, "block_size": block_size or 0, "wiretale": __version__}
-
-
 def write_rows(folder: str | os.PathLike[str], shard: int, trace: Trace) -> Path:
     """Writes the rows of read_shard(), and returns their path. add_findings() must have named the servers of QUIC."""
-    options = options_of(trace.options["max_flows"], trace.options["block_size"])
-    return layout.write_rows(open_split(folder), shard, options, trace._core.shard_rows())
+    return layout.write_rows(open_split(folder), shard, layout.Rows(trace.options, trace._core.shard_rows()))
 
 
 def analyze_shard(
     folder: str | os.PathLike[str],
     shard: int,
-    max_flows: int = MAX_FLOWS,
-    block_size: int | None = None,
+    options: AnalysisOptions = NO_OPTIONS,
     progress: Progress | None = None,
 ) -> bool:
     """Analyzes a shard and writes its rows. Returns whether it was done now, not before with these options.
@@ -249,9 +228,9 @@ def analyze_shard(
         before = layout.read_rows(split, shard)
     except InputError:  # it is damaged, and made again
         before = None
-    if before is not None and before[0] == options_of(max_flows, block_size):
+    if before is not None and before.agrees(options):
         return False
-    trace = read_shard(folder, shard, max_flows, block_size, progress)
+    trace = read_shard(folder, shard, options, progress)
     name_servers(trace._core)
     write_rows(folder, shard, trace)
     return True
@@ -265,19 +244,18 @@ def gather(folder: str | os.PathLike[str], inexact: bool = False) -> Trace:
     """
     split = open_split(folder)
     facts = all_facts(split)
-    rows: list[bytes] = []
-    options: dict[str, Any] = {}
+    rows: list[layout.Rows] = []
     for shard in range(split.shards):
         found = layout.read_rows(split, shard)
         if found is None:
             others = sum(not split.rows_path(other).exists() for other in range(shard + 1, split.shards))
             more = f" (and {others} more)" if others else ""
             raise InputError(f"{split.shard_folder(shard)}: not analyzed yet{more}: run `wiretale analyze` with it")
-        if shard and found[0] != options:
+        if rows and not found.agrees(rows[0].options, rows[0].version):
             raise UsageError(f"{split.rows_path(shard)}: analyzed with other options than {split.rows_path(0)}")
-        options = found[0]
-        rows.append(found[1])
-    trace = gathered(split, facts, rows, options, inexact)
+        rows.append(found)
+    options = rows[0].options.with_packets_of(split.options)
+    trace = gathered(split, facts, [one.content for one in rows], options, inexact)
     warn_of_damage(text for text in trace.interfaces.column("damage") if text is not None)
     with rows_of_others(folder):
         add_findings(trace)
@@ -305,9 +283,9 @@ def keep_packets(folder: str | os.PathLike[str], trace: Trace) -> None:
     InputError if a capture cannot be read or has changed, MissingToolError if a library for its URL is missing.
     """
     files = open_split(folder).files
-    wanted = {"packets": list(range(trace.totals["flows"])), "limit_spans": True}
+    mode = ReadingMode(packets=list(range(trace.totals["flows"])), limit_spans=True, first=trace._core)
     with core_errors(), streamed(files) as streams:
-        again = _core.Analysis(streams.paths, names=streams.names, **{**trace.options, **wanted}, first=trace._core)
+        again = _core.Analysis(streams.paths, streams.names, trace.options, mode)
         if read_all(again, None):
             raise KeyboardInterrupt
         again.finish()
@@ -318,11 +296,11 @@ def keep_packets(folder: str | os.PathLike[str], trace: Trace) -> None:
     before, now = (list(zip(*map(table.column, columns), strict=True)) for table in tables)
     if changed := set(before).difference(now):
         raise InputError(f"{min(changed)[0]}: changed since it was split")
-    trace._kept, trace._options["packets"] = again, "all"
+    trace._kept = again
     trace.totals["packets_rows_dropped"] = again.totals()["packets_rows_dropped"]
 
 
-def gathered(split: Split, facts: Sequence[Facts], rows: list[bytes], options: dict[str, Any], inexact: bool) -> Trace:
+def gathered(split: Split, facts: Sequence[Facts], rows: list[bytes], options: AnalysisOptions, inexact: bool) -> Trace:
     """Merges the rows."""
     files = [
         (one.rows, one.spans, one.packets, one.excluded, one.excluded_first_ns, one.excluded_last_ns, one.refused)
@@ -330,7 +308,7 @@ def gathered(split: Split, facts: Sequence[Facts], rows: list[bytes], options: d
     ]
     try:
         with core_errors():
-            core = _core.Analysis.gather(files, rows, options["max_flows"], inexact)
+            core = _core.Analysis.gather(files, rows, options, inexact)
     except ValueError as error:
         if isinstance(error, UsageError) or not str(error).isdecimal():
             raise
@@ -339,11 +317,8 @@ def gathered(split: Split, facts: Sequence[Facts], rows: list[bytes], options: d
         if number >= split.shards:
             path, step = split.facts_path(number - split.shards), "split"
         raise InputError(f"{path}: damaged, or of another version of wiretale: remove it, and {step} again") from None
-    shared = {**split.selection._asdict(), "packets": "none", "packets_max": PACKETS_MAX}
-    more = {"interfaces_only": False, "limit_spans": False}
-    chosen = {"max_flows": options["max_flows"], "block_size": options["block_size"]}
     inputs = dict(zip(map(name_of, split.files), split.stamps, strict=True))
-    trace = Trace(core, inputs, {**shared, **more, **chosen})
+    trace = Trace(core, inputs, options)
     with suppress(WiretaleError, OSError):  # the folders that were given may have other captures by now
         if not any(map(is_url, split.given)) and expand_paths(split.given) == split.files:
             trace._given = split.given

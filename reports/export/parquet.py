@@ -30,7 +30,6 @@ FORMATS = {
 ERRNO = re.compile(r'"errno":"(\d{1,4})"')
 # The options of the analysis are in the metadata of a file that every output folder has.
 OPTIONS_FILE, OPTIONS_KEY = "interfaces.parquet", "wiretale_analysis"
-OPTIONS = ("filter", "start_ns", "end_ns", "max_flows", "block_size")
 # DuckDB would read INT64_MAX and -INT64_MAX as infinity; blocks.sent_ns can hold them, because a packet can.
 # A cast would take the time for one in the time zone of the machine.
 TIME_SQL = """timezone('UTC', make_timestamp_ns(CASE {0} WHEN 9223372036854775807 THEN 9223372036854775806
@@ -51,7 +50,7 @@ def analysis_options(trace: Trace) -> str:
     """Returns captures and options of an analysis as JSON, so that `wiretale view` can repeat it."""
     here = os.getcwd()
     captures = [{"path": path, "absolute": os.path.join(here, path), "stamp": stamp_of(path)} for path in trace.inputs]
-    return json.dumps({"captures": captures, "options": {name: trace.options[name] for name in OPTIONS}})
+    return json.dumps({"captures": captures, "options": trace.options.row_options()})
 
 
 def copy_to(connection: duckdb.DuckDBPyConnection, queries: Mapping[Path, str], options: str = "{}") -> None:

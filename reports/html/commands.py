@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from wiretale.analyzer.options import NO_OPTIONS
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.trace import is_lasting
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 AROUND = "0.1"  # seconds of traffic before and after the packets of a finding that its command copies
-USUAL = {"filter": None, "start_ns": None, "end_ns": None, "block_size": 0, "interfaces_only": False}
 
 
 def file_words(files: Iterable[str]) -> list[str]:
@@ -30,8 +30,8 @@ def file_words(files: Iterable[str]) -> list[str]:
 
 def numbers_are_usual(trace: Trace) -> bool:
     """Returns whether flows have the numbers that an analysis without options gives, as `wiretale cut` does."""
-    usual = all(trace.options[name] == value for name, value in USUAL.items())
-    return usual and len(trace.flows) <= trace.options["max_flows"]
+    usual = trace.options._replace(max_flows=NO_OPTIONS.max_flows, jobs=None) == NO_OPTIONS
+    return usual and len(trace.flows) <= trace.options.max_flows
 
 
 def cut_start(trace: Trace) -> dict[str, Any]:
@@ -53,11 +53,10 @@ def again(trace: Trace) -> dict[str, str]:
     """Returns command and options of this analysis, from which the page makes the command for a report of one flow."""
     options = trace.options
     words = ["wiretale analyze", *file_words(trace._given)]
-    if options["block_size"]:
-        words += ["--block-size", str(options["block_size"])]
-    times = {name: options[f"{name}_ns"] for name in ("start", "end")}
+    words += options.choosing_packets(False).words()
+    times = {"start": options.start_ns, "end": options.end_ns}
     return {
         "command": " ".join(words),
-        "filter": options["filter"] or "",
+        "filter": options.filter or "",
         **{name: "" if ns is None else show_time(ns).replace(" ", "T") for name, ns in times.items()},
     }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.capture_paths import is_url
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
+from wiretale.analyzer.options import NO_OPTIONS, AnalysisOptions
 from wiretale.analyzer.printable import utf8_name
 from wiretale.analyzer.table import KEPT_TABLES
 from wiretale.reports.export.parquet import FORMATS, TIME_SQL, TIMED, copy_to, rows_of
@@ -43,7 +44,8 @@ from wiretale.reports.store.layout import (
     check_empty,
     columns_in,
     marker,
-    open_store,
+    options_for,
+    options_in,
     place_of,
     publish,
     publishing,
@@ -157,14 +159,15 @@ def day_of(trace: Trace) -> str | None:
     return datetime.fromtimestamp(min(times) // NS, UTC).strftime("%Y-%m-%d") if times else None
 
 
-def make_store(folder: Path) -> None:
-    """Makes a folder a store, unless it is one; the marker comes last."""
+def make_store(folder: Path, options: AnalysisOptions = NO_OPTIONS) -> AnalysisOptions:
+    """Makes a folder a store, unless it is one; the marker comes last. Returns the options for its captures. UsageError if it is
+    a store with others."""
     from wiretale.analyzer.trace import analyze
 
     if (folder / MARKER).exists():
-        open_store(folder)
+        of_store = options_for(folder, options)
         write_views(folder)
-        return
+        return of_store
     check_empty(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with writing(folder), staging(folder, ADDING) as made:
@@ -179,7 +182,8 @@ def make_store(folder: Path) -> None:
             keep_no_rows(named)
         publish(tables, folder / EMPTY)
         write_views(folder)
-        write_file(folder, MARKER, marker(columns_of(trace)))
+        write_file(folder, MARKER, marker(columns_of(trace), options))
+    return options
 
 
 def write_views(folder: Path) -> None:
@@ -207,7 +211,7 @@ def columns_of(trace: Trace) -> str:
     return hashlib.sha256(json.dumps([__version__, columns, CAPTURES_COLUMNS]).encode()).hexdigest()
 
 
-def analyzed(path: str, is_known: Callable[[str], object]) -> Analyzed | None:
+def analyzed(path: str, options: AnalysisOptions, is_known: Callable[[str], object]) -> Analyzed | None:
     """Analyzes one file; None if its digest is known. Raises InputError if it is unreadable."""
     from wiretale.analyzer.trace import analyze_whole
 
@@ -216,7 +220,7 @@ def analyzed(path: str, is_known: Callable[[str], object]) -> Analyzed | None:
         before, digest = stamp_of(file), digest_of(file)
         if is_known(digest):
             return None
-        trace = analyze_whole(path)
+        trace = analyze_whole(path, options=options)
         if stamp_of(file) != before:
             raise InputError(f"{path}: changed while it was read: expected a finished capture")
     except OSError as error:
@@ -244,7 +248,7 @@ def already_there(folder: Path, digests: Sequence[str]) -> set[str]:
 def publish_new(folder: Path, made: Path, place: Path, group: Sequence[Analyzed]) -> set[str]:
     """Publishes captures, unless some of them are in the store already, whose digests it returns."""
     if columns_in(folder) not in (None, columns_of(group[0].trace)):
-        write_file(folder, MARKER, marker(None))
+        write_file(folder, MARKER, marker(None, options_in(folder)))
     with publishing(folder):
         there = already_there(folder, [one.digest for one in group])
         if not there and not publish(made, place):  # of the same captures, but neither manifest nor table lists them
@@ -314,7 +318,11 @@ def make_many(folder: Path) -> None:
 
 
 def outcomes(
-    folder: Path, connection: duckdb.DuckDBPyConnection, paths: Sequence[str], count: Callable[[], None]
+    folder: Path,
+    connection: duckdb.DuckDBPyConnection,
+    paths: Sequence[str],
+    options: AnalysisOptions,
+    count: Callable[[], None],
 ) -> Iterator[Added]:
     """Adds captures. If there are many, small ones wait until they are kept together."""
     many, waiting = len(paths) >= LEAST, list[Analyzed]()
@@ -322,7 +330,7 @@ def outcomes(
     for path in paths:
         count()
         try:
-            one = analyzed(path, known.__contains__)
+            one = analyzed(path, options, known.__contains__)
         except InputError as error:
             yield Added(path, "failed", str(error))
             continue
@@ -341,21 +349,26 @@ def outcomes(
     yield from add_waiting(folder, connection, waiting)
 
 
-def add(folder: Path, paths: Sequence[str], count: Callable[[], None] = lambda: None) -> Iterator[Added]:
+def add(
+    folder: Path,
+    paths: Sequence[str],
+    count: Callable[[], None] = lambda: None,
+    options: AnalysisOptions = NO_OPTIONS,
+) -> Iterator[Added]:
     """Adds captures, and yields the outcome of each; one that cannot be read does not end the others. `count` is called for each
     before it is read, because outcomes of small ones come together.
 
-    UsageError if the folder is no store and not empty; OutputError if it cannot be written.
+    UsageError if the folder is no store and not empty, or a store with other options; OutputError if it cannot be written.
     """
     for path in paths:
         if path == "-" or is_url(path) or (Path(path).exists() and not Path(path).is_file()):
             raise UsageError(f"{path}: expected capture files, because a store keeps each by its content")
     try:
-        make_store(folder)
+        options = make_store(folder, options)
         with writing(folder), writer(folder) as connection:
             if len(paths) >= LEAST:
                 make_many(folder)
-            yield from outcomes(folder, connection, paths, count)
+            yield from outcomes(folder, connection, paths, options, count)
     except WiretaleError:
         raise
     except OSError as error:

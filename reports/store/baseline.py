@@ -12,7 +12,7 @@ from wiretale.analyzer.diff.courses import connect_run
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.trace import is_lasting
 from wiretale.reports.store.add import digest_of
-from wiretale.reports.store.layout import open_store
+from wiretale.reports.store.layout import options_in
 from wiretale.reports.store.views import check_select, connect, consistent, failure
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from wiretale.analyzer.diff.baseline import RunMeasures
     from wiretale.analyzer.diff.run import Run
+    from wiretale.analyzer.options import AnalysisOptions
 
 
 INTERFACE = ("packets", "bytes", "first_ns", "last_ns")
@@ -100,10 +101,11 @@ def baseline_of(folder: Path, where: str | None, own: Own) -> tuple[list[RunMeas
             raise InputError(f"{folder}: {str(error).splitlines()[0]}; run `wiretale store check`") from None
 
 
-def diff_with_store(folder: Path, where: str | None, load: Callable[[], Run], services: int) -> AgainstBaseline:
-    """Compares a run, which is loaded with its analysis, with the captures of a store. Raises InputError or UsageError."""
-    open_store(folder)
-    after = load()
+def diff_with_store(
+    folder: Path, where: str | None, load: Callable[[AnalysisOptions], Run], services: int
+) -> AgainstBaseline:
+    """Compares a run with the captures of a store; `load` analyzes one with their options. Raises InputError or UsageError."""
+    after = load(options_in(folder))
     new = measured_new(after)
     own = own_of(after)
     runs, left_out = consistent(folder, lambda: baseline_of(folder, where, own))

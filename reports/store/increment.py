@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from wiretale.analyzer.findings.model import Finding
+    from wiretale.analyzer.options import AnalysisOptions
     from wiretale.analyzer.trace import Trace
 
 # Rows in the order of flows, so that those of the slot are the first ones.
@@ -132,9 +133,10 @@ def reaching(slot: Sequence[Pending], earlier: Sequence[Earlier]) -> list[tuple[
 class Slot:
     """The tables of a slot in the making, as `slot_flows` and so on in the connection, with the number of the file."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, plan: Plan, cut: bool) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, plan: Plan, options: AnalysisOptions, cut: bool) -> None:
         self.connection = connection
         self.plan = plan
+        self.options = options
         self.cut = cut
         self.times: dict[str, list[str]] = {}
         self.interfaces: dict[int, list[str]] = {}  # digests of the files of interface numbers, by file
@@ -356,7 +358,7 @@ def make_slot(slot: Slot, trace: Trace, earlier: Sequence[Earlier], partly: bool
         return False
     slot.take(trace, first=True)
     for key, last_ns in slot.going_on()[:RESTS_MOST]:
-        later = slot.plan.read(last_ns + 1)
+        later = slot.plan.read(slot.options, last_ns + 1)
         register_window(slot.connection, later)
         slot.choose((key, last_ns))
         if not partly and slot.open_flows():
@@ -369,6 +371,7 @@ def publish_slot(
     store: Path,
     connection: duckdb.DuckDBPyConnection,
     plan: Plan,
+    options: AnalysisOptions,
     earlier: Sequence[Earlier],
     ending: bool,
 ) -> list[Published] | None:
@@ -376,15 +379,15 @@ def publish_slot(
 
     InputError if a file is gone or has changed; OSError if the store cannot be written.
     """
-    trace = plan.read()
+    trace = plan.read(options)
     if gone := [one for one in plan.window if not one.is_here()]:
         raise InputError(f"{gone[0].path}: removed or changed while it was read")
-    slot = Slot(connection, plan, cut=plan.complete)
+    slot = Slot(connection, plan, options, cut=plan.complete)
     try:
         if not make_slot(slot, trace, earlier, plan.complete or ending):
             return None
         if columns_in(store) not in (None, columns_of(trace)):
-            write_file(store, MARKER, marker(None))
+            write_file(store, MARKER, marker(None, options))
         known = stored(store)  # another process may have added some meanwhile
         return [publish_file(store, slot, number, known) for number in range(len(plan.slot))]
     finally:  # the next analysis begins without the memory of this one

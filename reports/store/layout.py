@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 from wiretale.analyzer.capture_paths import STORE_MARKER
 from wiretale.analyzer.durable import locked, sync
 from wiretale.analyzer.errors import InputError, OutputError, UsageError
+from wiretale.analyzer.options import NO_OPTIONS, AnalysisOptions
 from wiretale.analyzer.printable import utf8_name
 from wiretale.analyzer.table import KEPT_TABLES
 
@@ -142,9 +143,42 @@ class Stored(NamedTuple):
         return found
 
 
-def marker(columns: str | None) -> str:
-    """Returns store.json: `columns` is a digest of those that all captures have, null if captures differ."""
-    return json.dumps({"schema": SCHEMA, "columns": columns}) + "\n"
+def marker(columns: str | None, options: AnalysisOptions = NO_OPTIONS) -> str:
+    """Returns store.json: `columns` is a digest of those that all captures have, null if captures differ; `options`, with which
+    all were analyzed, is missing if there are none."""
+    content: dict[str, object] = {"schema": SCHEMA, "columns": columns}
+    if has_options(options):
+        content["options"] = options.row_options()
+    return json.dumps(content) + "\n"
+
+
+def has_options(options: AnalysisOptions) -> bool:
+    """Returns whether rows depend on an option that is not the default."""
+    return options.row_options() != NO_OPTIONS.row_options()
+
+
+def options_in(folder: Path) -> AnalysisOptions:
+    """Returns the options with which all captures of a store were analyzed. Raises InputError if it is no store."""
+    try:
+        return AnalysisOptions.from_json(open_store(folder).get("options", {}))
+    except ValueError:
+        raise damaged_marker(folder) from None
+
+
+def damaged_marker(folder: Path) -> InputError:
+    remedy = marker(None).strip()
+    return InputError(f"{folder / MARKER}: damaged: write `{remedy}` into it, then run `wiretale store check`")
+
+
+def options_for(folder: Path, options: AnalysisOptions) -> AnalysisOptions:
+    """Returns the options of a further capture in a store. UsageError if they are not those of the captures in it."""
+    stored = options_in(folder)._replace(jobs=options.jobs)
+    if has_options(options) and options != stored:
+        flags = " ".join(stored.words()) or "none"
+        raise UsageError(
+            f"{folder}: has captures with other options of the analysis ({flags}): expected the same, or none"
+        )
+    return stored
 
 
 def columns_in(folder: Path) -> str | None:
@@ -172,10 +206,7 @@ def open_store(folder: Path) -> dict[str, object]:
     except OSError as error:
         raise InputError(f"{folder / MARKER}: {error.strerror}") from None
     except ValueError:
-        remedy = marker(None).strip()
-        raise InputError(
-            f"{folder / MARKER}: damaged: write `{remedy}` into it, then run `wiretale store check`"
-        ) from None
+        raise damaged_marker(folder) from None
     schema = found.get("schema") if isinstance(found, dict) else None
     if schema != SCHEMA:
         raise InputError(f"{folder / MARKER}: expected schema {SCHEMA}, but it is {schema!r}")

@@ -31,6 +31,8 @@ from wiretale.reports.store.window import Limits, Pending, Plan, next_plan, pend
 if TYPE_CHECKING:
     import duckdb
 
+    from wiretale.analyzer.options import AnalysisOptions
+
 DAY_NS = 86_400_000_000_000
 # No flow is over before it was silent for so long.
 SHORTEST_SILENCE_NS = 60_000_000_000
@@ -65,7 +67,8 @@ def store_errors(store: Path) -> Iterator[None]:
 class Watch:
     """A folder, its files that are not in the store yet, and the parts of the store that matter for them."""
 
-    def __init__(self, folder: Path, store: Path, limits: Limits, notes: Notes) -> None:
+    def __init__(self, folder: Path, store: Path, limits: Limits, options: AnalysisOptions, notes: Notes) -> None:
+        self.options = options
         self.folder, self.store, self.limits, self.notes = Folder(folder), store, limits, notes
         self.pending: list[Pending] = []
         #: whether a file was damaged, missing or no capture
@@ -86,10 +89,10 @@ class Watch:
 
     def open(self) -> None:
         """Makes the store if it is new. InputError if the folder cannot be read; OutputError if the store cannot be written, or
-        if another process watches the folder."""
+        if another process watches the folder; UsageError if it has captures with other options."""
         self._check_folder()
         with store_errors(self.store):
-            make_store(self.store)
+            self.options = make_store(self.store, self.options)
             self._lock = os.open(self.store / self._lock_name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -149,7 +152,7 @@ class Watch:
             self._problem(f"{found.path}: {error.strerror}; skipped")
             return
         if digest not in self._stored and all(one.digest != digest for one in self.pending):
-            one = pending_of(found, digest)
+            one = pending_of(found, digest, self.options)
             if not one.is_here():
                 return  # the next look sees it as it is then
             if one.readable:
@@ -265,7 +268,7 @@ class Watch:
     def _publish_plan(self, connection: duckdb.DuckDBPyConnection, plan: Plan, ending: bool) -> list[Published] | None:
         began = time.process_time()
         try:
-            done = publish_slot(self.store, connection, plan, self._recent(), ending)
+            done = publish_slot(self.store, connection, plan, self.options, self._recent(), ending)
         except InputError:
             if all(one.is_here() for one in plan.window):
                 raise

@@ -17,7 +17,7 @@ from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.errors import InputError
 from wiretale.reports.store.add import NS, stamp_of
@@ -25,6 +25,7 @@ from wiretale.reports.store.folder import Found, Stamp
 
 if TYPE_CHECKING:
     from wiretale.analyzer.findings.model import Finding
+    from wiretale.analyzer.options import AnalysisOptions
     from wiretale.analyzer.trace import Trace
 
 TCP = 6
@@ -88,33 +89,24 @@ def utc_day(ns: int) -> str:
     return datetime.fromtimestamp(ns // NS, UTC).strftime("%Y-%m-%d")
 
 
-def read(files: Sequence[Path], start_ns: int | None = None, flow_files: int = 0) -> Trace:
-    """Returns the tables of files, merged by time, without findings, from a time on. InputError if one cannot be read.
+def read(files: Sequence[Path], options: AnalysisOptions, flow_files: int = 0) -> Trace:
+    """Returns the tables of files, merged by time, without findings. InputError if one cannot be read.
 
     Only packets of the first `flow_files` files begin flows, unless it is 0.
     """
     from wiretale.analyzer import _core
+    from wiretale.analyzer.options import ReadingMode
     from wiretale.analyzer.quic import name_servers
-    from wiretale.analyzer.trace import MAX_FLOWS, Trace, core_errors, read_all
+    from wiretale.analyzer.trace import Trace, core_errors, read_all
 
-    options: dict[str, Any] = {
-        "filter": None,
-        "start_ns": start_ns,
-        "end_ns": None,
-        "max_flows": MAX_FLOWS,
-        "packets": "none",
-        "packets_max": 0,
-        "interfaces_only": False,
-        "block_size": 0,
-        "limit_spans": False,
-    }
+    paths = [str(path) for path in files]
     with core_errors():
-        core = _core.Analysis([str(path) for path in files], flow_files=flow_files, **options)
+        core = _core.Analysis(paths, paths, options, ReadingMode(flow_files=flow_files))
         if read_all(core, None):
             raise KeyboardInterrupt
         core.finish()
     name_servers(core)
-    return Trace(core, {str(path): None for path in files}, options)
+    return Trace(core, dict.fromkeys(paths), options)
 
 
 def carried_over(trace: Trace) -> int:
@@ -123,12 +115,12 @@ def carried_over(trace: Trace) -> int:
     return sum(pair == (TCP, "first_packet") for pair in zip(*columns, strict=True))
 
 
-def pending_of(found: Found, digest: str) -> Pending:
+def pending_of(found: Found, digest: str, options: AnalysisOptions) -> Pending:
     """Analyzes a file by itself. OSError if it is gone; a file that is no capture is not `readable`."""
     from wiretale.analyzer.findings.registry import find_about_capture
 
     try:
-        trace = read([found.path])
+        trace = read([found.path], options)
     except InputError as error:
         stamp_of(found.path)
         return Pending(found.path, found.stamp, digest, damage=str(error), readable=False)
@@ -191,9 +183,11 @@ class Plan(NamedTuple):
     #: whether the window ends because of a limit: its open flows are cut
     complete: bool
 
-    def read(self, start_ns: int | None = None) -> Trace:
-        """Analyzes the window from a time on; only flows that begin in the slot are in it."""
-        return read([one.path for one in self.window], start_ns, len(self.slot))
+    def read(self, options: AnalysisOptions, start_ns: int | None = None) -> Trace:
+        """Analyzes the window, if need be from a time on; only flows that begin in the slot are in it."""
+        starts = [ns for ns in (options.start_ns, start_ns) if ns is not None]
+        options = options._replace(start_ns=max(starts, default=None))
+        return read([one.path for one in self.window], options, len(self.slot))
 
 
 def next_plan(

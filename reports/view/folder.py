@@ -7,13 +7,14 @@ import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.index.capture_index import INDEX_FILE, write_index
+from wiretale.analyzer.options import AnalysisOptions
 from wiretale.analyzer.trace import stamp_of
 from wiretale.reports.export.destination import output_folder
-from wiretale.reports.export.parquet import OPTIONS, OPTIONS_FILE, OPTIONS_KEY, reason_of
+from wiretale.reports.export.parquet import OPTIONS_FILE, OPTIONS_KEY, reason_of
 from wiretale.reports.html.analyze import render
 from wiretale.reports.html.packing import base_time
 
@@ -47,7 +48,7 @@ def is_output(folder: Path) -> bool:
     return all((folder / name).is_file() for name in TABLES)
 
 
-def analysis_of(folder: Path) -> tuple[list[str], dict[str, Any]]:
+def analysis_of(folder: Path) -> tuple[list[str], AnalysisOptions]:
     """Returns the captures that an output folder of `analyze -o` is about, and the options of analyze().
 
     InputError if a capture is not there or has changed, or if the folder does not have them.
@@ -66,7 +67,7 @@ def analysis_of(folder: Path) -> tuple[list[str], dict[str, Any]]:
     try:
         found = json.loads(rows[0][0])
         captures = [(one["path"], one["absolute"], tuple(one["stamp"] or ())) for one in found["captures"]]
-        options = {name: found["options"][name] or None for name in OPTIONS}  # no block size is 0
+        options = AnalysisOptions.from_json(found["options"])
     except (IndexError, KeyError, TypeError, ValueError):
         raise InputError(f"{path}: has no options of its analysis: run wiretale view with the captures") from None
     return [unchanged(folder, *capture) for capture in captures], options

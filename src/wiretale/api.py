@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, overload
+from typing import IO, TYPE_CHECKING, Any, Unpack, overload
 
 from wiretale.analyzer import theory as arithmetic
-from wiretale.analyzer.arguments import Time, link_rate, number_within
 from wiretale.analyzer.capture_paths import Paths
 from wiretale.analyzer.errors import UsageError
-from wiretale.analyzer.trace import MAX_FLOWS, Trace, analyze, warn_of_damage
+from wiretale.analyzer.options import NO_OPTIONS, AnalysisKeywords, AnalysisOptions, link_rate, number_within
+from wiretale.analyzer.trace import Trace, analyze_with, warn_of_damage
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
@@ -85,21 +85,18 @@ class Explanation(_Shown):
         from wiretale.reports.terminal.console import print_parts
         from wiretale.reports.terminal.explain import explain_parts
 
-        found = numbered_findings(self.trace)
+        findings = numbered_findings(self.trace)
         return text_of(
-            lambda out: print_parts(out, lambda console: explain_parts(self.trace, self.transfers, found, [], console))
+            lambda out: print_parts(
+                out, lambda console: explain_parts(self.trace, self.transfers, findings, [], console)
+            )
         )
 
 
 def explain(
     *captures: Trace | Paths,
     link: float | str | None = None,
-    filter: str | None = None,
-    start: Time = None,
-    end: Time = None,
-    max_flows: int = MAX_FLOWS,
-    jobs: int | None = None,
-    block_size: int | None = None,
+    **options: Unpack[AnalysisKeywords],
 ) -> Explanation:
     """Explains what limited each transfer of a Trace, or of captures, for which it takes the options of analyze().
 
@@ -113,16 +110,12 @@ def explain(
     from wiretale.analyzer.findings.explain import explain as explain_transfers
 
     rate = link_rate(link)
-    traces = [one for one in captures if isinstance(one, Trace)]
-    paths = [one for one in captures if not isinstance(one, Trace)]
-    options = {"filter": filter, "start": start, "end": end, "block_size": block_size}
-    if traces and (paths or len(traces) > 1 or any(value is not None for value in options.values())):
+    traces = [capture for capture in captures if isinstance(capture, Trace)]
+    paths = [capture for capture in captures if not isinstance(capture, Trace)]
+    checked = AnalysisOptions.of(options)
+    if traces and (paths or len(traces) > 1 or checked != NO_OPTIONS):
         raise UsageError("expected one Trace without options of analyze(), or captures")
-    trace = (
-        traces[0]
-        if traces
-        else analyze(*paths, filter=filter, start=start, end=end, max_flows=max_flows, jobs=jobs, block_size=block_size)
-    )
+    trace = traces[0] if traces else analyze_with(paths, checked)
     return Explanation(trace, explain_transfers(trace, rate))
 
 
@@ -178,20 +171,20 @@ def compare(
 
     logs = {"sender_log": sender_log, "receiver_log": receiver_log}
     named = {name: os.fspath(path) if path is not None else None for name, path in logs.items()}
-    with compare_captures(*[os.fspath(one) for one in captures], **named, same_clock=same_clock) as found:
-        whole = compare_object(found, __version__)
+    with compare_captures(*[os.fspath(path) for path in captures], **named, same_clock=same_clock) as comparison:
+        content = compare_object(comparison, __version__)
         result = CaptureComparison(
-            answers=list(answers(found)),
-            points=found.points,
-            losses=found.ledgers,
-            clocks=found.clocks,
-            delays=found.delays,
-            flows=found.flows,
-            lost_packets=whole["lost_packets"],
-            lost_packets_total=whole["lost_packets_total"],
-            notes=found.notes,
-            _object=whole,
-            _text=text_of(lambda out: print_comparison(found, out)),
+            answers=list(answers(comparison)),
+            points=comparison.points,
+            losses=comparison.ledgers,
+            clocks=comparison.clocks,
+            delays=comparison.delays,
+            flows=comparison.flows,
+            lost_packets=content["lost_packets"],
+            lost_packets_total=content["lost_packets_total"],
+            notes=comparison.notes,
+            _object=content,
+            _text=text_of(lambda out: print_comparison(comparison, out)),
         )
     warn_of_damage(text for point in result.points for text in point.damage)
     return result
@@ -294,11 +287,18 @@ def diff(
         raise UsageError("diff needs two runs, or one run and a store")
     if where is not None:
         raise UsageError("where chooses captures of a store: it needs store")
-    first, second = (load_trace(one) if isinstance(one, Trace) else load_run(os.fspath(one)) for one in (before, after))
-    found = diff_runs(first, second)
-    changes = {one.measure.name: one for one in found.changes}
+    first, second = (load_trace(run) if isinstance(run, Trace) else load_run(os.fspath(run)) for run in (before, after))
+    difference = diff_runs(first, second)
+    changes = {change.measure.name: change for change in difference.changes}
     return RunDifference(
-        first, second, found.sentence(), changes, list(found.limits), list(found.findings), found.flows, found
+        first,
+        second,
+        difference.sentence(),
+        changes,
+        list(difference.limits),
+        list(difference.findings),
+        difference.flows,
+        difference,
     )
 
 
@@ -307,12 +307,19 @@ def _diff_with_store(run: Trace | OnePath, store: str, where: str | None, servic
     from wiretale.analyzer.diff.run import load_run, load_trace
     from wiretale.reports.store.baseline import diff_with_store
 
-    def load() -> Run:
-        return load_trace(run, keep=True) if isinstance(run, Trace) else load_run(os.fspath(run), keep=True)
+    def load(options: AnalysisOptions) -> Run:
+        return load_trace(run, True) if isinstance(run, Trace) else load_run(os.fspath(run), True, options)
 
-    found = diff_with_store(Path(store), where, load, number_within("services", services, 0, 2**31 - 1))
+    difference = diff_with_store(Path(store), where, load, number_within("services", services, 0, 2**31 - 1))
     return StoreDifference(
-        found.after, found.runs, found.left_out, found.verdict, found.sentence(), found.unusual, found.standings, found
+        difference.after,
+        difference.runs,
+        difference.left_out,
+        difference.verdict,
+        difference.sentence(),
+        difference.unusual,
+        difference.standings,
+        difference,
     )
 
 
@@ -371,20 +378,20 @@ def theory(
     rate = link_rate(link)
     if rate is None:
         raise UsageError("link None: expected bit/s, or a text as '1G'")
-    one = arithmetic.Link(rate, mtu, framing, ip, tcp_options)
-    arithmetic.check_link(one)
+    path = arithmetic.Link(rate, mtu, framing, ip, tcp_options)
+    arithmetic.check_link(path)
     size = parse_size(block) if isinstance(block, str) else block
     if size is not None:
-        arithmetic.check_block(one, "tcp", size)
+        arithmetic.check_block(path, "tcp", size)
     fits = size is not None and size <= arithmetic.UDP_MOST[ip]
     return LinkCapacity(
-        link=one,
-        tcp=arithmetic.maximum(one, "tcp"),
-        udp=arithmetic.maximum(one, "udp"),
-        largest_unfragmented_payload=arithmetic.datagram_most(one),
-        tcp_block=None if size is None else arithmetic.block_maximum(one, "tcp", size),
-        udp_block=arithmetic.block_maximum(one, "udp", size) if size is not None and fits else None,
-        tcp_stream=None if size is None else arithmetic.stream(one, size),
+        link=path,
+        tcp=arithmetic.maximum(path, "tcp"),
+        udp=arithmetic.maximum(path, "udp"),
+        largest_unfragmented_payload=arithmetic.datagram_most(path),
+        tcp_block=None if size is None else arithmetic.block_maximum(path, "tcp", size),
+        udp_block=arithmetic.block_maximum(path, "udp", size) if size is not None and fits else None,
+        tcp_stream=None if size is None else arithmetic.stream(path, size),
         block_bytes=size,
     )
 
@@ -411,7 +418,7 @@ class Verification(_Shown):
     @property
     def unexplained(self) -> list[VerdictDifference]:
         """The differences that no rule explains."""
-        return [one for one in self._found.differences if one.rule is None]
+        return [difference for difference in self._found.differences if difference.rule is None]
 
     @property
     def problem(self) -> str | None:
@@ -424,8 +431,10 @@ class Verification(_Shown):
 
         from wiretale.reports.export.verify import write_json
 
-        whole = json.loads(text_of(lambda out: write_json(self.path, self._found, (__version__, self.wireshark), out)))
-        return dict(whole)
+        content = json.loads(
+            text_of(lambda out: write_json(self.path, self._found, (__version__, self.wireshark), out))
+        )
+        return dict(content)
 
     def __str__(self) -> str:
         from wiretale.reports.terminal.verify import print_comparison

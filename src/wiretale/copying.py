@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from wiretale.analyzer.arguments import Time, check_range, number_within, output_path, time_ns
 from wiretale.analyzer.capture_paths import Paths, expand_paths
 from wiretale.analyzer.cut import writing
 from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.options import Time, check_range, number_within, output_path, time_ns
 from wiretale.analyzer.trace import warn_of_damage
 from wiretale.version import __version__
 

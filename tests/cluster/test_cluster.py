@@ -30,7 +30,7 @@ import object_storage
 from checkout import SAMPLES
 from processes import SECONDS, refusal, wait_until
 from wiretale.analyzer.errors import InputError, MissingToolError, UsageError
-from wiretale.analyzer.shards.layout import ALL_PACKETS
+from wiretale.analyzer.options import NO_OPTIONS, AnalysisOptions
 from wiretale.cluster.begin import RUN, begin, tasks_of
 from wiretale.cluster.place import Place
 from wiretale.cluster.steps import Problem, problem_of
@@ -378,7 +378,6 @@ def test_an_address_without_a_scheduler_is_one_line(wiretale_run: Any, tmp_path:
         (("--cluster", "10.0.0.1:8786"), "needs -o DIR or --work DIR"),
         (("--cluster", "10.0.0.1:8786", "--workers", "2", "-o", "out"), "--workers is for --cluster local"),
         (("--cluster", "local", "--filter", "tpc"), "filter 'tpc'"),
-        (("--cluster", "local", "-j", "2"), "use --workers"),
         (("--cluster", "local", "-o", "https://example.org/out"), "expected a directory, s3:// or gs://"),
         (("--work", "shards"), "--work needs --cluster"),
         (("-o", "s3://bucket/out"), "needs --cluster"),
@@ -419,7 +418,7 @@ def test_another_machine_may_have_another_device_number(tmp_path: Path) -> None:
 def test_a_worker_must_have_the_same_version_folder_and_captures(tmp_path: Path) -> None:
     capture, work = tmp_path / "a.pcap", tmp_path / "work"
     shutil.copy(SAMPLES / NAMES[0], capture)
-    job, _ = begin(Place(str(work)), [str(capture)], 2, ALL_PACKETS, {})
+    job, _ = begin(Place(str(work)), [str(capture)], 2, NO_OPTIONS)
     job.check()
     job.check_visible(0)
     with pytest.raises(MissingToolError, match=r"has wiretale .*, but this is 0\.0: install the same"):
@@ -436,19 +435,19 @@ def test_a_worker_must_have_the_same_version_folder_and_captures(tmp_path: Path)
 def test_other_options_make_the_rows_again_and_another_version_is_refused(tmp_path: Path) -> None:
     work = tmp_path / "work"
     captures = [str(SAMPLES / NAMES[0])]
-    _, state = begin(Place(str(work)), captures, None, ALL_PACKETS, {"max_flows": 1})
+    _, state = begin(Place(str(work)), captures, None, AnalysisOptions(max_flows=1))
     assert not state.continues
     rows = work / "rows" / "shard-00.rows"
     rows.parent.mkdir()
     rows.write_bytes(b"rows")
-    assert begin(Place(str(work)), captures, None, ALL_PACKETS, {"max_flows": 1})[1].continues and rows.exists()
-    assert begin(Place(str(work)), captures, None, ALL_PACKETS, {"max_flows": 2})[1].continues and not rows.exists()
+    assert begin(Place(str(work)), captures, None, AnalysisOptions(max_flows=1))[1].continues and rows.exists()
+    assert begin(Place(str(work)), captures, None, AnalysisOptions(max_flows=2))[1].continues and not rows.exists()
     content = json.loads((work / RUN).read_text())
     (work / RUN).write_text(json.dumps({**content, "wiretale": "0.0"}))
     with pytest.raises(UsageError, match=r"is of a run of wiretale 0\.0"):
-        begin(Place(str(work)), captures, None, ALL_PACKETS, {})
+        begin(Place(str(work)), captures, None, NO_OPTIONS)
     with pytest.raises(UsageError, match=r"is a split of other captures"):
-        begin(Place(str(work)), [str(SAMPLES / NAMES[1])], None, ALL_PACKETS, {})
+        begin(Place(str(work)), [str(SAMPLES / NAMES[1])], None, NO_OPTIONS)
 
 
 def test_captures_are_divided_into_tasks_by_size() -> None:

@@ -51,16 +51,16 @@ class Rows:
         steps.analyze_shard(folder, 0)
         self._split = layout.open_split(folder)
         self.path = self._split.rows_path(0)
-        found = layout.read_rows(self._split, 0)
-        assert found
-        self._options, self.content = found
+        rows = layout.read_rows(self._split, 0)
+        assert rows
+        self._rows, self.content = rows, rows.content
         self._head, self.parts = parts_of(self.content)
         assert content_of(self._head, self.parts) == self.content
         self._facts = layout.all_facts(self._split)
         self.captures = [one.rows for one in self._facts]
 
     def write_content(self, content: bytes) -> None:
-        layout.write_rows(self._split, 0, self._options, content)
+        layout.write_rows(self._split, 0, self._rows._replace(content=content))
 
     def write(self, table: str, part: Part) -> None:
         self.write_content(content_of(self._head, {**self.parts, table: part}))

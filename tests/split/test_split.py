@@ -17,6 +17,7 @@ from capture_files import block, enhanced, interface, option, section, write_pca
 from checkout import CAPTURES, SAMPLES
 from plain_wire import START_NS, Connection, Wire
 from processes import refusal
+from wiretale.analyzer.options import AnalysisOptions
 from wiretale.analyzer.shards import layout, steps
 from wiretale.analyzer.table import KEPT_TABLES
 from wiretale.analyzer.trace import Trace, analyze
@@ -268,7 +269,7 @@ def test_a_shard_has_tables_of_its_own(split: Path, tmp_path: Path, wiretale_run
     assert (tmp_path / "0" / "flows.parquet").exists()
 
 
-@pytest.mark.parametrize("options", [["--filter", "tcp"], ["--json"], ["--cluster", "local"], ["--jobs", "2"]])
+@pytest.mark.parametrize("options", [["--filter", "tcp"], ["--json"], ["--cluster", "local"]])
 def test_options_that_need_the_captures_are_refused(split: Path, wiretale_run: Any, options: list[str]) -> None:
     assert f"{options[0]} is not for a shard" in refusal(wiretale_run("analyze", split / "shard-00", *options))
 
@@ -342,8 +343,7 @@ def test_a_limit_that_one_run_might_have_reached_is_an_error(split: Path, wireta
 
 def check_selected(files: list[Path], folder: Path, shards: int, chosen: dict[str, Any]) -> None:
     """Compares the three steps with one run."""
-    selection = layout.selection_of(chosen.get("filter"), chosen.get("start"), chosen.get("end"))
-    layout.plan(list(map(str, files)), folder, shards, selection)
+    layout.plan(list(map(str, files)), folder, shards, AnalysisOptions.of(chosen))
     steps.split_captures(folder, "test")
     for shard in range(shards):
         steps.analyze_shard(folder, shard)

@@ -22,6 +22,7 @@ from plain_wire import Connection, Wire
 from processes import refusal, wait_until
 from wiretale.analyzer import _core
 from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.options import NO_OPTIONS
 from wiretale.analyzer.shards import layout, steps
 
 NAMES = ("tcp_losses.pcap", "udp_fragments.pcap")
@@ -95,7 +96,7 @@ def test_rows_of_another_split_and_version_are_refused(split: Path, tmp_path: Pa
     rows.write_bytes(content)
     plan = json.loads((split / "split.json").read_text())
     (split / "split.json").write_text(json.dumps({**plan, "schema": "wiretale.split/0"}))
-    assert "expected schema wiretale.split/2" in refusal(wiretale_run("gather", split), 4)
+    assert "expected schema wiretale.split/3" in refusal(wiretale_run("gather", split), 4)
 
 
 def test_a_file_is_no_split(tmp_path: Path, wiretale_run: Any) -> None:
@@ -108,14 +109,14 @@ def test_a_file_is_no_split(tmp_path: Path, wiretale_run: Any) -> None:
 def test_any_bytes_as_rows_are_refused(split: Path) -> None:
     facts = layout.all_facts(layout.open_split(split))
     files = [(one.rows, one.spans, one.packets, 0, 0, 0, 0) for one in facts]
-    good = [found[1] for n in range(2) if (found := layout.read_rows(layout.open_split(split), n))]
+    good = [rows.content for n in range(2) if (rows := layout.read_rows(layout.open_split(split), n))]
     assert len(good) == 2
     for at in range(0, len(good[0]), 97):
         changed = bytearray(good[0])
         changed[at] ^= 0xA5
         for rows in (bytes(changed), good[0][:at]):
             try:
-                _core.Analysis.gather(files, [rows, good[1]], 1_000_000, True).totals()
+                _core.Analysis.gather(files, [rows, good[1]], NO_OPTIONS, True).totals()
             except (ValueError, _core.Error) as error:
                 assert str(error)
 
@@ -135,8 +136,13 @@ PLANS = [
     ("files", [{"path": "\ud800", "stamp": [1, 2, 3, 4]}]),
     ("files", [{"path": "a.pcap", "stamp": None}]),
     ("files", [{"path": "a.pcap", "stamp": ["x", 2, 3, 4]}]),
-    ("filter", 5),
-    ("start_ns", "x"),
+    ("options", 5),
+    ("options", {"filter": 5}),
+    ("options", {"filter": "tcp\0"}),
+    ("options", {"start_ns": "x"}),
+    ("options", {"end_ns": 1 << 63}),
+    ("options", {"max_flows": 5}),
+    ("options", {"unknown": None}),
 ]
 FACTS = [
     ("packets", "x"),
@@ -150,7 +156,13 @@ FACTS = [
     ("excluded_last_ns", None),
     ("behind", 2),
 ]
-ROWS = [("size", -1), ("size", 1 << 70), ("options", []), ("options", {"max_flows": "x", "block_size": 0})]
+ROWS = [
+    ("size", -1),
+    ("size", 1 << 70),
+    ("options", []),
+    ("options", {"max_flows": "x"}),
+    ("options", {"filter": "tcp"}),
+]
 
 
 @pytest.mark.parametrize(("name", "value"), PLANS)

@@ -125,7 +125,7 @@ def test_more_flows_than_fit_make_shorter_slots_and_whole_flows(
     wiretale_run: Any, tmp_path: Path, folder: Path
 ) -> None:
     store = tmp_path / "store"
-    words = ("watch", folder, "--store", store, "--active", "500s", "--max-flows", "1", "--once", "-q")
+    words = ("watch", folder, "--store", store, "--active", "500s", "--window-flows", "1", "--once", "-q")
     done = wiretale_run(*words)
     assert (done.returncode, done.stderr) == (0, ""), done
     trace = wiretale.analyze(folder)
@@ -333,7 +333,7 @@ def test_a_full_disk_is_waited_for_and_destroys_nothing(wiretale_run: Any, tmp_p
         assert "cannot write: No space left on device" in refusal(
             wiretale_run("watch", folder, "--store", store, "--once", "-q"), 4
         )
-        with running(folder, store, "-q", "--max-flows", "1") as process:
+        with running(folder, store, "-q", "--window-flows", "1") as process:
             assert process.stderr and "waiting" in next(iter(process.stderr))
             filler.unlink()
             assert "continues" in next(iter(process.stderr))

@@ -9,13 +9,13 @@
 #define FLOWS_MOST 50 /* so that flows are evicted too */
 
 static void analyze(const char *path) {
-    static const struct analysis_options options = {.start_ns = INT64_MIN,
-                                                    .end_ns = INT64_MAX,
-                                                    .flows_most = FLOWS_MOST,
-                                                    .packets = PACKETS_ALL,
-                                                    .packet_rows_most = 10000};
+    static const struct analysis_options options = {
+        .start_ns = INT64_MIN, .end_ns = INT64_MAX, .max_flows = FLOWS_MOST};
+    static const struct reading_mode mode = {.packets = {.kind = PACKETS_ALL},
+                                             .packet_rows_most = 10000};
     struct error error;
-    struct analysis *analysis = analysis_open(&path, 1, &options, &error);
+    const struct analysis_files files = {.paths = &path, .count = 1};
+    struct analysis *analysis = analysis_open(&files, &options, &mode, &error);
     if (!analysis)
         return;
     while (analysis_step(analysis, 1000, &error))

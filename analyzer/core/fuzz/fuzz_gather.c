@@ -35,19 +35,16 @@ static struct split *split_capture(const struct split_options *options) {
 /* Writes the rows of a shard. Returns false if its packets are refused. */
 static bool analyze_shard(int shard, struct bytes *rows) {
     static const char *const name = "capture";
-    static const struct analysis_options options = {.names = &name,
-                                                    .start_ns = INT64_MIN,
-                                                    .end_ns = INT64_MAX,
-                                                    .flows_most = FLOWS_MOST,
-                                                    .jobs = 1,
-                                                    .shard = true,
-                                                    .clock_ns = INT64_MIN,
-                                                    .clock_most_ns = INT64_MIN};
+    static const struct analysis_options options = {
+        .start_ns = INT64_MIN, .end_ns = INT64_MAX, .max_flows = FLOWS_MOST, .jobs = 1};
+    static const struct reading_mode mode = {
+        .shard = true, .clock_ns = INT64_MIN, .clock_most_ns = INT64_MIN};
     char place[CAPTURE_PATH_SIZE];
     const char *path = place;
     struct error error = {0};
     snprintf(place, sizeof place, "/proc/self/fd/%d", shard);
-    struct analysis *analysis = analysis_open(&path, 1, &options, &error);
+    const struct analysis_files files = {.paths = &path, .names = &name, .count = 1};
+    struct analysis *analysis = analysis_open(&files, &options, &mode, &error);
     check(analysis);
     while (analysis_step(analysis, 1000, &error))
         continue;
@@ -83,7 +80,7 @@ static bool gather_all(const struct split_facts *facts, struct bytes *const part
                                        .shards = shards,
                                        .file_count = 1,
                                        .shard_count = SHARDS,
-                                       .flows_most = FLOWS_MOST,
+                                       .max_flows = FLOWS_MOST,
                                        .inexact = true};
     struct error error;
     size_t bad;
@@ -122,8 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                           .fds = fds,
                                           .shard_count = SHARDS,
                                           .key = {.seed = {1}},
-                                          .start_ns = INT64_MIN,
-                                          .end_ns = INT64_MAX,
+                                          .analysis = {.start_ns = INT64_MIN, .end_ns = INT64_MAX},
                                           .head = section,
                                           .head_size = sizeof section};
     split_and_gather(&options, data, size);

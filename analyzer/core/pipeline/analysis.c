@@ -2,7 +2,7 @@
 /* Runs an analysis. One thread decodes batches; all process them in shards (process.c). Neither the
  * number of threads nor that of shards changes a row.
  *
- * Memory: flows_most bounds the live flows, MEMORY_LIMIT all lists that grow with them, and
+ * Memory: max_flows bounds the live flows, MEMORY_LIMIT all lists that grow with them, and
  * rows.h the rows of events and blocks. The tables of flows grow with the capture. If an
  * allocation fails in a worker, it sets sink.out_of_memory, and the next check ends the analysis
  * with ERROR_MEMORY; so no function below returns errors packet by packet. */
@@ -24,15 +24,15 @@
 /* Sets a bit for each wanted flow; returns false without memory. Numbers from FLOWS_LISTED_MOST on
  * are ignored, so the bits take 8 MiB at most. */
 static bool list_flows(struct analysis *analysis) {
-    const struct analysis_options *options = &analysis->options;
+    struct wanted_packet_rows *packets = &analysis->mode.packets;
     struct updater *updater = &analysis->updater;
-    if (options->packets != PACKETS_OF_FLOWS)
+    if (packets->kind != PACKETS_OF_FLOWS)
         return true;
-    updater->packet_flows = flow_set(options->packet_flows, options->packet_flow_count,
-                                     FLOWS_LISTED_MOST, &updater->packet_flow_count);
-    analysis->options.packet_flows = NULL; /* the caller owns it */
-    const struct analysis *first = options->first;
-    analysis->options.first = NULL; /* likewise */
+    updater->packet_flows = flow_set(packets->flows, packets->flow_count, FLOWS_LISTED_MOST,
+                                     &updater->packet_flow_count);
+    packets->flows = NULL; /* the caller owns it */
+    const struct analysis *first = analysis->mode.first;
+    analysis->mode.first = NULL; /* likewise */
     if (!updater->packet_flows || !first || first->totals.near_limit)
         return updater->packet_flows;
     updater->choice = pair_choice_open(analysis_table(first, TABLE_flows), updater->packet_flows,
@@ -48,7 +48,7 @@ static bool open_workers(struct analysis *analysis) {
          updater->worker_count++) {
         struct worker *worker = &updater->workers[updater->worker_count];
         row_sink_open(&worker->sink, updater->worker_count,
-                      analysis->options.packets == PACKETS_OF_FLOWS);
+                      analysis->mode.packets.kind == PACKETS_OF_FLOWS);
         worker->sink.encapsulations = updater->encapsulations;
         worker->sink.numbers = &updater->numbers;
         worker->updater = updater;
@@ -85,7 +85,7 @@ static unsigned processors(void) {
  * give. A small capture is processed sooner than more are opened. */
 static unsigned shard_bits(const struct analysis *analysis) {
     bool small = analysis->input.small && analysis->input.jobs == 1;
-    bool one = analysis->options.packets != PACKETS_NONE || analysis->options.shard || small;
+    bool one = analysis->mode.packets.kind != PACKETS_NONE || analysis->mode.shard || small;
     return one ? 0 : SHARD_BITS;
 }
 
@@ -97,28 +97,26 @@ static bool open_state(struct analysis *analysis) {
     analysis->input.small = small;
     analysis->input.jobs = jobs < PARTS_MOST ? jobs : PARTS_MOST;
     hash_seed_fill(updater->seeds.seed, SHARD_SEEDS);
-    updater->memory = flow_memory_open(analysis->options.flows_most, !small);
+    updater->memory = flow_memory_open(analysis->options.max_flows, !small);
     updater->encapsulations = encapsulation_table_open();
     updater->ports = capture_ports_open();
     updater->selection = selection_open();
     return updater->memory && updater->encapsulations && updater->ports && updater->selection &&
            open_shards(updater, shard_bits(analysis), small) && open_workers(analysis) &&
            list_flows(analysis) &&
-           (!analysis->options.shard ||
+           (!analysis->mode.shard ||
             (rows_of(analysis)->positions = calloc(1, sizeof(struct position_log))));
 }
 
 /* Compiles the filter first: an invalid expression must be a usage error before any file is
  * opened. */
-static bool open_input(struct analysis *analysis, const char *const *paths, size_t count,
+static bool open_input(struct analysis *analysis, const struct analysis_files *files,
                        struct error *error) {
     const char *filter = analysis->options.filter;
     analysis->options.filter = NULL; /* the caller owns it */
     if (filter && !(analysis->input.wanted.filter = bpf_filter_open(filter, error)))
         return false;
-    const char *const *names = analysis->options.names;
-    analysis->options.names = NULL; /* likewise */
-    analysis->input.files = merged_input_open(paths, names, count, error);
+    analysis->input.files = merged_input_open(files->paths, files->names, files->count, error);
     if (!analysis->input.files)
         return false;
     analysis->totals.bytes_total = merged_input_bytes_total(analysis->input.files);
@@ -126,8 +124,9 @@ static bool open_input(struct analysis *analysis, const char *const *paths, size
            error_set(error, ERROR_MEMORY, "out of memory before the first packet");
 }
 
-struct analysis *analysis_open(const char *const *paths, size_t count,
-                               const struct analysis_options *options, struct error *error) {
+struct analysis *analysis_open(const struct analysis_files *files,
+                               const struct analysis_options *options,
+                               const struct reading_mode *mode, struct error *error) {
     struct analysis *analysis = calloc(1, sizeof *analysis);
     error->kind = ERROR_NONE;
     if (!analysis) {
@@ -135,16 +134,17 @@ struct analysis *analysis_open(const char *const *paths, size_t count,
         return NULL;
     }
     analysis->options = *options;
+    analysis->mode = *mode;
     wanted_packets_begin(&analysis->input.wanted, options->start_ns, options->end_ns);
-    analysis->input.flow_files = options->flow_files;
+    analysis->input.flow_files = mode->flow_files;
     analysis->input.updater = &analysis->updater;
     analysis->packets = 1;
-    analysis->updater.packets_all = options->packets == PACKETS_ALL;
-    analysis->updater.limit_spans = options->limit_spans;
+    analysis->updater.packets_all = mode->packets.kind == PACKETS_ALL;
+    analysis->updater.limit_spans = mode->limit_spans;
     analysis->updater.block_size = options->block_size;
-    analysis->updater.packet_rows_most = options->packet_rows_most;
-    analysis->updater.flows_most = options->flows_most;
-    if (open_input(analysis, paths, count, error))
+    analysis->updater.packet_rows_most = mode->packet_rows_most;
+    analysis->updater.max_flows = options->max_flows;
+    if (open_input(analysis, files, error))
         return analysis;
     analysis_close(analysis);
     return NULL;
@@ -281,7 +281,7 @@ static void note_totals(struct analysis *analysis) {
 static void keep_state(struct analysis *analysis) {
     struct updater *updater = &analysis->updater;
     struct worker *first = &updater->workers[0];
-    if (!analysis->options.shard)
+    if (!analysis->mode.shard)
         return;
     analysis->kept = (struct shard_state){.uncertain = analysis->kept.uncertain +
                                                        first->sink.positions->uncertain,
@@ -336,7 +336,7 @@ struct row_sink *analysis_sink(struct analysis *analysis) {
 }
 
 const struct shard_state *analysis_shard_state(const struct analysis *analysis) {
-    return analysis->options.shard && analysis->totals.finished ? &analysis->kept : NULL;
+    return analysis->mode.shard && analysis->totals.finished ? &analysis->kept : NULL;
 }
 
 const struct table *analysis_table(const struct analysis *analysis, enum table_number number) {

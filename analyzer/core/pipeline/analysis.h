@@ -12,9 +12,18 @@
 
 struct analysis;
 
-/* Returns NULL with `error` set if a path or an option cannot be used. Paths are copied. */
-struct analysis *analysis_open(const char *const *paths, size_t count,
-                               const struct analysis_options *options, struct error *error);
+/* The files of an analysis. */
+struct analysis_files {
+    const char *const *paths;
+    const char *const *names; /* that rows and messages show; NULL: the paths */
+    size_t count;
+};
+
+/* Returns NULL with `error` set if a path or an option cannot be used. All that it keeps is
+ * copied, but for `mode->first`, which must live until it returns. */
+struct analysis *analysis_open(const struct analysis_files *files,
+                               const struct analysis_options *options,
+                               const struct reading_mode *mode, struct error *error);
 void analysis_close(struct analysis *analysis);
 
 /* Reads about `most` packets. Returns false at the end of the input, or with error->kind set. */

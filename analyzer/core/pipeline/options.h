@@ -5,33 +5,51 @@
 
 #include "pipeline/interface_counts.h"
 
-enum packets_wanted { PACKETS_NONE, PACKETS_ALL, PACKETS_OF_FLOWS };
+/* The options of users, as analyzer/options.py declares them: X(type, kind, name, value of None).
+ * `kind` is a function of python/module_options.c, which takes the attribute of that name. */
+#define ANALYSIS_OPTIONS(X)                                                                        \
+    X(const char *, text, filter, NULL)   /* libpcap expression */                                 \
+    X(int64_t, time, start_ns, INT64_MIN) /* ns; earlier packets are skipped */                    \
+    X(int64_t, time, end_ns, INT64_MAX)   /* ns; packets at or after it are skipped */             \
+    X(uint32_t, count, max_flows, 1)      /* limit of open flows, never None */                    \
+    X(uint32_t, count, jobs, 0)           /* threads; 0: all processors. No row depends on it */   \
+    X(uint32_t, count, block_size, 0)     /* bytes, in TCP streams without block headers; 0: none */
+
+struct analysis_options {
+#define X(type, kind, name, unset) type name;
+    ANALYSIS_OPTIONS(X)
+#undef X
+};
+
+/* The packets that become rows. PACKETS_OF_FLOWS fills no other table but interfaces and
+ * limit_spans. */
+struct wanted_packet_rows {
+    enum { PACKETS_NONE, PACKETS_ALL, PACKETS_OF_FLOWS } kind;
+    const uint32_t *flows; /* flow numbers, for PACKETS_OF_FLOWS */
+    size_t flow_count;
+};
+
+/* What one reading of the files is for, which no user chooses: likewise. A shard of `wiretale
+ * split` notes the position of each row; its clock is now_ns of the whole capture at its end, at
+ * least and at most. */
+#define READING_MODES(X)                                                                           \
+    X(struct wanted_packet_rows, packets, packets, {0})                                            \
+    X(uint64_t, rows, packet_rows_most, 0)                                                         \
+    X(bool, flag, limit_spans, false)     /* fills that table, for flows with wanted packets */    \
+    X(bool, flag, interfaces_only, false) /* fills only that table */                              \
+    X(uint32_t, count, flow_files, 0)     /* only packets of so many files begin flows; 0: all */  \
+    X(bool, flag, shard, false)                                                                    \
+    X(int64_t, time, clock_ns, INT64_MIN)                                                          \
+    X(int64_t, time, clock_most_ns, INT64_MIN)
 
 struct analysis;
 
-struct analysis_options {
-    const char *const *names;     /* what rows and messages show instead of each path; NULL: the
-                                     paths */
-    const char *filter;           /* libpcap expression; NULL for none */
-    int64_t start_ns;             /* ns; earlier packets are skipped; INT64_MIN for none */
-    int64_t end_ns;               /* ns; packets at or after it are skipped; INT64_MAX for none */
-    uint32_t flows_most;          /* limit of live flows */
-    unsigned jobs;                /* threads; 0 for all processors; rows do not depend on it */
-    enum packets_wanted packets;  /* PACKETS_OF_FLOWS fills no other table but interfaces and
-                                     limit_spans */
-    bool limit_spans;             /* fills that table, for the flows whose packets are wanted */
-    const uint32_t *packet_flows; /* flow numbers, for PACKETS_OF_FLOWS */
-    size_t packet_flow_count;
+struct reading_mode {
+#define X(type, kind, name, unset) type name;
+    READING_MODES(X)
+#undef X
     const struct analysis *first; /* of the same files with the same options, finished: then packets
                                      that cannot concern these flows are skipped; NULL for none */
-    uint64_t packet_rows_most;
-    int64_t block_size;   /* bytes of each block of a TCP stream that shows no header; 0 for none */
-    bool interfaces_only; /* fills only that table */
-    size_t flow_files;    /* only packets of so many files begin flows; 0 for all */
-    bool shard;           /* of `wiretale split`: notes the position of each row */
-    /* Of a shard: now_ns of the whole capture at its end, at least and at most; INT64_MIN if
-     * unknown. */
-    int64_t clock_ns, clock_most_ns;
 };
 
 struct analysis_totals {

@@ -140,7 +140,7 @@ static void process_in_order(struct analysis *analysis, struct worker *worker, s
         for (size_t s = 0; mark->timed && !timed && s < shard_count; s++)
             flow_table_expired(shards[s].flows, mark->now_ns, flow_due_ns); /* sets the clock */
         timed |= mark->timed;
-        if (analysis->options.shard)
+        if (analysis->mode.shard)
             note_peaks(analysis, mark->count - (i ? mark[-1].count : 0));
         while (here < count && (entries[here].packet & ~ENTRY_QUOTED) < mark->count)
             here++;
@@ -221,7 +221,7 @@ bool is_near_limit(struct analysis *analysis, const struct batch *batch) {
     near |= sum_rows(updater, TABLE_queries) + most > MAX_QUERY_ROWS;
     near |= sum_rows(updater, TABLE_turns) > MAX_TURN_ROWS / 2;
     near |= is_near_first_bytes(updater, selected);
-    return near || live + packets > analysis->options.flows_most ||
+    return near || live + packets > analysis->options.max_flows ||
            kept_datagrams(updater) + fragments > DATAGRAMS_MOST ||
            updater->pool_memory.left < MEMORY_SPARE + packets * PACKET_MEMORY;
 }
@@ -231,7 +231,7 @@ static void process_flows(struct analysis *analysis, struct batch *batch) {
     uint32_t shards = 1u << updater->numbers.shard_bits;
     bool near = is_near_limit(analysis, batch);
     analysis->totals.near_limit |= near;
-    updater->serial = near || analysis->options.packets != PACKETS_NONE || analysis->options.shard;
+    updater->serial = near || analysis->mode.packets.kind != PACKETS_NONE || analysis->mode.shard;
     updater->eviction.current &= updater->serial;
     analysis->by_flow = !updater->serial && !batch->header_count && !kept_datagrams(updater);
     if (updater->serial || (shards == 1 && !analysis->by_flow)) {
@@ -249,7 +249,7 @@ void process_batch(struct analysis *analysis, struct batch *batch) {
     analysis->batch = batch;
     for (unsigned i = 0; i < updater->worker_count; i++)
         allowance_return_unused(&updater->workers[i].allowance);
-    if (!analysis->options.interfaces_only)
+    if (!analysis->mode.interfaces_only)
         process_flows(analysis, batch);
     analysis->timed = batch->marks[batch->mark_count - 1].timed;
     analysis->now_ns = batch->marks[batch->mark_count - 1].now_ns;
@@ -269,8 +269,8 @@ static enum word end_of_live_flow(struct analysis *analysis, const struct flow *
     int64_t due_ns = flow_due_ns(flow);
     if (analysis->timed && due_ns <= analysis->now_ns)
         return WORD_IDLE;
-    if (analysis->options.shard)
-        analysis->kept.uncertain += due_ns <= analysis->options.clock_most_ns;
+    if (analysis->mode.shard)
+        analysis->kept.uncertain += due_ns <= analysis->mode.clock_most_ns;
     return WORD_END_OF_CAPTURE;
 }
 
@@ -351,16 +351,16 @@ static bool reserve_groups(struct updater *updater) {
 /* Returns false without memory. */
 static bool end_flows(struct analysis *analysis) {
     struct updater *updater = &analysis->updater;
-    if (analysis->options.shard && analysis->timed) /* packets of others may have advanced it */
-        analysis->now_ns = max64(analysis->now_ns, analysis->options.clock_ns);
+    if (analysis->mode.shard && analysis->timed) /* packets of others may have advanced it */
+        analysis->now_ns = max64(analysis->now_ns, analysis->mode.clock_ns);
     position_log_end(rows_of(analysis)->positions);
     end_all_datagrams(analysis);
-    if (is_near_limit(analysis, NULL) || analysis->options.shard)
+    if (is_near_limit(analysis, NULL) || analysis->mode.shard)
         return end_flows_in_order(analysis);
     if (!reserve_groups(updater))
         return false;
     updater->ending = true;
-    if (analysis->reader && analysis->options.packets == PACKETS_NONE)
+    if (analysis->reader && analysis->mode.packets.kind == PACKETS_NONE)
         reader_run(analysis->reader, end_flows_of_unit, analysis,
                    flow_memory_units(updater->memory));
     else
@@ -397,5 +397,5 @@ void finish_flows(struct analysis *analysis) {
     interface_rows_add(
         &first->sink, analysis->input.files, &analysis->input.counts,
         &(struct interface_duplicates){first->mirrored, first->mirrored_room, updater->ports},
-        !analysis->options.interfaces_only);
+        !analysis->mode.interfaces_only);
 }

@@ -40,6 +40,7 @@ void reader_close(struct reader *reader);
 
 struct analysis {
     struct analysis_options options;
+    struct reading_mode mode;
     struct reader_input input; /* the reader's while it runs */
     struct reader *reader;     /* NULL before the first step and after the end */
     struct updater updater;

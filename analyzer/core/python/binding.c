@@ -38,12 +38,6 @@ PyObject *binding_error_make(void) {
     return core_error = PyErr_NewException("wiretale.analyzer._core.Error", NULL, NULL);
 }
 
-int binding_take_time(PyObject *time, void *ns) {
-    if (time != Py_None)
-        *(int64_t *)ns = PyLong_AsLongLong(time);
-    return !PyErr_Occurred();
-}
-
 /* The GIL may already be held, because the destructor of an unused capsule releases its stream
  * as well: PyGILState_Ensure() nests. */
 void binding_disown(void *owner) {

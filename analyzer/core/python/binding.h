@@ -47,9 +47,13 @@ struct binding_paths {
  * the format O&: `paths`, a struct binding_paths, must be zero and be freed also if it returns 0
  * with an exception set. */
 int binding_take_paths(PyObject *list, void *paths);
-/* Another converter: takes ns, an int64_t, which None leaves as it is. */
-int binding_take_time(PyObject *time, void *ns);
 void binding_free_paths(struct binding_paths *paths);
+
+/* Converters that fill struct analysis_options and struct reading_mode from the records of
+ * analyzer/options.py (module_options.c). They point into the record, which must stay. The caller
+ * must free packets.flows of the mode with PyMem_Free(), also if they return 0. */
+int binding_take_options(PyObject *record, void *options);
+int binding_take_mode(PyObject *record, void *mode);
 
 /* Returns the flow numbers of a list and sets their count; the caller must free them with
  * PyMem_Free(). Returns NULL with an exception set if it is not a list of integers. */
@@ -83,7 +87,7 @@ PyObject *module_schemas(PyObject *module, PyObject *unused);
 PyObject *module_libraries(PyObject *module, PyObject *unused);
 PyObject *module_foreign_format(PyObject *module, PyObject *argument);
 PyObject *module_vocabulary(PyObject *module, PyObject *unused);
-/* _core.split(path, name, file, fds, head, key) (module_shard.c). */
+/* _core.split(path, name, file, fds, head, key, options) (module_shard.c). */
 PyObject *module_split(PyObject *module, PyObject *args);
 struct analysis;
 /* Returns the rows of the finished analysis of a shard as bytes. */

@@ -22,71 +22,26 @@ struct analysis_object {
     bool busy; /* a thread is inside without the GIL */
 };
 
-/* The constructor's arguments, and the references that must be released. `options` points into
- * them and into the caller's filter text: analysis_open() copies all that it keeps, so they need
- * to live only until it returns. */
+/* The constructor's arguments, and the references that must be released. Options and mode point
+ * into them: analysis_open() copies all that it keeps, so they need to live only until it
+ * returns. */
 struct arguments {
     struct binding_paths paths, names;
     struct analysis_options options;
-    PyObject *first; /* borrowed; NULL or an Analysis */
+    struct reading_mode mode;
 };
 
-/* `wanted` is None, 'none', 'all' or a list of flow numbers of an earlier analysis of the same
- * files. A list fills no other table but interfaces. */
-static int take_packets(PyObject *wanted, void *place) {
-    struct analysis_options *options = place;
-    if (wanted == Py_None)
-        return true;
-    if (PyList_Check(wanted)) {
-        options->packets = PACKETS_OF_FLOWS;
-        options->packet_flows = binding_flow_numbers(wanted, &options->packet_flow_count);
-        return options->packet_flows != NULL;
-    }
-    bool all = PyUnicode_Check(wanted) && !PyUnicode_CompareWithASCIIString(wanted, "all");
-    bool none = PyUnicode_Check(wanted) && !PyUnicode_CompareWithASCIIString(wanted, "none");
-    if (!all && !none)
-        PyErr_SetString(PyExc_TypeError, "packets must be 'none', 'all' or a list of flow numbers");
-    options->packets = all ? PACKETS_ALL : PACKETS_NONE;
-    return all || none;
-}
-
-/* Everything but the paths is keyword-only. The formats I and K do not check their range, so the
- * Python caller must. */
-static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {
-        "paths",       "filter",          "start_ns",   "end_ns",      "max_flows", "packets",
-        "packets_max", "interfaces_only", "block_size", "limit_spans", "names",     "shard",
-        "clock_ns",    "clock_most_ns",   "jobs",       "flow_files",  "first",     NULL};
-    unsigned long long packets_max = 2000000;
-    unsigned int max_flows = 1000000;
-    int interfaces_only = 0, limit_spans = 0, shard = 0;
-    unsigned int block_size = 0, jobs = 0, flow_files = 0;
-    struct analysis_options *options = &arguments->options;
-    options->start_ns = INT64_MIN;
-    options->end_ns = INT64_MAX;
-    options->clock_ns = options->clock_most_ns = INT64_MIN;
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O&|$zO&O&IO&KpIpO&pO&O&IIO", names, binding_take_paths,
-            &arguments->paths, &options->filter, binding_take_time, &options->start_ns,
-            binding_take_time, &options->end_ns, &max_flows, take_packets, options, &packets_max,
-            &interfaces_only, &block_size, &limit_spans, binding_take_paths, &arguments->names,
-            &shard, binding_take_time, &options->clock_ns, binding_take_time,
-            &options->clock_most_ns, &jobs, &flow_files, &arguments->first))
+static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject *kwargs,
+                           PyObject **mode) {
+    static char *names[] = {"", "", "", "", NULL}; /* by place alone */
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O&O&O", names, binding_take_paths,
+                                     &arguments->paths, binding_take_paths, &arguments->names,
+                                     binding_take_options, &arguments->options, mode) ||
+        !binding_take_mode(*mode, &arguments->mode))
         return false;
-    if (arguments->names.count && arguments->names.count != arguments->paths.count) {
+    if (arguments->names.count != arguments->paths.count)
         PyErr_SetString(PyExc_ValueError, "names must be as many as paths");
-        return false;
-    }
-    options->names = arguments->names.texts;
-    options->flows_most = max_flows ? max_flows : 1;
-    options->packet_rows_most = packets_max;
-    options->interfaces_only = interfaces_only;
-    options->block_size = block_size;
-    options->limit_spans = limit_spans;
-    options->shard = shard;
-    options->jobs = jobs;
-    options->flow_files = flow_files;
-    return true;
+    return arguments->names.count == arguments->paths.count;
 }
 
 /* Takes over the analysis. */
@@ -118,16 +73,18 @@ static struct analysis *finished_analysis(PyObject *object, const char *otherwis
     return finished ? analysis : NULL;
 }
 
-/* Sets the analysis of the argument `first`. Returns false with an exception. */
-static bool take_first(PyTypeObject *type, struct arguments *arguments) {
-    if (!arguments->first || arguments->first == Py_None)
-        return true;
-    if (!PyObject_TypeCheck(arguments->first, type)) {
+/* Sets the analysis that is the attribute `first` of a mode. Returns false with an exception. */
+static bool take_first(PyTypeObject *type, PyObject *record, struct reading_mode *mode) {
+    PyObject *first = PyObject_GetAttrString(record, "first");
+    Py_XDECREF(first); /* the record keeps it */
+    if (!first || first == Py_None)
+        return first;
+    if (!PyObject_TypeCheck(first, type)) {
         PyErr_SetString(PyExc_TypeError, "first must be an Analysis");
         return false;
     }
-    arguments->options.first = finished_analysis(arguments->first, "first must be finished");
-    return arguments->options.first;
+    mode->first = finished_analysis(first, "first must be finished");
+    return mode->first;
 }
 
 /* Opens the files without the GIL, because a pipe or a network file system can block. The object
@@ -136,21 +93,25 @@ static PyObject *analysis_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     struct arguments arguments = {0};
     struct error error = {0};
     struct analysis *analysis = NULL;
-    bool taken = take_arguments(&arguments, args, kwargs) && take_first(type, &arguments);
+    PyObject *mode = NULL; /* borrowed */
+    bool taken =
+        take_arguments(&arguments, args, kwargs, &mode) && take_first(type, mode, &arguments.mode);
     if (taken) {
+        const struct analysis_files files = {arguments.paths.texts, arguments.names.texts,
+                                             arguments.paths.count};
         Py_BEGIN_ALLOW_THREADS analysis =
-            analysis_open(arguments.paths.texts, arguments.paths.count, &arguments.options, &error);
+            analysis_open(&files, &arguments.options, &arguments.mode, &error);
         Py_END_ALLOW_THREADS
     }
     binding_free_paths(&arguments.paths);
     binding_free_paths(&arguments.names);
-    PyMem_Free((void *)arguments.options.packet_flows);
+    PyMem_Free((void *)arguments.mode.packets.flows);
     if (!analysis)
         return taken ? binding_raise(&error) : NULL;
     return analysis_wrap(type, analysis);
 }
 
-/* gather(files, shards, max_flows, inexact): a class method, so that the result is an Analysis. */
+/* gather(files, shards, options, inexact): a class method, so that the result is an Analysis. */
 static PyObject *analysis_gather_method(PyObject *type, PyObject *args) {
     struct analysis *analysis = gather_shards(args);
     return analysis ? analysis_wrap((PyTypeObject *)type, analysis) : NULL;
@@ -357,9 +318,9 @@ static PyMethodDef analysis_methods[] = {
            "Count, first and last time of packets outside start_ns and end_ns, or None."),
     METHOD("table", analysis_table_method, METH_O, "A table by name, after finish()."),
     METHOD("shard_rows", analysis_shard_rows_method, METH_NOARGS, "The rows of a shard as bytes."),
-    METHOD("gather", analysis_gather_method, METH_VARARGS | METH_CLASS,
-           "The analysis of all shards: gather([(rows, spans, packets)], [rows], max_flows, "
-           "inexact)."),
+    METHOD(
+        "gather", analysis_gather_method, METH_VARARGS | METH_CLASS,
+        "The analysis of all shards: gather([(rows, spans, packets)], [rows], options, inexact)."),
     METHOD("take_packets", analysis_take_packets_method, METH_NOARGS,
            "Moves the rows of packets so far to a Table."),
     {0},
@@ -392,7 +353,7 @@ static PyMethodDef module_methods[] = {
            "The pseudonym of an address of 4, 6 or 16 bytes under a key."),
     METHOD(
         "split", module_split, METH_VARARGS,
-        "Writes a capture to shards: split(path, name, file, fds, head, key); returns its facts."),
+        "Facts of a capture, written to shards: split(path, name, file, fds, head, key, options)."),
     METHOD("frame_index", module_frame_index, METH_VARARGS,
            "(compression, frames, checkpoints, header blocks) of a file."),
     METHOD("seek_points", module_seek_points, METH_VARARGS,

@@ -72,14 +72,12 @@ PyObject *module_split(PyObject *Py_UNUSED(module), PyObject *args) {
     struct error error = {0};
     int fds[SHARDS_MOST];
     PyObject *list, *path = NULL, *name = NULL, *result = NULL;
-    options.start_ns = INT64_MIN;
-    options.end_ns = INT64_MAX;
     Py_ssize_t head_size = 0, key_size = 0;
     const char *key;
-    if (!PyArg_ParseTuple(args, "O&O&IO!y#y#zO&O&", PyUnicode_FSConverter, &path,
+    if (!PyArg_ParseTuple(args, "O&O&IO!y#y#O&", PyUnicode_FSConverter, &path,
                           PyUnicode_FSConverter, &name, &options.file, &PyList_Type, &list,
-                          &options.head, &head_size, &key, &key_size, &options.filter,
-                          binding_take_time, &options.start_ns, binding_take_time, &options.end_ns))
+                          &options.head, &head_size, &key, &key_size, binding_take_options,
+                          &options.analysis))
         goto end;
     if (key_size != sizeof options.key.seed || options.file >= 1u << 19) {
         PyErr_SetString(PyExc_ValueError, "the key has 24 bytes, and files are below 524288");
@@ -155,12 +153,14 @@ struct analysis *gather_shards(PyObject *args) {
     struct gather_input input = {0};
     struct error error = {0};
     struct analysis *analysis = NULL;
+    struct analysis_options options;
     PyObject *files, *shards;
     size_t bad;
     int inexact;
-    if (!PyArg_ParseTuple(args, "O!O!Ip", &PyList_Type, &files, &PyList_Type, &shards,
-                          &input.flows_most, &inexact))
+    if (!PyArg_ParseTuple(args, "O!O!O&p", &PyList_Type, &files, &PyList_Type, &shards,
+                          binding_take_options, &options, &inexact))
         return NULL;
+    input.max_flows = options.max_flows;
     input.inexact = inexact;
     input.file_count = (size_t)PyList_Size(files);
     input.shard_count = (size_t)PyList_Size(shards);

@@ -372,7 +372,7 @@ static bool check_limits(struct gatherer *g) {
         {"evicted datagrams", sum[COUNT_EVICTED_DATAGRAMS], 0},
         {"blocks above the limit", sum[COUNT_BLOCKS_DROPPED], 0},
         {"questions above the limit", sum[COUNT_QUERIES_DROPPED], 0},
-        {"open flows or fewer (--max-flows)", peaks[PEAK_FLOWS], g->input->flows_most},
+        {"open flows or fewer (--max-flows)", peaks[PEAK_FLOWS], g->input->max_flows},
         {"datagrams or fewer in reassembly", peaks[PEAK_DATAGRAMS], DATAGRAMS_MOST},
         {"flows or fewer with first bytes", peaks[PEAK_FIRST_BYTES], FIRST_BYTES_FLOWS},
         {"bytes or fewer of memory of open flows", peaks[PEAK_MEMORY], MEMORY_ROOM},

@@ -28,7 +28,7 @@ struct gather_input {
     const struct gathered_file *files;
     const struct gathered_shard *shards;
     size_t file_count, shard_count;
-    uint32_t flows_most;
+    uint32_t max_flows;
     bool inexact; /* also if a limit was reached */
 };
 

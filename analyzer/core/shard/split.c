@@ -52,8 +52,9 @@ struct split *split_open(const struct split_options *options, struct error *erro
     split->options = *options;
     split->merge_ns = split->facts.clock_ns = INT64_MIN;
     row_sink_open(&split->facts.sink, 0, false);
-    wanted_packets_begin(&split->wanted, options->start_ns, options->end_ns);
-    if (options->filter && !(split->wanted.filter = bpf_filter_open(options->filter, error))) {
+    const struct analysis_options *chosen = &options->analysis;
+    wanted_packets_begin(&split->wanted, chosen->start_ns, chosen->end_ns);
+    if (chosen->filter && !(split->wanted.filter = bpf_filter_open(chosen->filter, error))) {
         split_close(split);
         return NULL;
     }

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "flow/shard.h"
 #include "format/merged_input.h"
-#include "pipeline/interface_counts.h"
+#include "pipeline/options.h"
 #include "rows/row_sink.h"
 
 #define SHARDS_MOST 256u
@@ -20,10 +20,9 @@ struct split_options {
     const int *fds;          /* of the shards */
     uint32_t shard_count;
     struct shard_key key;
-    const char *filter;       /* as of an analysis; NULL for none */
-    int64_t start_ns, end_ns; /* ns; packets outside [start_ns, end_ns) are skipped */
-    const void *head;         /* the section header */
-    size_t head_size;         /* bytes */
+    struct analysis_options analysis; /* filter, start_ns and end_ns choose the packets */
+    const void *head;                 /* the section header */
+    size_t head_size;                 /* bytes */
 };
 
 /* Successive frames that a merge of files takes at another time than their own. */

@@ -66,7 +66,7 @@ void eviction_note(struct updater *updater, struct flow *flow) {
     struct eviction *eviction = &updater->eviction;
     if (eviction->current)
         eviction->current =
-            eviction->count < 2 * (size_t)updater->flows_most + 1 && push(updater, flow);
+            eviction->count < 2 * (size_t)updater->max_flows + 1 && push(updater, flow);
 }
 
 /* Gathers the live flows. Returns false without memory. */
@@ -101,7 +101,7 @@ static struct flow *first_due(struct eviction *eviction) {
 void make_room_for_flow(struct worker *worker) {
     struct updater *updater = worker->updater;
     struct shard *shard = worker->shard;
-    if (live_flows(updater) < updater->flows_most)
+    if (live_flows(updater) < updater->max_flows)
         return;
     struct flow *oldest =
         updater->eviction.current || gather(updater) ? first_due(&updater->eviction) : NULL;

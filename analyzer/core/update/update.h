@@ -84,7 +84,7 @@ struct updater {
     unsigned worker_count;
     struct pool_memory pool_memory; /* of the lists of all flows */
     bool ending; /* several workers may process flows of one shard: each uses a pool of its own */
-    uint32_t flows_most;
+    uint32_t max_flows;
     bool serial;        /* the first worker alone processes packets, in the order of the file */
     bool packets_all;   /* every flow's packets are wanted as rows */
     bool limit_spans;   /* of the flows whose packets are wanted */

@@ -10,15 +10,34 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from wiretale.cli import options
-from wiretale.cli.options import add_json, add_overwrite, note, option
+from wiretale.cli.options import (
+    FILE_HELP,
+    LINK_HELP,
+    STDOUT,
+    add_analysis_options,
+    add_json,
+    add_overwrite,
+    analysis_options,
+    check_outputs,
+    deliver,
+    folder,
+    folder_or_url,
+    note,
+    option,
+    page,
+    print_page,
+    report_paths,
+    whole_number,
+)
 from wiretale.cli.process import interrupted_code
 from wiretale.version import __version__
 
-TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
+    from wiretale.analyzer.options import AnalysisOptions
     from wiretale.analyzer.trace import Progress, Trace
+    from wiretale.cluster.command import ClusterRun
 
 USAGE = "wiretale analyze FILE... [options]"
 EXAMPLES = """\
@@ -47,6 +66,78 @@ EXIT_TEXTS = {5: "a picture needs a browser, or kaleido; --cluster needs Dask an
 DAMAGED = 3
 
 
+class Outputs(NamedTuple):
+    """What the user wants to see and to have written."""
+
+    #: the directory of -o
+    output: Path | None
+    #: the same at a URL, with --cluster
+    url: str | None
+    #: the file of each of `figures`
+    pictures: list[Path]
+    #: flow and panels
+    figures: list[tuple[int, list[str]]]
+    #: `-` is standard output
+    report: Path | None
+    #: whether reports have bytes of frames
+    frames: bool
+    json: bool
+    csv: bool
+    tables: list[str]
+    #: flows in the summary
+    flows: int
+    link_bps: int | None
+    overwrite: bool
+    quiet: bool
+
+    @property
+    def place(self) -> Path | str | None:
+        """The directory of -o, or its URL."""
+        return self.url or self.output
+
+    @property
+    def csv_alone(self) -> bool:
+        """Whether a table is written to standard output as CSV."""
+        return self.csv and not self.place
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The formats of the tables in -o DIR."""
+        return ("parquet", "csv") if self.csv else ("parquet",)
+
+    @property
+    def has_files(self) -> bool:
+        """Whether there are files to write."""
+        return bool(report_paths(self) or self.pictures)
+
+    @property
+    def has_packets(self) -> bool:
+        """Whether an output has packets: reports and pictures, and tables if these are asked for."""
+        return bool(self.output or self.report or self.pictures or "packets" in self.tables)
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that divide the analysis among workers."""
+    group = parser.add_argument_group("cluster (docs/cluster.md)")
+    text = "divide the analysis among processes of this machine, or the workers of a Dask scheduler; -o may be a URL"
+    option(group, "--cluster", "local|HOST:PORT", text)
+    text = "folder or URL that all workers share, for shards (default: -o with .work); the same command continues in it"
+    option(group, "--work", "DIR", text)
+    option(group, "--workers", "N", "processes of --cluster local (default: cores)", type=whole_number(1, 1024))
+    text = "number of shards (default: 8 to 64, by size)"
+    option(group, "--shards", "K", text, type=whole_number(1, 256))
+    option(
+        group, "--inexact", None, "accept rows that may differ from those of one run, which might have reached a limit"
+    )
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    option(parser, "files", "FILE", FILE_HELP, nargs="+")
+    add_analysis_options(parser.add_argument_group("input"))
+    add_cluster(parser)
+    add_outputs(parser, folder_or_url)
+
+
 def table_names(text: str) -> list[str]:
     """Returns the names in `a,b,c`."""
     from wiretale.analyzer.table import TABLES
@@ -68,45 +159,11 @@ def figure_choice(text: str) -> tuple[int, list[str]]:
     return int(flow), [name.strip() for name in panels.split(",")] if panels else []
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that select packets."""
-    group = parser.add_argument_group("input")
-    options.add_selection(group)
-    text = "maximum number of open flows, 1 to 2 kB each; the longest-idle flow is closed first (default 1000000)"
-    option(group, "--max-flows", "N", text, type=options.whole_number(1), default=1_000_000)
-    text = "number of threads beside those that decompress files (default: one for each processor); no result depends on it"
-    option(group, "-j --jobs", "N", text, type=options.whole_number(1, 64))
-    text = "bytes of each block (8192, 64KiB) in TCP streams whose block headers were not captured"
-    option(group, "--block-size", "SIZE", text, type=options.block_size)
-
-
-def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that divide the analysis among workers."""
-    group = parser.add_argument_group("cluster (docs/cluster.md)")
-    text = "divide the analysis among processes of this machine, or the workers of a Dask scheduler; -o may be a URL"
-    option(group, "--cluster", "local|HOST:PORT", text)
-    text = "folder or URL that all workers share, for shards (default: -o with .work); the same command continues in it"
-    option(group, "--work", "DIR", text)
-    option(group, "--workers", "N", "processes of --cluster local (default: cores)", type=options.whole_number(1, 1024))
-    text = "number of shards (default: 8 to 64, by size)"
-    option(group, "--shards", "K", text, type=options.whole_number(1, 256))
-    option(
-        group, "--inexact", None, "accept rows that may differ from those of one run, which might have reached a limit"
-    )
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    option(parser, "files", "FILE", options.FILE_HELP, nargs="+")
-    add_reading(parser)
-    add_cluster(parser)
-    add_outputs(parser, options.folder_or_url)
-
-
-def add_outputs(parser: argparse.ArgumentParser, place: Callable[[str], Path | str] = options.folder) -> None:
+def add_outputs(parser: argparse.ArgumentParser, place: Callable[[str], Path | str] = folder) -> None:
     """Adds the options of outputs; `place` parses the directory of -o."""
     output = parser.add_argument_group("output")
     text = "number of flows listed, largest first (default 10)"
-    option(output, "--flows", "N", text, type=options.whole_number(1), default=10)
+    option(output, "--flows", "N", text, type=whole_number(1), default=10)
     add_json(output, " instead of the summary")
     option(output, "--csv", None, "print one table as CSV (flows); with -o, also write its tables as CSV")
     text = "tables for --json, or the table for --csv (docs/tables.md); packets is added to -o DIR"
@@ -118,18 +175,132 @@ def add_outputs(parser: argparse.ArgumentParser, place: Callable[[str], Path | s
         "several, or name all by one -o '{flow}-{panel}.svg'"
     )
     option(output, "--figure", "FLOW[:PANEL]", text, type=figure_choice, action="append", default=[])
-    option(output, "--report", "FILE", "write the interactive report; - for standard output", type=options.page)
+    option(output, "--report", "FILE", "write the interactive report; - for standard output", type=page)
     text = "keep bytes and decoded fields of frames out of the report: payload can be private"
     option(output, "--no-frames", None, text)
     add_overwrite(output)
-    option(output, "--link", "RATE", options.LINK_HELP)
+    option(output, "--link", "RATE", LINK_HELP)
     option(output, "-q --quiet", None, "print nothing but errors")
 
 
+def write_stdout(trace: Trace, outputs: Outputs) -> None:
+    """Writes the summary, or the output of --json, --csv or --report - instead."""
+    if outputs.json:
+        from wiretale.reports.export import analyze as json_object
+
+        json_object.write_json(trace, __version__, sys.stdout.buffer, outputs.tables or json_object.TABLES)
+    elif outputs.csv_alone:
+        from wiretale.reports.export.csv_text import write_csv
+
+        name = (*outputs.tables, "flows")[0]
+        write_csv(trace._packet_parts() if name == "packets" else [trace.table(name)], sys.stdout)
+    elif outputs.report == STDOUT:
+        from wiretale.reports.html.analyze import render
+
+        print_page(render(trace, outputs.link_bps, frames=outputs.frames))
+    elif not outputs.quiet:
+        from wiretale.reports.terminal.analyze import print_summary
+
+        print_summary(trace, sys.stdout, outputs.flows, outputs.link_bps)
+
+
+def write_files(trace: Trace, outputs: Outputs) -> Iterator[Path]:
+    """Writes the files of -o, --figure and --report, and yields each path."""
+    if outputs.pictures:
+        from wiretale.reports.figures.picture import write_picture
+
+        figures = [trace.figure(flow, *panels) for flow, panels in outputs.figures]  # all, before one is written
+        yield from map(write_picture, figures, outputs.pictures)
+    paths = report_paths(outputs)
+    pages: list[str] = []
+
+    def draw() -> None:
+        if paths:
+            from wiretale.reports.html.analyze import render
+
+            pages.append(render(trace, outputs.link_bps, frames=outputs.frames))
+
+    if outputs.output:
+        from wiretale.reports.export.parquet import write_tables
+
+        yield write_tables(trace, outputs.output, outputs.formats, "packets" in outputs.tables, draw)
+    else:
+        draw()
+    if paths:
+        from wiretale.reports.html.offline_page import write
+
+        yield from (write(pages[0], path) for path in paths)
+
+
+def deliver_trace(
+    trace: Trace, outputs: Outputs, placed: Callable[[Iterator[Path]], Iterator[Path | str]] = iter
+) -> None:
+    """Shows the result and writes its files; `placed` yields where they are at last."""
+    deliver(outputs, lambda: write_stdout(trace, outputs), placed(write_files(trace, outputs)))
+    dropped = trace._packets_lost
+    if dropped and "packets" in outputs.tables:
+        note(f"the packets table is full: {dropped:,} packets are not in it (use --filter)")
+
+
+def outputs_of(arguments: argparse.Namespace) -> Outputs:
+    """Returns the outputs that were asked for. UsageError if they contradict each other, or if the rate of --link is wrong."""
+    from wiretale.analyzer.errors import UsageError
+    from wiretale.analyzer.options import link_rate
+
+    folders, pictures = arguments.output, []
+    if arguments.figure:
+        from wiretale.reports.figures.picture import check_pictures
+
+        pictures, folders = check_pictures(arguments.figure, folders), []
+    if len(folders) > 1:
+        raise UsageError("-o DIR: give it once; only pictures (--figure) can be several")
+    place = folders[0] if folders else None
+    outputs = Outputs(
+        output=place if isinstance(place, Path) else None,
+        url=place if isinstance(place, str) else None,
+        pictures=pictures,
+        figures=arguments.figure,
+        report=arguments.report,
+        frames=not arguments.no_frames,
+        json=arguments.json,
+        csv=arguments.csv,
+        tables=arguments.tables,
+        flows=arguments.flows,
+        link_bps=link_rate(arguments.link),
+        overwrite=arguments.overwrite,
+        quiet=arguments.quiet,
+    )
+    check_conflicts(outputs)
+    return outputs
+
+
+def check_conflicts(outputs: Outputs) -> None:
+    """Raises UsageError if outputs contradict each other."""
+    from wiretale.analyzer.errors import UsageError
+
+    if not outputs.frames and not (outputs.report or outputs.place):
+        raise UsageError("--no-frames needs --report FILE or -o DIR")
+    if outputs.tables and not (outputs.json or outputs.csv_alone or outputs.place):
+        raise UsageError("--tables needs --json, --csv or -o DIR")
+    if outputs.tables and not outputs.json and not outputs.csv_alone and "packets" not in outputs.tables:
+        raise UsageError("--tables: -o DIR has every table but packets; only packets can be added")
+    if sum(map(bool, (outputs.json, outputs.csv_alone, outputs.report == STDOUT))) > 1:
+        raise UsageError("--json, --csv and --report - write to stdout: use only one")
+    if outputs.csv_alone and len(outputs.tables) > 1:
+        raise UsageError("--csv writes one table to stdout: use one name in --tables, or -o DIR")
+
+
+def check_files(outputs: Outputs, inputs: list[str]) -> None:
+    """Rejects outputs that would destroy an input or cannot be written."""
+    from wiretale.reports.export.parquet import table_files
+
+    check_outputs(outputs, inputs, table_files(outputs.formats, "packets" in outputs.tables), outputs.pictures)
+
+
 @contextmanager
-def progress_bar(wanted: bool) -> Iterator[Progress | None]:
+def progress_bar(is_shown: bool) -> Iterator[Progress | None]:
     """A bar of the bytes read on stderr, if that is a terminal."""
-    if not wanted or not sys.stderr.isatty():
+    if not is_shown or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
@@ -139,105 +310,6 @@ def progress_bar(wanted: bool) -> Iterator[Progress | None]:
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=None, packets=0)
         yield lambda done, whole, packets: bar.update(task, completed=done, total=whole or None, packets=packets)
-
-
-def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
-    """Writes the summary, or the output of --json, --csv or --report - instead."""
-    if arguments.json:
-        from wiretale.reports.export import analyze as json_object
-
-        json_object.write_json(trace, __version__, sys.stdout.buffer, arguments.tables or json_object.TABLES)
-    elif arguments.csv and not arguments.output:
-        from wiretale.reports.export.csv_text import write_csv
-
-        name = (*arguments.tables, "flows")[0]
-        write_csv(trace._packet_parts() if name == "packets" else [trace.table(name)], sys.stdout)
-    elif arguments.report == options.STDOUT:
-        from wiretale.reports.html.analyze import render
-
-        options.print_page(render(trace, arguments.link, frames=not arguments.no_frames))
-    elif not arguments.quiet:
-        from wiretale.reports.terminal.analyze import print_summary
-
-        print_summary(trace, sys.stdout, arguments.flows, arguments.link)
-
-
-def write_files(trace: Trace, arguments: argparse.Namespace) -> Iterator[Path]:
-    """Writes the files of -o, --figure and --report, and yields each path."""
-    if arguments.pictures:
-        from wiretale.reports.figures.picture import write_picture
-
-        figures = [trace.figure(flow, *panels) for flow, panels in arguments.figure]  # all, before one is written
-        yield from map(write_picture, figures, arguments.pictures)
-    paths = options.report_paths(arguments)
-    pages: list[str] = []
-
-    def draw() -> None:
-        if paths:
-            from wiretale.reports.html.analyze import render
-
-            pages.append(render(trace, arguments.link, frames=not arguments.no_frames))
-
-    if arguments.output:
-        from wiretale.reports.export.parquet import write_tables
-
-        yield write_tables(trace, arguments.output, table_formats(arguments), "packets" in arguments.tables, draw)
-    else:
-        draw()
-    if paths:
-        from wiretale.reports.html.offline_page import write
-
-        yield from (write(pages[0], path) for path in paths)
-
-
-def deliver(
-    trace: Trace, arguments: argparse.Namespace, placed: Callable[[Iterator[Path]], Iterator[Path | str]] = iter
-) -> None:
-    """Shows the result and writes its files; `placed` yields where they are at last."""
-    options.deliver(arguments, lambda: write_stdout(trace, arguments), placed(write_files(trace, arguments)))
-    dropped = trace._packets_lost
-    if dropped and "packets" in arguments.tables:
-        note(f"the packets table is full: {dropped:,} packets are not in it (use --filter)")
-
-
-def table_formats(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Returns the formats of the tables in -o DIR."""
-    return ("parquet", "csv") if arguments.csv else ("parquet",)
-
-
-def take_outputs(arguments: argparse.Namespace) -> None:
-    """Sets `pictures`, the file of each figure, and `output`, the directory of -o. UsageError if their numbers are wrong, or
-    if an option of reports has no report."""
-    from wiretale.analyzer.errors import UsageError
-
-    outputs, arguments.pictures = arguments.output, []
-    if arguments.figure:
-        from wiretale.reports.figures.picture import check_pictures
-
-        arguments.pictures, outputs = check_pictures(arguments.figure, outputs), []
-    if len(outputs) > 1:
-        raise UsageError("-o DIR: give it once; only pictures (--figure) can be several")
-    arguments.output = outputs[0] if outputs else None
-    if arguments.no_frames and not (arguments.report or arguments.output):
-        raise UsageError("--no-frames needs --report FILE or -o DIR")
-
-
-def check_arguments(arguments: argparse.Namespace) -> None:
-    """Parses the rate of --link. UsageError if it is wrong, or if options contradict each other."""
-    from wiretale.analyzer.arguments import link_rate
-    from wiretale.analyzer.errors import UsageError
-
-    arguments.link = link_rate(arguments.link)
-    take_outputs(arguments)
-    csv_alone = arguments.csv and not arguments.output
-    if arguments.tables and not (arguments.json or csv_alone or arguments.output):
-        raise UsageError("--tables needs --json, --csv or -o DIR")
-    if arguments.tables and not arguments.json and not csv_alone and "packets" not in arguments.tables:
-        raise UsageError("--tables: -o DIR has every table but packets; only packets can be added")
-    if sum(map(bool, (arguments.json, csv_alone, arguments.report == options.STDOUT))) > 1:
-        raise UsageError("--json, --csv and --report - write to stdout: use only one")
-    if csv_alone and len(arguments.tables) > 1:
-        raise UsageError("--csv writes one table to stdout: use one name in --tables, or -o DIR")
 
 
 def exit_code(trace: Trace) -> int:
@@ -253,57 +325,52 @@ def exit_code(trace: Trace) -> int:
     return DAMAGED if trace.damaged else 0
 
 
-def read(arguments: argparse.Namespace, keep_packets: bool) -> Trace:
+def read(
+    files: list[str], options: AnalysisOptions, quiet: bool, keep_packets: bool = False, as_json: bool = False
+) -> Trace:
     """Analyzes the files; shows progress on a terminal."""
     from wiretale.analyzer import trace as traces
 
-    later = traces.importing("wiretale.reports.export.analyze") if arguments.json else nullcontext()
-    with later, progress_bar(not arguments.quiet) as progress:
-        return traces.analyze(
-            arguments.files,
-            filter=arguments.filter,
-            start=arguments.start,
-            end=arguments.end,
-            max_flows=arguments.max_flows,
-            jobs=arguments.jobs,
-            block_size=arguments.block_size,
-            keep_packets=keep_packets,
-            progress=progress,
-        )
+    later = traces.importing("wiretale.reports.export.analyze") if as_json else nullcontext()
+    with later, progress_bar(not quiet) as progress:
+        return traces.analyze_with([files], options, keep_packets=keep_packets, progress=progress)
 
 
-def shows_packets(arguments: argparse.Namespace) -> bool:
-    """Returns whether an output has packets: reports and pictures, and tables if these are asked for."""
-    return bool(arguments.output or arguments.report or arguments.pictures or "packets" in arguments.tables)
+def run_local(files: list[str], options: AnalysisOptions, outputs: Outputs) -> int:
+    """Analyzes the files in this process."""
+    from wiretale.analyzer.trace import can_reread
+
+    if outputs.has_files:
+        from wiretale.analyzer.capture_paths import expand_paths
+
+        files = expand_paths(files)
+        check_files(outputs, files)
+    # Packets are kept if they are shown, but the input cannot be read twice.
+    keep = "packets" in outputs.tables or (outputs.has_packets and not can_reread([files]))
+    trace = read(files, options, outputs.quiet, keep, outputs.json)
+    deliver_trace(trace, outputs)
+    return exit_code(trace)
 
 
-def check_files(arguments: argparse.Namespace) -> None:
-    """Rejects outputs that would destroy an input or cannot be written."""
-    from wiretale.reports.export.parquet import table_files
-
-    packets = "packets" in arguments.tables
-    options.check_outputs(arguments, arguments.files, table_files(table_formats(arguments), packets))
-
-
-def run_on_cluster(arguments: argparse.Namespace) -> int:
-    """The same as run(), by the workers of --cluster."""
+def run_on_cluster(files: list[str], options: AnalysisOptions, outputs: Outputs, cluster: ClusterRun) -> int:
+    """The same by the workers of --cluster."""
     from wiretale.analyzer.capture_paths import expand_paths, is_url
     from wiretale.analyzer.errors import UsageError
-    from wiretale.cluster.command import check_options, local_output, result
+    from wiretale.cluster.command import check_cluster, local_output, result
 
-    check_arguments(arguments)
-    check_options(arguments)
-    with local_output(arguments) as placed:
-        arguments.files = expanded = expand_paths(arguments.files)
-        if ("packets" in arguments.tables or arguments.pictures) and any(map(is_url, arguments.files)):
+    cluster = check_cluster(cluster, outputs.place)
+    with local_output(outputs.url) as (folder, placed):
+        outputs = outputs._replace(output=folder or outputs.output)
+        expanded = expand_paths(files)
+        if ("packets" in outputs.tables or outputs.pictures) and any(map(is_url, expanded)):
             raise UsageError(
                 "--tables packets and --figure with --cluster need local files, which are read a second time"
             )
-        check_files(arguments)
-        with result(arguments) as (trace, left_out):
+        check_files(outputs, expanded)
+        with result(expanded, options, cluster, outputs.quiet) as (trace, left_out):
             if not left_out and not any(map(is_url, expanded)):
                 trace._given = expanded.given
-            deliver(trace, arguments, placed)
+            deliver_trace(trace, outputs, placed)
     return exit_code(trace) or (DAMAGED if left_out else 0)
 
 
@@ -314,28 +381,21 @@ def check_local(arguments: argparse.Namespace) -> None:
     for name in ("work", "workers", "shards", "inexact"):
         if getattr(arguments, name):
             raise UsageError(f"--{name} needs --cluster")
-    if any(isinstance(one, str) for one in arguments.output):
+    if any(isinstance(place, str) for place in arguments.output):
         raise UsageError("-o URL needs --cluster: expected a directory")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from wiretale.analyzer.trace import can_reread
     from wiretale.cli.shards.shard import run_shard, shard_in
 
     if shard := shard_in(arguments.files):
         return run_shard(arguments, *shard)
+    if arguments.cluster is None:
+        check_local(arguments)
+    outputs, options = outputs_of(arguments), analysis_options(arguments)
+    if arguments.cluster is None:
+        return run_local(arguments.files, options, outputs)
+    from wiretale.cluster.command import ClusterRun
 
-    if arguments.cluster is not None:
-        return run_on_cluster(arguments)
-    check_local(arguments)
-    check_arguments(arguments)
-    if options.report_paths(arguments) or arguments.pictures:
-        from wiretale.analyzer.capture_paths import expand_paths
-
-        arguments.files = expand_paths(arguments.files)
-        check_files(arguments)
-    # Packets are kept if they are shown, but the input cannot be read twice.
-    keep = "packets" in arguments.tables or (shows_packets(arguments) and not can_reread([arguments.files]))
-    trace = read(arguments, keep)
-    deliver(trace, arguments)
-    return exit_code(trace)
+    cluster = ClusterRun(arguments.cluster, arguments.work, arguments.workers, arguments.shards, arguments.inexact)
+    return run_on_cluster(arguments.files, options, outputs, cluster)

@@ -123,10 +123,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def order_of(arguments: argparse.Namespace) -> Order:
     """Returns the packets that the options choose. UsageError if they contradict each other."""
-    from wiretale.analyzer.arguments import check_range, time_ns
     from wiretale.analyzer.capture_paths import expand_paths
     from wiretale.analyzer.cut.writing import Order, key_of
     from wiretale.analyzer.errors import UsageError
+    from wiretale.analyzer.options import check_range, time_ns
 
     if arguments.key and not arguments.anonymize:
         raise UsageError("--key needs --anonymize")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -169,7 +170,7 @@ def run_against_store(arguments: argparse.Namespace) -> int:
     conditions = [parse_condition(text, BASELINE, FAIL_WORDS) for text in arguments.fail_if if text not in words]
     check_report(arguments, (arguments.before,))
     found = diff_with_store(
-        arguments.store, arguments.where, lambda: load_run(arguments.before, keep=True), arguments.flows
+        arguments.store, arguments.where, partial(load_run, arguments.before, True), arguments.flows
     )
     failed = any(found.verdict in FAIL_WORDS[word] for word in words)
 

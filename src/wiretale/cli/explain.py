@@ -9,8 +9,17 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from wiretale.cli.analyze import add_reading, exit_code, read
-from wiretale.cli.options import FILE_HELP, LINK_HELP, add_json, option, print_json, whole_number
+from wiretale.cli.analyze import exit_code, read
+from wiretale.cli.options import (
+    FILE_HELP,
+    LINK_HELP,
+    add_analysis_options,
+    add_json,
+    analysis_options,
+    option,
+    print_json,
+    whole_number,
+)
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
@@ -32,7 +41,7 @@ wiretale explain --code bufferbloat
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "files", "FILE", FILE_HELP, nargs="*")
-    add_reading(parser)
+    add_analysis_options(parser.add_argument_group("input"))
     output = parser.add_argument_group("output")
     add_json(output)
     option(output, "--code", "CODE", "show only findings of this code; without FILE, its page")
@@ -99,10 +108,10 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.files:
         show_pages(arguments.code, arguments.json)
         return 0
-    from wiretale.analyzer.arguments import link_rate
+    from wiretale.analyzer.options import link_rate
 
     link = link_rate(arguments.link)
-    trace = read(arguments, keep_packets=False)
+    trace = read(arguments.files, analysis_options(arguments), arguments.quiet)
     show_trace(trace, arguments, link)
     sys.stdout.flush()
     return exit_code(trace)

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
     from typing import Any
+
+    from wiretale.analyzer.options import AnalysisOptions
+    from wiretale.cli.analyze import Outputs
 
 COUNT_MAX = 2**31 - 1
 PORTS = range(1, 65536)
@@ -20,7 +23,6 @@ REPORT = "report.html"  # in -o DIR
 FILE_HELP = "a pcap or pcapng file (also gzip, zstd or lz4), a directory of captures, a URL, or - for standard input"
 LOCAL_FILE_HELP = FILE_HELP.replace(" a URL,", "")
 LINK_HELP = "rate of the link in bit/s (100M, 1G), which goodput is compared with"
-BLOCK_BYTES = (32, 2**30)  # as in analyzer/trace.py, which must not be imported for --help
 
 
 def option(group: argparse._ActionsContainer, names: str, value: str | None, text: str, **settings: Any) -> None:
@@ -65,15 +67,18 @@ def whole_number(least: int, most: int = COUNT_MAX) -> Callable[[str], int]:
     return parse
 
 
-def block_size(text: str) -> int:
-    """Returns bytes, from `8192`, `9k` or `64KiB`."""
-    from wiretale.analyzer.units import parse_bytes
+def byte_size(least: int, most: int) -> Callable[[str], int]:
+    """Returns a parser of sizes such as `8192`, `9k` or `64KiB`."""
 
-    least, most = BLOCK_BYTES
-    count = parse_bytes(text)
-    if count is None or not least <= count <= most:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected {least} to {most:,} bytes, such as 8192, 9k or 64KiB")
-    return count
+    def parse(text: str) -> int:
+        from wiretale.analyzer.units import parse_bytes
+
+        size = parse_bytes(text)
+        if size is None or not least <= size <= most:
+            raise argparse.ArgumentTypeError(f"{text!r}: expected {least} to {most:,} bytes, such as 8192, 9k or 64KiB")
+        return size
+
+    return parse
 
 
 def folder(text: str) -> Path:
@@ -95,11 +100,25 @@ def page(text: str) -> Path:
     return Path(text)
 
 
-def add_selection(group: argparse._ActionsContainer) -> None:
-    """Adds the options that select packets."""
-    option(group, "-f --filter", "BPF", "analyze only packets that match a pcap-filter(7) expression, as in tcpdump")
-    option(group, "--start", "TIME", "skip packets before TIME: ISO 8601 (UTC) or epoch seconds")
-    option(group, "--end", "TIME", "skip packets at or after TIME")
+def add_analysis_options(group: argparse._ActionsContainer, packets_only: bool = False) -> None:
+    """Adds the options of an analysis, or those alone that choose packets."""
+    from wiretale.analyzer.options import DEFAULTS, OPTIONS
+
+    numbers = {"count": whole_number, "size": byte_size}
+    for name, declared in OPTIONS.items():
+        if declared.chooses_packets or not packets_only:
+            default, number = DEFAULTS[name], numbers.get(declared.kind)  # texts and times are checked with the record
+            parse = number(declared.least, declared.most) if number else str
+            text = declared.help.format(default=default)
+            option(group, declared.flags, declared.metavar, text, type=parse, default=default)
+
+
+def analysis_options(arguments: argparse.Namespace) -> AnalysisOptions:
+    """Returns the options of an analysis that were given. UsageError if one is invalid."""
+    from wiretale.analyzer.options import OPTIONS, AnalysisOptions, keyword_of
+
+    keywords = vars(arguments)
+    return AnalysisOptions.of({word: keywords[word] for word in map(keyword_of, OPTIONS) if word in keywords})
 
 
 def add_json(group: argparse._ActionsContainer, instead: str = "") -> None:
@@ -119,25 +138,26 @@ def note(text: str) -> None:
     print(f"wiretale: {printable(text)}", file=sys.stderr)
 
 
-def report_paths(arguments: argparse.Namespace) -> list[Path]:
+def report_paths(arguments: argparse.Namespace | Outputs) -> list[Path]:
     """Returns the files of a report: in -o DIR, and the one of --report unless it is standard output."""
     paths = [arguments.output / REPORT] if arguments.output else []
     return paths + ([arguments.report] if arguments.report not in (None, STDOUT) else [])
 
 
-def check_outputs(arguments: argparse.Namespace, inputs: list[str], files: list[str]) -> None:
+def check_outputs(
+    arguments: argparse.Namespace | Outputs, inputs: list[str], files: list[str], pictures: Iterable[Path] = ()
+) -> None:
     """Rejects outputs that would destroy an input or cannot be written; `files` are the other files in -o DIR."""
     from wiretale.reports.export import destination
 
     if arguments.report not in (None, STDOUT):
         destination.check_outputs([arguments.report], inputs, arguments.overwrite, page=True)
-    pictures = getattr(arguments, "pictures", [])  # of analyze
     destination.check_outputs(pictures, inputs, arguments.overwrite)
     if arguments.output:
         destination.check_folder(arguments.output, [*files, REPORT], inputs, arguments.overwrite)
 
 
-def deliver(arguments: argparse.Namespace, show: Callable[[], None], written: Iterator[Path | str]) -> None:
+def deliver(arguments: argparse.Namespace | Outputs, show: Callable[[], None], written: Iterator[Path | str]) -> None:
     """Shows the results, then writes the files and names each on stderr.
 
     If stdout is full, the files must still be written.

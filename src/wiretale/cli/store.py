@@ -10,7 +10,17 @@ import math
 import sys
 from typing import TYPE_CHECKING
 
-from wiretale.cli.options import add_json, count_bar, folder, note, option, print_json, whole_number
+from wiretale.cli.options import (
+    add_analysis_options,
+    add_json,
+    analysis_options,
+    count_bar,
+    folder,
+    note,
+    option,
+    print_json,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,6 +125,7 @@ def add_options(parser: Parser) -> None:
     add = add_action(actions, "add", ADD, add_captures)
     option(add, "files", "FILE", "a capture, or a directory of captures", nargs="+")
     option(add, "-q --quiet", None, "print nothing but errors")
+    add_analysis_options(add.add_argument_group("input"))
     query = add_action(actions, "query", QUERY, list_rows)
     option(query, "sql", "SQL", "a SELECT statement of DuckDB")
     add_listing(query, where=False)
@@ -158,7 +169,7 @@ def add_captures(arguments: argparse.Namespace) -> int:
     counts: Counter[str] = Counter()
     paths = expand_paths(arguments.files, local=True)
     with count_bar("analyzing", len(paths), arguments.quiet) as advance:
-        for one in add(arguments.store, paths, advance):
+        for one in add(arguments.store, paths, advance, analysis_options(arguments)):
             counts[one.outcome] += 1
             if one.outcome == "failed":
                 note(one.reason)

@@ -12,10 +12,15 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.cli import options, process
-from wiretale.cli.analyze import DAMAGED, add_reading, exit_code, read
-from wiretale.cli.options import note, option
+from wiretale.cli.analyze import DAMAGED, exit_code, read
+from wiretale.cli.options import add_analysis_options, analysis_options, note, option
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.capture_paths import Expanded
+    from wiretale.analyzer.options import AnalysisOptions
 
 USAGE = "wiretale view FILE|DIR... [options]"
 EXAMPLES = """\
@@ -27,22 +32,23 @@ wiretale view day.view --open
 """
 
 
-# Options of analyze(), and the arguments that they come from; a time can be given as ns.
-READING = {
-    "filter": "filter",
-    "start_ns": "start",
-    "end_ns": "end",
-    "max_flows": "max_flows",
-    "block_size": "block_size",
-}
-DEFAULTS = {"max_flows": 1_000_000}
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Request(NamedTuple):
+    """A page and index to make."""
+
+    files: Expanded
+    options: AnalysisOptions
+    #: the folder; None for a temporary one
+    output: Path | None
+    link_bps: int | None
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     text = "a pcap or pcapng file (also gzip, zstd or lz4), a directory of captures, or one that -o has written"
     option(parser, "files", "FILE|DIR", text, nargs="+")
-    add_reading(parser)
+    add_analysis_options(parser.add_argument_group("input"))
     output = parser.add_argument_group("output")
     option(
         output,
@@ -55,17 +61,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(output, "--open", None, "open the page in the browser")
     option(output, "--link", "RATE", options.LINK_HELP)
     option(output, "-q --quiet", None, "print nothing but the address and errors")
-    parser.set_defaults(json=False)
 
 
-def build(arguments: argparse.Namespace, folder: Path) -> int:
+def build(request: Request, folder: Path, quiet: bool) -> int:
     """Analyzes the captures and writes page and index; returns the exit code."""
     from wiretale.reports.view.folder import write_view
 
-    trace = read(arguments, keep_packets=False)
+    trace = read(request.files, request.options, quiet)
     code = exit_code(trace)
     if code in (0, DAMAGED):
-        write_view(trace, folder, arguments.link)
+        write_view(trace, folder, request.link_bps)
     return code
 
 
@@ -106,56 +111,66 @@ def in_child(work: Callable[[], int]) -> int:
     return process.interrupted_code() if interrupted else code
 
 
-def place_of(arguments: argparse.Namespace) -> tuple[Path | None, Path | None]:
-    """Returns the folder of an index that exists, and the folder to write one into; None is a temporary one.
+def index_of(arguments: argparse.Namespace) -> Path | None:
+    """Returns the folder of an index that exists. UsageError if there are options of an analysis, which it has already."""
+    from wiretale.reports.view.folder import index_in
 
-    If the input is an output folder of `analyze -o`, the captures that it is about become the input.
-    """
-    from wiretale.reports.view import folder as folders
+    folder = input_folder(arguments)
+    existing = index_in(folder) if folder else None
+    if folder and existing:
+        refuse_options(arguments, folder)
+    return existing
 
+
+def input_folder(arguments: argparse.Namespace) -> Path | None:
+    """Returns the folder that is the only input, or None."""
     (first, *others) = map(Path, arguments.files)
-    if others or not first.is_dir():
-        return None, arguments.output
-    existing = folders.index_in(first)
-    if existing is None and not folders.is_output(first):
-        return None, arguments.output
-    refuse_options(arguments, first)
-    if existing is None:
-        arguments.files, kept = folders.analysis_of(first)
-        vars(arguments).update({READING[name]: value for name, value in kept.items()})
-        return None, arguments.output or first / folders.INSIDE
-    return existing, arguments.output
+    return None if others or not first.is_dir() else first
 
 
 def refuse_options(arguments: argparse.Namespace, folder: Path) -> None:
     """UsageError if there is an option of the analysis, which the folder has already."""
     from wiretale.analyzer.errors import UsageError
+    from wiretale.analyzer.options import DEFAULTS, OPTIONS, keyword_of
 
-    for name in READING.values():
-        if getattr(arguments, name) != DEFAULTS.get(name):
-            option = "-f" if name == "filter" else f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option}: {folder} has the options of its analysis: expected captures with this option")
+    for name, declared in OPTIONS.items():
+        if declared.changes_rows and getattr(arguments, keyword_of(name)) != DEFAULTS[name]:
+            flag = declared.flags.split()[0]
+            raise UsageError(f"{flag}: {folder} has the options of its analysis: expected captures with this option")
 
 
-def check_arguments(arguments: argparse.Namespace) -> None:
-    """UsageError for an input that cannot be read twice, and for an output that would replace a capture."""
-    from wiretale.analyzer.arguments import link_rate
+def request_of(arguments: argparse.Namespace) -> Request:
+    """Returns captures, options and output of a new index. If the input is an output folder of `analyze -o`, they are those of
+    its analysis. UsageError for an input that cannot be read twice, and for an output that would replace a capture."""
     from wiretale.analyzer.capture_paths import expand_paths
+    from wiretale.analyzer.options import link_rate
+    from wiretale.reports.view import folder as folders
+
+    files, options, output = list(arguments.files), analysis_options(arguments), arguments.output
+    folder = input_folder(arguments)
+    if folder and folders.is_output(folder):
+        refuse_options(arguments, folder)
+        files, analyzed = folders.analysis_of(folder)
+        options, output = analyzed._replace(jobs=options.jobs), output or folder / folders.INSIDE
+    request = Request(expand_paths(files, local=True), options, output, link_rate(arguments.link))
+    check_request(request)
+    return request
+
+
+def check_request(request: Request) -> None:
+    """UsageError for an input that cannot be read twice, and for an output that would replace a capture."""
     from wiretale.analyzer.errors import UsageError
     from wiretale.analyzer.trace import can_reread
+    from wiretale.reports.export.destination import check_folder
+    from wiretale.reports.view.folder import PAGE_FILE, index_in, is_output
 
-    arguments.link = link_rate(arguments.link)
-    arguments.files = expand_paths(arguments.files, local=True)
-    missing = [path for path in arguments.files if path != "-" and not os.path.exists(path)]
-    if not missing and not can_reread(arguments.files):
+    missing = [path for path in request.files if path != "-" and not os.path.exists(path)]
+    if not missing and not can_reread(request.files):
         raise UsageError("view reads packets when they are looked at: expected files, not a pipe or standard input")
-    if arguments.output:
-        from wiretale.reports.export.destination import check_folder
-        from wiretale.reports.view.folder import PAGE_FILE, index_in, is_output
-
-        if is_output(arguments.output) and index_in(arguments.output) != arguments.output:
-            raise UsageError(f"{arguments.output}: has tables of `wiretale analyze -o`: expected another folder")
-        check_folder(arguments.output, [PAGE_FILE], arguments.files)
+    if request.output:
+        if is_output(request.output) and index_in(request.output) != request.output:
+            raise UsageError(f"{request.output}: has tables of `wiretale analyze -o`: expected another folder")
+        check_folder(request.output, [PAGE_FILE], request.files)
 
 
 def serve(folder: Path, arguments: argparse.Namespace) -> int:
@@ -185,19 +200,16 @@ def serve(folder: Path, arguments: argparse.Namespace) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with ExitStack() as stack:
-        existing, folder = place_of(arguments)
-        code = 0
-        if existing is None:
-            check_arguments(arguments)
-            folder = folder or temporary(stack)
-            target = folder
-            code = in_child(lambda: build(arguments, target))
-            if code not in (0, DAMAGED):
-                return code
-        elif arguments.output:
+    existing = index_of(arguments)
+    if existing:
+        if arguments.output:
             note(f"{existing} has an index: -o {arguments.output} is not written")
-        return serve(existing or target, arguments) or code
+        return serve(existing, arguments)
+    with ExitStack() as stack:
+        request = request_of(arguments)
+        folder = request.output or temporary(stack)
+        code = in_child(lambda: build(request, folder, arguments.quiet))
+        return code if code not in (0, DAMAGED) else serve(folder, arguments) or code
 
 
 def temporary(stack: ExitStack) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from wiretale.cli.options import folder, note, option, whole_number
+from wiretale.cli.options import add_analysis_options, analysis_options, folder, note, option, whole_number
 
 if TYPE_CHECKING:
     from wiretale.cli.parser import Parser
@@ -22,7 +22,7 @@ EXAMPLES = """\
 # beside `wiretale capture -i eth0 --headers -w captures/ -G 60 -b files:1000`
 wiretale watch captures/ --store archive/
 # whole flows of up to 45 minutes, and more memory for them
-wiretale watch captures/ --store archive/ --active 1h --max-flows 1M
+wiretale watch captures/ --store archive/ --active 1h --window-flows 1M
 # all files that are there, and end
 wiretale watch captures/ --store archive/ --once
 """
@@ -54,12 +54,11 @@ def add_options(parser: Parser) -> None:
     )
     text = f"the longest time that a flow waits to be over; a longer one is stored in pieces (default {ACTIVE})"
     option(parser, "--active", "TIME", text, type=active_time, default=ACTIVE)
-    text = (
-        f"flows analyzed together, about 3 kB each; with more, windows may be shorter than --active (default {FLOWS})"
-    )
-    option(parser, "--max-flows", "N", text, type=whole_number(1), default=FLOWS)
+    text = f"flows analyzed together, about 3 kB each; with more, windows are shorter than --active (default {FLOWS})"
+    option(parser, "--window-flows", "N", text, type=whole_number(1), default=FLOWS)
     option(parser, "--once", None, "store all files that are there, also flows that may go on, and end")
     option(parser, "-q --quiet", None, "print problems only")
+    add_analysis_options(parser.add_argument_group("input"))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -67,10 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
     from wiretale.reports.store.watch import Notes, Watch
     from wiretale.reports.store.window import Limits
 
-    limits = Limits(arguments.active, arguments.max_flows)
+    limits = Limits(arguments.active, arguments.window_flows)
     quiet = arguments.quiet
     notes = Notes((lambda text: None) if quiet else note, note)
-    watch = Watch(arguments.folder, arguments.store, limits, notes)
+    watch = Watch(arguments.folder, arguments.store, limits, analysis_options(arguments), notes)
     try:
         watch.open()
         notes.progress(f"watching {arguments.folder} for {arguments.store}")

@@ -13,6 +13,7 @@ from typing import Any
 
 from wiretale.analyzer.capture_paths import is_url, shown
 from wiretale.analyzer.errors import InputError, UsageError
+from wiretale.analyzer.options import AnalysisOptions
 from wiretale.analyzer.remote import SSH, file_system, folder_without_slash, reason_of
 from wiretale.analyzer.shards import layout
 from wiretale.cluster.place import Place
@@ -77,7 +78,7 @@ def planned_shards(place: Place) -> int | None:
         raise InputError(f"{place}/{layout.PLAN}: damaged: remove the folder to begin again") from None
 
 
-def make_plan(place: Place, captures: Sequence[str], shards: int, selection: layout.Selection) -> bytes:
+def make_plan(place: Place, captures: Sequence[str], shards: int, options: AnalysisOptions) -> bytes:
     """Writes the plan of a split into the folder, or finds the same one there, and returns it. Raises as layout.plan()."""
     with ExitStack() as stack:
         folder = Path(place.text)
@@ -87,7 +88,7 @@ def make_plan(place: Place, captures: Sequence[str], shards: int, selection: lay
             if not (folder / layout.PLAN).exists() and place.names():
                 raise UsageError(f"{place}: has other files: expected a new folder, or one of an earlier run")
         try:
-            layout.plan(list(captures), folder, shards, selection)
+            layout.plan(list(captures), folder, shards, options)
         except (UsageError, InputError) as error:
             raise type(error)(str(error).replace(str(folder), str(place))) from None
         content = (folder / layout.PLAN).read_bytes()
@@ -156,15 +157,14 @@ def begin(
     place: Place,
     captures: Sequence[str],
     shards: int | None,
-    selection: layout.Selection,
-    options: dict[str, Any],
+    options: AnalysisOptions,
 ) -> tuple[Job, State]:
     """Returns the job of a run, and its state. Raises as make_plan() and State.restore()."""
     found = {url: remote_stamp(url) for url in captures if is_url(url)}
     sizes = tuple(found[name][0] if name in found else local_size(name) for name in captures)
     count = shards or planned_shards(place) or default_shards(sum(sizes))
-    content = make_plan(place, captures, count, selection)
-    job = Job(place.text, content, os.getcwd(), tuple(captures), sizes, count, tuple(options.items()))
-    state = State(place, options, {shown(url): stamp for url, (_, stamp) in found.items()})
+    content = make_plan(place, captures, count, options)
+    job = Job(place.text, content, os.getcwd(), tuple(captures), sizes, count, options)
+    state = State(place, options.row_options(), {shown(url): stamp for url, (_, stamp) in found.items()})
     state.restore()
     return job, state

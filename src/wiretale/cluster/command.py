@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.errors import UsageError
-from wiretale.analyzer.shards.layout import selection_of
+from wiretale.analyzer.shards.layout import check_filter
 from wiretale.cluster import pool
 from wiretale.cluster.place import Place
 from wiretale.cluster.progress import progress
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.options import AnalysisOptions
     from wiretale.analyzer.trace import Trace
 
 ADDRESS = re.compile(r"(?:[a-z]+://)?(?:\[[0-9a-fA-F:.%]+\]|[^\s:/\[\]]+)(?::([0-9]{1,5}))?")
@@ -35,31 +35,47 @@ def address_of(text: str) -> str:
     return text if found[1] else f"{text}:{PORT}"
 
 
-def check_options(arguments: argparse.Namespace) -> None:
-    """Raises UsageError if options contradict --cluster, MissingToolError if Dask is not installed."""
-    if arguments.jobs is not None:
-        raise UsageError("-j is for one process: use --workers with --cluster local")
-    arguments.cluster = address_of(arguments.cluster)
-    if arguments.workers and arguments.cluster != pool.LOCAL:
+class ClusterRun(NamedTuple):
+    """The options of --cluster."""
+
+    #: `local`, or the address of a scheduler
+    address: str
+    #: folder or URL that the workers share; None for a temporary folder
+    work: str | None
+    #: processes of `local`; None for the cores of this machine
+    workers: int | None
+    #: None for a number by the size of the captures
+    shards: int | None
+    #: accepts rows that may differ from those of one run
+    inexact: bool
+
+
+def check_cluster(cluster: ClusterRun, output: Path | str | None) -> ClusterRun:
+    """Returns the options with a complete address, and the shared folder beside the output. UsageError if they contradict each
+    other, MissingToolError if Dask is not installed."""
+    address = address_of(cluster.address)
+    if cluster.workers and address != pool.LOCAL:
         raise UsageError("--workers is for --cluster local: a scheduler has workers of its own")
-    if arguments.cluster != pool.LOCAL and arguments.work is None and arguments.output is None:
+    if address != pool.LOCAL and cluster.work is None and output is None:
         raise UsageError("--cluster with an address needs -o DIR or --work DIR, a folder or URL that its workers share")
     pool.check_library()
-    pool.check_listens(arguments.cluster)
+    pool.check_listens(address)
+    work = cluster.work
+    if work is None and output is not None:
+        work = str(output).rstrip("/") + SUFFIX
+    return cluster._replace(address=address, work=work)
 
 
 @contextmanager
-def local_output(arguments: argparse.Namespace) -> Iterator[Callable[[Iterator[Path]], Iterator[Path | str]]]:
-    """Makes -o URL a directory. The function takes the paths that are written, copies those files to the URL, and yields where
-    they are."""
-    if not isinstance(arguments.output, str):
-        yield lambda paths: paths
+def local_output(url: str | None) -> Iterator[tuple[Path | None, Callable[[Iterator[Path]], Iterator[Path | str]]]]:
+    """The directory that is written for -o URL, None without one. The function takes the paths that are written, copies those
+    files to the URL, and yields where they are."""
+    if url is None:
+        yield None, lambda paths: paths
         return
-    url = arguments.output.rstrip("/")
-    place = Place(url)
-    arguments.work = arguments.work if arguments.work is not None else url + SUFFIX
+    place = Place(url.rstrip("/"))
     with tempfile.TemporaryDirectory(prefix="wiretale-") as above:
-        folder = arguments.output = Path(above, "output")
+        folder = Path(above, "output")
 
         def copied(paths: Iterator[Path]) -> Iterator[Path | str]:
             for path in paths:
@@ -70,35 +86,36 @@ def local_output(arguments: argparse.Namespace) -> Iterator[Callable[[Iterator[P
                     place.copy(file, file.relative_to(folder).as_posix())
                 yield f"{place}/{path.relative_to(folder).as_posix()}".removesuffix("/.")
 
-        yield copied
+        yield folder, copied
 
 
 @contextmanager
-def work_folder(arguments: argparse.Namespace) -> Iterator[Place]:
+def work_folder(work: str | None) -> Iterator[Place]:
     """The folder that the workers share. If the command can continue in it, it stays after an error."""
-    if arguments.work is None and arguments.output is None:
+    if work is None:
         with tempfile.TemporaryDirectory(prefix="wiretale-") as folder:
             yield Place(folder)
     else:
-        yield Place(arguments.work if arguments.work is not None else f"{arguments.output}{SUFFIX}")
+        yield Place(work)
 
 
 @contextmanager
-def result(arguments: argparse.Namespace) -> Iterator[tuple[Trace, dict[int, str]]]:
+def result(
+    files: list[str], options: AnalysisOptions, cluster: ClusterRun, quiet: bool
+) -> Iterator[tuple[Trace, dict[int, str]]]:
     """The result of the files, and the captures that were left out. The end of the block removes the working folder."""
     from wiretale.cluster.begin import begin
     from wiretale.cluster.run import Run
 
-    selection = selection_of(arguments.filter, arguments.start, arguments.end)
-    chosen = {"max_flows": arguments.max_flows, "block_size": arguments.block_size}
-    with work_folder(arguments) as place:
-        job, state = begin(place, arguments.files, arguments.shards, selection, chosen)
-        with progress(arguments.quiet) as shown:
+    check_filter(options)
+    with work_folder(cluster.work) as place:
+        job, state = begin(place, files, cluster.shards, options)
+        with progress(quiet) as shown:
             if state.continues:
                 shown.show(f"continues the run in {place}")
             for text in state.left_out.values():
                 shown.warn(f"left out: {text}")
-            with pool.connect(arguments.cluster, arguments.workers or pool.cores()) as client:
-                trace = Run(client, job, state, shown).trace(arguments.inexact)
+            with pool.connect(cluster.address, cluster.workers or pool.cores()) as client:
+                trace = Run(client, job, state, shown).trace(cluster.inexact)
         yield trace, state.left_out
         state.remove()

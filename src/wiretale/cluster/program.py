@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wiretale.analyzer.errors import InputError, WiretaleError
+from wiretale.analyzer.options import AnalysisOptions
 
 SPLIT, LEAVE_OUT, ANALYZE = "split", "leave out", "analyze"
 DONE, INPUT, STOP, FAULT = "done", "input", "stop", "fault"
@@ -71,7 +72,7 @@ def leave_out(folder: str, file: int) -> None:
     layout.write_facts(split, file, facts)
 
 
-def one_step(kind: str, folder: str, number: int, options: dict[str, Any]) -> None:
+def one_step(kind: str, folder: str, number: int, options: AnalysisOptions) -> None:
     """Runs a step in the folder of a split."""
     from wiretale.analyzer.shards import steps
     from wiretale.version import __version__
@@ -81,7 +82,7 @@ def one_step(kind: str, folder: str, number: int, options: dict[str, Any]) -> No
     elif kind == LEAVE_OUT:
         leave_out(folder, number)
     else:
-        steps.analyze_shard(folder, number, **options)
+        steps.analyze_shard(folder, number, options)
 
 
 def serve(kind: str, folder: str, numbers: str, options: str) -> None:
@@ -89,7 +90,7 @@ def serve(kind: str, folder: str, numbers: str, options: str) -> None:
     for number in json.loads(numbers):
         ended = Ended(number, DONE)
         try:
-            one_step(kind, folder, number, json.loads(options))
+            one_step(kind, folder, number, AnalysisOptions.from_json(json.loads(options)))
         except InputError as error:
             ended = Ended(number, INPUT, str(error))
         except WiretaleError as error:
@@ -103,7 +104,7 @@ def run(
     kind: str,
     folder: Path,
     numbers: Sequence[int],
-    options: dict[str, Any],
+    options: AnalysisOptions,
     directory: str | None,
     is_stopped: Callable[[], bool],
 ) -> list[Ended]:
@@ -111,7 +112,7 @@ def run(
 
     If the process dies, the step at which it died has that fault, and the steps after it are not in the result.
     """
-    words = [kind, str(folder), json.dumps(list(numbers)), json.dumps(options)]
+    words = [kind, str(folder), json.dumps(list(numbers)), json.dumps(options._asdict())]
     command = [sys.executable, "-P", "-c", START, str(os.getpid()), *words]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=said, cwd=directory)

@@ -15,10 +15,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from wiretale.analyzer.capture_paths import is_url
 from wiretale.analyzer.errors import InputError, MissingToolError, OutputError
+from wiretale.analyzer.options import AnalysisOptions
 from wiretale.analyzer.shards.layout import FACTS, PLAN, ROWS, SHARD
 from wiretale.cluster import program
 from wiretale.cluster.place import Place
@@ -63,7 +64,7 @@ class Job:
     names: tuple[str, ...]
     sizes: tuple[int, ...]  # bytes; 0 if unknown
     shards: int
-    options: tuple[tuple[str, Any], ...]  # of the analysis
+    options: AnalysisOptions
     version: str = __version__
 
     def check(self) -> Place:
@@ -129,11 +130,10 @@ def run(job: Job, kind: str, folder: Path, numbers: Sequence[int]) -> list[progr
     OutputError if a step cannot write, or another error that each try would meet.
     """
     directory = job.directory if os.path.isdir(job.directory) else None
-    options = dict(job.options) if kind != program.SPLIT else {}
     ended: list[program.Ended] = []
     stopped = program.canceled()
     while len(ended) < len(numbers):
-        ended += program.run(kind, folder, numbers[len(ended) :], options, directory, stopped)
+        ended += program.run(kind, folder, numbers[len(ended) :], job.options, directory, stopped)
     for one in ended:
         if one.state == program.STOP:
             raise OutputError(f"{one.text} (on {socket.gethostname()})")

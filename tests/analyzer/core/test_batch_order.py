@@ -17,23 +17,24 @@ from scapy.all import ICMP, IP, TCP, UDP, raw
 
 from plain_wire import FIN, MSS, RST, SYN, Connection, Wire, block, sack
 from wiretale.analyzer import _core
+from wiretale.analyzer.options import NO_OPTIONS, AnalysisOptions, Packets, ReadingMode
 from wiretale.analyzer.table import KEPT_TABLES
 
 CORE_TABLES = [name for name in KEPT_TABLES if name != "findings"]  # which Python makes
 FILE_HEADER, RECORD_HEADER = 24, 16
 
 
-def tables_of(path: Path, packets: str, **options: Any) -> dict[str, str]:
+def tables_of(path: Path, packets: Packets, **options: Any) -> dict[str, str]:
     """Every table but packets as JSON."""
-    core = _core.Analysis([str(path)], packets=packets, **options)
+    core = _core.Analysis([str(path)], [str(path)], AnalysisOptions(**options), ReadingMode(packets=packets))
     while core.step(1 << 20):
         pass
     core.finish()
     return {name: b"".join(core.table(name).json()).decode() for name in CORE_TABLES}
 
 
-def rows_of(path: Path, table: str, packets: str = "none") -> list[dict[str, Any]]:
-    core = _core.Analysis([str(path)], packets=packets)
+def rows_of(path: Path, table: str, packets: Packets = "none") -> list[dict[str, Any]]:
+    core = _core.Analysis([str(path)], [str(path)], NO_OPTIONS, ReadingMode(packets=packets))
     while core.step(1 << 20):
         pass
     core.finish()

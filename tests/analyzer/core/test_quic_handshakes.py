@@ -14,6 +14,7 @@ from capture_files import enhanced, interface, section
 from plain_wire import Wire
 from quic_bits import Quic
 from wiretale.analyzer import _core
+from wiretale.analyzer.options import NO_OPTIONS, ReadingMode
 
 C, S = 0, 1  # sides
 INITIAL, HANDSHAKE, RETRY, SHORT = 0xC0, 0xE0, 0xF0, 0x40
@@ -75,7 +76,8 @@ def test_a_plain_handshake(tmp_path: Path) -> None:
 
 def kept(tmp_path: Path) -> int:
     """Bytes of the Initials that the core keeps for the names, each after its size."""
-    core = _core.Analysis([str(tmp_path / "quic.pcap")])
+    path = str(tmp_path / "quic.pcap")
+    core = _core.Analysis([path], [path], NO_OPTIONS, ReadingMode())
     while core.step(1000):
         pass
     core.finish()

@@ -19,6 +19,7 @@ from wiretale.analyzer.index import pyramid, queries
 from wiretale.analyzer.index.capture_index import DRAWN_TABLES, INDEX_FILE, CaptureIndex, write_index
 from wiretale.analyzer.index.packet_store import PACKET_COLUMNS, TICK
 from wiretale.analyzer.index.queries import Packets, Queries
+from wiretale.analyzer.options import NO_OPTIONS, ReadingMode
 
 Row = dict[str, int | None]
 LONG = 9000  # packets of the long transfer, more than RAW
@@ -205,7 +206,7 @@ def test_rows_that_are_no_packets() -> None:
 
 
 def test_packets_that_are_taken_between_steps(trace: wiretale.Trace) -> None:
-    core = _core.Analysis(trace.inputs, packets="all", packets_max=2**40)
+    core = _core.Analysis(trace.inputs, trace.inputs, NO_OPTIONS, ReadingMode(packets="all", packet_rows_most=2**40))
     parts = []
     more = True
     while more:

@@ -93,13 +93,13 @@ static unsigned rewrite(const char *path, enum clock clock, int out) {
 }
 
 static void analyze(const char *path, unsigned packets) {
-    const struct analysis_options options = {.start_ns = INT64_MIN,
-                                             .end_ns = INT64_MAX,
-                                             .flows_most = 100,
-                                             .packets = PACKETS_ALL,
-                                             .packet_rows_most = PACKETS_MOST};
+    const struct analysis_options options = {
+        .start_ns = INT64_MIN, .end_ns = INT64_MAX, .max_flows = 100};
+    const struct reading_mode mode = {.packets = {.kind = PACKETS_ALL},
+                                      .packet_rows_most = PACKETS_MOST};
+    const struct analysis_files files = {.paths = &path, .count = 1};
     struct error error;
-    struct analysis *analysis = analysis_open(&path, 1, &options, &error);
+    struct analysis *analysis = analysis_open(&files, &options, &mode, &error);
     CHECK(analysis);
     while (analysis_step(analysis, 1000, &error))
         continue;

@@ -16,13 +16,13 @@ static struct updater updater;
 static struct shard shards[OPENED];
 static struct worker worker, other;
 
-static void open_updater(uint32_t flows_most) {
+static void open_updater(uint32_t max_flows) {
     memset(shards, 0, sizeof shards);
     updater = (struct updater){.shards = shards,
                                .numbers.shard_bits = 3,
                                .seeds = {{1, 2, 3}},
-                               .memory = flow_memory_open(flows_most, true),
-                               .flows_most = flows_most,
+                               .memory = flow_memory_open(max_flows, true),
+                               .max_flows = max_flows,
                                .workers = &worker,
                                .worker_count = 1};
     worker = (struct worker){

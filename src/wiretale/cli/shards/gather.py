@@ -6,11 +6,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from wiretale.cli import analyze, options
-from wiretale.cli.options import note, option
+from wiretale.cli.analyze import add_outputs, check_files, deliver_trace, exit_code, outputs_of
+from wiretale.cli.options import folder, note, option
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from wiretale.analyzer.trace import Trace
+    from wiretale.cli.analyze import Outputs
 
 USAGE = "wiretale gather DIR [options]"
 NOTES = """\
@@ -28,35 +31,35 @@ EXIT_TEXTS = {5: "a picture needs a browser, or kaleido; captures at URLs need w
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    option(parser, "split", "DIR", "the folder of `wiretale split`, with all shards analyzed", type=options.folder)
+    option(parser, "split", "DIR", "the folder of `wiretale split`, with all shards analyzed", type=folder)
     option(parser, "--inexact", None, "gather even if one run might have reached a limit")
-    analyze.add_outputs(parser)
+    add_outputs(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.capture_paths import is_url
     from wiretale.analyzer.shards import layout, steps
 
-    analyze.check_arguments(arguments)
-    arguments.files = layout.open_split(arguments.split).files
-    if options.report_paths(arguments) or arguments.pictures:
-        analyze.check_files(arguments)
+    outputs = outputs_of(arguments)
+    files = layout.open_split(arguments.split).files
+    if outputs.has_files:
+        check_files(outputs, files)
     trace = steps.gather(arguments.split, arguments.inexact)
-    if analyze.shows_packets(arguments) and any(map(is_url, arguments.files)):
-        keep_packets(trace, arguments)
+    if outputs.has_packets and any(map(is_url, files)):
+        keep_packets(trace, arguments.split, outputs)
     with steps.rows_of_others(arguments.split):
-        analyze.deliver(trace, arguments)
-    return analyze.exit_code(trace)
+        deliver_trace(trace, outputs)
+    return exit_code(trace)
 
 
-def keep_packets(trace: Trace, arguments: argparse.Namespace) -> None:
+def keep_packets(trace: Trace, split: Path, outputs: Outputs) -> None:
     """Reads the packets of captures at URLs. If they cannot be read, a report is made without them."""
     from wiretale.analyzer.errors import InputError, MissingToolError
     from wiretale.analyzer.shards import steps
 
     try:
-        steps.keep_packets(arguments.split, trace)
+        steps.keep_packets(split, trace)
     except (InputError, MissingToolError) as error:
-        if arguments.pictures or "packets" in arguments.tables:
+        if outputs.pictures or "packets" in outputs.tables:
             raise
         note(f"the report has no packets: {error}")

@@ -7,10 +7,14 @@ import argparse
 import os
 from pathlib import Path
 
-from wiretale.cli.options import note
+from wiretale.cli.options import analysis_options, note
+
+TYPE_CHECKING = False  # importing typing would take 2 ms
+if TYPE_CHECKING:
+    from wiretale.analyzer.options import AnalysisOptions
 
 OUTPUTS = ("json", "csv", "tables", "report", "figure", "no_frames", "link")
-REFUSED = ("filter", "start", "end", "jobs", "cluster", "work", "workers", "shards", "inexact", *OUTPUTS)
+REFUSED = ("cluster", "work", "workers", "shards", "inexact", *OUTPUTS)
 
 
 def shard_in(paths: list[str]) -> tuple[Path, int] | None:
@@ -24,19 +28,22 @@ def shard_in(paths: list[str]) -> tuple[Path, int] | None:
     for path in folders:
         if os.path.isfile(os.path.join(path, PLAN)):
             raise UsageError(f"{path}: is a split: analyze its shards one by one, then use `wiretale gather`")
-    found = [(path, shard) for path in paths if (shard := shard_of(path))]
-    if found and len(paths) > 1:
-        raise UsageError(f"{found[0][0]}: a shard of a split is analyzed by itself: give it alone")
-    return found[0][1] if found else None
+    shards = [(path, shard) for path in paths if (shard := shard_of(path))]
+    if shards and len(paths) > 1:
+        raise UsageError(f"{shards[0][0]}: a shard of a split is analyzed by itself: give it alone")
+    return shards[0][1] if shards else None
 
 
 def run_shard(arguments: argparse.Namespace, folder: Path, shard: int) -> int:
     """Writes the rows of a shard, unless they are there, and with -o its tables."""
     from wiretale.analyzer.errors import UsageError
+    from wiretale.analyzer.options import OPTIONS, keyword_of
     from wiretale.analyzer.shards import layout, steps
     from wiretale.cli.analyze import progress_bar
 
-    for name in REFUSED:
+    options = analysis_options(arguments)
+    choosing = [keyword_of(name) for name, declared in OPTIONS.items() if declared.chooses_packets]
+    for name in (*choosing, *REFUSED):
         if getattr(arguments, name):
             text = name.replace("_", "-")
             raise UsageError(
@@ -47,14 +54,14 @@ def run_shard(arguments: argparse.Namespace, folder: Path, shard: int) -> int:
     rows = layout.open_split(folder).rows_path(shard)
     with progress_bar(not arguments.quiet) as progress:
         if arguments.output:
-            write_tables(arguments, folder, shard)
-        done = steps.analyze_shard(folder, shard, arguments.max_flows, arguments.block_size, progress)
+            write_tables(arguments, folder, shard, options)
+        done = steps.analyze_shard(folder, shard, options, progress)
     if not arguments.quiet:
         note(f"wrote {rows}" if done else f"{rows}: analyzed before, nothing to do")
     return 0
 
 
-def write_tables(arguments: argparse.Namespace, folder: Path, shard: int) -> None:
+def write_tables(arguments: argparse.Namespace, folder: Path, shard: int, options: AnalysisOptions) -> None:
     """Writes the tables and rows of a shard. Its flows have numbers of their own."""
     from wiretale.analyzer.shards import layout, steps
     from wiretale.analyzer.trace import add_findings
@@ -63,7 +70,7 @@ def write_tables(arguments: argparse.Namespace, folder: Path, shard: int) -> Non
 
     output = arguments.output[0]
     check_folder(output, table_files(), layout.open_split(folder).files, arguments.overwrite)
-    trace = steps.read_shard(folder, shard, arguments.max_flows, arguments.block_size)
+    trace = steps.read_shard(folder, shard, options)
     add_findings(trace)
     steps.write_rows(folder, shard, trace)
     written = write_tables(trace, output)

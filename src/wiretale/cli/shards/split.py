@@ -7,8 +7,16 @@ from __future__ import annotations
 
 import argparse
 
-from wiretale.cli import options
-from wiretale.cli.options import FILE_HELP, add_selection, folder, note, option, whole_number
+from wiretale.cli.options import (
+    FILE_HELP,
+    add_analysis_options,
+    analysis_options,
+    count_bar,
+    folder,
+    note,
+    option,
+    whole_number,
+)
 from wiretale.cli.process import interrupted_code
 from wiretale.version import __version__
 
@@ -40,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "-o --output", "DIR", "the folder of the split", type=folder, required=True)
     text = "number of shards, 1 to 256: a few for each core that analyzes them"
     option(parser, "--shards", "K", text, type=whole_number(1, 256))
-    add_selection(parser)
+    add_analysis_options(parser, packets_only=True)
     option(parser, "--plan", None, "write the plan alone, and print the number of captures")
     option(parser, "--only", "N", "split one capture of the plan, from 0 on", type=whole_number(0), default=None)
     option(parser, "-q --quiet", None, "print nothing but errors")
@@ -48,23 +56,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.errors import UsageError
+    from wiretale.analyzer.options import NO_OPTIONS
     from wiretale.analyzer.shards import layout, steps
 
     if arguments.plan and arguments.only is not None:
         raise UsageError("--plan and --only are two steps: give one of them")
-    selection = layout.selection_of(arguments.filter, arguments.start, arguments.end)
+    options = analysis_options(arguments)
+    layout.check_filter(options)
     if arguments.files:
         if arguments.shards is None:
             raise UsageError("expected --shards K")
-        split = layout.plan(arguments.files, arguments.output, arguments.shards, selection)
+        split = layout.plan(arguments.files, arguments.output, arguments.shards, options)
     else:
         if not (arguments.output / layout.PLAN).exists():
             raise UsageError(f"expected captures (FILE...), because {arguments.output} has no {layout.PLAN}")
         split = layout.open_split(arguments.output)
         if arguments.shards not in (None, split.shards):
             raise UsageError(f"{arguments.output}: has {split.shards} shards, but {arguments.shards} are asked for")
-        if selection != layout.ALL_PACKETS:
-            layout.check_selection(split, selection)
+        if options != NO_OPTIONS:
+            layout.check_options(split, options)
     if arguments.plan:
         print(len(split.files))
         return 0
@@ -81,8 +91,8 @@ def split_all(arguments: argparse.Namespace, split: Split) -> int:
     from wiretale.analyzer.shards import steps
     from wiretale.analyzer.units import plural
 
-    whole, ready = plural(len(split.files), "capture"), 0
-    with options.count_bar("splitting", len(split.files), arguments.quiet) as advance:
+    total, ready = plural(len(split.files), "capture"), 0
+    with count_bar("splitting", len(split.files), arguments.quiet) as advance:
 
         def count() -> None:
             nonlocal ready
@@ -92,9 +102,9 @@ def split_all(arguments: argparse.Namespace, split: Split) -> int:
         try:
             done, damage = steps.split_captures(split.folder, __version__, count)
         except KeyboardInterrupt:
-            note(f"interrupted: {ready:,} of {whole} are split: the same command splits the others")
+            note(f"interrupted: {ready:,} of {total} are split: the same command splits the others")
             return interrupted_code()
-    return report(arguments, f"{done:,} of {whole}", done > 0, damage)
+    return report(arguments, f"{done:,} of {total}", done > 0, damage)
 
 
 def report(arguments: argparse.Namespace, what: str, done: bool, damage: list[str]) -> int:
