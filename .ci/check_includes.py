@@ -55,8 +55,8 @@ Graph = Mapping[str, set[str]]
 
 def source_files(*suffixes: str) -> list[Path]:
     """Returns files below the root, without tests and hidden folders, relative to it."""
-    found = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.suffix in suffixes)
-    return sorted(path for path in found if not any(part in SKIPPED or part[0] == "." for part in path.parts[:-1]))
+    paths = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.suffix in suffixes)
+    return sorted(path for path in paths if not any(part in SKIPPED or part[0] == "." for part in path.parts[:-1]))
 
 
 def program_of(path: Path) -> Path:
@@ -126,15 +126,15 @@ def object_files() -> Iterator[tuple[Path, Path]]:
 def call_graph() -> Graph:
     """Returns which object files take symbols from which others of the same program."""
     homes: dict[tuple[Path, str], str] = {}
-    wanted: dict[str, list[tuple[Path, str]]] = defaultdict(list)
+    undefined: dict[str, list[tuple[Path, str]]] = defaultdict(list)
     for path, place in object_files():
         symbols = subprocess.run(["nm", "-g", path], capture_output=True, text=True, check=True).stdout
         for *_, kind, symbol in map(str.split, symbols.splitlines()):
             if kind == "U":
-                wanted[node_of(place)].append((program_of(place), symbol))
+                undefined[node_of(place)].append((program_of(place), symbol))
             else:
                 homes[program_of(place), symbol] = node_of(place)
-    return {node: {homes[key] for key in keys if key in homes} for node, keys in wanted.items()}
+    return {node: {homes[key] for key in keys if key in homes} for node, keys in undefined.items()}
 
 
 def union(*graphs: Graph) -> Graph:
@@ -161,7 +161,7 @@ def folder_graph(graph: Graph) -> Graph:
     for node, targets in graph.items():
         here = Path(node).parent
         if str(here) not in PROGRAMS:
-            folders[str(here)] |= {str(Path(one).parent) for one in targets} - {str(here), *PROGRAMS}
+            folders[str(here)] |= {str(Path(target).parent) for target in targets} - {str(here), *PROGRAMS}
     return folders
 
 
@@ -180,18 +180,18 @@ def size_breaches(files: list[Path]) -> Iterator[str]:
 def find_breaches() -> list[str]:
     """Returns all breaches, a line each."""
     files = source_files(".c", ".h")
-    found = [breach for path in files for breach in include_breaches(path)]
+    breaches = [breach for path in files for breach in include_breaches(path)]
     graph = union(include_graph(files), call_graph())
-    found += [f"circle {node}" for node in circle(graph)]
-    found += [f"circle {node}/" for node in circle(folder_graph(graph))]
-    return sorted({*found, *size_breaches(files)})
+    breaches += [f"circle {node}" for node in circle(graph)]
+    breaches += [f"circle {node}/" for node in circle(folder_graph(graph))]
+    return sorted({*breaches, *size_breaches(files)})
 
 
 def main() -> int:
     """Prints the breaches; returns 1 if there is one."""
-    found = find_breaches()
-    print("".join(f"{breach}\n" for breach in found), end="", file=sys.stderr)
-    return bool(found)
+    breaches = find_breaches()
+    print("".join(f"{breach}\n" for breach in breaches), end="", file=sys.stderr)
+    return bool(breaches)
 
 
 if __name__ == "__main__":

@@ -51,18 +51,18 @@ def example_text(example: dict[str, str] | None) -> str:
     return f"*Example* ({example['capture']}; {facts}): {example['sentence']}"
 
 
-def finding_section(page: Page, found: Examples) -> str:
+def finding_section(page: Page, captures: Examples) -> str:
     parts = [f"### {page.code}", f"**{page.title}** ({page.severity}). {page.computed}", f"*Unknown:* {page.unknown}"]
     if page.layer != "on the wire":
         parts.append(f"*Layer of the cost:* bytes {page.layer}")
     if page.weakens:
         parts.append(f"*Affects:* {page.weakens}")
-    parts.append(example_text(found.get(page.code)))
+    parts.append(example_text(captures.get(page.code)))
     return "\n\n".join([*parts, ""])
 
 
-def chapter_section(title: str, pages: Sequence[Page], found: Examples) -> str:
-    return "\n".join([f"## {title}", "", *(finding_section(page, found) for page in pages)])
+def chapter_section(title: str, pages: Sequence[Page], captures: Examples) -> str:
+    return "\n".join([f"## {title}", "", *(finding_section(page, captures) for page in pages)])
 
 
 def verdicts_cell(verdicts: Set[str | None] | None) -> str:
@@ -89,9 +89,9 @@ def reasons_section() -> str:
     return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows), ""])
 
 
-def placeholder(found: re.Match[str]) -> str:
+def placeholder(field: re.Match[str]) -> str:
     """Returns the name of a text that depends on the frame."""
-    return f"({found[1].replace('_', ' ')})"
+    return f"({field[1].replace('_', ' ')})"
 
 
 def missing_paths(page: str) -> list[str]:
@@ -107,19 +107,22 @@ def missing_paths(page: str) -> list[str]:
 
 def main() -> int:
     """Writes the pages; returns 1 if a guide names a missing path, or with --check if a page is out of date."""
-    found = examples()
-    files = {EXAMPLES: json.dumps(found, indent=1, ensure_ascii=False) + "\n", ROW_TYPES: module_text(_core.schemas())}
+    captures = examples()
+    files = {
+        EXAMPLES: json.dumps(captures, indent=1, ensure_ascii=False) + "\n",
+        ROW_TYPES: module_text(_core.schemas()),
+    }
     made = {
         "tables.md": [table_section(*schema) for schema in _core.schemas()],
-        "findings.md": [chapter_section(*chapter, found) for chapter in CHAPTERS.items()],
+        "findings.md": [chapter_section(*chapter, captures) for chapter in CHAPTERS.items()],
         "verdicts.md": [reasons_section()],
     }
     wrong = [*missing_paths("docs/ARCHITECTURE.md"), *missing_paths("CONTRIBUTING.md")]
     for name, sections in made.items():
         old = (DOCS / name).read_text("utf-8")
-        kept, _, made_before = old.partition(MADE)
+        head, _, made_before = old.partition(MADE)
         _, end, after = made_before.partition(END)
-        new = "\n".join([kept + MADE, *sections]) + end + after
+        new = "\n".join([head + MADE, *sections]) + end + after
         if sys.argv[1:] != ["--check"]:
             (DOCS / name).write_text(new, "utf-8")
         elif new != old:

@@ -77,7 +77,7 @@ def endpoint(host: str, port: int | None) -> str:
     """Returns an address with its port; that of IPv6 in brackets."""
     from wiretale.analyzer.printable import printable
 
-    shown = printable(host)
+    text = printable(host)
     if port is None:
-        return shown
-    return f"[{shown}]:{port}" if ":" in shown else f"{shown}:{port}"
+        return text
+    return f"[{text}]:{port}" if ":" in text else f"{text}:{port}"

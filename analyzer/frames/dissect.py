@@ -119,7 +119,15 @@ def shortened(label: str) -> str:
 
 def command(program: str, path: Path) -> list[str]:
     """Returns the arguments of tshark."""
-    return [program, "-n", "-r", str(path), "-T", "pdml", *(word for one in PREFERENCES for word in ("-o", one))]
+    return [
+        program,
+        "-n",
+        "-r",
+        str(path),
+        "-T",
+        "pdml",
+        *(word for preference in PREFERENCES for word in ("-o", preference)),
+    ]
 
 
 def dissect(frames: Sequence[RawFrame]) -> tuple[str, list[Tree]]:

@@ -62,21 +62,21 @@ def true_shares(samples: Sequence[Sample]) -> Shares:
         times["application"] += span - busy + buffer  # may be negative: the chronometers count ticks
         times["window"] += window
         times[BUFFER] += buffer
-        rest = busy - window - buffer
+        unblocked = busy - window - buffer
         limit = busy_limit(sample)
-        times[limit] += rest
-        times[BUFFER] += rest if limit == "application" and sample.writing else 0
+        times[limit] += unblocked
+        times[BUFFER] += unblocked if limit == "application" and sample.writing else 0
         if sample.acked != last.acked:
             silence = dict.fromkeys(COLUMNS, 0.0)
-        silence[limit] += rest
+        silence[limit] += unblocked
         if sample.ca_state == LOSS != last.ca_state:  # an RTO: the sender waited for it
             for name, waited in silence.items():
                 times[name] -= waited
                 times["loss"] += waited
             silence = dict.fromkeys(COLUMNS, 0.0)
     times = {name: max(us, 0.0) for name, us in times.items()}
-    whole = sum(times[name] for name in COLUMNS) or 1.0
-    return {name: us / whole for name, us in times.items()}
+    total = sum(times[name] for name in COLUMNS) or 1.0
+    return {name: us / total for name, us in times.items()}
 
 
 def claimed_shares(row: Mapping[str, int | None]) -> Shares | None:
@@ -86,8 +86,8 @@ def claimed_shares(row: Mapping[str, int | None]) -> Shares | None:
     if len(limits) < len(names) or not any(limits.values()):
         return None
     limits = fit_limits(limits, (row["last_ns"] or 0) - (row["first_ns"] or 0))
-    whole = sum(limits.values())
-    return {limit: sum(limits[name] for name in columns) / whole for limit, columns in COLUMNS.items()}
+    total = sum(limits.values())
+    return {limit: sum(limits[name] for name in columns) / total for limit, columns in COLUMNS.items()}
 
 
 def dominant(shares: Shares) -> str:
@@ -106,4 +106,4 @@ def by_chronometers(shares: Shares) -> Iterable[float]:
 
 def greatest_difference(true: Shares, claimed: Shares) -> float:
     pairs = zip(by_chronometers(true), by_chronometers(claimed), strict=True)
-    return max(abs(one - other) for one, other in pairs)
+    return max(abs(share - claim) for share, claim in pairs)

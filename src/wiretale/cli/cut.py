@@ -130,8 +130,8 @@ def order_of(arguments: argparse.Namespace) -> Order:
 
     if arguments.key and not arguments.anonymize:
         raise UsageError("--key needs --anonymize")
-    chosen = arguments.flow or arguments.finding or arguments.frames or arguments.start or arguments.end
-    if arguments.around and not chosen:
+    is_selective = arguments.flow or arguments.finding or arguments.frames or arguments.start or arguments.end
+    if arguments.around and not is_selective:
         raise UsageError("--around needs --flow, --finding, --frames, --start or --end")
     start_ns, end_ns = time_ns(arguments.start), time_ns(arguments.end)
     check_range(start_ns, end_ns)
