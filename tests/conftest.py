@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures that all tests share: samples, captures made by others, a browser, a link, and the program itself.
 
-Tests of an `xdist_group` run one after another in one process. The group "live" measures rates and delays in real time,
-where two tests would slow each other down. The other groups share a browser, a build, a link or all samples; they wait for
-conditions and not for times, so that they may run beside it.
+Tests of an `xdist_group` run one after another in one process. The group "live" has traffic in real time, where two tests
+would slow each other down. The other groups share a browser, a build, a link or all samples; they wait for conditions and not
+for times, so that they may run beside it. Tests marked `alone` measure times that a busy machine changes: no other test runs
+beside them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import needs
+from alone import turn
 from capture_link import CaptureLink, missing
 from checkout import CAPTURES, SAMPLES, Run
 from dropping_path import DroppingPath, made
@@ -64,8 +66,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     absent = {word: reason for word, reason in {'"/proc': needs.proc(), "openpty": needs.terminal()}.items() if reason}
     for item in items if absent else []:
         text = item.path.read_text()
-        if found := [reason for word, reason in absent.items() if word in text or word.replace('"', "'") in text]:
-            item.add_marker(pytest.mark.skip(reason=found[0]))
+        if reasons := [reason for word, reason in absent.items() if word in text or word.replace('"', "'") in text]:
+            item.add_marker(pytest.mark.skip(reason=reasons[0]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    with turn(item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -74,8 +82,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in terminalreporter.stats.get("skipped", []):
         where, _, why = report.longrepr if isinstance(report.longrepr, tuple) else ("", 0, str(report.longrepr))
         files.setdefault(why.removeprefix("Skipped: "), []).append(Path(report.nodeid.partition("::")[0] or where).name)
-    for why, found in sorted(files.items()):
-        terminalreporter.write_line(f"skipped {len(found):4}  {why} ({', '.join(sorted(set(found)))})")
+    for why, names in sorted(files.items()):
+        terminalreporter.write_line(f"skipped {len(names):4}  {why} ({', '.join(sorted(set(names)))})")
 
 
 @pytest.fixture(params=CAPTURES, ids=lambda path: path.name)
