@@ -58,10 +58,14 @@ $(VENV)/.stamp-test: $(VENV)/.stamp-run
 	@touch $@
 
 $(VENV)/.stamp-lint: $(VENV)/.stamp-run
-	$(call say,checking system packages for lint)
-	@.ci/packages lint
-	@.ci/step "installing lint tools into $(VENV)" $(INSTALL) '.[test,lint]' # mypy checks the tests too
+	@.ci/step "installing lint tools into $(VENV)" $(INSTALL) '.[lint]'
 	@touch $@
+
+$(VENV)/.stamp-check: $(VENV)/.stamp-run
+	$(call say,checking system packages for the fast tier)
+	@.ci/packages check
+	@.ci/step "installing the tools of the fast tier into $(VENV)" $(INSTALL) '.[check]'
+	@touch $(VENV)/.stamp-lint $@
 
 .PHONY: build
 build: $(VENV)/.stamp-run $(EXTENSION) programs ## compile the core and the programs in this checkout
@@ -93,9 +97,20 @@ test: $(VENV)/.stamp-test build ## run all tests: C, then Python
 	$(call say,running the Python tests)
 	@$(VENV)/bin/pytest -q -n 3 $(PYTEST_ARGS)
 
+CHECKED = tests/ci tests/scenarios \
+	'tests/reports/test_report_mouse.py::test_a_report_opens_offline_and_every_panel_answers_the_mouse[tcp_losses.pcap]'
+
+.PHONY: check
+check: $(VENV)/.stamp-check build ## the fast tier: lint, C tests, scenarios, a report in a browser; 3 minutes on two cores
+	@$(MAKE) -s lint
+	@$(MAKE) -s test-c
+	$(call say,running the scenarios, and a report in a browser)
+	@$(VENV)/bin/pytest -q -n 2 $(CHECKED)
+
 .PHONY: test-c
-test-c: $(C_TESTS:%=build/test/%)
-	@for program in $^; do echo "==> running $$program"; $$program || exit 1; done
+test-c:
+	@$(MAKE) -s $(JOBS) $(C_TESTS:%=build/test/%)
+	@for program in $(C_TESTS:%=build/test/%); do echo "==> running $$program"; $$program || exit 1; done
 	@for folder in $(TESTED_FOLDERS); do $(MAKE) -s -C $$folder CFLAGS=-Werror test || exit 1; done
 
 # The objects of the core in $(1), and the C tests linked with them in $(2), compiled with the flags $(3).
@@ -131,7 +146,7 @@ lint-names:
 
 lint-c: $(VENV)/.stamp-lint
 	$(call say,clang-format)
-	@clang-format --dry-run -Werror $(C_FILES)
+	@$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)
 	$(call say,gcc -fanalyzer (without leaks, which make sanitize checks: gcc 12 reports false ones))
 	@$(MAKE) -s $(JOBS) $(LINT_OBJECTS)
 
@@ -250,7 +265,7 @@ deb: ## build a Debian package of the capture daemon in dist/
 	@$(MAKE) -s -C capture deb CFLAGS=-Werror
 
 .PHONY: fresh
-fresh: ## run make demo and make test in bare Debian 12 and 13 (as root; see .ci/fresh for FRESH_*)
+fresh: ## run make demo and make check in bare Debian 12 and 13, and make test in one (as root; see .ci/fresh for FRESH_*)
 	@.ci/packages fresh
 	@.ci/fresh
 
