@@ -18,6 +18,8 @@ from wiretale.analyzer.findings.explain import carried, explain
 from wiretale.analyzer.findings.model import Finding
 from wiretale.analyzer.findings.registry import RULES, example_of, find
 
+pytestmark = pytest.mark.xdist_group("finding-words")  # one process makes the traces
+
 SEEDS = 300
 ADDRESS = re.compile(r"\d+(?:\.\d+){3}(?::\d+)?")
 NOUNS = (

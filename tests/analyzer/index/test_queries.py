@@ -22,6 +22,7 @@ from wiretale.analyzer.index.queries import Packets, Queries
 from wiretale.analyzer.options import NO_OPTIONS, ReadingMode
 
 Row = dict[str, int | None]
+NULLABLE = {name for table, _, columns in _core.schemas() if table == "packets" for name, *_, null in columns if null}
 LONG = 9000  # packets of the long transfer, more than RAW
 
 
@@ -190,12 +191,14 @@ def test_rows_pack_as_those_of_an_analysis(trace: wiretale.Trace, store: Queries
 
 def test_rows_that_are_no_packets() -> None:
     good = (0,) * len(PACKET_COLUMNS)
-    assert len(_core.packet_rows([good, (*good[:4], *[None] * (len(good) - 4))])) == 2
+    nulls = [None if name in NULLABLE else 0 for name in PACKET_COLUMNS]
+    assert len(_core.packet_rows([good, tuple(nulls)])) == 2
     rows: list[tuple[Any, type[Exception]]] = [
         ([good[1:]], TypeError),
         ([list(good)], TypeError),
         ([(0, 2, *good[2:])], ValueError),
         ([(None, *good[1:])], ValueError),
+        ([(*good[:5], None, *good[6:])], ValueError),  # ip_bytes
         ([("0", *good[1:])], TypeError),
         ([(2**70, *good[1:])], OverflowError),
         (good, TypeError),
