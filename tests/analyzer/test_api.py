@@ -20,7 +20,7 @@ import needs
 import wiretale.analyzer
 import wiretale.reports
 import wiretale.traffic
-from checkout import SAMPLES
+from checkout import FEW_SAMPLES, SAMPLES
 from wiretale.analyzer.table import KEPT_TABLES
 
 LOSSES = SAMPLES / "tcp_losses.pcap"
@@ -66,6 +66,7 @@ def test_every_public_name_has_a_docstring_and_an_import_is_light() -> None:
     assert not set(heavy) & set(loaded)
 
 
+@FEW_SAMPLES
 def test_tables_are_sequences_of_rows(sample: Path) -> None:
     trace = wiretale.analyze(sample)
     for name in KEPT_TABLES:
@@ -91,6 +92,7 @@ def test_a_loop_over_a_long_table_has_each_row_once() -> None:
     assert [row["frame"] for row in events] == events["frame"]
 
 
+@FEW_SAMPLES
 def test_every_table_becomes_that_of_other_libraries(sample: Path) -> None:
     pytest.importorskip("polars")
     pytest.importorskip("pyarrow")

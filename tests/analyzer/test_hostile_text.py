@@ -20,6 +20,7 @@ import needs
 import wiretale
 from capture_files import enhanced, interface, option, section
 from capture_points import udp
+from checkout import FEW_SAMPLES
 from wiretale.reports.export import csv_text
 from wiretale.traffic.program import program_path
 
@@ -174,6 +175,7 @@ def test_a_file_name_that_is_not_utf8_is_readable_text_elsewhere(samples: Path, 
     assert name.endswith("caf\ufffd.pcap") and trace._repr_html_().encode()
 
 
+@FEW_SAMPLES
 @pytest.mark.parametrize("rows_at_once", [1, 3, 4096])
 def test_csv_on_a_stream_has_the_rows_of_the_table(
     sample: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int

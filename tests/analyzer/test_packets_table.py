@@ -22,7 +22,7 @@ from scapy.packet import Packet
 from scapy.utils import wrpcap
 
 import wiretale
-from checkout import Run
+from checkout import FEW_SAMPLES, Run
 from processes import wait_until
 
 FROM_STDIN = """\
@@ -41,6 +41,7 @@ def json_rows(run: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     return list(json.loads(run.stdout)["packets"])
 
 
+@FEW_SAMPLES
 def test_a_file_and_standard_input_have_the_same_packets(wiretale_run: Run, sample: Path) -> None:
     options = ("--json", "--tables", "packets", "-q")
     of_file = json_rows(wiretale_run("analyze", sample, *options))

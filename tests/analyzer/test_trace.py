@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wiretale
-from checkout import ROOT, SAMPLES
+from checkout import FEW_SAMPLES, ROOT, SAMPLES
 from wiretale.analyzer.table import KEPT_TABLES
 from wiretale.analyzer.time import parse_time, show_time
 from wiretale.analyzer.units import prefixed, show_duration, show_share
@@ -22,6 +22,7 @@ ARROW_TYPES = {"int": "BIGINT", "time": "TIMESTAMPTZ_NS", "duration": "INTERVAL"
 AS_INTEGERS = {"time": "epoch_ns({})", "duration": "1000 * epoch_us({})"}  # INTERVAL has microseconds
 
 
+@FEW_SAMPLES
 def test_tables_speak_arrow_and_show_themselves(sample: Path) -> None:
     trace = wiretale.analyze(sample)
     for name in KEPT_TABLES:
@@ -44,6 +45,7 @@ def test_tables_speak_arrow_and_show_themselves(sample: Path) -> None:
     assert f"{len(trace.flows):,} flow" in repr(trace) and "<table>" in trace._repr_html_()
 
 
+@FEW_SAMPLES
 def test_the_integers_of_the_documentation_are_exact(sample: Path, tmp_path: Path) -> None:
     """By the sentence in docs/tables.md: its call, and its query of the Parquet files."""
     text = (ROOT / "docs" / "tables.md").read_text()

@@ -21,6 +21,7 @@ import pytest
 
 import needs
 import wiretale
+from checkout import FEW_SAMPLES
 from processes import refusal, small_disk, wait_until
 from wiretale.analyzer.table import KEPT_TABLES
 
@@ -410,6 +411,7 @@ def test_a_run_that_was_read_in_part_is_not_compared(samples: Path, tmp_path: Pa
     assert out == "" and "interrupted" in err
 
 
+@FEW_SAMPLES
 def test_output_folder_holds_every_table_and_the_report(wiretale_run: Any, sample: Path, tmp_path: Path) -> None:
     import duckdb
 
@@ -458,6 +460,7 @@ def test_hostile_names_do_not_steer_the_terminal(wiretale_run: Any, samples: Pat
         assert "[red]" in done.stdout
 
 
+@FEW_SAMPLES
 @pytest.mark.parametrize("width", ["40", "80", "200"])
 def test_the_summary_fits_the_terminal(wiretale_run: Any, sample: Path, width: str) -> None:
     done = wiretale_run("analyze", sample, env={"COLUMNS": width})

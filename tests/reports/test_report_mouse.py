@@ -17,7 +17,7 @@ import pytest
 
 import needs
 import wiretale
-from checkout import CAPTURES
+from checkout import VARIED
 from report_heights import Opened, heights
 from report_makers import many_flows
 from report_page import VIEW, Page, Point, distance, frame_in, loneliest
@@ -29,7 +29,7 @@ NEAR = 8.0  # pixels within which the mouse can mean another point
 BINS = ("throughput", "acked")
 
 
-@pytest.fixture(scope="module", params=CAPTURES, ids=lambda path: path.name)
+@pytest.fixture(scope="module", params=VARIED, ids=lambda path: path.name)
 def opened(request: pytest.FixtureRequest, browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     """Each sample's report."""
     trace = wiretale.analyze(request.param)

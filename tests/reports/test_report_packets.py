@@ -16,6 +16,7 @@ from scapy.all import IP, TCP, Ether, Raw, wrpcap
 
 import needs
 import wiretale
+from checkout import FEW_SAMPLES
 from plain_wire import Connection, Wire
 from report_page import Page, loneliest
 from wiretale.analyzer.frames.raw_frames import raw_frames
@@ -108,6 +109,7 @@ def test_rows_are_those_of_the_packets_table(page: Page, samples: Path, tmp_path
     assert page.complaints == []
 
 
+@FEW_SAMPLES
 @needs.TSHARK
 def test_every_sample_has_rows_and_a_decoded_frame(page: Page, sample: Path, tmp_path: Path) -> None:
     trace, flow = opened_flow(page, sample, tmp_path / "report.html")

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import wiretale
-from checkout import CAPTURES, ROOT, SCENARIOS, Run
+from checkout import CAPTURES, FEW_SAMPLES, ROOT, SCENARIOS, Run
 from plain_wire import SYN, Connection, Wire
 from processes import refusal
 from wiretale.analyzer import findings
@@ -148,6 +148,7 @@ def test_retransmitted_bytes_add_up(samples: Path) -> None:
                 assert int(result[1]) == sum(map(int, re.findall(r"\d+", result[2]))), row["sentence"]
 
 
+@FEW_SAMPLES
 @pytest.mark.parametrize("columns", ["40", "80", "200"])
 def test_every_sample_is_explained_at_any_width(wiretale_run: Run, sample: Path, columns: str) -> None:
     done = wiretale_run("explain", sample, env={"COLUMNS": columns})

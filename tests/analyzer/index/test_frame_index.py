@@ -19,6 +19,7 @@ import pytest
 import needs
 import wiretale
 from capture_files import block, enhanced, interface, section
+from checkout import FEW_SAMPLES
 from plain_wire import Wire
 from wiretale.analyzer import _core
 from wiretale.analyzer.errors import InputError
@@ -55,6 +56,7 @@ def large(path: Path, packets: int = 3000) -> Path:
     return wire.write(path)
 
 
+@FEW_SAMPLES
 def test_each_frame_of_each_sample(sample: Path, tmp_path: Path) -> None:
     count = _core.frame_index(str(sample), EVERY)[1]
     frames = sorted(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import wiretale
+from checkout import FEW_SAMPLES
 from plain_wire import Connection, Wire
 from wiretale.analyzer import _core
 from wiretale.analyzer.errors import InputError, UsageError
@@ -85,6 +86,7 @@ FIELDS_OF = {
 }
 
 
+@FEW_SAMPLES
 def test_columns_are_those_of_the_analysis(sample: Path, tmp_path: Path) -> None:
     """Of each flow and table: the bytes that the core packs for a report."""
     trace = wiretale.analyze(sample)
