@@ -47,17 +47,17 @@ def count_offloads(scenario: str, run: Run, tally: Tally) -> list[Counted]:
     """Adds the captures of both hosts to the scores, and returns their counts."""
     found = []
     for point, name in HOSTS.items():
-        rows = wiretale.analyze(run.folder / f"{name}.pcap").directions.rows()
+        directions = wiretale.analyze(run.folder / f"{name}.pcap").directions
         labels = list(Observer(run, point, run.frames[point]).labels())
         by_kind = {}
         for kind in KINDS:
             if kind.name in COLUMNS:
                 there, most = true_counts(kind, labels)
-                said = sum(row[COLUMNS[kind.name]] or 0 for row in rows)
+                said = sum(value or 0 for value in directions.column(COLUMNS[kind.name]))
                 tally.scores[kind.name, point, "wiretale"].add(said, min(said, most), there, min(said, there))
                 by_kind[kind.name] = (there, said)
-        data = [row for row in rows if row["source"] == SENDER]
+        data = [row for row in directions.rows() if row["source"] == SENDER]
         sent = sum(frame.source == SENDER and frame.length > 0 for frame in run.frames[point])
         segments = (sent, sum(row["wire_segments"] or 0 for row in data))
-        found.append(Counted(scenario, point, sum(row["data_packets"] for row in data), segments, by_kind))
+        found.append(Counted(scenario, point, sum(row["data_packets"] or 0 for row in data), segments, by_kind))
     return found

@@ -59,7 +59,7 @@ def compare_labels(folder: Path) -> Opinion:
         opinion.labelled += len(labels)
         opinion.labelled_rto += sum(is_rto for _, is_rto in labels)
         trace = wiretale.analyze(path)
-        times = {row["frame"]: row["time_ns"] // 1000 for row in trace.packets().rows()}
+        times = {row["frame"]: ns // 1000 for row in trace.packets().rows() if (ns := row["time_ns"]) is not None}
         claims = {
             "wiretale": wiretale_claims(trace),
             "Wireshark": wireshark_claims(wireshark_flags(path), {}),

@@ -62,7 +62,7 @@ def rows_of(scenario: LimitScenario, folder: Path) -> Iterator[Row]:
     true = true_shares(read_samples((folder / SAMPLES).read_text()))
     for point in POINTS:
         directions = wiretale.analyze(folder / f"{point}.pcap").directions.rows()
-        data = max((row for row in directions if row["source"] == SENDER), key=lambda row: row["payload_bytes"])
+        data = max((row for row in directions if row["source"] == SENDER), key=lambda row: row["payload_bytes"] or 0)
         yield Row(scenario, point, true, claimed_shares(data))
 
 

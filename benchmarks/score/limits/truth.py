@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from score.limits.talk import Sample
 from wiretale.analyzer.findings.transfers import fit_limits
@@ -79,7 +80,7 @@ def true_shares(samples: Sequence[Sample]) -> Shares:
     return {name: us / total for name, us in times.items()}
 
 
-def claimed_shares(row: Mapping[str, int | None]) -> Shares | None:
+def claimed_shares(row: Mapping[str, Any]) -> Shares | None:
     """Returns the shares that a row of `directions` claims; None if its limits are not known."""
     names = [name for columns in COLUMNS.values() for name in columns]
     limits = {name: ns for name in names if (ns := row[name]) is not None}
