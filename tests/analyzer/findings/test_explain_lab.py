@@ -74,6 +74,7 @@ def test_a_small_receive_buffer_is_found_at_the_sender(path: DroppingPath, tmp_p
     assert "receive-window-limited" in sender.codes and "the receive window" in sender.first.headline
 
 
+@pytest.mark.alone
 def test_an_offer_above_the_rate_is_found_at_the_receiver(path: DroppingPath, tmp_path: Path) -> None:
     def check() -> None:
         folder = Path(tempfile.mkdtemp(dir=tmp_path))
@@ -91,6 +92,7 @@ def test_random_loss_is_found_with_its_place(path: DroppingPath, tmp_path: Path)
     assert "periodic" not in sender.sentences.get("loss-pattern", "") + receiver.sentences.get("loss-pattern", "")
 
 
+@pytest.mark.alone
 def test_a_queue_that_overflows_loses_no_packets_at_random(path: DroppingPath, tmp_path: Path) -> None:
     def check() -> None:
         sender, _ = transfer(path, Path(tempfile.mkdtemp(dir=tmp_path)), 20, 100)

@@ -70,6 +70,7 @@ def test_a_capture_that_nearly_shows_it_has_no_such_finding(tmp_path: Path, make
 
 @pytest.mark.xdist_group("live")
 @NEEDED
+@pytest.mark.alone
 def test_a_card_s_queue_holds_up_udp_and_the_receiver_limits_no_transfer(tmp_path: Path) -> None:
     """A transfer fills a queue of 1,000 packets; 64 datagrams of UDP wait in it at once."""
 

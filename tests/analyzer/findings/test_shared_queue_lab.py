@@ -103,6 +103,7 @@ def figure(pattern: str, row: Row) -> float:
     return float(found[1].replace(",", ""))
 
 
+@pytest.mark.alone
 def test_each_queue_is_one_finding_with_its_flows_rate_and_delay(tmp_path: Path) -> None:
     needs.skip_without(needs.programs("editcap", "mergecap"))
 

@@ -327,6 +327,7 @@ def link_fairness(truth: Path) -> float:
 @pytest.mark.xdist_group("live")
 @NEEDED
 @pytest.mark.parametrize("name", ["three", "wan-tcp"])
+@pytest.mark.alone
 def test_real_hosts_show_the_same(name: str, tmp_path: Path) -> None:
     """These have a control connection that waits while others carry the data.
 

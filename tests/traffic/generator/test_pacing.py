@@ -220,6 +220,7 @@ def segments_at_the_link(folder: Path) -> dict[tuple[int, int], list[int]]:
 
 
 @NEEDED
+@pytest.mark.alone
 def test_the_kernel_paces_each_stream_without_bursts(tmp_path: Path) -> None:
     """At both ends: 20 Mbit/s are 1.7 segments in a millisecond; a block of 128 KiB that --rate sends at once has 91."""
     options = ("--both", "--streams", "2", "--time", "0.6")

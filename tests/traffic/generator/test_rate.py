@@ -97,6 +97,7 @@ def test_the_rate_of_an_emulated_link_is_its_profiles() -> None:
 
 
 @NEEDED
+@pytest.mark.alone
 def test_a_plan_over_a_lab_has_no_rate_above_the_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands of study S3 over 1 Gb/s gave 29,257 Mbit/s: of datagrams taken in one batch. A link that woke late really
     delivers datagrams faster than its rate: that is tried again."""

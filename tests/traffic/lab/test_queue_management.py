@@ -71,6 +71,7 @@ def standing_ms(rows: list[dict[str, Any]]) -> float:
     return median(waits[len(waits) // 2 :]) / 1e6
 
 
+@pytest.mark.alone
 def test_codel_and_pie_keep_a_queue_short_that_tail_drop_fills(tmp_path: Path) -> None:
     tries = itertools.count()
 

@@ -36,6 +36,7 @@ def due_by(sent: Sent, ms: float) -> int:
     return sum((row["due_ns"] - origin) / 1e6 <= ms for row in sent.truth if row["due_ns"])
 
 
+@pytest.mark.alone
 def test_the_rate_and_the_delay_change_at_their_times(tmp_path: Path) -> None:
     new = folders(tmp_path)
 
@@ -51,6 +52,7 @@ def test_the_rate_and_the_delay_change_at_their_times(tmp_path: Path) -> None:
     undisturbed(check, 6)
 
 
+@pytest.mark.alone
 def test_the_loss_changes_at_its_time(tmp_path: Path) -> None:
     new = folders(tmp_path)
 
@@ -64,6 +66,7 @@ def test_the_loss_changes_at_its_time(tmp_path: Path) -> None:
     undisturbed(check, 6)
 
 
+@pytest.mark.alone
 def test_a_trace_of_wiretale_gives_its_opportunities(tmp_path: Path) -> None:
     new = folders(tmp_path)
     wanted = lines_of(*TRACES["saw"])
