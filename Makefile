@@ -32,7 +32,7 @@ PACKAGING = setup.cfg setup.py pyproject.toml
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; do printf '  make %-12s %s\n' "$$target" "$$text"; done
 
 # --- set-up -------------------------------------------------------------------------------------------------
 

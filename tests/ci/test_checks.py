@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,18 @@ import pytest
 from checkout import ROOT
 
 pytestmark = pytest.mark.skipif(not (ROOT / ".ci" / "check_includes.py").exists(), reason="no .ci/ beside the tests")
+
+
+def test_help_lists_the_targets_with_sed_alone(tmp_path: Path) -> None:
+    """Bare Debian has no column(1)."""
+    for name in ("make", "sh", "sed"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    help_run = subprocess.run(["make", "help"], cwd=ROOT, env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+    assert help_run.returncode == 0 and not help_run.stderr, help_run.stderr
+    lines = help_run.stdout.splitlines()
+    targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert [line.split()[1] for line in lines] == targets
+    assert len({len(line.partition("make ")[2]) - len(line.split(None, 2)[2]) for line in lines}) == 1
 
 
 def load(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
