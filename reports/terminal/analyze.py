@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
@@ -20,7 +19,8 @@ from wiretale.analyzer.table import shown_cell
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_rate, show_share
 from wiretale.reports.phrases import PROBLEMS, choose_flows, drops_of, problem_text, with_evidence
-from wiretale.reports.terminal.console import GAP, INDENT, STYLES, detail_lines, grid_of, indented, print_parts, section
+from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, print_parts, section
+from wiretale.reports.terminal.fitted import Column, table
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import DirectionRow, FindingRow, FlowRow, InterfaceRow
@@ -56,37 +56,21 @@ class FlowLine:
         return show_duration(known if known is not None else self.main()["rtt_ns_median"])
 
 
-@dataclass(frozen=True)
-class FlowColumn:
-    """A column of the table of flows. If not all fit, the one with the highest rank is left out; rank 0 always stays."""
-
-    head: str
-    cell: Callable[[FlowLine], str]
-    rank: int = 0
-    right: bool = True
-    breaks_at: str = "\n"  # a cell may continue on the next line after this character and a blank
-
-    def least_width(self, lines: Sequence[FlowLine]) -> int:
-        """Returns the width of the widest piece that must not be broken."""
-        cells = [self.head, *(self.cell(line) for line in lines)]
-        return max(len(piece) for cell in cells for piece in re.split(f"(?<={self.breaks_at}) ", cell))
-
-
-FLOW_COLUMNS = (
-    FlowColumn("flow", lambda line: str(line.flow["flow"])),
-    FlowColumn("", lambda line: protocol_text(line.flow), 1, False),
-    FlowColumn("initiator → responder", lambda line: flow_str(line.flow), 0, False, "→"),
-    FlowColumn("server", lambda line: line.flow["server_name"] or "", 10, False, "."),
-    FlowColumn("inside", lambda line: line.flow["path"] or "", 9, False, "/"),
-    FlowColumn("state", lambda line: line.flow["state"] or "", 6, False),
-    FlowColumn("packets", lambda line: show_count(line.flow["packets"]), 2),
-    FlowColumn("payload →", lambda line: show_bytes(line.out["payload_bytes"]), 7),
-    FlowColumn("←", lambda line: show_bytes(line.back["payload_bytes"]), 8),
-    FlowColumn("wire", lambda line: show_bytes(line.flow["wire_bytes"])),
-    FlowColumn("duration", lambda line: show_duration(duration_of(line.flow)), 5),
-    FlowColumn("IP rate", lambda line: show_rate(line.main()["throughput_bps"]), 3),
-    FlowColumn("RTT", FlowLine.rtt, 4),
-    FlowColumn("problems", FlowLine.problems, 0, False, ","),
+FLOW_COLUMNS: tuple[tuple[Column, Callable[[FlowLine], str]], ...] = (
+    (Column("flow", True), lambda line: str(line.flow["flow"])),
+    (Column("", rank=1), lambda line: protocol_text(line.flow)),
+    (Column("initiator → responder", breaks_after="→"), lambda line: flow_str(line.flow)),
+    (Column("server", rank=10), lambda line: line.flow["server_name"] or ""),
+    (Column("inside", rank=9, breaks_after="/"), lambda line: line.flow["path"] or ""),
+    (Column("state", rank=6), lambda line: line.flow["state"] or ""),
+    (Column("packets", True, 2), lambda line: show_count(line.flow["packets"])),
+    (Column("payload →", True, 7), lambda line: show_bytes(line.out["payload_bytes"])),
+    (Column("←", True, 8), lambda line: show_bytes(line.back["payload_bytes"])),
+    (Column("wire", True), lambda line: show_bytes(line.flow["wire_bytes"])),
+    (Column("duration", True, 5), lambda line: show_duration(duration_of(line.flow))),
+    (Column("IP rate", True, 3), lambda line: show_rate(line.main()["throughput_bps"])),
+    (Column("RTT", True, 4), FlowLine.rtt),
+    (Column("problems", breaks_after=","), FlowLine.problems),
 )
 
 
@@ -157,26 +141,13 @@ def flow_paragraphs(lines: Sequence[FlowLine]) -> Grid:
     return grid
 
 
-def fit_columns(lines: Sequence[FlowLine], width: int) -> list[tuple[FlowColumn, int]]:
-    """Returns the columns that are not empty and fit, with their least widths; none if no table fits."""
-    columns = [(c, c.least_width(lines)) for c in FLOW_COLUMNS if any(c.cell(line) for line in lines)]
-    while sum(least for _, least in columns) + GAP * (len(columns) - 1) > width:
-        last = max(columns, key=lambda pair: pair[0].rank)
-        if not last[0].rank:
-            return []
-        columns.remove(last)
-    return columns
-
-
 def flow_grid(trace: Trace, numbers: Sequence[int], width: int) -> Grid:
     """Returns the flows as a table with as many columns as fit, else as paragraphs."""
     lines = [FlowLine(row_at(trace.flows, n), *trace.directions.rows(2 * n, 2 * n + 2)) for n in numbers]
-    columns = fit_columns(lines, width - INDENT)
-    if not columns:
-        return flow_paragraphs(lines)
-    right = [number for number, (column, _) in enumerate(columns) if column.right]
-    rows = [[Text(printable(column.cell(line))) for column, _ in columns] for line in lines]
-    return grid_of([column.head for column, _ in columns], right, rows, [least for _, least in columns])
+    columns = [(column, cells) for column, cell in FLOW_COLUMNS if any(cells := list(map(cell, lines)))]
+    rows = [list(map(Text, map(printable, row))) for row in zip(*(cells for _, cells in columns), strict=True)]
+    grid = table([column for column, _ in columns], rows, width - INDENT)
+    return flow_paragraphs(lines) if grid is None else grid
 
 
 def fragmentation_line(trace: Trace) -> Text:

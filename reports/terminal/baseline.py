@@ -12,18 +12,21 @@ from rich.text import Text
 from wiretale.analyzer.diff.baseline import shown_p
 from wiretale.analyzer.printable import printable
 from wiretale.reports.changes import baseline_lines, percent_text
-from wiretale.reports.terminal.console import STYLES, grid_of, print_parts, section
+from wiretale.reports.terminal.console import INDENT, STYLES, print_parts, section
 from wiretale.reports.terminal.diff import VERDICTS, condition_line
+from wiretale.reports.terminal.fitted import Column, fitted
 
 if TYPE_CHECKING:
     from wiretale.analyzer.diff.baseline import AgainstBaseline, Standing
     from wiretale.analyzer.diff.fail_condition import Condition
 
-HEADS = ("measure", "B", "change", "median", "p5", "p95", "runs", "p alone", "p", "")
-RIGHT = range(1, 9)
+COLUMNS = (
+    *(Column("measure"), Column("B", True), Column("change", True, 1), Column("median", True), Column("p5", True, 3)),
+    *(Column("p95", True, 2), Column("runs", True, 5), Column("p alone", True, 6), Column("p", True, 4), Column("")),
+)
 
 
-def standing_row(one: Standing) -> tuple[RenderableType, ...]:
+def standing_row(one: Standing) -> tuple[Text | str, ...]:
     """Returns the row of a measure."""
     show, verdict = one.measure.unit.show, one.verdict or ""
     style = VERDICTS.get(verdict, "yellow" if verdict == "different" else "")
@@ -34,12 +37,7 @@ def standing_row(one: Standing) -> tuple[RenderableType, ...]:
     return one.measure.label, *(Text(cell, style=style) for cell in cells), Text(mark, style=style)
 
 
-def standings_grid(standings: Sequence[Standing]) -> RenderableType:
-    """Returns a table of measures."""
-    return grid_of(HEADS, RIGHT, map(standing_row, standings))
-
-
-def parts(found: AgainstBaseline, conditions: Sequence[Condition]) -> Iterator[RenderableType]:
+def parts(found: AgainstBaseline, conditions: Sequence[Condition], width: int) -> Iterator[RenderableType]:
     """Yields the sections."""
     left_out = f", {found.left_out:,} more left out (damaged, empty or B itself)" if found.left_out else ""
     yield Text(f"A  {printable(found.store)} ({found.runs:,} runs{left_out})", style="bold")
@@ -51,11 +49,12 @@ def parts(found: AgainstBaseline, conditions: Sequence[Condition]) -> Iterator[R
         yield section("Findings and services that are rare in the baseline", *shown)
     for service in dict.fromkeys(one.service for one in found.standings):
         heading = "All flows" if service is None else printable(f"Service {service}")
-        yield section(heading, standings_grid([one for one in found.standings if one.service == service]))
+        rows = (standing_row(one) for one in found.standings if one.service == service)
+        yield section(heading, fitted(COLUMNS, rows, width))
     if conditions:
         yield section("Thresholds", *(condition_line(condition, found) for condition in conditions))
 
 
 def print_against(found: AgainstBaseline, conditions: Sequence[Condition], out: IO[str]) -> None:
     """Prints where a run stands in its baseline."""
-    print_parts(out, lambda console: parts(found, conditions))
+    print_parts(out, lambda console: parts(found, conditions, console.width - INDENT))

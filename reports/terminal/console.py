@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import StringIO
-from itertools import zip_longest
 from typing import IO
 
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table as Grid
@@ -18,7 +16,6 @@ from rich.text import Text
 from wiretale.analyzer.printable import printable
 
 INDENT = 2
-GAP = 3  # between the columns of a table
 PIPE_WIDTH = 160  # columns, if COLUMNS is not set
 WIDTH_LEAST, WIDTH_MOST = 20, 10_000  # columns that COLUMNS may ask for
 STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
@@ -70,18 +67,3 @@ def detail_lines(row: Mapping[str, object], names: Sequence[str], *head: Text) -
             style = "dim" if name in ("evidence", "filter") else ""
             lines.add_row(Text(name, style="dim"), Text(printable(str(row[name])), style=style))
     return lines
-
-
-def grid_of(
-    heads: Sequence[str],
-    right: Container[int],
-    rows: Iterable[Sequence[RenderableType]],
-    widths: Sequence[int | None] = (),
-) -> Grid:
-    """Returns a table; `right` has the numbers of the columns that are aligned to the right, `widths` their least widths."""
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for number, (head, width) in enumerate(zip_longest(heads, widths)):
-        grid.add_column(head, justify="right" if number in right else "left", overflow="fold", min_width=width)
-    for row in rows:
-        grid.add_row(*row)
-    return grid

@@ -18,7 +18,8 @@ from wiretale.reports.changes import (
     finding_text,
     limit_text,
 )
-from wiretale.reports.terminal.console import STYLES, grid_of, print_parts, section
+from wiretale.reports.terminal.console import INDENT, STYLES, print_parts, section
+from wiretale.reports.terminal.fitted import Column, fitted
 
 if TYPE_CHECKING:
     from wiretale.analyzer.diff.difference import Change, Difference, FlowPair
@@ -26,10 +27,14 @@ if TYPE_CHECKING:
 
 FLOW_CHANGES = 6
 LOSSES = ("limit_recovery_ns", "limit_timeout_ns")  # limits of which less is better
+COLUMNS = (
+    *(Column("measure"), Column("A", True), Column("B", True)),
+    *(Column("change", True, 2), Column("relative", True), Column("", rank=1)),
+)
 VERDICTS = {"better": "green", "worse": "red"}
 
 
-def change_row(change: Change) -> tuple[RenderableType, ...]:
+def change_row(change: Change) -> tuple[Text | str, ...]:
     """Returns the row of a measure."""
     show = change.measure.unit.show
     style = VERDICTS.get(change.verdict or "", "")
@@ -39,9 +44,9 @@ def change_row(change: Change) -> tuple[RenderableType, ...]:
     return change.measure.label, show(change.before), show(change.after), *shown
 
 
-def changes_grid(changes: Sequence[Change]) -> RenderableType:
+def changes_grid(changes: Sequence[Change], width: int) -> RenderableType:
     """Returns a table of measures."""
-    return grid_of(("measure", "A", "B", "change", "", ""), (1, 2, 3, 4), map(change_row, changes))
+    return fitted(COLUMNS, map(change_row, changes), width)
 
 
 def limit_lines(difference: Difference) -> Iterator[Text]:
@@ -51,7 +56,7 @@ def limit_lines(difference: Difference) -> Iterator[Text]:
         yield Text(limit_text(one), style=style)
 
 
-def flow_block(pair: FlowPair) -> RenderableType:
+def flow_block(pair: FlowPair, width: int) -> RenderableType:
     """Returns a pair of flows with the measures that changed most."""
     if pair.before is None or pair.after is None:
         known, run = (pair.before, "A") if pair.before else (pair.after, "B")
@@ -64,7 +69,7 @@ def flow_block(pair: FlowPair) -> RenderableType:
     changed = sorted((one for one in pair.changes if one.weight), key=lambda one: (not one.measure.better, -one.weight))
     if not changed:
         return Text(f"{title}: the same")
-    return Group(Text(title), changes_grid(changed[:FLOW_CHANGES]))
+    return Group(Text(title), changes_grid(changed[:FLOW_CHANGES], width))
 
 
 def findings_block(difference: Difference) -> Iterator[Text]:
@@ -88,7 +93,9 @@ def condition_line(condition: Condition, difference: Compared) -> Text:
     return Text(f"{condition.text}: {verdict} ({shown})", style=style)
 
 
-def difference_parts(difference: Difference, conditions: Sequence[Condition], flows: int) -> Iterator[RenderableType]:
+def difference_parts(
+    difference: Difference, conditions: Sequence[Condition], flows: int, width: int
+) -> Iterator[RenderableType]:
     """Yields the sections."""
     for name, run in (("A", difference.before), ("B", difference.after)):
         yield Text(f"{name}  {printable(run.path)} ({run.kind})", style="bold")
@@ -98,9 +105,9 @@ def difference_parts(difference: Difference, conditions: Sequence[Condition], fl
         yield section("Time by limit, summed over flows", *limit_lines(difference))
     if difference.findings:
         yield section("Findings that appeared (+), disappeared (−) or changed (~)", *findings_block(difference))
-    yield section("In total", changes_grid(difference.changes))
+    yield section("In total", changes_grid(difference.changes, width))
     if difference.flows and flows:
-        blocks = [flow_block(pair) for pair in difference.flows[:flows]]
+        blocks = [flow_block(pair, width) for pair in difference.flows[:flows]]
         left = len(difference.flows) - flows
         yield section("By flow", *blocks, *([Text(f"and {left:,} more (--flows)")] if left > 0 else []))
     if conditions:
@@ -109,4 +116,4 @@ def difference_parts(difference: Difference, conditions: Sequence[Condition], fl
 
 def print_difference(difference: Difference, conditions: Sequence[Condition], flows: int, out: IO[str]) -> None:
     """Prints the changes, those of at most `flows` flows."""
-    print_parts(out, lambda console: difference_parts(difference, conditions, flows))
+    print_parts(out, lambda console: difference_parts(difference, conditions, flows, console.width - INDENT))

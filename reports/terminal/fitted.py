@@ -1,58 +1,114 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that break no word: in a narrow terminal, the columns that matter least are left out, or each row is a list."""
+"""Tables that break no word and lose none: in a narrow terminal, the columns that matter least are left out, or each row is a
+list.
+
+Each column gets an exact width here, because Rich crops a table without a mark if its columns have only least widths.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from rich.console import RenderableType
+from rich import box
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wiretale.reports.terminal.console import GAP, grid_of
+GAP = 3  # between the columns of a table
+ANY_BLANK = r"\s+(?!→)"  # but not before an arrow, which ends a line
 
 
-def least_width(words: Iterable[str]) -> int:
-    """Returns the width of the longest word, with an arrow that follows it: words must not be broken."""
-    return max(len(piece) for text in words for piece in re.split(r"\s+(?!→)", text))
+class Column(NamedTuple):
+    """A column of a table. If not all fit, the one with the highest rank is left out; rank 0 always stays."""
+
+    head: str
+    right: bool = False  # figures, which are never broken
+    rank: int = 0
+    breaks_after: str = ""  # a cell continues on the next line after this character and a blank; "" at any blank
+
+    def pieces(self, cell: str) -> list[str]:
+        """Returns the pieces of a cell that must not be broken."""
+        if self.right:
+            return [cell]
+        return re.split(rf"(?<={re.escape(self.breaks_after)})\s+" if self.breaks_after else ANY_BLANK, cell)
+
+    def least_width(self, cells: Iterable[str]) -> int:
+        """Returns the width of the widest piece."""
+        return max((cell_len(piece) for cell in (self.head, *cells) for piece in self.pieces(cell)), default=0)
+
+    def wrapped(self, cell: Text, width: int) -> Text:
+        """Returns a cell with a line break before each piece that does not fit into its line: Rich breaks at any blank."""
+        if not self.breaks_after:
+            return cell
+        lines = [""]
+        for piece in self.pieces(cell.plain):
+            longer = f"{lines[-1]} {piece}".lstrip()
+            lines[-1:] = [longer] if cell_len(longer) <= width else [lines[-1], piece]
+        return Text("\n".join(lines), style=cell.style)
 
 
-def fit_columns(widths: Sequence[int], spare: Sequence[int], width: int) -> list[int]:
-    """Returns the columns that fit, without the first of `spare`; none if the others do not fit."""
-    for left_out in range(len(spare) + 1):
-        places = [place for place in range(len(widths)) if place not in spare[:left_out]]
-        if sum(widths[place] + GAP for place in places) - GAP <= width:
-            return places
-    return []
+class Fit(NamedTuple):
+    """A column that has room: its place in the rows, its least width and that of its longest cell."""
+
+    place: int
+    column: Column
+    least: int
+    most: int
 
 
-def row_lines(heads: Sequence[str], row: Sequence[Text]) -> Grid:
+def fitting(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: int) -> list[Fit]:
+    """Returns the columns that have room; none if those of rank 0 do not fit."""
+    fits = []
+    for place, column in enumerate(columns):
+        cells = [row[place].plain for row in rows]
+        fits.append(Fit(place, column, column.least_width(cells), max(map(cell_len, (column.head, *cells)))))
+    while sum(fit.least + GAP for fit in fits) - GAP > width:
+        last = max(fits, key=lambda fit: fit.column.rank)
+        if not last.column.rank:
+            return []
+        fits.remove(last)
+    return fits
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: int) -> Grid | None:
+    """Returns a table of at most this width; None if the columns of rank 0 do not fit."""
+    fits = fitting(columns, rows, width)
+    if not fits:
+        return None
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    room = width + GAP - sum(fit.least + GAP for fit in fits)
+    widths = []
+    for fit in fits:
+        wider = min(fit.most - fit.least, room)
+        room -= wider
+        widths.append(fit.least + wider)
+        grid.add_column(
+            fit.column.wrapped(Text(fit.column.head), widths[-1]),
+            justify="right" if fit.column.right else "left",
+            overflow="fold",
+            width=widths[-1],
+        )
+    for row in rows:
+        grid.add_row(*(fit.column.wrapped(row[fit.place], width) for fit, width in zip(fits, widths, strict=True)))
+    return grid
+
+
+def row_lines(columns: Sequence[Column], row: Sequence[Text]) -> Grid:
     """Returns a row for a narrow terminal: a line for each column that has a value."""
     lines = Grid.grid(padding=(0, 1))
-    lines.add_column(no_wrap=True, style="dim")
+    lines.add_column(overflow="fold", style="dim")
     lines.add_column(overflow="fold")
-    for head, value in zip(heads, row, strict=True):
+    for column, value in zip(columns, row, strict=True):
         if value:
-            lines.add_row(head, value)
+            lines.add_row(column.head, value)
     return lines
 
 
-def fitted(
-    heads: Sequence[str], right: Container[int], rows: Sequence[Sequence[Text]], spare: Sequence[int], width: int
-) -> list[RenderableType]:
-    """Returns a table for a terminal of this width. `right` has the numbers of the columns that are aligned to the right,
-    `spare` those that may be left out, the first one first."""
-    columns = [[head, *(row[place].plain for row in rows)] for place, head in enumerate(heads)]
-    least = [least_width(texts) for texts in columns]
-    places = fit_columns(least, spare, width)
-    if not places:
-        return [part for row in rows for part in (row_lines(heads, row), Text())]
-    shown = [[row[place] for place in places] for row in rows]
-    grid = grid_of([heads[place] for place in places], [i for i, place in enumerate(places) if place in right], shown)
-    room = width - sum(least[place] + GAP for place in places) + GAP
-    for column, place in zip(grid.columns, places, strict=True):  # Rich would divide the room without regard to words
-        more = min(max(map(len, columns[place])) - least[place], room)
-        column.width = least[place] + more
-        room -= more
-    return [grid]
+def fitted(columns: Sequence[Column], rows: Iterable[Sequence[Text | str]], width: int) -> RenderableType:
+    """Returns the rows as a table of at most this width, else as lists."""
+    texts = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
+    grid = table(columns, texts, width)
+    return Group(*(part for row in texts for part in (row_lines(columns, row), Text()))) if grid is None else grid

@@ -3,9 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
+from rich.console import RenderableType
+from rich.text import Text
+
+from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import UNKNOWN, plural
+from wiretale.reports.terminal.console import print_parts
+from wiretale.reports.terminal.fitted import Column, fitted
 
 # Heading, measured figure, published figure, decimals.
 FIGURES = (
@@ -16,6 +23,11 @@ FIGURES = (
     ("queued", "queue_packets", "queue_length_packets", 0),
     ("kibit/s", "throughput_kibps", "throughput_kibps", 0),
     ("KiB", "kb_transferred", "kb_transferred", 0),
+)
+RANKS = {"kibit/s": 1, "queued": 2, "KiB": 3}  # columns that a narrow terminal leaves out
+COLUMNS = (
+    Column("measured / published"),
+    *(Column(heading, True, RANKS.get(heading, 0)) for heading, *_ in FIGURES),
 )
 
 
@@ -40,20 +52,29 @@ def print_fidelity(results: dict[str, Any], out: IO[str]) -> None:
     print(fidelity_text(results["fidelity"]), file=out)
 
 
+def figures_of(row: dict[str, Any]) -> list[str]:
+    """Returns the case and its figures: measured / published."""
+    pairs = ((row[measured], row["published"].get(published), digits) for _, measured, published, digits in FIGURES)
+    return [
+        printable(row["case"]),
+        *(f"{shown(here, digits)} / {shown(there, digits)}" for here, there, digits in pairs),
+    ]
+
+
+def row_parts(rows: Sequence[dict[str, Any]], width: int) -> Iterator[RenderableType]:
+    """Yields the table, then the lines about each case."""
+    yield fitted(COLUMNS, map(figures_of, rows), width)
+    for row in rows:
+        far = [name for name, near in row["as_published"].items() if not near]
+        lines = [f"not as published: {', '.join(far)}"] if far else []
+        yield Text(
+            "\n".join([printable(row["case"]), *(f"  {line}" for line in (*lines, fidelity_text(row["fidelity"])))])
+        )
+
+
 def print_rows(results: dict[str, Any], out: IO[str]) -> None:
     """Prints a line for each row: measured / published."""
-    rows = results.get("rows", [results])
-    print(f"{'measured / published':24}" + "".join(f"{heading:>18}" for heading, *_ in FIGURES), file=out)
-    for row in rows:
-        cells = [
-            f"{shown(row[measured], decimals)} / {shown(row['published'].get(published), decimals)}"
-            for _, measured, published, decimals in FIGURES
-        ]
-        print(f"{row['case'][:23]:24}" + "".join(f"{cell:>18}" for cell in cells), file=out)
-        far = [name for name, near in row["as_published"].items() if not near]
-        if far:
-            print(f"{'':24}not as published: {', '.join(far)}", file=out)
-        print(f"{'':24}{fidelity_text(row['fidelity'])}", file=out)
+    print_parts(out, lambda console: row_parts(results.get("rows", [results]), console.width))
 
 
 def print_check(result: dict[str, Any], out: IO[str]) -> None:

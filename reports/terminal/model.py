@@ -11,10 +11,12 @@ from rich.text import Text
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import UNKNOWN, show_bytes, show_count, show_duration
 from wiretale.reports.terminal.console import print_parts
-from wiretale.reports.terminal.fitted import fitted
+from wiretale.reports.terminal.fitted import Column, fitted
 
-SPARE = (6, 4, 5, 7, 8)  # columns that a narrow terminal has no room for
-HEADS = ("session", "measure", "original", "rerun", "mean", "mean", "resolution", "D", "p", "")
+COLUMNS = (
+    *(Column("session"), Column("measure"), Column("original", True), Column("rerun", True), Column("mean", True, 4)),
+    *(Column("mean", True, 3), Column("resolution", True, 5), Column("D", True, 2), Column("p", True, 1), Column("")),
+)
 VERDICTS = {True: ("agree", "green"), False: ("differ", "red"), None: ("undetermined", "yellow")}
 SHOWN: dict[str, Callable[[float | None], str]] = {  # the mean
     **dict.fromkeys(("sizes", "requests", "responses"), show_bytes),
@@ -43,4 +45,4 @@ def cells(row: dict[str, Any]) -> tuple[Text, ...]:
 def print_agreement(rows: Iterable[dict[str, Any]], out: IO[str]) -> None:
     """Prints a line for each measure."""
     lines = list(map(cells, rows))
-    print_parts(out, lambda console: fitted(HEADS, range(2, 9), lines, SPARE, console.width))
+    print_parts(out, lambda console: [fitted(COLUMNS, lines, console.width)])

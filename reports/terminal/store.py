@@ -12,7 +12,7 @@ from rich.text import Text
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural
 from wiretale.reports.terminal.console import print_parts
-from wiretale.reports.terminal.fitted import fitted
+from wiretale.reports.terminal.fitted import Column, fitted
 
 NUMBERS = ("INT", "DOUBLE", "FLOAT")
 CELL_MAX = 300
@@ -52,7 +52,10 @@ def print_rows(
     has_large = any(any(map(is_large, row)) for row in rows)
     large = [has_large and not NAMES.search(name) for name, _ in columns]
     shown = [[Text(cell(name, *value)) for (name, _), *value in zip(columns, row, large, strict=True)] for row in rows]
-    right = {place for place, (_, kind) in enumerate(columns) if any(word in kind for word in NUMBERS)}
-    left_out = [names.index(name) for name in spare]
-    print_parts(out, lambda console: fitted(names, right, shown, left_out, console.width))
+    ranks = {name: len(spare) - place for place, name in enumerate(spare)}
+    heads = [
+        Column(name, any(word in kind for word in NUMBERS), ranks.get(name, 0))
+        for name, (_, kind) in zip(names, columns, strict=True)
+    ]
+    print_parts(out, lambda console: [fitted(heads, shown, console.width)])
     print(f"{plural(len(rows), 'row')}{', and more: see --limit' if more else ''}", file=out)

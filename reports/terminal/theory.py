@@ -11,7 +11,8 @@ from rich.text import Text
 
 from wiretale.analyzer.theory import Link
 from wiretale.analyzer.units import UNKNOWN, show_rate
-from wiretale.reports.terminal.console import grid_of, print_parts
+from wiretale.reports.terminal.console import print_parts
+from wiretale.reports.terminal.fitted import Column, fitted
 
 Figures = dict[str, Any]
 Line = tuple[str, Callable[[Figures], str]]
@@ -52,33 +53,35 @@ STREAM_LINES: tuple[Line, ...] = (
 )
 
 
-def figures_grid(title: str, figures: Figures, names: Sequence[str], lines: Sequence[Line]) -> RenderableType:
+def figures_grid(
+    title: str, figures: Figures, names: Sequence[str], lines: Sequence[Line], width: int
+) -> RenderableType:
     """Returns a table with a column for each protocol, without lines that no protocol has."""
     rows = [(label, *(cell(figures[name]) for name in names)) for label, cell in lines]
     known = [row for row in rows if any(text != UNKNOWN for text in row[1:])]
-    return grid_of((title, *map(str.upper, names)), range(1, 3), known)
+    return fitted([Column(title), *(Column(name.upper(), True) for name in names)], known, width)
 
 
-def theory_parts(link: Link, figures: Figures) -> Iterator[RenderableType]:
+def theory_parts(link: Link, figures: Figures, width: int) -> Iterator[RenderableType]:
     """Yields the link, then a table for each way of sending."""
     names = [name for name in ("tcp", "udp") if name in figures]
     options = f", {link.tcp_options} bytes of TCP options" if link.tcp_options else ""
     yield Text(f"{show_rate(link.bps)}, MTU {link.mtu}, {link.framing}, IPv{link.ip}{options}", style="bold")
     block = figures["block_bytes"]
     yield Text()
-    yield figures_grid("Full frames", figures, names, FRAME_LINES)
+    yield figures_grid("Full frames", figures, names, FRAME_LINES, width)
     if block is None:
         return
     yield Text()
-    yield figures_grid(f"Blocks of {block:,} bytes, each sent alone", figures, names, BLOCK_LINES)
+    yield figures_grid(f"Blocks of {block:,} bytes, each sent alone", figures, names, BLOCK_LINES, width)
     for name in names:
         if "block_problem" in figures[name]:
             yield Text(figures[name]["block_problem"], style="yellow")
     if "tcp" in names:
         yield Text()
-        yield figures_grid(f"Blocks of {block:,} bytes, back to back", figures, ["tcp"], STREAM_LINES)
+        yield figures_grid(f"Blocks of {block:,} bytes, back to back", figures, ["tcp"], STREAM_LINES, width)
 
 
 def print_theory(link: Link, figures: Figures, out: IO[str]) -> None:
     """Prints the figures."""
-    print_parts(out, lambda console: theory_parts(link, figures))
+    print_parts(out, lambda console: theory_parts(link, figures, console.width))

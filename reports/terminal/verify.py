@@ -14,12 +14,14 @@ from rich.text import Text
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
 from wiretale.analyzer.units import UNKNOWN, plural, show_count
-from wiretale.reports.terminal.console import INDENT, grid_of, indented, print_parts, section
+from wiretale.reports.terminal.console import INDENT, indented, print_parts, section
+from wiretale.reports.terminal.fitted import Column, fitted
 
 if TYPE_CHECKING:
     from wiretale.analyzer.verify.comparison import Comparison, Difference, Reason
 
-WIDE = 80  # columns that the tables need
+KIND_COLUMNS = (Column("kind"), Column("both", True), Column("only wiretale", True), Column("only Wireshark", True))
+DIFFERENCE_COLUMNS = (Column("frame", True), *map(Column, ("in", "wiretale", "its evidence", "Wireshark")))
 
 
 def spoken(kind: str | None) -> str:
@@ -40,35 +42,24 @@ def difference_row(difference: Difference) -> tuple[str, ...]:
     return str(difference.frame), flow, verdict, evidence, spoken(difference.wireshark)
 
 
-def kinds_block(found: Comparison, wide: bool) -> RenderableType:
+def kinds_block(comparison: Comparison, width: int) -> RenderableType:
     """Returns the number of frames of each kind that both report, or only one."""
-    counts = {spoken(kind): astuple(count) for kind, count in found.kinds.items() if any(astuple(count))}
-    if wide:
-        rows = [(kind, *map(show_count, count)) for kind, count in counts.items()]
-        return grid_of(("kind", "both", "only wiretale", "only Wireshark"), (1, 2, 3), rows)
-    lines = (
-        f"{kind}: both {both}, only wiretale {ours}, only Wireshark {its}" for kind, (both, ours, its) in counts.items()
-    )
-    return Text("\n".join(lines))
+    counts = {spoken(kind): astuple(count) for kind, count in comparison.kinds.items() if any(astuple(count))}
+    return fitted(KIND_COLUMNS, [(kind, *map(show_count, count)) for kind, count in counts.items()], width)
 
 
-def differences_block(differences: Sequence[Difference], wide: bool) -> RenderableType:
+def differences_block(differences: Sequence[Difference], width: int) -> RenderableType:
     """Returns differences that have the same reason."""
-    rows = [tuple(map(printable, difference_row(one))) for one in differences]
-    if wide:
-        heads = ("frame", "in", "wiretale", "its evidence", "Wireshark")
-        return grid_of(heads, (0,), (list(map(Text, row)) for row in rows))
-    lines = (f"frame {frame}, {flow}: wiretale {ours} ({by}), Wireshark {its}" for frame, flow, ours, by, its in rows)
-    return Text("\n".join(lines))
+    return fitted(DIFFERENCE_COLUMNS, [list(map(printable, difference_row(one))) for one in differences], width)
 
 
-def reason_block(reason: Reason, count: int, shown: Sequence[Difference], wide: bool) -> RenderableType:
+def reason_block(reason: Reason, count: int, shown: Sequence[Difference], width: int) -> RenderableType:
     """Returns a reason, its count, and the first differences that have it."""
     title = Text(f"{count:,} × {reason.reason}.", style="" if reason.rule else "yellow")
     if not shown:
         return title
     more = [Text(f"and {count - len(shown):,} more (--differences)")] if count > len(shown) else []
-    return Group(title, *map(indented, (differences_block(shown, wide), *more)))
+    return Group(title, *map(indented, (differences_block(shown, width - INDENT), *more)))
 
 
 def by_reason(found: Comparison) -> Iterator[tuple[Reason, int, list[Difference]]]:
@@ -82,14 +73,14 @@ def by_reason(found: Comparison) -> Iterator[tuple[Reason, int, list[Difference]
 
 def comparison_parts(path: str, found: Comparison, wireshark: str, console: Console) -> Iterator[RenderableType]:
     """Yields the counts, then the differences."""
-    wide = console.width >= WIDE
+    width = console.width - INDENT
     yield Text(printable(path), style="bold")
     if any(any(astuple(count)) for count in found.kinds.values()):
-        yield section(f"Frames, compared with Wireshark {wireshark}", kinds_block(found, wide))
+        yield section(f"Frames, compared with Wireshark {wireshark}", kinds_block(found, width))
     else:
         yield Text(f"\nNeither wiretale nor Wireshark {wireshark} reports an anomaly.", style="green")
     for number, one in enumerate(by_reason(found)):
-        block = reason_block(*one, wide)
+        block = reason_block(*one, width)
         heading = plural(found.reasons.total(), "difference").capitalize()
         yield Padding(block, (1, 0, 0, INDENT)) if number else section(heading, block)
     if found.problem:

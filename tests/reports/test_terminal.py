@@ -30,6 +30,12 @@ def test_no_address_and_no_figure_is_broken(wiretale_run: Any, samples: Path, na
     assert all(len(line) <= int(width) for line in shown.splitlines())
 
 
+@pytest.mark.parametrize("width", ["84", "100", "120", "140"])
+def test_no_word_of_a_problem_is_lost(wiretale_run: Any, samples: Path, width: str) -> None:
+    flows = flows_part(wiretale_run("analyze", samples / "capture_drops.pcapng", env={"COLUMNS": width}).stdout)
+    assert "5.79 kB payload not captured" in flows
+
+
 def test_wide_terminals_show_more(wiretale_run: Any, samples: Path) -> None:
     def shown(width: str) -> str:
         return str(wiretale_run("analyze", samples / "vlan_ipv6.pcap", env={"COLUMNS": width}).stdout)
