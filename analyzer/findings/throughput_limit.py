@@ -25,7 +25,7 @@ from wiretale.analyzer.findings.model import (
     stalls_of,
 )
 from wiretale.analyzer.findings.shared.places import STALL_ENDS, longest_wait, opening, slow_start_of, stalled_at
-from wiretale.analyzer.findings.transfers import LIMITS, RETRANSMISSIONS, Transfer, Transfers, median_of
+from wiretale.analyzer.findings.transfers import LIMITS, NULL_BYTE, RETRANSMISSIONS, Transfer, Transfers, median_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 CHAPTER = "Throughput limits"
@@ -117,25 +117,52 @@ def stall_fields(transfers: Transfers, one: Transfer, count: int) -> dict[str, A
     return {"evidence": evidence, "filter": transfers.files.frame_filter(cited), "cited": cited}
 
 
-AFTER_LOSS = (
-    "Find the loss first. Enable SACK at both ends and keep four segments in flight, because fast retransmit needs three "
-    "duplicate ACKs."
+FIND_LOSS = "Find the loss first."
+THREE_DUPLICATES = "Keep four segments in flight, because fast retransmit needs three duplicate ACKs."
+ENABLE_SACK = "Enable SACK at both ends (net.ipv4.tcp_sack), which tail loss probes and RACK (RFC 8985) need."
+CHECK_SACK = "Check that both ends permit SACK, which this needs: the capture has no SYN of theirs."
+RACK = "RACK (RFC 8985; net.ipv4.tcp_recovery=1) also repairs a lost retransmission without an RTO."
+PROBES = (
+    "The last data before a pause was lost, so too few duplicate ACKs came for fast retransmit: with tail loss probes (RFC 8985; "
+    "net.ipv4.tcp_early_retrans=3) the sender repairs it in about two round trips."
 )
+PROBING = "The sender has tail loss probes (RFC 8985) already: a probe was lost too, or came too late."
 ALL_SPURIOUS = (
     "Nothing was lost before them: find the delay of the data or its ACKs, which was longer than the RTO. F-RTO (RFC 5682) and "
     "timestamps at both ends let the sender undo its reaction."
 )
 
 
+def has_sack(one: Transfer) -> bool | None:
+    """Returns whether both ends permitted SACK; None if the SYN of an end that may have is not in the capture."""
+    ends = (one.row["sack_permitted"], one.back["sack_permitted"])
+    return False if False in ends else None if None in ends else True
+
+
+def loss_advice(one: Transfer, expired: int, tails: int) -> str:
+    """Returns advice about losses that ended in an RTO: of `expired` RTOs, `tails` repaired the last data sent (RFC 8985)."""
+    of_tail, sack = tails and 2 * tails >= expired, has_sack(one)
+    if sack is False:
+        remedies = [ENABLE_SACK] if of_tail else [ENABLE_SACK, THREE_DUPLICATES]
+    elif of_tail:
+        remedies = [PROBING if one.row["probe_retransmissions"] else PROBES]
+    else:
+        remedies = [THREE_DUPLICATES, RACK]
+    return " ".join([FIND_LOSS, *remedies, *([CHECK_SACK] if sack is None else [])])
+
+
 def timeout_advice(transfers: Transfers, one: Transfer) -> str:
     """Returns advice about the loss, or about the delay that made RTOs spurious. Go-back-N retransmits several segments."""
-    kind, side = transfers.words["timeout_retransmission"], one.row["direction"]
-    events = transfers.events([one.row["flow"]], "direction", "kind", "spurious")
-    again = [spurious == 1 for direction, event, spurious in events if direction == side and event == kind]
-    needless = sum(again)
+    kind, side, tail = transfers.words["timeout_retransmission"], one.row["direction"], transfers.words["tail"]
+    events = transfers.events([one.row["flow"]], "direction", "kind", "spurious", "cause")
+    again = [
+        (spurious == 1, cause) for direction, event, spurious, cause in events if (direction, event) == (side, kind)
+    ]
+    needless, suspected = sum(spurious for spurious, _ in again), one.row["suspected_timeouts"] or 0
     if not needless:
-        return AFTER_LOSS
-    if needless == len(again) and not one.row["suspected_timeouts"]:
+        tails, others = (sum(cause == of for _, cause in again) for of in (tail, NULL_BYTE))
+        return loss_advice(one, tails + others + suspected, tails + suspected)
+    if needless == len(again) and not suspected:
         return ALL_SPURIOUS
     return (
         f"{needless:,} of {plural(len(again), 'segment')} that RTOs retransmitted had arrived, so find the delay of the data "

@@ -129,6 +129,7 @@
     X(CARRIED_DUPLICATE_ACKS, "carried_duplicate_acks") /* V5.6 */                                 \
     X(LATE_REPORT, "late_report")                       /* V5.7 */                                 \
     X(RACK, "rack")                                     /* V5.8 */                                 \
+    X(TAIL, "tail")                                     /* V5.10 */                                \
     X(AFTER_HANDSHAKE, "after_handshake")               /* V5.12 */                                \
     X(AFTER_RETRANSMISSION, "after_retransmission")     /* V4.3 */                                 \
     X(BEFORE_CAPTURE, "before_capture") /* the first transmission precedes the capture */          \

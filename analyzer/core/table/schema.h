@@ -441,10 +441,10 @@
       "is known (rule V7.8), and for other kinds")                                                 \
     X(cause, WORD, "",                                                                             \
       "of a retransmission: go_back_n (V5.2), recovery (V5.5), carried_duplicate_acks (V5.6), "    \
-      "late_report (V5.7), rack (V5.8), after_handshake (V5.12) or before_capture (the first "     \
-      "transmission precedes the capture); of reordering: after_retransmission (V4.3); of an "     \
-      "ICMP error: its meaning (RFC 792, RFC 4443), such as packet_too_big; null if the kind is "  \
-      "sufficient")                                                                                \
+      "late_report (V5.7), rack (V5.8), tail (V5.10: of the last data sent), after_handshake "     \
+      "(V5.12) or before_capture (the first transmission precedes the capture); of reordering: "   \
+      "after_retransmission (V4.3); of an ICMP error: its meaning (RFC 792, RFC 4443), such as "   \
+      "packet_too_big; null if the kind is sufficient")                                            \
     X(mtu, INT, "bytes",                                                                           \
       "ICMP error: MTU of the next hop (RFC 1191, RFC 8201); null if it has none")                 \
     X(router, ADDRESS, "", "ICMP error: router or host that sent it; null for other kinds")        \

@@ -60,7 +60,7 @@ uint64_t count_retransmission(const struct segment_context *seg,
         note_answer(seg, recovery, fast_retransmit, start);
     /* Lost again during go-back-N: fast recovery retransmits the rest. */
     recovery->rto_undone |= fast_retransmit && recovery->rto_frame && start < recovery->rto_point;
-    if (timeout && cause->name == WORD_NONE) { /* the expiry itself */
+    if (timeout && (cause->name == WORD_NONE || cause->name == WORD_TAIL)) { /* the expiry itself */
         recovery->rto_count++;
         record_stall(seg, recovery, cause->idle_ns, cause->idle_frame);
         recovery->rto_point = seg->sender->snd_nxt;

@@ -387,6 +387,14 @@ static bool is_after_handshake(const struct segment_context *seg,
     return rtx->start < 0 && segment_direction(seg) && seg->connection->handshake_ack_seen;
 }
 
+/* Less than three full segments were sent after it, too few for three duplicate ACKs (RFC 8985
+ * section 7). */
+static bool is_tail(const struct segment_context *seg, const struct retransmission *rtx) {
+    int64_t above = seg->sender->snd_nxt - rtx->end;
+    return rtx->start >= 0 &&
+           (above < (int64_t)DUP_ACK_THRESH * seg->sender->agreed_mss || is_last_data(seg, rtx));
+}
+
 static struct retransmit_cause find_timer_cause(const struct segment_context *seg,
                                                 const struct retransmission *rtx) {
     struct retransmit_cause cause = {.kind = WORD_RETRANSMISSION, .frame = rtx->sent_frame};
@@ -401,6 +409,8 @@ static struct retransmit_cause find_timer_cause(const struct segment_context *se
         cause.idle_frame = since.frame;
         if (is_after_handshake(seg, rtx)) /* V5.12 */
             cause.name = WORD_AFTER_HANDSHAKE;
+        else if (is_tail(seg, rtx))
+            cause.name = WORD_TAIL;
     }
     return cause;
 }

@@ -63,7 +63,8 @@ unknown_duplicates = CountRule(
     sentence="{name}: {count:packet was|packets were} captured twice within 1 ms. Whether the network or the capture "
     "duplicated {count:~it|them} cannot be determined from this capture because neither TTL, VLAN nor SACK shows it.",
     summary="were captured twice",
-    advice="Capture at the receiver, or enable SACK.",
+    advice="Capture at the receiver{sack}.",
+    words=lambda row, count: {"sack": ", or enable SACK" if row["sack_permitted"] is False else ""},
 )
 
 capture_reordered = CountRule(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
 
 Rows = Iterator[tuple[Any, ...]]
-CODES = {"flow": "I", "direction": "B", "kind": "B", "place": "B", "spurious": "B"}  # of other columns: d
+CODES = {"flow": "I", "direction": "B", "kind": "B", "place": "B", "spurious": "B", "cause": "B"}  # of other columns: d
 READ_TOGETHER = (*CODES, "frame", "related_frame", "time_ns", "bytes", "capture")
 TOGETHER_MAX = 20_000  # events, 1 MB: a flow with more is read alone, and only the columns that a rule needs
 
