@@ -132,7 +132,7 @@ class Inputs:
 
 
 def is_url(path: str) -> bool:
-    """Returns whether an input is read by analyzer/remote.py."""
+    """Returns whether an input is read by analyzer/files/remote.py."""
     return URL.match(path) is not None
 
 
@@ -153,7 +153,7 @@ def shown(url: str) -> str:
 
 def expand_url(url: str) -> list[str]:
     """Returns the URLs of a pattern or folder; another is returned as it is. Raises as remote.listed()."""
-    from wiretale.analyzer import remote
+    from wiretale.analyzer.files import remote
 
     shown(url)
     return remote.listed(url) if remote.is_several(url) else [url]

@@ -441,7 +441,7 @@ def importing(module: str) -> Iterator[None]:
 def streamed(found: list[str]) -> Iterator[Inputs]:
     """The inputs for the core. If it fails because a URL cannot be read, that reason is raised instead."""
     if any(map(is_url, found)):
-        from wiretale.analyzer.remote import Streams
+        from wiretale.analyzer.files.remote import Streams
 
         inputs: Inputs = Streams(found)
     else:

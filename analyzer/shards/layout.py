@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.capture_paths import SPLIT_PLAN, Expanded, Paths, expand_paths, is_url, shown
-from wiretale.analyzer.durable import sync
 from wiretale.analyzer.errors import InputError, OutputError, UsageError
+from wiretale.analyzer.files.durable import sync
 from wiretale.analyzer.options import NO_OPTIONS, PACKET_FLAGS, AnalysisOptions, ReadingMode
 from wiretale.analyzer.trace import core_errors, stamp_of
 from wiretale.analyzer.units import one_of

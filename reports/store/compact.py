@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wiretale.analyzer.durable import locked, sync
 from wiretale.analyzer.errors import InputError, WiretaleError
+from wiretale.analyzer.files.durable import locked, sync
 from wiretale.analyzer.printable import utf8_name
 from wiretale.reports.export.parquet import ERRNO, FORMATS, reason_of
 from wiretale.reports.store.add import make_many, manifest, quoted, writer

@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wiretale.analyzer.capture_paths import STORE_MARKER
-from wiretale.analyzer.durable import locked, sync
 from wiretale.analyzer.errors import InputError, OutputError, UsageError
+from wiretale.analyzer.files.durable import locked, sync
 from wiretale.analyzer.options import NO_OPTIONS, AnalysisOptions
 from wiretale.analyzer.printable import utf8_name
 from wiretale.analyzer.table import KEPT_TABLES

@@ -10,8 +10,8 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from wiretale.analyzer.durable import sync
 from wiretale.analyzer.errors import InputError, WiretaleError
+from wiretale.analyzer.files.durable import sync
 from wiretale.analyzer.printable import printable
 from wiretale.reports.store.add import digest_of, writer
 from wiretale.reports.store.compact import is_many, manifest_of, rewrite_day, sizes_of, upkeep

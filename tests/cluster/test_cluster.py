@@ -354,7 +354,7 @@ def test_dask_is_imported_only_for_a_cluster() -> None:
     done = subprocess.run([sys.executable, "-c", script, SAMPLES / NAMES[0], "-q"], capture_output=True, text=True)
     modules = done.stdout.split()
     assert "wiretale.cli.analyze" in modules
-    assert not {"dask", "distributed", "wiretale.cluster", "wiretale.analyzer.remote"} & set(modules)
+    assert not {"dask", "distributed", "wiretale.cluster", "wiretale.analyzer.files.remote"} & set(modules)
 
 
 def test_an_address_without_a_scheduler_is_one_line(wiretale_run: Any, tmp_path: Path) -> None:

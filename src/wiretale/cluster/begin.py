@@ -13,8 +13,8 @@ from typing import Any
 
 from wiretale.analyzer.capture_paths import is_url, shown
 from wiretale.analyzer.errors import InputError, UsageError
+from wiretale.analyzer.files.remote import SSH, file_system, folder_without_slash, reason_of
 from wiretale.analyzer.options import AnalysisOptions
-from wiretale.analyzer.remote import SSH, file_system, folder_without_slash, reason_of
 from wiretale.analyzer.shards import layout
 from wiretale.cluster.place import Place
 from wiretale.cluster.steps import Job

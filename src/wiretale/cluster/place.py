@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from wiretale.analyzer.capture_paths import is_url, shown
 from wiretale.analyzer.errors import OutputError, UsageError, WiretaleError
-from wiretale.analyzer.remote import file_system, reason_of
+from wiretale.analyzer.files.remote import file_system, reason_of
 
 STORES = ("s3", "gs", "gcs")  # whose uploads are whole or absent
 
