@@ -31,6 +31,21 @@ static inline int64_t realtime_ns(void) {
     return clock_ns(CLOCK_REALTIME);
 }
 
+/* The same moment on both clocks. */
+struct instant {
+    uint64_t monotonic_ns, realtime_ns;
+};
+
+/* A thread that is held up between the readings would see two moments, so it reads again. */
+static inline struct instant read_instant(void) {
+    struct instant now;
+    unsigned tries = 4;
+    do {
+        now = (struct instant){(uint64_t)monotonic_ns(), (uint64_t)realtime_ns()};
+    } while ((uint64_t)monotonic_ns() - now.monotonic_ns > 10000 && --tries);
+    return now;
+}
+
 static inline uint64_t timeval_ns(struct timeval time) {
     return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_usec * 1000;
 }

@@ -17,7 +17,8 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /run
-mount -t hostfs -o {folder} none /mnt
+# The option has a name since Linux 6.11.
+mount -t hostfs -o hostfs={folder} none /mnt 2>/dev/null || mount -t hostfs -o {folder} none /mnt
 cd /mnt
 ip link set lo up
 exec >output 2>&1

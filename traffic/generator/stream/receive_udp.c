@@ -160,11 +160,6 @@ static bool take_block(struct udp_receiver *receiver, const uint8_t *bytes, size
     return true;
 }
 
-/* Both clocks, read together. */
-struct instant {
-    uint64_t monotonic_ns, realtime_ns;
-};
-
 /* Ancillary data of a message. */
 struct message_facts {
     int64_t received_ns; /* since the epoch */
@@ -249,7 +244,7 @@ static void count_blocks(struct udp_receiver *receiver) {
 
 /* Returns whether a block of this transfer was among the messages. */
 static bool take_batch(struct udp_receiver *receiver, unsigned count) {
-    struct instant now = {monotonic_ns(), realtime_ns()};
+    struct instant now = read_instant();
     bool ours = false;
     for (unsigned i = 0; i < count; i++)
         ours |= take_message(receiver, i, &now);

@@ -56,7 +56,8 @@ static void set_time(struct udp_sender *sender, uint32_t at, uint64_t due_ns) {
  * kernel gets early has the time when it is due. */
 static void gather(struct udp_sender *sender) {
     struct block_source *source = &sender->source;
-    uint64_t now = monotonic_ns(), sent_ns = realtime_ns();
+    struct instant instant = read_instant();
+    uint64_t now = instant.monotonic_ns;
     sender->stream->progress_ns = now;
     struct block_header header;
     block_source_begin_batch(source, now);
@@ -66,7 +67,7 @@ static void gather(struct udp_sender *sender) {
         if (!block_source_is_due(source) ||
             !block_source_next(source, &header, bytes + BLOCK_HEADER_BYTES))
             return;
-        header.sent_ns = sent_ns + early_ns;
+        header.sent_ns = instant.realtime_ns + early_ns;
         if (source->ahead_ns)
             set_time(sender, sender->count, now + early_ns);
         block_put_header(bytes, block_source_magic(source), &header);
