@@ -41,6 +41,10 @@ class Case(NamedTuple):
     ended: bool = False  # wiretale ended a flow before this frame, in the conversation that Wireshark continues
     unread: str | None = None  # why wiretale found no TCP segment or ICMP message in the frame
 
+    def has_one_verdict(self) -> bool:
+        """Returns whether only one of the programs has a verdict on this subject."""
+        return None in self[:2]
+
 
 class Rule(NamedTuple):
     """A reason, the verdicts that it explains (None in a set: no verdict), and a condition that must hold too."""

@@ -24,17 +24,18 @@ def compare_file(trace: Trace, path: str, dissector: Dissector, most: int | None
     none.
     """
     events = FrameEvents(trace.events)
-    found = Comparison(around(trace), most)
+    comparison = Comparison(around(trace), most)
     frames = iter(dissector.frames(path))
     while batch := dict(islice(frames, FRAMES_AT_ONCE)):
-        found.last_frame = max(batch)
-        ours = events.take(found.last_frame)
-        found.take(ours, batch, unread_frames(path, batch.keys() | ours.keys()))
+        comparison.last_frame = max(batch)
+        event_rows = events.take(comparison.last_frame)
+        comparison.take(event_rows, batch, unread_frames(path, batch.keys() | event_rows.keys()))
     if not dissector.problem or trace.damaged:
-        found.last_frame = None
-        found.take(events.take(float("inf")), {})
-    elif found.last_frame is None:
+        comparison.last_frame = None
+        event_rows = events.take(float("inf"))
+        comparison.take(event_rows, {}, unread_frames(path, event_rows))
+    elif comparison.last_frame is None:
         raise InputError(f"tshark: {dissector.problem}")
     else:
-        found.problem = f"tshark stopped after frame {found.last_frame}: {dissector.problem}"
-    return found
+        comparison.problem = f"tshark stopped after frame {comparison.last_frame}: {dissector.problem}"
+    return comparison

@@ -38,17 +38,10 @@ BY_STATE = "wiretale's count is right if its state of the stream is, which verif
 
 RULES = (
     Rule(
-        "fragment",
-        verdicts=(None, None),
-        sentence="a fragment of a segment: wiretale judges the part that each fragment has, Wireshark the whole segment at its "
-        "last fragment",
-        when=lambda case: case.unread == FRAGMENT,
-    ),
-    Rule(
         "not-read",
         verdicts=(NONE, None),
         sentence="not read: {unread}; wiretale found no TCP segment in this frame, Wireshark found one",
-        when=lambda case: case.unread,
+        when=lambda case: case.unread and case.unread != FRAGMENT,
     ),
     Rule(
         "same-addresses",
@@ -408,6 +401,13 @@ RULES = (
         sentence="the conversation is in a tunnel, which Wireshark may decode differently, because it recognizes most tunnels by "
         "their usual ports",
         when=lambda case: in_tunnel(case.path) and not case.words,
+    ),
+    Rule(
+        "fragment",
+        verdicts=(None, None),
+        sentence="a fragment: wiretale judges the segment in the frame that completes it; Wireshark judges it there too, but "
+        "not if the snap length cut a fragment",
+        when=lambda case: case.unread == FRAGMENT and case.has_one_verdict(),
     ),
 )
 

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from scenario_fragments import SPACING_NS, Form, divided, in_sequence
 from scenario_wire import Fields, Frame, build_frame, cut, inside
 
 HEADERS = (
     *("rule", "case", "near", "variants", "needs", "without", "isn", "ids"),
-    *("order", "captured", "behind_ip", "inside", "blocks"),
+    *("order", "captured", "behind_ip", "inside", "blocks", "tick"),
 )
 COUNTERS = re.compile(r"(initiator|responder)(?: without (ids|timestamps|sack))?: (.*)")
 CHECK = re.compile(r"((?:sum )?[a-z_]+(?:\.[a-z_]+)?) (=|<|>|~|has|lacks)(?: (.*))?")
@@ -69,10 +70,10 @@ class Scenario:
 
     def expected(self, end: str, variant: str) -> dict[str, int | None]:
         """The counters of an end that are not 0."""
-        found = self.counters.get((end, ""), {})
+        counts = self.counters.get((end, ""), {})
         for lack in sorted(lacking(variant)):
-            found = self.counters.get((end, lack), found)
-        return found
+            counts = self.counters.get((end, lack), counts)
+        return counts
 
 
 def lacking(variant: str) -> set[str]:
@@ -82,9 +83,9 @@ def lacking(variant: str) -> set[str]:
 
 def read_scenario(path: Path, root: Path) -> Scenario:
     """Raises ScenarioError for anything that is not in the format."""
-    about, _, rest = path.read_text().partition("\n\n")
+    about, _, body = path.read_text().partition("\n\n")
     scenario = Scenario(str(path.relative_to(root).with_suffix("")), " ".join(about.split()))
-    for number, line in enumerate(rest.splitlines(), about.count("\n") + 3):
+    for number, line in enumerate(body.splitlines(), about.count("\n") + 3):
         text = line.partition("#")[0].rstrip()
         header, _, value = text.partition(": ")
         if not text:
@@ -93,12 +94,12 @@ def read_scenario(path: Path, root: Path) -> Scenario:
             scenario.packets.append(text.strip())
         elif header in HEADERS and header not in scenario.headers:
             scenario.headers[header] = value
-        elif found := COUNTERS.fullmatch(text):
-            pairs = (pair.split(" ") for pair in found[3].split(", "))
+        elif match := COUNTERS.fullmatch(text):
+            pairs = (pair.split(" ") for pair in match[3].split(", "))
             counts = {name: None if count == "null" else int(count) for name, count in pairs}
-            scenario.counters.setdefault((found[1], found[2] or ""), {}).update(counts)
-        elif found := CHECK.fullmatch(text):
-            scenario.checks.append((found[1], found[2], found[3] or ""))
+            scenario.counters.setdefault((match[1], match[2] or ""), {}).update(counts)
+        elif match := CHECK.fullmatch(text):
+            scenario.checks.append((match[1], match[2], match[3] or ""))
         else:
             raise ScenarioError(f"{path}:{number}: {line}")
     return scenario
@@ -142,29 +143,29 @@ def expanded(text: str) -> Iterator[Step]:
 def read_packet(step: Step) -> Fields:
     """The fields of one packet, as written."""
     words, turn = step.words, step.turn
-    found = Fields(step.ms, "><".index(words[0]))
-    rest = iter(words[1:])
-    for word in rest:
+    packet = Fields(step.ms, "><".index(words[0]))
+    fields = iter(words[1:])
+    for word in fields:
         if FLAGS.fullmatch(word):
-            found.flags = word
+            packet.flags = word
         elif RANGE.fullmatch(word):
             place, _, advance = word.partition("+")
             first, _, end = place.partition(":")
-            found.at, found.size = int(first), int(end or first) - int(first)
-            found.at += turn * int(advance or found.size)
+            packet.at, packet.size = int(first), int(end or first) - int(first)
+            packet.at += turn * int(advance or packet.size)
         elif word == "sack":
-            found.sack = [(number(low, turn), number(high, turn)) for low, high in pairs_of(next(rest))]
+            packet.sack = [(number(low, turn), number(high, turn)) for low, high in pairs_of(next(fields))]
         elif word in ("ack", "win", "tsval", "tsecr", "id", "ttl", "tos"):
-            setattr(found, word, number(next(rest), turn))
+            setattr(packet, word, number(next(fields), turn))
         elif word in ("mss", "wscale", "option"):
-            found.options.append((word, next(rest)))
+            packet.options.append((word, next(fields)))
         elif word == "sackok":
-            found.options.append((word, ""))
+            packet.options.append((word, ""))
         elif word in ("frag", "udp"):
-            found.datagram = [word, *(stepped(text, turn) for text in rest)]
+            packet.datagram = [word, *(stepped(text, turn) for text in fields)]
         else:
             raise ScenarioError(f"unknown word {word} in: {' '.join(words)}")
-    return found
+    return packet
 
 
 def pairs_of(text: str) -> Iterator[tuple[str, str]]:
@@ -176,11 +177,11 @@ def pairs_of(text: str) -> Iterator[tuple[str, str]]:
 
 def handshake(ms: float, words: list[str]) -> Iterator[Fields]:
     """Three packets; `near` is the part of the round trip between the initiator and the capture point."""
-    given = dict(zip(words[::2], words[1::2], strict=True))
-    rtt, near = float(given.get("rtt", 20)), float(given.get("near", 0))
+    settings = dict(zip(words[::2], words[1::2], strict=True))
+    rtt, near = float(settings.get("rtt", 20)), float(settings.get("near", 0))
     options = [("mss", "1460"), ("sackok", "")]
-    if given.get("wscale") != "none":
-        options.append(("wscale", given.get("wscale", "7")))
+    if settings.get("wscale") != "none":
+        options.append(("wscale", settings.get("wscale", "7")))
     yield Fields(ms, 0, flags="S", options=options)
     yield Fields(ms + rtt - near, 1, flags="SA", options=options)
     yield Fields(ms + rtt, 0)
@@ -214,8 +215,8 @@ class Endpoints:
             packet.options = [option for option in packet.options if option[0] != "sackok"]
 
 
-def captured(scenario: Scenario, variant: str) -> list[Frame]:
-    """The frames of a scenario in one variant, in the order of the capture."""
+def captured(scenario: Scenario, variant: str, form: Form | None = None) -> list[Frame]:
+    """The frames of a scenario in one variant, in the order of the capture; `form`: its segments are in fragments."""
     headers = scenario.headers
     lacks = lacking(variant) | set(headers.get("without", "").split())
     version = 6 if variant.split()[0] in ("ipv6", "bare") else 4
@@ -237,7 +238,7 @@ def captured(scenario: Scenario, variant: str) -> list[Frame]:
                     ends.fill(packet, lacks)
                 frames.append(build_frame(packet, version, int(headers.get("blocks", 0))))
                 frames[-1].events = step.events
-    return at_the_capture_point(frames, copies, headers)
+    return at_the_capture_point(frames, copies, headers, form)
 
 
 def new_endpoints(isn: str, ids: str) -> Endpoints:
@@ -245,20 +246,29 @@ def new_endpoints(isn: str, ids: str) -> Endpoints:
     return Endpoints([int(n) for n in isn.split()], [int(n) for n in ids.split()])
 
 
-def at_the_capture_point(frames: list[Frame], copies: list[Step], headers: dict[str, str]) -> list[Frame]:
+def copied(packets: list[list[Frame]], step: Step) -> Iterator[list[Frame]]:
+    """The copies of the packets that a line names."""
+    which, changes = step.words[1], step.words[2:]
+    first, _, last = which.partition("-")
+    for packet in packets if which == "all" else packets[int(first) - 1 : int(last or first)]:
+        copy = [frame.copy(step.ms, changes) for frame in packet]
+        copy[-1] = replace(copy[-1], events=step.events)
+        yield copy
+
+
+def at_the_capture_point(
+    frames: list[Frame], copies: list[Step], headers: dict[str, str], form: Form | None
+) -> list[Frame]:
     """The frames with their copies, in their encapsulation, as far as they are captured."""
+    packets = [divided(frame, form, number) for number, frame in enumerate(frames, 1)]
     if "inside" in headers:
-        frames = [inside(frame, headers["inside"]) for frame in frames]
-    originals = frames
-    for step in copies:
-        which, changes = step.words[1], step.words[2:]
-        first, _, last = which.partition("-")
-        chosen = originals if which == "all" else originals[int(first) - 1 : int(last or first)]
-        frames = [*frames, *(replace(frame.copy(step.ms, changes), events=step.events) for frame in chosen)]
+        packets = [[inside(frame, headers["inside"]) for frame in packet] for packet in packets]
+    packets += [copy for step in copies for copy in copied(packets, step)]
     if "order" not in headers:
-        frames = sorted(frames, key=lambda frame: frame.ns)
+        packets = sorted(packets, key=lambda packet: packet[-1].ns)
     if "captured" in headers:
-        frames = [frame for frame in frames if frame.side == "><".index(headers["captured"])]
+        packets = [packet for packet in packets if packet[0].side == "><".index(headers["captured"])]
+    frames = list(in_sequence(packets, form, 0 if "tick" in headers else SPACING_NS))
     if "behind_ip" in headers:
         frames = [cut(frame, int(headers["behind_ip"])) for frame in frames]
     return frames
@@ -266,12 +276,12 @@ def at_the_capture_point(frames: list[Frame], copies: list[Step], headers: dict[
 
 def expected_events(frames: list[Frame], variant: str) -> list[tuple[int, str]]:
     """Frame numbers and events: a kind, then the place and `spurious`, if they are known."""
-    found = []
+    expected = []
     for place, frame in enumerate(frames, 1):
-        chosen, *others = frame.events.split(" | ")
-        for other in others:
-            lack, _, events = other.removeprefix("without ").partition(": ")
+        selected, *alternatives = frame.events.split(" | ")
+        for alternative in alternatives:
+            lack, _, events = alternative.removeprefix("without ").partition(": ")
             if lack in lacking(variant):
-                chosen = events
-        found += [(place, event) for event in chosen.split(", ") if event not in ("", "nothing")]
-    return found
+                selected = events
+        expected += [(place, event) for event in selected.split(", ") if event not in ("", "nothing")]
+    return expected

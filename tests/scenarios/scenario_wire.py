@@ -59,6 +59,9 @@ class Frame:
     version: int
     length: int = 0  # on the wire, if it was cut
     events: str = ""  # as the scenario has them
+    is_segment: bool = False  # of TCP
+    number: int = 0  # of the packet whose copy it is
+    group: int = 0  # fragments of one packet have the same; 0 for a fragment that comes again alone
 
     def copy(self, after_ms: str | float, changes: Sequence[str]) -> Frame:
         """The same frame later; `changes` are pairs of a field and its value."""
@@ -130,24 +133,24 @@ def ip_frame(packet: Fields, version: int, protocol: int, body: bytes, fragment:
 
 def tcp_options(packet: Fields) -> bytes:
     """The options as Linux pads them."""
-    found = b""
+    encoded = b""
     for name, value in packet.options:
         if name == "mss":
-            found += struct.pack("!BBH", 2, 4, int(value))
+            encoded += struct.pack("!BBH", 2, 4, int(value))
         elif name == "sackok":
-            found += b"\4\2"
+            encoded += b"\4\2"
         elif name == "wscale":
-            found += bytes([3, 3, int(value)])
+            encoded += bytes([3, 3, int(value)])
         else:
             kind, _, data = value.partition(":")
-            found += bytes([int(kind)]) + (b"" if kind == "1" else bytes([2 + len(data) // 2]) + bytes.fromhex(data))
+            encoded += bytes([int(kind)]) + (b"" if kind == "1" else bytes([2 + len(data) // 2]) + bytes.fromhex(data))
     if packet.tsval is not None:
-        found += struct.pack("!BBBBII", 1, 1, 8, 10, packet.tsval, packet.tsecr)
+        encoded += struct.pack("!BBBBII", 1, 1, 8, 10, packet.tsval, packet.tsecr)
     if packet.sack:
         base = packet.isn[1] + 1
         edges = [(base + edge) % 2**32 for block in packet.sack for edge in block]
-        found += struct.pack(f"!BBBB{len(edges)}I", 1, 1, 5, 2 + 4 * len(edges), *edges)
-    return found + b"\0" * (-len(found) % 4)
+        encoded += struct.pack(f"!BBBB{len(edges)}I", 1, 1, 5, 2 + 4 * len(edges), *edges)
+    return encoded + b"\0" * (-len(encoded) % 4)
 
 
 def build_frame(packet: Fields, version: int, blocks: int) -> Frame:
@@ -164,7 +167,7 @@ def build_frame(packet: Fields, version: int, blocks: int) -> Frame:
         "!HHIIBBHHH", *ports("tcp", side), sequence, ack, (20 + len(options)) // 4 << 4, bits, packet.win, 0, 0
     )
     body = with_checksum(header + options + content, 16, version, side, TCP)
-    return ip_frame(packet, version, TCP, body, DONT_FRAGMENT, packet.id or 0)
+    return replace(ip_frame(packet, version, TCP, body, DONT_FRAGMENT, packet.id or 0), is_segment=True)
 
 
 def ports(kind: str, side: int) -> tuple[int, int]:
@@ -242,7 +245,8 @@ def in_vxlan(frame: Frame) -> Frame:
 
 def cut(frame: Frame, behind_ip: int) -> Frame:
     """The frame as a snap length leaves it: so many bytes behind the IP header."""
-    keep = 14 + (20 if frame.version == 4 else 40) + behind_ip
+    header = 20 if frame.version == 4 else 48 if frame.data[20] == FRAGMENT else 40
+    keep = 14 + header + behind_ip
     return replace(frame, data=frame.data[:keep], length=len(frame.data))
 
 

@@ -62,9 +62,10 @@ struct packet_info {
     uint32_t reset_bytes;
     uint16_t fragment_offset;
     uint16_t port; /* of the capture, PORT_BITS bits */
-    bool fragment : 1, more_fragments : 1;
+    bool fragment : 1;
     bool payload_known : 1; /* payload_bytes is valid: the headers before it were read */
     bool continues : 1;     /* it begins no flow: its file is behind those that may */
+    bool copied : 1;        /* a fragment whose bytes were all seen before */
     bool time_known;
     uint8_t ttl;
     uint8_t traffic_class;

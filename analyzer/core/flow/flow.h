@@ -70,6 +70,8 @@ _Static_assert(sizeof(struct direction) == 128, "two lines");
 struct fragment_counts {
     uint32_t fragmented_datagrams, incomplete_datagrams;
     uint64_t incomplete_bytes, overhead_bytes;
+    uint64_t copied_bytes; /* of a TCP segment: fragments that came again, but not all of them */
+    uint32_t payload_max;  /* of one fragment */
 };
 
 /* Numbered packets that one endpoint sends over UDP. */

@@ -91,7 +91,9 @@ static void discard(struct reassembly *table, struct datagram *datagram) {
         link = &(*link)->chain;
     *link = datagram->chain;
     delist(table, datagram);
-    range_set_free(&datagram->gaps, table->pool);
+    range_set_free(&datagram->original.gaps, table->pool);
+    for (unsigned i = 0; i < DATAGRAM_COPIES_MOST; i++)
+        range_set_free(&datagram->copies[i].gaps, table->pool);
     pool_release(table->pool, datagram->waiting, datagram->waiting_room, sizeof *datagram->waiting);
     pool_free(table->pool, datagram, sizeof *datagram);
     table->count--;
@@ -136,6 +138,17 @@ void reassembly_expire(struct reassembly *table, int64_t now_ns) {
             reassembly_evict(table, complete);
 }
 
+/* Nothing has arrived. The list of gaps must be empty. */
+static void begin_coverage(struct reassembly *table, struct coverage *coverage,
+                           const struct packet_info *seen) {
+    struct gap all = {.end = DATAGRAM_UNBOUNDED};
+    coverage->begun = true;
+    coverage->ip_bytes = coverage->payload_bytes = 0;
+    coverage->port = seen->port;
+    coverage->ttl = seen->ttl;
+    coverage->gaps_lost = range_set_open(&coverage->gaps, all, table->pool);
+}
+
 /* Returns NULL without memory. At the bound a complete datagram goes first, because it was counted
  * whole. */
 static struct datagram *add(struct reassembly *table, const struct datagram_key *key,
@@ -157,15 +170,14 @@ static struct datagram *add(struct reassembly *table, const struct datagram_key 
     *bucket = datagram;
     enlist(table, datagram);
     table->count++;
-    struct gap all = {.end = DATAGRAM_UNBOUNDED};
-    datagram->gaps_lost = range_set_open(&datagram->gaps, all, table->pool);
+    begin_coverage(table, &datagram->original, seen);
     return datagram;
 }
 
 /* Returns the bytes of [start, end) that have not been seen. */
-static uint32_t missing_in(const struct datagram *datagram, uint32_t start, uint32_t end) {
+static uint32_t missing_in(const struct coverage *coverage, uint32_t start, uint32_t end) {
     int64_t bytes = 0;
-    const struct range_set *gaps = &datagram->gaps;
+    const struct range_set *gaps = &coverage->gaps;
     uint32_t i = range_set_first_above(gaps, start);
     for (; i < gaps->count && gaps->gaps[i].start < end; i++) {
         int64_t from = start > gaps->gaps[i].start ? start : gaps->gaps[i].start;
@@ -176,27 +188,72 @@ static uint32_t missing_in(const struct datagram *datagram, uint32_t start, uint
 }
 
 /* Removes [start, end) from the missing ranges. If a split finds no room, the upper part is
- * dropped, so the datagram can never be known to be complete. Returns the bytes that were missing.
- */
-static uint32_t fill(struct reassembly *table, struct datagram *datagram, uint32_t start,
+ * dropped. Returns the bytes that were missing. */
+static uint32_t fill(struct reassembly *table, struct coverage *coverage, uint32_t start,
                      uint32_t end) {
     int64_t given_up = 0;
-    struct gap_fill filled = range_set_fill(&datagram->gaps, start, end, table->pool, &given_up);
-    datagram->gaps_lost |= given_up > 0;
+    struct gap_fill filled = range_set_fill(&coverage->gaps, start, end, table->pool, &given_up);
+    coverage->gaps_lost |= given_up > 0;
     return (uint32_t)filled.bytes;
+}
+
+static bool is_covered(const struct coverage *coverage) {
+    return !coverage->gaps.count && !coverage->gaps_lost;
+}
+
+/* Returns the copy that lacks the fragment, or a new one; NULL if there is no room. The fragments
+ * of a copy pass the same port of the capture, at the same distance from their sender. */
+static struct coverage *copy_of(struct reassembly *table, struct datagram *datagram, uint32_t start,
+                                uint32_t end, const struct packet_info *seen) {
+    struct coverage *unused = NULL;
+    for (unsigned i = 0; i < DATAGRAM_COPIES_MOST; i++) {
+        struct coverage *copy = &datagram->copies[i];
+        if (!copy->begun || is_covered(copy))
+            unused = copy;
+        else if (copy->port == seen->port && copy->ttl == seen->ttl && missing_in(copy, start, end))
+            return copy;
+    }
+    if (unused)
+        begin_coverage(table, unused, seen);
+    return unused;
+}
+
+/* Adds a fragment whose bytes were all seen to a copy. Returns the copy if that completes it, else
+ * NULL. */
+static struct coverage *cover_copy(struct reassembly *table, struct datagram *datagram,
+                                   uint32_t start, uint32_t end, bool last,
+                                   const struct packet_info *seen) {
+    struct coverage *copy = copy_of(table, datagram, start, end, seen);
+    if (!copy)
+        return NULL;
+    copy->ip_bytes += seen->ip_bytes;
+    copy->payload_bytes += seen->payload_bytes;
+    fill(table, copy, start, last ? DATAGRAM_UNBOUNDED : end);
+    return is_covered(copy) ? copy : NULL;
 }
 
 static int64_t reassembly_ns(const struct datagram *datagram) {
     return datagram->key.ip_version == 4 ? REASSEMBLY_NS_IPV4 : REASSEMBLY_NS_IPV6;
 }
 
+/* Returns a value that differs between transport headers, 0 if the fragment has none. */
+static uint64_t head_of(const struct headers *headers) {
+    if (headers->layer != LAYER_TRANSPORT)
+        return 0;
+    uint32_t value = headers->protocol == IP_TCP ? headers->tcp.signature : headers->udp_length;
+    uint32_t folded = (value ^ value >> 16) << 16 | headers->transport_checksum;
+    return (uint64_t)headers->ports << 32 | folded;
+}
+
 /* Returns whether a fragment of the same addresses and identification must belong to a later
  * datagram. */
-static bool is_another(const struct datagram *datagram, uint32_t start, uint32_t end,
-                       int64_t now_ns) {
-    uint32_t missing = missing_in(datagram, start, end);
+static bool is_another(const struct datagram *datagram, const struct headers *headers,
+                       uint32_t start, uint32_t end, int64_t now_ns) {
+    uint32_t missing = missing_in(&datagram->original, start, end);
+    uint64_t head = head_of(headers);
     if (datagram->complete)
-        return missing || now_ns - datagram->complete_ns > COPY_NS;
+        return missing || now_ns - datagram->complete_ns > COPY_NS ||
+               (head && head != datagram->head);
     if (now_ns - datagram->first_ns > reassembly_ns(datagram))
         return missing < end - start;
     return !missing && now_ns - datagram->last_ns > COPY_NS;
@@ -206,7 +263,7 @@ static bool is_another(const struct datagram *datagram, uint32_t start, uint32_t
  * and suspicious in IPv4 (RFC 1858). */
 static enum fragment_verdict judge(const struct datagram *datagram, uint32_t start, uint32_t end,
                                    bool last) {
-    uint32_t missing = missing_in(datagram, start, end);
+    uint32_t missing = missing_in(&datagram->original, start, end);
     if (datagram->end_known && (end > datagram->size || (last && end != datagram->size)))
         return FRAGMENT_OVERLAP; /* two different ends cannot be of one datagram */
     if (!missing)
@@ -225,21 +282,30 @@ static void take(struct reassembly *table, struct datagram *datagram, const stru
     datagram->overlaps += verdict == FRAGMENT_OVERLAP;
     datagram->out_of_order += verdict != FRAGMENT_DUPLICATE && start < datagram->highest;
     datagram->late += late;
-    datagram->received += fill(table, datagram, start, end);
+    bool ends = !headers->more_fragments && !datagram->end_known;
+    if (!start && !datagram->head)
+        datagram->head = head_of(headers);
+    datagram->covered = NULL;
+    if (verdict == FRAGMENT_DUPLICATE && !ends) {
+        datagram->covered = cover_copy(table, datagram, start, end, !headers->more_fragments, seen);
+    } else {
+        datagram->original.ip_bytes += seen->ip_bytes;
+        datagram->received += fill(table, &datagram->original, start, end);
+    }
     /* The last fragment determines the end: nothing above it is missing. */
-    if (!headers->more_fragments && !datagram->end_known) {
+    if (ends) {
         datagram->end_known = true;
         datagram->size = end;
-        fill(table, datagram, end, DATAGRAM_UNBOUNDED);
+        fill(table, &datagram->original, end, DATAGRAM_UNBOUNDED);
     }
     datagram->highest = start > datagram->highest ? start : datagram->highest;
     datagram->last_ns = seen->time_ns;
     datagram->last_frame = seen->frame;
-    if (!datagram->complete && datagram->end_known && !datagram->gaps.count &&
-        !datagram->gaps_lost) {
+    if (!datagram->complete && datagram->end_known && is_covered(&datagram->original)) {
         delist(table, datagram);
         datagram->complete = true;
         datagram->complete_ns = seen->time_ns;
+        datagram->covered = &datagram->original;
         enlist(table, datagram);
     }
 }
@@ -256,7 +322,7 @@ struct datagram *reassembly_take(struct reassembly *table, const struct headers 
     uint32_t start = headers->fragment_offset;
     uint32_t end = start + headers->ip_length - headers->ip_header_length;
     struct datagram *datagram = find(table, &key);
-    if (datagram && is_another(datagram, start, end, seen->time_ns)) {
+    if (datagram && is_another(datagram, headers, start, end, seen->time_ns)) {
         finish(table, datagram);
         datagram = NULL;
     }

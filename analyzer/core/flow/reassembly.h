@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fragmented IP datagrams: which bytes arrived, and in which order.
  *
- * Payload is not reassembled; the missing ranges are kept (RFC 815). At most DATAGRAMS_MOST are
- * kept, of several tables together if reassembly_open() has a function for it. */
+ * Payload is not reassembled; the missing ranges are kept (RFC 815). Fragments that come again are
+ * put together, too, because a mirror or the network may have duplicated the datagram. At most
+ * DATAGRAMS_MOST are kept, of several tables together if reassembly_open() has a function for it.
+ */
 #ifndef WIRETALE_REASSEMBLY_H
 #define WIRETALE_REASSEMBLY_H
 
@@ -13,6 +15,7 @@
 #define DATAGRAMS_MOST        65536u
 #define DATAGRAM_UNBOUNDED    UINT32_MAX /* end of the last gap until the last fragment arrives */
 #define DATAGRAM_WAITING_MOST 256u       /* fragments that wait for the first one */
+#define DATAGRAM_COPIES_MOST  3u         /* that can be incomplete at the same time */
 
 struct datagram_key {
     uint8_t source[16], destination[16];
@@ -24,14 +27,27 @@ struct datagram_key {
 /* An open datagram is kept for so long after its first fragment, ns. */
 #define DATAGRAM_KEPT_NS INT64_C(120000000000)
 
+/* What arrived of a datagram, or of a copy of it. */
+struct coverage {
+    struct range_set gaps;            /* bytes of the IP payload that did not arrive */
+    uint32_t ip_bytes, payload_bytes; /* of its fragments */
+    uint16_t port;                    /* of the capture, that stored the first of them */
+    uint8_t ttl;
+    bool begun;
+    bool gaps_lost; /* some were dropped, so it can never be known to be complete */
+};
+
 struct datagram {
     struct datagram_key key;
     struct datagram *chain, *older, *newer;
-    bool complete, end_known, first_seen, gaps_lost, counted;
+    bool complete, end_known, first_seen, counted;
     bool timed;                             /* the times are those of its fragments */
+    bool has_tcp, has_payload;              /* the first fragment had them */
     uint8_t transport_header;               /* bytes before the payload in the first fragment */
     uint16_t source_port, destination_port; /* ports of the first fragment */
-    uint32_t tcp_sequence;                  /* of the first payload byte */
+    uint64_t head; /* distinguishes transport headers; 0 before the first fragment */
+    struct tcp_header tcp;
+    struct sequence_payload payload; /* its beginning */
     int64_t first_ns, last_ns, complete_ns;
     uint64_t first_frame, last_frame;
     uint64_t begun, completed; /* the caller's: positions of these fragments, 0 before */
@@ -40,7 +56,8 @@ struct datagram {
     uint32_t fragments, duplicates, overlaps, out_of_order, late;
     uint32_t size, received, highest; /* bytes; `highest` is an offset */
     uint64_t overhead_bytes;
-    struct range_set gaps; /* bytes of the IP payload that did not arrive */
+    struct coverage original, copies[DATAGRAM_COPIES_MOST];
+    struct coverage *covered; /* that the fragment taken last completed, or NULL */
     struct packet_info *waiting;
     uint32_t waiting_count, waiting_room;
 };

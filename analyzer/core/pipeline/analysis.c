@@ -53,6 +53,7 @@ static bool open_workers(struct analysis *analysis) {
         worker->sink.numbers = &updater->numbers;
         worker->updater = updater;
         worker->rows.sink = &worker->sink;
+        worker->events = worker_events(worker);
         worker->allowance.memory = &updater->pool_memory;
         worker->ending.charged = &worker->allowance;
     }

@@ -15,8 +15,8 @@
 static void describe_missing(const struct datagram *datagram, char *text) {
     size_t used = 0;
     text[0] = '\0';
-    for (uint32_t i = 0; i < datagram->gaps.count; i++) {
-        const struct gap *gap = &datagram->gaps.gaps[i];
+    for (uint32_t i = 0; i < datagram->original.gaps.count; i++) {
+        const struct gap *gap = &datagram->original.gaps.gaps[i];
         const char *comma = i ? ", " : "";
         if (used + RANGE_TEXT_MAX + sizeof "..." > MISSING_TEXT_MAX) {
             snprintf(text + used, MISSING_TEXT_MAX - used, "%s...", comma);
@@ -32,12 +32,12 @@ static void describe_missing(const struct datagram *datagram, char *text) {
 
 static void put_bytes(struct row_sink *sink, struct row *row, const struct datagram *datagram) {
     char missing[MISSING_TEXT_MAX];
-    bool counted = datagram->end_known && !datagram->gaps_lost;
+    bool counted = datagram->end_known && !datagram->original.gaps_lost;
     row_set_if(row, datagrams_bytes, datagram->end_known, datagram->size);
     row_set(row, datagrams_received_bytes, datagram->received);
     row_set(row, datagrams_overhead_bytes, datagram->overhead_bytes);
     row_set_if(row, datagrams_missing_bytes, counted,
-               counted ? range_set_bytes(&datagram->gaps) : 0);
+               counted ? range_set_bytes(&datagram->original.gaps) : 0);
     describe_missing(datagram, missing);
     row_set_text(sink, row, datagrams_missing, missing);
 }

@@ -124,7 +124,8 @@ static void put_counts(struct row *row, const struct flow *flow, unsigned number
     row_set(row, directions_ip_bytes, direction->ip_bytes);
     row_set_if(row, directions_payload_bytes, payload_known, direction->payload_bytes);
     row_set_if(row, directions_data_packets, payload_known, direction->data_packets);
-    row_set_if(row, directions_segment_max, payload_known, direction->segment_max);
+    row_set_if(row, directions_segment_max, payload_known,
+               max64(direction->segment_max, fragments->payload_max));
     row_set(row, directions_fragments, direction->fragments);
     row_set(row, directions_fragmented_datagrams, fragments->fragmented_datagrams);
     row_set(row, directions_incomplete_datagrams, fragments->incomplete_datagrams);
@@ -189,11 +190,12 @@ static void put_round_trips(struct row *row, const struct flow *flow, struct tcp
 }
 
 /* Bytes of the stream; they would be wrong if a payload's length is unknown. */
-static void put_bytes(struct row *row, const struct tcp_stream *stream) {
+static void put_bytes(struct row *row, const struct tcp_stream *stream,
+                      const struct fragment_counts *fragments) {
     const struct tcp_recovery_state *recovery = recovery_of(stream);
     row_set(row, directions_unique_bytes, stream->unique_bytes);
     row_set(row, directions_retransmitted_bytes, recovery->retransmitted_bytes);
-    row_set(row, directions_duplicate_bytes, recovery->duplicate_bytes);
+    row_set(row, directions_duplicate_bytes, recovery->duplicate_bytes + fragments->copied_bytes);
     row_set(row, directions_probe_bytes, recovery->probe_bytes);
     row_set(row, directions_gap_bytes, range_set_bytes(&stream->gaps));
     row_set(row, directions_unknown_bytes, recovery->unknown_bytes);
@@ -348,7 +350,7 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct 
     row_set_if(row, directions_flight_max, answered, stream->flight_max);
     row_set_if(row, directions_window_full, flow->tcp.streams[!number].window >= 0,
                recovery->window_full);
-    put_bytes(row, stream);
+    put_bytes(row, stream, fragments_of(flow, number));
     put_verdicts(row, recovery);
     if (answered) {
         put_acked_verdicts(row, recovery, flow->tcp.streams[!number].reports_truncated);

@@ -201,7 +201,8 @@
       "transport payload, retransmissions included, without the text that a RST may contain "      \
       "(RFC 9293 section 3.5.3); null if a header before it could not be read")                    \
     X(unique_bytes, INT, "bytes",                                                                  \
-      "TCP: different bytes of the stream seen at the capture point; null for other protocols")    \
+      "TCP: different bytes of the stream seen at the capture point, without those of segments "   \
+      "whose IP fragments did not all arrive; null for other protocols")                           \
     X(data_packets, INT, "packets",                                                                \
       "TCP segments or datagrams with payload; a fragmented one counts once")                      \
     X(retransmissions, INT, "packets",                                                             \
@@ -231,7 +232,8 @@
       "TCP: retransmitted payload bytes that had been seen before at the capture point, without"   \
       " duplicates and probes")                                                                    \
     X(duplicate_bytes, INT, "bytes",                                                               \
-      "TCP: payload bytes of duplicates made by the network or a mirror port")                     \
+      "TCP: payload bytes of duplicates made by the network or a mirror port, and of fragments "   \
+      "that came again alone")                                                                     \
     X(probe_bytes, INT, "bytes", "TCP: payload bytes of keep-alives and window probes")            \
     X(out_of_order, INT, "packets",                                                                \
       "TCP: segments reordered by the network: they fill a gap and were sent before the segment"   \
@@ -589,7 +591,9 @@
     X(flags, INT, "",                                                                              \
       "TCP: flag bits as in the header (FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR"   \
       " 128)")                                                                                     \
-    X(unique_bytes, INT, "bytes", "TCP: bytes of the payload that were not seen before")           \
+    X(unique_bytes, INT, "bytes",                                                                  \
+      "TCP: bytes of the payload that were not seen before; of a segment in IP fragments, the "    \
+      "packet that completes it has those of all, and its flags, window and SACK blocks")          \
     X(rtt_ns, DURATION, "ns",                                                                      \
       "TCP: RTT sample of the other direction's data that this ACK completes; null if there is "   \
       "none")                                                                                      \

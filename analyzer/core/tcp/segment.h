@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One TCP segment while it is processed: its context, its result, and the events that it causes.
- * The tracker fills the context once per segment and passes it to all rules. Rules read the headers
+ * The caller fills the context once per segment and passes it to all rules. Rules read the headers
  * and both half-connections through it, and report through its sink, so that nothing in tcp/,
- * verdict/ and tracker/ depends on tables, flows or threads. */
+ * verdict/ and tracker/ depends on tables, flows or threads.
+ *
+ * A context exists only for a whole segment whose header was read, so `tcp` is never NULL: a
+ * segment in IP fragments gets one when its last fragment has arrived (update/fragments.c), as its
+ * receiver does, and a rule that needs no segment has no context (settle_verdicts()). */
 #ifndef WIRETALE_TCP_SEGMENT_H
 #define WIRETALE_TCP_SEGMENT_H
 
@@ -58,14 +62,13 @@ struct event {
 
 struct segment_context {
     struct tcp_connection *connection;
-    struct tcp_stream *sender;        /* the half-connection that the segment belongs to */
-    struct tcp_stream *receiver;      /* the other one, whose data the segment acknowledges */
-    const struct tcp_header *tcp;     /* NULL for a later IP fragment of a segment */
+    struct tcp_stream *sender;   /* the half-connection that the segment belongs to */
+    struct tcp_stream *receiver; /* the other one, whose data the segment acknowledges */
+    const struct tcp_header *tcp;
     const struct packet_info *packet; /* metadata that needs no TCP header */
     struct pool *pool;                /* memory for lists */
     const struct event_sink *sink;
     struct flow *flow;                /* opaque here: for the sink */
-    void *context;                    /* the sink's */
     struct tcp_recovery_state *spare; /* absorbs counts if memory has run out */
     uint32_t frame;                   /* 0 if it exceeds 32 bits */
     uint32_t data_frame_before;       /* the sender's last data before this segment, 0 if none */
@@ -73,15 +76,16 @@ struct segment_context {
     struct segment_effect effect;
 };
 
-/* Receives events as they happen. */
+/* Receives events as they happen, and what amends them later. */
 struct event_sink {
     /* Returns the event's row for amend(), or EVENT_NONE if it was not written. */
     uint64_t (*event)(const struct segment_context *seg, const struct event *event);
     /* Replaces kind, place and evidence of a row, and spurious if it is set; WORD_NONE becomes
      * null. */
-    void (*amend)(const struct segment_context *seg, uint64_t row, const struct event *event);
+    void (*amend)(const struct event_sink *sink, uint64_t row, const struct event *event);
     /* Adds mirror duplicates to the count of this interface; -1 if a packet is no longer one. */
-    void (*mirrored)(const struct segment_context *seg, uint32_t interface, int copies);
+    void (*mirrored)(const struct event_sink *sink, uint32_t interface, int copies);
+    void *context; /* the caller's */
 };
 
 /* Returns 0 if the initiator sent the segment, else 1. */
@@ -97,7 +101,7 @@ static inline int64_t late_by(const struct segment_context *seg, int64_t sent_ns
 }
 
 static inline bool has_timestamps(const struct segment_context *seg) {
-    return seg->tcp && seg->tcp->options & TCP_OPTION_TIMESTAMPS;
+    return seg->tcp->options & TCP_OPTION_TIMESTAMPS;
 }
 
 /* Returns the tick of the clock that stamped the packet in ns, 0 if it is fine: times that differ
@@ -115,9 +119,9 @@ static inline uint64_t emit_kind(const struct segment_context *seg, enum word ki
     return emit_event(seg, &(struct event){.kind = kind, .bytes = bytes});
 }
 
-static inline void amend_event(const struct segment_context *seg, uint64_t row,
+static inline void amend_event(const struct event_sink *sink, uint64_t row,
                                const struct event *event) {
-    seg->sink->amend(seg, row, event);
+    sink->amend(sink, row, event);
 }
 
 /* Adds the segment's data, which ends at `end` and takes `length` of the sequence space, to the
@@ -137,7 +141,7 @@ static ALWAYS_INLINE void track_unacked(const struct segment_context *seg,
         .time_ns = seg->packet->time_ns,
         .length = (uint32_t)length,
         .frame = seg->frame,
-        .tsval = tcp && tcp->options & TCP_OPTION_TIMESTAMPS ? tcp->timestamp_value : 0,
+        .tsval = tcp->options & TCP_OPTION_TIMESTAMPS ? tcp->timestamp_value : 0,
         .ip_id = seg->packet->ip_id,
         .ttl = seg->packet->ttl,
         .link = unacked_link(seg->packet->port),

@@ -160,6 +160,16 @@ NOINLINE void note_long_payload(struct segment_context *seg) {
     count_long(sender, WIRE_DATA, long_bytes(sender, payload), 1);
 }
 
+void note_fragmented_payload(struct segment_context *seg) {
+    struct tcp_stream *sender = seg->sender;
+    if (seg->tcp->flags & TCP_SYN)
+        return;
+    if (!sender->single_max)
+        set_limits(seg, sender);
+    if (seg->packet->payload_bytes > sender->single_max)
+        sender->single_max = seg->packet->payload_bytes;
+}
+
 uint64_t long_bytes(const struct tcp_stream *stream, int64_t bytes) {
     if (!stream->super_segments || bytes <= 0)
         return 0;

@@ -14,6 +14,10 @@
  * before segment_max includes it, and before any verdict. */
 void note_long_payload(struct segment_context *seg);
 
+/* The same of a segment in IP fragments: it is one on the wire, however long, because
+ * super-segments are divided before IP could fragment them. */
+void note_fragmented_payload(struct segment_context *seg);
+
 /* Returns the bytes of a retransmission or loss that count in the sums, 0 if they are one segment.
  * Then it learns from it the largest packet that a link carries. */
 uint64_t long_bytes(const struct tcp_stream *stream, int64_t bytes);

@@ -123,7 +123,7 @@ static bool is_keep_alive(const struct segment_context *seg, int64_t start, uint
 
 NOINLINE bool take_probe(struct segment_context *seg, int64_t start, uint32_t length) {
     struct tcp_stream *sender = seg->sender;
-    if (!seg->tcp || !sender->flight_known || seg->tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST))
+    if (!sender->flight_known || seg->tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST))
         return false;
     bool probe = is_window_probe(seg, start, length);
     if (!probe && !is_keep_alive(seg, start, length))

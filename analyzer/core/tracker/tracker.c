@@ -91,8 +91,8 @@ static ALWAYS_INLINE void take_new(struct segment_context *seg, struct tcp_strea
         if (idle_ns >= MIN_PAUSE_NS)
             take_idle(seg, idle_ns, end - start, fin);
     }
-    sender->last_pushed = !tcp || tcp->flags & TCP_PSH; /* unknown of a later fragment */
-    sender->pushes |= tcp && sender->last_pushed;
+    sender->last_pushed = tcp->flags & TCP_PSH;
+    sender->pushes |= sender->last_pushed;
     sender->unpushed |= !sender->last_pushed;
     int64_t window = seg->receiver->window;
     if (end == sender->snd_una + window && window > 0 && sender->snd_una_known)
@@ -438,8 +438,7 @@ NOINLINE int64_t track_segment(struct segment_context *seg) {
         if (tcp->flags & TCP_RST)
             return stream_flight(sender);
         sequence += (tcp->flags & TCP_SYN) != 0;
-        /* The last IP fragment of the segment is still to come, and its end with it. */
-        fin = tcp->flags & TCP_FIN && !seg->packet->more_fragments;
+        fin = (tcp->flags & TCP_FIN) != 0;
     }
     seg->data_frame_before = sender->last_data_frame;
     seg->data_ns_before = sender->last_data_ns;
@@ -456,9 +455,4 @@ NOINLINE int64_t track_segment(struct segment_context *seg) {
         note_turn(seg);
     account_segment(seg, flight);
     return flight;
-}
-
-int64_t track_fragment(struct segment_context *seg, uint32_t sequence) {
-    take_data(seg, seg->sender, NULL, sequence, seg->packet->payload_bytes, 0);
-    return note_flight(seg->sender);
 }

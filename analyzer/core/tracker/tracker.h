@@ -10,8 +10,4 @@
  * unknown. */
 int64_t track_segment(struct segment_context *seg);
 
-/* The same for a later IP fragment of a segment, whose first byte has this sequence number.
- * seg->tcp must be NULL. */
-int64_t track_fragment(struct segment_context *seg, uint32_t sequence);
-
 #endif

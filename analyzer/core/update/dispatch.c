@@ -65,7 +65,6 @@ static inline void fill_headers(struct packet_info *info, const struct packet_no
     info->ip_bytes = headers->ip_length;
     info->fragment_offset = (uint16_t)headers->fragment_offset; /* IPv4 and IPv6: 16 bits */
     info->fragment = headers->fragment;
-    info->more_fragments = headers->more_fragments;
     info->continues = note->continues;
     info->ttl = headers->ttl;
     info->port = port_of(headers->link_hash, info->capture);
@@ -294,7 +293,7 @@ static ALWAYS_INLINE void take_of(struct worker *worker, const struct decoded_pa
     if (!flow)
         return;
     flow->directions[number].data_packets += info->payload_bytes > 0;
-    flow_update(worker, flow, number, tcp, NULL, info, payload);
+    flow_update(worker, flow, number, tcp, info, payload);
     if (!LIKELY(!(decoded->extra_kinds & EXTRA_APPLICATION)))
         application_update(worker, flow, number, info, extras_of(worker, decoded));
     else if (!tcp && payload && flow->application && flow->application->quic)

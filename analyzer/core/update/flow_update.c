@@ -41,22 +41,22 @@ static NOINLINE void take_mirrored(struct worker *worker, const struct packet_in
 }
 
 static uint64_t log_event(const struct segment_context *seg, const struct event *event) {
-    return event_write(&((struct worker *)seg->context)->rows, seg->flow, segment_direction(seg),
-                       seg->packet, event);
+    return event_write(&((struct worker *)seg->sink->context)->rows, seg->flow,
+                       segment_direction(seg), seg->packet, event);
 }
 
-static void amend_row(const struct segment_context *seg, uint64_t row, const struct event *event) {
-    event_amend(((struct worker *)seg->context)->rows.sink, row, event);
+static void amend_row(const struct event_sink *sink, uint64_t row, const struct event *event) {
+    event_amend(((struct worker *)sink->context)->rows.sink, row, event);
 }
 
-static void amend_mirrored(const struct segment_context *seg, uint32_t interface, int copies) {
-    count_mirrored(seg->context, interface, (uint64_t)copies);
+static void amend_mirrored(const struct event_sink *sink, uint32_t interface, int copies) {
+    count_mirrored(sink->context, interface, (uint64_t)copies);
 }
 
-/* The TCP trackers have no access to rows or workers: they report through these, with the worker as
- * context.
- */
-static const struct event_sink sink = {log_event, amend_row, amend_mirrored};
+/* The TCP trackers have no access to rows or workers: they report through these. */
+struct event_sink worker_events(struct worker *worker) {
+    return (struct event_sink){log_event, amend_row, amend_mirrored, worker};
+}
 
 /* Takes the first packet of a direction, and one that has no time or an earlier one. */
 static NOINLINE void note_other(struct flow *flow, struct direction *direction,
@@ -177,7 +177,8 @@ static ALWAYS_INLINE void draw_acknowledgment(struct worker *worker, struct dire
 }
 
 /* Adds the row of a packet: analyses with such rows have one shard (analysis.c). Data
- * of an RST are payload here, though they are no part of the stream. */
+ * of an RST are payload here, though they are no part of the stream. `tcp` is NULL if the packet
+ * neither is a segment nor completes one. */
 static NOINLINE void list_packet(struct worker *worker, const struct flow *flow, unsigned direction,
                                  const struct tcp_header *tcp, const struct packet_info *info,
                                  const struct segment_effect *effect) {
@@ -197,10 +198,8 @@ static NOINLINE void list_packet(struct worker *worker, const struct flow *flow,
     row_set_if(&row, packets_payload_bytes, info->payload_known,
                info->payload_bytes + info->reset_bytes);
     row_set_if(&row, packets_fragment_offset, info->fragment, info->fragment_offset);
-    if (effect->positions_known) {
-        row_set(&row, packets_unique_bytes, effect->unique_bytes);
-        row_set(&row, packets_sequence, effect->sequence);
-    }
+    row_set_if(&row, packets_sequence, effect->positions_known, effect->sequence);
+    row_set_if(&row, packets_unique_bytes, tcp && effect->positions_known, effect->unique_bytes);
     if (effect->acknowledges)
         row_set(&row, packets_acknowledged, effect->acknowledged);
     row_set_if(&row, packets_window, effect->window >= 0, effect->window);
@@ -215,13 +214,15 @@ static NOINLINE void list_packet(struct worker *worker, const struct flow *flow,
 }
 
 /* Without --block-size a stream of blocks is recognised by the header at its beginning. From then
- * on segments without a header count too, as they hold the rest of a block. */
-static ALWAYS_INLINE void account_blocks(struct worker *worker, const struct segment_context *seg,
-                                         struct flow *flow, unsigned number, bool stream,
+ * on segments without a header count too, as they hold the rest of a block. `segment` is NULL if
+ * the packet is or completes none. */
+static ALWAYS_INLINE void account_blocks(struct worker *worker, const struct segment_effect *effect,
+                                         struct flow *flow, unsigned number,
+                                         const struct packet_info *segment,
                                          const struct packet_info *info,
                                          const struct sequence_payload *payload) {
-    if (stream && (payload || flow->with_blocks))
-        sequence_update_segment(worker, flow, number, info, payload, &seg->effect);
+    if (segment && (payload || flow->with_blocks))
+        sequence_update_segment(worker, flow, number, segment, payload, effect);
     if (payload && flow->key.protocol == IP_UDP)
         sequence_update_datagram(worker, flow, number, info, payload);
 }
@@ -237,82 +238,140 @@ static inline void begin_effect(struct segment_effect *effect) {
  * A flow that gets no rows has the empty pool: its lists stay empty and cost no memory. */
 static inline void begin_segment(struct segment_context *seg, struct worker *worker,
                                  struct flow *flow, unsigned number,
-                                 const struct packet_info *info) {
+                                 const struct tcp_header tcp[static 1],
+                                 const struct packet_info *segment) {
     seg->connection = &flow->tcp;
     seg->sender = &flow->tcp.streams[number];
     seg->receiver = &flow->tcp.streams[1 - number];
-    seg->packet = info;
-    seg->sink = &sink;
+    seg->tcp = tcp;
+    seg->packet = segment;
+    seg->sink = &worker->events;
     seg->flow = flow;
-    seg->context = worker;
     seg->spare = &worker->spare;
     seg->pool = LIKELY(flow->drawn || flow->listed_packets) ? worker->rows.pool : &worker->nothing;
-    seg->frame = (uint32_t)info->frame;
-    if (!LIKELY(info->frame <= UINT32_MAX))
+    seg->frame = (uint32_t)segment->frame;
+    if (!LIKELY(segment->frame <= UINT32_MAX))
         seg->frame = 0;
-    begin_effect(&seg->effect);
 }
 
 /* Takes a payload that exceeds all before, or a segment on the wire. */
-static NOINLINE void note_large(struct segment_context *seg, struct direction *own, bool is_tcp) {
+static NOINLINE void note_large(struct segment_context *seg, struct direction *own) {
     uint32_t payload = seg->packet->payload_bytes;
-    if (seg->tcp && payload > seg->sender->single_max)
+    if (payload > seg->sender->single_max)
         note_long_payload(seg);
     if (payload > own->segment_max)
         own->segment_max = payload;
-    if (is_tcp)
-        seg->sender->segment_max = own->segment_max;
+    if (payload > seg->sender->segment_max)
+        seg->sender->segment_max = payload;
 }
 
-static ALWAYS_INLINE void note_size(struct segment_context *seg, struct direction *own,
-                                    bool is_tcp) {
-    uint32_t payload = seg->packet->payload_bytes;
-    if (is_tcp)
-        seg->sender->packets = own->packets;
-    if (payload > own->segment_max || (seg->tcp && payload > seg->sender->single_max))
-        note_large(seg, own, is_tcp);
+/* Adds a packet to the series and the lists; `segment` is the TCP segment that it is or completes,
+ * NULL without one. A packet's time may be unknown: then it is counted but is in no bin. A
+ * direction's window is that which its receiver advertises, so the bin of the data's direction
+ * holds it. */
+static ALWAYS_INLINE void show_packet(struct worker *worker, struct flow *flow, unsigned number,
+                                      const struct packet_info *segment, bool is_tcp,
+                                      int64_t flight, const struct packet_info *info,
+                                      const struct segment_effect *effect,
+                                      const struct sequence_payload *payload) {
+    struct direction *own = &flow->directions[number], *across = &flow->directions[1 - number];
+    if (effect->mirrored)
+        take_mirrored(worker, info, effect);
+    if (!flow->drawn)
+        return;
+    account_blocks(worker, effect, flow, number, segment, info, payload);
+    if (!info->time_known)
+        return;
+    struct time_bin *bin = bin_of(worker, own, info);
+    if (bin)
+        draw_packet(bin, info, effect);
+    if (bin && is_tcp) {
+        note_flight(bin, flight);
+        note_window(bin, flow->tcp.streams[1 - number].window);
+    }
+    draw_acknowledgment(worker, across, info, effect);
 }
 
-/* A packet's time may be unknown: then it is counted but is in no bin. A direction's window is that
- * which its receiver advertises, so the bin of the data's direction holds it.
- *
- * Inlined into each caller. */
+/* Inlined into each caller. */
 ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigned number,
-                               const struct tcp_header *tcp, const uint32_t *sequence,
-                               const struct packet_info *info,
+                               const struct tcp_header *tcp, const struct packet_info *info,
                                const struct sequence_payload *payload) {
     struct segment_context seg;
     int64_t flight = -1;
-    struct direction *own = &flow->directions[number], *across = &flow->directions[1 - number];
+    struct direction *own = &flow->directions[number];
+    struct tcp_stream *sender = &flow->tcp.streams[number];
     bool is_tcp = tcp || flow->key.protocol == IP_TCP;
-    begin_segment(&seg, worker, flow, number, info);
-    seg.tcp = tcp;
+    begin_effect(&seg.effect);
     count_packet(worker, flow, number, info);
-    struct tcp_stream *sender = seg.sender, *receiver = seg.receiver;
-    note_size(&seg, own, is_tcp);
-    if (tcp)
+    if (is_tcp)
+        sender->packets++;
+    if (tcp) {
+        begin_segment(&seg, worker, flow, number, tcp, info);
+        if (info->payload_bytes > own->segment_max || info->payload_bytes > sender->single_max)
+            note_large(&seg, own);
         flight = track_segment(&seg);
-    else if (sequence)
-        flight = track_fragment(&seg, *sequence);
-    else if (is_tcp)
-        flight = stream_flight(sender);
-    if (seg.effect.mirrored)
-        take_mirrored(worker, info, &seg.effect);
-    if (flow->drawn) {
-        account_blocks(worker, &seg, flow, number, tcp || sequence, info, payload);
-        if (info->time_known) {
-            struct time_bin *bin = bin_of(worker, own, info);
-            if (bin)
-                draw_packet(bin, info, &seg.effect);
-            if (bin && is_tcp) {
-                note_flight(bin, flight);
-                note_window(bin, receiver->window);
-            }
-            draw_acknowledgment(worker, across, info, &seg.effect);
-        }
+    } else if (info->payload_bytes > own->segment_max) {
+        own->segment_max = info->payload_bytes;
     }
+    if (is_tcp && !tcp)
+        flight = stream_flight(sender);
+    show_packet(worker, flow, number, tcp ? info : NULL, is_tcp, flight, info, &seg.effect,
+                payload);
     if (flow->listed_packets)
         list_packet(worker, flow, number, tcp, info, &seg.effect);
+}
+
+/* Returns the segment that all fragments are together, at the time of the one that completes it:
+ * its receiver has it then. */
+static struct packet_info assembled_segment(const struct datagram *datagram,
+                                            const struct packet_info *info) {
+    struct packet_info segment = *info;
+    uint32_t bytes = datagram->size - min64(datagram->transport_header, datagram->size);
+    bool reset = datagram->tcp.flags & TCP_RST;
+    segment.payload_bytes = reset ? 0 : bytes;
+    segment.reset_bytes = reset ? bytes : 0;
+    segment.ip_bytes = datagram->covered->ip_bytes;
+    return segment;
+}
+
+/* Returns the stream position of the fragment's first byte. */
+static int64_t fragment_position(const struct tcp_stream *sender, const struct datagram *datagram,
+                                 const struct packet_info *info) {
+    uint32_t sequence = datagram->tcp.sequence + !!(datagram->tcp.flags & TCP_SYN);
+    if (info->fragment_offset)
+        sequence += info->fragment_offset - datagram->transport_header;
+    return stream_position(sender, sequence);
+}
+
+NOINLINE void flow_update_fragment(struct worker *worker, struct flow *flow, unsigned number,
+                                   const struct datagram *datagram, const struct packet_info *info,
+                                   const struct sequence_payload *payload) {
+    struct segment_context seg;
+    struct packet_info segment;
+    struct tcp_stream *sender = &flow->tcp.streams[number];
+    bool is_tcp = flow->key.protocol == IP_TCP;
+    bool complete = is_tcp && datagram->covered && datagram->has_tcp;
+    int64_t flight = is_tcp ? stream_flight(sender) : -1;
+    begin_effect(&seg.effect);
+    count_packet(worker, flow, number, info);
+    if (complete) {
+        segment = assembled_segment(datagram, info);
+        begin_segment(&seg, worker, flow, number, &datagram->tcp, &segment);
+        note_fragmented_payload(&seg);
+        sender->packets++;
+        if (segment.payload_bytes > sender->segment_max)
+            sender->segment_max = segment.payload_bytes;
+        flight = track_segment(&seg);
+        payload = datagram->has_payload ? &datagram->payload : NULL;
+    }
+    show_packet(worker, flow, number, complete ? &segment : NULL, is_tcp, flight, info, &seg.effect,
+                payload);
+    if (is_tcp && datagram->has_tcp && sender->base_known) {
+        seg.effect.positions_known = true;
+        seg.effect.sequence = fragment_position(sender, datagram, info);
+    }
+    if (flow->listed_packets)
+        list_packet(worker, flow, number, complete ? &datagram->tcp : NULL, info, &seg.effect);
 }
 
 /* --- the end of a flow ---------------------------------------------------------------------- */
@@ -340,11 +399,7 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
     bool tcp = flow->key.protocol == IP_TCP, with_rows = !worker->rows.sink->packets_only;
     if (tcp && (with_rows || flow->tcp.spans_wanted)) {
         for (unsigned number = 0; number < 2; number++)
-            settle_verdicts(&(struct segment_context){.connection = &flow->tcp,
-                                                      .sender = &flow->tcp.streams[number],
-                                                      .receiver = &flow->tcp.streams[!number],
-                                                      .sink = &sink,
-                                                      .context = worker},
+            settle_verdicts(&worker->events, &flow->tcp, &flow->tcp.streams[number],
                             flow->directions[number].first_ns);
         finish_turns(&flow->tcp);
     }

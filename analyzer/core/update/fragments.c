@@ -5,8 +5,9 @@
  *
  * The shard has all fragments of its datagrams, and the flows that their ports select, and
  * processes its packets in file order if there are fragments. Payload is not reassembled: each
- * fragment is counted as a packet, and a TCP segment is tracked piece by piece. flow/reassembly.h
- * has the bounds: 65,536 datagrams, 256 waiting fragments each. If one more would have to wait, it
+ * fragment is counted as a packet. A TCP segment is tracked when the last of its fragments arrives,
+ * because its receiver takes it then or never; so is each copy of it. flow/reassembly.h has the
+ * bounds: 65,536 datagrams, 256 waiting fragments each. If one more would have to wait, it
  * goes to the flow without ports. */
 #include <string.h>
 
@@ -34,15 +35,24 @@ static struct flow_key key_of_datagram(const struct datagram *datagram, bool *sw
     return flow_key_of(&ends, datagram->key.path, swapped);
 }
 
-/* Adds a fragment to its flow. Only the first has a TCP header; the position of later ones follows
- * from its sequence number and their offsets. Overhead is the headers that fragmentation repeats,
- * so those of the first do not count. */
+/* Counts what comes again: a whole segment is judged like any other packet (rules V8), a fragment
+ * alone is not. */
+static void count_copy(const struct datagram *datagram, struct direction *direction,
+                       struct fragment_counts *counts, const struct packet_info *info) {
+    if (datagram->covered) {
+        direction->data_packets++;
+        counts->copied_bytes -= datagram->covered->payload_bytes - info->payload_bytes;
+    } else {
+        counts->copied_bytes += info->payload_bytes;
+    }
+}
+
+/* Adds a fragment to its flow. Overhead is the headers that fragmentation repeats, so those of the
+ * first do not count. */
 static void account_fragment(struct worker *worker, struct datagram *datagram, struct flow *flow,
-                             unsigned number, const struct tcp_header *tcp,
-                             const struct packet_info *info,
+                             unsigned number, const struct packet_info *info,
                              const struct sequence_payload *payload) {
     bool first = !info->fragment_offset;
-    uint32_t sequence = datagram->tcp_sequence + info->fragment_offset - datagram->transport_header;
     struct direction *direction = &flow->directions[number];
     struct fragment_counts *counts = count_fragments(worker, flow, number);
     if (!counts)
@@ -53,27 +63,44 @@ static void account_fragment(struct worker *worker, struct datagram *datagram, s
     datagram->counted = true;
     datagram->flow = flow->number;
     datagram->direction = number;
+    if (info->payload_bytes > counts->payload_max)
+        counts->payload_max = info->payload_bytes;
     if (!first && info->wire_bytes > info->payload_bytes) {
         counts->overhead_bytes += info->wire_bytes - info->payload_bytes;
         datagram->overhead_bytes += info->wire_bytes - info->payload_bytes;
     }
-    bool continues = !first && datagram->first_seen && datagram->transport_header &&
-                     flow->key.protocol == IP_TCP;
-    flow_update(worker, flow, number, tcp, continues ? &sequence : NULL, info, payload);
+    if (info->copied && datagram->has_tcp)
+        count_copy(datagram, direction, counts, info);
+    flow_update_fragment(worker, flow, number, datagram, info, payload);
+    datagram->covered = NULL;
 }
 
-/* Remembers the ports and the sequence number of the first payload byte. A SYN takes one sequence
- * number before the data (RFC 9293 section 3.4). */
-static void learn_first(struct datagram *datagram, const struct headers *headers) {
+/* Returns the beginning of the payload, NULL if it carries no numbers or the fragment is not the
+ * first. */
+static const struct sequence_payload *payload_of(const struct decoded_packet *decoded,
+                                                 const struct packet_extras *extras) {
+    bool first = !extras->headers->fragment_offset;
+    return first && decoded->extra_kinds & EXTRA_PAYLOAD ? &extras->payload : NULL;
+}
+
+/* Remembers the ports and the TCP header, which later fragments do not have. */
+static void learn_first(struct datagram *datagram, const struct headers *headers,
+                        const struct sequence_payload *payload) {
     const struct tcp_header *tcp = headers_tcp(headers);
+    if (headers->fragment_offset || datagram->first_seen)
+        return;
     datagram->first_seen = true;
     datagram->transport_header = (uint8_t)headers->transport_header_length;
     if (headers->ports_known) {
         datagram->source_port = headers->source_port;
         datagram->destination_port = headers->destination_port;
     }
+    datagram->has_tcp = tcp;
     if (tcp)
-        datagram->tcp_sequence = tcp->sequence + !!(tcp->flags & TCP_SYN);
+        datagram->tcp = *tcp;
+    datagram->has_payload = payload;
+    if (payload)
+        datagram->payload = *payload;
 }
 
 /* Finds the flow of a datagram's fragments, by the ports of its first fragment. */
@@ -94,7 +121,7 @@ static void replay_waiting(struct worker *worker, struct datagram *datagram) {
         unsigned number;
         struct flow *flow = flow_of_datagram(worker, datagram, NULL, info, &number);
         if (flow)
-            account_fragment(worker, datagram, flow, number, NULL, info, NULL);
+            account_fragment(worker, datagram, flow, number, info, NULL);
     }
     datagram->waiting_count = 0;
 }
@@ -149,13 +176,12 @@ void fragment_update(struct worker *worker, const struct decoded_packet *decoded
                      const struct packet_extras *extras) {
     const struct headers *headers = extras->headers;
     const struct tcp_header *tcp = headers_tcp(headers);
-    const struct packet_info *info = &decoded->info;
+    struct packet_info info = decoded->info;
     enum fragment_verdict verdict;
     unsigned number;
     struct reassembly *datagrams = datagrams_of(worker);
     struct datagram *datagram =
-        datagrams ? reassembly_take(datagrams, headers, decoded->key.path, info, &verdict) : NULL;
-    bool first = !headers->fragment_offset;
+        datagrams ? reassembly_take(datagrams, headers, decoded->key.path, &info, &verdict) : NULL;
     if (!datagram) {
         worker->sink.out_of_memory = true;
         return;
@@ -164,20 +190,21 @@ void fragment_update(struct worker *worker, const struct decoded_packet *decoded
         datagram->begun = worker->sink.at;
     if (datagram->complete && !datagram->completed)
         datagram->completed = worker->sink.at;
-    if (first && !datagram->first_seen)
-        learn_first(datagram, headers);
-    if (!datagram->first_seen && datagram_wait(datagrams, datagram, info))
+    learn_first(datagram, headers, payload_of(decoded, extras));
+    info.copied = verdict == FRAGMENT_DUPLICATE;
+    if (!datagram->first_seen && datagram_wait(datagrams, datagram, &info))
         return;
-    struct flow *flow = flow_of_datagram(worker, datagram, tcp, info, &number);
+    /* The copy of a fragment begins no connection. */
+    struct flow *flow =
+        flow_of_datagram(worker, datagram, info.copied ? NULL : tcp, &info, &number);
     if (!flow)
         return;
     if (verdict == FRAGMENT_OVERLAP)
-        event_write(&worker->rows, flow, number, info,
+        event_write(&worker->rows, flow, number, &info,
                     &(struct event){.kind = WORD_FRAGMENT_OVERLAP,
                                     .bytes = headers->fragment_length,
                                     .related_frame = datagram->first_frame});
-    account_fragment(worker, datagram, flow, number, tcp, info,
-                     first && decoded->extra_kinds & EXTRA_PAYLOAD ? &extras->payload : NULL);
-    if (first)
+    account_fragment(worker, datagram, flow, number, &info, payload_of(decoded, extras));
+    if (!headers->fragment_offset)
         replay_waiting(worker, datagram);
 }

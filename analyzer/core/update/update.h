@@ -37,6 +37,7 @@ struct shard {
 struct worker {
     struct row_writer rows;
     struct row_sink sink;
+    struct event_sink events;
     struct updater *updater;
     struct shard *shard;                /* at hand */
     struct flow *found;                 /* of the packet before; NULL if it may have ended */
@@ -232,11 +233,16 @@ void eviction_note(struct updater *updater, struct flow *flow);
 void make_room_for_datagram(void *worker);
 
 /* flow_update.c */
-/* Adds a packet to its flow. `tcp` is NULL for other protocols and for later fragments of a
- * segment; then `sequence`, if not NULL, is the sequence number of the fragment's first byte. */
+/* Returns the sink of the TCP rules, which writes the worker's rows. */
+struct event_sink worker_events(struct worker *worker);
+/* Adds a packet to its flow. `tcp` is NULL for other protocols, and if the header was cut. */
 void flow_update(struct worker *worker, struct flow *flow, unsigned direction,
-                 const struct tcp_header *tcp, const uint32_t *sequence,
-                 const struct packet_info *packet, const struct sequence_payload *payload);
+                 const struct tcp_header *tcp, const struct packet_info *packet,
+                 const struct sequence_payload *payload);
+/* Adds a fragment, and the TCP segment that it completes. `datagram` must be its own. */
+void flow_update_fragment(struct worker *worker, struct flow *flow, unsigned direction,
+                          const struct datagram *datagram, const struct packet_info *packet,
+                          const struct sequence_payload *payload);
 /* Adds the rows of a flow that is over and frees its lists. */
 void flow_finish(struct worker *worker, struct flow *flow, enum word end);
 /* Adds to the duplicates of an interface, modulo the range. */

@@ -57,35 +57,29 @@ void set_spurious(struct tcp_stream *stream, struct tcp_recovery_state *recovery
     record->spurious = true;
 }
 
-/* Returns the stream of the segment's connection that the recovery state belongs to. */
-static struct tcp_stream *stream_of(const struct segment_context *seg,
-                                    const struct tcp_recovery_state *recovery) {
-    return recovery == seg->sender->recovery ? seg->sender : seg->receiver;
-}
-
-void retract_loss(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+void retract_loss(const struct event_sink *sink, struct tcp_stream *stream,
                   struct retransmission_record *record, enum word evidence) {
-    set_lost(stream_of(seg, recovery), recovery, record, false);
-    amend_event(seg, record->event,
+    set_lost(stream, stream->recovery, record, false);
+    amend_event(sink, record->event,
                 &(struct event){.kind = record->kind,
                                 .evidence = evidence,
                                 .spurious = record->spurious ? SPURIOUS_YES : SPURIOUS_UNKNOWN});
 }
 
-void leave_loss_open(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+void leave_loss_open(const struct event_sink *sink, struct tcp_stream *stream,
                      struct retransmission_record *record) {
     enum word evidence = record->kind == WORD_FAST_RETRANSMISSION      ? WORD_ACKS
                          : record->kind == WORD_TIMEOUT_RETRANSMISSION ? WORD_TIME
                                                                        : WORD_NONE;
     record->place_unknown = true;
-    retract_loss(seg, recovery, record, evidence);
+    retract_loss(sink, stream, record, evidence);
 }
 
 /* Rules V7.6 and V7.7: a loss downstream is an absence of proof, so it needs evidence that could
  * have proved the retransmission spurious. */
-static bool lacks_evidence(const struct segment_context *seg,
+static bool lacks_evidence(const struct tcp_connection *connection, const struct tcp_stream *data,
                            const struct retransmission_record *record) {
-    const struct tcp_stream *data = seg->sender, *acks = seg->receiver;
+    const struct tcp_stream *acks = peer_of(connection, data);
     if (!record->lost || record->upstream)
         return false;
     if (acks->reports_truncated)
@@ -94,7 +88,7 @@ static bool lacks_evidence(const struct segment_context *seg,
     bool maybe_late = reorder_ns && record->late_ns && record->late_ns / 2 <= reorder_ns;
     return maybe_late &&
            (record->kind == WORD_FAST_RETRANSMISSION || record->kind == WORD_RETRANSMISSION) &&
-           !(data->timestamps && acks->timestamps) && is_without_sack(seg->connection, data);
+           !(data->timestamps && acks->timestamps) && is_without_sack(connection, data);
 }
 
 /* An older timestamp may be that of an earlier retransmission of the same bytes. */
@@ -109,26 +103,27 @@ static bool was_retransmitted_before(const struct tcp_recovery_state *recovery,
     return false;
 }
 
-void mark_spurious(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+void mark_spurious(const struct event_sink *sink, struct tcp_stream *stream,
                    struct retransmission_record *record, enum word evidence) {
+    struct tcp_recovery_state *recovery = stream->recovery;
     if (record->spurious && evidence != WORD_DSACK)
         return;
-    set_spurious(stream_of(seg, recovery), recovery, record, true);
+    set_spurious(stream, recovery, record, true);
     /* Eifel (RFC 4015): the sender sees the same echo and undoes the RTO's recovery. */
     if (evidence == WORD_TIMESTAMPS && record->frame == recovery->rto_frame &&
         record->time_ns == recovery->rto_ns)
         recovery->rto_undone |= !was_retransmitted_before(recovery, record);
-    retract_loss(seg, recovery, record, evidence);
+    retract_loss(sink, stream, record, evidence);
 }
 
 /* --- mirror duplicates ----------------------------------------------------------------------- */
 
-void set_mirrored(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+void set_mirrored(const struct event_sink *sink, struct tcp_recovery_state *recovery,
                   const struct retransmission_record *record, bool mirrored) {
     uint64_t sign = mirrored ? 1 : UINT64_MAX; /* -1 */
     recovery->mirror_duplicates += sign;
     recovery->mirror_ip_bytes += sign * record->ip_bytes;
-    seg->sink->mirrored(seg, record->interface, mirrored ? 1 : -1);
+    sink->mirrored(sink, record->interface, mirrored ? 1 : -1);
 }
 
 bool is_mirrored_throughout(const struct tcp_stream *stream) {
@@ -149,52 +144,53 @@ bool has_thirds_throughout(const struct tcp_stream *stream) {
 /* Rule V8.6: a mirror duplicate stays one if no time has passed since its original, or if the
  * receiver would have sent a DSACK for a second one, acknowledged the data and sent none. A path
  * that loses data may have lost the duplicate, and one that duplicates data has made others. */
-static bool may_be_network_duplicate(const struct segment_context *seg,
+static bool may_be_network_duplicate(const struct tcp_connection *connection,
+                                     const struct tcp_stream *stream,
                                      const struct retransmission_record *record) {
-    const struct tcp_stream *stream = seg->sender;
     bool path_is_clean =
         !stream->recovery->lost_downstream && !stream->recovery->network_duplicates;
     bool not_dsacked = record->origin == DUPLICATE_REPORTABLE && path_is_clean &&
                        stream->snd_una_known && stream->snd_una >= record->end &&
-                       !seg->receiver->reports_truncated;
+                       !peer_of(connection, stream)->reports_truncated;
     return record->kind == WORD_MIRROR_DUPLICATE && record->origin > DUPLICATE_TWO_INTERFACES &&
            !record->at_once && !record->dsacked && !not_dsacked;
 }
 
-static void settle_third(const struct segment_context *seg, struct retransmission_record *record) {
-    struct tcp_recovery_state *recovery = seg->sender->recovery;
+static void settle_third(const struct event_sink *sink, struct tcp_stream *stream,
+                         struct retransmission_record *record) {
     if (!record->third || record->dsacked || record->kind != WORD_NETWORK_DUPLICATE ||
-        !has_thirds_throughout(seg->sender))
+        !has_thirds_throughout(stream))
         return;
     record->kind = WORD_MIRROR_DUPLICATE;
-    recovery->network_duplicates--;
-    set_mirrored(seg, recovery, record, true);
-    amend_event(seg, record->event,
+    stream->recovery->network_duplicates--;
+    set_mirrored(sink, stream->recovery, record, true);
+    amend_event(sink, record->event,
                 &(struct event){.kind = WORD_MIRROR_DUPLICATE,
                                 .place = WORD_CAPTURE,
                                 .evidence = record->ip_id ? WORD_IP_ID : WORD_SIGNATURE});
 }
 
 /* `throughout`: a mirror duplicates the direction throughout. */
-static void settle_duplicate(const struct segment_context *seg,
-                             struct retransmission_record *record, bool throughout) {
-    struct tcp_recovery_state *recovery = seg->sender->recovery;
-    settle_third(seg, record);
-    if (throughout || !may_be_network_duplicate(seg, record))
+static void settle_duplicate(const struct event_sink *sink, const struct tcp_connection *connection,
+                             struct tcp_stream *stream, struct retransmission_record *record,
+                             bool throughout) {
+    settle_third(sink, stream, record);
+    if (throughout || !may_be_network_duplicate(connection, stream, record))
         return;
     record->kind = WORD_UNKNOWN_DUPLICATE;
-    set_mirrored(seg, recovery, record, false);
-    recovery->unknown_duplicates++;
-    amend_event(seg, record->event, &(struct event){.kind = WORD_UNKNOWN_DUPLICATE});
+    set_mirrored(sink, stream->recovery, record, false);
+    stream->recovery->unknown_duplicates++;
+    amend_event(sink, record->event, &(struct event){.kind = WORD_UNKNOWN_DUPLICATE});
 }
 
 /* --- the ring -------------------------------------------------------------------------------- */
 
-static void settle_record(const struct segment_context *seg, struct tcp_recovery_state *recovery,
-                          struct retransmission_record *record, bool throughout) {
-    settle_duplicate(seg, record, throughout);
-    if (lacks_evidence(seg, record))
-        leave_loss_open(seg, recovery, record);
+static void settle_record(const struct event_sink *sink, const struct tcp_connection *connection,
+                          struct tcp_stream *stream, struct retransmission_record *record,
+                          bool throughout) {
+    settle_duplicate(sink, connection, stream, record, throughout);
+    if (lacks_evidence(connection, stream, record))
+        leave_loss_open(sink, stream, record);
 }
 
 /* Without a captured SYN, negative positions are those of data before the capture. */
@@ -202,31 +198,33 @@ static bool is_syn(const struct tcp_stream *stream, const struct retransmission_
     return stream->syn_seen && record->start < 0 && !record->duplicate;
 }
 
-void settle_verdicts(const struct segment_context *seg, int64_t first_ns) {
-    struct tcp_recovery_state *recovery = seg->sender->recovery;
-    bool throughout = recovery && is_mirrored_throughout(seg->sender);
-    int64_t rtt = min_rtt(seg->sender);
+void settle_verdicts(const struct event_sink *sink, const struct tcp_connection *connection,
+                     struct tcp_stream *stream, int64_t first_ns) {
+    struct tcp_recovery_state *recovery = stream->recovery;
+    bool throughout = recovery && is_mirrored_throughout(stream);
+    int64_t rtt = min_rtt(stream);
     for (uint32_t i = 0; recovery && i < recovery->record_count; i++) {
         struct retransmission_record *record = &recovery->records[i];
-        settle_record(seg, recovery, record, throughout);
+        settle_record(sink, connection, stream, record, throughout);
         bool unanswered = !record->settled;            /* V7.5 */
         bool early = record->time_ns - first_ns < rtt; /* V7.9 */
-        if (is_syn(seg->sender, record) && record->lost && (unanswered || early))
-            leave_loss_open(seg, recovery, record);
+        if (is_syn(stream, record) && record->lost && (unanswered || early))
+            leave_loss_open(sink, stream, record);
     }
 }
 
 /* No later packet can amend the record. */
 static void forget(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                    struct retransmission_record *record) {
-    settle_record(seg, recovery, record, is_mirrored_throughout(seg->sender));
+    settle_record(seg->sink, seg->connection, seg->sender, record,
+                  is_mirrored_throughout(seg->sender));
     if (record->settled)
         return;
     recovery->unsettled--;
     bool unanswered = is_syn(seg->sender, record);                /* V7.5 */
     bool maybe_held = record->start < recovery->maybe_held_below; /* V7.4 */
     if (record->lost && !record->upstream && (unanswered || maybe_held))
-        leave_loss_open(seg, recovery, record);
+        leave_loss_open(seg->sink, seg->sender, record);
 }
 
 /* Returns the entry for a new record, NULL without memory. */

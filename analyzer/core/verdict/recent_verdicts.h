@@ -22,33 +22,37 @@ struct retransmission_record *record_at(const struct tcp_recovery_state *recover
 struct retransmission_record *last_retransmission_of(const struct tcp_recovery_state *recovery,
                                                      int64_t start, int64_t end, bool of_gap);
 
-/* Counts the record's bytes as lost, or no longer. `recovery` must be that of `stream`. */
+/* Counts the record's bytes as lost, or no longer. `recovery` must be that of `stream`, or absorb
+ * the counts if memory has run out. */
 void set_lost(struct tcp_stream *stream, struct tcp_recovery_state *recovery,
               struct retransmission_record *record, bool lost);
 
 /* Counts the duplicate as the capture's, or no longer: its packet, and its bytes, which were on the
  * link once. `record` must be a duplicate. */
-void set_mirrored(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+void set_mirrored(const struct event_sink *sink, struct tcp_recovery_state *recovery,
                   const struct retransmission_record *record, bool mirrored);
 
 /* Counts its retransmission as spurious, once; nothing if `spurious` is not set. */
 void set_spurious(struct tcp_stream *stream, struct tcp_recovery_state *recovery,
                   struct retransmission_record *record, bool spurious);
 
+/* The functions that amend have the sink and no segment, because the end of the connection settles
+ * verdicts, too. */
+
 /* Keeps a verdict on the current segment, with its time, frame, IP ID and TSval. If the ring
  * is full, the oldest record is settled with the evidence of that time. */
 void remember_verdict(const struct segment_context *seg, struct retransmission_record record);
 
 /* Rule V7.3: the record's bytes were not lost. */
-void retract_loss(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+void retract_loss(const struct event_sink *sink, struct tcp_stream *stream,
                   struct retransmission_record *record, enum word evidence);
 
 /* Rules V7.4 to V7.9: whether they were lost cannot be determined. */
-void leave_loss_open(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+void leave_loss_open(const struct event_sink *sink, struct tcp_stream *stream,
                      struct retransmission_record *record);
 
 /* Rules V6: the retransmission is proven spurious. */
-void mark_spurious(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+void mark_spurious(const struct event_sink *sink, struct tcp_stream *stream,
                    struct retransmission_record *record, enum word evidence);
 
 /* Returns whether so many packets of the direction were duplicated that only a mirror can be the
@@ -59,11 +63,12 @@ bool is_mirrored_throughout(const struct tcp_stream *stream);
  * 1 ms that only a mirror can be the cause. */
 bool has_thirds_throughout(const struct tcp_stream *stream);
 
-/* At the end of the connection: counts mirror duplicates of seg->sender that may be the network's
- * as unknown, and third duplicates that only a mirror can have made as the mirror's (rules V8.4 and
+/* At the end of the connection: counts mirror duplicates of `stream` that may be the network's as
+ * unknown, and third duplicates that only a mirror can have made as the mirror's (rules V8.4 and
  * V8.6), and leaves losses open that cannot be determined (rules V7.5 to V7.7 and V7.9): among them
  * SYNs that were retransmitted within one RTT of `first_ns`, the time of the sender's first packet.
  */
-void settle_verdicts(const struct segment_context *seg, int64_t first_ns);
+void settle_verdicts(const struct event_sink *sink, const struct tcp_connection *connection,
+                     struct tcp_stream *stream, int64_t first_ns);
 
 #endif

@@ -70,7 +70,7 @@ static int64_t rto_timer_age_ns(const struct segment_context *seg,
 
 /* The data ends at snd_nxt, counting the segment's FIN. */
 static bool is_last_data(const struct segment_context *seg, const struct retransmission *rtx) {
-    bool fin = seg->tcp && seg->tcp->flags & TCP_FIN;
+    bool fin = seg->tcp->flags & TCP_FIN;
     return rtx->end == seg->sender->snd_nxt || (fin && rtx->end + 1 == seg->sender->snd_nxt);
 }
 

@@ -18,9 +18,9 @@ static void prove_network_duplicate(struct segment_context *seg,
                                     struct retransmission_record *record) {
     record->dsacked = true;
     record->kind = WORD_NETWORK_DUPLICATE;
-    set_mirrored(seg, recovery, record, false);
+    set_mirrored(seg->sink, recovery, record, false);
     recovery->network_duplicates++;
-    amend_event(seg, record->event,
+    amend_event(seg->sink, record->event,
                 &(struct event){.kind = WORD_NETWORK_DUPLICATE, .evidence = WORD_DSACK});
 }
 
@@ -61,7 +61,7 @@ static void process_dsack(struct segment_context *seg, int64_t start, int64_t en
             continue;
         record->dsacked = found = true;
         if (!record->needed) /* else the network duplicated it */
-            mark_spurious(seg, recovery, record, WORD_DSACK);
+            mark_spurious(seg->sink, seg->receiver, record, WORD_DSACK);
         end = record->start; /* one record per byte of the report */
     }
 }
@@ -246,13 +246,14 @@ static void settle(struct segment_context *seg, struct tcp_recovery_state *recov
     record->needed = record->newer_tsval && echo == ECHO_THIS && !may_be_dsacked(seg, record);
     bool too_fast = !record->upstream && echo == ECHO_UNKNOWN && ack_faster_than_rtt(seg, record);
     if (!record->upstream && echo == ECHO_EARLIER) {
-        mark_spurious(seg, recovery, record, WORD_TIMESTAMPS);
+        mark_spurious(seg->sink, seg->receiver, record, WORD_TIMESTAMPS);
     } else if (too_fast && seg->receiver->rtt.count > 1) {
         if (record->kind == WORD_FAST_RETRANSMISSION)
             recovery->reorder_ns = max64(recovery->reorder_ns, record->late_ns);
-        mark_spurious(seg, recovery, record, WORD_TIME);
+        mark_spurious(seg->sink, seg->receiver, record, WORD_TIME);
     } else if (too_fast || is_skipped(seg, record)) {
-        leave_loss_open(seg, recovery, record); /* one sample may be of a handshake that waited */
+        /* one sample may be of a handshake that waited */
+        leave_loss_open(seg->sink, seg->receiver, record);
     }
     note_delivered(seg, recovery, record);
 }
@@ -306,7 +307,7 @@ NOINLINE void process_repeated_ack(struct segment_context *seg) {
         if (!retransmit_may_be_spurious(seg, record))
             continue;
         record->dsacked = true;
-        mark_spurious(seg, recovery, record, WORD_ACKS);
+        mark_spurious(seg->sink, seg->receiver, record, WORD_ACKS);
         return;
     }
 }

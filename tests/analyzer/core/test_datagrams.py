@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scapy.all import IP, TCP, UDP, IPv6, IPv6ExtHdrFragment, Packet, Raw, fragment, fragment6, raw
+from scapy.all import IP, TCP, UDP, IPv6, IPv6ExtHdrFragment, Packet, Raw, fragment, fragment6, raw, wrpcap
 
 import wiretale
+from checkout import Run
 from crafted import analyze_timed, ether
 from plain_wire import Wire
 
@@ -133,6 +134,54 @@ def test_a_fragmented_tcp_segment_fills_its_stream(analyze: Analyze) -> None:
     for order in (pieces, pieces[::-1]):
         out = analyze([*spread(order), (1.0, after)]).directions.rows()[0]
         assert (out["unique_bytes"], out["retransmitted_bytes"], out["gap_bytes"]) == (4100, 0, 0)
+
+
+def segment(number: int, at: int, size: int = 2000, port: int = 1) -> list[Packet]:
+    """A TCP segment of a stream in IPv4 fragments of 1480, and an ID of its own."""
+    ip = IP(src="10.0.0.1", dst="10.0.0.2", id=number)
+    return fragment(ip / TCP(sport=port, dport=2, flags="A", seq=1000 + at, ack=1) / Raw(b"x" * size), 1480)
+
+
+def acknowledgment(number: int, at: int) -> Packet:
+    return IP(src="10.0.0.2", dst="10.0.0.1", id=number) / TCP(sport=2, dport=1, flags="A", seq=1, ack=1000 + at)
+
+
+def test_a_fragment_that_comes_again_behind_the_next_one_ends_no_command(tmp_path: Path, wiretale_run: Run) -> None:
+    parts = [segment(number, 2000 * number) for number in range(4)]
+    frames = [ether(part) for part in (*parts[0], *parts[1], parts[2][0], parts[1][1], parts[2][1], *parts[3])]
+    for place, frame in enumerate(frames):
+        frame.time = 1_700_000_000 + place * 0.0003
+    path = tmp_path / "again.pcap"
+    wrpcap(str(path), frames)
+    for command in (("analyze", path), ("explain", path), ("verify", path), ("cut", path, "-o", tmp_path / "cut.pcap")):
+        assert wiretale_run(*command).returncode == 0, command
+    row = wiretale.analyze(path).directions.rows()[0]
+    assert (row["payload_bytes"], row["unique_bytes"], row["retransmissions"]) == (8540, 8000, 0)
+    assert (row["duplicate_bytes"], row["network_duplicates"], row["mirror_duplicates"]) == (540, 0, 0)
+
+
+def test_a_segment_of_which_a_fragment_is_missing_was_lost_as_a_whole(analyze: Analyze) -> None:
+    sent = [segment(n, 2000 * n) for n in range(5)]
+    del sent[1][1]
+    acks = [(0.02 + n / 10_000, acknowledgment(n, 2000)) for n in range(4)]
+    again = spread(segment(5, 2000), 0.03)
+    trace = analyze(
+        [*spread([part for parts in sent for part in parts]), *acks, *again, (0.05, acknowledgment(9, 10_000))]
+    )
+    kinds = [(row["kind"], row["bytes"], row["place"]) for row in trace.events.rows() if row["direction"] == 0]
+    assert kinds == [("gap", 2000, None), ("fast_retransmission", 2000, "upstream")]
+    row = trace.directions.rows()[0]
+    assert (row["retransmissions"], row["lost_upstream"], row["lost_downstream"]) == (1, 1, 0)
+    assert (row["unique_bytes"], row["retransmitted_bytes"], row["incomplete_datagrams"]) == (10_000, 0, 1)
+    assert row["payload_bytes"] - row["unique_bytes"] == 1460  # of the fragment that came in vain
+
+
+@pytest.mark.parametrize("port", [1, 7])
+def test_an_identification_again_at_once_is_another_segment(analyze: Analyze, port: int) -> None:
+    """As of two connections with a counter each, or of a sender with a constant ID."""
+    trace = analyze(spread([*segment(9, 0), *segment(9, 2000, port=port)]))
+    assert trace.datagrams.column("state") == ["complete", "complete"]
+    assert sum(trace.directions.column("unique_bytes")[::2]) == 4000
 
 
 def test_a_first_fragment_that_cannot_hold_its_header_makes_no_flow(analyze: Analyze) -> None:

@@ -31,10 +31,10 @@ def written(path: Path, packets: list[Packet]) -> str:
 
 def in_tags(packet: Packet, count: int) -> Packet:
     """In more VLAN tags than the decoder follows."""
-    whole = ETHERNET
+    layers = ETHERNET
     for _ in range(count):
-        whole = whole / Dot1Q(vlan=1)
-    return whole / packet
+        layers = layers / Dot1Q(vlan=1)
+    return layers / packet
 
 
 def test_reasons_of_single_frames(tmp_path: Path) -> None:
@@ -66,19 +66,37 @@ def test_a_wrong_call_is_an_exception(samples: Path) -> None:
 @pytest.mark.parametrize(("tags", "reason"), [(10, "not read: too-deep"), (1, None)])
 def test_frames_that_were_not_read_have_their_reason(tmp_path: Path, tags: int, reason: str | None) -> None:
     path = written(tmp_path / "a.pcap", [in_tags(HOSTS / SEGMENT, tags) for _ in range(3)])
-    found = compare_file(traces.analyze(path), path, Dissector(), None)
-    assert {one.frame for one in found.differences if one.rule == "not-read"} == ({2, 3} if reason else set())
-    assert not [one for one in found.differences if one.rule is None]
-    assert all(one.reason.startswith(reason or "") for one in found.differences)
+    comparison = compare_file(traces.analyze(path), path, Dissector(), None)
+    assert {difference.frame for difference in comparison.differences if difference.rule == "not-read"} == (
+        {2, 3} if reason else set()
+    )
+    assert not [difference for difference in comparison.differences if difference.rule is None]
+    assert all(difference.reason.startswith(reason or "") for difference in comparison.differences)
+
+
+def sent_twice_in_fragments() -> list[Packet]:
+    """A segment and its retransmission in three fragments each."""
+    again = HOSTS.copy()
+    again.id = 2
+    return [ETHERNET / part for hosts in (HOSTS, again) for part in fragment(hosts / SEGMENT, fragsize=400)]
 
 
 @needs.TSHARK
-def test_a_fragmented_segment_is_judged_once(tmp_path: Path) -> None:
-    parts = [ETHERNET / part for part in fragment(HOSTS / SEGMENT, fragsize=400)]
-    again = HOSTS.copy()
-    again.id = 2
-    path = written(
-        tmp_path / "a.pcap", [*parts, *(ETHERNET / part for part in fragment(again / SEGMENT, fragsize=400))]
-    )
-    found = compare_file(traces.analyze(path), path, Dissector(), None)
-    assert found.differences and {one.rule for one in found.differences} == {"fragment"}
+def test_a_segment_in_fragments_is_judged_in_the_frame_that_completes_it(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.pcap", sent_twice_in_fragments())
+    trace = traces.analyze(path)
+    assert [(row["frame"], row["kind"]) for row in trace.events.rows()] == [(6, "retransmission")]
+    assert compare_file(trace, path, Dissector(), None).differences == []
+
+
+@needs.TSHARK
+def test_wireshark_judges_no_fragments_that_were_cut(tmp_path: Path) -> None:
+    packets = sent_twice_in_fragments()
+    truncated = [Ether(bytes(packet)[:90]) for packet in packets]
+    for packet, full in zip(truncated, packets, strict=True):
+        packet.wirelen = len(full)
+    path = written(tmp_path / "a.pcap", truncated)
+    trace = traces.analyze(path)
+    assert [(row["frame"], row["kind"]) for row in trace.events.rows()] == [(6, "retransmission")]
+    (difference,) = compare_file(trace, path, Dissector(), None).differences
+    assert (difference.frame, difference.rule, difference.wireshark) == (6, "fragment", None)
