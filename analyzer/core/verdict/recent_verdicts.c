@@ -113,6 +113,8 @@ void mark_spurious(const struct segment_context *seg, struct tcp_recovery_state 
                    struct retransmission_record *record, enum word evidence) {
     if (record->spurious && evidence != WORD_DSACK)
         return;
+    if (record->kind == WORD_TIMEOUT_RETRANSMISSION && !record->spurious)
+        time_move(&seg->connection->time, PART_LOSS, PART_QUEUE, 1000 * (int64_t)record->waited_us);
     set_spurious(stream_of(seg, recovery), recovery, record, true);
     /* Eifel (RFC 4015): the sender sees the same echo and undoes the RTO's recovery. */
     if (evidence == WORD_TIMESTAMPS && record->frame == recovery->rto_frame &&
