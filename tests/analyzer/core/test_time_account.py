@@ -49,18 +49,18 @@ class Dialogue:
     """A connection captured at the client, whose RTT is 20 ms and whose server answers after `server` ms."""
 
     def __init__(self) -> None:
-        self.one = Connection(Wire()).open()
+        self.connection = Connection(Wire()).open()
         self.now, self.sent = 20.0, [0, 0]
 
     def say(self, side: int, size: int, after: float, flags: int = ACK | PSH) -> None:
         """Data of a side, `after` ms after the packet before."""
         self.now += after
-        self.one.send(self.now, side, self.sent[side], size, flags, ack=self.sent[1 - side])
+        self.connection.send(self.now, side, self.sent[side], size, flags, ack=self.sent[1 - side])
         self.sent[side] += size
 
     def acknowledge(self, side: int, after: float) -> None:
         self.now += after
-        self.one.send(self.now, side, self.sent[side], ack=self.sent[1 - side])
+        self.connection.send(self.now, side, self.sent[side], ack=self.sent[1 - side])
 
     def turn(self, pause: float, server: float, size: int = 300) -> None:
         """The client asks after a pause; an ACK comes after the round trip, the answer after the server's time."""
@@ -72,7 +72,7 @@ class Dialogue:
     def close(self, after: float) -> None:
         for side, ms in ((0, after), (1, 20)):
             self.now += ms
-            self.one.send(self.now, side, self.sent[side], flags=FIN | ACK, ack=self.sent[1 - side])
+            self.connection.send(self.now, side, self.sent[side], flags=FIN | ACK, ack=self.sent[1 - side])
 
 
 def turns(*times: tuple[float, float]) -> Wire:
@@ -80,7 +80,7 @@ def turns(*times: tuple[float, float]) -> Wire:
     for pause, server in times:
         talk.turn(pause, server)
     talk.close(0)
-    return talk.one.wire
+    return talk.connection.wire
 
 
 def held_request(pause: float) -> Wire:
@@ -92,7 +92,7 @@ def held_request(pause: float) -> Wire:
     talk.acknowledge(1, 20)
     talk.say(1, 160, 10)
     talk.close(0)
-    return talk.one.wire
+    return talk.connection.wire
 
 
 def unanswered(seconds: float) -> Wire:
@@ -101,7 +101,7 @@ def unanswered(seconds: float) -> Wire:
     talk.say(0, 100, 0)
     talk.acknowledge(1, 20)
     talk.close(1000 * seconds)
-    return talk.one.wire
+    return talk.connection.wire
 
 
 def closing_notice() -> Wire:
@@ -110,7 +110,7 @@ def closing_notice() -> Wire:
     talk.turn(0, 10)
     talk.say(0, 31, 5)
     talk.close(0)
-    return talk.one.wire
+    return talk.connection.wire
 
 
 def silent_peer() -> Wire:
@@ -120,8 +120,8 @@ def silent_peer() -> Wire:
     talk.say(0, 100, 0)
     for after in (220.0, 440.0, 880.0):
         talk.now += after
-        talk.one.send(talk.now, 0, 100, 100, ACK | PSH, ack=300)
-    return talk.one.wire
+        talk.connection.send(talk.now, 0, 100, 100, ACK | PSH, ack=300)
+    return talk.connection.wire
 
 
 def lost_answer_then_pause(pause: float) -> Wire:
@@ -133,20 +133,20 @@ def lost_answer_then_pause(pause: float) -> Wire:
     talk.acknowledge(1, 20)
     talk.say(1, 300, 10)
     talk.now += 220
-    talk.one.send(talk.now, 1, 600, 300, ACK | PSH, ack=300)
+    talk.connection.send(talk.now, 1, 600, 300, ACK | PSH, ack=300)
     talk.acknowledge(0, 0.1)
     talk.turn(pause, 10)
     talk.close(0)
-    return talk.one.wire
+    return talk.connection.wire
 
 
 def unanswered_syns() -> Wire:
     """Three SYNs in 3 s, then an answer."""
-    one = Connection(Wire())
+    connection = Connection(Wire())
     for ms in (0.0, 1000.0):
-        one.send(ms, 0, -1, flags=SYN, options=syn_options())
-    one.open(3000.0)
-    return one.wire
+        connection.send(ms, 0, -1, flags=SYN, options=syn_options())
+    connection.open(3000.0)
+    return connection.wire
 
 
 def greeting(server: float) -> Wire:
@@ -157,30 +157,30 @@ def greeting(server: float) -> Wire:
     talk.say(0, 100, 5)
     talk.say(1, 50, 20)
     talk.close(0)
-    return talk.one.wire
+    return talk.connection.wire
 
 
 def closed_window(seconds: float) -> Wire:
     """The server stops reading: its window is closed until the end, and the client probes."""
-    one = Connection(Wire()).open()
+    connection = Connection(Wire()).open()
     for number in range(4):
-        one.data(20.0, number * MSS, flags=ACK | PSH * (number == 3))
-    one.ack(40.0, 4 * MSS, window=0)
+        connection.data(20.0, number * MSS, flags=ACK | PSH * (number == 3))
+    connection.ack(40.0, 4 * MSS, window=0)
     for ms in (240.0, 640.0, 1000 * seconds):
-        one.send(ms, 0, 4 * MSS - 1, 0).ack(ms + 20, 4 * MSS, window=0)
-    return one.wire
+        connection.send(ms, 0, 4 * MSS - 1, 0).ack(ms + 20, 4 * MSS, window=0)
+    return connection.wire
 
 
 def delayed_acks(delay: float) -> Wire:
     """Ten writes of three segments; the ACK of the third is delayed, and releases the next write."""
-    one, now = Connection(Wire()).open(rtt=1.0), 1.0
+    connection, now = Connection(Wire()).open(rtt=1.0), 1.0
     for write in range(10):
         for number in range(3):
-            one.data(now, (3 * write + number) * MSS, flags=ACK | PSH * (number == 2))
-        one.ack(now + 1, (3 * write + 2) * MSS)
+            connection.data(now, (3 * write + number) * MSS, flags=ACK | PSH * (number == 2))
+        connection.ack(now + 1, (3 * write + 2) * MSS)
         now += 1 + delay
-        one.ack(now, (3 * write + 3) * MSS)
-    return one.wire
+        connection.ack(now, (3 * write + 3) * MSS)
+    return connection.wire
 
 
 EXACT: dict[str, tuple[Callable[[], Wire], dict[str, float]]] = {
@@ -229,9 +229,9 @@ EXACT: dict[str, tuple[Callable[[], Wire], dict[str, float]]] = {
 
 @pytest.mark.parametrize("name", EXACT)
 def test_parts_are_those_of_the_capture(tmp_path: Path, name: str) -> None:
-    wire, wanted = EXACT[name]
-    said = milliseconds(wire().write(tmp_path / "wire.pcap"))
-    assert said == pytest.approx(wanted, abs=0.5), name
+    wire, expected = EXACT[name]
+    parts = milliseconds(wire().write(tmp_path / "wire.pcap"))
+    assert parts == pytest.approx(expected, abs=0.5), name
 
 
 def test_a_round_trip_above_the_least_is_a_queue(tmp_path: Path) -> None:
@@ -241,8 +241,8 @@ def test_a_round_trip_above_the_least_is_a_queue(tmp_path: Path) -> None:
         talk.acknowledge(1, waited)
         talk.say(1, 300, 1)
         talk.acknowledge(0, 0)
-    said = milliseconds(talk.one.wire.write(tmp_path / "wire.pcap"))
-    assert said == pytest.approx(
+    parts = milliseconds(talk.connection.wire.write(tmp_path / "wire.pcap"))
+    assert parts == pytest.approx(
         {"connecting": 20.0, "client": 15.0, "server": 3.0, "path": 60.0, "queue": 25.0}, abs=0.5
     )
 
@@ -267,37 +267,37 @@ LIMITED: dict[str, tuple[set[str], dict[str, Any]]] = {
 def test_the_limit_of_a_sender_is_seen_from_any_capture_point(
     tmp_path: Path, name: str, timestamps: bool, point: str
 ) -> None:
-    wanted, settings = LIMITED[name]
+    expected, settings = LIMITED[name]
     near = POINTS[point] * settings.get("rtt", RTT) / RTT
-    said = milliseconds(Sender(timestamps, near, **settings).wire().write(tmp_path / "wire.pcap"))
-    assert sum(said.get(part, 0.0) for part in wanted) > 0.85 * sum(said.values()), said
+    parts = milliseconds(Sender(timestamps, near, **settings).wire().write(tmp_path / "wire.pcap"))
+    assert sum(parts.get(part, 0.0) for part in expected) > 0.85 * sum(parts.values()), parts
 
 
 def test_the_path_is_reduced_after_a_loss(tmp_path: Path) -> None:
-    """Twenty segments a round trip, of which one is lost; then ten a round trip."""
-    one, at, now = Connection(Wire()).open(), 0, 20.0
+    """Twenty segments a round trip, of which the first of the fourth is lost; then ten a round trip."""
+    connection, at, now = Connection(Wire()).open(), 0, 20.0
     for flight in (20, 20, 20, 20, 10, 10, 10, 10, 10, 10):
         lost = at if (flight, at) == (20, 60 * MSS) else None
         for number in range(flight):
-            one.data(now + 0.01 * number, at + number * MSS)
+            connection.data(now + 0.01 * number, at + number * MSS)
         if lost is not None:
             for number in range(1, flight):
-                one.ack(now + 20 + 0.01 * number, lost)
-            one.data(now + 20.1, lost)
+                connection.ack(now + 20 + 0.01 * number, lost)
+            connection.data(now + 20.1, lost)
             now += 20.1
         at += flight * MSS
-        one.ack(now + 20, at)
+        connection.ack(now + 20, at)
         now += 20
-    (row,) = wiretale.analyze(one.wire.write(tmp_path / "wire.pcap")).flows.rows()
+    (row,) = wiretale.analyze(connection.wire.write(tmp_path / "wire.pcap")).flows.rows()
     assert row["reduced_path_ns"] == pytest.approx(100e6, rel=0.2)
     assert row["reduced_path_ns"] < row["time_path_ns"]
 
 
 def test_one_direction_has_no_account(tmp_path: Path) -> None:
-    one = Connection(Wire())
+    connection = Connection(Wire())
     for number in range(20):
-        one.data(float(number), number * MSS)
-    (row,) = wiretale.analyze(one.wire.write(tmp_path / "wire.pcap")).flows.rows()
+        connection.data(float(number), number * MSS)
+    (row,) = wiretale.analyze(connection.wire.write(tmp_path / "wire.pcap")).flows.rows()
     assert set(parts_of(row).values()) == {None} and row["reduced_path_ns"] is None
 
 

@@ -33,16 +33,16 @@ EVERYWHERE = [(point, stamped) for point, stamped in product(POINTS, (True, Fals
 
 @pytest.mark.parametrize(("point", "timestamps"), EVERYWHERE)
 def test_a_full_window_is_seen_from_any_capture_point(tmp_path: Path, point: str, timestamps: bool) -> None:
-    found = shares(tmp_path, Sender(timestamps, POINTS[point], window=160 << SCALE))
-    assert found["window"] > 0.9, found
+    parts = shares(tmp_path, Sender(timestamps, POINTS[point], window=160 << SCALE))
+    assert parts["window"] > 0.9, parts
 
 
 @pytest.mark.parametrize(("point", "timestamps"), EVERYWHERE)
 def test_a_congestion_window_below_the_receive_window_is_no_full_window(
     tmp_path: Path, point: str, timestamps: bool
 ) -> None:
-    found = shares(tmp_path, Sender(timestamps, POINTS[point], congestion_window=14 * MSS, growth=0.5))
-    assert found["network"] + found["slow_start"] > 0.9, found
+    parts = shares(tmp_path, Sender(timestamps, POINTS[point], congestion_window=14 * MSS, growth=0.5))
+    assert parts["network"] + parts["slow_start"] > 0.9, parts
 
 
 @pytest.mark.parametrize(("point", "timestamps"), EVERYWHERE)
@@ -63,15 +63,15 @@ def test_a_pause_between_writes_is_not_the_send_buffers(tmp_path: Path) -> None:
 def test_an_application_that_writes_now_and_then_is_seen_from_any_capture_point(
     tmp_path: Path, point: str, timestamps: bool
 ) -> None:
-    found = shares(tmp_path, Sender(timestamps, POINTS[point], write=20_000, pause=100.0))
-    assert found["idle"] > 0.9, found
+    parts = shares(tmp_path, Sender(timestamps, POINTS[point], write=20_000, pause=100.0))
+    assert parts["idle"] > 0.9, parts
 
 
 @pytest.mark.parametrize("timestamps", [True, False])
 def test_a_shaper_in_the_host_of_the_sender_is_not_its_application(tmp_path: Path, timestamps: bool) -> None:
     sender = Sender(timestamps, 0.1, write=131_072, pause=40.0, spacing=0.6, rtt=0.2, congestion_window=100 * MSS)
-    found = shares(tmp_path, sender)
-    assert found["idle"] < 0.1, found
+    parts = shares(tmp_path, sender)
+    assert parts["idle"] < 0.1, parts
 
 
 @pytest.mark.parametrize("point", [0.1, 0.18])
@@ -84,14 +84,14 @@ def test_a_queue_of_110_ms_before_the_capture_holds_more_acks_than_are_kept(
 ) -> None:
     """9 ACKs per ms: the view of the sender is that of 900 ACKs ago."""
     sender = Sender(True, point, spacing=LINE_MS, rtt=0.2, **{"window": 20_000 << SCALE, **settings})
-    found = shares(tmp_path, sender)
-    assert found["network"] > 0.85, found
+    parts = shares(tmp_path, sender)
+    assert parts["network"] > 0.85, parts
 
 
 @pytest.mark.parametrize("timestamps", [True, False])
 def test_a_window_over_a_busy_shaper_is_not_the_limit(tmp_path: Path, timestamps: bool) -> None:
-    found = shares(tmp_path, Sender(timestamps, 0.1, window=160 << SCALE, spacing=0.6, rtt=0.2))
-    assert found["network"] > 0.9, found
+    parts = shares(tmp_path, Sender(timestamps, 0.1, window=160 << SCALE, spacing=0.6, rtt=0.2))
+    assert parts["network"] > 0.9, parts
 
 
 @pytest.mark.parametrize(("point", "timestamps"), EVERYWHERE)
@@ -124,14 +124,14 @@ def test_a_shaper_and_too_little_data_are_not_known_apart(
 
 @pytest.mark.parametrize("point", [0.0, 0.1, 0.18])
 def test_a_send_buffer_over_a_busy_shaper_is_not_the_limit(tmp_path: Path, point: float) -> None:
-    found = shares(tmp_path, Sender(True, point, spacing=0.6, rtt=0.2, send_buffer=8 * MSS))
-    assert found["network"] > 0.9, found
+    parts = shares(tmp_path, Sender(True, point, spacing=0.6, rtt=0.2, send_buffer=8 * MSS))
+    assert parts["network"] > 0.9, parts
 
 
 @pytest.mark.parametrize("timestamps", [True, False])
 def test_little_flight_with_more_data_behind_it_is_the_networks(tmp_path: Path, timestamps: bool) -> None:
-    found = shares(tmp_path, Sender(timestamps, 0.1, congestion_window=6 * MSS, spacing=0.6, rtt=0.2))
-    assert found["network"] > 0.9, found
+    parts = shares(tmp_path, Sender(timestamps, 0.1, congestion_window=6 * MSS, spacing=0.6, rtt=0.2))
+    assert parts["network"] > 0.9, parts
 
 
 def test_one_loss_does_not_explain_little_flight(tmp_path: Path) -> None:
@@ -145,8 +145,8 @@ def test_one_loss_does_not_explain_little_flight(tmp_path: Path) -> None:
 @pytest.mark.parametrize("timestamps", [True, False])
 def test_pauses_behind_a_shaper_are_the_applications(tmp_path: Path, timestamps: bool) -> None:
     sender = Sender(timestamps, 0.1, write=40 * MSS, pause=100.0, spacing=0.6, rtt=0.2)
-    found = shares(tmp_path, sender)
-    assert 0.66 < found["idle"] < 0.86, found  # 100 ms less 40 times 0.6 ms
+    parts = shares(tmp_path, sender)
+    assert 0.66 < parts["idle"] < 0.86, parts  # 100 ms less 40 times 0.6 ms
 
 
 def test_limits_are_not_known_without_timestamps_and_rtt(tmp_path: Path) -> None:
