@@ -111,6 +111,18 @@ class FlowRow(TypedDict):
     one_way: bool
     icmp_errors: int
     exchange: str | None
+    time_connecting_ns: int | None
+    time_client_ns: int | None
+    time_server_ns: int | None
+    time_loss_ns: int | None
+    time_queue_ns: int | None
+    time_path_ns: int | None
+    time_window_ns: int | None
+    time_send_buffer_ns: int | None
+    time_transfer_ns: int | None
+    time_idle_ns: int | None
+    time_unknown_ns: int | None
+    reduced_path_ns: int | None
 
 
 class DirectionRow(TypedDict):

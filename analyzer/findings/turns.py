@@ -43,7 +43,10 @@ PARTS = {
 }
 PAUSES = ("request_pause_ns", "response_pause_ns")  # within the spreads
 COLUMNS = tuple(name for names in PARTS.values() for name in names)
-NETWORK_LIMITS = ("limit_recovery_ns", "limit_timeout_ns")
+#: parts of a flow's time account in which somebody waited for the network, for a busy link or a limit of an end
+NETWORK_PARTS = ("connecting", "loss", "queue", "path")
+TRANSFER_PARTS = ("transfer", "window", "send_buffer")
+ACCOUNT = ("client", "server", *NETWORK_PARTS, *TRANSFER_PARTS)
 
 
 class Split(NamedTuple):
@@ -169,76 +172,40 @@ class Turns:
             flow, int(directions[0]), handshake, columns, first, last, asked, started, row["first_capture"]
         )
 
-    def _handshakes_ns(self) -> float:
-        """Returns the sum of the handshakes' RTTs of flows with turns."""
-        flows, word = self._transfers.trace.flows, self._transfers.words["turns"]
-        if not len(self):
-            return 0.0
-        times = array("d", flows._packed("handshake_rtt_ns", "d"))
-        kinds = flows._packed("exchange", "B")
-        return math.fsum(ns for ns, kind in zip(times, kinds, strict=True) if kind == word and ns == ns)
+    @cached_property
+    def _accounts(self) -> dict[int, dict[str, float]]:
+        """The time account of each flow that has one, in ns by part (columns time_*_ns of flows)."""
+        columns = self._transfers.trace.flows._packed_columns([(f"time_{part}_ns", "d", 0, 1) for part in ACCOUNT])
+        rows = zip(*(array("d", data) for data in columns), strict=True)
+        return {flow: dict(zip(ACCOUNT, row, strict=True)) for flow, row in enumerate(rows) if row[0] == row[0]}
+
+    def by_flow(self) -> dict[int, Split]:
+        """Returns the time in which somebody waited, of each flow with a time account."""
+        splits = {flow: split_of_account(account) for flow, account in self._accounts.items()}
+        return {flow: split for flow, split in splits.items() if split.whole}
 
     @cached_property
     def split(self) -> Split:
-        """The time of all turns with their handshakes, and of the largest transfers without turns."""
-        whole = Split(network=self._handshakes_ns())
-        if len(self):
-            sums = {name: math.fsum(ns for ns in self._column(name) if ns == ns) for name in COLUMNS}
-            whole = whole.plus(split_of(sums))
-        for one in self._without_turns:
-            whole = whole.plus(split_of_transfer(one))
-        return whole.plus(Split(network=self.stalled_ns))
-
-    @cached_property
-    def stalled_ns(self) -> float:
-        """The time of recovery and RTOs in flows with turns, but outside of them: after the last response, for example."""
-        times: dict[int, float] = {}
-        for one in self._transfers.tcp():
-            if one.flow["exchange"] == "turns":
-                flow = one.row["flow"]
-                times[flow] = times.get(flow, 0.0) + sum(one.limits.get(name, 0) for name in NETWORK_LIMITS)
-        within = {flow: found.stalled_ns for flow in times if (found := self.of_flow(flow))}
-        return math.fsum(max(ns - within.get(flow, 0.0), 0.0) for flow, ns in times.items())
-
-    @cached_property
-    def _without_turns(self) -> list[Transfer]:
-        """The largest transfers without turns whose limits are known: the larger direction of each flow."""
-        found: dict[int, Transfer] = {}
-        for one in self._transfers.tcp():
-            if one.flow["exchange"] != "turns" and one.limits and one.is_larger:
-                found.setdefault(one.row["flow"], one)
-        return list(found.values())
+        """The time in which somebody waited, of all flows."""
+        return split_of_account({part: math.fsum(flow[part] for flow in self._accounts.values()) for part in ACCOUNT})
 
     @cached_property
     def recovery_ns(self) -> float:
-        """The part of the network's time that losses took: recovery and RTOs. The rest are round trips."""
-        within = math.fsum(ns for name in STALLS for ns in self._column(name) if ns == ns) if len(self) else 0.0
-        return within + self.stalled_ns + math.fsum(split_of_transfer(one).network for one in self._without_turns)
-
-    def by_flow(self) -> dict[int, Split]:
-        """Returns the split of each flow: of all that have turns, with their handshakes, and of the largest without."""
-        found = {one.row["flow"]: split_of_transfer(one) for one in self._without_turns}
-        if not len(self):
-            return found
-        names = (*COLUMNS, "flow")
-        packed = [array("d", data) for data in self._table._packed_columns([(name, "d", 0, 1) for name in names])]
-        handshakes = array("d", self._transfers.trace.flows._packed("handshake_rtt_ns", "d"))
-        sums: dict[int, list[float]] = {}
-        for *values, flow in zip(*packed, strict=True):
-            row = sums.setdefault(int(flow), [0.0] * len(COLUMNS))
-            for place, ns in enumerate(values):
-                if ns == ns:
-                    row[place] += ns
-        for flow, row in sums.items():
-            whole = split_of(dict(zip(COLUMNS, row, strict=True)))
-            handshake = handshakes[flow] if handshakes[flow] == handshakes[flow] else 0.0
-            found[flow] = whole.plus(Split(network=handshake))
-        return found
+        """The part of the network's time that losses took. The rest are round trips."""
+        return math.fsum(account["loss"] for account in self._accounts.values())
 
     @property
-    def others(self) -> int:
-        """The number of transfers without turns in the split."""
-        return len(self._without_turns)
+    def capture_ns(self) -> int:
+        """The time from the first packet of all interfaces to the last, ns; 0 without times."""
+        interfaces = self._transfers.trace.interfaces
+        starts = [ns for ns in interfaces.column("first_ns") if ns is not None]
+        ends = [ns for ns in interfaces.column("last_ns") if ns is not None]
+        return max(ends) - min(starts) if starts and ends else 0
+
+    @cached_property
+    def flows(self) -> int:
+        """The number of flows in the split."""
+        return len(self.by_flow())
 
     def idle_parts(self, one: Transfer) -> dict[str, float]:
         """Returns the idle time of a transfer whose flow has turns: its own application's, and that in which it waited
@@ -252,19 +219,10 @@ class Turns:
         return {own: idle - waiting, f"waiting for {awaited}": waiting}
 
 
-def split_of_transfer(one: Transfer) -> Split:
-    """Returns the split of a transfer without turns by its limits; nothing if they are unknown.
-
-    Both ends of a pipelined flow may be idle at once: which of them owed data is unknown, so that its idle time is left out.
-    """
-    limits = one.limits
-    idle = float(limits.get("limit_idle_ns", 0))
-    network = float(sum(limits.get(name, 0) for name in NETWORK_LIMITS))
-    rest = float(sum(limits.values())) - idle - network
-    if one.flow["exchange"] == "pipelined":
-        idle = 0.0
-    server, client = (idle, 0.0) if one.row["direction"] else (0.0, idle)
-    return Split(server, network, client, max(rest, 0.0))
+def split_of_account(account: dict[str, float]) -> Split:
+    """Returns the time in which somebody waited; idle and unknown time is left out."""
+    network, transfer = (math.fsum(account[part] for part in parts) for parts in (NETWORK_PARTS, TRANSFER_PARTS))
+    return Split(account["server"], network, account["client"], transfer)
 
 
 class SlowServer(NamedTuple):

@@ -52,12 +52,8 @@ def time_bar(trace: Trace) -> dict[str, Any] | None:
     network = [f"{show_duration(lost_ns)} by loss"] if lost_ns else []
     network += ["striped: round trips"] if lost_ns < split.network else []
     counted = [plural(len(turns), "request")] if len(turns) else []
-    if turns.others:
-        largest = len(trace.flows) > turns.others
-        counted.append(
-            f"{'the largest ' if largest else ''}{plural(turns.others, 'other transfer' if counted else 'transfer')}"
-        )
-    several = ", times added" if len(turns) + turns.others > 1 else ""
+    counted.append(plural(turns.flows, "flow"))
+    several = ", times added" if turns.flows > 1 else ""
     parts = [
         {
             "kind": name,
@@ -69,7 +65,7 @@ def time_bar(trace: Trace) -> dict[str, Any] | None:
         }
         for name, ns in split.parts()
     ]
-    return {"whole": show_duration(split.whole), "of": f"{' and '.join(counted)}{several}", "parts": parts}
+    return {"whole": show_duration(split.whole), "of": f"{' in '.join(counted)}{several}", "parts": parts}
 
 
 def number_list(numbers: Sequence[int]) -> str:

@@ -108,15 +108,23 @@ def split_bar(split: Split, console: Console) -> Iterator[Text]:
     yield legend
 
 
+OVERLAP = 1.1  # times the capture's length: a longer sum is one of flows that overlap
+
+
+def time_base(trace: Trace) -> str:
+    """Returns what the time is of: `6 requests in 2 flows, 5.44 s`, with the time of the capture if flows overlap."""
+    turns, span = trace.transfers.turns, trace.transfers.turns.capture_ns
+    requests = f"{plural(len(turns), 'request')} in " if len(turns) else ""
+    whole = turns.split.whole
+    beside = f" of waiting, summed over a capture of {show_duration(span)}" if span and whole > OVERLAP * span else ""
+    return f"{requests}{plural(turns.flows, 'flow')}, {show_duration(whole)}{beside}"
+
+
 def who_parts(trace: Trace, console: Console) -> Iterator[RenderableType]:
-    """Yields the bar at the head: the time of all requests and responses, and of the largest transfers without them."""
+    """Yields the bar at the head: the time in which somebody waited, by whom it was taken."""
     turns = trace.transfers.turns
     if turns.split.whole:
-        others = plural(turns.others, "other transfer") if turns.others else ""
-        requests = f"{plural(len(turns), 'request')} with responses" if len(turns) else ""
-        stalls = f"{show_duration(turns.stalled_ns)} of stalls outside of them" if turns.stalled_ns else ""
-        counted = " and ".join(filter(None, (requests, others)))
-        base = f"{', '.join(filter(None, (counted, stalls)))}, {show_duration(turns.split.whole)} in all"
+        base = time_base(trace)
         head = Text.assemble(("Where the time went  ", "bold"), (base, "dim"))
         yield Group(head, *map(indented, split_bar(turns.split, console)))
 

@@ -93,6 +93,16 @@ static void put_state(struct row *row, const struct flow *flow, enum word end) {
     row_set_if(row, flows_exchange, exchange != WORD_NONE, exchange);
 }
 
+/* The parts are in the order of enum time_part. */
+static void put_time(struct row *row, const struct flow *flow) {
+    const struct direction *a = &flow->directions[0], *b = &flow->directions[1];
+    if (flow->key.protocol != IP_TCP || !flow->timed || !a->packets || !b->packets)
+        return;
+    for (unsigned part = 0; part < PARTS; part++)
+        row_set(row, flows_time_connecting_ns + part, flow->tcp.time.ns[part]);
+    row_set(row, flows_reduced_path_ns, flow->tcp.time.reduced_path_ns);
+}
+
 static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end,
                          enum word application) {
     struct row row;
@@ -109,6 +119,7 @@ static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end
     put_state(&row, flow, end);
     put_span(&row, flow);
     put_sums(&row, flow);
+    put_time(&row, flow);
     row_set_if(&row, flows_application, application != WORD_NONE, application);
     if (flow->application)
         row_set_text(sink, &row, flows_server_name, flow->application->server_name);

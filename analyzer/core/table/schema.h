@@ -181,7 +181,28 @@
       "TCP: turns if payload alternates between requests and responses (table turns), pipelined "  \
       "if an endpoint mostly sends while data to it is under way, streaming if one direction "     \
       "alone has payload; null without payload, if one direction was captured, and for other "     \
-      "protocols")
+      "protocols")                                                                                 \
+    X(time_connecting_ns, DURATION, "ns",                                                          \
+      "TCP: of last_ns - first_ns, from the SYN until the handshake was complete, or to the last " \
+      "attempt; null for other protocols, without times, and if one direction was captured; the "  \
+      "parts of the time sum to it")                                                               \
+    X(time_client_ns, DURATION, "ns",                                                              \
+      "the client, which sends the requests, let pass: before a request and within it; null as "   \
+      "above")                                                                                     \
+    X(time_server_ns, DURATION, "ns",                                                              \
+      "the server let pass: before a response and within it; null as above")                       \
+    X(time_loss_ns, DURATION, "ns",                                                                \
+      "recovering from losses, and waiting for retransmission timeouts; null as above")            \
+    X(time_queue_ns, DURATION, "ns", "round trips above the least; null as above")                 \
+    X(time_path_ns, DURATION, "ns", "least round trips; null as above")                            \
+    X(time_window_ns, DURATION, "ns", "the receive window was full; null as above")                \
+    X(time_send_buffer_ns, DURATION, "ns", "the send buffer had no room; null as above")           \
+    X(time_transfer_ns, DURATION, "ns",                                                            \
+      "the bottleneck was busy with data of this flow; null as above")                             \
+    X(time_idle_ns, DURATION, "ns", "nobody waited; null as above")                                \
+    X(time_unknown_ns, DURATION, "ns", "cannot be told; null as above")                            \
+    X(reduced_path_ns, DURATION, "ns",                                                             \
+      "of time_path_ns, with less in flight than before the last loss; null as above")
 
 /* Two rows per flow, grouped: rows 2n and 2n + 1 belong to flow n, the initiator's direction
  * first. The widest table. Most columns are 0 or null in most flows, which costs two bits each. */

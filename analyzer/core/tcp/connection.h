@@ -4,6 +4,7 @@
 #define WIRETALE_TCP_CONNECTION_H
 
 #include "tcp/stream.h"
+#include "tcp/time_account.h"
 
 #define REQUESTER_UNKNOWN 2u
 
@@ -22,6 +23,7 @@ struct tcp_connection {
     int64_t first_data_ns;
     int64_t syn_ns;               /* the initiator's last SYN */
     struct turn_log *turns;       /* NULL until the direction of payload changes */
+    struct time_account time;     /* where it went (tracker/time_account.c) */
     int64_t handshake_rtt_ns;     /* from that SYN to the ACK of the SYN-ACK, or RTT_UNKNOWN */
     struct tcp_stream streams[2]; /* 0: sent by the initiator */
 };

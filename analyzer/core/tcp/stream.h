@@ -158,6 +158,7 @@ struct tcp_recovery_state {
     uint32_t window_opened_frame;
     uint32_t stall_count;
     int64_t rto_idle_ns; /* total of idle time that RTOs ended */
+    int64_t needless_ns; /* of that, before RTOs that were spurious */
     struct stall {
         int64_t ns;
         uint32_t from, until; /* frames */
@@ -279,23 +280,19 @@ struct steady_flight {
 /* A direction's time broken down by limiting factor. */
 struct time_accounting {
     int64_t ns[LIMIT_CAUSES];
-    int64_t accounted_until_ns;
-    int64_t doubled_ns;     /* when bytes in flight last doubled */
-    int64_t waiting_ns;     /* of LIMIT_IDLE: waiting for data of the other endpoint */
-    int64_t end;            /* snd_nxt after the last segment */
-    uint32_t doubled_bytes; /* that they doubled to */
-    uint32_t ack_held_ns;   /* how long the last ACK was delayed, 0 if it was not */
-    uint32_t burst_ns;      /* accounted to the network since the sender's view moved */
-    uint16_t rto_count;     /* RTOs accounted so far, suspected ones too; modulo 65,536 */
-    uint8_t state;          /* enum limit_state */
-    bool slow_start_over : 1;
-    bool peer_replied : 1; /* the other endpoint sent data since */
-    bool last_short : 1;   /* the last segment ended the data to send */
-    bool last_pushed : 1;  /* it had PSH: there may be no more data */
+    int64_t transfer_ns; /* of the network's: the bottleneck was busy with this direction */
+    int64_t waiting_ns;  /* of LIMIT_IDLE: waiting for data of the other endpoint */
+    int64_t created_ns;  /* when its sender created the last segment */
+    int64_t doubled_ns;  /* when bytes in flight last doubled */
+    int64_t end;         /* snd_nxt after the last segment */
+    int64_t una;         /* that its sender had seen when it created that */
+    uint32_t doubled_bytes;
+    bool slow_start_over;
+    bool blocked; /* one more segment did not fit the receive window that the sender saw */
     struct sender_view view;
     struct steady_flight *steady; /* NULL at first */
 };
-_Static_assert(sizeof(struct time_accounting) <= 192, "a size class of pools");
+_Static_assert(sizeof(struct time_accounting) <= 256, "a size class of pools");
 
 /* A value of snd_una and the ACK that advanced it there. */
 struct ack_point {

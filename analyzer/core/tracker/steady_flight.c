@@ -43,13 +43,14 @@ static bool check_losses(const struct segment_context *seg, struct steady_flight
 static void move_to_idle(const struct segment_context *seg, struct time_accounting *accounting,
                          int64_t since_ns) {
     struct limit_log *log = recovery_of(seg->sender)->limits;
-    int64_t *ns = accounting->ns;
-    int64_t moved = min64(network_ns(accounting) - since_ns, ns[LIMIT_NETWORK]);
+    int64_t moved = min64(network_ns(accounting) - since_ns, accounting->ns[LIMIT_NETWORK]);
     if (moved <= 0)
         return;
-    ns[LIMIT_NETWORK] -= moved;
-    ns[LIMIT_IDLE] += moved;
+    accounting->ns[LIMIT_NETWORK] -= moved;
+    accounting->ns[LIMIT_IDLE] += moved;
+    accounting->transfer_ns = min64(accounting->transfer_ns, network_ns(accounting));
     accounting->steady->held_ns += moved;
+    account_send_buffer(seg->connection, moved);
     if (log)
         limit_log_move(log, seg->pool, moved, SPAN_SEND_BUFFER);
 }

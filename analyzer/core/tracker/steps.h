@@ -24,6 +24,27 @@ bool process_ack(struct segment_context *seg, struct tcp_stream *sender,
  * direction in flight (-1 if unknown: it is not accounted). */
 void account_segment(const struct segment_context *seg, int64_t flight);
 
+/* Moves network time of a direction, the newest first, to another factor. */
+void move_network(const struct segment_context *seg, struct time_accounting *accounting,
+                  const struct tcp_stream *sender, int64_t ns, enum limit_cause cause);
+
+/* time_account.c: columns time_*_ns of `flows`. */
+
+/* Must be called for each segment with a time, for data of a direction with accounting after the
+ * view has moved to it and before its state changes. */
+void account_time(const struct segment_context *seg);
+
+/* Must be called for each such segment at the end. */
+void account_after(const struct segment_context *seg);
+
+/* `ns` of the path's time were time without room in the send buffer. */
+void account_send_buffer(struct tcp_connection *connection, int64_t ns);
+
+/* hidden_limit.c: whether the network's time in a flow of `life_ns` may be another limit's, which a
+ * queue hides. The stream must have an accounting. */
+bool hides_limit(const struct tcp_connection *connection, const struct tcp_stream *stream,
+                 int64_t life_ns);
+
 /* sender_view.c: flight and window as the sender of the data saw them. */
 
 /* Begins with the connection as the capture point sees it after the segment. */

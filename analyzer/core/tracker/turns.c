@@ -193,66 +193,6 @@ NOINLINE bool note_pause(const struct segment_context *seg, int64_t idle_ns) {
     return true;
 }
 
-int64_t idle_in_turns(const struct tcp_connection *connection, unsigned direction,
-                      int64_t *waiting) {
-    const struct turn_log *log = connection->turns;
-    int64_t own = 0, waited = 0;
-    if (!log || exchange_of(connection) == WORD_PIPELINED)
-        return 0;
-    int64_t rtt = max64(sender_rtt(connection, &connection->streams[direction]), 0);
-    bool response = direction != log->requester;
-    for (uint32_t i = 0; i < log->count + log->open; i++) {
-        const struct turn *turn = &log->turns[i];
-        int64_t pause = max64(turn->pause_ns, 0), answer = max64(turn->answer_ns, 0);
-        int64_t before = response ? answer : pause; /* the sender's own data */
-        own = add_ns(own, max64(before - rtt, 0));
-        own = add_ns(own, (int64_t)turn->paused_us[response] * 1000);
-        waited = add_ns(waited, add_ns(min64(before, rtt), response ? pause : answer));
-        waited = add_ns(waited, max64(response ? turn->request_ns : turn->response_ns, 0));
-    }
-    *waiting = waited;
-    return add_ns(own, waited);
-}
-
-/* Adds a part of a turn, and returns its end. It begins at `from`, or where another part ends. */
-static int64_t log_part(struct limit_log *log, struct pool *pool, unsigned kind, int64_t from,
-                        int64_t ns) {
-    const struct limit_span *last = log->count ? &log->spans[log->count - 1] : NULL;
-    int64_t start = last ? max64(from, add_ns(last->start_ns, last->ns)) : from;
-    limit_log_add(log, pool, kind, start, ns);
-    return add_ns(start, max64(ns, 0));
-}
-
-/* The parts of a turn that idle_in_turns() sums: the endpoint waits for the other's request or
- * response, and the round trip `rtt` until that reaches it is no time of its own. */
-static void log_turn(const struct turn *turn, bool response, int64_t rtt, struct limit_log *log,
-                     struct pool *pool) {
-    int64_t pause = max64(turn->pause_ns, 0), answer = max64(turn->answer_ns, 0);
-    int64_t request = max64(turn->request_ns, 0), reply = max64(turn->response_ns, 0);
-    int64_t paused = (int64_t)turn->paused_us[response] * 1000, at = turn->start_ns - pause;
-    if (response) {
-        at = log_part(log, pool, SPAN_WAITING, at,
-                      add_ns(add_ns(pause, request), min64(answer, rtt)));
-        at = log_part(log, pool, LIMIT_IDLE, at, answer - rtt);
-        log_part(log, pool, LIMIT_IDLE, add_ns(at, max64(reply - paused, 0)), paused);
-    } else {
-        at = log_part(log, pool, SPAN_WAITING, at, min64(pause, rtt));
-        at = log_part(log, pool, LIMIT_IDLE, at, pause - rtt);
-        at = log_part(log, pool, LIMIT_IDLE, add_ns(at, max64(request - paused, 0)), paused);
-        log_part(log, pool, SPAN_WAITING, at, add_ns(answer, reply));
-    }
-}
-
-void log_turns(const struct tcp_connection *connection, unsigned direction, struct limit_log *log,
-               struct pool *pool) {
-    const struct turn_log *turns = connection->turns;
-    if (!turns || exchange_of(connection) == WORD_PIPELINED)
-        return;
-    int64_t rtt = max64(sender_rtt(connection, &connection->streams[direction]), 0);
-    for (uint32_t i = 0; i < turns->count + turns->open; i++)
-        log_turn(&turns->turns[i], direction != turns->requester, rtt, log, pool);
-}
-
 /* --- turns ----------------------------------------------------------------------------------- */
 
 /* Begins a turn at `start_ns`. Its request will be data of the requester above `base` unique bytes.

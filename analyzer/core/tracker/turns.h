@@ -51,15 +51,6 @@ _Static_assert(sizeof(struct turn_log) <= 128, "small, because most flows have o
  */
 bool note_pause(const struct segment_context *seg, int64_t idle_ns);
 
-/* Returns how long the endpoint that sends `direction` had nothing to send in the turns so far, ns:
- * it waited for data of the other, or paused. Sets the part in which it waited. */
-int64_t idle_in_turns(const struct tcp_connection *connection, unsigned direction,
-                      int64_t *waiting);
-
-/* Adds the same time to a log of spans. Their places are those of the turns, without stalls. */
-void log_turns(const struct tcp_connection *connection, unsigned direction, struct limit_log *log,
-               struct pool *pool);
-
 /* Must be called after the segment was processed, if it brought new data after data of the other
  * direction, or if watches_turns(). */
 void note_turn(struct segment_context *seg);

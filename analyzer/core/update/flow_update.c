@@ -402,6 +402,8 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
             settle_verdicts(&worker->events, &flow->tcp, &flow->tcp.streams[number],
                             flow->directions[number].first_ns);
         finish_turns(&flow->tcp);
+        if (flow->timed)
+            finish_time(&flow->tcp, worker->rows.pool, flow->first_ns, flow->last_ns);
     }
     if (with_rows) {
         enum word application = sequence_application(flow);

@@ -53,6 +53,8 @@ void set_spurious(struct tcp_stream *stream, struct tcp_recovery_state *recovery
     if (!spurious || record->spurious)
         return;
     recovery->spurious_count++;
+    if (record->kind == WORD_TIMEOUT_RETRANSMISSION)
+        recovery->needless_ns += 1000 * (int64_t)record->waited_us;
     count_long(stream, WIRE_SPURIOUS, record->long_bytes, 1);
     record->spurious = true;
 }

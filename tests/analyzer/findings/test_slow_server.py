@@ -99,8 +99,8 @@ def test_a_stall_after_the_last_response_is_time_in_the_network(tmp_path: Path) 
         one.send(bye + late, 0, 1080, 125, ACK | PSH | FIN, ack=5856)
     trace = wiretale.analyze(wire.write(tmp_path / "stall.pcap"))
     turns = trace.transfers.turns
-    assert len(turns) == 4 and turns.stalled_ns == pytest.approx(3.75e9, abs=1e7)
-    assert turns.split.network >= turns.stalled_ns
+    assert len(turns) == 4 and turns.recovery_ns == pytest.approx(3.75e9, abs=1e7)
+    assert turns.split.network >= turns.recovery_ns
 
 
 def test_idle_time_is_divided(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_idle_time_is_divided(tmp_path: Path) -> None:
     client, server = sorted(trace.transfers.tcp(), key=lambda one: one.row["direction"])
     parts = trace.transfers.turns.idle_parts(server)
     assert parts["server"] == pytest.approx(sum(times) * 1e6, abs=1e6)
-    assert parts["waiting for requests"] == pytest.approx((15 * RTT + 14 * 400) * 1e6, abs=1e6)
+    assert parts["waiting for requests"] == pytest.approx((15 * RTT + 14 * 400 + 80) * 1e6, abs=1e6)
     parts = trace.transfers.turns.idle_parts(client)
     assert parts["client"] == pytest.approx(14 * 400 * 1e6, abs=1e6)
     assert parts["waiting for responses"] == pytest.approx((14 * RTT + sum(times[:-1])) * 1e6, abs=1e6)
@@ -125,8 +125,7 @@ def test_a_transfer_that_waits_for_nothing_has_no_idle_parts(tmp_path: Path) -> 
     (transfer,) = trace.transfers.tcp()
     assert transfer.limits["limit_idle_ns"] and transfer.row["limit_waiting_ns"] is None
     assert trace.transfers.turns.idle_parts(transfer) == {}
-    split = trace.transfers.turns.split
-    assert split.client / split.whole > 0.95 and trace.transfers.turns.others == 1
+    assert trace.transfers.turns.split.client == 0  # nobody waits for what an application has not written yet
 
 
 def test_a_pause_within_a_response_is_time_of_the_server() -> None:

@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Accounts the life of a flow by what its endpoints waited for: columns time_*_ns of `flows`.
+ *
+ * One cursor moves along the flow. Data of either direction closes the gap since the data before
+ * it; pure ACKs only leave facts behind: RTT samples, the ACK that ends a recovery, a delayed ACK,
+ * a window that opened. So the parts sum to the flow's life. The gap between two data segments is
+ * divided by the first rule that fits (docs/tables.md, "Where the time went"):
+ *
+ * - The segment answers the other endpoint's data: the least round trip to its sender is path, a
+ *   longer one queue, the rest its sender's own time.
+ * - It is retransmitted after an RTO, or its sender had not yet received the ACK that ends its
+ *   recovery: loss. That ACK takes the round trip to the sender, and the next segment back.
+ * - The bottleneck is busy with this flow: transfer.
+ * - It did not fit the receive window: window.
+ * - No ACK released it: its sender's application paused. A delayed ACK is the pause of its sender.
+ * - An ACK released it: path, and queue by the share of the round trip above the least.
+ *
+ * Later evidence moves time between parts: a spurious RTO, time without room in the send buffer
+ * (steady_flight.c), and at the end the pauses that belong to no dialogue. */
+#include "tracker/steps.h"
+#include "tracker/tracker.h"
+#include "tracker/turns.h"
+
+#define LONG_PAUSE_NS INT64_C(5000000000) /* nobody waits for a client that pauses longer */
+#define LONE_PAUSE_NS                                                                              \
+    INT64_C(1000000000) /* nor for one of which the dialogue has no other like it */
+#define ACK_DELAY_NS   INT64_C(30000000) /* the shortest delayed-ACK timer, Linux's, is 40 ms */
+#define EXACT_NS       100000            /* a sender's response to an ACK, */
+#define GAP_PART       4                 /* of the round trip: less is the spacing of writes */
+#define EXACT_PART     64                /* and of the round trip to it */
+#define HELD_RTTS      4                 /* by which a delayed ACK exceeds the round trip */
+#define BURST_PART     2                 /* of the spacing that would fill the round trip */
+#define QUEUE_PART     16                /* of the least round trip: less is jitter */
+#define REQUEST_MOST   10                /* segments: more data without an answer is an upload */
+#define ALIKE_LEAST    400               /* bytes: a smaller one is no full segment */
+#define REDUCED_PERMIL 900               /* of the flight before the last loss */
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+static inline void add_part(struct time_account *account, enum time_part part, int64_t ns) {
+    account->ns[part] += ns;
+    account->cursor_ns += ns;
+}
+
+/* The time that follows, as a limit of the direction's throughput: columns limit_*_ns. `kind` is an
+ * enum limit_cause or SPAN_WAITING. */
+static void add_limit(const struct tcp_connection *connection, const struct tcp_stream *stream,
+                      struct pool *pool, unsigned kind, int64_t ns) {
+    struct time_accounting *accounting = stream->accounting;
+    struct limit_log *log = recovery_of(stream)->limits;
+    if (!accounting || ns <= 0)
+        return;
+    accounting->ns[kind == SPAN_WAITING ? LIMIT_IDLE : kind] += ns;
+    if (kind == SPAN_WAITING)
+        accounting->waiting_ns += ns;
+    if (log && kind != LIMIT_TIMEOUT) /* record_stall() logs those */
+        limit_log_add(log, pool, kind, connection->time.cursor_ns, ns);
+}
+
+/* The sender of the segment waited for one part, which limited it in one way. */
+static inline void spend(const struct segment_context *seg, enum time_part part, unsigned kind,
+                         int64_t ns) {
+    add_limit(seg->connection, seg->sender, seg->pool, kind, ns);
+    add_part(&seg->connection->time, part, ns);
+}
+
+/* Returns the direction of the requests: of the turns, else by the ports, else the initiator's. */
+static unsigned requests_of(const struct tcp_connection *connection) {
+    if (connection->turns)
+        return connection->turns->requester;
+    return connection->requester == REQUESTER_UNKNOWN ? 0 : connection->requester;
+}
+
+/* The application of the endpoint that sends `direction` let `ns` pass; `before`: between a
+ * response and the next request. */
+static void add_pause(const struct segment_context *seg, unsigned direction, int64_t ns,
+                      bool before) {
+    struct tcp_connection *connection = seg->connection;
+    struct time_account *account = &connection->time;
+    bool client = direction == requests_of(connection);
+    add_limit(connection, seg->sender, seg->pool,
+              direction == segment_direction(seg) ? LIMIT_IDLE : LIMIT_DELAYED_ACK, ns);
+    if (client && ns > LONG_PAUSE_NS) {
+        add_part(account, PART_IDLE, ns);
+        return;
+    }
+    add_part(account, client ? PART_CLIENT : PART_SERVER, ns);
+    if (!connection->turns)
+        account->stream_pause_ns += ns;
+    if (client && before && ns > account->pause_2nd_ns)
+        account->pause_2nd_ns = ns;
+    if (account->pause_2nd_ns > account->pause_ns) {
+        account->pause_2nd_ns = account->pause_ns;
+        account->pause_ns = ns;
+    }
+}
+
+/* --- the path -------------------------------------------------------------------------------- */
+
+static inline struct sending_state *sending_of(const struct segment_context *seg) {
+    return &seg->connection->time.sending[segment_direction(seg)];
+}
+
+/* Returns how much longer than the least the round trip of the sender's data is: behind the capture
+ * point by its last sample, before it by the age of the segment. */
+static int64_t queue_of(const struct segment_context *seg) {
+    const struct tcp_stream *sender = seg->sender;
+    int64_t latest = 1000 * (int64_t)sending_of(seg)->rtt_us;
+    int64_t behind = latest && sender->rtt.count ? latest - least_sample(sender) : 0;
+    return max64(behind, 0) + (sender->accounting ? sender->accounting->view.queued_ns : 0);
+}
+
+/* Segments follow one another at the spacing of the bottleneck while a queue stands. */
+static bool fills_queue(const struct segment_context *seg, int64_t gap_ns, int64_t queue_ns) {
+    return queue_ns >= gap_ns && queue_ns >= max64(path_rtt(seg->connection), 0) / QUEUE_PART;
+}
+
+/* The flight leaves back to back: much faster than if it filled the round trip. */
+static bool is_burst(const struct segment_context *seg, int64_t gap_ns) {
+    const struct tcp_stream *sender = seg->sender;
+    const struct time_accounting *accounting = sender->accounting;
+    int64_t rtt = path_rtt(seg->connection);
+    int64_t flight =
+        accounting ? accounting->end - accounting->view.seen.una : stream_flight(sender);
+    int64_t segments = max64(flight, 0) / max64(sender->last_payload, 1);
+    return rtt >= 0 && gap_ns * BURST_PART * max64(segments, 1) <= rtt;
+}
+
+/* The network alone held the sender back. */
+static inline void note_active(const struct segment_context *seg, int64_t ns) {
+    const struct time_accounting *accounting = seg->sender->accounting;
+    if (accounting && accounting->steady)
+        accounting->steady->active_ns += ns;
+}
+
+/* Without timestamps, a queue before the capture point may have spread the data that the
+ * application wrote before a pause. */
+static inline void note_pause_after(const struct segment_context *seg) {
+    const struct time_accounting *accounting = seg->sender->accounting;
+    struct steady_flight *steady = accounting ? accounting->steady : NULL;
+    if (!steady)
+        return;
+    int64_t most = max64(path_rtt(seg->connection), 0) + HIDDEN_QUEUE_NS;
+    steady->unsure_ns += min64(steady->active_ns, most);
+    steady->active_ns = 0;
+}
+
+/* `ns` of the path passed, or of transfer: the path may have spread segments that the sender
+ * created at once. If they fill the receive window, the time between them is the window's
+ * (note_sent()). */
+static void note_burst(const struct segment_context *seg, int64_t ns) {
+    struct sending_state *sending = sending_of(seg);
+    const struct time_accounting *accounting = seg->sender->accounting;
+    bool burst = accounting && accounting->view.same &&
+                 ns <= view_rtt(seg->connection, seg->sender, &accounting->view);
+    sending->burst_ns = burst ? (uint32_t)min64(sending->burst_ns + ns, UINT32_MAX) : 0;
+}
+
+/* The bottleneck was busy with this flow; `seen`: its queue or its shaper was. */
+static void add_transfer(const struct segment_context *seg, int64_t ns, bool seen) {
+    if (seg->sender->accounting && seen)
+        seg->sender->accounting->transfer_ns += ns;
+    if (!seen)
+        note_burst(seg, ns);
+    note_active(seg, ns);
+    spend(seg, PART_TRANSFER, sending_of(seg)->recovering ? LIMIT_RECOVERY : LIMIT_NETWORK, ns);
+}
+
+/* The part of the path in which the congestion window is below its level before the last loss. */
+static void note_reduced(const struct segment_context *seg, int64_t path_ns) {
+    struct time_account *account = &seg->connection->time;
+    int64_t peak = account->sending[segment_direction(seg)].peak_bytes;
+    if (peak && 1000 * stream_flight(seg->sender) < REDUCED_PERMIL * peak)
+        account->reduced_path_ns += path_ns;
+}
+
+/* An ACK released the segment. */
+static void add_round_trip(const struct segment_context *seg, int64_t ns, int64_t queue_ns) {
+    int64_t least = path_rtt(seg->connection);
+    if (least < 0) {
+        spend(seg, PART_UNKNOWN, LIMIT_NETWORK, ns);
+        return;
+    }
+    double share = queue_ns > 0 ? (double)queue_ns / (double)(queue_ns + max64(least, 1)) : 0;
+    int64_t queued = (int64_t)((double)ns * share);
+    note_active(seg, ns);
+    note_reduced(seg, ns - queued);
+    spend(seg, PART_PATH, LIMIT_NETWORK, ns - queued);
+    spend(seg, PART_QUEUE, LIMIT_NETWORK, queued);
+}
+
+/* --- gaps ------------------------------------------------------------------------------------ */
+
+/* The segment is the answer to data of the other endpoint, which passed at the cursor. */
+static void add_answer(const struct segment_context *seg, int64_t gap_ns) {
+    struct time_account *account = &seg->connection->time;
+    const struct tcp_stream *data = seg->receiver; /* that it answers */
+    int64_t least = sender_rtt(seg->connection, seg->sender);
+    if (least < 0) {
+        spend(seg, PART_UNKNOWN, LIMIT_IDLE, gap_ns);
+        return;
+    }
+    int64_t acked = data->una_advanced_ns - account->cursor_ns;
+    bool separate = acked > 0 && acked < gap_ns && acked - least < ACK_DELAY_NS;
+    int64_t path = min64(least, gap_ns);
+    int64_t queue = separate ? max64(min64(acked, gap_ns) - path, 0) : 0;
+    spend(seg, PART_PATH, SPAN_WAITING, path);
+    spend(seg, PART_QUEUE, SPAN_WAITING, queue);
+    add_pause(seg, segment_direction(seg), gap_ns - path - queue, true);
+}
+
+/* Returns the data whose ACK ends the sender's recovery. */
+static inline int64_t recovery_end(const struct tcp_stream *sender) {
+    const struct tcp_recovery_state *recovery = sender->recovery;
+    if (LIKELY(!recovery))
+        return INT64_MIN;
+    return max64(recovery->recovery_frame ? recovery->recovery_point : INT64_MIN,
+                 recovery->rto_count ? recovery->rto_point : INT64_MIN);
+}
+
+/* Returns until when the sender was recovering: until the ACK that covers all came to it. */
+static int64_t recovered_ns(const struct segment_context *seg) {
+    const struct tcp_stream *sender = seg->sender;
+    if (!sending_of(seg)->recovering)
+        return INT64_MIN;
+    if (sender->snd_una < recovery_end(sender))
+        return seg->packet->time_ns;
+    return add_ns(sender->una_advanced_ns, max64(sender_rtt(seg->connection, sender), 0));
+}
+
+/* What the sender had received when it created the segment. */
+struct release {
+    bool acknowledged; /* all of its data */
+    bool advanced;     /* an ACK of new data since its data before */
+    int64_t late_ns;   /* how long after the newest ACK it came, less the round trip */
+    int64_t rtt_ns;    /* to the sender */
+};
+
+/* The view of the sender shows it; of a short direction the last ACK, which takes the round trip to
+ * the sender, and the data back. */
+static struct release release_of(const struct segment_context *seg) {
+    const struct tcp_stream *sender = seg->sender;
+    const struct time_accounting *accounting = sender->accounting;
+    const struct time_account *account = &seg->connection->time;
+    if (accounting) {
+        const struct sender_view *view = &accounting->view;
+        int64_t rtt = max64(view_rtt(seg->connection, sender, view), 0);
+        return (struct release){view->seen.una >= accounting->end, view->seen.una > accounting->una,
+                                seg->packet->time_ns - view->queued_ns - view->seen.time_ns - rtt,
+                                rtt};
+    }
+    int64_t rtt = max64(sender_rtt(seg->connection, sender), 0), now = seg->packet->time_ns;
+    bool came = sender->una_advanced_ns + rtt <= now + SLACK_NS;
+    int64_t since = sending_of(seg)->acked_ns;
+    return (struct release){came && sender->snd_una >= seg->effect.sequence,
+                            came && sender->una_advanced_ns > account->cursor_ns, now - since - rtt,
+                            rtt};
+}
+
+/* Returns for how long of the gap the application of the sender paused, at its end: no ACK released
+ * the data, and the sender had no more, since its data before or since the ACK of all. A small
+ * segment with PSH shows that, unless the ACK of all data released the next (Nagle). Nor does it if
+ * data comes in bursts, each at the very time of an ACK: the send buffer was full. */
+static int64_t pause_before(const struct segment_context *seg, const struct release *release,
+                            int64_t gap_ns) {
+    const struct sending_state *sending = sending_of(seg);
+    int64_t slack = sending->ended ? EXACT_NS + release->rtt_ns / EXACT_PART : SLACK_NS;
+    bool burst = GAP_PART * gap_ns >= path_rtt(seg->connection);
+    bool more = release->acknowledged || !sending->ended || burst;
+    if (release->late_ns <= (release->acknowledged ? SLACK_NS : slack) &&
+        (sending->blocked || (release->advanced && more)))
+        return 0;
+    if (!release->acknowledged && !sending->ended)
+        return 0;
+    if (sending->ended)
+        return gap_ns;
+    bool may_pause = sending->pushed || gap_ns > MIN_RTO_NS;
+    return may_pause ? min64(max64(release->late_ns, 0), gap_ns) : 0;
+}
+
+/* No ACK released the segment, which comes more than a round trip after the one before, and the
+ * sender had more to send: a shaper in its host spaces the segments. */
+static bool is_shaped(const struct segment_context *seg, const struct release *release,
+                      int64_t gap_ns) {
+    int64_t rtt = path_rtt(seg->connection);
+    bool released = release->advanced && !release->acknowledged;
+    return !released && !sending_of(seg)->pushed && rtt >= 0 && gap_ns > 2 * rtt;
+}
+
+/* The sender continues its own data. */
+static void add_continuation(const struct segment_context *seg, int64_t gap_ns) {
+    struct time_account *account = &seg->connection->time;
+    struct time_accounting *accounting = seg->sender->accounting;
+    const struct sending_state *sending = sending_of(seg);
+    int64_t queue = queue_of(seg);
+    bool queued = fills_queue(seg, gap_ns, queue);
+    if (queued || is_burst(seg, gap_ns)) {
+        add_transfer(seg, gap_ns, queued);
+        return;
+    }
+    int64_t until = recovered_ns(seg);
+    if (until > account->cursor_ns) {
+        int64_t loss = min64(until - account->cursor_ns, gap_ns);
+        spend(seg, PART_LOSS, LIMIT_RECOVERY, loss);
+        gap_ns -= loss;
+    }
+    if (!gap_ns)
+        return;
+    if (accounting && accounting->view.unknown) {
+        spend(seg, PART_UNKNOWN, LIMIT_NETWORK, gap_ns);
+        return;
+    }
+    struct release release = release_of(seg);
+    int64_t paused = pause_before(seg, &release, gap_ns);
+    bool may_hold = release.acknowledged && !paused && !sending->blocked;
+    int64_t held = may_hold ? 1000 * (int64_t)sending->held_us : 0;
+    held = min64(held, gap_ns - paused);
+    int64_t rest = gap_ns - paused - held;
+    if (rest && !sending->blocked && is_shaped(seg, &release, rest)) {
+        add_transfer(seg, gap_ns, true);
+        return;
+    }
+    if (paused)
+        note_pause_after(seg);
+    if (accounting)
+        note_waits(seg, accounting, paused, held, sending->blocked ? LIMIT_WINDOW : LIMIT_NETWORK,
+                   rest);
+    if (sending->blocked) {
+        spend(seg, PART_WINDOW, LIMIT_WINDOW, rest);
+    } else {
+        note_burst(seg, rest);
+        add_round_trip(seg, rest, queue);
+    }
+    add_pause(seg, !segment_direction(seg), held, false);
+    add_pause(seg, segment_direction(seg), paused, false);
+}
+
+/* Before the first data: of the client, or a greeting of the server. */
+static void add_first(const struct segment_context *seg, int64_t gap_ns) {
+    struct time_account *account = &seg->connection->time;
+    unsigned direction = segment_direction(seg);
+    int64_t rtt = direction ? max64(sender_rtt(seg->connection, seg->sender), 0) : 0;
+    if (!account->opened) {
+        spend(seg, PART_UNKNOWN, LIMIT_IDLE, gap_ns);
+        return;
+    }
+    spend(seg, PART_PATH, SPAN_WAITING, min64(rtt, gap_ns));
+    add_pause(seg, direction, gap_ns - min64(rtt, gap_ns), true);
+}
+
+/* A timer ended the gap. It ran since the last ACK, or since the data: the time before that was a
+ * round trip, or of the recovery before. */
+static void add_timeout(const struct segment_context *seg, int64_t gap_ns) {
+    int64_t waited = min64(seg->packet->time_ns - seg->sender->una_advanced_ns, gap_ns);
+    if (sending_of(seg)->recovering)
+        spend(seg, PART_LOSS, LIMIT_RECOVERY, gap_ns - waited);
+    else
+        add_round_trip(seg, gap_ns - waited, queue_of(seg));
+    spend(seg, PART_LOSS, LIMIT_TIMEOUT, waited);
+    if (seg->sender->accounting)
+        end_run(seg->sender->accounting->steady);
+}
+
+static void add_gap(const struct segment_context *seg, int64_t gap_ns) {
+    struct time_account *account = &seg->connection->time;
+    unsigned direction = segment_direction(seg);
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    struct sending_state *sending = &account->sending[direction];
+    bool covers = seg->effect.acknowledges &&
+                  seg->effect.acknowledged >= seg->receiver->snd_nxt - seg->receiver->fin_seen;
+    add_limit(seg->connection, seg->receiver, seg->pool, SPAN_WAITING, gap_ns);
+    if ((uint16_t)recovery->rto_count != sending->rtos)
+        add_timeout(seg, gap_ns);
+    else if ((uint16_t)recovery->suspected_rto_count != sending->paused)
+        spend(seg, PART_UNKNOWN, LIMIT_TIMEOUT, gap_ns);
+    else if (account->last == NO_DIRECTION)
+        add_first(seg, gap_ns);
+    else if (account->last != direction && covers)
+        add_answer(seg, gap_ns);
+    else if ((uint32_t)recovery->retransmissions != sending->resent &&
+             !fills_queue(seg, gap_ns, queue_of(seg)) && !is_burst(seg, gap_ns))
+        spend(seg, PART_LOSS, LIMIT_RECOVERY, gap_ns);
+    else
+        add_continuation(seg, gap_ns);
+    if ((uint32_t)recovery->retransmissions != sending->resent &&
+        stream_flight(seg->sender) > sending->peak_bytes)
+        sending->peak_bytes = (uint32_t)min64(stream_flight(seg->sender), UINT32_MAX);
+    sending->rtos = (uint16_t)recovery->rto_count;
+    sending->paused = (uint16_t)recovery->suspected_rto_count;
+    sending->resent = (uint32_t)recovery->retransmissions;
+}
+
+/* --- packets --------------------------------------------------------------------------------- */
+
+static NOINLINE void begin_account(struct time_account *account,
+                                   const struct segment_context *seg) {
+    account->begun = true;
+    account->last = NO_DIRECTION;
+    account->cursor_ns = seg->packet->time_ns;
+    account->connecting = seg->tcp->flags & TCP_SYN;
+    account->opened = account->connecting;
+}
+
+/* Until a segment follows the handshake. */
+static NOINLINE void add_connecting(struct time_account *account, const struct segment_context *seg,
+                                    int64_t gap_ns, bool data) {
+    add_part(account, PART_CONNECTING, max64(gap_ns, 0));
+    account->connecting = seg->tcp->flags & TCP_SYN || (!data && segment_direction(seg));
+    if (data)
+        account->last = (uint8_t)segment_direction(seg);
+}
+
+/* One more full segment does not fit the window that the receiver of the stream announced last. */
+static inline bool is_blocked(const struct segment_context *seg, const struct tcp_stream *sender,
+                              const struct tcp_stream *receiver) {
+    return receiver->window >= 0 && sender->snd_una_known &&
+           sender->snd_una + receiver->window - sender->snd_nxt <
+               full_segment_size(seg->connection, sender);
+}
+
+/* Whether the segment had room for more data. One of the size of the one before has none: the path
+ * carries less than the MSS. */
+static inline bool is_small(const struct segment_context *seg,
+                            const struct sending_state *sending) {
+    uint32_t payload = seg->packet->payload_bytes, mss = seg->receiver->mss;
+    if (payload == sending->payload && payload >= ALIKE_LEAST)
+        return sending->small && payload < (mss ? mss : SEGMENT_USUAL) / 2;
+    return payload < full_segment_size(seg->connection, seg->sender) ||
+           payload < (mss ? mss : SEGMENT_USUAL) / 2;
+}
+
+/* The segments since the sender's view moved have filled the receive window together. */
+static NOINLINE void fill_window(const struct segment_context *seg, struct time_account *account,
+                                 struct sending_state *sending) {
+    struct time_accounting *accounting = seg->sender->accounting;
+    int64_t moved = time_move(account, PART_TRANSFER, PART_WINDOW, sending->burst_ns);
+    moved += time_move(account, PART_PATH, PART_WINDOW, sending->burst_ns - moved);
+    sending->burst_ns = 0;
+    if (!accounting)
+        return;
+    move_network(seg, accounting, seg->sender, min64(moved, accounting->ns[LIMIT_NETWORK]),
+                 LIMIT_WINDOW);
+    if (accounting->steady && !has_timestamps(seg))
+        accounting->steady->spread_ns += moved;
+}
+
+static inline void note_sent(const struct segment_context *seg, struct sending_state *sending) {
+    struct time_account *account = &seg->connection->time;
+    const struct time_accounting *accounting = seg->sender->accounting;
+    sending->small = is_small(seg, sending);
+    sending->ended = seg->tcp->flags & TCP_PSH && (sending->pushed || sending->small);
+    sending->pushed = seg->tcp->flags & TCP_PSH;
+    sending->payload = (uint16_t)min64(seg->packet->payload_bytes, UINT16_MAX);
+    sending->held_us = 0;
+    sending->recovering =
+        (accounting ? accounting->view.seen.una : seg->sender->snd_una) < recovery_end(seg->sender);
+    sending->blocked = seg->sender->accounting ? seg->sender->accounting->blocked
+                                               : is_blocked(seg, seg->sender, seg->receiver);
+    if (sending->blocked && sending->burst_ns)
+        fill_window(seg, account, sending);
+}
+
+/* The segment as an ACK of the other direction's data. */
+static inline void note_acked(const struct segment_context *seg, struct sending_state *sending) {
+    const struct tcp_stream *sender = seg->receiver;
+    int64_t now = seg->packet->time_ns;
+    if (seg->effect.rtt_ns >= 0)
+        sending->rtt_us = (uint32_t)min64(max64(seg->effect.rtt_ns / 1000, 1), UINT32_MAX);
+    if (sender->una_advanced_ns == now) {
+        int64_t delay = now - sender->last_data_ns;
+        delay -= sender->rtt.count ? least_sample(sender) : 0;
+        bool held = delay >= ACK_DELAY_NS &&
+                    (sending->ended || delay >= HELD_RTTS * 1000 * (int64_t)sending->rtt_us) &&
+                    sender->snd_una >= sender->snd_nxt;
+        sending->held_us = held ? (uint32_t)min64(delay / 1000, UINT32_MAX) : 0;
+    }
+    sending->acked_ns = now;
+    sending->blocked |= is_blocked(seg, sender, seg->sender);
+}
+
+void account_time(const struct segment_context *seg) {
+    struct time_account *account = &seg->connection->time;
+    bool data = seg->packet->payload_bytes && !seg->effect.probe && !seg->effect.duplicate;
+    unsigned direction = segment_direction(seg);
+    if (!account->begun)
+        begin_account(account, seg);
+    int64_t gap_ns = seg->packet->time_ns - account->cursor_ns;
+    if (seg->sender->fin_seen && !account->fin_ns)
+        account->fin_ns = seg->packet->time_ns;
+    if (account->connecting)
+        add_connecting(account, seg, gap_ns, data);
+    else if (data && gap_ns > 0)
+        add_gap(seg, gap_ns);
+    if (data)
+        account->last = (uint8_t)direction;
+}
+
+void account_after(const struct segment_context *seg) {
+    struct time_account *account = &seg->connection->time;
+    unsigned direction = segment_direction(seg);
+    if (seg->effect.acknowledges)
+        note_acked(seg, &account->sending[!direction]);
+    if (seg->packet->payload_bytes && !seg->effect.probe && !seg->effect.duplicate)
+        note_sent(seg, &account->sending[direction]);
+}
+
+void account_send_buffer(struct tcp_connection *connection, int64_t ns) {
+    static const enum time_part parts[] = {PART_PATH, PART_QUEUE, PART_TRANSFER};
+    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
+        ns -= time_move(&connection->time, parts[i], PART_SEND_BUFFER, ns);
+}
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+/* The last request was acknowledged, and nobody answered. */
+static bool is_unanswered(const struct tcp_connection *connection, unsigned direction) {
+    const struct tcp_stream *stream = &connection->streams[direction];
+    const struct turn_log *log = connection->turns;
+    if (direction != requests_of(connection))
+        return false;
+    uint64_t bytes = stream->unique_bytes - (log && log->open && !log->responding ? log->base : 0);
+    return bytes <= REQUEST_MOST * (uint64_t)full_segment_size(connection, stream);
+}
+
+/* The time after the last data. */
+static void add_tail(struct tcp_connection *connection, struct pool *pool, int64_t ns) {
+    struct time_account *account = &connection->time;
+    unsigned direction = account->last;
+    if (account->connecting || direction == NO_DIRECTION) {
+        add_part(account, account->connecting ? PART_CONNECTING : PART_IDLE, ns);
+        return;
+    }
+    const struct tcp_stream *stream = &connection->streams[direction];
+    int64_t least = stream->rtt.count ? least_sample(stream) : 0;
+    if (stream->snd_una_known && stream->snd_una < stream->snd_nxt - stream->fin_seen) {
+        add_part(account, ns >= MIN_RTO_NS ? PART_LOSS : PART_PATH, ns);
+        return;
+    }
+    if (peer_of(connection, stream)->zero_window) {
+        add_part(account, PART_WINDOW, ns);
+        return;
+    }
+    int64_t acked = min64(max64(stream->una_advanced_ns - account->cursor_ns, 0), ns);
+    if (account->sending[direction].recovering) {
+        add_limit(connection, stream, pool, LIMIT_RECOVERY, acked);
+        add_part(account, PART_LOSS, acked);
+        ns -= acked;
+        acked = 0;
+    }
+    int64_t path = min64(least, acked);
+    int64_t queue = acked - path < ACK_DELAY_NS ? acked - path : 0;
+    int64_t rest = ns - path - queue, closed = rest;
+    if (account->fin_ns)
+        closed = min64(max64(account->fin_ns - account->cursor_ns - path - queue, 0), rest);
+    add_part(account, PART_PATH, path);
+    add_part(account, PART_QUEUE, queue);
+    if (!is_unanswered(connection, direction))
+        closed = 0;
+    add_part(account, PART_SERVER, closed);
+    add_part(account, PART_IDLE, rest - closed);
+}
+
+/* A queue may hide what held the data of a direction back. */
+static void doubt_network(struct tcp_connection *connection, const struct tcp_stream *stream,
+                          int64_t life_ns) {
+    const struct time_accounting *accounting = stream->accounting;
+    if (!accounting || !hides_limit(connection, stream, life_ns))
+        return;
+    int64_t ns =
+        accounting->ns[LIMIT_NETWORK] + accounting->ns[LIMIT_SLOW_START] - accounting->transfer_ns;
+    ns -= time_move(&connection->time, PART_PATH, PART_UNKNOWN, ns);
+    time_move(&connection->time, PART_QUEUE, PART_UNKNOWN, ns);
+    time_move(&connection->time, PART_WINDOW, PART_UNKNOWN, accounting->ns[LIMIT_WINDOW]);
+}
+
+void finish_time(struct tcp_connection *connection, struct pool *pool, int64_t first_ns,
+                 int64_t last_ns) {
+    struct time_account *account = &connection->time;
+    int64_t sum = 0;
+    if (account->begun && last_ns > account->cursor_ns)
+        add_tail(connection, pool, last_ns - account->cursor_ns);
+    if (!connection->turns)
+        time_move(account, requests_of(connection) == account->last ? PART_CLIENT : PART_SERVER,
+                  PART_IDLE, account->stream_pause_ns);
+    else if (account->pause_ns >= LONE_PAUSE_NS && account->pause_2nd_ns < account->pause_ns / 2)
+        time_move(account, PART_CLIENT, PART_IDLE, account->pause_ns);
+    for (unsigned direction = 0; direction < 2; direction++) {
+        const struct tcp_stream *stream = &connection->streams[direction];
+        time_move(account, PART_LOSS, PART_QUEUE, recovery_of(stream)->needless_ns);
+        doubt_network(connection, stream, last_ns - first_ns);
+    }
+    for (unsigned part = 0; part < PARTS; part++)
+        sum += account->ns[part];
+    account->ns[PART_UNKNOWN] += last_ns - first_ns - sum;
+    account->reduced_path_ns = min64(account->reduced_path_ns, account->ns[PART_PATH]);
+}

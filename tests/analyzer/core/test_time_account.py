@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the time of a flow went: each row of the table in docs/tables.md beside its nearest neighbor, in exact times where the
+capture has them; simulated senders at three capture points; and the sum of the parts, which is the life of every flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wiretale
+from checkout import ROOT
+from limited_sender import POINTS, RTT, SCALE, Sender
+from plain_wire import ACK, FIN, MSS, PSH, SYN, Connection, Wire, syn_options
+
+PARTS = (
+    "connecting",
+    "client",
+    "server",
+    "loss",
+    "queue",
+    "path",
+    "window",
+    "send_buffer",
+    "transfer",
+    "idle",
+    "unknown",
+)
+FLOWS_MOST = 3000  # of a capture that are added up
+CAPTURES = {".pcap", ".pcapng", ".gz", ".dmp", ".cap"}
+
+
+def parts_of(row: Any) -> dict[str, int]:
+    """The parts of a flow in ns."""
+    return {part: row[f"time_{part}_ns"] for part in PARTS}
+
+
+def milliseconds(path: Path) -> dict[str, float]:
+    """The parts of the only flow that are not 0, in ms; they sum to its life."""
+    (row,) = wiretale.analyze(path).flows.rows()
+    parts = parts_of(row)
+    assert sum(parts.values()) == row["last_ns"] - row["first_ns"]
+    return {part: ns / 1e6 for part, ns in parts.items() if ns}
+
+
+class Dialogue:
+    """A connection captured at the client, whose RTT is 20 ms and whose server answers after `server` ms."""
+
+    def __init__(self) -> None:
+        self.connection = Connection(Wire()).open()
+        self.now, self.sent = 20.0, [0, 0]
+
+    def say(self, side: int, size: int, after: float, flags: int = ACK | PSH) -> None:
+        """Data of a side, `after` ms after the packet before."""
+        self.now += after
+        self.connection.send(self.now, side, self.sent[side], size, flags, ack=self.sent[1 - side])
+        self.sent[side] += size
+
+    def acknowledge(self, side: int, after: float) -> None:
+        self.now += after
+        self.connection.send(self.now, side, self.sent[side], ack=self.sent[1 - side])
+
+    def turn(self, pause: float, server: float, size: int = 300) -> None:
+        """The client asks after a pause; an ACK comes after the round trip, the answer after the server's time."""
+        self.say(0, 100, pause)
+        self.acknowledge(1, 20)
+        self.say(1, size, server)
+        self.acknowledge(0, 0)
+
+    def close(self, after: float) -> None:
+        for side, ms in ((0, after), (1, 20)):
+            self.now += ms
+            self.connection.send(self.now, side, self.sent[side], flags=FIN | ACK, ack=self.sent[1 - side])
+
+
+def turns(*times: tuple[float, float]) -> Wire:
+    talk = Dialogue()
+    for pause, server in times:
+        talk.turn(pause, server)
+    talk.close(0)
+    return talk.connection.wire
+
+
+def held_request(pause: float) -> Wire:
+    """A request in two parts, `pause` ms apart, whose first part is acknowledged at once."""
+    talk = Dialogue()
+    talk.say(0, 240, 0)
+    talk.acknowledge(1, 20)
+    talk.say(0, 1000, pause)
+    talk.acknowledge(1, 20)
+    talk.say(1, 160, 10)
+    talk.close(0)
+    return talk.connection.wire
+
+
+def unanswered(seconds: float) -> Wire:
+    """A request that the server's kernel acknowledges; the client waits, and gives up with a FIN."""
+    talk = Dialogue()
+    talk.say(0, 100, 0)
+    talk.acknowledge(1, 20)
+    talk.close(1000 * seconds)
+    return talk.connection.wire
+
+
+def closing_notice() -> Wire:
+    """The client closes right after its last message, so that nobody waits for an answer."""
+    talk = Dialogue()
+    talk.turn(0, 10)
+    talk.say(0, 31, 5)
+    talk.close(0)
+    return talk.connection.wire
+
+
+def silent_peer() -> Wire:
+    """Nothing comes back for a request: three timeouts."""
+    talk = Dialogue()
+    talk.turn(0, 10)
+    talk.say(0, 100, 0)
+    for after in (220.0, 440.0, 880.0):
+        talk.now += after
+        talk.connection.send(talk.now, 0, 100, 100, ACK | PSH, ack=300)
+    return talk.connection.wire
+
+
+def lost_answer_then_pause(pause: float) -> Wire:
+    """The last segment of an answer is retransmitted after 220 ms; the client acknowledges it at once and pauses."""
+    talk = Dialogue()
+    talk.turn(0, 10)
+    talk.turn(10, 10)
+    talk.say(0, 100, 10)
+    talk.acknowledge(1, 20)
+    talk.say(1, 300, 10)
+    talk.now += 220
+    talk.connection.send(talk.now, 1, 600, 300, ACK | PSH, ack=300)
+    talk.acknowledge(0, 0.1)
+    talk.turn(pause, 10)
+    talk.close(0)
+    return talk.connection.wire
+
+
+def unanswered_syns() -> Wire:
+    """Three SYNs in 3 s, then an answer."""
+    connection = Connection(Wire())
+    for ms in (0.0, 1000.0):
+        connection.send(ms, 0, -1, flags=SYN, options=syn_options())
+    connection.open(3000.0)
+    return connection.wire
+
+
+def greeting(server: float) -> Wire:
+    """The server speaks first."""
+    talk = Dialogue()
+    talk.say(1, 50, 20 + server)
+    talk.acknowledge(0, 0)
+    talk.say(0, 100, 5)
+    talk.say(1, 50, 20)
+    talk.close(0)
+    return talk.connection.wire
+
+
+def closed_window(seconds: float) -> Wire:
+    """The server stops reading: its window is closed until the end, and the client probes."""
+    connection = Connection(Wire()).open()
+    for number in range(4):
+        connection.data(20.0, number * MSS, flags=ACK | PSH * (number == 3))
+    connection.ack(40.0, 4 * MSS, window=0)
+    for ms in (240.0, 640.0, 1000 * seconds):
+        connection.send(ms, 0, 4 * MSS - 1, 0).ack(ms + 20, 4 * MSS, window=0)
+    return connection.wire
+
+
+def delayed_acks(delay: float) -> Wire:
+    """Ten writes of three segments; the ACK of the third is delayed, and releases the next write."""
+    connection, now = Connection(Wire()).open(rtt=1.0), 1.0
+    for write in range(10):
+        for number in range(3):
+            connection.data(now, (3 * write + number) * MSS, flags=ACK | PSH * (number == 2))
+        connection.ack(now + 1, (3 * write + 2) * MSS)
+        now += 1 + delay
+        connection.ack(now, (3 * write + 3) * MSS)
+    return connection.wire
+
+
+EXACT: dict[str, tuple[Callable[[], Wire], dict[str, float]]] = {
+    "connecting: two SYNs were lost": (unanswered_syns, {"connecting": 3020.0}),
+    "server and client: two turns": (
+        lambda: turns((50, 30), (40, 800)),
+        {"connecting": 20.0, "client": 90.0, "server": 830.0, "path": 40.0, "idle": 20.0},
+    ),
+    "idle: the dialogue has no other pause as long": (
+        lambda: turns((50, 30), (3000, 800)),
+        {"connecting": 20.0, "client": 50.0, "server": 830.0, "path": 40.0, "idle": 3020.0},
+    ),
+    "idle: no dialogue pauses for 7 s": (
+        lambda: turns((7000, 30), (7000, 800)),
+        {"connecting": 20.0, "server": 830.0, "path": 40.0, "idle": 14020.0},
+    ),
+    "client: a pause within a request": (
+        lambda: held_request(1000),
+        {"connecting": 20.0, "client": 1020.0, "server": 10.0, "path": 20.0, "idle": 20.0},
+    ),
+    "server: the greeting": (
+        lambda: greeting(300),
+        {"connecting": 20.0, "client": 5.0, "server": 300.0, "path": 40.0, "idle": 20.0},
+    ),
+    "server: a request that nobody answers": (
+        lambda: unanswered(15), {"connecting": 20.0, "server": 15000.0, "path": 20.0, "idle": 20.0}
+    ),
+    "idle: the client closes after its last message": (
+        closing_notice, {"connecting": 20.0, "client": 5.0, "server": 10.0, "path": 40.0}
+    ),
+    "loss: the peer fell silent": (
+        silent_peer, {"connecting": 20.0, "server": 10.0, "path": 20.0, "loss": 1540.0}
+    ),
+    "loss ends with the ACK that covers it, and the client pauses": (
+        lambda: lost_answer_then_pause(4000),
+        {"connecting": 20.0, "client": 20.0, "server": 40.0, "path": 80.0, "loss": 220.0, "queue": 0.1, "idle": 4020.0},
+    ),
+    "window: closed until the end": (
+        lambda: closed_window(10), {"connecting": 20.0, "window": 10000.0}
+    ),
+    "server: it delays the ACKs that release the next write": (
+        lambda: delayed_acks(200), {"connecting": 1.0, "server": 1800.0, "path": 10.0, "idle": 200.0}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_parts_are_those_of_the_capture(tmp_path: Path, name: str) -> None:
+    wire, expected = EXACT[name]
+    parts = milliseconds(wire().write(tmp_path / "wire.pcap"))
+    assert parts == pytest.approx(expected, abs=0.5), name
+
+
+def test_a_round_trip_above_the_least_is_a_queue(tmp_path: Path) -> None:
+    talk = Dialogue()
+    for waited in (20.0, 20.0, 45.0):
+        talk.say(0, 100, 5)
+        talk.acknowledge(1, waited)
+        talk.say(1, 300, 1)
+        talk.acknowledge(0, 0)
+    parts = milliseconds(talk.connection.wire.write(tmp_path / "wire.pcap"))
+    assert parts == pytest.approx(
+        {"connecting": 20.0, "client": 15.0, "server": 3.0, "path": 60.0, "queue": 25.0}, abs=0.5
+    )
+
+
+LIMITED: dict[str, tuple[set[str], dict[str, Any]]] = {
+    "window": ({"window"}, {"window": 160 << SCALE}),
+    "path: a congestion window that grows": ({"path", "transfer"}, {"congestion_window": 14 * MSS, "growth": 0.5}),
+    "path: TCP paces": ({"path"}, {"pace": 2.0, "congestion_window": 100 * MSS}),
+    "send buffer": ({"send_buffer"}, {"send_buffer": 12 * MSS}),
+    "idle: writes now and then": ({"idle"}, {"write": 20_000, "pause": 100.0}),
+    "idle: large writes": ({"idle"}, {"write": 60_000, "pause": 190.0, "spacing": 0.1, "rtt": 10.0}),
+    "transfer: a shaper in the sender's host": (
+        {"transfer", "queue"},
+        {"write": 131_072, "pause": 40.0, "spacing": 0.6, "rtt": 0.2, "congestion_window": 100 * MSS},
+    ),
+}
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("timestamps", [True, False])
+@pytest.mark.parametrize("name", LIMITED)
+def test_the_limit_of_a_sender_is_seen_from_any_capture_point(
+    tmp_path: Path, name: str, timestamps: bool, point: str
+) -> None:
+    expected, settings = LIMITED[name]
+    near = POINTS[point] * settings.get("rtt", RTT) / RTT
+    parts = milliseconds(Sender(timestamps, near, **settings).wire().write(tmp_path / "wire.pcap"))
+    assert sum(parts.get(part, 0.0) for part in expected) > 0.85 * sum(parts.values()), parts
+
+
+def test_the_path_is_reduced_after_a_loss(tmp_path: Path) -> None:
+    """Twenty segments a round trip, of which the first of the fourth is lost; then ten a round trip."""
+    connection, at, now = Connection(Wire()).open(), 0, 20.0
+    for flight in (20, 20, 20, 20, 10, 10, 10, 10, 10, 10):
+        lost = at if (flight, at) == (20, 60 * MSS) else None
+        for number in range(flight):
+            connection.data(now + 0.01 * number, at + number * MSS)
+        if lost is not None:
+            for number in range(1, flight):
+                connection.ack(now + 20 + 0.01 * number, lost)
+            connection.data(now + 20.1, lost)
+            now += 20.1
+        at += flight * MSS
+        connection.ack(now + 20, at)
+        now += 20
+    (row,) = wiretale.analyze(connection.wire.write(tmp_path / "wire.pcap")).flows.rows()
+    assert row["reduced_path_ns"] == pytest.approx(100e6, rel=0.2)
+    assert row["reduced_path_ns"] < row["time_path_ns"]
+
+
+def test_one_direction_has_no_account(tmp_path: Path) -> None:
+    connection = Connection(Wire())
+    for number in range(20):
+        connection.data(float(number), number * MSS)
+    (row,) = wiretale.analyze(connection.wire.write(tmp_path / "wire.pcap")).flows.rows()
+    assert set(parts_of(row).values()) == {None} and row["reduced_path_ns"] is None
+
+
+def every_capture() -> list[Path]:
+    folders = [ROOT / "sample_pcaps", ROOT.parent / "shared" / "captures", ROOT.parent / "shared" / "labelled"]
+    files = [path for folder in folders if folder.exists() for path in folder.rglob("*")]
+    return sorted(path for path in files if path.suffix in CAPTURES)
+
+
+def test_parts_sum_to_the_life_of_every_flow() -> None:
+    judged = 0
+    for path in every_capture():
+        try:
+            rows = wiretale.analyze(path).flows.rows(0, FLOWS_MOST)
+        except wiretale.InputError:
+            continue
+        for row in rows:
+            parts = parts_of(row)
+            assert (None in parts.values()) == (set(parts.values()) == {None}), (path, row["flow"])
+            if parts["path"] is None:
+                continue
+            assert min(parts.values()) >= 0, (path, row["flow"], parts)
+            assert sum(parts.values()) == row["last_ns"] - row["first_ns"], (path, row["flow"], parts)
+            assert 0 <= row["reduced_path_ns"] <= parts["path"], (path, row["flow"])
+            judged += 1
+    assert judged > 50
