@@ -198,7 +198,8 @@ static NOINLINE void list_packet(struct worker *worker, const struct flow *flow,
     row_set_if(&row, packets_payload_bytes, info->payload_known,
                info->payload_bytes + info->reset_bytes);
     row_set_if(&row, packets_fragment_offset, info->fragment, info->fragment_offset);
-    row_set_if(&row, packets_sequence, effect->positions_known, effect->sequence);
+    if (effect->positions_known)
+        row_set(&row, packets_sequence, effect->sequence);
     row_set_if(&row, packets_unique_bytes, tcp && effect->positions_known, effect->unique_bytes);
     if (effect->acknowledges)
         row_set(&row, packets_acknowledged, effect->acknowledged);
