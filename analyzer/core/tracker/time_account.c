@@ -287,34 +287,15 @@ static bool is_shaped(const struct segment_context *seg, const struct release *r
     return !released && !sending_of(seg)->pushed && rtt >= 0 && gap_ns > 2 * rtt;
 }
 
-/* The sender continues its own data. */
-static void add_continuation(const struct segment_context *seg, int64_t gap_ns) {
-    struct time_account *account = &seg->connection->time;
+/* The sender of a gap that is neither transfer nor loss: its application, the receive window, a
+ * delayed ACK, or the round trip. */
+static void add_wait(const struct segment_context *seg, int64_t gap_ns, int64_t queue) {
     struct time_accounting *accounting = seg->sender->accounting;
     const struct sending_state *sending = sending_of(seg);
-    int64_t queue = queue_of(seg);
-    bool queued = fills_queue(seg, gap_ns, queue);
-    if (queued || is_burst(seg, gap_ns)) {
-        add_transfer(seg, gap_ns, queued);
-        return;
-    }
-    int64_t until = recovered_ns(seg);
-    if (until > account->cursor_ns) {
-        int64_t loss = min64(until - account->cursor_ns, gap_ns);
-        spend(seg, PART_LOSS, LIMIT_RECOVERY, loss);
-        gap_ns -= loss;
-    }
-    if (!gap_ns)
-        return;
-    if (accounting && accounting->view.unknown) {
-        spend(seg, PART_UNKNOWN, LIMIT_NETWORK, gap_ns);
-        return;
-    }
     struct release release = release_of(seg);
     int64_t paused = pause_before(seg, &release, gap_ns);
     bool may_hold = release.acknowledged && !paused && !sending->blocked;
-    int64_t held = may_hold ? 1000 * (int64_t)sending->held_us : 0;
-    held = min64(held, gap_ns - paused);
+    int64_t held = may_hold ? min64(1000 * (int64_t)sending->held_us, gap_ns) : 0;
     int64_t rest = gap_ns - paused - held;
     if (rest && !sending->blocked && is_shaped(seg, &release, rest)) {
         add_transfer(seg, gap_ns, true);
@@ -333,6 +314,27 @@ static void add_continuation(const struct segment_context *seg, int64_t gap_ns) 
     }
     add_pause(seg, !segment_direction(seg), held, false);
     add_pause(seg, segment_direction(seg), paused, false);
+}
+
+/* The sender continues its own data. */
+static void add_continuation(const struct segment_context *seg, int64_t gap_ns) {
+    const struct time_accounting *accounting = seg->sender->accounting;
+    int64_t cursor = seg->connection->time.cursor_ns, queue = queue_of(seg);
+    bool queued = fills_queue(seg, gap_ns, queue);
+    if (queued || is_burst(seg, gap_ns)) {
+        add_transfer(seg, gap_ns, queued);
+        return;
+    }
+    int64_t until = recovered_ns(seg);
+    if (until > cursor) {
+        int64_t loss = min64(until - cursor, gap_ns);
+        spend(seg, PART_LOSS, LIMIT_RECOVERY, loss);
+        gap_ns -= loss;
+    }
+    if (gap_ns && accounting && accounting->view.unknown)
+        spend(seg, PART_UNKNOWN, LIMIT_NETWORK, gap_ns);
+    else if (gap_ns)
+        add_wait(seg, gap_ns, queue);
 }
 
 /* Before the first data: of the client, or a greeting of the server. */

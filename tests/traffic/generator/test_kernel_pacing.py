@@ -21,7 +21,8 @@ BLOCKS, GAP_NS = 400, 2_000_000
 SCRIPT = """
 tc qdisc add dev lo root fq
 {program} receive --quiet --port 5010 &
-tcpdump -i lo -Z root -s 128 -B 8192 --immediate-mode --time-stamp-precision=nano -w packets.pcap 'udp and greater 200' 2>tcpdump &
+tcpdump -i lo -Z root -s 128 -B 8192 --immediate-mode --time-stamp-precision=nano \\
+    -w packets.pcap 'udp and greater 200' 2>tcpdump &
 until grep -q listening tcpdump; do sleep 0.1; done
 {program} send 127.0.0.1 --udp --size 200 --count {blocks} --rate 500pps --kernel-pacing --wait 20 --json >report
 {program} send 127.0.0.1 --udp --size 200 --count 20 --rate 500pps --kernel-pacing --reverse --wait 20 --json >reversed
