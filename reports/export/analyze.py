@@ -22,10 +22,7 @@ SUMMARY = {  # columns of directions
     *("head_of_line_ns_max", "jitter_ns", "delay_variation_ns"),
 }
 SCHEMA = "wiretale.analyze/3"
-TABLES = (
-    *("interfaces", "flows", "directions", "datagrams", "handshakes", "queries", "requests"),
-    *("findings", "finding_frames", "finding_flows"),
-)
+TABLES = ("interfaces", "flows", "directions", "datagrams", "handshakes", "queries", "requests", "findings")
 
 
 def blocks_summary(trace: Trace) -> list[dict[str, object]]:
