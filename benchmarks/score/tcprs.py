@@ -50,6 +50,11 @@ def read_labels(log: Path) -> Iterator[tuple[int, bool]]:
             yield int(seconds) * 10**6 + int(fraction.ljust(6, "0")[:6]), row["rtype"] == LABEL_RTO
 
 
+def frame_times(trace: wiretale.Trace) -> dict[int, int]:
+    """Returns the time of each frame in µs."""
+    return {row["frame"]: ns // 1000 for row in trace.packets().rows() if (ns := row["time_ns"]) is not None}
+
+
 def compare_labels(folder: Path) -> Opinion:
     opinion = Opinion()
     for path in sorted(folder.glob("*.pcap")):
@@ -59,7 +64,7 @@ def compare_labels(folder: Path) -> Opinion:
         opinion.labelled += len(labels)
         opinion.labelled_rto += sum(is_rto for _, is_rto in labels)
         trace = wiretale.analyze(path)
-        times = {row["frame"]: ns // 1000 for row in trace.packets().rows() if (ns := row["time_ns"]) is not None}
+        times = frame_times(trace)
         claims = {
             "wiretale": wiretale_claims(trace),
             "Wireshark": wireshark_claims(wireshark_flags(path), {}),

@@ -25,8 +25,15 @@ bool process_ack(struct segment_context *seg, struct tcp_stream *sender,
 void account_segment(const struct segment_context *seg, int64_t flight);
 
 /* Moves network time of a direction, the newest first, to another factor. */
-void move_network(const struct segment_context *seg, struct time_accounting *accounting,
-                  const struct tcp_stream *sender, int64_t ns, enum limit_cause cause);
+static inline void move_network(const struct segment_context *seg,
+                                struct time_accounting *accounting, const struct tcp_stream *sender,
+                                int64_t ns, enum limit_cause cause) {
+    struct limit_log *log = recovery_of(sender)->limits;
+    accounting->ns[LIMIT_NETWORK] -= ns;
+    accounting->ns[cause] += ns;
+    if (log)
+        limit_log_move(log, seg->pool, ns, cause);
+}
 
 /* time_account.c: columns time_*_ns of `flows`. */
 
@@ -38,7 +45,11 @@ void account_time(const struct segment_context *seg);
 void account_after(const struct segment_context *seg);
 
 /* `ns` of the path's time were time without room in the send buffer. */
-void account_send_buffer(struct tcp_connection *connection, int64_t ns);
+static inline void account_send_buffer(struct tcp_connection *connection, int64_t ns) {
+    static const enum time_part parts[] = {PART_PATH, PART_QUEUE, PART_TRANSFER};
+    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
+        ns -= time_move(&connection->time, parts[i], PART_SEND_BUFFER, ns);
+}
 
 /* hidden_limit.c: whether the network's time in a flow of `life_ns` may be another limit's, which a
  * queue hides. The stream must have an accounting. */

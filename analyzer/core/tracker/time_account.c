@@ -506,12 +506,6 @@ void account_after(const struct segment_context *seg) {
         note_sent(seg, &account->sending[direction]);
 }
 
-void account_send_buffer(struct tcp_connection *connection, int64_t ns) {
-    static const enum time_part parts[] = {PART_PATH, PART_QUEUE, PART_TRANSFER};
-    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
-        ns -= time_move(&connection->time, parts[i], PART_SEND_BUFFER, ns);
-}
-
 /* --- the end --------------------------------------------------------------------------------- */
 
 /* The last request was acknowledged, and nobody answered. */

@@ -32,19 +32,6 @@ static inline bool is_window_full(const struct segment_context *seg,
 
 /* --- intervals ------------------------------------------------------------------------------- */
 
-static inline struct limit_log *log_of(const struct tcp_stream *sender) {
-    return recovery_of(sender)->limits;
-}
-
-/* Moves network time, the newest first, to another factor. */
-void move_network(const struct segment_context *seg, struct time_accounting *accounting,
-                  const struct tcp_stream *sender, int64_t ns, enum limit_cause cause) {
-    accounting->ns[LIMIT_NETWORK] -= ns;
-    accounting->ns[cause] += ns;
-    if (log_of(sender))
-        limit_log_move(log_of(sender), seg->pool, ns, cause);
-}
-
 static inline uint32_t doubled_bytes(int64_t flight) {
     return (uint32_t)min64(max64(flight, MIN_DOUBLED_BYTES), UINT32_MAX);
 }
