@@ -69,20 +69,36 @@ def evidence_fields(
     `frames` is the packets that show the finding by themselves, if they are not those, and `packets` the number of all of them;
     without it, SHOWN packets or more may be a part.
     """
-    alike = [packet for packet in cited if (packet.flow, packet.capture) == (cited[0].flow, cited[0].capture)]
-    alike.sort(key=lambda packet: math.inf if packet.frame is None else packet.frame)
-    ends = [end._replace(role=role) for end, role in zip((alike[0], alike[-1]), ENDS, strict=True)] if alike else []
+    ends = ends_of(cited)
     named = [packet for packet in (cited if frames is None else frames) if packet.role not in ENDS]
     numbered = [packet for packet in (*ends, *named) if packet.frame is not None and packet.capture is not None]
-    example = [(cited[0].flow, None)] if cited and cited[0].flow is not None else []
-    shown_in = next(((side,) for side in flows if example and side[0] == example[0][0]), tuple(example))
     return EvidenceFields(
         ends[0].time_ns if ends else None,
-        ends[1].time_ns if ends else None,
-        max(packets, len(named)) if packets else len(named) if 0 < len(named) < SHOWN else None,
+        ends[-1].time_ns if ends else None,
+        total(len(named), packets),
         tuple(dict.fromkeys(numbered))[:FRAMES_MAX],
-        tuple(dict.fromkeys((*shown_in, *flows)))[:MEMBERS_MAX],
+        tuple(dict.fromkeys((*example_of(cited, flows), *flows)))[:MEMBERS_MAX],
     )
+
+
+def ends_of(cited: Sequence[Cited]) -> list[Cited]:
+    """Returns the first and the last of the packets that are of the flow and capture of the first; nothing without any."""
+    alike = [packet for packet in cited if (packet.flow, packet.capture) == (cited[0].flow, cited[0].capture)]
+    alike.sort(key=lambda packet: math.inf if packet.frame is None else packet.frame)
+    return [alike[0]._replace(role=FIRST), alike[-1]._replace(role=LAST)] if alike else []
+
+
+def total(named: int, packets: int | None) -> int | None:
+    """Returns the number of packets that show a finding, of which `named` are named; None if it is unknown, or without any."""
+    if packets:
+        return max(packets, named)
+    return named if 0 < named < SHOWN else None
+
+
+def example_of(cited: Sequence[Cited], flows: Sequence[Side]) -> Sequence[Side]:
+    """Returns the flow of the first packet, as it is in `flows` if it is one of them; nothing without one."""
+    flow = cited[0].flow if cited else None
+    return [] if flow is None else [next((side for side in flows if side[0] == flow), (flow, None))]
 
 
 class Evidence(NamedTuple):

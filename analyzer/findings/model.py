@@ -216,19 +216,23 @@ def waited_in(page: Page, match: Match, life_ns: int | None) -> int | None:
     return None if waited is None or life_ns is None else round(min(waited, life_ns))
 
 
+def fields_of(page: Page, match: Match) -> Words:
+    """Returns the fields of a finding that a match gives, with those that follow from its cost and its scope."""
+    fields = {**match.fields, "cost_unit": None if match.fields["cost"] is None else match.cost_unit or page.unit}
+    if fields["impact"] is None and page.scope != "capture":
+        fields["impact"] = 0.0
+    if fields["bytes"] is None and fields["cost_unit"] == BYTES:
+        fields["bytes"] = round(fields["cost"])
+    return fields
+
+
 def finding_of(page: Page, transfers: Transfers, match: Match) -> Finding:
     """Returns the finding of a match."""
     flow, direction = match.only_flow or (None, None)
     life_ns = None if flow is None else duration_of(row_at(transfers.trace.flows, flow))
     cited = match.cited or (() if flow is None else transfers.span(flow))
-    evidence = evidence_fields(cited, match.frames, match.packets, match.flows)
     sentence = next(shorter_forms(page.sentence, match.words))
     words = {**match.words, "sentence": sentence, "life": f" of {show_duration(life_ns)}" if life_ns else ""}
-    fields = dict(match.fields)
-    if fields["impact"] is None and page.scope != "capture":
-        fields["impact"] = 0.0
-    if fields["bytes"] is None and fields["cost"] is not None and (match.cost_unit or page.unit) == BYTES:
-        fields["bytes"] = round(fields["cost"])
     return Finding(
         page.code,
         match.severity or ("warning" if page.severity == BY_COST else page.severity),
@@ -239,9 +243,8 @@ def finding_of(page: Page, transfers: Transfers, match: Match) -> Finding:
         headline_of(page.headline or (page.sentence,), words),
         fill(page.advice, match.words),
         waited_in(page, match, life_ns),
-        cost_unit=None if fields["cost"] is None else match.cost_unit or page.unit,
-        **fields,
-        **evidence._asdict(),
+        **fields_of(page, match),
+        **evidence_fields(cited, match.frames, match.packets, match.flows)._asdict(),
     )
 
 

@@ -149,32 +149,39 @@ def sum_of(numbers: Iterable[int | None]) -> int | None:
     return None if None in known else sum(number for number in known if number is not None)
 
 
-def summary_of(others: Sequence[Ranked]) -> Ranked:
+def sum_of_costs(findings: Sequence[Finding]) -> tuple[float | None, str | None]:
+    """Returns the cost of several findings and its unit; nothing if it is unknown of one, or if it does not add up."""
+    costs, units = [finding.cost for finding in findings], {finding.cost_unit for finding in findings}
+    if len(units) != 1 or not units <= ADDITIVE_UNITS or None in costs:
+        return None, None
+    return sum(cost or 0.0 for cost in costs), units.pop()
+
+
+def summary_of(ranked: Sequence[Ranked]) -> Ranked:
     """Returns one finding for those of a code that are not shown one by one."""
-    findings = [one.finding for one in others]
-    first, units = findings[0], {finding.cost_unit for finding in findings}
-    adds_up = len(units) == 1 and units <= ADDITIVE_UNITS and all(finding.cost is not None for finding in findings)
-    sides = sorted({side for finding in findings for side in finding.flows[:1]})
-    sentence = f"{plural(len(others), 'more transfer has', 'more transfers have')} this finding."
+    findings = [one.finding for one in ranked]
+    first, sides = findings[0], sorted({side for finding in findings for side in finding.flows[:1]})
+    (cost, unit), single = sum_of_costs(findings), len({flow for flow, _ in sides}) == 1
+    sentence = f"{plural(len(findings), 'more transfer has', 'more transfers have')} this finding."
     summary = Finding(
         first.code,
         min((finding.severity for finding in findings), key=SEVERITIES.index),
         "flow",
-        *((first.flow, first.direction) if len({flow for flow, _ in sides}) == 1 else (None, None)),
+        *((first.flow, first.direction if len(sides) == 1 else None) if single else (None, None)),
         sentence,
         sentence,
         "Check their columns in the directions table.",
-        cost=sum(finding.cost or 0.0 for finding in findings) if adds_up else None,
-        cost_unit=first.cost_unit if adds_up else None,
+        cost=cost,
+        cost_unit=unit,
         bytes=sum_of(finding.bytes for finding in findings),
         failed=sum_of(finding.failed for finding in findings),
-        members=len(others),
+        members=len(findings),
         first_ns=first.first_ns,
         last_ns=first.last_ns,
         frames=tuple(packet for packet in first.frames if packet.role in ENDS),
         flows=tuple(dict.fromkeys((*first.flows[:1], *sides)))[:MEMBERS_MAX],
     )
-    return Ranked(summary, sum(one.weight_ns for one in others))
+    return Ranked(summary, sum(one.weight_ns for one in ranked))
 
 
 def collapse(found: Iterable[Ranked]) -> Iterator[Ranked]:
