@@ -22,9 +22,8 @@ from wiretale.analyzer.findings.model import (
     row_at,
     seconds,
     stall_list,
-    stalls_of,
 )
-from wiretale.analyzer.findings.shared.places import opening, stalled_at
+from wiretale.analyzer.findings.shared.places import longest_wait, opening, stalls_of
 from wiretale.analyzer.findings.shared.servers import FROM, TO, by_server, ends_of, first_resets, server_ends
 from wiretale.analyzer.findings.transfers import NO_BINS, ROWS_MAX, Transfers, rows_of_kind
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
@@ -190,7 +189,7 @@ def path_mtu_black_hole(transfers: Transfers) -> Matches:
         if not left or flow["state"] in FAILED:
             continue
         timeouts = row["timeouts"] or 0
-        stalls = stall_list(stalls_of(row), timeouts) if transfers.has_one_file else plural(timeouts, "RTO")
+        stalls = stall_list(stalls_of(transfers, row), timeouts) if transfers.has_one_file else plural(timeouts, "RTO")
         yield Match(
             flow=row["flow"],
             name=flow_str(row),
@@ -200,7 +199,7 @@ def path_mtu_black_hole(transfers: Transfers) -> Matches:
             cost=seconds(row["limit_timeout_ns"] or 0),
             evidence=f"{stalls}; {show_bytes(left)} of payload outstanding at the end",
             filter=f"{flow_filter(flow)} && tcp.len >= {row['segment_max']}",
-            cited=stalled_at(transfers, row),
+            cited=longest_wait(transfers, row, "timeout"),
             impact=transfers.traffic_share(row),
         )
 

@@ -331,12 +331,6 @@ def frames_of(cited: Sequence[Cited]) -> list[int]:
     return [one.frame for one in cited if one.frame is not None]
 
 
-def stalls_of(row: DirectionRow) -> list[tuple[int, int]]:
-    """Returns the frames before and after the longest stalls of a directions row, longest first."""
-    pairs = [pair.split("-") for pair in (row["stall_frames"] or "").split(", ") if pair]
-    return [(int(first), int(last)) for first, last in pairs]
-
-
 def stall_list(stalls: Sequence[tuple[int, int]], count: int) -> str:
     """`frames 340 and 341; frames 90 and 120; 2 more stalls` of `count` stalls."""
     shown = [f"frames {first} and {last}" for first, last in stalls]

@@ -22,9 +22,8 @@ from wiretale.analyzer.findings.model import (
     seconds,
     segments,
     stall_list,
-    stalls_of,
 )
-from wiretale.analyzer.findings.shared.places import STALL_ENDS, longest_wait, opening, slow_start_of, stalled_at
+from wiretale.analyzer.findings.shared.places import STALL_ENDS, longest_wait, opening, slow_start_of, stalls_of
 from wiretale.analyzer.findings.transfers import LIMITS, RETRANSMISSIONS, Transfer, Transfers, median_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
@@ -107,7 +106,8 @@ def limited_by_share(one: Transfer, limit: str, **words: Any) -> Match:
 def stall_fields(transfers: Transfers, one: Transfer, count: int) -> dict[str, Any]:
     """Returns evidence and filter of `count` RTOs, and the packets to show: those around the longest stall, else the
     retransmissions, also if the files of the stalls' frames are unknown."""
-    stalls, cited = stalls_of(one.row) if transfers.has_one_file else [], stalled_at(transfers, one.row)
+    stalls = stalls_of(transfers, one.row) if transfers.has_one_file else []
+    cited = longest_wait(transfers, one.row, "timeout")
     if not stalls or not cited:
         ends = transfers.event_frames([one.row["flow"]], STALL_ENDS)
         cited = ends.get((one.row["flow"], one.row["direction"]), [])
@@ -150,7 +150,7 @@ def timeout_advice(transfers: Transfers, one: Transfer) -> str:
     computed="Sums the idle time before each RTO (directions.limit_timeout_ns, RFC 6298), since the latest of: last "
     "transmission of the segment, last ACK that advanced, reopening of a zero window; for a suspected RTO, since the "
     "previous data. Transfer time runs from the 8th packet to the last data. The evidence is the frames before and "
-    "after the longest stalls (directions.stall_frames); the filter selects them.",
+    "after the longest stalls (waits); the filter selects them.",
     unknown="How long the sender would have waited without the loss.",
     sentence="{name} stalled {time} ({share} of transfer time) in {timeouts}: no ACK triggered fast retransmit.",
     advice="{advice}",

@@ -22,7 +22,7 @@ SUMMARY = {  # columns of directions
     *("head_of_line_ns_max", "jitter_ns", "delay_variation_ns"),
 }
 SCHEMA = "wiretale.analyze/3"
-TABLES = ("interfaces", "flows", "directions", "datagrams", "handshakes", "queries", "requests", "findings")
+TABLES = ("interfaces", "flows", "directions", "waits", "datagrams", "handshakes", "queries", "requests", "findings")
 
 
 def blocks_summary(trace: Trace) -> list[dict[str, object]]:

@@ -7,23 +7,26 @@
 
 #define REQUESTER_UNKNOWN 2u
 
-struct turn_log; /* tracker/turns.h */
+struct capture_runs; /* capture_runs.h */
+struct turn_log;     /* tracker/turns.h */
 
 struct tcp_connection {
     bool syn_ack_seen, handshake_ack_seen;
     bool handshake_ambiguous; /* a SYN-ACK was retransmitted, or a SYN has no time */
     bool refused;             /* a RST answered the SYN */
     bool reset;
-    bool spans_wanted;           /* limit_log() is kept */
+    bool spans_wanted : 1;       /* limit_log() is kept */
+    bool captures_vary : 1;      /* its packets are of several captures */
     bool duplicated;             /* a data packet was duplicated: pure ACKs may be, too */
     uint8_t requester;           /* direction of requests, by the ports; REQUESTER_UNKNOWN */
     uint32_t duplicate_delay_ns; /* of the last such duplicate */
     uint32_t first_data_frame;   /* of the first data that an endpoint sent */
     int64_t first_data_ns;
-    int64_t syn_ns;               /* the initiator's last SYN */
-    struct turn_log *turns;       /* NULL until the direction of payload changes */
-    int64_t handshake_rtt_ns;     /* from that SYN to the ACK of the SYN-ACK, or RTT_UNKNOWN */
-    struct tcp_stream streams[2]; /* 0: sent by the initiator */
+    int64_t syn_ns;                /* the initiator's last SYN */
+    struct turn_log *turns;        /* NULL until the direction of payload changes */
+    int64_t handshake_rtt_ns;      /* from that SYN to the ACK of the SYN-ACK, or RTT_UNKNOWN */
+    struct tcp_stream streams[2];  /* 0: sent by the initiator */
+    struct capture_runs *captures; /* NULL unless they vary */
 };
 
 /* In the functions below, `stream` must be one of the connection's. */

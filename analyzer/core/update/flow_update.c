@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "decode/step.h"
+#include "tcp/capture_runs.h"
 #include "tracker/tracker.h"
 #include "tracker/turns.h"
 #include "update/update.h"
@@ -287,6 +288,8 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     bool is_tcp = tcp || flow->key.protocol == IP_TCP;
     begin_segment(&seg, worker, flow, number, info);
     seg.tcp = tcp;
+    if (is_tcp && (!LIKELY(info->capture == flow->first_capture) || flow->tcp.captures_vary))
+        note_capture(&flow->tcp, number, info, flow->first_capture, flow->last_ns, seg.pool);
     count_packet(worker, flow, number, info);
     struct tcp_stream *sender = seg.sender, *receiver = seg.receiver;
     note_size(&seg, own, is_tcp);
@@ -319,8 +322,10 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
 
 /* Lists may have been allocated from another pool; any pool may free them. */
 void flow_release(struct worker *worker, struct flow *flow) {
-    if (flow->key.protocol == IP_TCP)
+    if (flow->key.protocol == IP_TCP) {
         turns_free(&flow->tcp, worker->rows.pool);
+        pool_release(worker->rows.pool, flow->tcp.captures, 1, sizeof *flow->tcp.captures);
+    }
     for (unsigned number = 0; number < 2; number++) {
         time_bins_free(&flow->directions[number].series, worker->rows.pool);
         if (flow->key.protocol == IP_TCP)
@@ -337,6 +342,7 @@ void flow_release(struct worker *worker, struct flow *flow) {
  * first, then numbered packets that still wait for a decision. */
 void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
     struct row directions[2];
+    struct slowest slowest[2] = {{0}};
     bool tcp = flow->key.protocol == IP_TCP, with_rows = !worker->rows.sink->packets_only;
     if (tcp && (with_rows || flow->tcp.spans_wanted)) {
         for (unsigned number = 0; number < 2; number++)
@@ -352,11 +358,12 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
         enum word application = sequence_application(flow);
         for (unsigned number = 0; number < 2; number++) {
             row_clear(&directions[number]);
-            sequence_finish(worker, flow, number, &directions[number]);
+            sequence_finish(worker, flow, number, &directions[number], &slowest[number]);
         }
         if (application == WORD_NONE && flow->application)
             application = flow->application->protocol;
         flow_rows_add(&worker->rows, flow, end, application, directions);
+        wait_rows_add(worker->rows.sink, flow, directions, slowest);
         if (flow->application)
             application_finish(worker, flow);
     } else {
