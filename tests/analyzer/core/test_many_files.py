@@ -92,9 +92,7 @@ def order_of(trace: wiretale.Trace, parts: Parts) -> list[int]:
     return [parts.numbers[files[capture]][frame - 1] for capture, frame in places]
 
 
-def check_as_one(
-    trace: wiretale.Trace, parts: Parts, packets: list[Packet], numbers: Sequence[int], path: Path
-) -> int:
+def check_as_one(trace: wiretale.Trace, parts: Parts, packets: list[Packet], numbers: Sequence[int], path: Path) -> int:
     """Compares rows, and the order of packets, with those of one file with the packets of these numbers. Returns how many
     waits have the capture of their first packet."""
     one = wiretale.analyze(write_packets(path, [packets[number] for number in numbers]))
