@@ -37,6 +37,14 @@ def connect(trace: Trace) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def confine(connection: duckdb.DuckDBPyConnection, folder: str | None = None) -> None:
+    """Lets the SQL of a user read files of this folder alone, none without one; no later statement can change that."""
+    if folder is not None:
+        escaped = folder.replace("'", "''")
+        connection.execute(f"SET allowed_directories = ['{escaped}']")
+    connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+
+
 def register(connection: duckdb.DuckDBPyConnection, trace: Trace, names: Iterable[str], timed: str = "") -> None:
     """Gives a connection tables of an analysis, in place of those with the same names. With `timed`, which begins their names,
     times stay timestamps."""
@@ -57,6 +65,7 @@ def raise_interrupt(error: duckdb.Error) -> None:
 def run(trace: Trace, sql: str) -> duckdb.DuckDBPyRelation:
     """Returns the result. A table that may need a second pass over the files is made only if the query names it."""
     connection = connect(trace)
+    confine(connection)
     while True:
         try:
             return connection.sql(sql)
