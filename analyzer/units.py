@@ -2,16 +2,22 @@
 """Quantities as text: parsed from options (`10M`, `1.5 Gbit/s`, `64KiB`, `200ms`) and shown (`1.23 MB`, `94.1 Mbit/s`).
 
 Every program must accept the spellings of tests/analyzer/unit_spellings.toml, which explains the grammar. Shown prefixes are SI:
-1 kB is 1000 bytes.
+1 kB is 1000 bytes. Every program shows a quantity as tests/analyzer/units.tsv has it: a value is rounded before its unit is
+chosen, so 999.6 ns is 1 µs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
+from math import floor, isfinite
 
 from wiretale.analyzer.errors import UsageError
+
+TYPE_CHECKING = False  # importing typing would take 2 ms
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 NUMBER = re.compile(r"[ \t]*([0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,3}))?[ \t]*([A-Za-z\u00b5\u03bc/]*)[ \t]*")
 LENGTH_MOST = 40
@@ -28,17 +34,17 @@ TIME_NS = {
     **{"m": 60 * NS, "min": 60 * NS, "h": 3600 * NS, "d": 86_400 * NS},
 }
 RATE_MOST, SIZE_MOST = 10**14, 2**30
-UNKNOWN = "–"
-DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1000, "µs"), (1, "ns"))
+UNKNOWN, MINUS = "–", "−"
+DURATIONS = ((1, "ns"), (1000, "µs"), (1_000_000, "ms"), (NS, "s"))
 PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def split_number(text: str) -> tuple[Decimal, str] | None:
     """Returns number and unit; None without a number."""
-    found = NUMBER.fullmatch(text) if len(text) <= LENGTH_MOST else None
-    if not found:
+    match = NUMBER.fullmatch(text) if len(text) <= LENGTH_MOST else None
+    if not match:
         return None
-    return Decimal(found[1]).scaleb(int(found[2] or 0)), found[3]
+    return Decimal(match[1]).scaleb(int(match[2] or 0)), match[3]
 
 
 def scaled(text: str, units: tuple[str, ...]) -> Decimal | None:
@@ -53,7 +59,7 @@ def scaled(text: str, units: tuple[str, ...]) -> Decimal | None:
     return None
 
 
-def whole(value: Decimal | None) -> int | None:
+def exact_integer(value: Decimal | None) -> int | None:
     """Returns the value if it is an integer below 2^63; else None."""
     return int(value) if value is not None and value < 2**63 and value == int(value) else None
 
@@ -65,12 +71,12 @@ def parse_bit_rate(text: str) -> Decimal | None:
 
 def parse_bytes(text: str) -> int | None:
     """Returns bytes; None if the text is not a size."""
-    return whole(scaled(text, SIZE_UNITS))
+    return exact_integer(scaled(text, SIZE_UNITS))
 
 
 def parse_count(text: str) -> int | None:
     """Returns an integer; None if the text is not one."""
-    return whole(scaled(text, ("",)))
+    return exact_integer(scaled(text, ("",)))
 
 
 def parse_duration(text: str) -> int | None:
@@ -82,7 +88,7 @@ def parse_duration(text: str) -> int | None:
 
 def parse_rate(text: str) -> int:
     """Returns the bit/s of an option, which must be a rate: `1G`, `1.5Gbit`, `100Mbit/s`. Raises UsageError otherwise."""
-    rate = whole(parse_bit_rate(text))
+    rate = exact_integer(parse_bit_rate(text))
     if rate is None or not 0 < rate <= RATE_MOST:
         raise UsageError(
             f"invalid rate {text!r}: expected 100M, 1G or 2.5Gbit, up to 100T (bit/s; bytes are not taken)"
@@ -104,25 +110,38 @@ def one_of(words: Iterable[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def three_digits(value: float) -> str:
-    """Returns three significant digits: 1.23, 12.3, 123; 9.999 is 10."""
-    if value < 100:
-        value = float(f"{value:.3g}")
-    if value >= 100 or value == int(value):
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+def rounded(size: float, unit: float, places: int) -> int:
+    """Returns size / unit, rounded to decimal places, without the point; halves are rounded up."""
+    return floor(size * 10.0**places / unit + 0.5)
+
+
+def is_number(value: float | None) -> TypeGuard[float]:
+    """Returns whether there is a value that can be shown."""
+    return value is not None and isfinite(value)
+
+
+def three_digits(value: float, unit: float = 1) -> str:
+    """Returns value / unit with three significant digits: 1.23, 12.3, 123, 1,234; 9.999 is 10, and 1.50 stays 1.50."""
+    for places in (2, 1, 0):
+        number = rounded(abs(value), unit, places)
+        if number < 1000:
+            break
+    integer, fraction = divmod(number, 10**places)
+    decimals = f".{fraction:0{places}}" if fraction else ""
+    return f"{MINUS if value < 0 and number else ''}{integer:,}{decimals}"
+
+
+def show_quantity(value: float, units: Sequence[tuple[int, str]]) -> str:
+    """Returns a value in the first unit in which its rounded number is below 1000, else in the last one."""
+    unit, name = next((step for step in units if rounded(abs(value), step[0], 0) < 1000), units[-1])
+    return f"{three_digits(value, unit)} {name}"
 
 
 def prefixed(value: float | None, unit: str) -> str:
     """`1.23 MB` of 1_234_567 and "B"; a dash for None."""
-    if value is None:
+    if not is_number(value):
         return UNKNOWN
-    power = 0
-    while abs(value) >= 999.5 and power < len(PREFIXES) - 1:
-        value /= 1000
-        power += 1
-    sign = "-" if value < 0 else ""
-    return f"{sign}{three_digits(abs(value))} {PREFIXES[power]}{unit}"
+    return show_quantity(value, [(1000**power, prefix + unit) for power, prefix in enumerate(PREFIXES)])
 
 
 def show_bytes(value: float | None) -> str:
@@ -136,41 +155,53 @@ def show_rate(value: float | None) -> str:
 
 
 def show_duration(ns: float | None) -> str:
-    """`1.23 ms` of ns; hours and minutes from 1000 s."""
-    if ns is None:
+    """`1.23 ms` of ns; minutes and hours from 1000 s."""
+    if not is_number(ns):
         return UNKNOWN
-    if ns >= 999.5 * 1_000_000_000:
-        minutes, seconds = divmod(round(ns / 1_000_000_000), 60)
-        hours, minutes = divmod(minutes, 60)
-        return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
-    for size, unit in DURATIONS:
-        if ns >= 0.9995 * size:
-            return f"{three_digits(ns / size)} {unit}"
-    return f"{three_digits(ns)} ns"
+    seconds, minutes = rounded(abs(ns), NS, 0), rounded(abs(ns), 60 * NS, 0)
+    if seconds < 1000:
+        return show_quantity(ns, DURATIONS)
+    sign = MINUS if ns < 0 else ""
+    if seconds < 3600:
+        return f"{sign}{seconds // 60} min {seconds % 60:02} s"
+    return f"{sign}{minutes // 60:,} h {minutes % 60:02} min"
 
 
-def show_count(value: int | None) -> str:
-    """`1,234,567`."""
-    return UNKNOWN if value is None else f"{value:,}"
+def show_count(value: float | None) -> str:
+    """`1,234,567`; a mean that is no integer has three digits."""
+    if not is_number(value):
+        return UNKNOWN
+    return three_digits(value) if value != int(value) else f"{int(value):,}".replace("-", MINUS)
 
 
-def show_share(part: float, whole: float) -> str:
+def show_share(part: float, total: float) -> str:
     """`1.23%`; only 0 is shown as 0%, and only the whole as 100%."""
-    if not whole:
+    if not total:
         return UNKNOWN
-    percent = 100 * part / whole
-    if 0 < percent < 0.01:
+    text = three_digits(100 * part, total)
+    if 0 < 100 * part / total < 0.01:
         return "under 0.01%"
-    if 99.95 <= percent < 100:
-        return "over 99.9%"
-    return f"{three_digits(percent)}%"
+    return "over 99.9%" if part < total and text == "100" else f"{text}%"
+
+
+def show_change(percent: float) -> str:
+    """`−58%`, `+140%`; a change that is too small for three digits is about 0%, an infinite one from 0."""
+    if not isfinite(percent):
+        return "from 0"
+    text = three_digits(percent)
+    return "about 0%" if percent and text == "0" else f"{'+' if percent > 0 else ''}{text}%"
+
+
+def with_sign(show: Callable[[float], str], value: float) -> str:
+    """Returns a difference, with + if it is positive."""
+    return f"{'+' if value > 0 else ''}{show(value)}"
 
 
 def plural(count: int, noun: str, several: str | None = None) -> str:
     """`1 packet`, `2 packets`."""
-    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
+    return f"{show_count(count)} {noun if count == 1 else several or noun + 's'}"
 
 
-def agreeing(count: int, one: str, several: str) -> str:
+def agreeing(count: int, singular: str, several: str) -> str:
     """Returns the words that agree with a number: `it was` for 1, else `they were`."""
-    return one if count == 1 else several
+    return singular if count == 1 else several

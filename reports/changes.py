@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from math import isinf
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer.diff.measures import show_time
 from wiretale.analyzer.findings.transfers import LIMITS
-from wiretale.analyzer.units import UNKNOWN
+from wiretale.analyzer.units import UNKNOWN, show_change, show_duration, with_sign
 from wiretale.reports.phrases import cost_text
 
 if TYPE_CHECKING:
@@ -26,20 +24,16 @@ def percent_text(change: Change) -> str:
     percent = change.percent
     if percent is None:
         return UNKNOWN
-    if isinf(percent):
-        return "from 0"
-    if not change.weight:
-        return "="
-    return f"{percent:+.3g}%" if abs(percent) < 1000 else f"{percent:+,.0f}%"
+    return show_change(percent) if change.weight else "="
 
 
 def difference_text(change: Change) -> str:
     """Returns the absolute change in the unit of the measure."""
     if change.difference is None:
         return UNKNOWN
-    sign = "+" if change.difference > 0 else ""
-    text = change.measure.unit.show(change.difference)
-    return sign + (text.replace("%", " points") if change.measure.unit.name == "%" else text)
+    if change.measure.unit.name == "%":
+        return show_change(change.difference).replace("%", " points")
+    return with_sign(change.measure.unit.show, change.difference)
 
 
 def change_texts(change: Change) -> tuple[str, str]:
@@ -51,9 +45,8 @@ def change_texts(change: Change) -> tuple[str, str]:
 
 def limit_text(one: LimitChange) -> str:
     """`stalled in RTOs: 0.2 s → 1.4 s (+1.2 s)`."""
-    change = show_time(one.after - one.before)
-    sign = "" if change.startswith("-") else "+"
-    return f"{LIMITS[one.name]}: {show_time(one.before)} → {show_time(one.after)} ({sign}{change})"
+    difference = with_sign(show_duration, one.after - one.before)
+    return f"{LIMITS[one.name]}: {show_duration(one.before)} → {show_duration(one.after)} ({difference})"
 
 
 def finding_cost(one: FindingChange) -> str:

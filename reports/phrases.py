@@ -12,7 +12,16 @@ from wiretale.analyzer.compare.loss_location import PLACES
 from wiretale.analyzer.findings.model import ON_WIRE, on_wire
 from wiretale.analyzer.findings.registry import RULES
 from wiretale.analyzer.time import show_time
-from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_share
+from wiretale.analyzer.units import (
+    UNKNOWN,
+    plural,
+    show_bytes,
+    show_count,
+    show_duration,
+    show_share,
+    three_digits,
+    with_sign,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -188,8 +197,8 @@ def ledger_notes(ledger: Ledger) -> list[str]:
 
 def delay_row(delay: Delay) -> list[str]:
     """Returns the row of the one-way delays of a hop."""
-    shown = (delay_text(delay.summary[name]) for name in ("min", "median", "p90", "p99", "max", "jitter"))
-    error = f"±{delay_text(delay.error_ns)}" if delay.absolute else "above the minimum"
+    shown = (show_duration(delay.summary[name]) for name in ("min", "median", "p90", "p99", "max", "jitter"))
+    error = f"±{show_duration(delay.error_ns)}" if delay.absolute else "above the minimum"
     return [f"{delay.start} → {delay.end}", show_count(delay.summary["packets"]), *shown, error]
 
 
@@ -200,12 +209,7 @@ def stage_name(role: str) -> str:
 
 def signed(ns: float | None) -> str:
     """Returns a duration with its sign."""
-    return UNKNOWN if ns is None else ("−" if ns < 0 else "+") + show_duration(abs(round(ns)))
-
-
-def delay_text(ns: float | None) -> str:
-    """Returns a delay, which clock errors can make negative."""
-    return UNKNOWN if ns is None else signed(round(ns)).removeprefix("+")
+    return UNKNOWN if ns is None else with_sign(show_duration, ns)
 
 
 def clock_line(clock: Clock, roles: list[str]) -> str:
@@ -213,10 +217,10 @@ def clock_line(clock: Clock, roles: list[str]) -> str:
     name = f"{roles[clock.later]}'s clock against the {roles[clock.earlier]}'s: "
     if clock.evidence != "both":
         return name + CLOCK_EVIDENCE[clock.evidence]
-    doubt = f"±{clock.skew_error_ppm:.2f} ppm" if clock.skew_error_ppm is not None else ""
-    skew = f"no skew measurable ({doubt})" if not clock.skew_ppm else f"skew {clock.skew_ppm:+.2f} ppm ({doubt})"
+    doubt = f"±{three_digits(clock.skew_error_ppm)} ppm" if clock.skew_error_ppm is not None else ""
+    skew = f"skew {with_sign(three_digits, clock.skew_ppm)} ppm" if clock.skew_ppm else "no skew measurable"
     steps = "".join(f"; set by {signed(change)} at {show_time(time)}" for time, change in clock.steps)
     return (
-        f"{name}{signed(clock.offset_ns)}, at most ±{delay_text(clock.error_ns)} off; {skew}; minimum round trip "
-        f"{delay_text(clock.least_rtt_ns)}{steps}"
+        f"{name}{signed(clock.offset_ns)}, at most ±{show_duration(clock.error_ns)} off; {skew} ({doubt}); minimum round trip "
+        f"{show_duration(clock.least_rtt_ns)}{steps}"
     )

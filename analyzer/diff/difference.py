@@ -11,7 +11,7 @@ from typing import NamedTuple
 from wiretale.analyzer.diff.measures import MEASURES, Measure, Values
 from wiretale.analyzer.diff.run import Found, Part, Run
 from wiretale.analyzer.findings.transfers import LIMITS
-from wiretale.analyzer.units import PREFIXES, show_bytes, show_rate, three_digits
+from wiretale.analyzer.units import PREFIXES, show_bytes, show_change, show_rate, three_digits
 
 ROUNDING = 1e-9  # relative change that is noise of rounding
 SAME_SHARE = 5e-4  # relative change that is neither better nor worse: it is shown as under 0.1%
@@ -167,7 +167,7 @@ class Difference:
         if self.verdict == "same":
             return f"B is as fast as A: {name} {against(change.after, change.before)}.{self.size_note()}"
         percent = change.percent if change.before else None
-        relative = "" if percent is None else f", {signed_percent(percent)}"
+        relative = "" if percent is None else f", {show_change(percent)}"
         if percent is not None and change.before and percent >= TIMES_FROM:
             relative = f", {three_digits(change.after / change.before)} times as much"
         return f"B is {self.verdict}: {name} {against(change.after, change.before)}{relative}.{self.size_note()}"
@@ -224,14 +224,7 @@ def against(after: float, before: float) -> str:
 
 def in_unit(rate: float, unit: str) -> str:
     """Returns a rate as a number of this unit."""
-    return three_digits(rate / 1000 ** PREFIXES.index(unit.removesuffix("bit/s")))
-
-
-def signed_percent(percent: float) -> str:
-    """`−58%`, `+140%`."""
-    return (
-        f"{'−' if percent < 0 else '+'}{three_digits(abs(percent)) if abs(percent) < 1000 else f'{abs(percent):,.0f}'}%"
-    )
+    return three_digits(rate, 1000 ** PREFIXES.index(unit.removesuffix("bit/s")))
 
 
 EVIDENCE = ("ends", "service", "port", "protocol")

@@ -6,32 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from wiretale.analyzer.units import UNKNOWN, show_bytes, show_rate, three_digits
+from wiretale.analyzer.units import UNKNOWN, show_bytes, show_count, show_duration, show_rate, show_share
 
 Values = dict[str, float | None]
 
 
-def show_number(value: float | None) -> str:
-    """`1,234`, `0.50`."""
-    if value is None:
-        return UNKNOWN
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
-
-
 def show_percent(value: float | None) -> str:
     """`1.23%`."""
-    return UNKNOWN if value is None else f"{value:.3g}%" if abs(value) < 1000 else f"{value:,.0f}%"
-
-
-def show_time(value: float | None) -> str:
-    """`1.23 ms` of ns, also negative."""
-    if value is None:
-        return UNKNOWN
-    size = abs(value)
-    for unit, ns in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if size >= ns:
-            return f"{'-' if value < 0 else ''}{three_digits(size / ns)} {unit}"
-    return f"{'-' if value < 0 else ''}{three_digits(size)} ns"
+    return UNKNOWN if value is None else show_share(value, 100)
 
 
 @dataclass(frozen=True)
@@ -52,11 +34,11 @@ def prefixed_factors(names: tuple[str, ...]) -> dict[str, float]:
 BINARY = {"KiB": 1024.0, "MiB": 1024.0**2, "GiB": 1024.0**3}
 RATE = Unit("bit/s", show_rate, prefixed_factors(("", "bit", "bit/s", "bps")))
 BYTES = Unit("bytes", show_bytes, {**prefixed_factors(("", "B")), **BINARY})
-COUNT = Unit("", show_number, {"": 1.0, "k": 1e3, "M": 1e6})
+COUNT = Unit("", show_count, {"": 1.0, "k": 1e3, "M": 1e6})
 PERCENT = Unit("%", show_percent, {"": 1.0, "pp": 1.0})
 TIME = Unit(
     "ns",
-    show_time,
+    show_duration,
     {"": 1.0, "ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9},
 )
 

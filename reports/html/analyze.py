@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 SCRIPTS = (
-    *("numbers.js", "link.js"),
+    *("units.js", "numbers.js", "link.js"),
     *(f"capture/{name}.js" for name in ("source", "waits", "timeline", "findings")),
     *(
         f"flow/{name}.js"

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.diff.courses import ALL, bin_width, can_read_samples, courses, has_courses
-from wiretale.analyzer.diff.measures import show_number, show_time
-from wiretale.analyzer.units import plural
+from wiretale.analyzer.units import plural, show_count, show_duration
 from wiretale.reports import changes
 from wiretale.reports.html import offline_page
 from wiretale.reports.html.figures import BLUE, ORANGE, axis_key, panel_axes, plot, scatter
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.diff.difference import Change, Difference, FlowPair
     from wiretale.analyzer.diff.run import Run
 
-SCRIPTS = ("numbers.js", "link.js", "diff.js")
+SCRIPTS = ("units.js", "numbers.js", "link.js", "diff.js")
 PAIRS_MOST = 20  # flows of both runs, the most changed first
 # Name, values of a course, title and hover of each panel.
 PANELS = (
@@ -153,7 +152,7 @@ def overlay_note(difference: Difference, found: list[Courses]) -> str:
         else "the least sample of each bin of the series table, because a run has no packets to read or too many"
     )
     return (
-        f"Bins of {show_time(found[0].width_s * 1e9)}; the series table has wider ones of flows with few packets. A flow is "
+        f"Bins of {show_duration(found[0].width_s * 1e9)}; the series table has wider ones of flows with few packets. A flow is "
         "drawn in the direction with more payload. RTTs are of the direction with more samples, over all flows their median. The "
         f"distribution of RTTs has {samples}."
     )
@@ -166,8 +165,8 @@ def run_row(name: str, run: Run) -> dict[str, str]:
         "name": name,
         "path": run.path,
         "kind": run.kind,
-        "packets": show_number(values.get("packets")),
-        "duration": show_time(values.get("duration")),
+        "packets": show_count(values.get("packets")),
+        "duration": show_duration(values.get("duration")),
         "damaged": "damaged or truncated: results cover its readable part" if run.damaged else "",
     }
 

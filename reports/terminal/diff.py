@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from wiretale.analyzer.printable import printable
+from wiretale.analyzer.units import show_change
 from wiretale.reports.changes import (
     FINDINGS_SHOWN,
     LIMITS_SHOWN,
@@ -79,13 +80,12 @@ def findings_block(difference: Difference) -> Iterator[Text]:
 
 def condition_line(condition: Condition, difference: Compared) -> Text:
     """Returns a threshold and whether it holds."""
-    holds = condition.holds(difference)
-    if holds is None:
+    holds, value = condition.holds(difference), condition.value(difference)
+    if holds is None or value is None:
         return Text(f"{condition.text}: undetermined, {condition.measure.name} is unknown in a run", style="yellow")
-    value = condition.value(difference)
-    shown = f"{value:+.3g}%" if condition.relative else condition.measure.unit.show(value)
+    text = show_change(value) if condition.relative else condition.measure.unit.show(value)
     verdict, style = ("FAILED", "bold red") if holds else ("passed", "green")
-    return Text(f"{condition.text}: {verdict} ({shown})", style=style)
+    return Text(f"{condition.text}: {verdict} ({text})", style=style)
 
 
 def difference_parts(difference: Difference, conditions: Sequence[Condition], flows: int) -> Iterator[RenderableType]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import IO, Any
 
-from wiretale.analyzer.units import UNKNOWN, plural
+from wiretale.analyzer.units import UNKNOWN, plural, show_duration, show_rate
 
 # Heading, measured figure, published figure, decimals.
 FIGURES = (
@@ -28,9 +28,11 @@ def fidelity_text(fidelity: dict[str, Any]) -> str:
     """Returns how late the link was, and whether the run is valid, in one line."""
     error = ""
     if fidelity["error_ns_p99"] is not None:
-        error = f"emulation error p99 {fidelity['error_ns_p99'] / 1e6:.3f} ms, max {fidelity['error_ns_max'] / 1e6:.3f} ms, "
+        p99, most = (show_duration(fidelity[name]) for name in ("error_ns_p99", "error_ns_max"))
+        error = f"emulation error p99 {p99}, max {most}, "
     verdict = {True: "valid", False: "not valid", None: "no packet left"}[fidelity["valid"]]
-    bounds = f"p99 {fidelity['bound_ns_p99'] / 1e6:g} ms, max {fidelity['bound_ns_max'] / 1e6:g} ms, no overrun"
+    p99, most = (show_duration(fidelity[name]) for name in ("bound_ns_p99", "bound_ns_max"))
+    bounds = f"p99 {p99}, max {most}, no overrun"
     overruns = fidelity["overruns"] + fidelity["restamped"]
     return f"fidelity: {error}{plural(overruns, 'overrun')}: {verdict} (bounds: {bounds})"
 
@@ -59,10 +61,11 @@ def print_rows(results: dict[str, Any], out: IO[str]) -> None:
 def print_check(result: dict[str, Any], out: IO[str]) -> None:
     """Prints a line for each trial of the link, then the verdict."""
     for trial in result["trials"]:
+        median, p99 = (show_duration(1000 * trial[name]) for name in ("error_us_median", "error_us_p99"))
         print(
-            f"{trial['asked_bps'] / 1e6:6.0f} Mbit/s: carried {trial['carried_bps'] / 1e6:.0f} Mbit/s, "
-            f"{trial['packets']:,} packets, {trial['overruns']:,} lost by the link itself; added delay error "
-            f"{trial['error_us_median']:.0f} µs (median), {trial['error_us_p99']:.0f} µs (p99)",
+            f"{show_rate(trial['asked_bps']):>11}: carried {show_rate(trial['carried_bps'])}, "
+            f"{plural(trial['packets'], 'packet')}, {trial['overruns']:,} lost by the link itself; added delay error "
+            f"{median} (median), {p99} (p99)",
             file=out,
         )
     print(result["verdict"], file=out)

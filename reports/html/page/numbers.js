@@ -1,4 +1,4 @@
-// Decodes packed tables, packets and columns of flows; formats numbers.
+// Decodes packed tables, packets and columns of flows.
 const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32, fragment: 64, sack: 128 };
 const ARRAYS = { B: Uint8Array, H: Uint16Array, i: Int32Array, I: Uint32Array, f: Float32Array, d: Float64Array };
 
@@ -83,19 +83,3 @@ async function unplaned([code, kept, text]) {
   }
   return new ARRAYS[code](joined.buffer);
 }
-
-// --- formatting
-
-const digits = (v) => (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(2)).replace(/\.0+$/, "");
-function prefixed(value, unit) {
-  if (value === null || value === undefined || Number.isNaN(value)) return "–";
-  let power = 0;
-  while (value >= 999.5 && power < 5) { value /= 1000; power++; }
-  return `${digits(value)} ${["", "k", "M", "G", "T", "P"][power]}${unit}`;
-}
-function duration(ns) {
-  if (ns === null || ns === undefined || Number.isNaN(ns)) return "–";
-  for (const [size, unit] of [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]]) if (ns >= size) return `${digits(ns / size)} ${unit}`;
-  return `${Math.round(ns)} ns`;
-}
-const whole = (v) => (v === null || v === undefined ? "–" : v.toLocaleString("en"));

@@ -25,7 +25,7 @@ from wiretale.traffic.lab.state import Lab
 pytestmark = [pytest.mark.xdist_group("live"), NEEDED]
 PROFILE = '[both]\ndelay = "20ms"\n'
 LINE = re.compile(
-    r"fidelity: emulation error p99 ([\d.]+) ms, max ([\d.]+) ms, 0 overruns: (valid|not valid) "
+    r"fidelity: emulation error p99 ([\d.]+ [µm]?s), max ([\d.]+ [µm]?s), 0 overruns: (valid|not valid) "
     r"\(bounds: p99 1 ms, max 50 ms, no overrun\)"
 )
 

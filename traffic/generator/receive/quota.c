@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "common/units_text.h"
 #include "receive/quota.h"
 
 #define LEAST_GRANT 32 /* bytes of the smallest block */
@@ -98,8 +99,9 @@ uint64_t quota_grant(struct quota *quota, const union endpoint *peer, uint64_t w
     if (grant > all || grant < LEAST_GRANT) {
         double missing = ((double)quota->bytes - address->left) / (double)quota->bytes;
         snprintf(error, ERROR_SIZE,
-                 "the quota of this address has %.0f bytes left of %llu; all in %.0f s (--quota)",
-                 all, (unsigned long long)quota->bytes, ceil(missing * (double)quota->ns / 1e9));
+                 "the quota of this address has %s left of %s; all in %s (--quota)",
+                 UNITS_SHOW(SHOWN_BYTES, all), UNITS_SHOW(SHOWN_BYTES, quota->bytes),
+                 UNITS_SHOW(SHOWN_DURATION, ceil(missing * (double)quota->ns / 1e9) * 1e9));
         return 0;
     }
     address->left -= grant;

@@ -18,6 +18,7 @@
 #include "common/log.h"
 #include "common/options.h"
 #include "common/units.h"
+#include "common/units_text.h"
 #include "receive/listener.h"
 
 #define POLL_MS 200 /* between two looks at exchange_interrupted */
@@ -155,8 +156,8 @@ static int serve(struct listener *listener) {
     while (sessions->running)
         listener_poll(listener, POLL_MS);
     if (sessions->is_late)
-        log_warning("no test began for %.3g s (--accept-timeout)",
-                    (double)sessions->options->accept_ns / NS_PER_S);
+        log_warning("no test began for %s (--accept-timeout)",
+                    UNITS_SHOW(SHOWN_DURATION, sessions->options->accept_ns));
     if (sessions->is_stopped)
         log_plain("ended by a sender (--let-stop)");
     if (sessions->unwritten)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/units_text.h"
 #include "common/utf8.h"
 #include "report/report.h"
 
@@ -41,15 +42,13 @@ static void put_loss(const struct report_style *style, const struct direction_to
         fprintf(style->out, "%llu missing (how many were sent is unknown)",
                 (unsigned long long)got->missing);
     else
-        fprintf(style->out, "%lld lost (%.3f%%)", (long long)lost,
-                totals->sender.blocks_sent
-                    ? 100.0 * (double)lost / (double)totals->sender.blocks_sent
-                    : 0);
+        fprintf(style->out, "%lld lost (%s)", (long long)lost,
+                UNITS_SHOW_SHARE(lost, totals->sender.blocks_sent));
     fprintf(style->out, ", %llu out of order, %llu duplicate, %llu corrupt",
             (unsigned long long)got->out_of_order, (unsigned long long)got->duplicate,
             (unsigned long long)got->corrupt);
     if (got->jitter_ns_plus_1)
-        fprintf(style->out, ", jitter %.3f ms", (double)(got->jitter_ns_plus_1 - 1) / 1e6);
+        fprintf(style->out, ", jitter %s", UNITS_SHOW(SHOWN_DURATION, got->jitter_ns_plus_1 - 1));
     if (got->dropped_plus_1 > 1)
         fprintf(style->out, "; the receiving host itself dropped %llu",
                 (unsigned long long)got->dropped_plus_1 - 1);
@@ -80,17 +79,16 @@ static void put_pace(const struct report_style *style, const struct transfer *tr
     const struct stream_report *sent = &totals->sender;
     if (transfer->plan.pacing == PACING_NONE || !sent->blocks_sent)
         return;
-    fprintf(
-        style->out,
-        "  %sblocks sent late by %.3f ms (median), %.3f ms (99%%), %.3f ms (most); largest burst "
-        "%llu%s%s\n",
-        pace_of(transfer, sent), (double)sent->late_p50_ns / 1e6, (double)sent->late_p99_ns / 1e6,
-        (double)sent->late_max_ns / 1e6, (unsigned long long)sent->largest_burst,
-        transfer->plan.kernel_pacing ? "; sent by the kernel when due" : "",
-        sent->real_time ? "; real-time priority" : "");
+    fprintf(style->out,
+            "  %sblocks sent late by %s (median), %s (99%%), %s (most); largest burst %llu%s%s\n",
+            pace_of(transfer, sent), UNITS_SHOW(SHOWN_DURATION, sent->late_p50_ns),
+            UNITS_SHOW(SHOWN_DURATION, sent->late_p99_ns),
+            UNITS_SHOW(SHOWN_DURATION, sent->late_max_ns), (unsigned long long)sent->largest_burst,
+            transfer->plan.kernel_pacing ? "; sent by the kernel when due" : "",
+            sent->real_time ? "; real-time priority" : "");
     if (sent->moved_ns)
-        fprintf(style->out, "  the schedule was moved by %.3f ms (--burst-cap, or a pause)\n",
-                (double)sent->moved_ns / 1e6);
+        fprintf(style->out, "  the schedule was moved by %s (--burst-cap, or a pause)\n",
+                UNITS_SHOW(SHOWN_DURATION, sent->moved_ns));
     if (totals->receiver_known && totals->receiver.missing_in_catch_up)
         fprintf(style->out, "  %llu missing blocks are beside such as were sent in catching up\n",
                 (unsigned long long)totals->receiver.missing_in_catch_up);
@@ -101,15 +99,15 @@ static void put_delay(const struct report_style *style, const struct transfer *t
                       const struct stream_report *got) {
     if (!got->delay_p50_ns_plus_1)
         return;
-    fprintf(style->out, "  one-way delay %.3f ms (median), %.3f ms (99%%), %.3f ms (most)",
-            (double)(got->delay_p50_ns_plus_1 - 1) / 1e6,
-            (double)(got->delay_p99_ns_plus_1 - 1) / 1e6,
-            (double)(got->delay_max_ns_plus_1 - 1) / 1e6);
+    fprintf(style->out, "  one-way delay %s (median), %s (99%%), %s (most)",
+            UNITS_SHOW(SHOWN_DURATION, got->delay_p50_ns_plus_1 - 1),
+            UNITS_SHOW(SHOWN_DURATION, got->delay_p99_ns_plus_1 - 1),
+            UNITS_SHOW(SHOWN_DURATION, got->delay_max_ns_plus_1 - 1));
     if (transfer->clock.is_same)
         fprintf(style->out, "; both ends have the same clock\n");
     else
-        fprintf(style->out, "; +-%.3f ms, by the offset of the clocks\n",
-                (double)transfer->clock.error_ns / 1e6);
+        fprintf(style->out, "; ±%s, by the offset of the clocks\n",
+                UNITS_SHOW(SHOWN_DURATION, transfer->clock.error_ns));
 }
 
 static void put_direction(const struct report_style *style, const struct direction *direction) {
@@ -124,17 +122,16 @@ static void put_direction(const struct report_style *style, const struct directi
                 (unsigned long long)totals.sender.blocks_offloaded);
     put_pace(style, direction->transfer, &totals);
     if (totals.sender_known && totals.sender.responses)
-        fprintf(
-            style->out,
-            "  %llu responses, %llu bytes; turns took %.3f ms (median), %.3f ms (99%%), %.3f ms "
-            "(most)\n",
-            (unsigned long long)totals.sender.responses,
-            (unsigned long long)totals.sender.response_bytes,
-            (double)totals.sender.turn_p50_ns / 1e6, (double)totals.sender.turn_p99_ns / 1e6,
-            (double)totals.sender.turn_max_ns / 1e6);
+        fprintf(style->out,
+                "  %llu responses, %llu bytes; turns took %s (median), %s (99%%), %s (most)\n",
+                (unsigned long long)totals.sender.responses,
+                (unsigned long long)totals.sender.response_bytes,
+                UNITS_SHOW(SHOWN_DURATION, totals.sender.turn_p50_ns),
+                UNITS_SHOW(SHOWN_DURATION, totals.sender.turn_p99_ns),
+                UNITS_SHOW(SHOWN_DURATION, totals.sender.turn_max_ns));
     if (totals.sender_known && totals.sender.paused_ns)
-        fprintf(style->out, "  sending paused for %.3f ms, because the receiving end was silent\n",
-                (double)totals.sender.paused_ns / 1e6);
+        fprintf(style->out, "  sending paused for %s, because the receiving end was silent\n",
+                UNITS_SHOW(SHOWN_DURATION, totals.sender.paused_ns));
     if (!totals.receiver_known) {
         fprintf(style->out, "  received  unknown: the receiver did not report\n");
         return;
@@ -160,15 +157,15 @@ static void put_content(const struct report_style *style, const struct content *
 
 /* A rate above the link's rate is not that of the wire, and must not be quoted as such. */
 static void put_warnings(const struct report_style *style, const struct transfer *transfer) {
-    double link = (double)transfer->link_bps / 1e6;
+    const char *link = UNITS_SHOW(SHOWN_RATE, transfer->link_bps);
     if (transfer_exceeds_link(transfer, false) > 0)
         fprintf(style->out,
-                "  warning: the received rate is above the link's %.12g Mbit/s: too short a test, "
+                "  warning: the received rate is above the link's %s: too short a test, "
                 "or not this link\n",
                 link);
     if (transfer_exceeds_link(transfer, true) > 0)
         fprintf(style->out,
-                "  note: the sent rate is above the link's %.12g Mbit/s: buffers took the blocks "
+                "  note: the sent rate is above the link's %s: buffers took the blocks "
                 "faster\n",
                 link);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "common/json.h"
+#include "common/units_text.h"
 #include "common/utf8.h"
 #include "io/link_worker.h"
 
@@ -62,15 +63,15 @@ static void print_fidelity_json(const struct fidelity *found, struct json *json)
 static void print_fidelity(const struct fidelity *found) {
     printf("fidelity: ");
     if (found->packets)
-        printf("emulation error p99 %.3f ms, max %.3f ms, ", (double)found->p99_ns / 1e6,
-               (double)found->max_ns / 1e6);
+        printf("emulation error p99 %s, max %s, ", UNITS_SHOW(SHOWN_DURATION, found->p99_ns),
+               UNITS_SHOW(SHOWN_DURATION, found->max_ns));
     printf("%" PRIu64 " overruns: ", found->overruns + found->restamped);
     if (found->packets || !is_valid(found))
         printf("%s", is_valid(found) ? "valid" : "not valid");
     else
         printf("no packet left");
-    printf(" (bounds: p99 %.0f ms, max %.0f ms, no overrun)\n", (double)MAX_P99_NS / 1e6,
-           (double)MAX_ERROR_NS / 1e6);
+    printf(" (bounds: p99 %s, max %s, no overrun)\n", UNITS_SHOW(SHOWN_DURATION, MAX_P99_NS),
+           UNITS_SHOW(SHOWN_DURATION, MAX_ERROR_NS));
 }
 
 /* Writes the figures of one direction as lines, in which fates that did not occur are left out, or

@@ -112,7 +112,7 @@ function nearestBin(time) {
 // --- drawing ---------------------------------------------------------------------------------------------------
 
 const clockText = (time) => `${(time - axisOrigin()).toFixed(6)} s`;
-const UNITS = { bytes: (value) => prefixed(value, "B"), "bit/s": (value) => prefixed(value, "bit/s"), ms: (value) => `${digits(value)} ms`, "": (value) => whole(value) };
+const UNITS = { bytes: (value) => prefixed(value, "B"), "bit/s": (value) => prefixed(value, "bit/s"), ms: (value) => duration(value * 1e6), "": (value) => whole(value) };
 
 // Returns whether a head has no value of a series that is not pointed at, or that has ended.
 function isLeftOut(series, panel, source, time) {

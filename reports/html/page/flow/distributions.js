@@ -95,7 +95,6 @@ function blockRuns(flow, within) {
 
 // --- figures -----------------------------------------------------------------------------------------------------
 
-const milliseconds = (value) => `${value === 0 ? "0" : value >= 100 ? value.toFixed(0) : value >= 1 ? value.toFixed(1) : value.toPrecision(2)} ms`;
 
 function smallLayout(x, y) {
   const font = { family: "system-ui, sans-serif", size: 11 }, clear = "rgba(0,0,0,0)", common = { zeroline: false, fixedrange: true };
@@ -138,7 +137,7 @@ function cumulative({ title, unit, parts, log }) {
   const layout = smallLayout({ type: log ? "log" : "linear", ...(decades >= 1.5 ? { dtick: 1 } : {}) }, { range: [0, 103], ticksuffix: "%", dtick: 25 });
   layout.shapes = [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 50, y1: 50, line: { color: tokenColor("axis"), width: 1, dash: "dot" }, layer: "below" }];
   const median = ({ samples }) => Float64Array.from(samples).sort()[(samples.length - 1) >> 1];
-  return { title, unit, told: eachFlow(parts, (part) => `median ${milliseconds(median(part))} of ${whole(part.samples.length)}`), traces, layout };
+  return { title, unit, told: eachFlow(parts, (part) => `median ${duration(median(part) * 1e6)} of ${whole(part.samples.length)}`), traces, layout };
 }
 
 // Returns the bars of runs by length, side by side for each flow.

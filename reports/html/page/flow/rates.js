@@ -110,7 +110,7 @@ function seriesData(flow, main) {
     const rate = s.throughput_bps[i], text = `${prefixed(rate, "bit/s")} of IP ${ARROWS[d]}`;
     add(`throughput${d}`, start, rate, text);
     if (!follows) add(`throughput${d}`, end, Number.isNaN(rate) ? NaN : 0, text);
-    add(`rtt${d}`, (start + end) / 2, s.rtt_ns[i], `${digits(s.rtt_ns[i])} ms`);
+    add(`rtt${d}`, (start + end) / 2, s.rtt_ns[i], duration(s.rtt_ns[i] * 1e6));
     if (d !== main) continue;
     add("flight", start, s.flight_bytes[i], `${prefixed(s.flight_bytes[i], "B")} in flight`);
     add("room", start, s.window_bytes[i], `receive window ${prefixed(s.window_bytes[i], "B")}`);

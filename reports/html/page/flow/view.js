@@ -146,7 +146,7 @@ function wordsOutside(panel, range) {
     if (!count) continue;
     if (series.key === "window") parts.push(`window edge ${prefixed(least > high ? least - high : most - high, "B")} above this view ↑`);
     else if (series.key === "room") parts.push(`receive window ${least > high && least < most ? "from " : ""}${prefixed(least > high ? least : most, "B")} ↑`);
-    else if (!isLine(series) && panel.unit === "ms") parts.push(`${whole(count)} above, to ${digits(most)} ms ↑`);
+    else if (!isLine(series) && panel.unit === "ms") parts.push(`${whole(count)} above, to ${duration(most * 1e6)} ↑`);
   }
   return parts.join(" · ");
 }
