@@ -17,8 +17,9 @@
  *
  * Later evidence moves time between parts: a spurious RTO, time without room in the send buffer
  * (steady_flight.c), and at the end the pauses that belong to no dialogue. */
+#include "tracker/time_account.h"
+
 #include "tracker/steps.h"
-#include "tracker/tracker.h"
 #include "tracker/turns.h"
 
 #define LONG_PAUSE_NS INT64_C(5000000000) /* nobody waits for a client that pauses longer */

@@ -10,8 +10,4 @@
  * unknown. */
 int64_t track_segment(struct segment_context *seg);
 
-/* Closes the account at the end of the flow, whose first and last packet had these times. */
-void finish_time(struct tcp_connection *connection, struct pool *pool, int64_t first_ns,
-                 int64_t last_ns);
-
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "decode/step.h"
+#include "tracker/time_account.h"
 #include "tracker/tracker.h"
 #include "tracker/turns.h"
 #include "update/update.h"
