@@ -230,8 +230,8 @@ def variants_in_fragments(scenario: Scenario) -> list[str]:
 def cases_in_fragments() -> Iterator[tuple[str, str, Form]]:
     """Of each rule one scenario, in each form; over IPv6 in one form more."""
     for names in RULES.values():
-        divisible = (name for name in SCENARIOS if Path(name).name in names and variants_in_fragments(SCENARIOS[name]))
-        for name in list(divisible)[:1]:
+        paths = [path for name in names for path in SCENARIOS if Path(path).name == name]
+        for name in [path for path in paths if variants_in_fragments(SCENARIOS[path])][:1]:
             variants = variants_in_fragments(SCENARIOS[name])
             yield from ((name, variants[0], form) for form in FORMS)
             yield from ((name, variant, FORMS[-1]) for variant in variants[1:] if variant in ("ipv6", "ipv6 pcap"))
