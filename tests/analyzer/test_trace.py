@@ -16,7 +16,6 @@ import wiretale
 from checkout import FEW_SAMPLES, ROOT, SAMPLES
 from wiretale.analyzer.table import KEPT_TABLES
 from wiretale.analyzer.time import parse_time, show_time
-from wiretale.analyzer.units import prefixed, show_duration, show_share
 
 ARROW_TYPES = {"int": "BIGINT", "time": "TIMESTAMPTZ_NS", "duration": "INTERVAL", "real": "DOUBLE", "bool": "BOOLEAN"}
 AS_INTEGERS = {"time": "epoch_ns({})", "duration": "1000 * epoch_us({})"}  # INTERVAL has microseconds
@@ -59,7 +58,7 @@ def test_the_integers_of_the_documentation_are_exact(sample: Path, tmp_path: Pat
         types = {name: str(kind) for name, kind, *_ in connection.execute("DESCRIBE flows").fetchall()}
         exact = connection.execute("SELECT flow, last_ns - first_ns, handshake_rtt_ns FROM flows").fetchall()
         files = connection.execute(query.replace("DIR", str(tmp_path))).fetchall()
-    assert [types[name] for name, kind, *_ in trace.flows.columns() if kind in ("time", "duration")] == ["BIGINT"] * 3
+    assert {types[name] for name, kind, *_ in trace.flows.columns() if kind in ("time", "duration")} == {"BIGINT"}
     assert exact == [(row["flow"], row["last_ns"] - row["first_ns"], row["handshake_rtt_ns"]) for row in trace.flows]
     assert files == [row[:2] for row in exact]
 
@@ -141,18 +140,6 @@ def test_a_time_shown_is_a_time_read(ns: int) -> None:
 def test_wrong_times_are_refused(text: str) -> None:
     with pytest.raises(wiretale.UsageError):
         parse_time(text)
-
-
-def test_numbers_have_units() -> None:
-    assert [prefixed(v, "B") for v in (0, 999, 999.6, 1_234_567, None)] == ["0 B", "999 B", "1 kB", "1.23 MB", "–"]
-    assert [show_duration(v) for v in (0, 1500, 2_000_000, 1_500_000_000, 4_000 * 10**9)] == [
-        *("0 ns", "1.50 µs", "2 ms", "1.50 s", "1 h 06 min"),
-    ]
-    assert [show_duration(v) for v in (999.6, 999_960_000, 9_996_000, 999_960_000_000)] == [
-        *("1 µs", "1 s", "10 ms", "16 min 40 s"),
-    ]
-    assert [show_share(999_999, 10**6), show_share(1, 1), show_share(9996, 10**5)] == ["over 99.9%", "100%", "10%"]
-    assert [show_share(1, 3), show_share(1, 10**9), show_share(0, 5)] == ["33.3%", "under 0.01%", "0%"]
 
 
 def test_captures_only_fills_that_table_as_a_whole_analysis_does(sample: Path) -> None:

@@ -16,6 +16,7 @@ import wiretale
 from checkout import SAMPLES
 from report_page import VIEW, Page, loneliest
 from talk import Talk
+from wiretale.analyzer.units import show_duration
 
 pytestmark = pytest.mark.xdist_group("report-distributions")
 
@@ -76,7 +77,7 @@ def test_times_are_those_of_the_tables(opened: Page, made: tuple[wiretale.Trace,
     packets = trace.packets([0]).rows()
     found = figures(opened)
     rtts = [row["rtt_ns"] / 1e6 for row in packets if row["rtt_ns"] is not None and row["direction"] == 1]
-    assert f"median {median_low(rtts):.1f} ms of {len(rtts)}" in found["Round trip"]["words"]
+    assert f"median {show_duration(median_low(rtts) * 1e6)} of {len(rtts)}" in found["Round trip"]["words"]
     assert found["Round trip"]["x"][-1] == pytest.approx(max(rtts)) and found["Round trip"]["y"][-1] == 100
     changes = [abs(b - a) for a, b in itertools.pairwise(rtts)]
     assert f"of {len(changes)}" in found["Jitter"]["words"] and found["Jitter"]["x"][-1] == pytest.approx(max(changes))

@@ -316,7 +316,7 @@ def test_distributions_compare_the_flows(tab: Page, report: Path) -> None:
         1,
         2,
     ]
-    assert f"median 20.0 ms of {FAST.count + 1} (flow 0), median 40.0 ms of {SLOW.count + 1} (flow 2)" in trips["words"]
+    assert f"median 20 ms of {FAST.count + 1} (flow 0), median 40 ms of {SLOW.count + 1} (flow 2)" in trips["words"]
     for one, gap in zip(between["traces"], (FAST.gap, BETWEEN, SLOW.gap), strict=True):
         assert one["x"] == pytest.approx([gap] * len(one["x"]), abs=1e-6)
     assert len({one["line"]["color"] + one["marker"]["symbol"] for one in between["traces"]}) == 3
