@@ -3,6 +3,7 @@
  * written out. */
 #define _GNU_SOURCE /* memfd_create */
 #include "fuzz/memory_file.h"
+#include "fuzz/packet_mutator.h"
 #include "fuzz/read_table.h"
 #include "pipeline/analysis.h"
 

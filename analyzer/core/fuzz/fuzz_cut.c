@@ -5,6 +5,7 @@
 #include "cut/address_map.h"
 #include "cut/cut.h"
 #include "fuzz/memory_file.h"
+#include "fuzz/packet_mutator.h"
 
 #define AT_ONCE 16 /* packets */
 

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "base/bytes.h"
 #include "fuzz/memory_file.h"
+#include "fuzz/packet_mutator.h"
 #include "fuzz/read_table.h"
 #include "shard/gather.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fuzz/memory_file.h"
+#include "fuzz/packet_mutator.h"
 #include "observation/observation.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
