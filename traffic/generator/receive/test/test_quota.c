@@ -49,7 +49,7 @@ static void test_a_bucket_fills_evenly(void) {
     union endpoint one = ipv4(1), other = ipv4(2);
     CHECK_INT(quota_grant(&quota, &one, 600, S(5), error), 600);
     CHECK_INT(quota_grant(&quota, &one, 600, S(5), error), 0);
-    CHECK(strstr(error, "400 bytes left"));
+    CHECK(strstr(error, "400 B left"));
     CHECK_INT(quota_grant(&quota, &other, 600, S(5), error), 600);
     CHECK_INT(quota_grant(&quota, &one, 0, S(5), error), 400); /* all that is left */
     CHECK_INT(quota_grant(&quota, &one, 0, S(6), error), 0);   /* 10 bytes, less than a block */
