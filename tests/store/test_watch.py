@@ -25,12 +25,12 @@ from plain_wire import ACK, FIN, Connection, Wire
 from processes import SECONDS, refusal, small_disk, wait_until
 from rotated_files import publish, rotated, traffic, write_files
 from wiretale.analyzer.query import connect
-from wiretale.analyzer.table import KEPT_TABLES
+from wiretale.analyzer.table import KEPT_TABLES, OF_FINDINGS
 from wiretale.reports.store.window import Limits, Pending, next_plan
 
 Rows = list[tuple[Any, ...]]
 # Interfaces are of each file. The impact of a finding is a share of its window.
-OF_FLOWS = [name for name in KEPT_TABLES if name not in ("interfaces", "findings")]
+OF_FLOWS = [name for name in KEPT_TABLES if name not in ("interfaces", *OF_FINDINGS)]
 ENDED = ("active_timeout", "end_of_capture", "idle")
 
 
@@ -67,7 +67,7 @@ def selected(connection: duckdb.DuckDBPyConnection, name: str, key: str, same_fl
     kinds = {row[0]: row[1] for row in connection.execute(f"DESCRIBE {name}").fetchall()}
     shown = []
     for column in columns:
-        if column in ("day", "capture_id", "flow", "cited_flow", "longest_waits", "impact"):
+        if column in ("day", "capture_id", "flow", "longest_waits", "impact"):
             continue
         if column in ("capture", "first_capture"):
             shown.append(f"(SELECT file FROM interface_files AS i WHERE i.number = t.{column} {same_file}) AS {column}")
