@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
+from wiretale.analyzer.table import OLD_VIEWS, old_view
+
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
@@ -25,7 +27,9 @@ T = TypeVar("T")
 SETTINGS = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 
 
-NOT_MADE = re.compile(r"table with name (packets|limit_spans) does not exist", re.IGNORECASE)
+NOT_MADE = re.compile(
+    rf"table with name ({'|'.join(('packets', 'limit_spans', *OLD_VIEWS))}) does not exist", re.IGNORECASE
+)
 
 
 def connect(trace: Trace) -> duckdb.DuckDBPyConnection:
@@ -55,7 +59,7 @@ def raise_interrupt(error: duckdb.Error) -> None:
 
 
 def run(trace: Trace, sql: str) -> duckdb.DuckDBPyRelation:
-    """Returns the result. A table that may need a second pass over the files is made only if the query names it."""
+    """Returns the result. A table that may need a second pass over the files, and a view, is made only if the query names it."""
     connection = connect(trace)
     while True:
         try:
@@ -64,7 +68,11 @@ def run(trace: Trace, sql: str) -> duckdb.DuckDBPyRelation:
             missing = NOT_MADE.search(str(error))
             if missing is None:
                 raise
-        connection.register(missing[1].lower(), trace.table(missing[1].lower()).with_integers())
+        name = missing[1].lower()
+        if name in OLD_VIEWS:
+            connection.execute(old_view(name))
+        else:
+            connection.register(name, trace.table(name).with_integers())
 
 
 def interruptible(

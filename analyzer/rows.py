@@ -468,20 +468,42 @@ class LimitSpanRow(TypedDict):
 class FindingRow(TypedDict):
     """An explanation of an anomaly or a cost."""
 
+    finding: int
     code: str
     severity: str
     scope: str
     flow: int | None
+    direction: int | None
     sentence: str
+    headline: str
+    advice: str
+    waited_ns: int | None
     cost: float | None
     cost_unit: str | None
+    bytes: int | None
+    failed: int | None
+    members: int | None
     impact: float | None
-    evidence: str | None
-    advice: str
-    filter: str | None
-    cited_flow: int | None
-    capture: int | None
-    first_frame: int | None
-    last_frame: int | None
     first_ns: int | None
     last_ns: int | None
+    explained_by: int | None
+    packets: int | None
+    figures: str | None
+    filter: str | None
+
+
+class FindingFrameRow(TypedDict):
+    """A packet that shows a finding."""
+
+    finding: int
+    capture: int
+    frame: int
+    role: str
+
+
+class FindingFlowRow(TypedDict):
+    """A flow that a finding is about."""
+
+    finding: int
+    flow: int
+    direction: int | None

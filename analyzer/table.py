@@ -29,11 +29,43 @@ else:
 TABLES = tuple(name for name, _, _ in _core.schemas())
 #: those that are made if they are asked for, and those that every analysis has
 ASKED_TABLES = ("packets", "limit_spans")
+OF_FINDINGS = ("findings", "finding_frames", "finding_flows")
 KEPT_TABLES = tuple(name for name in TABLES if name not in ASKED_TABLES)
+#: SQL views with the columns of wiretale.analyze/2, for one release: the tables that each reads, and its query, in which {key} is
+#: the columns that number a finding
+OLD_VIEWS = {
+    "findings_2": (
+        ("findings", "finding_frames", "finding_flows"),
+        """SELECT * EXCLUDE (finding, direction, headline, waited_ns, bytes, failed, members, explained_by, packets, figures,
+    frames), concat_ws('; ', frames, figures) AS evidence
+FROM findings
+LEFT JOIN (
+    SELECT {key}, max(capture) FILTER (role = 'first') AS capture, max(frame) FILTER (role = 'first') AS first_frame,
+        max(frame) FILTER (role = 'last') AS last_frame,
+        'frames ' || string_agg(frame, ', ') FILTER (role NOT IN ('first', 'last')) AS frames
+    FROM finding_frames GROUP BY ALL) USING ({key})
+LEFT JOIN (SELECT {key}, first(flow) AS cited_flow FROM finding_flows GROUP BY ALL) USING ({key})""",
+    ),
+    "handshakes_2": (
+        ("handshakes",),
+        """SELECT * EXCLUDE (client_hello_frame, server_hello_frame, finished_frame),
+    concat_ws(', ', client_hello_frame, server_hello_frame, finished_frame) AS frames FROM handshakes""",
+    ),
+    "requests_2": (
+        ("requests",),
+        """SELECT * EXCLUDE (request_frame, response_frame), concat_ws(', ', request_frame, response_frame) AS frames
+FROM requests""",
+    ),
+}
 ROWS_SHOWN = 10
 COLUMNS_SHOWN = 12
 CELL_MAX = 40
 ROWS_AT_ONCE = 4096  # of a loop over a table
+
+
+def old_view(name: str, key: str = "finding") -> str:
+    """Returns the statement that makes a view of OLD_VIEWS."""
+    return f"CREATE OR REPLACE VIEW {name} AS {OLD_VIEWS[name][1].format(key=key)};\n"
 
 
 def library(name: str) -> Any:

@@ -94,8 +94,6 @@ class Trace:
         self.options = options
         self._packets: Table[rows.PacketRow] | None = None  # of all flows
         self._transfers: Transfers | None = None
-        #: for each row of findings: the flows of a finding about several, at most 200; empty if it is about one or none
-        self.finding_flows: list[tuple[int, ...]] = []
         self._stamps = inputs
         self._lasting = None not in inputs.values() and not interrupted
         #: the files that were read
@@ -181,6 +179,16 @@ class Trace:
     def findings(self) -> Table[rows.FindingRow]:
         """One problem or limit, the most severe first."""
         return self.table("findings")
+
+    @property
+    def finding_frames(self) -> Table:
+        """A packet that shows a finding."""
+        return self.table("finding_frames")
+
+    @property
+    def finding_flows(self) -> Table:
+        """A flow that a finding is about."""
+        return self.table("finding_flows")
 
     def flow(self, number: int) -> Flow:
         """Returns one flow, by its number in the flows table. Raises UsageError if there is no such flow."""
@@ -511,9 +519,9 @@ def add_findings(trace: Trace) -> None:
 
     core = trace._core
     name_servers(core)
-    for finding in find(trace.transfers):
-        core.add_finding(finding.row())
-        trace.finding_flows.append(finding.members)
+    for number, finding in enumerate(find(trace.transfers), 1):
+        for table, row in finding.rows(number):
+            core.add_row(table, row)
 
 
 def analyze(

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import re
-from copy import copy
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.compare.loss_location import PLACES
-from wiretale.analyzer.findings.model import ON_WIRE, on_wire
+from wiretale.analyzer.findings.evidence import evidence_of
+from wiretale.analyzer.findings.model import ON_WIRE, flow_list, on_wire
 from wiretale.analyzer.findings.registry import RULES
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import (
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.compare.clock_offset import Clock
     from wiretale.analyzer.compare.loss_location import Ledger
     from wiretale.analyzer.compare.one_way_delay import Delay
-    from wiretale.analyzer.findings.model import Files
+    from wiretale.analyzer.findings.evidence import Evidence
     from wiretale.analyzer.rows import FindingRow, InterfaceRow
     from wiretale.analyzer.trace import Trace
 
@@ -44,23 +43,25 @@ if TYPE_CHECKING:
         cost: float | None
         cost_unit: str | None
 
+    class EvidentFinding(FindingRow):
+        """A row of findings with the text of its evidence."""
 
-def evidence_text(row: FindingRow, files: Files) -> str:
-    """Returns the evidence of a findings row, which begins with its frames if it does not name them: `frames 3–70; flow 2`."""
-    told = row["evidence"] or ""
-    if row["first_frame"] is None or re.search(rf"\bframes? [\d–, ]*(?<!\d){row['first_frame']}(?!\d)", told):
-        return told
-    cited = copy(row)
-    cited["last_frame"] = row["first_frame"] if row["last_frame"] is None else row["last_frame"]
-    return "; ".join(filter(None, (files.frame_range(cited), told)))
+        evidence: str
 
 
-def with_evidence(trace: Trace, rows: Sequence[Finding]) -> list[Finding]:
-    """Returns findings with the text of evidence_text()."""
-    told = [copy(row) for row in rows]
-    for row in told:
-        row["evidence"] = evidence_text(row, trace.transfers.files)
-    return told
+def evidence_text(trace: Trace, row: FindingRow, evidence: Evidence) -> str:
+    """Returns the packets, the flows and the further figures that show a finding: `frames 3–70; flow 2 10.0.0.1:5 → …`."""
+    members = row["members"] or 0
+    is_named = members > 1 or (members == 1 and row["direction"] is None)  # else the sentence names the transfer
+    flows = list(dict.fromkeys(side["flow"] for side in evidence.flows)) if is_named else []
+    named = flow_list(trace, flows, members) if flows else ""
+    return "; ".join(filter(None, (trace.transfers.files.of_finding(evidence, row["packets"]), named, row["figures"])))
+
+
+def with_evidence(trace: Trace, rows: Sequence[FindingRow]) -> list[EvidentFinding]:
+    """Returns rows of findings with the text of evidence_text()."""
+    evidence = evidence_of(trace)
+    return [{**row, "evidence": evidence_text(trace, row, evidence[row["finding"] - 1])} for row in rows]
 
 
 class Problem(NamedTuple):
@@ -113,24 +114,24 @@ def problem_text(sums: dict[str, int], icmp_errors: int) -> str:
     """Returns `3 lost, 1 ICMP`, from sums of the columns over both directions."""
     parts = [(sum(sums[name] for name in kind.columns), kind.show, kind.label) for kind in PROBLEMS]
     parts.append((icmp_errors, show_count, ICMP))
-    shown = [(count, show(count), label) for count, show, label in parts if count]
+    texts = [(count, show(count), label) for count, show, label in parts if count]
     return ", ".join(
-        f"{text} {label.replace('blocks', 'block') if count == 1 else label}" for count, text, label in shown
+        f"{text} {label.replace('blocks', 'block') if count == 1 else label}" for count, text, label in texts
     )
 
 
 def problem_sums(trace: Trace) -> list[tuple[str, str, dict[int, int]]]:
     """Returns label, unit and sums by flow of each problem that occurs."""
-    counts, found = trace.transfers.counts, []
+    counts, problems = trace.transfers.counts, []
     for kind in PROBLEMS:
         sums: dict[int, int] = {}
         for name in kind.columns:
-            known = on_wire(counts, name) if name in ON_WIRE else counts[name]
-            for row, count in known:
+            by_row = on_wire(counts, name) if name in ON_WIRE else counts[name]
+            for row, count in by_row:
                 sums[row // 2] = sums.get(row // 2, 0) + count
-        found.append((kind.label, kind.unit, sums))
-    found.append((ICMP, "", dict(trace.transfers.flow_counts["icmp_errors"])))
-    return [one for one in found if one[2]]
+        problems.append((kind.label, kind.unit, sums))
+    problems.append((ICMP, "", dict(trace.transfers.flow_counts["icmp_errors"])))
+    return [problem for problem in problems if problem[2]]
 
 
 def choose_flows(trace: Trace, largest: int, problematic: int) -> tuple[list[int], list[int]]:
@@ -197,9 +198,9 @@ def ledger_notes(ledger: Ledger) -> list[str]:
 
 def delay_row(delay: Delay) -> list[str]:
     """Returns the row of the one-way delays of a hop."""
-    shown = (show_duration(delay.summary[name]) for name in ("min", "median", "p90", "p99", "max", "jitter"))
+    figures = (show_duration(delay.summary[name]) for name in ("min", "median", "p90", "p99", "max", "jitter"))
     error = f"±{show_duration(delay.error_ns)}" if delay.absolute else "above the minimum"
-    return [f"{delay.start} → {delay.end}", show_count(delay.summary["packets"]), *shown, error]
+    return [f"{delay.start} → {delay.end}", show_count(delay.summary["packets"]), *figures, error]
 
 
 def stage_name(role: str) -> str:

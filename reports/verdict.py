@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.findings import model
@@ -13,7 +12,7 @@ from wiretale.analyzer.units import plural, show_bytes, show_duration, show_shar
 from wiretale.reports.phrases import cost_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from wiretale.analyzer.rows import FindingRow
     from wiretale.analyzer.trace import Trace
@@ -24,61 +23,12 @@ ROOM_MORE = 30  # letters of a verdict that names a note beside
 #: without a judged packet; the judged line below has the reasons
 UNKNOWN = "Whether there are problems cannot be determined from this capture"
 SPLIT_SHARE = 0.5  # of the time, from which on a part of it is worth a verdict
-#: "3 transfers ..."; rules about counts have their own phrase
-PHRASES = {
-    "timeout-stalls": "stalled in retransmission timeouts",
-    "receive-window-limited": "waited for the receive window",
-    "delayed-ack": "waited for delayed ACKs of short segments",
-    "recovery-limited": "were slowed by loss recovery",
-    "retransmission-cost": "carried retransmitted bytes",
-    "loss-limited-window": "had a congestion window that loss kept small",
-    "path-limited": "were limited by the path's rate or the congestion window",
-    "window-scaling-off": "ran without window scaling",
-    "slow-start": "were limited by slow start",
-    "send-buffer-limited": "waited for room in the send buffer",
-    "sender-idle": "waited for data from the sending application",
-    "bufferbloat": "waited in a standing queue",
-    "udp-above-path": "offered more than the path carries",
-    "jitter": "had jitter",
-    "loss-pattern": "have a known pattern of losses",
-    "reordering-extent": "have a known extent of reordering",
-    "suspected-timeout": "paused as long as a retransmission timeout",
-    "reordered": "had segments reordered",
-    "ambiguous-gap": "had gaps from loss or reordering",
-    "network-duplicates": "had packets duplicated by the network",
-    "unknown-duplicates": "had packets captured twice",
-    "capture-reordered": "had segments stored after their ACKs",
-    "sack-gaps": "had gaps reported by SACK",
-    "tls-handshake-slow": "had a slow TLS handshake",
-    "quic-lost": "lost QUIC packets",
-}
 #: the time that went to each part of the split, in a verdict without a problem
 TOOK = {
     "server": "{time} passed at servers",
     "network": "{time} passed in the network",
     "client": "{time} passed at clients",
 }
-#: hedges and places in fewer letters
-SHORTER = {
-    ", or their ACKs, between capture point and receiver": " or their ACKs after the capture point",
-    ", or its ACK, between capture point and receiver": " or its ACK after the capture point",
-    " between sender and capture point": " before the capture point",
-}
-REASONS = (
-    "; ",
-    ": ",
-    ", because",
-    ", and ",
-    ", while ",
-    ", each",
-    ", in ",
-)  # each begins a reason that a verdict can leave out
-MORE = re.compile(r"([\d,]+) more (?:transfers?|directions?) ")
-SHARE = re.compile(r" \((?:over )?[\d.<]+% of transfer time\)")
-LIMITED = re.compile(
-    r" reached (.*?): with (\S+) of its segments lost.*"
-)  # of loss-limited-window: its end is the point
-ASIDE = re.compile(r" \([^()]*\)")
 
 
 class Cause(NamedTuple):
@@ -104,8 +54,7 @@ class Cause(NamedTuple):
     @property
     def transfers(self) -> int:
         """The transfers, as far as the rows count them."""
-        more = [MORE.match(row["sentence"]) for _, row in self.rows]
-        return sum(int(found[1].replace(",", "")) if found else 1 for found in more)
+        return sum(row["members"] or 1 for _, row in self.rows)
 
     @property
     def is_group(self) -> bool:
@@ -115,8 +64,7 @@ class Cause(NamedTuple):
     @property
     def phrase(self) -> str | None:
         """What the transfers have in common."""
-        code = self.first["code"]
-        return PHRASES.get(code) or getattr(RULES.get(code), "summary", None)
+        return phrase_of(self.first)
 
     @property
     def cost(self) -> tuple[float, str] | None:
@@ -146,6 +94,12 @@ class Cause(NamedTuple):
         return f"{plural(self.transfers, subject)} {self.phrase}{f': {cost} in all' if cost else ''}."
 
 
+def phrase_of(row: FindingRow) -> str | None:
+    """Returns what transfers with such a finding have in common; None if it does not stand for one of them, or for several."""
+    rule = RULES.get(row["code"])
+    return rule.summary if rule else None
+
+
 def causes(rows: Sequence[FindingRow]) -> list[Cause]:
     """Returns the findings by cause, in the order of their first ones, with their numbers in the table.
 
@@ -154,44 +108,12 @@ def causes(rows: Sequence[FindingRow]) -> list[Cause]:
     """
     found: dict[Any, Cause] = {}
     for number, row in enumerate(rows, 1):
-        single = row["scope"] == "flow" and (row["flow"] is not None or MORE.match(row["sentence"]))
-        key = row["code"] if single and Cause([(number, row)]).phrase else number
+        key = row["code"] if phrase_of(row) else number
         found.setdefault(key, Cause([])).rows.append((number, row))
     every = list(found.values())
     last = max((place for place, one in enumerate(every) if one.first["code"] == TOGETHER), default=-1)
     effects = [one for one in every[: last + 1] if one.first["code"] in EFFECTS_OF_LOSS]
     return [one for one in every[: last + 1] if one not in effects] + effects + every[last + 1 :]
-
-
-def is_name(text: str) -> bool:
-    """Returns whether the text is only `10.0.0.1:5000 → 10.0.0.2:80`."""
-    return " → " in text and text.count(" ") == 2
-
-
-def clauses(sentence: str) -> Iterator[str]:
-    """Yields the sentence, then ever shorter ones with fewer reasons."""
-    yield sentence
-    first = sentence.split(". ")[0].rstrip(".") + "."
-    yield first
-    for text, other in SHORTER.items():
-        first = first.replace(text, other)
-    kept = first
-    yield kept
-    bare = ASIDE.sub("", first).rstrip(".")
-    yield f"{bare}."
-    for mark in REASONS:
-        while mark in bare and not is_name(head := bare.rsplit(mark, 1)[0]):
-            bare = head
-            yield f"{bare}."
-
-
-def short(sentence: str, whole_ns: float | None) -> str:
-    """Returns the longest form of a finding's sentence that a verdict has room for."""
-    whole = f" of {show_duration(whole_ns)}" if whole_ns else ""
-    forms = list(
-        clauses(LIMITED.sub(r" was limited to \1 by the loss of \2 of its segments.", SHARE.sub(whole, sentence)))
-    )
-    return next((form for form in forms if len(form) <= LETTERS_MOST), forms[-1])
 
 
 def duration_of(trace: Trace, flow: int | None) -> float | None:
@@ -212,7 +134,7 @@ def clean(trace: Trace, rows: Sequence[FindingRow]) -> str:
     if known and name in TOOK and ns >= SPLIT_SHARE * split.whole > 0:
         said.append(TOOK[name].format(time=f"{show_duration(ns)} of {show_duration(split.whole)}"))
     for one in causes(rows)[:1]:
-        note = one.sentence() if one.is_group else short(one.first["sentence"], duration_of(trace, one.first["flow"]))
+        note = one.sentence() if one.is_group else one.first["headline"]
         said.insert(0, note.removesuffix("."))
     return next((f"{line}; {text}." for text in said if len(line) + len(text) < LETTERS_MOST + ROOM_MORE), f"{line}.")
 
@@ -225,8 +147,7 @@ def verdict(trace: Trace) -> str:
     found = causes(rows)
     worst = next((one for one in found if one.first["severity"] != "info"), None)
     if worst is not None:
-        first = worst.first
-        return worst.sentence() if worst.is_group else short(first["sentence"], duration_of(trace, first["flow"]))
+        return worst.sentence() if worst.is_group else str(worst.first["headline"])
     return clean(trace, rows)
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.findings.evidence import Evidence, evidence_of
 from wiretale.analyzer.units import one_of, plural
 
 if TYPE_CHECKING:
@@ -37,18 +39,18 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
     >>> merged([(0, 5, 9), (0, 1, 4), (1, 1, 2), (0, 8, 12)])
     [(0, 1, 12), (1, 1, 2)]
     """
-    found: list[Range] = []
+    joined: list[Range] = []
     for file, first, last in sorted(ranges):
-        if found and found[-1][0] == file and first <= found[-1][2] + 1:
-            found[-1] = (file, found[-1][1], max(last, found[-1][2]))
+        if joined and joined[-1][0] == file and first <= joined[-1][2] + 1:
+            joined[-1] = (file, joined[-1][1], max(last, joined[-1][2]))
         else:
-            found.append((file, first, last))
-    return found
+            joined.append((file, first, last))
+    return joined
 
 
 def packed_ranges(ranges: Iterable[Range]) -> bytes:
     """Returns ranges as the core takes them."""
-    return array("Q", (number for one in merged(ranges) for number in one)).tobytes()
+    return array("Q", chain.from_iterable(merged(ranges))).tobytes()
 
 
 def files_of_interfaces(trace: Trace) -> list[int]:
@@ -68,17 +70,17 @@ def packets_of(trace: Trace, flows: Sequence[int], first: int = 0, last: int = F
     return captures, frames, first, last
 
 
-def findings_named(trace: Trace, names: Sequence[int | str]) -> Iterator[tuple[int, FindingRow]]:
+def findings_named(trace: Trace, names: Sequence[int | str]) -> Iterator[FindingRow]:
     """Yields findings by number, from 1 in the order of the table, or by code. UsageError if there is none."""
-    rows = list(enumerate(trace.findings.rows(), 1))
-    codes = sorted({row["code"] for _, row in rows})
+    rows = trace.findings.rows()
+    codes = sorted({row["code"] for row in rows})
     for name in names:
-        found = [(number, row) for number, row in rows if name in (number, row["code"])]
-        if not found and isinstance(name, int):
+        named = [row for row in rows if name in (row["finding"], row["code"])]
+        if not named and isinstance(name, int):
             raise UsageError(f"finding {name}: expected 1 to {len(rows)}" if rows else "there is no finding")
-        if not found:
+        if not named:
             raise UsageError(f"finding {name!r}: expected {one_of(codes)}" if codes else "there is no finding")
-        yield from found
+        yield from named
 
 
 def check_flows(trace: Trace, flows: Iterable[int]) -> None:
@@ -89,20 +91,19 @@ def check_flows(trace: Trace, flows: Iterable[int]) -> None:
             raise UsageError(f"flow {flow}: expected 0 to {most}" if most >= 0 else f"flow {flow}: there are no flows")
 
 
-def frames_of_finding(trace: Trace, number: int, row: FindingRow) -> tuple[list[Group], list[Range]]:
+def frames_of_finding(trace: Trace, row: FindingRow, evidence: Evidence) -> tuple[list[Group], list[Range]]:
     """Returns the frames that a finding stands for. UsageError if it has none."""
-    flow, capture, first, last = row["flow"], row["capture"], row["first_frame"], row["last_frame"]
-    if capture is not None and first is not None and last is not None:
-        file = files_of_interfaces(trace)[capture]
-        if flow is None:
-            return [], [(file, first, last)]
+    first, last = evidence.ends
+    if first is not None and last is not None:
+        file, ends = files_of_interfaces(trace)[first["capture"]], (first["frame"], last["frame"])
+        if row["flow"] is None:
+            return [], [(file, *ends)]
         # An ICMP error about the flow is evidence, but no packet of it.
-        return [packets_of(trace, [flow], first, last)], [(file, first, first), (file, last, last)]
-    cited = row["cited_flow"] if flow is None else flow
-    if cited is not None:
-        return [packets_of(trace, [cited])], []
+        return [packets_of(trace, [row["flow"]], *ends)], [(file, end, end) for end in ends]
+    if evidence.flow is not None:
+        return [packets_of(trace, [evidence.flow])], []
     raise UsageError(
-        f"finding {number} ({row['code']}) concerns the whole capture: expected --flow, --frames or a time"
+        f"finding {row['finding']} ({row['code']}) concerns the whole capture: expected --flow, --frames or a time"
     )
 
 
@@ -116,8 +117,9 @@ def chosen_frames(
         check_flows(trace, flows)
         if flows:
             groups.append(packets_of(trace, flows))
-        for number, row in findings_named(trace, findings):
-            more_groups, more_ranges = frames_of_finding(trace, number, row)
+        evidence = evidence_of(trace) if findings else []
+        for row in findings_named(trace, findings):
+            more_groups, more_ranges = frames_of_finding(trace, row, evidence[row["finding"] - 1])
             groups += more_groups
             ranges += more_ranges
     return Frames(groups, packed_ranges(ranges))

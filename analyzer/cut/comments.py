@@ -50,9 +50,11 @@ def findings_of(trace: Trace, files: list[int]) -> Iterator[tuple[int, int, str]
     """Yields file, first frame, and title and code of each finding."""
     from wiretale.analyzer.findings.registry import RULES
 
-    for row in trace.findings.rows():
-        if row["capture"] is not None and row["first_frame"] is not None:
-            yield files[row["capture"]], row["first_frame"], f"finding: {RULES[row['code']].title} ({row['code']})"
+    codes = trace.findings.column("code")
+    for row in trace.finding_frames.rows():
+        if row["role"] == "first":
+            code = codes[row["finding"] - 1]
+            yield files[row["capture"]], row["frame"], f"finding: {RULES[code].title} ({code})"
 
 
 def comments_of(trace: Trace, details: bool = True) -> Comments:

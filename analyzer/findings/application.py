@@ -13,17 +13,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
-from wiretale.analyzer.findings.model import (
-    SHOWN,
-    Cited,
-    Match,
-    Matches,
-    finding,
-    flow_str,
-    only,
-    row_at,
-    seconds,
-)
+from wiretale.analyzer.findings.cost import Span, union_ns
+from wiretale.analyzer.findings.evidence import REQUEST, RESPONSE, SHOWN, Cited
+from wiretale.analyzer.findings.model import Match, Matches, finding, flow_str, row_at, seconds
 from wiretale.analyzer.findings.shared.places import packet_at
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.table import integer_in
@@ -57,24 +49,20 @@ ALERT_ADVICE = {
 }
 
 
-class Span(NamedTuple):
-    """A time in which a client waited."""
+class Waits(NamedTuple):
+    """The times in which clients waited for answers."""
 
-    client: str
-    first_ns: int
-    wait_ns: int
+    spans: dict[str, list[Span]]  # by client
 
+    @property
+    def added_ns(self) -> float:
+        """The time in which a client waited for at least one answer, summed over clients."""
+        return sum(union_ns(spans) or 0.0 for spans in self.spans.values())
 
-def waited_ns(spans: Sequence[Span]) -> int:
-    """Returns the time in which a client waited for at least one answer, summed over clients."""
-    total, client, until = 0, "", 0
-    for span in sorted(spans):
-        if span.client != client:
-            client, until = span.client, span.first_ns
-        end = span.first_ns + span.wait_ns
-        total += max(end - max(span.first_ns, until), 0)
-        until = max(until, end)
-    return total
+    @property
+    def union_ns(self) -> float | None:
+        """The time in which any client waited; None without one."""
+        return union_ns(span for spans in self.spans.values() for span in spans)
 
 
 def queries_of(transfers: Transfers) -> list[QueryRow]:
@@ -88,13 +76,14 @@ def names_of(rows: Sequence[QueryRow]) -> str:
     return ", ".join(found[:SHOWN]) + more
 
 
-def spans_of(transfers: Transfers, rows: Sequence[QueryRow]) -> list[Span]:
+def waits_for(transfers: Transfers, rows: Sequence[QueryRow]) -> Waits:
+    """Returns the waits for the answers of these queries."""
     sources = transfers.trace.flows.column("source") if rows else []
-    return [
-        Span(sources[row["flow"]], first_ns, wait_ns)
-        for row in rows
-        if (first_ns := row["first_ns"]) is not None and (wait_ns := row["response_ns"])
-    ]
+    waits = Waits({})
+    for row in rows:
+        if (first_ns := row["first_ns"]) is not None and (wait_ns := row["response_ns"]):
+            waits.spans.setdefault(sources[row["flow"]], []).append(Span(first_ns, first_ns + wait_ns))
+    return waits
 
 
 def servers_of(transfers: Transfers, rows: Sequence[QueryRow]) -> str:
@@ -110,7 +99,8 @@ def query_packet(transfers: Transfers, row: QueryRow, frame: str) -> list[Cited]
     """Returns the question or the answer of a query, by the column of its frame; nothing if its file is unknown."""
     first_ns, after_ns = row["first_ns"], row["response_ns"] if frame == "response_frame" else 0
     time_ns = None if first_ns is None or after_ns is None else first_ns + after_ns
-    return packet_at(transfers, row_at(transfers.trace.flows, row["flow"]), integer_in(row, frame), time_ns)
+    role, flow = RESPONSE if frame == "response_frame" else REQUEST, row_at(transfers.trace.flows, row["flow"])
+    return packet_at(transfers, flow, integer_in(row, frame), time_ns, role)
 
 
 def query_match(transfers: Transfers, rows: Sequence[QueryRow], severity: str, frame: str, **words: Any) -> Match:
@@ -121,8 +111,9 @@ def query_match(transfers: Transfers, rows: Sequence[QueryRow], severity: str, f
     )
     return Match(
         severity,
-        flow=only(sorted({row["flow"] for row in rows})),
-        evidence=transfers.files.frame_list(shown, len(rows)),
+        flows=list(dict.fromkeys(row["flow"] for row in rows)),
+        frames=shown,
+        packets=len(rows),
         filter=transfers.files.frame_filter(shown),
         count=len(rows),
         server=servers_of(transfers, rows),
@@ -141,8 +132,8 @@ def query_match(transfers: Transfers, rows: Sequence[QueryRow], severity: str, f
     "waited for at least one of them: parallel queries count once. The first 50,000 questions are examined.",
     unknown="Whether the client waited for the name, or asked ahead. An answer that another packet than the query of the "
     "same id and name caused.",
-    sentence="{count:DNS answer} of {server} took 100 ms or longer, {longest} at most{retried}: {names}. Clients "
-    "waited {waited} for them.",
+    sentence="{count:DNS answer} of {server} took 100 ms or longer, {longest} at most[{retried}][: {names}][. Clients "
+    "waited {waited} for them].",
     advice="Use a resolver nearer to the client that caches; check its forwarders, and the path to {server} for loss.",
 )
 def dns_slow(transfers: Transfers) -> Matches:
@@ -150,7 +141,8 @@ def dns_slow(transfers: Transfers) -> Matches:
     if not rows:
         return
     rows.sort(key=lambda row: -(row["response_ns"] or 0))
-    waited = waited_ns(spans_of(transfers, rows))
+    waits = waits_for(transfers, rows)
+    waited = waits.added_ns
     retried = sum(row["sent"] > 1 for row in rows)
     yield query_match(
         transfers,
@@ -158,6 +150,7 @@ def dns_slow(transfers: Transfers) -> Matches:
         "warning" if waited >= MUCH_NS else "info",
         "response_frame",
         cost=seconds(waited),
+        waited_ns=waits.union_ns,
         longest=show_duration(rows[0]["response_ns"]),
         retried=f" ({plural(retried, 'of them was', 'of them were')} asked again)" if retried else "",
         waited=show_duration(waited),
@@ -186,7 +179,7 @@ def unanswered(transfers: Transfers) -> list[QueryRow]:
     "the capture. They do not count if the capture may hide the answer, as in syn-unanswered, or has only one direction of "
     "all flows. The first 50,000 questions are examined.",
     unknown="Whether an answer took another path, or came after 30 s.",
-    sentence="{count:DNS question} to {server} got no answer after {sent:query|queries}: {names}.",
+    sentence="{count:DNS question} to {server} got no answer after {sent:query|queries}[: {names}].",
     advice="Check that {server} answers (dig @SERVER NAME) and that no firewall drops port 53; a client waits some "
     "seconds before it asks another resolver.",
 )
@@ -194,7 +187,8 @@ def dns_unanswered(transfers: Transfers) -> Matches:
     rows = unanswered(transfers)
     if rows:
         sent = sum(row["sent"] for row in rows)
-        yield query_match(transfers, rows, "warning", "first_frame", cost=float(len(rows)), sent=sent)
+        failed = len(rows)
+        yield query_match(transfers, rows, "warning", "first_frame", cost=float(failed), failed=failed, sent=sent)
 
 
 @finding(
@@ -206,7 +200,7 @@ def dns_unanswered(transfers: Transfers) -> Matches:
     "search lists ask for such names as a rule. The cost is the time in which a client waited for at least one of these "
     "answers. The first 50,000 questions are examined.",
     unknown="Which zone or forwarder failed behind the resolver.",
-    sentence="{server} answered {count:DNS question} with {codes}: {names}.",
+    sentence="{server} answered {count:DNS question} with {codes}[: {names}].",
     advice="{what}",
 )
 def dns_failed(transfers: Transfers) -> Matches:
@@ -222,12 +216,15 @@ def dns_failed(transfers: Transfers) -> Matches:
         failed = [row for row in rows if row["code"] in codes]
         if failed:
             counts = Counter(filter(None, (row["code"] for row in failed))).most_common()
+            waits = waits_for(transfers, failed)
             yield query_match(
                 transfers,
                 failed,
                 severity,
                 "response_frame",
-                cost=seconds(waited_ns(spans_of(transfers, failed))),
+                cost=seconds(waits.added_ns),
+                waited_ns=waits.union_ns,
+                failed=len(failed) if codes is FAILURES else None,
                 codes=", ".join(f"{code} ({count:,})" if len(counts) > 1 else code for code, count in counts),
                 what=what,
             )
@@ -255,12 +252,12 @@ def handshake_packets(transfers: Transfers, row: HandshakeRow) -> list[Cited]:
 
 
 def handshake_fields(transfers: Transfers, row: HandshakeRow, flow: FlowRow) -> dict[str, Any]:
-    """Returns evidence, filter and packets of a handshake; of several files, only that of its ends may be known."""
+    """Returns filter and packets of a handshake; of several files, only that of its ends may be known."""
     cited, frames = handshake_packets(transfers, row), handshake_frames(row)
     if transfers.has_one_file:
-        evidence = f"frames {', '.join(map(str, frames))}"
-        return {"evidence": evidence, "filter": frame_filter(frames), "cited": cited}
-    return {"evidence": transfers.files.frame_list(cited), "filter": flow_filter(flow), "cited": cited}
+        packets = [Cited(frame, None, flow["flow"], flow["first_capture"]) for frame in frames]
+        return {"frames": packets, "packets": len(packets), "filter": frame_filter(frames), "cited": cited}
+    return {"filter": flow_filter(flow), "cited": cited}
 
 
 @finding(
@@ -271,7 +268,7 @@ def handshake_fields(transfers: Transfers, row: HandshakeRow, flow: FlowRow) -> 
     "number of these connections, one finding for each alert. The first encrypted record of a TLS 1.3 client is an alert if it "
     "is too short for its Finished.",
     unknown="The description of an encrypted alert, and encrypted alerts of a TLS 1.3 server.",
-    sentence="{count:TLS handshake was|TLS handshakes were} ended by {alert} of the {sender}{names}.",
+    sentence="{count:TLS handshake was|TLS handshakes were} ended by {alert} of the {sender}[{names}].",
     advice="{what}",
 )
 def tls_alert(transfers: Transfers) -> Matches:
@@ -283,10 +280,10 @@ def tls_alert(transfers: Transfers) -> Matches:
         flows = [row["flow"] for row in rows]
         names = list(dict.fromkeys(row["server_name"] for row in rows if row["server_name"]))
         yield Match(
-            flow=only(flows),
+            flows=flows,
             cost=float(len(rows)),
-            evidence=f"{'flow' if len(flows) == 1 else 'flows'} {', '.join(map(str, flows[:SHOWN]))}"
-            + (", …" if len(flows) > SHOWN else ""),
+            failed=len(rows),
+            packets=len(rows),
             filter="tls.alert_message",
             count=len(rows),
             alert="an encrypted alert" if alert == ENCRYPTED else f"the alert {alert}",
@@ -309,7 +306,8 @@ def tls_alert(transfers: Transfers) -> Matches:
     "(handshakes.server_ns + handshakes.client_ns, of those that are known). The cost is this time.",
     unknown="Handshakes that do not end within the first 16 kB of a direction; loss inside the handshake counts as the time "
     "of the end that retransmitted.",
-    sentence="{name}: the TLS {version} handshake{server} took {duration} with {trips:round trip}: {split}.",
+    sentence="{name}: the TLS {version} handshake{server} took {duration} with {trips:round trip}[: {split}].",
+    summary="had a slow TLS handshake",
     advice="{what}",
 )
 def tls_handshake_slow(transfers: Transfers) -> Matches:
@@ -321,7 +319,7 @@ def tls_handshake_slow(transfers: Transfers) -> Matches:
         parts = [(row["server_ns"], "the server"), (row["client_ns"], "the client")]
         yield Match(
             "warning" if server_ns + client_ns >= MUCH_NS else "info",
-            flow=row["flow"],
+            flows=[row["flow"]],
             cost=seconds(server_ns + client_ns),
             **handshake_fields(transfers, row, flow),
             impact=flow["wire_bytes"] / transfers.wire_bytes,

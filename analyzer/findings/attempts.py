@@ -16,7 +16,9 @@ from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from wiretale.analyzer.findings.model import Cited, frames_of, row_at
+from wiretale.analyzer.findings.cost import Span
+from wiretale.analyzer.findings.evidence import RETRANSMISSION, Cited, frames_of
+from wiretale.analyzer.findings.model import row_at
 
 if TYPE_CHECKING:
     from wiretale.analyzer.findings.transfers import Counts, Transfers
@@ -93,9 +95,10 @@ class Retried(NamedTuple):
         return [one for one in self.again if one.placed or (answer_lost and one.spurious and not one.direction)]
 
     @property
-    def waited_ns(self) -> int:
-        """Time until the last of those."""
-        return longest_ns(one.time_ns - self.first_ns[one.direction] for one in self.lost)
+    def waited(self) -> Span:
+        """The time from the first SYN or SYN-ACK to the last of those; none if it is unknown."""
+        spans = (Span(self.first_ns[one.direction], one.time_ns) for one in self.lost)
+        return max((span for span in spans if span.ns > 0), key=lambda span: span.ns, default=Span(0, 0))
 
     @property
     def complete_ns(self) -> float:
@@ -263,7 +266,7 @@ class Attempts:
         events = self.transfers.events(flows, *names)
         for flow, direction, kind, spurious, place, frame, after, size, capture in events:
             if kind in kinds and math.isnan(size):
-                packet = self.transfers.cited(frame, after, flow, capture)
+                packet = self.transfers.cited(frame, after, flow, capture, RETRANSMISSION)
                 time_ns = after + self.transfers.base_ns
                 event = SynEvent(direction, spurious == 1, place != NO_WORD, packet, time_ns)
                 found.setdefault(flow, []).append(event)

@@ -8,20 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer import quic
+from wiretale.analyzer.findings.evidence import SHOWN, Cited, first_packet
 from wiretale.analyzer.findings.hidden import DOUBTFUL_SHARE
-from wiretale.analyzer.findings.model import (
-    SHOWN,
-    Cited,
-    Match,
-    Matches,
-    Rule,
-    Words,
-    finding,
-    first_packet,
-    flows_match,
-    only,
-    row_at,
-)
+from wiretale.analyzer.findings.model import Match, Matches, Rule, Words, finding, flows_match, row_at
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
@@ -60,17 +49,25 @@ def count_match(count: int, **fields: Any) -> Matches:
         yield Match(count=count, **fields)
 
 
+def first_at(transfers: Transfers, row: InterfaceRow, column: str) -> Words:
+    """Returns the packet of a match that knows the first one alone, from an interfaces row, and its filter."""
+    cited = first_packet(row, column)
+    return {"filter": transfers.files.frame_filter(cited), "cited": cited}
+
+
 def first_of(transfers: Transfers, column: str) -> Words:
-    """Returns the evidence of a match that knows the first frame alone, from the first interface that has it."""
+    """The same from the first interface that has it."""
     interfaces = transfers.trace.interfaces
-    return next(
-        (transfers.files.first_at(row_at(interfaces, number), column) for number in interfaces._rows_where(column)), {}
-    )
+    numbers = interfaces._rows_where(column)
+    return first_at(transfers, row_at(interfaces, numbers[0]), column) if numbers else {}
 
 
 def total_rule(total: str, **page: Any) -> Rule:
     """Makes a rule of one of the trace's totals."""
-    return Rule(lambda transfers: count_match(transfers.trace.totals[total]), scope="capture", **page)
+    why = "of these only the number is known"
+    return Rule(
+        lambda transfers: count_match(transfers.trace.totals[total]), scope="capture", without_packets=why, **page
+    )
 
 
 def table_full(table: str, unit: str, **page: Any) -> Rule:
@@ -94,6 +91,7 @@ def table_full(table: str, unit: str, **page: Any) -> Rule:
     unknown="The content of the rest. Flows that were open then look unfinished.",
     weakens="Everything that ends near the damage: connection states, unanswered requests, the last time bins.",
     sentence="The capture could not be read to its end: {damage}.",
+    headline=("{sentence}", "The capture could not be read to its end: {file}."),
     advice="Copy the file again, or let the capture finish; `pcapfix` or `editcap` may recover the rest.",
 )
 def capture_damaged(transfers: Transfers) -> Matches:
@@ -103,13 +101,13 @@ def capture_damaged(transfers: Transfers) -> Matches:
         if row["file"] not in files or row["damage_frame_ns"] is not None:
             files[row["file"]] = row  # of its interfaces, that of the last frame
     for row in files.values():
-        frame = row["damage_frame"]
-        cited = first_packet(row, "damage_frame") if frame else []
-        yield Match(damage=row["damage"], evidence=f"frame {frame}" if frame else None, cited=cited)
+        cited = first_packet(row, "damage_frame") if row["damage_frame"] else []
+        yield Match(damage=row["damage"], file=row["file"], cited=cited)
 
 
 @capture_finding(
     code="interrupted",
+    without_packets="about packets that were not read",
     title="Reading was interrupted",
     severity="info",
     computed="SIGINT (Ctrl-C), SIGTERM or SIGHUP arrived before the end of the input.",
@@ -126,6 +124,7 @@ def interrupted(transfers: Transfers) -> Matches:
 
 @capture_finding(
     code="capture-dropped",
+    without_packets="about packets that the file lacks",
     title="Packets dropped by the capture",
     unit="packets",
     computed="Drop counters of kernel, interface and capturing program in the interface statistics (pcapng), compared "
@@ -134,8 +133,8 @@ def interrupted(transfers: Transfers) -> Matches:
     "unavailable` does not mean that nothing was dropped.",
     weakens="Losses upstream, gaps, unseen bytes and missing block numbers: each may be a packet that only the "
     "capture dropped. Retransmitted, downstream-lost and late packets remain as they are.",
-    sentence="The capture dropped {dropped} of {whole:packet} ({share}) on {interface}: {counts}. Apparent losses may "
-    "be these packets.",
+    sentence="The capture dropped {dropped} of {whole:packet}[ ({share})] on {interface}[: {counts}][. Apparent losses may "
+    "be these packets].",
     advice="Raise the capture buffer (-B), lower the snap length (-s 128) or use a capture filter.",
 )
 def capture_dropped(transfers: Transfers) -> Matches:
@@ -166,8 +165,8 @@ def capture_dropped(transfers: Transfers) -> Matches:
     "finding.",
     unknown="Which of the two. UDP has no ACKs, so nothing is found there.",
     weakens="Losses upstream and rates, because data that is missing from the capture did arrive.",
-    sentence="Receivers acknowledged {missed} of payload ({share}, {count:flow}) that the capture does not contain: "
-    "it missed packets, or they took another path{before}. This is not a network loss.",
+    sentence="Receivers acknowledged {missed} of payload[ ({share}, {count:flow})] that the capture does not contain[: "
+    "it missed packets, or they took another path{before}][. This is not a network loss].",
     advice="Check capture drops and asymmetric routing.",
 )
 def capture_missed(transfers: Transfers) -> Matches:
@@ -226,8 +225,8 @@ def overlapping(transfers: Transfers) -> list[InterfaceRow]:
     unknown="Whether a network does copy a fifth of all packets. If two capture points are less than 1 ms apart, or a "
     "router is between, the copies are reported as mirror-duplicates instead.",
     weakens="Duplicates, reordering, loss locations, rates and RTTs of flows that both capture points saw.",
-    sentence="{again:packet} ({share} of those with data) occur in more than one of {count} captures of the same time "
-    "({names}): they were probably taken at several points of one path, and are analyzed as if at one.",
+    sentence="{again:packet}[ ({share} of those with data)] occur in more than one of {count} captures of the same time"
+    "[ ({names})][: they were probably taken at several points of one path, and are analyzed as if at one].",
     advice="Analyze each file alone, and compare them with `wiretale compare SENDER RECEIVER`.",
 )
 def several_points(transfers: Transfers) -> Matches:
@@ -279,8 +278,8 @@ def ports_of(row: InterfaceRow) -> str:
     "(interfaces.mirror_duplicates, second_ports).",
     unknown="Duplicates in another VLAN or tunnel, which are other flows, and duplicates of UDP packets without numbers.",
     weakens="Packets and wire bytes of flows and interfaces, which include the duplicates.",
-    sentence="The capture stored {count:packet} of {flows:TCP flow} more than once: {ports}. {count:~The duplicate "
-    "does|Duplicates do} not count in any other verdict or in throughput.",
+    sentence="The capture stored {count:packet} of {flow_count:TCP flow} more than once[: {ports}][. {count:~The duplicate "
+    "does|Duplicates do} not count in any other verdict or in throughput].",
     advice="Capture or mirror one port, or one direction of each; in the file, `editcap -d` removes duplicates of one "
     "port, and a filter by link address (`ether src`) keeps one side of a router.",
 )
@@ -294,13 +293,13 @@ def mirror_duplicates(transfers: Transfers) -> Matches:
     count = sum(row["mirror_duplicates"] or 0 for row in rows)
     yield Match(
         count=count,
-        flows=len(flows),
-        flow=only(flows),
+        flow_count=len(flows),
+        flows=flows,
         ports=ports_of(max(rows, key=lambda row: row["second_port_duplicates"] or 0)),
         cost=float(count),
-        evidence=transfers.files.frame_list(cited, count),
         filter=transfers.files.frame_filter(cited),
         cited=cited,
+        packets=count,
         impact=min(count / max(sum(row["packets"] for row in rows), 1), 1.0),
     )
 
@@ -314,8 +313,8 @@ def mirror_duplicates(transfers: Transfers) -> Matches:
     "Below 100 µs, severity is info and the finding is listed last.",
     unknown="Forward steps of the clock, because they look like pauses.",
     weakens="Every duration, RTT and order near those frames, above all reordering.",
-    sentence="{steps:packet has|packets have} an earlier timestamp than the packet before, by up to {furthest}: "
-    "{cause}. {doubtful} are unreliable.",
+    sentence="{steps:packet has|packets have} an earlier timestamp than the packet before, by up to {furthest}[: "
+    "{cause}][. {doubtful} are unreliable].",
     advice="Sort with `reordercap`, slew the clock (chrony) and capture with one queue.",
 )
 def time_backward(transfers: Transfers) -> Matches:
@@ -333,7 +332,8 @@ def time_backward(transfers: Transfers) -> Matches:
             doubtful="Smaller time differences" if small else "Times and orders near them",
             impact=0.0 if small else None,
             **{
-                **transfers.files.first_at(row, "backward_frame"),
+                **first_at(transfers, row, "backward_frame"),
+                "packets": row["backward_steps"],
                 **({"filter": BACKWARD} if row["backward_steps"] > 1 else {}),
             },
         )
@@ -346,15 +346,15 @@ def time_backward(transfers: Transfers) -> Matches:
     unknown="All delays of those packets.",
     weakens="RTTs and RTOs: those of the packets are null. Rates: null without any timestamp, else too high if the packets "
     "passed before the first or after the last timestamp.",
-    sentence="{count:packet has|packets have} no timestamp (pcapng simple packet blocks). wiretale counts "
+    sentence="{count:packet has|packets have} no timestamp[ (pcapng simple packet blocks)][. wiretale counts "
     "{count:~it|them}, but computes no delays from {count:~it|them}; rates include {count:~its|their} bytes, over the "
-    "time of the other packets.",
+    "time of the other packets].",
     advice="Use a capture tool that writes enhanced packet blocks.",
 )
 def time_unknown(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "time_unknown"):
         if count := row["time_unknown"] - row["time_out_of_range"]:
-            yield Match(count=count, **transfers.files.first_at(row, "time_unknown_frame"))
+            yield Match(count=count, packets=count, **first_at(transfers, row, "time_unknown_frame"))
 
 
 @capture_finding(
@@ -365,9 +365,9 @@ def time_unknown(transfers: Transfers) -> Matches:
     unknown="All delays of those packets.",
     weakens="RTTs and RTOs: those of the packets are null. Rates: null without any timestamp, else too high if the packets "
     "passed before the first or after the last timestamp.",
-    sentence="{count:packet has|packets have} a timestamp before 1896 or after 2116. wiretale counts {count:~it|them}, "
+    sentence="{count:packet has|packets have} a timestamp before 1896 or after 2116[. wiretale counts {count:~it|them}, "
     "but computes no delays from {count:~it|them}; rates include {count:~its|their} bytes, over the time of the other "
-    "packets.",
+    "packets].",
     advice="Check if_tsresol and if_tsoffset of interface {interface}, and correct the times with `editcap -t`.",
 )
 def time_out_of_range(transfers: Transfers) -> Matches:
@@ -376,7 +376,8 @@ def time_out_of_range(transfers: Transfers) -> Matches:
         yield Match(
             count=row["time_out_of_range"],
             interface=interface,
-            **transfers.files.first_at(row, "time_out_of_range_frame"),
+            packets=row["time_out_of_range"],
+            **first_at(transfers, row, "time_out_of_range_frame"),
         )
 
 
@@ -384,6 +385,7 @@ OFFLOADED = (
     "captured before the adapter segmented (TSO, GSO) or after it merged them (GRO, LRO). Packet counts, wire bytes and RTTs "
     "are those of the host, not of the wire."
 )
+SEGMENTED = ": captured before the adapter segmented or after it merged them"  # in a headline
 LONG_ONCE = "too few to decide between segmentation or merging by the adapter (TSO, GSO, GRO, LRO) and a wrong length."
 
 
@@ -398,6 +400,7 @@ LONG_ONCE = "too few to decide between segmentation or merging by the adapter (T
     "tens of microseconds. Bytes and goodput stay correct; losses and retransmissions are counted in segments on the "
     "wire (wire_mss in directions).",
     sentence="{count:packet is|packets are} longer than the link MTU: {cause}",
+    headline=("{count:packet is|packets are} longer than the link MTU{briefly}.",),
     advice="Capture on a separate machine, or first run: ethtool -K {device} tso off gso off gro off lro off.",
 )
 def offload(transfers: Transfers) -> Matches:
@@ -407,8 +410,10 @@ def offload(transfers: Transfers) -> Matches:
             "warning" if several else "info",
             count=row["super_segments"],
             cause=OFFLOADED if several else LONG_ONCE,
+            briefly=SEGMENTED if several else "",
+            packets=row["super_segments"],
             device=row["name"] or "DEVICE",
-            **{**transfers.files.first_at(row, "super_segment_frame"), "filter": "ip.len > 9216 || ip.len == 0"},
+            **{**first_at(transfers, row, "super_segment_frame"), "filter": "ip.len > 9216 || ip.len == 0"},
         )
 
 
@@ -504,14 +509,15 @@ def quic_names_unread(transfers: Transfers) -> Matches:
 
 @capture_finding(
     code="one-way",
+    without_packets="packets of the other direction are missing everywhere",
     title="One direction captured",
     computed="All packets of these TCP flows come from one end, though the state shows that the other end answered. "
     "There is no such finding if more than 1% of the packets are not decoded, because the other direction may be "
     "among them.",
     unknown="RTTs, flight, windows, causes of retransmissions, unseen bytes.",
     weakens="Everything that needs ACKs is null; losses are derived from gaps and repeats only.",
-    sentence="Only one direction of {count:TCP flow} ({share} of flows) was captured: RTTs, unseen bytes and flight "
-    "are unknown.",
+    sentence="Only one direction of {count:TCP flow}[ ({share} of flows)] was captured[: RTTs, unseen bytes and flight "
+    "are unknown].",
     advice="Mirror both directions of the port, or capture at a point with symmetric routing.",
 )
 def one_way(transfers: Transfers) -> Matches:
@@ -520,4 +526,4 @@ def one_way(transfers: Transfers) -> Matches:
     numbers = [] if hidden else [number for number, _ in transfers.flow_counts["one_way"]]
     states = trace.flows.column("state") if numbers else []
     numbers = [number for number in numbers if states[number] not in (None, "syn_sent")]
-    return flows_match(transfers, numbers, share=show_share(len(numbers), len(trace.flows)), flow=None)
+    return flows_match(transfers, numbers, share=show_share(len(numbers), len(trace.flows)))

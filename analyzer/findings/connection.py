@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import FAILED, NULL
+from wiretale.analyzer.findings.evidence import SHOWN, Cited
 from wiretale.analyzer.findings.model import (
-    SHOWN,
-    Cited,
     Match,
     Matches,
     Words,
@@ -21,10 +20,8 @@ from wiretale.analyzer.findings.model import (
     opposite,
     row_at,
     seconds,
-    stall_list,
-    stalls_of,
 )
-from wiretale.analyzer.findings.shared.places import opening, stalled_at
+from wiretale.analyzer.findings.shared.places import opening, stalled_at, stalls_of
 from wiretale.analyzer.findings.shared.servers import FROM, TO, by_server, ends_of, first_resets, server_ends
 from wiretale.analyzer.findings.transfers import NO_BINS, ROWS_MAX, Transfers, rows_of_kind
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
@@ -103,7 +100,7 @@ def resetting_ends(transfers: Transfers, flows: list[int], servers: list[int]) -
     "port) by the same end are one finding; the five groups with the most have their own, and the rest is one. The server "
     "of connections whose SYN was not captured is the end that more of them share, else that with a port below 1024.",
     unknown="The reason. Many applications close with RST on purpose.",
-    sentence="{count:connection} {ends} {count:~was|were} ended by RST of {sender}{before}.",
+    sentence="{count:connection} {ends} {count:~was|were} ended by RST of {sender}[{before}].",
     advice="{advice}",
 )
 def reset(transfers: Transfers) -> Matches:
@@ -136,8 +133,8 @@ def reset(transfers: Transfers) -> Matches:
     "packet of its sender after the idle period. An end that sends a RST out of its own idle period does not count.",
     unknown="Who sent the RST: a middlebox forges both ends. Compare the TTL of the RST (directions.ttl_min) with the "
     "others.",
-    sentence="{count:connection} {ends} {count:~was|were} reset after an idle period of up to {longest}: a NAT or "
-    "firewall on the path dropped its entry, or an end closed.",
+    sentence="{count:connection} {ends} {count:~was|were} reset after an idle period of up to {longest}[: a NAT or "
+    "firewall on the path dropped its entry, or an end closed].",
     advice="Send keep-alives more often than that (SO_KEEPALIVE, TCP_KEEPIDLE), or raise the middlebox's idle timeout.",
 )
 def idle_reset(transfers: Transfers) -> Matches:
@@ -178,8 +175,8 @@ def stuck_bytes(transfers: Transfers, row: DirectionRow) -> int:
     "that size may be acknowledged, and the other end must answer small packets. Outstanding bytes are those of the "
     "last time bin.",
     unknown="The hop with the small MTU. A receiver that drops large packets for another reason looks the same.",
-    sentence="{name} retransmitted segments of {size:byte} of payload {times:time}, and none was acknowledged, while small "
-    "packets pass: the path MTU is probably smaller. {icmp}",
+    sentence="{name} retransmitted segments of {size:byte} of payload {times:time}[, and none was acknowledged, while small "
+    "packets pass][: the path MTU is probably smaller][. {icmp}].",
     advice="Allow ICMP 'fragmentation needed' (IPv6: packet too big), clamp the MSS at the tunnel or router, or lower "
     "the MTU; net.ipv4.tcp_mtu_probing=1 helps the sender.",
 )
@@ -189,20 +186,28 @@ def path_mtu_black_hole(transfers: Transfers) -> Matches:
         left, flow = stuck_bytes(transfers, row), row_at(trace.flows, row["flow"])
         if not left or flow["state"] in FAILED:
             continue
-        timeouts = row["timeouts"] or 0
-        stalls = stall_list(stalls_of(row), timeouts) if transfers.has_one_file else plural(timeouts, "RTO")
+        cited, timeouts = stalled_at(transfers, row), row["timeouts"] or 0
         yield Match(
-            flow=row["flow"],
+            flows=[(row["flow"], row["direction"])],
             name=flow_str(row),
             size=row["segment_max"],
             times=row["retransmissions"],
-            icmp="An ICMP error confirms it." if flow["icmp_errors"] else "No ICMP error informed the sender.",
+            icmp="An ICMP error confirms it" if flow["icmp_errors"] else "No ICMP error informed the sender",
             cost=seconds(row["limit_timeout_ns"] or 0),
-            evidence=f"{stalls}; {show_bytes(left)} of payload outstanding at the end",
+            bytes=left,
+            figures=f"{plural(timeouts, 'RTO')}; {show_bytes(left)} of payload outstanding at the end",
             filter=f"{flow_filter(flow)} && tcp.len >= {row['segment_max']}",
-            cited=stalled_at(transfers, row),
+            cited=cited,
+            frames=stalls_of(transfers, row) or cited,
+            packets=2 * timeouts,
             impact=transfers.traffic_share(row),
         )
+
+
+def cause_text(event: EventRow) -> str:
+    """`TTL exceeded`, `fragmentation needed, MTU 1400` of an ICMP error."""
+    words = (event["cause"] or "").replace("_", " ").replace("ttl", "TTL")
+    return f"{words}, MTU {event['mtu']}" if event["mtu"] else words
 
 
 def cited_in(events: list[EventRow]) -> Words:
@@ -218,18 +223,22 @@ def cited_in(events: list[EventRow]) -> Words:
     computed="ICMP and ICMPv6 errors that quote the header of a flow in the capture, with their types.",
     unknown="Errors that took another path or were filtered.",
     sentence="Routers or hosts sent ICMP errors about {count:flow}{details}.",
+    headline=("{sentence}", "Routers or hosts sent ICMP errors about {count:flow}[{causes}]."),
     advice="Check their types: unreachable ports and hosts, exceeded TTLs, or a path MTU that is too small.",
 )
 def icmp_errors(transfers: Transfers) -> Matches:
     counts = transfers.flow_counts["icmp_errors"]
     events = rows_of_kind(transfers, "icmp_error", ICMP_ERRORS_MAX) if counts else []
-    details = sorted({event["detail"] for event in events if event["detail"]})
+    details = {event["detail"]: cause_text(event) for event in events if event["detail"]}
+    ordered = sorted(details)[:SHOWN]
     return flows_match(
         transfers,
         [number for number, _ in counts],
         **cited_in(events),
-        details=f": {'; '.join(details[:SHOWN])}" if details else "",
+        details=f": {'; '.join(ordered)}" if ordered else "",
+        causes=f": {'; '.join(dict.fromkeys(details[detail] for detail in ordered))}" if ordered else "",
         cost=float(sum(count for _, count in counts)),
+        packets=sum(count for _, count in counts),
         filter="icmp.type in {3, 4, 5, 11, 12} || icmpv6.type in {1, 2, 3, 4}",
     )
 
@@ -241,21 +250,20 @@ def icmp_errors(transfers: Transfers) -> Matches:
     unit="packets",
     computed="ICMP errors 'fragmentation needed' (RFC 1191) or 'packet too big' (RFC 8201) that quote a flow.",
     unknown="Errors that took another path.",
-    sentence="A router reported a smaller path MTU to {count:sender} ({detail}): each loses one or two packets until "
-    "it adapts.",
+    sentence="A router reported a smaller path MTU to {count:sender}[ ({detail})][: each loses one or two packets until "
+    "it adapts].",
     advice="Lower the interface MTU or clamp the MSS to avoid the first losses; path MTU discovery works.",
 )
 def path_mtu(transfers: Transfers) -> Matches:
     events = rows_of_kind(transfers, "icmp_error", ROWS_MAX) if transfers.flow_counts["icmp_errors"] else []
     reports = [event for event in events if event["cause"] in MTU_REPORTS]
-    cited = cited_in(reports)
     return flows_match(
         transfers,
         sorted({flow for event in reports if (flow := event["flow"]) is not None}),
         detail=reports[0]["detail"] if reports else "",
         cost=float(len(reports)),
-        evidence=transfers.files.frame_list(cited.get("cited", ()), len(reports)),
-        **cited,
+        packets=len(reports),
+        **cited_in(reports),
         filter="icmp.type == 3 && icmp.code == 4 || icmpv6.type == 2",
     )
 
@@ -266,8 +274,8 @@ def path_mtu(transfers: Transfers) -> Matches:
     unit="packets",
     computed="A TCP direction has packets marked Congestion Experienced, and the other end sent no ECE.",
     unknown="Whether ECN was negotiated if the SYNs were not captured. AccECN echoes differently.",
-    sentence="{name} has {count:packet} with a congestion mark, and the receiver echoed none (RFC 3168): the sender "
-    "does not slow down.",
+    sentence="{name} has {count:packet} with a congestion mark[, and the receiver echoed none][ (RFC 3168)][: the sender "
+    "does not slow down].",
     advice="Compare captures at both ends for a stack or middlebox that clears ECE, or one that marks packets that "
     "are not ECN-capable.",
 )
@@ -279,12 +287,12 @@ def ecn_ignored(transfers: Transfers) -> Matches:
         if flow["protocol"] == "tcp" and back["ecn_echo"] == 0 and back["packets"]:
             cited = first.get((row["flow"], row["direction"]), [])
             yield Match(
-                flow=row["flow"],
+                flows=[(row["flow"], row["direction"])],
                 name=flow_str(row),
                 count=row["ecn_ce"],
                 cost=float(row["ecn_ce"]),
-                evidence=transfers.files.frame_list(cited, row["ecn_ce"]),
                 cited=cited,
+                packets=row["ecn_ce"],
                 filter=f"{flow_filter(flow)} && ip.dsfield.ecn == 3",
                 impact=transfers.traffic_share(row) * row["ecn_ce"] / max(row["packets"], 1),
             )
@@ -297,8 +305,8 @@ def ecn_ignored(transfers: Transfers) -> Matches:
     computed="Three keep-alives or more must follow the other end's last packet, and the capture must not hide the answers "
     "as in syn-unanswered.",
     unknown="Whether the other end is down or the path dropped the connection.",
-    sentence="{name} sent {count:keep-alive} and received nothing in the last {silent}: the other end is down, or a "
-    "middlebox dropped the connection.",
+    sentence="{name} sent {count:keep-alive} and received nothing in the last {silent}[: the other end is down, or a "
+    "middlebox dropped the connection].",
     advice="Check the other end and the idle timeouts of middleboxes; a shorter keep-alive interval keeps their entry.",
 )
 def keep_alive_unanswered(transfers: Transfers) -> Matches:
@@ -314,15 +322,14 @@ def keep_alive_unanswered(transfers: Transfers) -> Matches:
             continue
         flow = row_at(trace.flows, row["flow"])
         cited = transfers.event_frames([row["flow"]], ["keep_alive"]).get((row["flow"], row["direction"]), [])
-        files = transfers.files
         yield Match(
-            flow=row["flow"],
+            flows=[(row["flow"], row["direction"])],
             name=flow_str(row),
             count=count,
             silent=show_duration(silent),
             cost=1.0,
-            evidence=files.frame_list(cited, count) or files.frame_range(flow),
-            filter=files.frame_filter(cited) or flow_filter(flow),
+            packets=count,
+            filter=transfers.files.frame_filter(cited) or flow_filter(flow),
             impact=transfers.traffic_share(row) * 0.1,
             cited=cited,
         )
@@ -336,8 +343,8 @@ def keep_alive_unanswered(transfers: Transfers) -> Matches:
     computed="The MSS option in the receiver's SYN must be 1,400 bytes or less, in a transfer of 1 MB or more. The "
     "cost is the additional header bytes, compared with an MSS of 1,460.",
     unknown="Whether the receiver or a router set the MSS. Compare captures on both sides of the router.",
-    sentence="{name} sends segments of at most {mss:byte} of payload, because the receiver or a router set that MSS (Ethernet "
-    "allows 1,460): headers take {share} more of the link.",
+    sentence="{name} sends segments of at most {mss:byte} of payload[, because the receiver or a router set that MSS]"
+    "[ (Ethernet allows 1,460)][: headers take {share} more of the link].",
     advice="Check for a tunnel or an MSS clamp; if a tunnel needs it, leave it.",
 )
 def mss_clamped(transfers: Transfers) -> Matches:
@@ -357,14 +364,15 @@ def mss_clamped(transfers: Transfers) -> Matches:
 
 @finding(
     code="small-packets",
+    without_packets="a mean size over all packets",
     title="Mostly headers",
     severity="info",
     unit="bytes",
     computed="1,000 packets or more with 200 bytes of payload or less on average: payload of the wire bytes, compared "
     "with full packets. The cost is the wire bytes that full packets would save.",
     unknown="Whether the application can send more at a time. Voice cannot.",
-    sentence="{name} sends {mean:byte} of payload per packet: {share} of its wire bytes are payload, and {full} in "
-    "full packets. The link could carry {factor} times as much.",
+    sentence="{name} sends {mean:byte} of payload per packet[: {share} of its wire bytes are payload, and {full} in "
+    "full packets][. The link could carry {factor} times as much].",
     advice="Put more into each packet (larger blocks, buffered writes) if delay allows.",
 )
 def small_packets(transfers: Transfers) -> Matches:
@@ -377,6 +385,6 @@ def small_packets(transfers: Transfers) -> Matches:
                 full=show_share(FULL_SEGMENT, 1),
                 factor=f"{FULL_SEGMENT * wire / payload:,.1f}",
                 cost=float(round(wire - payload / FULL_SEGMENT)),
-                evidence=f"{packets:,} packets, {one.frames}",
+                figures=f"{packets:,} packets",
                 weight=(1 - payload / wire) * 0.5,
             )

@@ -7,6 +7,8 @@ sent or waited. Bytes are converted to time by the transfer's mean rate, so that
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 SECONDS, BYTES = "seconds", "bytes"
@@ -39,15 +41,38 @@ class Saved(NamedTuple):
 
     cost: float
     unit: str
+    waited_ns: float | None = None  # time of the transfer; None: that of the cost, if it is time
+    bytes: int | None = None  # None: those of the cost, if it is bytes
 
 
 def larger(concern: Concern, *costs: Saved | None) -> Saved | None:
     """Returns the cost with the largest share of a transfer; the first if no share is known."""
     known = [one for one in costs if one and one.cost > 0]
-    return max(known, key=lambda one: concern.share(*one) or 0.0, default=None)
+    return max(known, key=lambda one: concern.share(one.cost, one.unit) or 0.0, default=None)
 
 
 def severity_by_cost(severity: str, share: float | None) -> str:
     """Returns the severity of a problem that costs this share; `severity` stays if no share is known, or if it is not a
     warning."""
     return "info" if severity == "warning" and share is not None and share < NOTE_SHARE else severity
+
+
+class Span(NamedTuple):
+    """A time in which somebody waited."""
+
+    start_ns: float
+    end_ns: float
+
+    @property
+    def ns(self) -> float:
+        """Its length."""
+        return self.end_ns - self.start_ns
+
+
+def union_ns(spans: Iterable[Span]) -> float | None:
+    """Returns the time in which at least one of these waits went on; None if there is none."""
+    total, until = 0.0, -math.inf
+    for start, end in sorted(spans):
+        total += max(end - max(start, until), 0.0)
+        until = max(until, end)
+    return total or None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from wiretale.analyzer.findings.capture import (
     capture_finding,
     count_match,
+    first_at,
     first_of,
     interfaces_with,
 )
@@ -90,13 +91,13 @@ UNDECODED_NAMES = {
     computed="The IP, transport or tunnel header of these packets exceeds the snap length.",
     unknown="The content of those packets: payload lengths, flags and options, and so the verdicts of their flows.",
     weakens="All verdicts of those flows; their columns are null if a header was not read.",
-    sentence="The snap length truncated the headers of {count:packet}: TCP options, flags or lengths of "
-    "{count:~it|them} are unknown.",
+    sentence="The snap length truncated the headers of {count:packet}[: TCP options, flags or lengths of "
+    "{count:~it|them} are unknown].",
     advice="Capture at least 128 bytes per packet (-s 128), more inside tunnels.",
 )
 def headers_cut(transfers: Transfers) -> Matches:
     count = transfers.trace.interfaces.total("cut_headers")
-    return count_match(count, cost=float(count), **first_of(transfers, "cut_headers_frame"))
+    return count_match(count, cost=float(count), packets=count, **first_of(transfers, "cut_headers_frame"))
 
 
 @capture_finding(
@@ -108,9 +109,9 @@ def headers_cut(transfers: Transfers) -> Matches:
     "(interfaces.lengths_cut). wiretale uses the length in the header.",
     unknown="Whether a tool rewrote the file, a mirror port cut the packets, or the length in the header is wrong.",
     weakens="The payload of those packets, which is in the file only up to the end of the record.",
-    sentence="{count:packet is|packets are} longer than {count:~its record says|their records say} ({share}): "
-    "probably a tool or a mirror port cut {count:~it|them} and recorded the shorter length. wiretale uses the length in "
-    "the header.",
+    sentence="{count:packet is|packets are} longer than {count:~its record says|their records say}[ ({share})][: "
+    "probably a tool or a mirror port cut {count:~it|them} and recorded the shorter length][. wiretale uses the length in "
+    "the header].",
     advice="Cut packets with a tool that keeps their length (editcap -s, tcpdump -s).",
 )
 def lengths_cut(transfers: Transfers) -> Matches:
@@ -119,8 +120,9 @@ def lengths_cut(transfers: Transfers) -> Matches:
             count=row["lengths_cut"],
             share=show_share(row["lengths_cut"], row["packets"]),
             cost=float(row["lengths_cut"]),
+            packets=row["lengths_cut"],
             **{
-                **transfers.files.first_at(row, "length_cut_frame"),
+                **first_at(transfers, row, "length_cut_frame"),
                 "filter": "ip.len > frame.len || ipv6.plen > frame.len",
             },
         )
@@ -132,12 +134,13 @@ def lengths_cut(transfers: Transfers) -> Matches:
     computed="Lengths or versions in the headers contradict each other; by reason (interfaces.reasons).",
     unknown="Checksum errors: checksums are not verified, because offloading leaves them wrong in most captures.",
     weakens="The flows to which those packets would belong.",
-    sentence="{count:packet has|packets have} a malformed header ({reasons}).",
+    sentence="{count:packet has|packets have} a malformed header[ ({reasons})].",
     advice="Inspect them for corruption on the path, a broken sender or an attack.",
 )
 def malformed(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "malformed"):
-        yield Match(count=row["malformed"], reasons=row["reasons"], **transfers.files.first_at(row, "malformed_frame"))
+        count, first = row["malformed"], first_at(transfers, row, "malformed_frame")
+        yield Match(count=count, reasons=row["reasons"], packets=count, **first)
 
 
 def undecoded_counts(transfers: Transfers) -> list[tuple[str, int]]:
@@ -164,8 +167,8 @@ def undecoded_counts(transfers: Transfers) -> list[tuple[str, int]]:
     weakens="Everything: the other direction of a flow, its losses or all of it may be within those packets. The "
     "findings one-way, capture-missed, syn-unanswered, half-open and keep-alive-unanswered are left out above 1%, and scans "
     "of hosts that refused no connection.",
-    sentence="wiretale does not decode {count:packet} ({share}): {names}. IP packets within are missing from all other "
-    "results.",
+    sentence="wiretale does not decode {count:packet}[ ({share})]: {first}[{further}][. IP packets within are missing from "
+    "all other results].",
     advice="Capture where this header is absent, remove it from the file with `editcap -C OFFSET:LENGTH`, or open the "
     "file in Wireshark.",
 )
@@ -179,8 +182,11 @@ def undecoded(transfers: Transfers) -> Matches:
             "warning" if count > DOUBTFUL_SHARE * packets else "info",
             count=count,
             share=show_share(count, packets),
-            names="; ".join(names) + ("; and others" if len(named) > UNDECODED_SHOWN else ""),
+            first=names[0],
+            further="".join(f"; {name}" for name in names[1:])
+            + ("; and others" if len(named) > UNDECODED_SHOWN else ""),
             cost=float(count),
+            packets=count,
             **first_of(transfers, "undecoded_frame"),
         )
 
@@ -201,7 +207,7 @@ def not_understood_counts(row: InterfaceRow) -> dict[str, int]:
     "finding undecoded do not count.",
     unknown="The content of those packets.",
     weakens="Totals of the capture compared with those of its flows.",
-    sentence="{count:packet has|packets have} a format that wiretale does not decode ({share}; {reasons}).",
+    sentence="{count:packet has|packets have} a format that wiretale does not decode[ ({share}; {reasons})].",
     advice="Open them in Wireshark; wiretale counts them, but does not analyze them.",
 )
 def not_understood(transfers: Transfers) -> Matches:
@@ -211,5 +217,6 @@ def not_understood(transfers: Transfers) -> Matches:
             most_first = sorted(counts.items(), key=lambda one: -one[1])
             reasons = ", ".join(plural(number, *NOT_UNDERSTOOD[reason]) for reason, number in most_first)
             severity = "warning" if count > 0.5 * packets else "info"
-            first = transfers.files.first_at(row, "not_understood_frame")
-            yield Match(severity, count=count, share=show_share(count, packets), reasons=reasons, **first)
+            first = first_at(transfers, row, "not_understood_frame")
+            share = show_share(count, packets)
+            yield Match(severity, count=count, share=share, reasons=reasons, packets=count, **first)

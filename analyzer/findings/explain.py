@@ -11,7 +11,6 @@ from wiretale.analyzer.findings.queueing import overload_of
 from wiretale.analyzer.findings.quic import headline as quic_line
 from wiretale.analyzer.findings.throughput_limit import held_share, limiting_loss, queue_grows
 from wiretale.analyzer.findings.transfers import LIMITS, Transfer, Transfers
-from wiretale.analyzer.rows import FindingRow
 from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
@@ -176,17 +175,6 @@ def explain(trace: Trace, link_bps: int | None = None) -> list[Explained]:
             most = link_maximum(transfer, link_bps) if link_bps else None
             explained.append(Explained(transfer, headline(transfers, transfer), *main_limit(transfer), most))
     return explained
-
-
-class NumberedFinding(FindingRow):
-    """A row of the findings table with the number by which the page and `wiretale cut` name it, from 1."""
-
-    number: int
-
-
-def numbered_findings(trace: Trace) -> list[NumberedFinding]:
-    """Returns all findings with their numbers."""
-    return [{**row, "number": number} for number, row in enumerate(trace.findings, 1)]
 
 
 def left_out(trace: Trace) -> int:

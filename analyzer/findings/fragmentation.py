@@ -9,17 +9,8 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.findings.cost import BY_COST
-from wiretale.analyzer.findings.model import (
-    SHOWN,
-    Cited,
-    Match,
-    Matches,
-    finding,
-    flows_match,
-    nonzero_rows,
-    only,
-    row_at,
-)
+from wiretale.analyzer.findings.evidence import CITED, FIRST, LAST, SHOWN, Cited
+from wiretale.analyzer.findings.model import Match, Matches, finding, flows_match, nonzero_rows, row_at
 from wiretale.analyzer.findings.queueing import BINS_MIN, CAPPED_DISPERSION, CAPPED_VARIATION, HEAVY_LOSS, dispersion
 from wiretale.analyzer.findings.transfers import Transfers, variation
 from wiretale.analyzer.table import Table
@@ -46,8 +37,9 @@ CONGESTION = "Offer less than the path carries, or smaller bursts: this is conge
 datagram_finding = partial(finding, scope="datagrams")
 
 
-def only_flow(datagrams: Table[DatagramRow]) -> int | None:
-    return only(list(set(datagrams.column("flow"))))
+def flows_of(datagrams: Table[DatagramRow]) -> list[int]:
+    """Returns the flows of datagrams."""
+    return sorted({flow for flow in datagrams.column("flow") if flow is not None})
 
 
 def incomplete_bytes(transfers: Transfers, states: Sequence[str]) -> tuple[int, float]:
@@ -105,9 +97,9 @@ def is_overload(transfers: Transfers, p: float) -> bool:
     "waste; the amplification is these bytes and the lost ones per lost fragment.",
     unknown="Datagrams of which no fragment passed the capture point. Datagrams of very different sizes make p "
     "inexact.",
-    sentence="About {p} of fragments{ends} were lost before the capture point, but {share} of datagrams of {each:fragment}: a "
-    "datagram needs every fragment, so 1-(1-p)^n = {expected} is expected ({comparison}). "
-    "Each lost fragment cost {amplified} of IP payload (wasted: {wasted} of IP payload).{queue}",
+    sentence="About {p} of fragments{ends} were lost before the capture point, but {share} of datagrams of {each:fragment}[: a "
+    "datagram needs every fragment, so 1-(1-p)^n = {expected} is expected ({comparison})].[ "
+    "Each lost fragment cost {amplified} of IP payload (wasted: {wasted} of IP payload).][{queue}]",
     advice="{congestion}Send datagrams that need no fragments: about {p} would be lost, {factor} times less.",
 )
 def loss_amplified(transfers: Transfers) -> Matches:
@@ -140,9 +132,9 @@ def loss_amplified(transfers: Transfers) -> Matches:
         queue=queue,
         congestion=CONGESTION if queue else "",
         factor=f"{share / p:.1f}",
-        flow=only_flow(datagrams),
+        flows=flows_of(datagrams),
         cost=float(wasted),
-        evidence=f"{plural(incomplete, 'incomplete datagram')} of {len(states):,}",
+        figures=f"{plural(incomplete, 'incomplete datagram')} of {len(states):,}",
         cited=fragments_of(row_at(datagrams, states.index("incomplete"))),
         filter=FILTER,
         impact=impact,
@@ -158,7 +150,7 @@ def loss_amplified(transfers: Transfers) -> Matches:
     computed="Datagrams of which a byte range was still missing when the reassembly time (30 s; IPv6 60 s) or the "
     "capture ended. The cost is the received bytes of these datagrams.",
     unknown="Fragments that took another path.",
-    sentence="{count} of {whole:fragmented datagram} ({share}) stayed incomplete; {wasted} of IP payload was wasted.",
+    sentence="{count} of {whole:fragmented datagram}[ ({share})] stayed incomplete[; {wasted} of IP payload was wasted].",
     advice="Send datagrams that fit the path MTU (at MTU 1500 at most 1,472 bytes over IPv4, 1,452 over IPv6), "
     "because one lost fragment loses the datagram.",
 )
@@ -168,19 +160,18 @@ def datagram_incomplete(transfers: Transfers) -> Matches:
     lost = [number for number, state in enumerate(states) if state == "incomplete"]
     if lost:
         wasted, impact = incomplete_bytes(transfers, states)
-        shown = [
-            f"id {row['identification']} ({transfers.files.frame_range(row)}, missing {row['missing']})"
-            for row in (row_at(datagrams, number) for number in lost[:SHOWN])
-        ]
+        rows = [row_at(datagrams, number) for number in lost[:SHOWN]]
         yield Match(
             count=len(lost),
             whole=len(states),
             share=show_share(len(lost), len(states)),
             wasted=show_bytes(wasted),
-            flow=only_flow(datagrams),
+            flows=flows_of(datagrams),
             cost=float(wasted),
-            evidence="; ".join(shown),
-            cited=fragments_of(row_at(datagrams, lost[0])),
+            figures="; ".join(f"id {row['identification']}: missing {row['missing']}" for row in rows),
+            cited=fragments_of(rows[0]),
+            frames=[fragments_of(row)[0]._replace(role=CITED) for row in rows],
+            packets=len(lost),
             filter=FILTER,
             impact=impact,
         )
@@ -188,8 +179,8 @@ def datagram_incomplete(transfers: Transfers) -> Matches:
 
 def fragments_of(row: DatagramRow) -> list[Cited]:
     """Returns the first and the last fragment of a datagram."""
-    ends = ((row["first_frame"], row["first_ns"]), (row["last_frame"], row["last_ns"]))
-    return [Cited(frame, time_ns, row["flow"], row["capture"]) for frame, time_ns in ends]
+    ends = ((row["first_frame"], row["first_ns"], FIRST), (row["last_frame"], row["last_ns"], LAST))
+    return [Cited(frame, time_ns, row["flow"], row["capture"], role) for frame, time_ns, role in ends]
 
 
 def fragments_of_the_largest(datagrams: Table[DatagramRow]) -> list[Cited]:
@@ -223,9 +214,9 @@ def unfragmented_efficiency(transfers: Transfers, row: DirectionRow, payload: in
     "Fragments without loss are a note; loss-amplified has the cost of lost ones.",
     unknown="The path MTU after the capture point. Fragments made by a router before it look as if the sender had "
     "made them.",
-    sentence="{datagrams:datagram} came in {fragments:fragment} ({extra:more frame}): headers, preambles and gaps of "
-    "all fragments after the first took {overhead} on the wire ({share}). Payload is {now} of the wire bytes of "
-    "those flows, and would be {fitting} with datagrams that just fit the path MTU{verdict}.",
+    sentence="{datagrams:datagram} came in {fragments:fragment}[ ({extra:more frame})][: headers, preambles and gaps of "
+    "all fragments after the first took {overhead} on the wire ({share})][. Payload is {now} of the wire bytes of "
+    "those flows, and would be {fitting} with datagrams that just fit the path MTU{verdict}].",
     advice="Send blocks that fit the path MTU{most}{condition}: a lost packet then costs one block instead of a "
     "datagram, and the receiver does not need to reassemble.",
 )

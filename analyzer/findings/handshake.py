@@ -7,16 +7,9 @@ from array import array
 from typing import Any
 
 from wiretale.analyzer.findings.attempts import NULL, Retried, Scan, SynEvent
-from wiretale.analyzer.findings.model import (
-    SHOWN,
-    Match,
-    Matches,
-    endpoint_str,
-    finding,
-    flow_list,
-    flows_match,
-    seconds,
-)
+from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.evidence import SHOWN
+from wiretale.analyzer.findings.model import Match, Matches, endpoint_str, finding, flows_match, seconds
 from wiretale.analyzer.findings.shared.servers import FROM, TO, failed_attempts, first_packets, flows_share
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import agreeing, plural, show_duration
@@ -38,20 +31,21 @@ def outcome(refused: int, unanswered: int, whole: int) -> str:
 def scan_match(transfers: Transfers, scan: Scan) -> Match:
     """Returns the match of one scan."""
     version, open_ends = "ipv6" if ":" in scan.source else "ip", [endpoint_str(*end) for end in scan.open_ends]
-    first, last = scan.flows[0], scan.flows[-1]
     more = ", …" if len(open_ends) > SHOWN else ""
     cited = first_packets(transfers, scan.flows[:SHOWN])
-    answered = f"; answered: {', '.join(open_ends[:SHOWN])}{more}" if open_ends else ""
     return Match(
         source=scan.source,
         extent=scan.extent,
         count=len(scan.flows),
         outcome=outcome(scan.refused, scan.unanswered, len(scan.flows)),
         cost=float(len(scan.flows)),
-        evidence=f"{transfers.files.frame_list(cited, len(scan.flows))}; flows {first} to {last}{answered}",
+        failed=scan.refused + scan.unanswered,
+        figures=f"answered: {', '.join(open_ends[:SHOWN])}{more}" if open_ends else None,
         filter=f"{version}.src == {scan.source} && tcp.flags.syn == 1 && tcp.flags.ack == 0",
         impact=flows_share(transfers, list(scan.flows)),
+        flows=scan.flows,
         cited=cited,
+        packets=len(scan.flows),
     )
 
 
@@ -64,22 +58,26 @@ def scan_match(transfers: Transfers, scan: Scan) -> Match:
     "began. If the capture may hide the answers of any host (as in syn-unanswered), only refusals count. No other finding "
     "counts these attempts or their retransmitted SYNs.",
     unknown="Whether the scan was permitted. A host whose way to many servers is blocked looks the same.",
-    sentence="{source} scanned {extent} in {count:connection attempt}: {outcome}.",
+    sentence="{source} scanned {extent} in {count:connection attempt}[: {outcome}].",
     advice="Find the program that scans (a vulnerability scanner, a monitor, malware); each port that answered is open.",
 )
 def scan(transfers: Transfers) -> Matches:
     scans = transfers.attempts.scans
     yield from (scan_match(transfers, one) for one in scans[:SHOWN])
     if rest := scans[SHOWN:]:
-        count = sum(len(one.flows) for one in rest)
+        flows = [flow for one in rest for flow in one.flows]
+        refused, unanswered = (sum(getattr(one, name) for one in rest) for name in ("refused", "unanswered"))
         yield Match(
             source=plural(len(rest), "more host"),
             extent="ports or hosts",
-            count=count,
-            outcome=outcome(sum(one.refused for one in rest), sum(one.unanswered for one in rest), count),
-            cost=float(count),
-            evidence=", ".join(one.source for one in rest[:SHOWN]) + (", …" if len(rest) > SHOWN else ""),
+            count=len(flows),
+            outcome=outcome(refused, unanswered, len(flows)),
+            cost=float(len(flows)),
+            failed=refused + unanswered,
+            figures=", ".join(one.source for one in rest[:SHOWN]) + (", …" if len(rest) > SHOWN else ""),
+            flows=flows,
             cited=first_packets(transfers, rest[0].flows[:1]),
+            packets=len(flows),
         )
 
 
@@ -91,7 +89,7 @@ def scan(transfers: Transfers) -> Matches:
     "count if the capture may hide the answer: more than 1% of all packets, or any packets between the same hosts, were not "
     "decoded; or the capture has one direction only of all connections, or of those between the same hosts." + GROUPED,
     unknown="Whether an answer took another path, or the capture ended too early.",
-    sentence="{count:connection attempt} {ends} got no answer at the capture point{beside}: {cause}.",
+    sentence="{count:connection attempt} {ends} got no answer at the capture point[{beside}][: {cause}].",
     advice="{advice}",
 )
 def syn_unanswered(transfers: Transfers) -> Matches:
@@ -118,7 +116,7 @@ def syn_unanswered(transfers: Transfers) -> Matches:
     unit="connections",
     computed="A RST answered the SYN. Attempts of a scan are in that finding." + GROUPED,
     unknown="Whether the host or a firewall sent the RST: compare TTLs.",
-    sentence="{count:connection attempt} {ends} {count:~was|were} refused by a RST{beside}.",
+    sentence="{count:connection attempt} {ends} {count:~was|were} refused by a RST[{beside}].",
     advice="Check that the server listens on that port, and that no firewall rejects it.",
 )
 def connection_refused(transfers: Transfers) -> Matches:
@@ -132,8 +130,8 @@ def connection_refused(transfers: Transfers) -> Matches:
     computed="Flows in the state syn_received whose SYN-ACK was retransmitted, except those of a scan, and those whose "
     "ACK the capture may hide as in syn-unanswered." + GROUPED,
     unknown="Whether SYN-ACKs or ACKs were lost, or the SYN's address is forged.",
-    sentence="{count:connection attempt} {ends} stayed half-open{beside}: {again:retransmitted SYN-ACK} got no ACK either. "
-    "The client does not answer (a SYN scan, a forged address), or the answers were lost.",
+    sentence="{count:connection attempt} {ends} stayed half-open[{beside}][: {again:retransmitted SYN-ACK} got no ACK either]"
+    "[. The client does not answer (a SYN scan, a forged address), or the answers were lost].",
     advice="Capture at the client. If there are many, check the server's SYN queue (nstat TcpExtSyncookiesSent, "
     "net.ipv4.tcp_max_syn_backlog).",
 )
@@ -147,12 +145,10 @@ def half_open(transfers: Transfers) -> Matches:
 
 
 def retried_match(transfers: Transfers, handshakes: list[Retried], repeated: list[SynEvent], **fields: Any) -> Matches:
-    """Yields a match about these handshakes, whose evidence is `frames 90 and 91; flow 3 …` of retransmitted SYNs."""
+    """Yields a match about these handshakes, whose evidence is the retransmitted SYNs."""
     flows, cited = [one.flow for one in handshakes], [event.packet for event in repeated[:SHOWN]]
-    evidence = f"{transfers.files.frame_list(cited, len(repeated))}; {flow_list(transfers.trace, flows)}"
-    return flows_match(
-        transfers, flows, evidence=evidence, filter=transfers.files.frame_filter(cited), cited=cited, **fields
-    )
+    names = transfers.files.frame_filter(cited)
+    return flows_match(transfers, flows, filter=names, cited=cited, packets=len(repeated), **fields)
 
 
 @finding(
@@ -164,12 +160,12 @@ def retried_match(transfers: Transfers, handshakes: list[Retried], repeated: lis
     unknown="Whether the SYN or its answer was lost, unless the capture point is at the server. A listener with a "
     "full backlog drops SYNs and looks the same, as does an RTT longer than the initial RTO.",
     sentence="{count:connection was|connections were} established only after {again:retransmitted SYN or "
-    "SYN-ACK|retransmitted SYNs or SYN-ACKs}: the first, or its answer, was lost{waited}.",
+    "SYN-ACK|retransmitted SYNs or SYN-ACKs}[: the first, or its answer, was lost{waited}].",
     advice="Check the listener's backlog (ss -lnt, nstat TcpExtListenDrops), firewall rate limits and packet loss.",
 )
 def syn_lost(transfers: Transfers) -> Matches:
     slow = [one for one in transfers.attempts.retried if one.lost]
-    lost, waited = [event for one in slow for event in one.lost], sum(one.waited_ns for one in slow)
+    lost, waited = [event for one in slow for event in one.lost], round(sum(one.waited.ns for one in slow))
     return retried_match(
         transfers,
         slow,
@@ -177,6 +173,7 @@ def syn_lost(transfers: Transfers) -> Matches:
         again=len(lost),
         waited=f", which cost {show_duration(waited)} in RTOs" if waited else "",
         cost=seconds(waited),
+        waited_ns=union_ns(one.waited for one in slow),
         impact=flows_share(transfers, [one.flow for one in slow]) * 0.2,
     )
 
@@ -189,8 +186,8 @@ def syn_lost(transfers: Transfers) -> Matches:
     computed="SYNs or SYN-ACKs of connections that came about were retransmitted sooner after the first than the least "
     "RTT of the same direction.",
     unknown="Whether one was lost as well.",
-    sentence="{count:connection} retransmitted {early:SYN or SYN-ACK|SYNs or SYN-ACKs} sooner than the least RTT: the "
-    "initial RTO is shorter than the RTT, and {early:~it shows|they show} no loss.",
+    sentence="{count:connection} retransmitted {early:SYN or SYN-ACK|SYNs or SYN-ACKs} sooner than the least RTT[: the "
+    "initial RTO is shorter than the RTT, and {early:~it shows|they show} no loss].",
     advice="Check the initial RTO of the end that retransmits (1 s by RFC 6298) and the delay of the path, such as a "
     "radio that wakes up.",
 )
@@ -209,7 +206,7 @@ def initial_rto_short(transfers: Transfers) -> Matches:
     "the capture point. No time is counted, because the client waits for nothing.",
     unknown="Which of the causes. If the capture point is not at the server, the ACK may have been lost after it.",
     sentence="{count:connection has a SYN-ACK that was|connections have SYN-ACKs that were} retransmitted up to {time} "
-    "after the handshake: the server defers accept until data comes (TCP_DEFER_ACCEPT), or its accept queue was full.",
+    "after the handshake[: the server defers accept until data comes (TCP_DEFER_ACCEPT), or its accept queue was full].",
     advice="Check the accept queue if the server is busy (ss -lnt, nstat TcpExtListenOverflows); otherwise it works "
     "as intended.",
 )

@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
-from wiretale.analyzer.findings.model import SHOWN, Cited, Matches, finding, percent
+from wiretale.analyzer.findings.evidence import SHOWN, Cited
+from wiretale.analyzer.findings.model import Matches, finding, percent
 from wiretale.analyzer.findings.queueing import overload_of
 from wiretale.analyzer.findings.transfers import Bins, Loss, Transfer, Transfers, mean, median_of, variation
 from wiretale.analyzer.units import plural, show_duration, show_share, three_digits
@@ -233,7 +234,7 @@ def has_pattern(one: Transfer) -> bool:
 
 def evidence_of(transfers: Transfers, losses: Sequence[Loss]) -> list[Cited]:
     """Returns the first lost segments; of several files, of which only that of the packet that showed a loss is known, this."""
-    near = [Cited(loss.frame) if transfers.has_one_file else loss.shown for loss in losses]
+    near = [loss.near if transfers.has_one_file else loss.shown for loss in losses]
     return list(dict.fromkeys(filter(None, near)))[:SHOWN]
 
 
@@ -254,7 +255,8 @@ def evidence_of(transfers: Transfers, losses: Sequence[Loss]) -> list[Cited]:
     "after the capture point. At most 5,000 losses are examined, and none if datagrams lack fragments, because whole "
     "datagrams do not show the pattern of fragments, or if RTOs are more than half as many as the losses, because the "
     "sender's timer then spaces the losses. Transfers of a shared-queue have that finding.",
-    sentence="{name}: the pattern of its {lost:loss|losses}{placed} is {word}: {reason}.",
+    sentence="{name}: the pattern of its {lost:loss|losses}{placed} is {word}[: {reason}].",
+    summary="have a known pattern of losses",
     advice="{advice}",
 )
 def loss_pattern(transfers: Transfers) -> Matches:
@@ -274,7 +276,8 @@ def loss_pattern(transfers: Transfers) -> Matches:
             reason=reason,
             advice=advice,
             cost=None if one.unplaced else percent(one.lost, one.sent_or_lost),
-            evidence=transfers.files.frame_list(near, one.lost_as_captured) or "",
+            frames=near,
+            packets=one.lost_as_captured,
             filter=" && ".join(filter(None, filters)),
             cited=shown[:SHOWN],
             weight=min(one.lost / one.data_segments, 1) * 0.5,
@@ -309,8 +312,9 @@ def reordered_segments(transfers: Transfers, one: Transfer) -> list[tuple[Cited,
     "Spurious retransmissions and duplicate ACKs of the transfer are shown beside it.",
     unknown="Which duplicate ACK belongs to which reordered segment. The extent in captures of several files, because "
     "frames are counted within a file.",
-    sentence="{name}: reordered segments came up to {extent:frame} after the one that overtook them (an upper bound "
-    "of RFC 4737's extent), {far} of {late} by three or more; the receiver sent {answers}. {consequence}",
+    sentence="{name}: reordered segments came up to {extent:frame} after the one that overtook them[ (an upper bound "
+    "of RFC 4737's extent)], {far} of {late} by three or more[; the receiver sent {answers}].[ {consequence}]",
+    summary="have a known extent of reordering",
     advice="Balance load per flow: TCP assumes a loss after three segments, so look for per-packet balancing over "
     "paths or queues.",
 )
@@ -333,7 +337,7 @@ def reordering_extent(transfers: Transfers) -> Matches:
             answers=plural(answers, "duplicate ACK") if answers else "no duplicate ACKs",
             consequence=consequence,
             cost=percent(len(late), one.data_packets),
-            evidence=transfers.files.frame_list(cited, len(late)),
+            packets=len(late),
             filter=f"{flow_filter(one.flow)} && {transfers.files.frame_filter(cited)}",
             cited=cited,
             weight=min(share, 1) * 0.5,

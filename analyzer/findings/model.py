@@ -8,31 +8,36 @@ templates of sentence and advice. Integers in templates take the form of their n
     {n:segment}           1 segment, 2 segments
     {n:loss|losses}       1 loss, 2 losses
     {n:~it was|they were} it was, they were
+
+The parts in brackets are left out of a headline as long as it is too long: further sentences first, then what is in
+parentheses, then the other parts from the right.
 """
 
 from __future__ import annotations
 
-import math
-import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from wiretale.analyzer.display_filter import frame_filter
-from wiretale.analyzer.findings.cost import BY_COST
+from wiretale.analyzer.findings.cost import BY_COST, BYTES, SECONDS
+from wiretale.analyzer.findings.evidence import MEMBERS_MAX, SHOWN, Cited, Side, evidence_fields
 from wiretale.analyzer.table import integer_in
-from wiretale.analyzer.units import plural
+from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from wiretale.analyzer.findings.counts.count_rule import CountRule
     from wiretale.analyzer.findings.transfers import Transfers
-    from wiretale.analyzer.rows import DatagramRow, DirectionRow, FindingRow, FlowRow, InterfaceRow
+    from wiretale.analyzer.rows import DirectionRow, FlowRow, InterfaceRow
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
-MEMBERS_MAX = 200  # flows of a finding that a report can show
-SHOWN = 5  # rows that a sentence or its evidence names
+    Page: TypeAlias = "Rule | CountRule"
+
 SECOND = 1e9  # ns
+HEADLINE_MAX = 110  # characters
 Words = dict[str, Any]  # of a template, or fields of a match
 Row = TypeVar("Row")
 #: columns of directions that count captured packets, and those that count segments on the wire (docs/tables.md)
@@ -46,70 +51,41 @@ ON_WIRE = {
 }
 
 
-class Cited(NamedTuple):
-    """A packet that a finding cites."""
-
-    frame: int | None  # None: its number is unknown, because it may be one of another file
-    time_ns: int | None = None
-    flow: int | None = None
-    capture: int | None = None
-
-
-class Place(NamedTuple):
-    """Where the evidence of a finding is: the last columns of its row (docs/tables.md)."""
-
-    cited_flow: int | None = None
-    capture: int | None = None
-    first_frame: int | None = None
-    last_frame: int | None = None
-    first_ns: int | None = None
-    last_ns: int | None = None
-
-
-def place_of(cited: Sequence[Cited]) -> Place:
-    """Returns the place of packets of the first one's flow and capture: frames of other files do not compare."""
-    if not cited:
-        return Place()
-    alike = [one for one in cited if (one.flow, one.capture) == (cited[0].flow, cited[0].capture)]
-    alike.sort(key=lambda one: math.inf if one.frame is None else one.frame)
-    first, last = alike[0], alike[-1]
-    return Place(first.flow, first.capture, first.frame, last.frame, first.time_ns, last.time_ns)
-
-
 class Finding(NamedTuple):
-    """A row of the findings table (docs/tables.md)."""
+    """A row of the findings table (docs/tables.md) without its number, and its rows of finding_frames and finding_flows."""
 
     code: str
     severity: str
     scope: str
+    flow: int | None
+    direction: int | None
     sentence: str
+    headline: str
     advice: str
-    flow: int | None = None
+    waited_ns: int | None = None
     cost: float | None = None
     cost_unit: str | None = None
-    evidence: str | None = None
+    bytes: int | None = None
+    failed: int | None = None
+    members: int | None = None
+    impact: float | None = 0.0
+    first_ns: int | None = None
+    last_ns: int | None = None
+    explained_by: int | None = None
+    packets: int | None = None
+    figures: str | None = None
     filter: str | None = None
-    impact: float | None = 0.0  # share of the trace's bytes, 0 to 1; None: all of it may be affected
-    lost_ns: float | None = None  # the cost as time; None if it is none. No column
-    place: Place = Place()
-    members: tuple[int, ...] = ()  # the first flows of a finding about several. No column
+    frames: tuple[Cited, ...] = ()
+    flows: tuple[Side, ...] = ()
 
-    def row(self) -> tuple[Any, ...]:
-        """Returns the row as the core takes it."""
-        return (
-            self.code,
-            self.severity,
-            self.scope,
-            self.flow,
-            self.sentence,
-            self.cost,
-            self.cost_unit,
-            None if self.impact is None else round(self.impact, 6),
-            self.evidence,
-            self.advice,
-            self.filter,
-            *self.place,
-        )
+    def rows(self, number: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """Yields table and row of the finding and of its evidence, as the core takes them."""
+        impact = None if self.impact is None else round(self.impact, 6)
+        yield "findings", (number, *self._replace(impact=impact)[:-2])
+        for packet in self.frames:
+            yield "finding_frames", (number, packet.capture, packet.frame, packet.role)
+        for side in self.flows:
+            yield "finding_flows", (number, *side)
 
 
 class Count(int):
@@ -134,20 +110,48 @@ class Match:
         self,
         severity: str | None = None,
         *,
-        flow: int | None = None,
+        flows: Sequence[int | Side] = (),
+        cited: Sequence[Cited] = (),
+        frames: Sequence[Cited] | None = None,
+        packets: int | None = None,
         cost: float | None = None,
-        evidence: str | None = None,
+        cost_unit: str | None = None,
+        waited_ns: float | None = None,
+        bytes: int | None = None,
+        failed: int | None = None,
+        members: int | None = None,
+        figures: str | None = None,
         filter: str | None = None,
         impact: float | None = None,
-        cited: Sequence[Cited] = (),
-        members: Sequence[int] = (),
         **words: Any,
     ) -> None:
         self.severity = severity  # None: the rule's
-        self.cited = cited  # empty: the whole flow
-        self.members = tuple(members[:MEMBERS_MAX]) if len(members) > 1 else ()
-        self.fields: Words = {"flow": flow, "cost": cost, "evidence": evidence, "filter": filter, "impact": impact}
+        #: the flows that it is about
+        self.flows = [(side, None) if isinstance(side, int) else side for side in flows[:MEMBERS_MAX]]
+        self.cited = cited  # the packets of its span; none: the whole of its flow
+        self.frames = frames  # those that show it by themselves; None: the same
+        self.packets = packets  # the number of all of them; None: only these, or unknown
+        self.cost_unit = cost_unit  # None: the rule's
+        self.waited_ns = waited_ns  # None: the cost, if it is the time of a transfer
+        self.fields: Words = {
+            "cost": cost,
+            "bytes": bytes,
+            "failed": failed,
+            "members": members or len(flows) or None,
+            "figures": figures,
+            "filter": filter,
+            "impact": impact,
+        }
         self.words = words
+
+    @property
+    def only_flow(self) -> Side | None:
+        """The flow that it is about if it is one, with the direction if that is one too."""
+        sides = set(self.flows)
+        if len({flow for flow, _ in sides}) != 1:
+            return None
+        (flow, direction), *others = sides
+        return flow, None if others else direction
 
 
 Matches = Iterator[Match]
@@ -163,31 +167,85 @@ class Rule(NamedTuple):
     unknown: str  # limits of the computation
     sentence: str
     advice: str
+    headline: tuple[
+        str, ...
+    ] = ()  # templates, in whose order the first form that is short enough is taken; none: the sentence
+    summary: str | None = None  # of several transfers: "3 transfers {summary}"; None: each is a cause of its own
     severity: str = "warning"  # a severity, or how it is chosen
     scope: str = "flow"
     unit: str | None = None  # of the cost
     layer: str = "on the wire"  # of a cost in bytes
     weakens: str | None = None  # results that a finding about the capture affects
     delays: bool = False  # the cost is the delay of a packet, not time of the transfer
+    without_packets: str | None = (
+        None  # why none of its packets stands out: it shows in all of a flow, or they are not in the file
+    )
 
     def findings(self, transfers: Transfers) -> Iterator[Finding]:
         """Returns one finding per match."""
-        for match in self.matches(transfers):
-            fields = dict(match.fields)
-            cited = match.cited or (() if fields["flow"] is None else transfers.span(fields["flow"]))
-            if fields["impact"] is None and self.scope != "capture":
-                fields["impact"] = 0.0
-            yield Finding(
-                self.code,
-                match.severity or ("warning" if self.severity == BY_COST else self.severity),
-                self.scope,
-                fill(self.sentence, match.words),
-                fill(self.advice, match.words),
-                cost_unit=None if fields["cost"] is None else self.unit,
-                place=place_of(cited),
-                members=match.members,
-                **fields,
-            )
+        return (finding_of(self, transfers, match) for match in self.matches(transfers))
+
+
+def shorter_forms(template: str, words: Words) -> Iterator[str]:
+    """Yields a filled template, then without ever more of its optional parts."""
+    parts = [fill(part, words) for part in template.replace("]", "[").split("[")]  # each second one is optional
+    sentences = [i for i in range(1, len(parts), 2) if parts[i].startswith(". ") or parts[i].endswith(".")]
+    asides = [i for i in range(1, len(parts), 2) if parts[i].startswith(" (")]
+    for left_out in ([], sentences, asides, *([i] for i in range(len(parts) - 1, 0, -1) if i % 2)):
+        for i in left_out:
+            parts[i] = ""
+        yield "".join(parts)
+
+
+def headline_of(templates: Sequence[str], words: Words) -> str:
+    """Returns the first form that is short enough, else the last."""
+    text = ""
+    for text in chain.from_iterable(shorter_forms(template, words) for template in templates):
+        if len(text) <= HEADLINE_MAX:
+            break
+    return text
+
+
+def waited_in(page: Page, match: Match, life_ns: int | None) -> int | None:
+    """Returns the time in which somebody waited, at most the life of a single flow; None if it is unknown."""
+    waited, cost = match.waited_ns, match.fields["cost"]
+    if match.only_flow is None:
+        return None if waited is None else round(waited)
+    if waited is None and cost and not page.delays and (match.cost_unit or page.unit) == SECONDS:
+        waited = cost * SECOND
+    return None if waited is None or life_ns is None else round(min(waited, life_ns))
+
+
+def fields_of(page: Page, match: Match) -> Words:
+    """Returns the fields of a finding that a match gives, with those that follow from its cost and its scope."""
+    fields = {**match.fields, "cost_unit": None if match.fields["cost"] is None else match.cost_unit or page.unit}
+    if fields["impact"] is None and page.scope != "capture":
+        fields["impact"] = 0.0
+    if fields["bytes"] is None and fields["cost_unit"] == BYTES:
+        fields["bytes"] = round(fields["cost"])
+    return fields
+
+
+def finding_of(page: Page, transfers: Transfers, match: Match) -> Finding:
+    """Returns the finding of a match."""
+    flow, direction = match.only_flow or (None, None)
+    life_ns = None if flow is None else duration_of(row_at(transfers.trace.flows, flow))
+    cited = match.cited or (() if flow is None else transfers.span(flow))
+    sentence = next(shorter_forms(page.sentence, match.words))
+    words = {**match.words, "sentence": sentence, "life": f" of {show_duration(life_ns)}" if life_ns else ""}
+    return Finding(
+        page.code,
+        match.severity or ("warning" if page.severity == BY_COST else page.severity),
+        page.scope,
+        flow,
+        direction,
+        sentence,
+        headline_of(page.headline or (page.sentence,), words),
+        fill(page.advice, match.words),
+        waited_in(page, match, life_ns),
+        **fields_of(page, match),
+        **evidence_fields(cited, match.frames, match.packets, match.flows)._asdict(),
+    )
 
 
 def finding(**page: Any) -> Callable[[Callable[[Transfers], Matches]], Rule]:
@@ -241,11 +299,6 @@ def duration_of(row: FlowRow | DirectionRow | InterfaceRow) -> int | None:
     return None if first is None or last is None else last - first
 
 
-def only(flows: Sequence[int]) -> int | None:
-    """Returns the flow if it is the only one."""
-    return flows[0] if len(flows) == 1 else None
-
-
 def endpoint_str(address: str, port: int | None) -> str:
     """`10.0.0.1:80`, `[2001:db8::1]:80`; the address alone without a port."""
     shown = f"[{address}]" if ":" in address and port is not None else address
@@ -258,86 +311,13 @@ def flow_str(row: FlowRow | DirectionRow) -> str:
     return f"{source} → {endpoint_str(row['destination'], row['destination_port'])}"
 
 
-def flow_list(trace: Trace, numbers: Sequence[int]) -> str:
-    """`flow 3 10.0.0.1:5000 → 10.0.0.2:80; …; and 7 more`."""
+def flow_list(trace: Trace, numbers: Sequence[int], count: int) -> str:
+    """`flow 3 10.0.0.1:5000 → 10.0.0.2:80; …; and 7 more` of `count`."""
     shown = "; ".join(f"flow {n} {flow_str(row_at(trace.flows, n))}" for n in numbers[:SHOWN])
-    return shown + (f"; and {len(numbers) - SHOWN:,} more" if len(numbers) > SHOWN else "")
+    return shown + (f"; and {count - SHOWN:,} more" if count > SHOWN else "")
 
 
 def flows_match(transfers: Transfers, flows: Sequence[int], **fields: Any) -> Matches:
     """Yields a match about these flows if there are any; its words include their `count`."""
     if flows:
-        usual = {"evidence": flow_list(transfers.trace, flows), "cited": transfers.span(flows[0])}
-        yield Match(**{"count": len(flows), "flow": only(flows), "members": flows, **usual, **fields})
-
-
-class Files:
-    """The files of a trace, each of which numbers its frames. Of several files, texts name that of a frame, and a display
-    filter has frames of one file alone.
-    """
-
-    def __init__(self, paths: Sequence[str]) -> None:
-        """`paths` are the files of the interfaces."""
-        counts = Counter(map(os.path.basename, set(paths)))
-        names = [name if counts[name := os.path.basename(path)] == 1 else path for path in paths]
-        self._names = names if len(set(paths)) > 1 else []
-
-    def _of(self, capture: int | None) -> str:
-        return f" of {self._names[capture]}" if self._names and capture is not None else ""
-
-    def frame_list(self, cited: Sequence[Cited], count: int = 0) -> str | None:
-        """`frames 4, 7, 9 and 12 more` of `count`, `frames 4, 7 of a.pcap; 9 of b.pcap` of these alone; None without any."""
-        frames: dict[str, list[int]] = {}
-        for one in cited:
-            if one.frame is not None:
-                frames.setdefault(self._of(one.capture), []).append(one.frame)
-        shown = "; ".join(f"{', '.join(map(str, numbers))}{file}" for file, numbers in frames.items())
-        known = len(frames_of(cited))
-        more = f" and {count - known:,} more" if count > known else ""
-        return f"{'frame' if max(count, known) == 1 else 'frames'} {shown}{more}" if shown else None
-
-    def frame_filter(self, cited: Sequence[Cited]) -> str | None:
-        """Returns a display filter of these frames; None without any, or if they are of several files."""
-        frames = frames_of(cited)
-        files = {self._of(one.capture) for one in cited if one.frame is not None}
-        return frame_filter(frames) if len(files) == 1 else None
-
-    def frame_range(self, row: FlowRow | DatagramRow | FindingRow) -> str:
-        """`frames 3–70`, `frame 3` of a flow, datagram or finding; `first at frame 3 of a.pcap` if only the file of that
-        frame is known."""
-        first, last = row["first_frame"], row["last_frame"]
-        capture = integer_in(row, "capture" if "capture" in row else "first_capture")
-        if self._names and "code" not in row:
-            return f"first at frame {first}{self._of(capture)}"
-        return (f"frame {first}" if first == last else f"frames {first}–{last}") + self._of(capture)
-
-    def first_at(self, row: InterfaceRow, column: str) -> Words:
-        """Returns the evidence of a match that knows the first frame alone, from an interfaces row."""
-        cited = first_packet(row, column)
-        if not cited:
-            return {}
-        evidence = f"first at {self.frame_list(cited, 1)}"
-        return {"evidence": evidence, "filter": self.frame_filter(cited), "cited": cited}
-
-
-def first_packet(row: InterfaceRow, column: str) -> list[Cited]:
-    """Returns the packet in a column of an interfaces row, and its time if that has a column; nothing if it is null."""
-    frame, time = integer_in(row, column), f"{column}_ns"
-    return [] if frame is None else [Cited(frame, integer_in(row, time) if time in row else None, None, row["capture"])]
-
-
-def frames_of(cited: Sequence[Cited]) -> list[int]:
-    """Returns the frames of packets."""
-    return [one.frame for one in cited if one.frame is not None]
-
-
-def stalls_of(row: DirectionRow) -> list[tuple[int, int]]:
-    """Returns the frames before and after the longest stalls of a directions row, longest first."""
-    pairs = [pair.split("-") for pair in (row["stall_frames"] or "").split(", ") if pair]
-    return [(int(first), int(last)) for first, last in pairs]
-
-
-def stall_list(stalls: Sequence[tuple[int, int]], count: int) -> str:
-    """`frames 340 and 341; frames 90 and 120; 2 more stalls` of `count` stalls."""
-    shown = [f"frames {first} and {last}" for first, last in stalls]
-    return "; ".join([*shown, f"{plural(count - len(stalls), 'more stall')}"] if count > len(stalls) else shown)
+        yield Match(**{"count": len(flows), "flows": flows, "cited": transfers.span(flows[0]), **fields})

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import BY_COST
-from wiretale.analyzer.findings.model import SECOND, Cited, Match, Matches, Words, finding, seconds
-from wiretale.analyzer.findings.shared.places import longest_wait, most_lost
+from wiretale.analyzer.findings.evidence import Cited
+from wiretale.analyzer.findings.model import SECOND, Match, Matches, Words, finding, seconds
+from wiretale.analyzer.findings.shared.places import longest_wait, most_lost, slowest_packet
 from wiretale.analyzer.findings.throughput_limit import ETHERNET_MSS
 from wiretale.analyzer.findings.transfers import Bins, Transfer, Transfers, mean, variation
 from wiretale.analyzer.table import integer_in
@@ -60,8 +61,9 @@ def bit_rate(size: float, ns: float) -> float:
     "that time, at most the greatest flight. A queue must delay by more than timestamps go backward (time-backward).",
     unknown="Queues before the capture point; a receiver that delays ACKs; a least RTT that already includes the "
     "queue. Delays of a flow that asks and waits for answers are not examined, because they may be the other host's.",
-    sentence="{name} has an RTT of {usual} under load (99th percentile {high}), {least} without: a queue after the "
-    "capture point delays by {queue}, about {held} of IP packets, and so every flow that shares it.",
+    sentence="{name} has an RTT of {usual} under load[ (99th percentile {high})], {least} without[: a queue after the "
+    "capture point delays by {queue}, about {held} of IP packets, and so every flow that shares it].",
+    summary="waited in a standing queue",
     advice="Use a fair queue with AQM at the bottleneck (fq_codel, cake), shrink its buffer, or pace below its rate.",
 )
 def bufferbloat(transfers: Transfers) -> Matches:
@@ -83,7 +85,7 @@ def bufferbloat(transfers: Transfers) -> Matches:
                 queue=show_duration(queue),
                 held=show_bytes(held),
                 cost=seconds(queue),
-                evidence=f"{samples:,} round trips, {one.frames}; rtt_ns in the series",
+                figures=f"{samples:,} round trips; series: rtt_ns",
                 filter=f"{flow_filter(one.flow)} && tcp.analysis.ack_rtt > {rtt.median / SECOND:.4f}",
                 cited=longest_wait(transfers, one.row, "rtt"),
                 weight=queue / rtt.median,
@@ -114,7 +116,7 @@ class Overload(NamedTuple):
 
     received_bps: float
     lost_share: float
-    evidence: str
+    figures: str
 
 
 def dispersion(one: Transfer, level: Sequence[float], share: float) -> float:
@@ -149,8 +151,8 @@ def overload_of(transfers: Transfers, one: Transfer) -> Overload | None:
     if len(lossy) < BINS_MIN or sum(lossy) < LOSSY_SHARE * len(lossy) or variation(level) > CAPPED_VARIATION:
         return None
     width = show_duration(bins.width_ns)
-    evidence = f"{sum(lossy):,} of {plural(len(lossy), 'time bin')} of {width} hold losses; {one.frames}"
-    return Overload(bit_rate(sum(level), len(level) * bins.width_ns), share, evidence)
+    figures = f"{sum(lossy):,} of {plural(len(lossy), 'time bin')} of {width} hold losses"
+    return Overload(bit_rate(sum(level), len(level) * bins.width_ns), share, figures)
 
 
 @finding(
@@ -163,8 +165,9 @@ def overload_of(transfers: Transfers, one: Transfer) -> Overload | None:
     "variance that random losses cause. The offer is the received packets plus the missing numbers. "
     "The cost is the bytes of the missing packets.",
     unknown="Losses after the capture point. A policer and a full queue differ only in delay.",
-    sentence="{name} offered {offered} on the wire, and {received} arrived, level all the time: more than the path "
-    "before the capture point carries. {share} was lost.{delay}",
+    sentence="{name} offered {offered} on the wire[, and {received} arrived, level all the time][: more than the path "
+    "before the capture point carries].[ {share} was lost.][{delay}]",
+    summary="offered more than the path carries",
     advice="Send at most {received} on the wire, or use a transport that adapts (TCP, QUIC).",
 )
 def udp_above_path(transfers: Transfers) -> Matches:
@@ -179,7 +182,7 @@ def udp_above_path(transfers: Transfers) -> Matches:
                 share=show_share(lost, 1),
                 delay=f" Packets wait up to {show_duration(waited)} in the full queue." if queued else "",
                 cost=float(round((one.row["blocks_lost"] or 0) * one.row["wire_bytes"] / max(one.row["packets"], 1))),
-                evidence=overload.evidence,
+                figures=overload.figures,
                 cited=most_lost(transfers, one),
                 weight=1.01 * min(lost / (1 - lost), 1.0),  # the cause ranks before its effects
             )
@@ -194,7 +197,8 @@ def udp_above_path(transfers: Transfers) -> Matches:
     computed="RFC 3550 interarrival jitter of numbered packets that contain their sending time, and the range of "
     "their delays, which needs no synchronized clocks. Reported from 5 ms.",
     unknown="Whether the sending times themselves are steady.",
-    sentence="{name} has a jitter of {jitter} (RFC 3550); the slowest packet took {range} longer than the fastest.",
+    sentence="{name} has a jitter of {jitter}[ (RFC 3550)][; the slowest packet took {range} longer than the fastest].",
+    summary="had jitter",
     advice="Look for a queue that fills and drains, Wi-Fi, or an unsteady sender; players need a buffer of that size.",
 )
 def jitter(transfers: Transfers) -> Matches:
@@ -206,8 +210,8 @@ def jitter(transfers: Transfers) -> Matches:
                 jitter=show_duration(value),
                 range=show_duration(one.row["delay_variation_ns"]),
                 cost=seconds(value),
-                evidence=f"{plural(one.row['blocks'] or 0, 'numbered packet')}, {one.frames}",
-                cited=longest_wait(transfers, one.row, "slowest")[:1],
+                figures=plural(one.row["blocks"] or 0, "numbered packet"),
+                cited=slowest_packet(transfers, one),
                 weight=0.05,
             )
 
@@ -250,15 +254,15 @@ def microburst_match(transfers: Transfers, row: InterfaceRow, buffers: dict[floa
         if (size := integer_in(row, name))
     ]
     sender, who = burst_sender(transfers, row["burst_ns"] or 0)
-    about: Words = {"flow": sender.row["flow"], "filter": flow_filter(sender.flow)} if sender else {}
-    burst = Cited(row["burst_frame"], row["burst_last_ns"], about.get("flow"), row["capture"])
+    about: Words = {"flows": [sender.side], "filter": flow_filter(sender.flow)} if sender else {}
+    burst = Cited(row["burst_frame"], row["burst_last_ns"], sender.row["flow"] if sender else None, row["capture"])
     return Match(
         interface=f"Interface {row['name']}" if row["name"] else "The interface",
         burst=show_bytes(row["burst_1ms_bytes"]),
         finer="".join(finer),
         ports=f"a port must buffer {', '.join(needs)}" if needs else "a port of 1 Gbit/s needs no buffer for them",
         who=who,
-        evidence=f"ends at frame {row['burst_frame']}",
+        figures="the burst ends at this frame",
         cited=[burst],
         impact=0.01 * (sender.traffic_share if sender else 1.0),
         **about,
@@ -277,8 +281,8 @@ def microburst_match(transfers: Transfers, row: InterfaceRow, buffers: dict[floa
     "around the burst.",
     unknown="The rate of the port that the burst meets. Both directions of the interface count together. Interfaces with "
     "super-segments have no such finding, because their packets were not on the wire at that moment.",
-    sentence="{interface} carried {burst} of frames in its fullest 1 ms ({peak}, {factor} times its mean of "
-    "{usual}){finer}: {ports}.{who}",
+    sentence="{interface} carried {burst} of frames in its fullest 1 ms[ ({peak}, {factor} times its mean of "
+    "{usual})]{finer}[: {ports}].[{who}]",
     advice="Pace the sender (fq with SO_MAX_PACING_RATE, smaller writes), or give the slower port that buffer, because bursts "
     "overflow queues, not means.",
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import BY_COST
-from wiretale.analyzer.findings.model import Match, Matches, finding, flow_str, row_at
+from wiretale.analyzer.findings.model import Match, Matches, Words, finding, flow_str, row_at
 from wiretale.analyzer.findings.shared.places import packet_at
 from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_duration, show_share
@@ -38,23 +38,32 @@ class Losses(NamedTuple):
         """Whether far more packets are missing in the capture than the sender declared lost."""
         return self.upstream is None
 
-    def share(self, count: int) -> str:
-        """Returns `218 of 19,904 1-RTT packets (1.10%)`."""
-        return f"{count:,} of {self.sent:,} 1-RTT packets ({show_share(count, self.sent)})"
+    def words(self) -> Words:
+        """Returns `lost 218 of 19,904 1-RTT packets`, ` (1.10%)` and the places."""
+        lost, share = self._of_all(self.missing)
+        if self.upstream is None:
+            declared = f"declared {plural(self.lost or 0, 'packet')} lost, but the capture lacks {lost}"
+            return {"lost": declared, "share": share, "places": ""}
+        if self.downstream is None:
+            return {"lost": f"lost {lost}", "share": share, "places": f" {UPSTREAM}; losses behind it are unknown"}
+        whole = self.upstream + self.downstream
+        if not whole:
+            return {"lost": f"lost none of {plural(self.sent, '1-RTT packet')}", "share": "", "places": ""}
+        places = ((self.upstream, UPSTREAM), (self.downstream, DOWNSTREAM))
+        parts = [f"{count:,} {place}" if count < whole else place for count, place in places if count]
+        lost, share = self._of_all(whole)
+        return {
+            "lost": f"lost {lost}",
+            "share": share,
+            "places": f"{':' if len(parts) > 1 else ''} {' and '.join(parts)}",
+        }
 
     def text(self) -> str:
         """Returns the losses by place."""
-        lacking = self.share(self.missing)
-        if self.upstream is None:
-            return f"declared {plural(self.lost or 0, 'packet')} lost, but the capture lacks {lacking}"
-        if self.downstream is None:
-            return f"lost {lacking} {UPSTREAM}; losses behind it are unknown"
-        whole = self.upstream + self.downstream
-        if not whole:
-            return f"lost none of {plural(self.sent, '1-RTT packet')}"
-        places = ((self.upstream, UPSTREAM), (self.downstream, DOWNSTREAM))
-        parts = [f"{count:,} {place}" if count < whole else place for count, place in places if count]
-        return f"lost {self.share(whole)}{': ' if len(parts) > 1 else ' '}{' and '.join(parts)}"
+        return "".join(self.words().values())
+
+    def _of_all(self, count: int) -> tuple[str, str]:
+        return f"{count:,} of {self.sent:,} 1-RTT packets", f" ({show_share(count, self.sent)})"
 
 
 def losses_of(row: HandshakeRow, direction: int) -> Losses | None:
@@ -104,7 +113,8 @@ def advice_of(losses: Losses) -> str:
     unknown="Losses of connections without these bits, which are most. Packets that the capture dropped are missing, "
     "too. Senders may not declare packets lost that hold ACKs alone. A burst longer than a block and a half, and losses "
     "in the first and the last block, do not show.",
-    sentence="{name} {losses}.",
+    sentence="{name} {lost}[{share}][{places}].",
+    summary="lost QUIC packets",
     advice="{what}",
 )
 def quic_lost(transfers: Transfers) -> Matches:
@@ -122,15 +132,14 @@ def quic_lost(transfers: Transfers) -> Matches:
                 )
                 yield Match(
                     "info" if losses.contradict else "warning",
-                    flow=row["flow"],
+                    flows=[(row["flow"], direction)],
                     cost=None if losses.contradict else float(count * sender["wire_bytes"] / sender["packets"]),
-                    evidence=transfers.files.frame_range(flow),
                     cited=packet_at(
                         transfers, flow, integer_in(row, f"{side}_loss_frame"), integer_in(row, f"{side}_loss_ns")
                     ),
                     filter=flow_filter(flow),
                     impact=transfers.traffic_share(sender) * count / losses.sent,
                     name=flow_str(sender),
-                    losses=losses.text(),
+                    **losses.words(),
                     what=advice_of(losses),
                 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.findings import (
@@ -27,14 +28,14 @@ from wiretale.analyzer.findings import (
 from wiretale.analyzer.findings.cost import Concern, severity_by_cost
 from wiretale.analyzer.findings.counts import loss, numbered, order, window
 from wiretale.analyzer.findings.counts.count_rule import CountRule
-from wiretale.analyzer.findings.model import MEMBERS_MAX, SHOWN, Finding, Rule, duration_of, row_at
+from wiretale.analyzer.findings.evidence import ENDS, MEMBERS_MAX, SHOWN
+from wiretale.analyzer.findings.model import Finding, Rule, duration_of, row_at
 from wiretale.analyzer.findings.shared import cause, sharing
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural
 
 SEVERITIES = ("error", "warning", "info")
 ADDITIVE_UNITS = {"seconds", "bytes", "packets", "segments", "connections", "timeouts"}
-FLOWS_SHOWN = 20
 Page = Rule | CountRule
 
 #: Findings of equal rank are in the order of their rules, except that these come last: they explain less.
@@ -95,12 +96,27 @@ def example_of(code: str) -> dict[str, str] | None:
     return found.get(code)
 
 
-def rank(finding: Finding) -> tuple[int, bool, float, float]:
-    """Returns the sort key: FIRST; findings that weaken results, unless they are notes; severity, time lost, impact."""
+class Ranked(NamedTuple):
+    """A finding, and what its rank follows from beside it."""
+
+    finding: Finding
+    time_ns: float = 0.0  # its cost as time of its transfer; 0 if it is none
+    cause: Ranked | None = None  # the losses of which it is an effect: it ranks behind them
+
+    @property
+    def weight_ns(self) -> float:
+        """The time by which it ranks: its own, at most that of its cause."""
+        return min(self.time_ns, self.cause.time_ns) if self.cause else self.time_ns
+
+
+def rank(one: Ranked) -> tuple[int, bool, float, bool, float]:
+    """Returns the sort key: FIRST; findings that weaken results, unless they are notes; then severity, time, whether it is an
+    effect, impact."""
+    finding = one.finding
     affects_all, impact = finding.scope == "capture" and finding.impact is None, finding.impact or 0.0
     if finding.severity != "info" and (finding.code == FIRST or RULES[finding.code].weakens):
-        return -1 - (finding.code == FIRST), not affects_all, 0.0, -impact
-    return SEVERITIES.index(finding.severity), not affects_all, -round(finding.lost_ns or 0.0), -impact
+        return -1 - (finding.code == FIRST), not affects_all, 0.0, False, -impact
+    return SEVERITIES.index(finding.severity), not affects_all, -round(one.weight_ns), one.cause is not None, -impact
 
 
 def concern_of(transfers: Transfers, flow: int) -> Concern:
@@ -109,95 +125,121 @@ def concern_of(transfers: Transfers, flow: int) -> Concern:
     return Concern(duration_of(row) or 0.0, row["wire_bytes"])
 
 
-def judged(transfers: Transfers, page: Page, finding: Finding) -> Finding:
-    """Returns the finding with its time lost, and with the severity that follows from its cost.
+def judged(transfers: Transfers, page: Page, finding: Finding) -> Ranked:
+    """Returns the finding with its cost as time, and with the severity that follows from its cost.
 
     Findings about the capture keep theirs, because they weaken results, as do those about delays and the
     time of several flows. Bytes of several flows are compared with those of the trace.
     """
     if finding.cost is None or page.weakens:
-        return finding
+        return Ranked(finding)
     if finding.code in NOTHING_SAVED:
-        return finding._replace(cost=None, cost_unit=None)
-    if finding.flow is None:
-        lost_ns = Concern(0.0, 0.0).time_ns(finding.cost, finding.cost_unit)
-        share = Concern(0.0, transfers.wire_bytes).share(finding.cost, finding.cost_unit)
-        return finding._replace(severity=severity_by_cost(finding.severity, share), lost_ns=lost_ns)
-    concern = concern_of(transfers, finding.flow)
-    share = None if page.delays else concern.share(finding.cost, finding.cost_unit)
-    return finding._replace(
-        severity=severity_by_cost(finding.severity, share), lost_ns=concern.time_ns(finding.cost, finding.cost_unit)
-    )
+        return Ranked(finding._replace(cost=None, cost_unit=None, waited_ns=None))
+    flow = finding.flow
+    concern = Concern(0.0, 0.0) if flow is None else concern_of(transfers, flow)
+    base = Concern(0.0, transfers.wire_bytes) if flow is None else concern
+    share = None if page.delays and flow is not None else base.share(finding.cost, finding.cost_unit)
+    time_ns = concern.time_ns(finding.cost, finding.cost_unit) or 0.0
+    return Ranked(finding._replace(severity=severity_by_cost(finding.severity, share)), time_ns)
 
 
-def time_lost(found: Sequence[Finding]) -> float:
-    """Returns the time that findings cost together, as far as it is known."""
-    return sum(one.lost_ns or 0.0 for one in found)
+def sum_of(numbers: Iterable[int | None]) -> int | None:
+    """Returns the sum; None if one is unknown."""
+    known = list(numbers)
+    return None if None in known else sum(number for number in known if number is not None)
 
 
-def summary_of_rest(rest: Sequence[Finding]) -> Finding:
+def sum_of_costs(findings: Sequence[Finding]) -> tuple[float | None, str | None]:
+    """Returns the cost of several findings and its unit; nothing if it is unknown of one, or if it does not add up."""
+    costs, units = [finding.cost for finding in findings], {finding.cost_unit for finding in findings}
+    if len(units) != 1 or not units <= ADDITIVE_UNITS or None in costs:
+        return None, None
+    return sum(cost or 0.0 for cost in costs), units.pop()
+
+
+def summary_of(ranked: Sequence[Ranked]) -> Ranked:
     """Returns one finding for those of a code that are not shown one by one."""
-    flows, units = sorted({one.flow for one in rest if one.flow is not None}), {one.cost_unit for one in rest}
-    adds_up = len(units) == 1 and units <= ADDITIVE_UNITS and all(one.cost is not None for one in rest)
-    shown = ", ".join(map(str, flows[:FLOWS_SHOWN])) + (", …" if len(flows) > FLOWS_SHOWN else "")
-    return Finding(
-        rest[0].code,
-        min((one.severity for one in rest), key=SEVERITIES.index),
+    findings = [one.finding for one in ranked]
+    first, sides = findings[0], sorted({side for finding in findings for side in finding.flows[:1]})
+    (cost, unit), single = sum_of_costs(findings), len({flow for flow, _ in sides}) == 1
+    sentence = f"{plural(len(findings), 'more transfer has', 'more transfers have')} this finding."
+    summary = Finding(
+        first.code,
+        min((finding.severity for finding in findings), key=SEVERITIES.index),
         "flow",
-        f"{plural(len(rest), 'more transfer has', 'more transfers have')} this finding.",
+        *((first.flow, first.direction if len(sides) == 1 else None) if single else (None, None)),
+        sentence,
+        sentence,
         "Check their columns in the directions table.",
-        cost=sum(one.cost or 0.0 for one in rest) if adds_up else None,
-        cost_unit=rest[0].cost_unit if adds_up else None,
-        lost_ns=time_lost(rest),
-        evidence=f"{'flow' if len(flows) == 1 else 'flows'} {shown}",
-        place=rest[0].place,
-        members=tuple(flows[:MEMBERS_MAX]) if len(flows) > 1 else (),
+        cost=cost,
+        cost_unit=unit,
+        bytes=sum_of(finding.bytes for finding in findings),
+        failed=sum_of(finding.failed for finding in findings),
+        members=len(findings),
+        first_ns=first.first_ns,
+        last_ns=first.last_ns,
+        frames=tuple(packet for packet in first.frames if packet.role in ENDS),
+        flows=tuple(dict.fromkeys((*first.flows[:1], *sides)))[:MEMBERS_MAX],
     )
+    return Ranked(summary, sum(one.weight_ns for one in ranked))
 
 
-def collapse(found: Iterable[Finding]) -> Iterator[Finding]:
+def collapse(found: Iterable[Ranked]) -> Iterator[Ranked]:
     """Returns the first few findings of each code about single flows, and a summary of the others."""
-    by_code: dict[str, list[Finding]] = {}
-    for finding in found:
-        by_code.setdefault(finding.code, []).append(finding)
+    by_code: dict[str, list[Ranked]] = {}
+    for one in found:
+        by_code.setdefault(one.finding.code, []).append(one)
     for members in by_code.values():
-        single = [one for one in members if one.flow is not None and one.scope == "flow"]
-        rest = sorted(single, key=rank)[SHOWN:]
-        left_out = set(rest)
-        yield from (one for one in members if one not in left_out)
-        if rest:
-            yield summary_of_rest(rest)
+        single = [one for one in members if one.finding.flow is not None and one.finding.scope == "flow"]
+        others = sorted(single, key=rank)[SHOWN:]
+        left_out = {id(one) for one in others}
+        yield from (one for one in members if id(one) not in left_out)
+        if others:
+            yield summary_of(others)
 
 
-def after_causes(found: Sequence[Finding]) -> Iterator[Finding]:
-    """Returns the findings; an effect of losses that took half of its time or more, or the rate they allow, ranks behind them."""
-    causes: dict[int | None, float] = {}
+def with_causes(found: Sequence[Ranked]) -> Iterator[Ranked]:
+    """Returns the findings; an effect of losses that took half of its time or more, or the rate they allow, has them as cause."""
+    causes: dict[int | None, Ranked] = {}
     for one in found:
-        if one.code in LOSSES:
-            causes[one.flow] = max(causes.get(one.flow, 0.0), one.lost_ns or 0.0)
+        if one.finding.code in LOSSES:
+            causes[one.finding.flow] = max(causes.get(one.finding.flow, one), one, key=lambda loss: loss.time_ns)
     for one in found:
-        cause, own = causes.get(one.flow, 0.0), one.lost_ns or 0.0
-        effect = one.code == RATE_OF_LOSS or (one.code in EFFECTS_OF_LOSS and own / 2 <= cause)
-        follows = effect and one.flow is not None and 0 < cause <= own
-        yield one._replace(lost_ns=cause - 1) if follows else one  # 1 ns: of equal ones, impact would decide
+        cause, code = causes.get(one.finding.flow), one.finding.code
+        if cause is None or one.finding.flow is None or not cause.time_ns:
+            yield one
+            continue
+        effect = code == RATE_OF_LOSS or (code in EFFECTS_OF_LOSS and one.time_ns / 2 <= cause.time_ns)
+        yield one._replace(cause=cause) if effect else one
+
+
+def in_order(found: Iterable[Ranked]) -> list[Finding]:
+    """Returns the findings, the most severe and costly first, with the numbers, from 1, of those that explain them."""
+    ranked = sorted(collapse(found), key=rank)
+    numbers: dict[tuple[str, int], int] = {}
+    for number, one in enumerate(ranked, 1):
+        for flow, _ in one.finding.flows:
+            numbers.setdefault((one.finding.code, flow), number)
+    explained = (one.cause and numbers.get((one.cause.finding.code, one.cause.finding.flows[0][0])) for one in ranked)
+    return [one.finding._replace(explained_by=number) for one, number in zip(ranked, explained, strict=True)]
+
+
+def every_finding(transfers: Transfers) -> list[Ranked]:
+    """Returns the findings one by one: many flows may have the same. The caller must release the counts of the transfers."""
+    cause.queues_of(transfers)
+    return list(with_causes([judged(transfers, rule, one) for rule in ORDERED for one in rule.findings(transfers)]))
 
 
 def find(transfers: Transfers) -> list[Finding]:
     """Returns all findings, the most severe and costly first."""
-    found = sorted(collapse(every_finding(transfers)), key=rank)
+    found = in_order(every_finding(transfers))
     transfers.release_counts()
     return found
-
-
-def every_finding(transfers: Transfers) -> list[Finding]:
-    """Returns the findings one by one: many flows may have the same. The caller must release the counts of the transfers."""
-    cause.queues_of(transfers)
-    return list(after_causes([judged(transfers, rule, one) for rule in ORDERED for one in rule.findings(transfers)]))
 
 
 def find_about_capture(transfers: Transfers) -> list[Finding]:
     """Returns the findings about the capture itself, the most severe first."""
     rules = [rule for rule in ORDERED if isinstance(rule, Rule) and rule.scope == "capture"]
-    found = sorted((judged(transfers, rule, one) for rule in rules for one in rule.findings(transfers)), key=rank)
+    found = in_order(judged(transfers, rule, one) for rule in rules for one in rule.findings(transfers))
     transfers.release_counts()
     return found

@@ -6,25 +6,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
-from itertools import chain
 from typing import Any, NamedTuple
 
-from wiretale.analyzer.display_filter import flow_filter, frame_filter
-from wiretale.analyzer.findings.model import (
-    SECOND,
-    SHOWN,
-    Cited,
-    Match,
-    Matches,
-    endpoint_str,
-    finding,
-    frames_of,
-    seconds,
-    segments,
-    stall_list,
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.evidence import Cited
+from wiretale.analyzer.findings.model import SECOND, Match, Matches, endpoint_str, finding, seconds, segments
+from wiretale.analyzer.findings.shared.places import (
+    STALL_ENDS,
+    longest_wait,
+    opening,
+    slow_start_of,
+    stalled_at,
     stalls_of,
 )
-from wiretale.analyzer.findings.shared.places import STALL_ENDS, longest_wait, opening, slow_start_of, stalled_at
 from wiretale.analyzer.findings.transfers import LIMITS, NULL_BYTE, RETRANSMISSIONS, Transfer, Transfers, median_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
@@ -72,24 +66,22 @@ def examined(transfers: Transfers, limit: str | None = None, share: float = 0.0)
 
 def events_of(transfers: Transfers, one: Transfer, *kinds: str, back: bool = False) -> list[Cited]:
     """Returns the packets of the first events of a transfer, or of the other direction; none if it has none."""
-    flow, direction = one.row["flow"], one.row["direction"] ^ back
-    return transfers.event_frames([flow], kinds).get((flow, direction), [])
+    flow, direction = one.side
+    return transfers.event_frames([flow], kinds).get((flow, direction ^ back), [])
 
 
 def limited(one: Transfer, *limits: str, severity: str | None = None, weight: float = 1.0, **words: Any) -> Match:
     """Returns a match about the time of some limits."""
     whole, ns = one.accounted_ns, sum(one.limits[name] for name in limits)
     parts = sorted(one.limits.items(), key=lambda item: -item[1])
-    cited = words.get("cited", ())
-    shown = (one.files.frame_list(cited) or one.frames) + (", …" if len(frames_of(cited)) == SHOWN else "")
     shares = ", ".join(f"{LIMITS[name]} {show_share(part, whole)}" for name, part in parts if part >= whole / 100)
     return one.match(
         severity,
         time=show_duration(ns),
         share=show_share(ns, whole),
         cost=words.pop("cost", seconds(ns)) or None,
-        evidence=f"{shown}; transfer time ({show_duration(whole)}): {shares}; "
-        "series: flight_bytes, window_bytes, rtt_ns, retransmitted_bytes",
+        figures=f"transfer time ({show_duration(whole)}): {shares}; series: flight_bytes, window_bytes, rtt_ns, "
+        "retransmitted_bytes",
         weight=min(ns / (whole or 1), 1.0) * weight,
         **words,
     )
@@ -105,16 +97,14 @@ def limited_by_share(one: Transfer, limit: str, **words: Any) -> Match:
 
 
 def stall_fields(transfers: Transfers, one: Transfer, count: int) -> dict[str, Any]:
-    """Returns evidence and filter of `count` RTOs, and the packets to show: those around the longest stall, else the
+    """Returns packets and filter of `count` RTOs: those around the longest stalls, of which the longest is the span, else the
     retransmissions, also if the files of the stalls' frames are unknown."""
-    stalls, cited = stalls_of(one.row) if transfers.has_one_file else [], stalled_at(transfers, one.row)
+    stalls, cited = stalls_of(transfers, one.row), stalled_at(transfers, one.row)
     if not stalls or not cited:
-        ends = transfers.event_frames([one.row["flow"]], STALL_ENDS)
-        cited = ends.get((one.row["flow"], one.row["direction"]), [])
-    if stalls:
-        return {"evidence": stall_list(stalls, count), "filter": frame_filter(chain(*stalls)), "cited": cited}
-    evidence = transfers.files.frame_list(cited, count) or ""
-    return {"evidence": evidence, "filter": transfers.files.frame_filter(cited), "cited": cited}
+        cited = transfers.event_frames([one.row["flow"]], STALL_ENDS).get(one.side, [])
+    frames = stalls or cited
+    around = 2 * count if stalls else count
+    return {"cited": cited, "frames": frames, "packets": around, "filter": transfers.files.frame_filter(frames)}
 
 
 FIND_LOSS = "Find the loss first."
@@ -179,7 +169,9 @@ def timeout_advice(transfers: Transfers, one: Transfer) -> str:
     "previous data. Transfer time runs from the 8th packet to the last data. The evidence is the frames before and "
     "after the longest stalls (directions.stall_frames); the filter selects them.",
     unknown="How long the sender would have waited without the loss.",
-    sentence="{name} stalled {time} ({share} of transfer time) in {timeouts}: no ACK triggered fast retransmit.",
+    sentence="{name} stalled {time} ({share} of transfer time) in {timeouts}{suspected}: no ACK triggered fast retransmit.",
+    headline=("{name} stalled {time}{life} in {timeouts}[{suspected}][: no ACK triggered fast retransmit].",),
+    summary="stalled in retransmission timeouts",
     advice="{advice}",
 )
 def timeout_stalls(transfers: Transfers) -> Matches:
@@ -195,7 +187,8 @@ def timeout_stalls(transfers: Transfers) -> Matches:
             time=show_duration(ns),
             share=show_share(ns, max(one.accounted_ns, ns)),
             advice=timeout_advice(transfers, one),
-            timeouts=plural(count, "suspected RTO" if suspected == count else "RTO") + probable,
+            timeouts=plural(count, "suspected RTO" if suspected == count else "RTO"),
+            suspected=probable,
             cost=seconds(ns),
             weight=share,
             **stall_fields(transfers, one, count),
@@ -244,6 +237,8 @@ def window_reason(transfers: Transfers, one: Transfer) -> tuple[str, str]:
     + "Reported from 10% of transfer time, with the cause: zero window, no scaling, or a small window.",
     unknown=SENDER_VIEW + "The window scale is known only if both SYNs were captured.",
     sentence="{name} waited {time} ({share} of transfer time) for the receive window: {reason}.{rtt}",
+    headline=("{name} waited {time}{life} for the receive window[: {reason}].[{rtt}]",),
+    summary="waited for the receive window",
     advice="{advice}",
 )
 def receive_window_limited(transfers: Transfers) -> Matches:
@@ -264,6 +259,8 @@ def receive_window_limited(transfers: Transfers) -> Matches:
     unknown="Whether the receiver was slow for another reason at those times.",
     sentence="{name} waited {time} ({share} of transfer time) for delayed ACKs of short segments: small writes, "
     "Nagle's algorithm (RFC 896) and the delayed-ACK timer (RFC 1122) wait for one another.",
+    headline=("{name} waited {time}{life} for delayed ACKs of short segments.",),
+    summary="waited for delayed ACKs of short segments",
     advice="Write whole messages at once (buffer, writev, TCP_CORK), or set TCP_NODELAY.",
 )
 def delayed_ack(transfers: Transfers) -> Matches:
@@ -282,6 +279,8 @@ def delayed_ack(transfers: Transfers) -> Matches:
     unknown="The rate without the losses.",
     sentence="{name} spent {time} ({share} of transfer time) in loss recovery, each time with a reduced congestion "
     "window.",
+    headline=("{name} spent {time}{life} in loss recovery[, each time with a reduced congestion window].",),
+    summary="were slowed by loss recovery",
     advice="Remove the cause first (see the findings about losses, reordering and spurious retransmissions of this "
     "transfer); buffer tuning will not help.",
 )
@@ -302,6 +301,7 @@ def recovery_limited(transfers: Transfers) -> Matches:
     "retransmissions cost is in timeout-stalls and recovery-limited.",
     unknown="Bytes lost before the capture point: they are carried twice too, but pass it once.",
     sentence="{name}: {again} of retransmitted payload passed the capture point, {share} of the unique payload.",
+    summary="carried retransmitted bytes",
     advice="Find the cause in the findings about losses and spurious retransmissions of this transfer.",
 )
 def retransmission_cost(transfers: Transfers) -> Matches:
@@ -369,6 +369,8 @@ def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, LimitingLoss | None]]
     unknown="The rate without the losses. BBR hardly reduces its window after a loss. The cause of each loss.",
     sentence="{name} reached {rate}: with {loss} of its segments lost, one in {rounds} round trips of {rtt}, the "
     "congestion window does not grow beyond about {flight}. RTTs did not grow, so loss, not a full queue, limits the rate.",
+    headline=("{name} was limited to {rate} by the loss of {loss} of its segments.",),
+    summary="had a congestion window that loss kept small",
     advice="Fix the loss. CUBIC or BBR tolerate more than Reno.",
 )
 def loss_limited_window(transfers: Transfers) -> Matches:
@@ -404,7 +406,8 @@ def path_reason(one: Transfer) -> str:
     unknown=SENDER_VIEW
     + "A sender that limits its congestion window (pacing, BBR), or a send buffer that holds as much as the path, looks the "
     "same.",
-    sentence="{name} had data in flight for {share} of transfer time, at a goodput of {rate}: {reason}.",
+    sentence="{name} had data in flight for {share} of transfer time, at a goodput of {rate}[: {reason}].",
+    summary="were limited by the path's rate or the congestion window",
     advice="Compare with the capacity of the link: --link RATE, or wiretale theory --link RATE.",
 )
 def path_limited(transfers: Transfers) -> Matches:
@@ -422,8 +425,9 @@ def path_limited(transfers: Transfers) -> Matches:
     computed="Both SYNs were captured, one of them without a window scale option (RFC 7323), and the transfer had "
     "half of 64 KiB in flight or more.",
     unknown="Which end or middlebox removed the option.",
-    sentence="{name} has no window scaling, so at most 64 KiB of payload can be in flight: a goodput of at most "
-    "{most} with an RTT of {rtt}.",
+    sentence="{name} has no window scaling, so at most 64 KiB of payload can be in flight[: a goodput of at most "
+    "{most} with an RTT of {rtt}].",
+    summary="ran without window scaling",
     advice="Enable window scaling at both ends; some firewalls strip it.",
 )
 def window_scaling_off(transfers: Transfers) -> Matches:
@@ -446,6 +450,8 @@ def window_scaling_off(transfers: Transfers) -> Matches:
     unknown=SENDER_VIEW + "Whether the path carries that window at once.",
     sentence="{name} was in slow start for {time} ({share} of transfer time): with {size} of unique payload and an RTT of "
     "{rtt} it ends before the path is full.",
+    headline=("{name} was in slow start for {time}{life}.",),
+    summary="were limited by slow start",
     advice="Reuse connections, and do not let them idle (net.ipv4.tcp_slow_start_after_idle=0); a larger initial "
     "window (RFC 6928) helps a little.",
 )
@@ -475,6 +481,8 @@ def held_share(one: Transfer) -> float:
     "same. A send buffer that holds as much as the path, or more, looks like the path.",
     sentence="{name} waited {time} ({share} of transfer time) for room in its send buffer: flight did not exceed {most} of "
     "payload, with an RTT of {rtt}, although neither the receive window nor loss nor a queue held it back.",
+    headline=("{name} waited {time}{life} for room in its send buffer.",),
+    summary="waited for room in the send buffer",
     advice="Raise the send buffer of {sender} (SO_SNDBUF, net.ipv4.tcp_wmem) to the desired rate times the RTT, or leave "
     "its size to the system.",
 )
@@ -490,7 +498,7 @@ def send_buffer_limited(transfers: Transfers) -> Matches:
                 rtt=show_duration(one.path_rtt_ns),
                 sender=endpoint_str(one.row["source"], one.row["source_port"]),
                 cost=seconds(held_ns),
-                evidence=f"{one.frames}; series: flight_bytes, window_bytes, rtt_ns",
+                figures="series: flight_bytes, window_bytes, rtt_ns",
                 cited=longest_wait(transfers, one.row, "send_buffer"),
                 weight=share,
             )
@@ -506,6 +514,8 @@ def send_buffer_limited(transfers: Transfers) -> Matches:
     unknown="The reason: disk, CPU, pacing, or an answer that the application awaited.",
     sentence="{name} had nothing to send for {time} ({share} of transfer time): the application limited the rate, not "
     "the network.",
+    headline=("{name} had nothing to send for {time}{life}[: the application limited the rate, not the network].",),
+    summary="waited for data from the sending application",
     advice="Profile the sending application, its disk, CPU and pacing; the network is not the limit.",
 )
 def sender_idle(transfers: Transfers) -> Matches:

@@ -17,18 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wiretale.analyzer import _core
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import Attempts
+from wiretale.analyzer.findings.evidence import CITED, FIRST, LAST, RETRANSMISSION, SHOWN, Cited, Files, lost_near
 from wiretale.analyzer.findings.hidden import Hidden
-from wiretale.analyzer.findings.model import (
-    ON_WIRE,
-    SHOWN,
-    Cited,
-    Files,
-    Match,
-    duration_of,
-    flow_str,
-    row_at,
-    segments,
-)
+from wiretale.analyzer.findings.model import ON_WIRE, Match, duration_of, flow_str, row_at, segments
 from wiretale.analyzer.findings.shared.flow_events import FlowEvents
 from wiretale.analyzer.findings.turns import Turns
 from wiretale.analyzer.table import integer_in
@@ -107,6 +98,11 @@ class Loss(NamedTuple):
     segments: int = 1
     place: str = "upstream"
     shown: Cited | None = None  # the packet that showed it
+
+    @property
+    def near(self) -> Cited | None:
+        """The lost segment, or the packet nearest to it, in a trace of one file."""
+        return self.shown and lost_near(self.frame, self.shown)
 
 
 class RoundTrips(NamedTuple):
@@ -245,32 +241,19 @@ class Transfer:
         return max(segments(self.row, "data_packets") or 1, 1)
 
     @property
-    def frames(self) -> str:
-        """`frames 3–70` of the flow."""
-        return self.files.frame_range(self.flow)
+    def side(self) -> tuple[int, int]:
+        """Its flow and direction."""
+        return self.row["flow"], self.row["direction"]
 
-    def match(
-        self,
-        severity: str | None = None,
-        *,
-        weight: float,
-        evidence: str | None = None,
-        filter: str | None = None,
-        cost: float | None = None,
-        cited: Sequence[Cited] = (),
-        **words: Any,
-    ) -> Match:
+    def match(self, severity: str | None = None, *, weight: float, filter: str | None = None, **fields: Any) -> Match:
         """Returns a match about this transfer, whose words include its name. `weight`: the share of it that is affected."""
         return Match(
             severity,
-            flow=self.row["flow"],
-            cost=cost,
-            evidence=self.frames if evidence is None else evidence or None,
+            flows=[self.side],
             filter=filter or flow_filter(self.flow),
             impact=self.traffic_share * weight,
-            cited=cited,
             name=self.name,
-            **words,
+            **fields,
         )
 
 
@@ -430,6 +413,7 @@ class Transfers:
         If set, only those at a place, those proven spurious, or those of which neither is known.
         """
         wanted, where = {self.words[kind] for kind in kinds}, place and self.words[place]
+        repeats = {self.words[kind] for kind in RETRANSMISSIONS}
         frames: dict[tuple[int, int], list[Cited]] = {}
         names = ("flow", "direction", "kind", "place", "spurious", "frame", "capture", "time_ns")
         for flow, direction, kind, event_place, proven, frame, capture, after in self.events(
@@ -439,15 +423,15 @@ class Transfers:
                 continue
             if unplaced and proven != NULL_BYTE:
                 continue
-            shown = frames.setdefault((flow, direction), [])
-            if len(shown) < SHOWN and frame not in left_out:
-                shown.append(self.cited(frame, after, flow, capture))
+            cited = frames.setdefault((flow, direction), [])
+            if len(cited) < SHOWN and frame not in left_out:
+                cited.append(self.cited(frame, after, flow, capture, RETRANSMISSION if kind in repeats else CITED))
         return frames
 
-    def cited(self, frame: float, after: float, flow: int | None, capture: float) -> Cited:
+    def cited(self, frame: float, after: float, flow: int | None, capture: float, role: str = CITED) -> Cited:
         """Returns a packet by packed values, of which NaN is null; its time is relative to base_ns."""
         time_ns = None if math.isnan(after) else self.base_ns + int(after)
-        return Cited(int(frame), time_ns, flow, None if math.isnan(capture) else int(capture))
+        return Cited(int(frame), time_ns, flow, None if math.isnan(capture) else int(capture), role)
 
     @cached_property
     def base_ns(self) -> int:
@@ -459,8 +443,8 @@ class Transfers:
         row = row_at(self.trace.flows, flow)
         last = row["last_frame"] if self.has_one_file else None
         return [
-            Cited(row["first_frame"], row["first_ns"], flow, row["first_capture"]),
-            Cited(last, row["last_ns"], flow, row["first_capture"]),
+            Cited(row["first_frame"], row["first_ns"], flow, row["first_capture"], FIRST),
+            Cited(last, row["last_ns"], flow, row["first_capture"], LAST),
         ]
 
     def losses(self, one: Transfer) -> list[Loss]:
@@ -486,7 +470,7 @@ class Transfers:
             elif kind in kinds and place in places and spurious != 1:
                 sent = frame if math.isnan(related) else related
                 merged = math.ceil(size / mss) if size > mss else 1
-                shown = self.cited(frame, after, flow, capture)
+                shown = self.cited(frame, after, flow, capture, RETRANSMISSION)
                 found.append(Loss(int(sent), time_ns, merged, places[place], shown))
             if len(found) == LOSSES_MAX:
                 break

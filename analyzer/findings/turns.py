@@ -12,20 +12,13 @@ import math
 from array import array
 from functools import cached_property
 from heapq import nlargest
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
-from wiretale.analyzer.findings.model import (
-    SHOWN,
-    Cited,
-    Match,
-    Matches,
-    endpoint_str,
-    finding,
-    flow_list,
-    row_at,
-    seconds,
-)
+from wiretale.analyzer.findings.cost import Span, union_ns
+from wiretale.analyzer.findings.evidence import REQUEST, RESPONSE, SHOWN, Cited
+from wiretale.analyzer.findings.model import Match, Matches, Words, endpoint_str, finding, row_at, seconds
 from wiretale.analyzer.findings.shared.places import packet_at
 from wiretale.analyzer.units import plural, show_duration, show_share
 
@@ -100,6 +93,16 @@ class FlowTurns(NamedTuple):
     asked_ns: list[float]  # when each request had passed the capture point
     started_ns: array[float]  # first byte of each request, since Transfers.base_ns
     capture: int  # of the flow's first packet
+
+    def ends(self, transfers: Transfers, number: int) -> list[Cited]:
+        """Returns the first and the last packet of a turn; nothing of a packet whose file is unknown."""
+        first_ns = self.started_ns[number]
+        names = ("request_ns", "network_ns", "server_ns", "response_ns", *STALLS)
+        last_ns = first_ns + math.fsum(self.columns[name][number] for name in names)
+        first = transfers.cited(self.first_frames[number], first_ns, self.flow, self.capture)
+        last = transfers.cited(self.last_frames[number], last_ns, self.flow, self.capture)
+        flow, ends = row_at(transfers.trace.flows, self.flow), ((first, REQUEST), (last, RESPONSE))
+        return [one for end, role in ends for one in packet_at(transfers, flow, end.frame, end.time_ns, role)]
 
     def known(self, name: str) -> list[float]:
         """Returns the known values of a column, ns."""
@@ -252,29 +255,19 @@ class SlowServer(NamedTuple):
         )
         return [(one, number) for *_, number, one in found[:SHOWN]]
 
-    def evidence(self, transfers: Transfers) -> str:
-        """Returns the frames of the slowest turns: `frames 4-9 of flow 0`; of several files the flows alone."""
-        if not transfers.has_one_file:
-            flows = dict.fromkeys(one.flow for one, _ in self.slowest)
-            return "; ".join(filter(None, (flow_list(transfers.trace, list(flows)), "turns: server_ns")))
-        shown = [
-            f"{one.first_frames[number]:.0f}-{one.last_frames[number]:.0f} of flow {one.flow}"
-            for one, number in self.slowest
+    @property
+    def waited(self) -> list[Span]:
+        """The times in which clients waited for the slow requests."""
+        return [
+            Span(asked, asked + ns)
+            for one in self.turns
+            for asked, ns in zip(one.asked_ns, one.columns["server_ns"], strict=True)
+            if ns >= SLOW_NS
         ]
-        return f"frames {', '.join(shown)}; turns: server_ns" if shown else "turns: server_ns"
 
-    def cited(self, transfers: Transfers) -> list[Cited]:
-        """Returns the first and the last packet of the slowest turn."""
-        for one, number in self.slowest:
-            first_ns = one.started_ns[number]
-            took = [
-                one.columns[name][number] for name in ("request_ns", "network_ns", "server_ns", "response_ns", *STALLS)
-            ]
-            first = transfers.cited(one.first_frames[number], first_ns, one.flow, one.capture)
-            last = transfers.cited(one.last_frames[number], first_ns + math.fsum(took), one.flow, one.capture)
-            flow = row_at(transfers.trace.flows, one.flow)
-            return [known for end in (first, last) for known in packet_at(transfers, flow, end.frame, end.time_ns)]
-        return []
+    def packets(self, transfers: Transfers) -> list[list[Cited]]:
+        """Returns the first and the last packet of each of the slowest turns, as far as their files are known."""
+        return list(filter(None, (one.ends(transfers, number) for one, number in self.slowest)))
 
 
 def sending_ns(bins: Bins, start_ns: float, end_ns: float) -> float:
@@ -323,15 +316,15 @@ def slow_servers(transfers: Transfers) -> list[SlowServer]:
     return list(servers.values())
 
 
-def took(times: list[float]) -> str:
-    """Returns `0.80 s to answer each of 6 requests`, or the range and the median; times must ascend."""
+def took(times: list[float]) -> Words:
+    """Returns the words `0.80 s` and `each of 6 requests`, or the range and the median; times must ascend."""
     count, middle = len(times), times[len(times) // 2]
     if count == 1:
-        return f"{show_duration(times[0])} to answer a request"
+        return {"took": show_duration(times[0]), "median": "", "requests": "a request"}
     if times[-1] <= ALIKE * times[0]:
-        return f"{show_duration(middle)} to answer each of {count:,} requests"
+        return {"took": show_duration(middle), "median": "", "requests": f"each of {count:,} requests"}
     span = f"{show_duration(times[0])} to {show_duration(times[-1])}"
-    return f"{span} (median {show_duration(middle)}) to answer {plural(count, 'request')}"
+    return {"took": span, "median": f" (median {show_duration(middle)})", "requests": plural(count, "request")}
 
 
 @finding(
@@ -346,7 +339,8 @@ def took(times: list[float]) -> str:
     unknown="What the server did: it may have computed, asked another server, or held the request on purpose (long "
     "polling). If the first segment of a response is lost before the capture point, and no later one shows the gap, the "
     "server's RTO counts as server time.",
-    sentence="The server {server} took {took} ({time} of {whole}): client and network waited for it.",
+    sentence="The server {server} took {took}[{median}] to answer {requests}[ ({time} of {whole})][: client and network waited "
+    "for it].",
     advice="Look into the log of the application on {host} for these requests: its computation, its database, the "
     "servers that it asks.",
     unit="seconds",
@@ -356,19 +350,22 @@ def slow_server(transfers: Transfers) -> Matches:
         flow, turns, slow = server.flows[0], server.turns[0], server.slow
         host, port = server_end(flow, turns)
         time, whole = math.fsum(slow), server.split.whole
-        numbers = [one["flow"] for one in server.flows]
+        numbers, packets = [one["flow"] for one in server.flows], server.packets(transfers)
         cost = math.fsum(ns - SLOW_NS for ns in slow)
         yield Match(
             "warning" if cost >= SHARE_WARNING * whole else "info",
-            flow=numbers[0] if len(numbers) == 1 else None,
+            flows=numbers,
             cost=seconds(cost),
-            evidence=server.evidence(transfers),
+            waited_ns=union_ns(server.waited),
+            figures="turns: server_ns",
             filter=" or ".join(flow_filter(one) for one in server.flows[:SHOWN]),
             impact=sum(one["wire_bytes"] for one in server.flows) / transfers.wire_bytes,
-            cited=server.cited(transfers) or transfers.span(numbers[0]),
+            cited=packets[0] if packets else transfers.span(numbers[0]),
+            frames=list(chain.from_iterable(packets)),
+            packets=2 * len(slow),
             server=endpoint_str(host, port),
             host=host,
-            took=took(slow),
+            **took(slow),
             time=show_duration(time),
             whole=show_duration(whole),
         )

@@ -22,7 +22,10 @@ SUMMARY = {  # columns of directions
     *("head_of_line_ns_max", "jitter_ns", "delay_variation_ns"),
 }
 SCHEMA = "wiretale.analyze/3"
-TABLES = ("interfaces", "flows", "directions", "datagrams", "handshakes", "queries", "requests", "findings")
+TABLES = (
+    *("interfaces", "flows", "directions", "datagrams", "handshakes", "queries", "requests"),
+    *("findings", "finding_frames", "finding_flows"),
+)
 
 
 def blocks_summary(trace: Trace) -> list[dict[str, object]]:

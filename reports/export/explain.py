@@ -6,29 +6,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.findings.explain import Explained, NumberedFinding, left_out
+from wiretale.analyzer.findings.evidence import evidence_of
+from wiretale.analyzer.findings.explain import Explained, left_out
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.registry import RULES, example_of, page_of
 from wiretale.analyzer.findings.turns import Split
+from wiretale.reports.phrases import with_evidence
 from wiretale.reports.verdict import verdict
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.rows import FindingRow
     from wiretale.analyzer.trace import Trace
 
-SCHEMA = "wiretale.explain/1"
-FIELDS = [
-    "code",
-    "severity",
-    "scope",
-    "flow",
-    "sentence",
-    "cost",
-    "cost_unit",
-    "impact",
-    "evidence",
-    "advice",
-    "filter",
-]
+SCHEMA = "wiretale.explain/2"
 Row = dict[str, Any]
 
 
@@ -37,28 +27,28 @@ def short_name(column: str) -> str:
     return column.removeprefix("limit_").removesuffix("_ns")
 
 
-def transfer_object(one: Explained) -> Row:
+def transfer_object(explained: Explained) -> Row:
     """Returns a transfer with its headline and its time by limit."""
-    row = one.transfer.row
-    whole = one.transfer.accounted_ns
+    row = explained.transfer.row
+    accounted_ns = explained.transfer.accounted_ns
     return {
         "flow": row["flow"],
         "direction": row["direction"],
-        "name": one.transfer.name,
-        "protocol": one.transfer.flow["protocol"],
-        "application": one.transfer.flow["application"],
-        "server_name": one.transfer.flow["server_name"],
-        "headline": one.headline,
-        "minor": one.transfer.is_control_connection,
-        "limited_by": short_name(one.limited_by) if one.limited_by else None,
-        "share": one.share,
-        "parted_seconds": whole / 1e9 if one.transfer.limits else None,
+        "name": explained.transfer.name,
+        "protocol": explained.transfer.flow["protocol"],
+        "application": explained.transfer.flow["application"],
+        "server_name": explained.transfer.flow["server_name"],
+        "headline": explained.headline,
+        "minor": explained.transfer.is_control_connection,
+        "limited_by": short_name(explained.limited_by) if explained.limited_by else None,
+        "share": explained.share,
+        "parted_seconds": accounted_ns / 1e9 if explained.transfer.limits else None,
         "limits": {
-            short_name(name): {"seconds": ns / 1e9, "share": ns / whole if whole else 0.0}
-            for name, ns in one.transfer.limits.items()
+            short_name(name): {"seconds": ns / 1e9, "share": ns / accounted_ns if accounted_ns else 0.0}
+            for name, ns in explained.transfer.limits.items()
         },
         "goodput_bps": row["goodput_bps"],
-        "maximum_bps": one.maximum_bps,
+        "maximum_bps": explained.maximum_bps,
     }
 
 
@@ -67,21 +57,21 @@ def seconds_of(split: Split) -> Row:
     return {name: ns / 1e9 for name, ns in split._asdict().items()}
 
 
-def turns_object(trace: Trace, one: Explained) -> Row:
+def turns_object(trace: Trace, explained: Explained) -> Row:
     """Returns how the flow's payload alternates, and the split of its turns; null without turns."""
     turns = trace.transfers.turns
-    found = turns.of_flow(one.transfer.row["flow"])
+    turns_of_flow = turns.of_flow(explained.transfer.row["flow"])
     return {
-        "exchange": one.transfer.flow["exchange"],
-        "turns": found and {"count": len(found.first_frames), **seconds_of(found.split)},
-        "idle": {name: ns / 1e9 for name, ns in turns.idle_parts(one.transfer).items()} or None,
+        "exchange": explained.transfer.flow["exchange"],
+        "turns": turns_of_flow and {"count": len(turns_of_flow.first_frames), **seconds_of(turns_of_flow.split)},
+        "idle": {name: ns / 1e9 for name, ns in turns.idle_parts(explained.transfer).items()} or None,
     }
 
 
 def list_object(version: str) -> Row:
     """Returns every code with its title."""
-    found = [{"code": page.code, "title": page.title} for page in RULES.values()]
-    return {"schema": "wiretale.finding-codes/1", "wiretale": version, "findings": found}
+    codes = [{"code": page.code, "title": page.title} for page in RULES.values()]
+    return {"schema": "wiretale.finding-codes/1", "wiretale": version, "findings": codes}
 
 
 def page_object(code: str, version: str) -> Row:
@@ -96,8 +86,9 @@ def page_object(code: str, version: str) -> Row:
     }
 
 
-def explain_object(trace: Trace, transfers: Sequence[Explained], found: Sequence[NumberedFinding], version: str) -> Row:
-    """Returns the object that `wiretale explain --json` prints; `found` is of numbered_findings()."""
+def explain_object(trace: Trace, transfers: Sequence[Explained], findings: Sequence[FindingRow], version: str) -> Row:
+    """Returns the object that `wiretale explain --json` prints; `findings` are rows of that table."""
+    evidence = evidence_of(trace)
     return {
         "schema": SCHEMA,
         "wiretale": version,
@@ -105,9 +96,7 @@ def explain_object(trace: Trace, transfers: Sequence[Explained], found: Sequence
         "verdict": verdict(trace),
         "judged": judge(trace).as_object(),
         "time": seconds_of(trace.transfers.turns.split),
-        "transfers": [{**transfer_object(one), **turns_object(trace, one)} for one in transfers],
+        "transfers": [{**transfer_object(explained), **turns_object(trace, explained)} for explained in transfers],
         "transfers_left_out": left_out(trace),
-        "findings": [
-            {"rank": row["number"], **{name: value for name, value in row.items() if name in FIELDS}} for row in found
-        ],
+        "findings": [{**row, **evidence[row["finding"] - 1].members()} for row in with_evidence(trace, findings)],
     }

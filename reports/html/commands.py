@@ -12,7 +12,7 @@ from wiretale.analyzer.time import show_time
 from wiretale.analyzer.trace import is_lasting
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.rows import FindingRow
+    from wiretale.analyzer.findings.evidence import Evidence
     from wiretale.analyzer.trace import Trace
 
 AROUND = "0.1"  # seconds of traffic before and after the packets of a finding that its command copies
@@ -40,11 +40,10 @@ def cut_start(trace: Trace) -> dict[str, Any]:
     return {"command": " ".join(words), "flows": numbers_are_usual(trace)}
 
 
-def cut_of_finding(trace: Trace, start: dict[str, Any], number: int, row: FindingRow) -> str | None:
+def cut_of_finding(trace: Trace, start: dict[str, Any], number: int, evidence: Evidence) -> str | None:
     """Returns the command that copies the packets of finding `number` of the table, with the words of cut_start(); None if
     it concerns no packets, if the input cannot be read again, or if the analysis gave flows and findings other numbers."""
-    cited = row["flow"] is not None or row["cited_flow"] is not None or row["first_frame"] is not None
-    if not (cited and start["command"] and start["flows"]) or trace.interrupted:
+    if not ((evidence.frames or evidence.flows) and start["command"] and start["flows"]) or trace.interrupted:
         return None
     return f"{start['command']} --finding {number} --around {AROUND} --annotate -o finding-{number}.pcapng"
 

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.findings.cost import Concern
+from wiretale.analyzer.findings.evidence import Evidence, evidence_of
 from wiretale.analyzer.findings.model import row_at
-from wiretale.analyzer.findings.registry import concern_of
 from wiretale.reports.html.commands import cut_of_finding, cut_start
 from wiretale.reports.phrases import cost_text, evidence_text
 
@@ -16,8 +14,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.rows import FindingRow
     from wiretale.analyzer.trace import Trace
 
-TEXTS = ("code", "severity", "scope", "flow", "sentence", "evidence", "advice", "filter", "cited_flow", "capture")
-FRAMES = re.compile(r"frame\.number (?:==|in) (\d+|\{[\d, ]+\})")
+COLUMNS = ("code", "severity", "scope", "flow", "sentence", "advice", "filter")
 MARKED_MOST = 20  # frames of a finding that are marked
 FIRST_SHOWN = 10  # findings whose flows have their packets in the page before others
 
@@ -27,20 +24,22 @@ def since(base_ns: int, time_ns: int | None) -> float | None:
     return None if time_ns is None else (time_ns - base_ns) / 1e9
 
 
-def finding_row(trace: Trace, row: FindingRow, base_ns: int) -> dict[str, Any]:
-    """Returns a row for the page. `whole` is whether the evidence is the whole flow, `from` and `to` are its times;
-    `frames` begins with its first and last one, others that its filter names follow."""
-    ends = [row["first_frame"], row["last_frame"]]
-    named = [int(number) for text in FRAMES.findall(row["filter"] or "") for number in re.findall(r"\d+", text)]
-    flow = None if row["cited_flow"] is None else row_at(trace.flows, row["cited_flow"])
-    concern = Concern(0.0, 0.0) if row["flow"] is None else concern_of(trace.transfers, row["flow"])
+def finding_row(trace: Trace, row: FindingRow, evidence: Evidence, base_ns: int) -> dict[str, Any]:
+    """Returns a row for the page. `cited_flow` is the flow that shows it, `whole` whether all of that flow does; `from` and `to`
+    are the times of the evidence, whose first and last packet begin `frames`."""
+    first, last = evidence.ends
+    flow = None if evidence.flow is None else row_at(trace.flows, evidence.flow)
+    frames = dict.fromkeys(packet["frame"] for packet in (*filter(None, (first, last)), *evidence.named[:MARKED_MOST]))
     return {
-        **{name: value for name, value in row.items() if name in TEXTS},
-        "evidence": evidence_text(row, trace.transfers.files),
+        **{name: value for name, value in row.items() if name in COLUMNS},
+        "cited_flow": evidence.flow,
+        "capture": first and first["capture"],
+        "flows": list(dict.fromkeys(side["flow"] for side in evidence.flows)),
+        "evidence": evidence_text(trace, row, evidence),
         "cost_text": cost_text(row),
-        "lost_ns": None if row["cost"] is None else concern.time_ns(row["cost"], row["cost_unit"]),
-        "frames": [frame for frame in dict.fromkeys([*ends, *named[:MARKED_MOST]]) if frame is not None],
-        "whole": flow is not None and ends == [flow["first_frame"], flow["last_frame"]],
+        "frames": list(frames),
+        "whole": flow is not None
+        and [packet and packet["frame"] for packet in (first, last)] == [flow["first_frame"], flow["last_frame"]],
         "from": since(base_ns, row["first_ns"]),
         "to": since(base_ns, row["last_ns"]),
     }
@@ -48,16 +47,15 @@ def finding_row(trace: Trace, row: FindingRow, base_ns: int) -> dict[str, Any]:
 
 def finding_rows(trace: Trace, base_ns: int) -> list[dict[str, Any]]:
     """Returns all findings. The page and its links number them from 1 as the table does, and so `wiretale cut`."""
-    found = list(zip(trace.findings.rows(), trace.finding_flows, strict=True))
     start = cut_start(trace)
     return [
-        {**finding_row(trace, row, base_ns), "flows": list(flows), "cut": cut_of_finding(trace, start, number, row)}
-        for number, (row, flows) in enumerate(found, 1)
+        {**finding_row(trace, row, evidence, base_ns), "cut": cut_of_finding(trace, start, row["finding"], evidence)}
+        for row, evidence in zip(trace.findings.rows(), evidence_of(trace), strict=True)
     ]
 
 
 def cited_flows(rows: list[dict[str, Any]]) -> list[int]:
     """Returns the flows that the first findings about flows show, then their other members."""
     first = [row for row in rows if row["scope"] != "capture"][:FIRST_SHOWN]
-    shown = [row["cited_flow"] for row in first if row["cited_flow"] is not None]
-    return list(dict.fromkeys(shown + [flow for row in first for flow in row["flows"]]))
+    cited = [row["cited_flow"] for row in first if row["cited_flow"] is not None]
+    return list(dict.fromkeys(cited + [flow for row in first for flow in row["flows"]]))

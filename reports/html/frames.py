@@ -8,7 +8,6 @@ the flows with findings, and their neighbors, at most FRAMES_MAX.
 from __future__ import annotations
 
 import json
-import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
@@ -16,6 +15,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wiretale.analyzer.errors import InputError, MissingToolError, UsageError
+from wiretale.analyzer.findings.evidence import Evidence, evidence_of
 from wiretale.analyzer.frames.dissect import Tree, dissect
 from wiretale.analyzer.frames.raw_frames import RawFrame, raw_frames
 from wiretale.reports.html.commands import file_words
@@ -32,8 +32,6 @@ FLOWS_MOST, EVENTS_READ, ROWS_READ = 12, 5_000, 50  # flows with findings; event
 NEIGHBORS = 16  # frames on either side of a cited one that are shown too, as long as there is room
 BYTES_KEPT = 2048  # of a frame in the page
 TREES_MOST = 700_000  # bytes of all trees in the page
-NUMBERS = re.compile(r"\d+")
-CITED = re.compile(r"frame\.number (?:==|in) (\d+|\{[\d, .]+\})")
 LINKS = {
     1: "Ethernet",
     101: "raw IP",
@@ -60,14 +58,10 @@ def in_turns(lists: Iterable[list[Item]]) -> Iterator[Item]:
     return (item for row in zip_longest(*lists) for item in row if item is not None)
 
 
-def cited_by(finding: FindingRow, capture_of: dict[int, int]) -> list[Frame]:
-    """Returns the frames that a finding names: first and last of its evidence, and those of its filter."""
-    capture, flow = finding["capture"], finding["flow"]
-    if capture is None:
-        capture = 0 if flow is None else capture_of.get(flow, 0)
-    ends = [frame for frame in (finding["first_frame"], finding["last_frame"]) if frame is not None]
-    named = [int(number) for text in CITED.findall(finding["filter"] or "") for number in NUMBERS.findall(text)]
-    return [(capture, number) for number in dict.fromkeys([*ends, *spread(named, OF_FINDING)]) if number < 2**53]
+def cited_by(evidence: Evidence) -> list[Frame]:
+    """Returns the frames that show a finding: the ends of its span, and some of the others."""
+    rows = [*filter(None, evidence.ends), *spread(evidence.named, OF_FINDING)]
+    return list(dict.fromkeys((row["capture"], row["frame"]) for row in rows))
 
 
 def of_events(trace: Trace, flow: int) -> list[Frame]:
@@ -114,10 +108,9 @@ def cited(trace: Trace, packets: Table[PacketRow] | None) -> list[Frame]:
     findings = trace.findings.rows()
     numbers = flows_with_findings(trace, findings)
     flows = [trace.flows.rows(number, number + 1)[0] for number in numbers]
-    capture_of = {row["flow"]: row["first_capture"] for row in flows}
     order = chain(
         (frame for flow in numbers if packets for frame in beginning(packets, flow)),
-        in_turns(cited_by(finding, capture_of) for finding in findings),
+        in_turns(map(cited_by, evidence_of(trace))),
         ((row["first_capture"], frame) for row in flows for frame in (row["first_frame"], row["last_frame"])),
         in_turns(of_events(trace, flow) for flow in numbers),
     )
@@ -131,7 +124,7 @@ def fitting_trees(trees: list[Tree], most: int) -> tuple[list[Tree], str]:
     return trees, text
 
 
-def described(frame: RawFrame, kept: int, base_ns: int) -> dict[str, Any]:
+def described(frame: RawFrame, shortened: int, base_ns: int) -> dict[str, Any]:
     """Returns the facts about a frame."""
     return {
         "capture": frame.capture,
@@ -140,7 +133,7 @@ def described(frame: RawFrame, kept: int, base_ns: int) -> dict[str, Any]:
         "time": None if frame.time_ns is None else (frame.time_ns - base_ns) / 1e9,
         "length": frame.length,
         "captured": len(frame.data),
-        "kept": kept,
+        "kept": shortened,
     }
 
 
@@ -177,11 +170,11 @@ def frame_data(trace: Trace, packets: Table | None, base_ns: int) -> dict[str, A
     except MissingToolError:
         reason = "This report was made without tshark, so that frames are shown as bytes and by wiretale's own fields."
     trees, text = fitting_trees(trees, TREES_MOST)
-    kept = [frame.data[:BYTES_KEPT] for frame in frames]
+    shortened = [frame.data[:BYTES_KEPT] for frame in frames]
     return {
         "files": input_words(trace),
-        "list": [described(frame, len(data), base_ns) for frame, data in zip(frames, kept, strict=True)],
-        "bytes": encoded(b"".join(kept)),
+        "list": [described(frame, len(data), base_ns) for frame, data in zip(frames, shortened, strict=True)],
+        "bytes": encoded(b"".join(shortened)),
         "trees": text,
         "decoded": len(trees),
         "made_by": made_by,

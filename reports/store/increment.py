@@ -9,7 +9,6 @@ These are taken from an analysis that begins after the published flow.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.printable import utf8_name
-from wiretale.analyzer.table import KEPT_TABLES
+from wiretale.analyzer.table import KEPT_TABLES, OF_FINDINGS
 from wiretale.reports.export.parquet import FINITE_SQL, TIME_SQL, TIMED, copy_to
 from wiretale.reports.store.add import capture_row, columns_of, manifest, quoted
 from wiretale.reports.store.layout import (
@@ -42,12 +41,12 @@ if TYPE_CHECKING:
     import duckdb
 
     from wiretale.analyzer.findings.model import Finding
+    from wiretale.analyzer.findings.registry import Ranked
     from wiretale.analyzer.options import AnalysisOptions
     from wiretale.analyzer.trace import Trace
 
 # Rows in the order of flows, so that those of the slot are the first ones.
 IN_ORDER = ("flows", "directions", "series", "turns", "handshakes", "requests")
-NAMES_FLOWS = re.compile(r"\bflows? \d")
 # Rows are joined with the few chosen flows, of which the hash table must be made; DuckDB does not have the sizes of the tables.
 SETTINGS = """SET disabled_optimizers = 'join_order,build_side_probe_side'; SET enable_progress_bar = false;
 SET threads = 1"""
@@ -66,10 +65,7 @@ WAITS = r"""array_to_string(list_transform(string_split(longest_waits, ', '),
 CUT = "active_timeout"
 # A closed connection is over, although its rest of packets may come for so long: the core waits for them (flow_end.c).
 CLOSED, CLOSED_NS = "state IN ('closed', 'reset', 'refused')", 60_000_000_000
-WITH_INTEGERS = (
-    "interfaces",
-    "findings",
-)  # whose rows are few: the row of `captures` is made of them, or they come from Python
+WITH_INTEGERS = ("interfaces", *OF_FINDINGS)  # the row of `captures` is made of them, or they come from Python
 
 
 class Earlier(NamedTuple):
@@ -246,6 +242,8 @@ class Slot:
 
     def rows_sql(self, name: str, columns: list[str], rows: str, first: bool) -> str:
         """Returns the SQL of the rows of a table that belong to the slot."""
+        if name in OF_FINDINGS:  # take_findings() adds them
+            return f"SELECT 0::INTEGER AS fileno, rows.* FROM {rows} WHERE false"
         changed: dict[str, str] = {
             column: f"own.caps[{column} + 1]" for column in ("capture", "first_capture") if column in columns
         }
@@ -261,8 +259,6 @@ class Slot:
             end = f'if("end" = \'end_of_capture\', {cut}, "end")' if self.cut else '"end"'
             changed["end"] = f"{end}::VARCHAR"
         sql = f"SELECT own.fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN own USING (flow)"
-        if name == "findings":  # take_findings() adds them
-            return f"{sql} WHERE false"
         if first and name in ("events", "datagrams"):
             changed |= {"flow": "NULL", "capture": "files.caps[capture + 1]"}
             sql += f""" UNION ALL SELECT fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN places USING (capture)
@@ -271,34 +267,28 @@ class Slot:
 
     def take_findings(self, trace: Trace) -> None:
         """Adds the findings of the chosen flows, as few of a kind for each file as an analysis of it has."""
-        from wiretale.analyzer.findings.registry import collapse, every_finding, rank
+        from wiretale.analyzer.findings.registry import every_finding, in_order
 
         chosen = self.execute("SELECT flow, fileno, number FROM own").fetchall()
         places = {flow: (fileno, number) for flow, fileno, number in chosen}
-        found: dict[int, list[Finding]] = {}
+        by_file: dict[int, list[Ranked]] = {}
         for one in every_finding(trace.transfers):
-            about = one.place.cited_flow if one.flow is None else one.flow
-            if one.scope != "capture" and about in places:
-                fileno, number = places[about]
-                found.setdefault(fileno, []).append(self.renumbered(one, fileno, number))
+            if one.finding.scope != "capture" and one.finding.flows and one.finding.flows[0][0] in places:
+                by_file.setdefault(places[one.finding.flows[0][0]][0], []).append(one)
         trace.transfers.release_counts()
-        for fileno, several in found.items():
-            self.findings.setdefault(fileno, []).extend(sorted(collapse(several), key=rank))
+        for fileno, several in by_file.items():
+            numbers = {flow: number for flow, (file, number) in places.items() if file == fileno}
+            before = self.findings.setdefault(fileno, list(self.plan.slot[fileno].findings))
+            before += [self.renumbered(one, fileno, numbers, len(before)) for one in in_order(several)]
 
-    def renumbered(self, finding: Finding, fileno: int, number: int) -> Finding:
-        """Returns a finding with the numbers of a file. Texts that name others by their numbers are left out."""
-        capture = finding.place.capture
-        place = finding.place._replace(
-            cited_flow=number, capture=None if capture is None else self.caps[fileno][capture]
-        )
-        if finding.place.cited_flow is None:
-            place = place._replace(cited_flow=None)
-        named = finding.evidence is not None and NAMES_FLOWS.search(finding.evidence)
+    def renumbered(self, finding: Finding, fileno: int, numbers: dict[int, int], before: int) -> Finding:
+        """Returns a finding with the numbers of a file, in which `before` others precede those of its analysis."""
+        caps = self.caps[fileno]
         return finding._replace(
-            flow=None if finding.flow is None else number,
-            evidence=None if named else finding.evidence,
-            place=place,
-            members=(),
+            flow=None if finding.flow is None else numbers[finding.flow],
+            flows=tuple((numbers[flow], side) for flow, side in finding.flows if flow in numbers),
+            frames=tuple(packet._replace(capture=caps[packet.capture or 0]) for packet in finding.frames),
+            explained_by=None if finding.explained_by is None else finding.explained_by + before,
         )
 
     def write(self, number: int, made: Path) -> int:
@@ -320,12 +310,11 @@ class Slot:
 
     def insert_findings(self, number: int) -> None:
         """Adds the findings of a file to its rows: those about the capture itself, and those of its flows."""
-        columns = [row[0] for row in self.execute("DESCRIBE slot_findings").fetchall()]
-        found = [*self.plan.slot[number].findings, *self.findings.get(number, [])]
-        for place, one in enumerate(found):
-            values = {**one._asdict(), **one.place._asdict(), "fileno": number, "row_place": place}
-            row = [values[column] for column in columns]
-            self.execute(f"INSERT INTO slot_findings VALUES ({', '.join('?' * len(row))})", row)
+        findings = self.findings.get(number, self.plan.slot[number].findings)
+        for place, finding in enumerate(findings, 1):
+            for table, row in finding.rows(place):
+                values = [number, place, *row]
+                self.execute(f"INSERT INTO slot_{table} VALUES ({', '.join('?' * len(values))})", values)
 
     def file_sql(self, name: str, number: int) -> str:
         """Returns the SQL of the rows of a file, in the order of the analysis."""

@@ -21,9 +21,10 @@ SELECT * EXCLUDE (key, capture_id, flow), retransmissions, lost, capture_id, flo
 """
 FLOW_ORDER = "wire_bytes DESC, capture_id, flow"
 FINDINGS = """
-SELECT day, severity, code, sentence, cost, cost_unit, protocol, source, source_port, destination, destination_port, first_frame,
-    path, capture_id, findings.flow AS flow
-FROM findings LEFT JOIN (SELECT capture_id, path FROM captures) USING (capture_id)
+SELECT day, severity, code, sentence, cost, cost_unit, protocol, source, source_port, destination, destination_port, frame,
+    path, capture_id, finding, findings.flow AS flow
+FROM findings LEFT JOIN (SELECT capture_id, finding, frame FROM finding_frames WHERE role = 'first') USING (capture_id, finding)
+    LEFT JOIN (SELECT capture_id, path FROM captures) USING (capture_id)
     LEFT JOIN (SELECT capture_id, flow, protocol, source, source_port, destination, destination_port FROM flows) AS of_flow
     ON of_flow.capture_id = findings.capture_id AND of_flow.flow = findings.flow
 """
@@ -58,7 +59,7 @@ substr(first_ns::VARCHAR, 1, 19) AS first, protocol || ' ' || {end_sql("source",
     {end_sql("destination", "destination_port")} AS conversation, coalesce(server_name, application) AS application, packets,
 wire_bytes, round(duration_ns / 1e9, 3) AS seconds, retransmissions, lost, capture_id AS capture
 """
-FINDING_SHOWN = "day, severity, code, sentence, parse_filename(path) AS file, first_frame AS frame"
+FINDING_SHOWN = "day, severity, code, sentence, parse_filename(path) AS file, frame"
 SPARE = {"flows": ("capture", "first"), "findings": ("day",)}  # left out first in a narrow terminal
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.printable import utf8_name
-from wiretale.reports.store.layout import EMPTY_MANY, MANY, READING_LOCK, TABLES, VIEWS, columns_in, glob_escaped
+from wiretale.analyzer.table import OLD_VIEWS, old_view
+from wiretale.reports.store.layout import EMPTY, EMPTY_MANY, MANY, READING_LOCK, TABLES, VIEWS, columns_in, glob_escaped
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,6 +28,7 @@ PLAIN = {
     *("VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
     *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
 }
+KEY = "capture_id, finding"  # of a finding
 STORE_FILE = re.compile(r"day=[^/]+/(?:capture_id|many)=[^/]+/\w+\.parquet")
 PLACE = re.compile(r"\nLINE \d+: ")
 HEAD = """\
@@ -61,7 +63,11 @@ def view_sql(name: str, folder: str = ".", same: bool = False, many: bool = Fals
 
 def views_sql(many: bool = False) -> str:
     """Returns the contents of views.sql."""
-    return HEAD + "".join(view_sql(name, many=many) for name in TABLES)
+    return (
+        HEAD
+        + "".join(view_sql(name, many=many) for name in TABLES)
+        + "".join(old_view(name, KEY) for name in OLD_VIEWS)
+    )
 
 
 def views_of(folder: Path) -> str:
@@ -85,7 +91,10 @@ def connect(folder: Path, sql: str) -> Iterator[duckdb.DuckDBPyConnection]:
 
     same, many = columns_in(folder) is not None, (folder / EMPTY_MANY).is_dir()
     with utf8_name(folder, plain=True) as named, duckdb.connect(config=dict(SETTINGS)) as connection:
-        views = [view_sql(name, glob_escaped(named), same, many) for name in tables_in(sql)]
+        names, old = tables_in(sql), [name for name in OLD_VIEWS if name in words_of(sql)]
+        names += [name for view in old for name in OLD_VIEWS[view][0] if name not in names]
+        views = [view_sql(name, glob_escaped(named), same, many) for name in names if has_table(folder, name)]
+        views += [old_view(name, KEY) for name in old]
         try:
             connection.execute("SET TimeZone = 'UTC'")  # of the text of times, and of conditions
             interruptible(connection, lambda: connection.execute("".join(views)))
@@ -148,10 +157,19 @@ def read_again(folder: Path, read: Callable[[], T]) -> T:
     return read()  # which names the reason why the folder cannot be read
 
 
+def has_table(folder: Path, name: str) -> bool:
+    """Returns whether a store has a table, which it lacks if it was made by an older version."""
+    return (folder / EMPTY / f"{name}.parquet").exists()
+
+
+def words_of(sql: str) -> set[str]:
+    """Returns the words of a query."""
+    return {word.lower() for word in re.findall(r"\w+", sql)}
+
+
 def tables_in(sql: str) -> list[str]:
     """Returns the tables whose names occur in a query; all if none does, because it may list them."""
-    words = {word.lower() for word in re.findall(r"\w+", sql)}
-    return [name for name in TABLES if name in words] or list(TABLES)
+    return [name for name in TABLES if name in words_of(sql)] or list(TABLES)
 
 
 def select(

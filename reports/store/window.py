@@ -137,7 +137,8 @@ def pending_of(found: Found, digest: str, options: AnalysisOptions) -> Pending:
         first_ns=min(firsts, default=None),
         last_ns=max(lasts, default=None),
         damage=next((row["damage"] for row in rows if row["damage"]), None),
-        findings=find_about_capture(trace.transfers),
+        # flows have other numbers in the window
+        findings=[about._replace(flow=None, direction=None, flows=()) for about in find_about_capture(trace.transfers)],
     )
 
 

@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wiretale.analyzer.findings.explain import Explained, NumberedFinding, accounted_str, carried, left_out
+from wiretale.analyzer.findings.explain import Explained, accounted_str, carried, left_out
 from wiretale.analyzer.findings.judged import Judged, judge
 from wiretale.analyzer.findings.model import flow_str
 from wiretale.analyzer.findings.registry import CHAPTERS, RULES, example_of, page_of
@@ -25,8 +25,9 @@ from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, inde
 from wiretale.reports.verdict import verdict
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.rows import FlowRow
+    from wiretale.analyzer.rows import FindingRow, FlowRow
     from wiretale.analyzer.trace import Trace
+    from wiretale.reports.phrases import EvidentFinding
 
 MINOR_SHOWN = 5
 QUIET_SHOWN = 10  # transfers without a finding
@@ -52,10 +53,10 @@ LEFT_OUT = "limit_*_ns in `wiretale analyze --json --tables directions`"
 SIGNS = {"error": "✖", "warning": "▲", "info": "•"}
 
 
-def finding_block(row: NumberedFinding, weakens: str | None = None) -> RenderableType:
+def finding_block(row: EvidentFinding, weakens: str | None = None) -> RenderableType:
     """Returns a finding: number, code, cost, sentence, evidence, advice, filter. `weakens` names the results that it affects."""
     style = STYLES[row["severity"]]
-    head = Text(f"{SIGNS[row['severity']]} {row['number']} ", style=style)
+    head = Text(f"{SIGNS[row['severity']]} {row['finding']} ", style=style)
     head = Text.assemble(head, (row["code"], f"bold {style.removeprefix('bold ')}"))
     if cost := cost_text(row):
         head.append(f"  {cost}", style="bold")
@@ -153,7 +154,7 @@ def transfer_head(trace: Trace, one: Explained, console: Console) -> RenderableT
 
 
 def finding_parts(
-    trace: Trace, transfers: Sequence[Explained], found: Sequence[NumberedFinding], console: Console
+    trace: Trace, transfers: Sequence[Explained], found: Sequence[EvidentFinding], console: Console
 ) -> Iterator[RenderableType]:
     """Yields the findings about the capture, about flows with their transfers, and over several flows: the part with the
     first of all findings comes first."""
@@ -172,16 +173,16 @@ def finding_parts(
         yield from parts[kind]
 
 
-def findings_by_flow(found: Sequence[NumberedFinding]) -> dict[int, list[NumberedFinding]]:
+def findings_by_flow(found: Sequence[EvidentFinding]) -> dict[int, list[EvidentFinding]]:
     """Returns the findings of each flow; the flow of the most urgent finding comes first."""
-    by_flow: dict[int, list[NumberedFinding]] = {}
+    by_flow: dict[int, list[EvidentFinding]] = {}
     for row in found:
         if row["flow"] is not None:
             by_flow.setdefault(row["flow"], []).append(row)
     return by_flow
 
 
-def rows_of(one: Explained, by_flow: dict[int, list[NumberedFinding]], following: int) -> list[NumberedFinding]:
+def rows_of(one: Explained, by_flow: dict[int, list[EvidentFinding]], following: int) -> list[EvidentFinding]:
     """Takes the findings of a transfer; those about the opposite direction stay if it is among those that follow."""
     flow, opposite = one.transfer.row["flow"], flow_str(one.transfer.back)
     rows = by_flow.pop(flow, [])
@@ -192,7 +193,7 @@ def rows_of(one: Explained, by_flow: dict[int, list[NumberedFinding]], following
 
 
 def large_parts(
-    trace: Trace, shown: Sequence[Explained], by_flow: dict[int, list[NumberedFinding]], console: Console
+    trace: Trace, shown: Sequence[Explained], by_flow: dict[int, list[EvidentFinding]], console: Console
 ) -> Iterator[RenderableType]:
     """Yields each transfer with its findings, which it takes: in the order of the findings, then those without."""
     ranks = {flow: rank for rank, flow in enumerate(by_flow)}
@@ -212,7 +213,7 @@ def large_parts(
 
 
 def transfer_parts(
-    trace: Trace, transfers: Sequence[Explained], found: Sequence[NumberedFinding], console: Console
+    trace: Trace, transfers: Sequence[Explained], found: Sequence[EvidentFinding], console: Console
 ) -> Iterator[RenderableType]:
     """Yields transfers, then minor flows, then other flows with findings; each has a heading if there are any."""
     by_flow = findings_by_flow(found)
@@ -227,13 +228,13 @@ def transfer_parts(
         yield section("Other flows", *map(finding_block, rest))
 
 
-def is_minor(one: Explained, found: dict[int, list[NumberedFinding]]) -> bool:
+def is_minor(one: Explained, found: dict[int, list[EvidentFinding]]) -> bool:
     """Returns whether a flow carries little beside the transfers, as a control connection does, and is healthy."""
     rows = found.get(one.transfer.row["flow"], [])
     return one.transfer.is_control_connection and all(row["severity"] == "info" for row in rows)
 
 
-def minor_parts(minor: Sequence[Explained], found: dict[int, list[NumberedFinding]]) -> Iterator[RenderableType]:
+def minor_parts(minor: Sequence[Explained], found: dict[int, list[EvidentFinding]]) -> Iterator[RenderableType]:
     """Yields a line for each minor flow, without its limit, which does not matter."""
     flows = {one.transfer.row["flow"]: one.transfer for one in reversed(minor)}
     if flows:
@@ -248,7 +249,7 @@ def minor_parts(minor: Sequence[Explained], found: dict[int, list[NumberedFindin
         yield Text(f"and {plural(len(flows) - MINOR_SHOWN, 'more flow')}", style="dim")
 
 
-def rest_parts(rest: Sequence[NumberedFinding]) -> Iterator[RenderableType]:
+def rest_parts(rest: Sequence[FindingRow]) -> Iterator[RenderableType]:
     """Yields a line for each code of the findings that are not shown: how many, the greatest cost, and its title."""
     if not rest:
         return
@@ -264,7 +265,7 @@ def rest_parts(rest: Sequence[NumberedFinding]) -> Iterator[RenderableType]:
     yield section(f"{plural(len(rest), 'more finding')} (--all)", grid)
 
 
-def closing(trace: Trace, judged: Judged, found: Sequence[NumberedFinding], left: int) -> Iterator[RenderableType]:
+def closing(trace: Trace, judged: Judged, found: Sequence[FindingRow], left: int) -> Iterator[RenderableType]:
     """Yields the last lines."""
     every = trace.findings.rows()  # --code may have chosen some
     if len(found) + left < len(every):
@@ -278,8 +279,8 @@ def closing(trace: Trace, judged: Judged, found: Sequence[NumberedFinding], left
 def explain_parts(
     trace: Trace,
     transfers: Sequence[Explained],
-    found: Sequence[NumberedFinding],
-    rest: Sequence[NumberedFinding],
+    found: Sequence[FindingRow],
+    rest: Sequence[FindingRow],
     console: Console,
 ) -> Iterator[RenderableType]:
     """Yields everything that `wiretale explain` prints; of the findings in `rest` only a sum by code."""

@@ -75,17 +75,15 @@ class Explanation(_Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the object of `wiretale explain --json`."""
-        from wiretale.analyzer.findings.explain import numbered_findings
         from wiretale.reports.export.explain import explain_object
 
-        return explain_object(self.trace, self.transfers, numbered_findings(self.trace), __version__)
+        return explain_object(self.trace, self.transfers, self.trace.findings.rows(), __version__)
 
     def __str__(self) -> str:
-        from wiretale.analyzer.findings.explain import numbered_findings
         from wiretale.reports.terminal.console import print_parts
         from wiretale.reports.terminal.explain import explain_parts
 
-        findings = numbered_findings(self.trace)
+        findings = self.trace.findings.rows()
         return text_of(
             lambda out: print_parts(
                 out, lambda console: explain_parts(self.trace, self.transfers, findings, [], console)

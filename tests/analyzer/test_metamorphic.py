@@ -37,7 +37,7 @@ from changed_packets import (
 )
 from checkout import SAMPLES, SCENARIOS
 from scenario import captured, read_scenario
-from wiretale.analyzer.table import KEPT_TABLES
+from wiretale.analyzer.table import KEPT_TABLES, OF_FINDINGS
 
 CAPTURES = (
     *("fast_retransmissions", "timeouts", "go_back_n", "lost_tail", "reordering", "network_duplicate", "mirror_port"),
@@ -239,7 +239,7 @@ ADDED = (
 
 def of_flows(tables: Tables) -> Tables:
     """The tables whose rows belong to a flow."""
-    return {name: tables[name] for name in KEPT_TABLES[1:-1]}
+    return {name: tables[name] for name in KEPT_TABLES[1:] if name not in OF_FINDINGS}
 
 
 def findings_of(tables: Tables) -> set[tuple[str, str]]:

@@ -38,6 +38,15 @@ def test_columns_have_the_types_of_rows() -> None:
 
 def test_a_finding_without_a_code_is_refused() -> None:
     core = wiretale.analyze(CAPTURES[0])._core
-    code, *nulls = (None for _ in TYPES["findings"])
+    _, *nulls = (None for _ in TYPES["findings"])
     with pytest.raises(ValueError, match=r"findings\.code is null"):
-        core.add_finding((code, *nulls))
+        core.add_row("findings", (1, *nulls))
+
+
+def test_a_caller_adds_rows_of_findings_alone() -> None:
+    core = wiretale.analyze(CAPTURES[0])._core
+    core.add_row("finding_frames", (1, 0, 2, "lost"))
+    with pytest.raises(ValueError, match="rows of flows come from the core"):
+        core.add_row("flows", ())
+    with pytest.raises(ValueError, match="no word of the tables: lots"):
+        core.add_row("finding_frames", (1, 0, 2, "lots"))

@@ -42,9 +42,8 @@ class Shared:
             wire.packets = [(time, moved(frame)) for time, frame in wire.packets]
         self.trace = wiretale.analyze(wire.write(folder / "wire.pcap"))
         self.path = self.trace.report(folder / "report.html")
-        self.members = dict(zip(self.trace.findings.column("code"), self.trace.finding_flows, strict=True))[
-            "shared-queue"
-        ]
+        number = self.trace.findings.column("code").index("shared-queue") + 1
+        self.members = [row["flow"] for row in self.trace.finding_flows if row["finding"] == number]
 
     def dropped(self, number: int) -> int:
         flow: Flow = self.flows[number]

@@ -20,6 +20,7 @@ from scapy.all import IP, TCP, UDP, Ether, Raw, rdpcap, wrpcap
 import needs
 import wiretale
 from checkout import Run
+from placed import placed
 from report_page import Page
 
 pytestmark = pytest.mark.xdist_group("report-commands")
@@ -152,7 +153,7 @@ def test_each_finding_has_a_command_that_copies_its_evidence(page: Page, odd: Pa
     page.page.evaluate("for (const part of document.querySelectorAll('#findings details')) part.open = true")
     codes = page.page.locator("#findings .filter code")
     commands = [text for text in codes.all_inner_texts() if text.startswith("wiretale")]
-    findings = trace.findings.rows()
+    findings = placed(trace)
     assert {int(re.findall(r"--finding (\d+)", text)[0]) for text in commands} == {
         number for number, row in enumerate(findings, 1) if row["flow"] is not None
     }

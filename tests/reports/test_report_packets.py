@@ -17,6 +17,7 @@ from scapy.all import IP, TCP, Ether, Raw, wrpcap
 import needs
 import wiretale
 from checkout import FEW_SAMPLES
+from placed import placed
 from plain_wire import Connection, Wire
 from report_page import Page, loneliest
 from wiretale.analyzer.frames.raw_frames import raw_frames
@@ -377,7 +378,7 @@ def test_evidence_of_findings_is_among_the_frames(samples: Path) -> None:
     trace = wiretale.analyze(samples / "fast_retransmissions.pcap")
     chosen = report_frames.cited(trace, trace.packets())
     assert len(chosen) == len(set(chosen)) == report_frames.FRAMES_MAX
-    for row in trace.findings.rows():
+    for row in placed(trace):
         if row["first_frame"] is not None:
             assert {(row["capture"], row["first_frame"]), (row["capture"], row["last_frame"])} <= set(chosen), row[
                 "code"

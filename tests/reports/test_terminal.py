@@ -11,6 +11,7 @@ import pytest
 
 import wiretale
 from capture_files import write_pcap
+from placed import placed
 from plain_wire import START_NS, Connection, Wire
 from wiretale.reports.verdict import verdict
 
@@ -63,7 +64,7 @@ def test_explain_begins_with_the_verdict_and_names_frames(wiretale_run: Any, sam
     lines = wiretale_run("explain", samples / name, "--all", env={"COLUMNS": "1000"}).stdout.splitlines()
     assert lines[0] == verdict(trace) and lines.count(lines[0]) == 1
     named = [line for line in lines if line.lstrip().startswith("evidence ")]
-    for row in trace.findings.rows():
+    for row in placed(trace):
         if row["first_frame"] is not None:
             assert any(re.search(rf"\bframes? [\d–, ]*\b{row['first_frame']}\b", line) for line in named), row
 

@@ -39,7 +39,7 @@ SELECTIONS: list[dict[str, Any]] = [
 def rows_of(trace: Trace) -> dict[str, bytes]:
     """Every table as JSON, and the sums."""
     tables = {name: b"".join(trace.table(name).json()) for name in KEPT_TABLES}
-    return {**tables, "sums": json.dumps([trace.totals, trace.flow_sums, trace.finding_flows]).encode()}
+    return {**tables, "sums": json.dumps([trace.totals, trace.flow_sums]).encode()}
 
 
 def gathered(files: Sequence[Path | str], folder: Path, shards: int) -> Trace:

@@ -24,13 +24,14 @@ import wiretale
 from plain_wire import ACK, FIN, Connection, Wire
 from processes import SECONDS, refusal, small_disk, wait_until
 from rotated_files import publish, rotated, traffic, write_files
+from wiretale.analyzer.findings.registry import every_finding
 from wiretale.analyzer.query import connect
-from wiretale.analyzer.table import KEPT_TABLES
+from wiretale.analyzer.table import KEPT_TABLES, OF_FINDINGS
 from wiretale.reports.store.window import Limits, Pending, next_plan
 
 Rows = list[tuple[Any, ...]]
 # Interfaces are of each file. The impact of a finding is a share of its window.
-OF_FLOWS = [name for name in KEPT_TABLES if name not in ("interfaces", "findings")]
+OF_FLOWS = [name for name in KEPT_TABLES if name not in ("interfaces", *OF_FINDINGS)]
 ENDED = ("active_timeout", "end_of_capture", "idle")
 
 
@@ -67,7 +68,7 @@ def selected(connection: duckdb.DuckDBPyConnection, name: str, key: str, same_fl
     kinds = {row[0]: row[1] for row in connection.execute(f"DESCRIBE {name}").fetchall()}
     shown = []
     for column in columns:
-        if column in ("day", "capture_id", "flow", "cited_flow", "longest_waits", "impact"):
+        if column in ("day", "capture_id", "flow", "longest_waits", "impact"):
             continue
         if column in ("capture", "first_capture"):
             shown.append(f"(SELECT file FROM interface_files AS i WHERE i.number = t.{column} {same_file}) AS {column}")
@@ -108,6 +109,39 @@ def running(folder: Path, store: Path, *options: str) -> Iterator[subprocess.Pop
             process.kill()
 
 
+STORED_FINDINGS = """SELECT f.code, f.sentence, concat_ws(' ', w.source, w.source_port, w.destination_port),
+    parse_filename(i.file) || '#' || p.frame, f.explained_by
+FROM tables.findings AS f JOIN tables.finding_flows AS m USING (capture_id, finding)
+JOIN tables.flows AS w ON w.capture_id = m.capture_id AND w.flow = m.flow
+JOIN tables.finding_frames AS p ON p.capture_id = f.capture_id AND p.finding = f.finding AND p.role = 'first'
+JOIN tables.interfaces AS i ON i.capture_id = p.capture_id AND i.capture = p.capture WHERE f.flow = m.flow"""
+
+
+def evidence_in(store: Path) -> dict[tuple[str, str], tuple[str, str]]:
+    """Ends and first packet of each finding about one flow, by its code and sentence, through the numbers in the store."""
+    with duckdb.connect() as connection:
+        connection.execute("CREATE SCHEMA tables")
+        for name in ("flows", "interfaces", *OF_FINDINGS):
+            files = f"{store}/day=*/capture_id=*/{name}.parquet"
+            connection.execute(f"CREATE VIEW tables.{name} AS FROM read_parquet('{files}', union_by_name = true)")
+        rows = connection.execute(STORED_FINDINGS).fetchall()
+        dangling = "FROM tables.finding_flows ANTI JOIN tables.flows USING (capture_id, flow)"
+        assert connection.execute(f"SELECT count(*) {dangling}").fetchone() == (0,)
+    return {(code, sentence): (ends, packet) for code, sentence, ends, packet, _ in rows}
+
+
+def evidence_of(trace: wiretale.Trace) -> dict[tuple[str, str], tuple[str, str]]:
+    """The same of one analysis."""
+    files, evidence = [Path(name).name for name in trace.interfaces.column("file")], {}
+    for ranked in every_finding(trace.transfers):
+        finding = ranked.finding
+        if finding.flow is not None and finding.frames:
+            flow, first = trace.flows[finding.flow], finding.frames[0]
+            ends = " ".join(map(str, (flow["source"], flow["source_port"], flow["destination_port"])))
+            evidence[finding.code, finding.sentence] = (ends, f"{files[first.capture or 0]}#{first.frame}")
+    return evidence
+
+
 def test_flows_across_files_are_those_of_one_analysis(wiretale_run: Any, tmp_path: Path, folder: Path) -> None:
     store = tmp_path / "store"
     done = wiretale_run("watch", folder, "--store", store, "--active", "400s", "--once")
@@ -116,6 +150,9 @@ def test_flows_across_files_are_those_of_one_analysis(wiretale_run: Any, tmp_pat
     assert len({row[0].partition("#")[0] for row in store_rows(store, "flows")}) > 12
     for name in OF_FLOWS:
         assert store_rows(store, name) == trace_rows(trace, name), name
+    stored, expected = evidence_in(store), evidence_of(trace)
+    both = stored.keys() & expected.keys()
+    assert len(both) >= 5 and {key: stored[key] for key in both} == {key: expected[key] for key in both}
     assert wiretale_run("store", "check", store).stdout == "no problems\n"
     again = wiretale_run("watch", folder, "--store", store, "--active", "400s", "--once")
     assert again.returncode == 0 and again.stderr.count("\n") == 1

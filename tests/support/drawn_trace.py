@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import wiretale
@@ -35,32 +35,35 @@ class DrawnTable:
     """The methods of a table that rules use, over plain rows."""
 
     def __init__(self, rows: list[Row]) -> None:
-        self.held = rows
+        self.drawn_rows = rows
 
     def __len__(self) -> int:
-        return len(self.held)
+        return len(self.drawn_rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.drawn_rows)
 
     def column(self, name: str) -> list[Any]:
-        return [row[name] for row in self.held]
+        return [row[name] for row in self.drawn_rows]
 
     def rows(self, start: int = 0, stop: int | None = None) -> list[Row]:
-        return self.held[start:stop]
+        return self.drawn_rows[start:stop]
 
     def _nonzero(self, names: Iterable[str]) -> dict[str, list[tuple[int, Any]]]:
-        return {name: [(i, row[name]) for i, row in enumerate(self.held) if row[name]] for name in names}
+        return {name: [(i, row[name]) for i, row in enumerate(self.drawn_rows) if row[name]] for name in names}
 
     def _rows_by_flow(self, flow_count: int) -> list[int]:
-        return [sum(row["flow"] == flow for row in self.held) for flow in range(flow_count)]
+        return [sum(row["flow"] == flow for row in self.drawn_rows) for flow in range(flow_count)]
 
     def total(self, name: str) -> int:
-        return sum(row[name] or 0 for row in self.held)
+        return sum(row[name] or 0 for row in self.drawn_rows)
 
     def _rows_where(self, name: str, word: str | None = None) -> list[int]:
-        return [i for i, row in enumerate(self.held) if row[name] is not None and word in (None, row[name])]
+        return [i for i, row in enumerate(self.drawn_rows) if row[name] is not None and word in (None, row[name])]
 
     def _words(self, name: str) -> list[tuple[int, str | None]]:
-        words = {row[name] for row in self.held if row[name] is not None}
-        nulls = [(255, None)] if any(row[name] is None for row in self.held) else []
+        words = {row[name] for row in self.drawn_rows if row[name] is not None}
+        nulls = [(255, None)] if any(row[name] is None for row in self.drawn_rows) else []
         return [*((WORDS.index(word), word) for word in words), *nulls]
 
     def _packed_columns(
@@ -74,7 +77,7 @@ class DrawnTable:
     def _packed(
         self, name: str, code: str, *, offset: int = 0, divisor: int = 1, flows: list[int] | None = None
     ) -> bytes:
-        values = [row[name] for row in self.held if flows is None or row["flow"] in flows]
+        values = [row[name] for row in self.drawn_rows if flows is None or row["flow"] in flows]
         numbers = [WORDS.index(value) if isinstance(value, str) else value for value in values]
         null = float("nan") if code in "fd" else 256 ** array(code).itemsize - 1
         return array(
@@ -93,10 +96,10 @@ class DrawnTrace:
         self.interfaces = DrawnTable([self.capture() for _ in range(self.draw.choice((1, 2)))])
         self.flows = DrawnTable([self.flow(number) for number in range(self.draw.choice((1, 2, 7)))])
         self.totals["flows"] = len(self.flows)
-        self.directions = DrawnTable([self.direction(flow, way) for flow in self.flows.held for way in (0, 1)])
-        self.events = DrawnTable([row for one in self.directions.held for row in self.events_of(one)])
-        self.series = DrawnTable([row for one in self.directions.held for row in self.bins_of(one)])
-        self.turns = DrawnTable([row for one in self.flows.held for row in self.turns_of(one)])
+        self.directions = DrawnTable([self.direction(flow, way) for flow in self.flows.drawn_rows for way in (0, 1)])
+        self.events = DrawnTable([row for one in self.directions.drawn_rows for row in self.events_of(one)])
+        self.series = DrawnTable([row for one in self.directions.drawn_rows for row in self.bins_of(one)])
+        self.turns = DrawnTable([row for one in self.flows.drawn_rows for row in self.turns_of(one)])
         self.datagrams = DrawnTable([self.datagram() for _ in range(self.draw.choice((0, 1, 2, 40)))])
         self.queries = DrawnTable([self.query() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
         self.handshakes = DrawnTable([self.handshake() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])

@@ -7,10 +7,10 @@ import struct
 from typing import NamedTuple
 
 from wiretale.analyzer import _core
-from wiretale.analyzer.table import KEPT_TABLES
+from wiretale.analyzer.table import KEPT_TABLES, OF_FINDINGS
 
 POSITION_SIZE, HEAD_SIZE, TEXTS = 24, 24, ("text", "address", "path")
-TABLES = [table for table in KEPT_TABLES if table != "findings"]
+TABLES = [table for table in KEPT_TABLES if table not in OF_FINDINGS]
 COLUMNS = {table: [(name, kind) for name, kind, *_ in columns] for table, _, columns in _core.schemas()}
 Value = int | bytes | None
 

@@ -151,7 +151,16 @@
     X(NO_ROUTE, "no_route")                                                                        \
     X(ADDRESS_UNREACHABLE, "address_unreachable")                                                  \
     X(PACKET_TOO_BIG, "packet_too_big")                                                            \
-    X(HOP_LIMIT_EXCEEDED, "hop_limit_exceeded")
+    X(HOP_LIMIT_EXCEEDED, "hop_limit_exceeded")                                                    \
+    /* packets that show a finding (finding_frames.role), beside retransmission */                 \
+    X(FIRST, "first") /* ends of the span in which it shows */                                     \
+    X(LAST, "last")                                                                                \
+    X(BEFORE, "before") /* a wait */                                                               \
+    X(AFTER, "after")                                                                              \
+    X(LOST, "lost") /* the lost segment, or the nearest packet */                                  \
+    X(REQUEST, "request")                                                                          \
+    X(RESPONSE, "response")                                                                        \
+    X(CITED, "cited") /* any other */
 
 enum word {
 #define X(symbol, text) WORD_##symbol,

@@ -10,6 +10,8 @@
 
 #include "python/binding.h"
 
+#include "base/vocabulary.h"
+
 #define PATHS_MOST_COUNT ((Py_ssize_t)1 << 24)
 
 static PyObject *core_error;
@@ -162,16 +164,27 @@ uint32_t *binding_flow_numbers(PyObject *list, size_t *count) {
     return NULL;
 }
 
+/* Returns the number of a word; sets an exception if the vocabulary lacks it. */
+static int64_t word_of(const char *text) {
+    for (int word = 0; word < WORD_COUNT; word++)
+        if (!strcmp(word_text((enum word)word), text))
+            return word;
+    PyErr_Format(PyExc_ValueError, "no word of the tables: %s", text);
+    return WORD_NONE;
+}
+
 /* Returns false if the value is null, or with an exception set. */
 static bool take_value(PyObject *object, uint8_t type, struct string_table *texts, int64_t *value) {
     double real = type == TYPE_REAL ? PyFloat_AsDouble(object) : 0;
-    const char *text = type >= TYPE_TEXT ? PyUnicode_AsUTF8AndSize(object, NULL) : NULL;
+    const char *text = type >= TYPE_WORD ? PyUnicode_AsUTF8AndSize(object, NULL) : NULL;
     memcpy(value, &real, sizeof real); /* a REAL is stored as its bits */
-    if (type < TYPE_REAL)
+    if (type < TYPE_REAL || type == TYPE_BOOL)
         *value = PyLong_AsLongLong(object);
+    else if (text && type == TYPE_WORD)
+        *value = word_of(text);
     else if (text && *text && (*value = string_table_add(texts, text)) < 0)
         PyErr_NoMemory();
-    return type < TYPE_TEXT ? !isnan(real) : text && *text;
+    return type < TYPE_WORD ? !isnan(real) : text && *text;
 }
 
 bool binding_take_row(PyObject *values, const struct schema *schema, struct string_table *texts,

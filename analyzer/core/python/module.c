@@ -152,14 +152,22 @@ static PyObject *analysis_finish_method(PyObject *object, PyObject *Py_UNUSED(un
     return error.kind == ERROR_NONE ? Py_NewRef(Py_None) : binding_raise(&error);
 }
 
-/* add_finding(row): a tuple of all columns, of which texts are copied. */
-static PyObject *analysis_add_finding_method(PyObject *object, PyObject *values) {
+/* add_row(table, row): a tuple of all columns, of which texts are copied. */
+static PyObject *analysis_add_row_method(PyObject *object, PyObject *args) {
     struct analysis *analysis = finished_analysis(object, "findings come after finish()");
     struct row_sink *sink = analysis ? analysis_sink(analysis) : NULL;
+    PyObject *values;
+    const char *name;
     struct row row;
-    if (!sink || !binding_take_row(values, &schemas[TABLE_findings], &sink->texts, &row))
+    if (!sink || !PyArg_ParseTuple(args, "sO", &name, &values))
         return NULL;
-    return table_add(&sink->tables[TABLE_findings], &row) ? Py_NewRef(Py_None) : PyErr_NoMemory();
+    for (unsigned number = 0; number < TABLE_COUNT; number++)
+        if (is_of_findings(number) && !strcmp(schemas[number].name, name)) {
+            if (!binding_take_row(values, &schemas[number], &sink->texts, &row))
+                return NULL;
+            return table_add(&sink->tables[number], &row) ? Py_NewRef(Py_None) : PyErr_NoMemory();
+        }
+    return PyErr_Format(PyExc_ValueError, "rows of %s come from the core", name);
 }
 
 /* name_servers(names_of): sets server name and ALPN, each may be None, of each flow whose Initials
@@ -306,7 +314,8 @@ static PyMethodDef analysis_methods[] = {
            "Reads up to about so many packets; False at the end."),
     METHOD("finish", analysis_finish_method, METH_NOARGS,
            "Fills the tables with the packets that were read."),
-    METHOD("add_finding", analysis_add_finding_method, METH_O, "Adds a row of findings."),
+    METHOD("add_row", analysis_add_row_method, METH_VARARGS,
+           "Adds a row of findings or their evidence."),
     METHOD("name_servers", analysis_name_servers_method, METH_O,
            "Sets server name and ALPN of flows of QUIC to what the function returns for Initials."),
     METHOD("progress", analysis_progress_method, METH_NOARGS,

@@ -777,34 +777,63 @@
       "whether it is the sum of short spans of this kind nearby, because there were too many, so " \
       "that its place is not exact")
 
-/* Filled by the caller after analysis_finish(). */
+/* These three are filled by the caller after analysis_finish(). */
 #define FINDINGS_COLUMNS(X)                                                                        \
+    X(finding, KNOWN(INT), "",                                                                     \
+      "number of the finding, from 1: that of the report, of its links and of `wiretale cut`")     \
     X(code, KNOWN(TEXT), "", "name of the rule")                                                   \
     X(severity, KNOWN(TEXT), "", "error, warning or info")                                         \
     X(scope, KNOWN(TEXT), "", "subject of the finding: capture, flow or datagrams")                \
-    X(flow, INT, "", "flows row; null if it concerns the capture or many flows")                   \
+    X(flow, INT, "", "flows row; null unless it is about exactly one flow")                        \
+    X(direction, INT, "", "direction of that flow; null if both or neither")                       \
     X(sentence, KNOWN(TEXT), "", "the finding, with its figures")                                  \
+    X(headline, KNOWN(TEXT), "", "the finding in about 110 characters")                            \
+    X(advice, KNOWN(TEXT), "", "what to do")                                                       \
+    X(waited_ns, DURATION, "ns",                                                                   \
+      "wall-clock time in which somebody waited because of it, overlapping waits counted once; "   \
+      "null if unknown; at most the life of `flow`")                                               \
     X(cost, REAL, "",                                                                              \
       "time or bytes of the transfer that following the advice would save, or a count of "         \
       "cost_unit; null if it saves nothing that can be determined")                                \
     X(cost_unit, TEXT, "",                                                                         \
       "seconds, bytes (their layer: docs/findings.md), packets, segments, "                        \
       "connections, timeouts, blocks, gaps, queries or percent")                                   \
+    X(bytes, INT, "bytes",                                                                         \
+      "bytes that were carried twice, wasted or lost (their layer: docs/findings.md); "            \
+      "null if unknown, or if it is not about bytes")                                              \
+    X(failed, INT, "",                                                                             \
+      "operations that never succeeded: connection attempts, DNS questions, TLS handshakes; null " \
+      "if it is about none")                                                                       \
+    X(members, INT, "", "number of flows or transfers that it is about; null if it is about none") \
     X(impact, REAL, "",                                                                            \
       "share of the trace's wire bytes that it affects, 0 to 1: the order of findings that cost "  \
       "the same time; null: it may affect all of them, and comes first")                           \
-    X(evidence, TEXT, "", "frames or rows that show it; null if the whole table does")             \
-    X(advice, KNOWN(TEXT), "", "what to do")                                                       \
-    X(filter, TEXT, "", "Wireshark display filter that shows it; null without one")                \
-    X(cited_flow, INT, "",                                                                         \
-      "flows row of the frames below: `flow`, or an example if it concerns many; null without "    \
-      "one")                                                                                       \
-    X(capture, INT, "", "interfaces row of the frames below")                                      \
-    X(first_frame, INT, "frame",                                                                   \
-      "the first frame of the evidence, in that capture's file; null without a place in time")     \
-    X(last_frame, INT, "frame", "the last; null if it may be in another file")                     \
-    X(first_ns, TIME, "ns", "time of first_frame; null if unknown")                                \
-    X(last_ns, TIME, "ns", "time of last_frame; null if unknown")
+    X(first_ns, TIME, "ns", "time of the first packet that shows it; null if unknown")             \
+    X(last_ns, TIME, "ns", "time of the last packet that shows it; null if unknown")               \
+    X(explained_by, INT, "", "finding of which it is an effect; null without one")                 \
+    X(packets, INT, "packets",                                                                     \
+      "packets that show it, of which finding_frames has the first; null if it has none of them")  \
+    X(figures, TEXT, "", "further figures that support it; null without any")                      \
+    X(filter, TEXT, "", "Wireshark display filter that shows it; null without one")
+
+/* In the order of findings; of a finding the ends of its span first. */
+#define FINDING_FRAMES_COLUMNS(X)                                                                  \
+    X(finding, KNOWN(INT), "", "findings row")                                                     \
+    X(capture, KNOWN(INT), "", "interfaces row, whose file numbers the frame")                     \
+    X(frame, KNOWN(INT), "frame", "a packet that shows the finding")                               \
+    X(role, KNOWN(WORD), "",                                                                       \
+      "first or last: an end of the span in which it shows, from findings.first_ns to last_ns; "   \
+      "before or after a wait; lost: the lost segment, or the nearest packet; retransmission, "    \
+      "request or response; cited: any other packet")
+
+/* In the order of findings; of a finding the flow first in which it shows best. At most 200 of a
+ * finding. */
+#define FINDING_FLOWS_COLUMNS(X)                                                                   \
+    X(finding, KNOWN(INT), "", "findings row")                                                     \
+    X(flow, KNOWN(INT), "",                                                                        \
+      "flows row of a flow that the finding is about; of a finding about the capture, of an "      \
+      "example")                                                                                   \
+    X(direction, INT, "", "direction of that flow; null if both or neither")
 
 /* The order defines enum table_number and the order of schemas() in Python. */
 #define TABLES(X)                                                                                  \
@@ -822,7 +851,9 @@
     X(packets, PACKETS_COLUMNS, "an IP packet of a flow; made only on request")                    \
     X(limit_spans, LIMIT_SPANS_COLUMNS,                                                            \
       "time in which one factor limited a direction; made only on request")                        \
-    X(findings, FINDINGS_COLUMNS, "an explanation of an anomaly or a cost")
+    X(findings, FINDINGS_COLUMNS, "an explanation of an anomaly or a cost")                        \
+    X(finding_frames, FINDING_FRAMES_COLUMNS, "a packet that shows a finding")                     \
+    X(finding_flows, FINDING_FLOWS_COLUMNS, "a flow that a finding is about")
 
 enum table_number {
 #define X(name, columns, meaning) TABLE_##name,
@@ -867,24 +898,32 @@ extern const struct schema schemas[TABLE_COUNT];
 
 /* Column numbers: interfaces_file, directions_packets, ... They must be used in rows/ and
  * exports instead of names, so that a removed column is an error of the compiler. */
-#define COLUMN_OF_interfaces(name, type, unit, meaning)  interfaces_##name,
-#define COLUMN_OF_flows(name, type, unit, meaning)       flows_##name,
-#define COLUMN_OF_directions(name, type, unit, meaning)  directions_##name,
-#define COLUMN_OF_events(name, type, unit, meaning)      events_##name,
-#define COLUMN_OF_series(name, type, unit, meaning)      series_##name,
-#define COLUMN_OF_turns(name, type, unit, meaning)       turns_##name,
-#define COLUMN_OF_datagrams(name, type, unit, meaning)   datagrams_##name,
-#define COLUMN_OF_packets(name, type, unit, meaning)     packets_##name,
-#define COLUMN_OF_blocks(name, type, unit, meaning)      blocks_##name,
-#define COLUMN_OF_handshakes(name, type, unit, meaning)  handshakes_##name,
-#define COLUMN_OF_queries(name, type, unit, meaning)     queries_##name,
-#define COLUMN_OF_requests(name, type, unit, meaning)    requests_##name,
-#define COLUMN_OF_limit_spans(name, type, unit, meaning) limit_spans_##name,
-#define COLUMN_OF_findings(name, type, unit, meaning)    findings_##name,
+#define COLUMN_OF_interfaces(name, type, unit, meaning)     interfaces_##name,
+#define COLUMN_OF_flows(name, type, unit, meaning)          flows_##name,
+#define COLUMN_OF_directions(name, type, unit, meaning)     directions_##name,
+#define COLUMN_OF_events(name, type, unit, meaning)         events_##name,
+#define COLUMN_OF_series(name, type, unit, meaning)         series_##name,
+#define COLUMN_OF_turns(name, type, unit, meaning)          turns_##name,
+#define COLUMN_OF_datagrams(name, type, unit, meaning)      datagrams_##name,
+#define COLUMN_OF_packets(name, type, unit, meaning)        packets_##name,
+#define COLUMN_OF_blocks(name, type, unit, meaning)         blocks_##name,
+#define COLUMN_OF_handshakes(name, type, unit, meaning)     handshakes_##name,
+#define COLUMN_OF_queries(name, type, unit, meaning)        queries_##name,
+#define COLUMN_OF_requests(name, type, unit, meaning)       requests_##name,
+#define COLUMN_OF_limit_spans(name, type, unit, meaning)    limit_spans_##name,
+#define COLUMN_OF_findings(name, type, unit, meaning)       findings_##name,
+#define COLUMN_OF_finding_frames(name, type, unit, meaning) finding_frames_##name,
+#define COLUMN_OF_finding_flows(name, type, unit, meaning)  finding_flows_##name,
 
 #define TABLE(name, columns, meaning) enum { columns(COLUMN_OF_##name) name##_column_count };
 TABLES(TABLE)
 #undef TABLE
+
+/* Returns whether the caller fills a table after analysis_finish(). */
+static inline bool is_of_findings(unsigned number) {
+    return number == TABLE_findings || number == TABLE_finding_frames ||
+           number == TABLE_finding_flows;
+}
 
 #define COLUMNS_MAX 128 /* of a table; a row's null mask has that many bits */
 

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import BY_COST, BYTES, NOTE_SHARE, SECONDS, Concern, Saved, larger
+from wiretale.analyzer.findings.evidence import SHOWN, Cited
 from wiretale.analyzer.findings.model import (
-    MEMBERS_MAX,
     ON_WIRE,
-    SHOWN,
-    Cited,
+    SECOND,
     Finding,
+    Match,
     Words,
     duration_of,
-    fill,
+    finding_of,
     flow_str,
     on_wire,
-    place_of,
     row_at,
     segments,
 )
@@ -33,6 +32,10 @@ if TYPE_CHECKING:
 BY_SEGMENTS = "warning from 1% of the transfer's time or bytes, of segments if its cost is unknown, else info"
 BY_BLOCKS = "warning from 1% of blocks, else info"
 BY_SHARE = (BY_SEGMENTS, BY_BLOCKS, BY_COST)
+OTHERS, OTHERS_ADVICE = (
+    "{directions:more direction} {summary} ({total} in total).",
+    "Check {column} in the directions table.",
+)
 
 
 class CountRule(NamedTuple):
@@ -46,6 +49,8 @@ class CountRule(NamedTuple):
     advice: str
     summary: str  # of the other directions: "3 more directions {summary}"
     column: str
+    headline: tuple[str, ...] = ()  # as in Rule
+    scope: str = "flow"
     events: tuple[str, ...] = ()  # kinds that show it
     place: str | None = None  # of those events
     spurious: bool = False  # only events that are proven so
@@ -65,6 +70,7 @@ class CountRule(NamedTuple):
     )  # without events
     weakens: str | None = None
     delays: bool = False  # as in Rule
+    without_packets: str | None = None  # as in Rule
 
     def counts(self, transfers: Transfers) -> Counts:
         """Returns the directions to report and their counts, in segments on the wire if the rule counts those."""
@@ -88,36 +94,30 @@ class CountRule(NamedTuple):
         left_out = transfers.attempts.deferred_frames if self.spurious else set()
         frames = transfers.event_frames(flows, self.events, self.place, self.spurious, self.unplaced, left_out)
         for row, count in rows:
-            shown = frames.get((row["flow"], row["direction"] ^ self.acknowledged), [])
-            yield self.finding(transfers, row, count, shown)
-        rest = [count for _, count in worst[SHOWN:]]
-        if rest:
-            flow = worst[SHOWN][0] // 2
-            others = tuple(dict.fromkeys(number // 2 for number, _ in worst[SHOWN:]))[:MEMBERS_MAX]
-            members = others if len(others) > 1 else ()
-            yield self.rest(rest)._replace(place=place_of(transfers.span(flow)), members=members)
+            cited = frames.get((row["flow"], row["direction"] ^ self.acknowledged), [])
+            yield finding_of(self, transfers, self.match(transfers, row, count, cited))
+        if worst[SHOWN:]:
+            others = self._replace(sentence=OTHERS, headline=(), advice=OTHERS_ADVICE)
+            yield finding_of(others, transfers, self.match_of_others(transfers, worst[SHOWN:]))
 
-    def finding(self, transfers: Transfers, row: DirectionRow, count: int, cited: list[Cited]) -> Finding:
-        """Returns the finding of one direction, which cites these packets."""
+    def match(self, transfers: Transfers, row: DirectionRow, count: int, cited: list[Cited]) -> Match:
+        """Returns the match of one direction, which cites these packets."""
         share, saved = self.share(row, count), self.saves(row, count)
         by_share = "info" if not saved and share is not None and share < NOTE_SHARE else "warning"
         flow = flow_filter(row_at(transfers.trace.flows, row["flow"]))
         frames = transfers.files.frame_filter(cited)
-        return Finding(
-            self.code,
+        return Match(
             by_share if self.severity in BY_SHARE else self.severity,
-            "flow",
-            *self.texts(row, count),
-            flow=row["flow"],
+            flows=[(row["flow"], row["direction"])],
             cost=round(saved.cost, 6) if saved else None,
             cost_unit=saved.unit if saved else None,
-            evidence=transfers.files.frame_list(
-                cited,
-                (integer_in(row, self.event_count) or 0) if self.event_count else captured(row, self.column, count),
-            ),
+            waited_ns=saved.waited_ns if saved else None,
+            bytes=saved.bytes if saved else None,
             filter=f"{flow} && {frames}" if frames else flow,
             impact=float((share or 0.0) * row["wire_bytes"] / transfers.wire_bytes),
-            place=place_of(cited or self.cites(transfers, row)),
+            cited=cited or self.cites(transfers, row),
+            packets=integer_in(row, self.event_count) if self.event_count else captured(row, self.column, count),
+            **self.words_of(row, count),
         )
 
     def share(self, row: DirectionRow, count: int) -> float | None:
@@ -128,32 +128,36 @@ class CountRule(NamedTuple):
             return min(lost_bytes / payload, 1.0)
         return float(min(count / whole, 1.0)) if whole else None
 
-    def amount(self, row: DirectionRow, count: int) -> str:
-        """Returns `2 of 210 data segments (0.95%)`; of super-segments also the bytes, and the packets that hold them."""
+    def amount(self, row: DirectionRow, count: int) -> Words:
+        """Returns the words `2 of 210 data segments` and ` (0.95%)`; of super-segments also the bytes, and the packets that hold
+        them."""
         whole = (segments(row, "data_packets") if self.column in ON_WIRE else row["data_packets"]) or 0
         held, lost_bytes, payload = held_in(row, self.column, count), bytes_of(row, self.column), row["payload_bytes"]
         if is_size_unknown(row) and lost_bytes and payload:
-            of_all = f"{show_bytes(lost_bytes)} of {show_bytes(payload)} of payload"
-            return f"{of_all} ({show_share(lost_bytes, payload)}; {plural(count, 'captured packet')})"
+            return {
+                "amount": f"{show_bytes(lost_bytes)} of {show_bytes(payload)} of payload",
+                "amount_share": f" ({show_share(lost_bytes, payload)}; {plural(count, 'captured packet')})",
+            }
         if whole < count:  # SYN and FIN have no data
-            return plural(count, "segment")
-        return f"{count:,} of {plural(whole, 'data segment')} ({show_share(count, whole)}{held})"
+            return {"amount": plural(count, "segment"), "amount_share": ""}
+        share = f" ({show_share(count, whole)}{held})"
+        return {"amount": f"{count:,} of {plural(whole, 'data segment')}", "amount_share": share}
 
-    def texts(self, row: DirectionRow, count: int) -> tuple[str, str]:
-        """Returns the sentence and the advice with their amount and words."""
-        words = {"name": flow_str(row), "count": count, "amount": self.amount(row, count), **self.words(row, count)}
-        return fill(self.sentence, words), fill(self.advice, words)
+    def words_of(self, row: DirectionRow, count: int) -> Words:
+        """Returns the words of the templates."""
+        return {"name": flow_str(row), "count": count, **self.amount(row, count), **self.words(row, count)}
 
-    def rest(self, counts: list[int]) -> Finding:
-        """Returns the finding of the directions that are not shown."""
-        summary = self.summary.replace("were ", "was ", 1) if len(counts) == 1 else self.summary
-        total = plural(sum(counts), self.unit.removesuffix("s"))
-        return Finding(
-            self.code,
+    def match_of_others(self, transfers: Transfers, counts: Counts) -> Match:
+        """Returns the match of the directions that are not shown one by one."""
+        flows = [divmod(number, 2) for number, _ in counts]
+        return Match(
             "info",
-            "flow",
-            f"{plural(len(counts), 'more direction')} {summary} ({total} in total).",
-            f"Check {self.column} in the directions table.",
+            flows=flows,
+            cited=transfers.span(flows[0][0]),
+            directions=len(counts),
+            summary=self.summary.replace("were ", "was ", 1) if len(counts) == 1 else self.summary,
+            total=plural(sum(count for _, count in counts), self.unit.removesuffix("s")),
+            column=self.column,
         )
 
 
@@ -189,7 +193,11 @@ def stalled_seconds(row: DirectionRow, count: int) -> Saved | None:
 def retransmission_cost(row: DirectionRow, count: int, column: str) -> Saved | None:
     """Returns what a transfer without these retransmissions saves: the bytes carried twice, or the time of recovery and
     RTOs, whichever is the larger share of it."""
-    return larger(concern_of(row), stalled_seconds(row, count), repeated_bytes(row, count, column))
+    stalled, repeated = stalled_seconds(row, count), repeated_bytes(row, count, column)
+    saved = larger(concern_of(row), stalled, repeated)
+    return saved and saved._replace(
+        waited_ns=stalled and stalled.cost * SECOND, bytes=None if repeated is None else round(repeated.cost)
+    )
 
 
 def packet_bytes(row: DirectionRow, count: int) -> Saved | None:

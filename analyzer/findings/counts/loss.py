@@ -48,12 +48,13 @@ def bounded_words(column: str, row: DirectionRow, count: int) -> Words:
     if not unplaced:
         return {**causes, "open": ""}
     most = count + unplaced
-    amount = f"{count:,} to {plural(most, 'segment')}"
+    amount, share = f"{count:,} to {plural(most, 'segment')}", ""
     if whole >= most:
-        share = f"{show_share(count, whole)} to {show_share(most, whole)}"
-        amount = f"{count:,} to {most:,} of {plural(whole, 'data segment')} ({share}{held_in(row, column, count)})"
+        amount = f"{count:,} to {most:,} of {plural(whole, 'data segment')}"
+        share = f" ({show_share(count, whole)} to {show_share(most, whole)}{held_in(row, column, count)})"
     again = plural(max(segments(row, "retransmissions") or 0, most), "retransmission")
-    return {**causes, "amount": amount, "open": f"; the place of {unplaced:,} of {again} is unknown"}
+    unknown = f"; the place of {unplaced:,} of {again} is unknown"
+    return {**causes, "amount": amount, "amount_share": share, "open": unknown}
 
 
 UNDECIDED, NO_ACKS = "no SACK, timestamp or ACK decides", "it has no ACKs of them"
@@ -99,7 +100,12 @@ lost_downstream = CountRule(
     "count. If the place of other retransmissions is unknown, the sentence has the least and the greatest number; if "
     "packets are longer than a segment on the wire, bytes and segments.",
     unknown="Whether the data or its ACK was lost, unless later ACKs show it.",
-    sentence="{name} lost {amount}, or {count:~its ACK|their ACKs}, between capture point and receiver{causes}{open}.",
+    sentence="{name} lost {amount}{amount_share}, or {count:~its ACK|their ACKs}, between capture point and "
+    "receiver{causes}{open}.",
+    headline=(
+        "{sentence}",
+        "{name} lost {amount}[{amount_share}] or {count:~its ACK|their ACKs} after the capture point[{causes}][{open}].",
+    ),
     summary="lost segments after the capture point",
     advice="Check queues, links and policers between capture point and receiver. The events table lists each loss.",
     words=partial(bounded_words, "lost_downstream"),
@@ -115,8 +121,13 @@ lost_upstream = CountRule(
     computed="Gaps in the stream that a retransmission filled (directions.wire_lost_upstream).",
     unknown="Losses after which nothing followed until the retransmission, because they leave no gap: see "
     "suspected-timeout.",
-    sentence="{name} lost {amount} between sender and capture point: {count:~a retransmission fills the "
+    sentence="{name} lost {amount}{amount_share} between sender and capture point: {count:~a retransmission fills the "
     "gap|retransmissions fill the gaps}{causes}{open}.",
+    headline=(
+        "{sentence}",
+        "{name} lost {amount}[{amount_share}] before the capture point[: {count:~a retransmission fills the "
+        "gap|retransmissions fill the gaps}][{causes}][{open}].",
+    ),
     summary="lost segments before the capture point",
     advice="Compare drop counters between sender and capture point. The events table lists each loss.",
     words=partial(bounded_words, "lost_upstream"),
@@ -134,8 +145,8 @@ retransmission_unlocated = CountRule(
     "connection has no SACK, more gaps were open at once than wiretale keeps (4,096), or the first transmission precedes "
     "the capture.",
     unknown="Where the segments were lost, and whether they were.",
-    sentence="{name}: the place of {unplaced} is unknown. Whether and where {count:~the segment was|the segments were} "
-    "lost cannot be determined from this capture because {reason}.",
+    sentence="{name}: the place of {unplaced} is unknown[. Whether and where {count:~the segment was|the segments were} "
+    "lost cannot be determined from this capture because {reason}].",
     summary="retransmitted segments of unknown place",
     advice="{remedy}",
     words=unplaced_words,
@@ -152,9 +163,9 @@ suspected_timeout = CountRule(
     computed="New data in order after a pause as long as an RTO, with a packet of the sender missing before it by its "
     "IPv4 IDs.",
     unknown="Whether the missing packet had data.",
-    sentence="{name} probably had {count:RTO} before the capture point: after {count:~a pause|pauses} as long as an "
-    "RTO the stream continues in order, and an IPv4 ID of the sender is missing.",
-    summary="paused like this",
+    sentence="{name} probably had {count:RTO} before the capture point[: after {count:~a pause|pauses} as long as an "
+    "RTO the stream continues in order, and an IPv4 ID of the sender is missing].",
+    summary="paused as long as a retransmission timeout",
     advice="Capture at the sender to confirm.",
     saves=stalled_seconds,
 )
@@ -168,8 +179,8 @@ spurious = CountRule(
     computed="Retransmissions proven spurious by DSACK (RFC 2883), by an echoed timestamp (RFC 3522) or by an ACK "
     "that had passed the capture point before.",
     unknown="Spurious retransmissions without such proof. SYN-ACKs after their handshake are in accept-deferred.",
-    sentence="{name} sent {count:spurious retransmission}: DSACKs, timestamps or earlier ACKs prove that the data had "
-    "arrived.",
+    sentence="{name} sent {count:spurious retransmission}[: DSACKs, timestamps or earlier ACKs prove that the data had "
+    "arrived].",
     summary="sent spurious retransmissions",
     advice="Check for reordering, delay spikes, and a receiver whose ACKs are delayed.",
     saves=partial(retransmission_cost, column="spurious_retransmissions"),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.findings.cost import SECONDS, Saved
 from wiretale.analyzer.findings.counts.count_rule import BY_BLOCKS, CountRule, packet_bytes
-from wiretale.analyzer.findings.model import Cited, Words
+from wiretale.analyzer.findings.evidence import FIRST, LAST, Cited
+from wiretale.analyzer.findings.model import Words
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural, show_duration, show_share
 
@@ -21,8 +22,12 @@ CHAPTER = "Numbered packets"
 BlockRule = partial(CountRule, unit="blocks", severity=BY_BLOCKS, denominator="blocks")
 
 
-def of_blocks(count: int, blocks: int) -> str:
-    return f"{count:,} of {plural(blocks, 'numbered packet')} ({show_share(count, blocks)})"
+def of_blocks(count: int, blocks: int) -> Words:
+    """Returns the words `2 of 210 numbered packets` and ` (0.95%)`."""
+    return {
+        "amount": f"{count:,} of {plural(blocks, 'numbered packet')}",
+        "amount_share": f" ({show_share(count, blocks)})",
+    }
 
 
 def loss_words(row: DirectionRow, count: int) -> Words:
@@ -31,7 +36,7 @@ def loss_words(row: DirectionRow, count: int) -> Words:
     spread = f", in {runs:,} runs of at most {longest:,}" if runs > 1 else ", in one run"
     if longest == 1:
         spread = ", each alone"
-    return {"share": of_blocks(count, (row["blocks"] or 0) + count), "runs": "" if count == 1 else spread}
+    return {**of_blocks(count, (row["blocks"] or 0) + count), "runs": "" if count == 1 else spread}
 
 
 blocks_lost = BlockRule(
@@ -43,7 +48,7 @@ blocks_lost = BlockRule(
     computed="Numbers between the first and the highest of wiretale's blocks, iperf or RTP that did not pass the "
     "capture point, and their runs.",
     unknown="Losses before the first and after the last packet: compare with the sender's count.",
-    sentence="{name} lost {share} before the capture point{runs}.",
+    sentence="{name} lost {amount}[{amount_share}] before the capture point[{runs}].",
     summary="lost numbered packets",
     advice="Compare the sender's count and drop counters between sender and capture point; a full queue drops packets "
     "in runs.",
@@ -73,10 +78,10 @@ blocks_reordered = BlockRule(
     events=("block_out_of_order",),
     computed="Numbers below one seen before (RFC 4737).",
     unknown="Where the reordering happened.",
-    sentence="{name}: {share} came after a later one.",
+    sentence="{name}: {amount}[{amount_share}] came after a later one.",
     summary="were reordered",
     advice="Check for several paths or queues between sender and capture point.",
-    words=lambda row, count: {"share": of_blocks(count, row["blocks"] or 0)},
+    words=lambda row, count: of_blocks(count, row["blocks"] or 0),
 )
 
 blocks_duplicate = BlockRule(
@@ -105,7 +110,7 @@ def longest_waiting(transfers: Transfers, row: DirectionRow) -> list[Cited]:
     if not blocks:
         return transfers.span(flow)
     _, _, first, last, began, complete, capture = max(blocks)
-    return [transfers.cited(first, began, flow, capture), transfers.cited(last, complete, flow, capture)]
+    return [transfers.cited(first, began, flow, capture, FIRST), transfers.cited(last, complete, flow, capture, LAST)]
 
 
 head_of_line = BlockRule(
@@ -114,8 +119,8 @@ head_of_line = BlockRule(
     column="blocks_head_of_line",
     computed="Blocks of a TCP stream that were complete at the capture point before all earlier bytes were.",
     unknown="Waits caused after the capture point.",
-    sentence="{name}: {count} of {blocks:block} had arrived but waited for lost earlier bytes, up to {waited} "
-    "(head-of-line blocking).",
+    sentence="{name}: {count} of {blocks:block} had arrived but waited for lost earlier bytes, up to {waited}"
+    "[ (head-of-line blocking)].",
     summary="had blocks that waited",
     advice="Use several connections, QUIC streams or UDP: one lost segment delays every later block of a stream.",
     words=lambda row, count: {"blocks": row["blocks"], "waited": show_duration(row["head_of_line_ns_max"])},

@@ -38,8 +38,8 @@ zero_window = CountRule(
     computed="Segments with window 0 after the handshake, and the time until the window reopened "
     "(directions.zero_window_ns).",
     unknown="Why the application did not read.",
-    sentence="{receiver} announced a zero window in {count:segment}{time}: its application reads too slowly, and the "
-    "sender had to wait.",
+    sentence="{receiver} announced a zero window in {count:segment}{time}[: its application reads too slowly, and the "
+    "sender had to wait].",
     summary="announced a zero window",
     advice="Profile the receiving application and check its socket buffer; the network is not the limit.",
     words=zero_window_words,
@@ -55,7 +55,7 @@ window_full = CountRule(
     computed="Data whose last byte is the last that the receive window allows (directions.window_full).",
     unknown="Full windows if the capture point is near the receiver, because data passes it too late to be in flight "
     "there.",
-    sentence="{name} filled the receive window {count:time}: the window, not the network, limited the sender then.",
+    sentence="{name} filled the receive window {count:time}[: the window, not the network, limited the sender then].",
     summary="filled the receive window",
     advice="If the receiver announced a zero window as well, profile its application; otherwise raise its "
     "receive buffer (SO_RCVBUF, net.ipv4.tcp_rmem) if the path should carry more.",
@@ -71,8 +71,8 @@ congestion_marks = CountRule(
     severity="info",
     computed="IP packets marked Congestion Experienced (RFC 3168).",
     unknown="Which router marked them.",
-    sentence="{name}: a router marked {count:packet} as Congestion Experienced (ECN): the sender slows down as after "
-    "a loss, without one.",
+    sentence="{name}: a router marked {count:packet} as Congestion Experienced[ (ECN)][: the sender slows down as after "
+    "a loss, without one].",
     summary="had congestion marks",
     advice="Look for the queue that marks; it works as intended.",
 )

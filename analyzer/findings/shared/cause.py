@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.loss_pattern import GROWTH_MIN_NS, RTT_GROWTH
-from wiretale.analyzer.findings.model import SECOND, SHOWN, Cited, Match, Matches, finding, seconds
+from wiretale.analyzer.findings.model import SECOND, Match, Matches, finding, seconds
 from wiretale.analyzer.findings.shared.queue import DOWNSTREAM, Member, SharedQueue, shared_queues
 from wiretale.analyzer.findings.transfers import Bins, Transfers, mean, median_of, variation
 from wiretale.analyzer.units import show_duration, show_rate, show_share, three_digits
@@ -151,12 +152,12 @@ def lost_time(members: Iterable[Member]) -> float | None:
     "place have no other finding.",
     unknown="Other traffic in the queue, which is not in its rate. The delay of a queue before the capture point. Queues of "
     "flows of more than one capture file. Members that lose seldom.",
-    sentence="{count:flow} lose together {place}: {lost:segment} ({share}) in {episodes:episode}. {pattern}",
+    sentence="{count:flow} lose together {place}[: {lost:segment}][ ({share})][ in {episodes:episode}].[ {pattern}]",
     advice="{advice}",
 )
 def shared_queue(transfers: Transfers) -> Matches:
     for queue in queues_of(transfers):
-        members, flows = [one.transfer for one in queue.members], queue.flows
+        members = [one.transfer for one in queue.members]
         rates, cost, whole = (
             rates_of(transfers, queue),
             lost_time(queue.members),
@@ -164,12 +165,11 @@ def shared_queue(transfers: Transfers) -> Matches:
         )
         pattern = pattern_of(queue, delay_of(queue), rates, rate_of(transfers, queue, rates))
         worst = sorted(queue.members, key=lambda one: -len(one.losses))
-        names = [f"flow {one.transfer.row['flow']} {one.transfer.name} lost {queue.lost_of(one):,}" for one in worst]
-        more = f"; and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-        lost = list(map(Cited, queue.frames))
+        losses = [f"{one.transfer.name} lost {queue.lost_of(one):,}" for one in worst[:SHOWN]]
+        more = f"; and {len(worst) - SHOWN:,} more" if len(worst) > SHOWN else ""
         yield Match(
             "warning" if cost and cost >= COST_WARNING * whole else "info",
-            count=len(flows),
+            count=len(queue.flows),
             place=PLACES[queue.place],
             lost=queue.lost,
             share=show_share(queue.lost, queue.sent),
@@ -177,11 +177,14 @@ def shared_queue(transfers: Transfers) -> Matches:
             pattern=pattern.text,
             advice=pattern.advice,
             cost=None if cost is None else seconds(cost),
-            evidence=f"{transfers.files.frame_list(lost[:SHOWN], len(lost))}; {'; '.join(names[:SHOWN])}{more}",
-            filter=transfers.files.frame_filter(lost),
+            figures=f"{'; '.join(losses)}{more}",
+            filter=transfers.files.frame_filter(queue.packets),
             cited=[loss.shown for loss in worst[0].losses if loss.shown][:SHOWN],
+            frames=queue.packets,
+            packets=len(queue.packets),
             impact=sum(one.traffic_share for one in members),
-            members=[one.transfer.row["flow"] for one in worst],
+            flows=[one.transfer.side for one in worst],
+            members=len(queue.flows),
         )
 
 

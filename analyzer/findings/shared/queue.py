@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, combinations, pairwise
 from typing import NamedTuple
 
+from wiretale.analyzer.findings.evidence import Cited
 from wiretale.analyzer.findings.transfers import Loss, Transfer, Transfers, mean, median_of, variation
 
 LOSSES_MIN = 3  # of a member, unless it stood still in an outage
@@ -74,14 +75,15 @@ class SharedQueue(NamedTuple):
         return sum(one.transfer.data_segments for one in self.members) + (self.place == UPSTREAM) * self.lost
 
     @property
-    def frames(self) -> list[int]:
-        """The frames of the losses."""
-        return sorted({loss.frame for one in self.members for loss in one.losses})
+    def packets(self) -> list[Cited]:
+        """The lost segments, or the packets nearest to them, in the order of frames."""
+        losses = {loss.frame: loss.near for one in self.members for loss in one.losses}
+        return [near for _, near in sorted(losses.items()) if near]
 
     @property
     def episodes(self) -> list[list[int]]:
         """The runs of neighbouring spans in which any member loses."""
-        return runs_of((frame // self.width for frame in self.frames), 1)
+        return runs_of((loss.frame // self.width for one in self.members for loss in one.losses), 1)
 
 
 def runs_of(spans: Iterable[int], gap: int = EPISODE_GAP) -> list[list[int]]:

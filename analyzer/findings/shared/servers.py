@@ -10,7 +10,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from wiretale.analyzer.findings.attempts import NULL, End, extent_of
-from wiretale.analyzer.findings.model import SHOWN, Cited, Match, endpoint_str, flow_list, frames_of, only
+from wiretale.analyzer.findings.evidence import CITED, SHOWN, Cited, frames_of
+from wiretale.analyzer.findings.model import Match, endpoint_str
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural
 
@@ -60,21 +61,16 @@ class Group(NamedTuple):
         """Returns a match that cites some of these packets, one for each of the first connections."""
         if self.server is None and len(self.flows) == len(frames_of(cited)) <= CHOSEN_MAX:
             filter = transfers.files.frame_filter(cited) or filter
-        shown, names = (
-            transfers.files.frame_list(cited[:SHOWN], len(self.flows)),
-            flow_list(transfers.trace, self.flows),
-        )
         return Match(
-            flow=only(self.flows),
+            flows=self.flows,
             count=len(self.flows),
             ends=self.ends,
             host=self.host,
             cost=float(len(self.flows)),
-            evidence=f"{shown}; {names}" if shown else names,
             filter=filter,
             impact=flows_share(transfers, self.flows),
             cited=cited or transfers.span(self.flows[0]),
-            members=self.flows,
+            packets=len(self.flows) if cited else None,
             **fields,
         )
 
@@ -164,7 +160,7 @@ def established_beside(transfers: Transfers, groups: Sequence[Group]) -> list[in
 
 def first_packets(transfers: Transfers, flows: Sequence[int]) -> list[Cited]:
     """Returns the first packet of each of the first flows."""
-    return [transfers.span(flow)[0] for flow in flows[: CHOSEN_MAX + 1]]
+    return [transfers.span(flow)[0]._replace(role=CITED) for flow in flows[: CHOSEN_MAX + 1]]
 
 
 def first_resets(transfers: Transfers, flows: list[int]) -> list[Cited]:
@@ -183,4 +179,5 @@ def failed_attempts(transfers: Transfers, flows: Sequence[int], filter: str, way
         beside = f", while {plural(established, 'other was', 'others were')} established" if established else ""
         cited = first_resets(transfers, group.flows) if way == FROM else []
         cited = cited or first_packets(transfers, group.flows)
-        yield group, group.match(transfers, cited, group.filter(filter, way), beside=beside)
+        failed = len(group.flows)
+        yield group, group.match(transfers, cited, group.filter(filter, way), failed=failed, beside=beside)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.model import Match, Matches, Words, finding, seconds
 from wiretale.analyzer.findings.queueing import CAPPED_VARIATION, JITTER_WARNING_NS, bit_rate
-from wiretale.analyzer.findings.shared.places import longest_wait
+from wiretale.analyzer.findings.shared.places import slowest_packet
 from wiretale.analyzer.findings.throughput_limit import limiting_loss
 from wiretale.analyzer.findings.transfers import Transfer, Transfers, mean, variation
 from wiretale.analyzer.units import plural, show_duration, show_rate, show_share
@@ -154,6 +154,7 @@ def sharing_words(transfers: Transfers, rated: Sequence[tuple[float, Transfer]],
 
 @finding(
     code="unfair-share",
+    without_packets="compares rates over the common time of several flows",
     title="Unequal shares of the path",
     severity="warning if a transfer that the path limits would be faster with an equal share, else info",
     unit="seconds",
@@ -162,8 +163,8 @@ def sharing_words(transfers: Transfers, rated: Sequence[tuple[float, Transfer]],
     "path limits two TCP transfers or more for half of their time, and loss recovery and RTOs take 10% at most, the cost is "
     "the time that an equal share among these would save the slowest in the common time.",
     unknown="Whether they share a bottleneck at all, and the other traffic on it.",
-    sentence="{count} transfers from {source} to {destination} shared {total} on the wire{time} unequally: {shares}; Jain's "
-    "index is {index} (1 is equal).{mixed}{equal}",
+    sentence="{count} transfers from {source} to {destination} shared {total} on the wire{time} unequally[: {shares}; Jain's "
+    "index is {index} (1 is equal)].[{mixed}][{equal}]",
     advice="{advice}",
 )
 def unfair_share(transfers: Transfers) -> Matches:
@@ -185,10 +186,10 @@ def unfair_share(transfers: Transfers) -> Matches:
         time=f" for {show_duration(span)}" if span else "",
         shares=", ".join(shares),
         index=f"{index:.2f}",
-        evidence="; ".join(f"flow {one.row['flow']} {one.name} {show_rate(rate)} on the wire" for rate, one in order),
+        figures="; ".join(f"{one.name} {show_rate(rate)} on the wire" for rate, one in order),
         impact=sum(one.traffic_share for one in members) * (1 - index),
         cited=transfers.span(order[0][1].row["flow"]),
-        members=[one.row["flow"] for _, one in sorted(rated, key=lambda pair: -pair[0])],
+        flows=[one.side for _, one in sorted(rated, key=lambda pair: -pair[0])],
         **sharing_words(transfers, rated, span),
     )
 
@@ -229,6 +230,7 @@ def ethernet_speed(transfers: Transfers, members: Sequence[Transfer]) -> float |
 
 @finding(
     code="wire-full",
+    without_packets="a mean rate over the whole transfer",
     title="Full link",
     severity="info",
     computed="Frames of all transfers (1% of the capture's bytes or more each) from one host to another in their "
@@ -237,8 +239,8 @@ def ethernet_speed(transfers: Transfers, members: Sequence[Transfer]) -> float |
     "time bins, which must be level.",
     unknown="Whether the link has that speed: a paced sender looks the same. Other frames on the link; frames that an "
     "offload merged count once.",
-    sentence="{who} an Ethernet of {speed}: {share} is payload ({payload}), {overhead} is headers, preambles, "
-    "checksums and gaps.",
+    sentence="{who} an Ethernet of {speed}[: {share} is payload ({payload}), {overhead} is headers, preambles, "
+    "checksums and gaps].",
     advice="Use a faster link or fuller packets for more; the link is full, and nothing is wrong.",
 )
 def wire_full(transfers: Transfers) -> Matches:
@@ -249,24 +251,21 @@ def wire_full(transfers: Transfers) -> Matches:
             continue
         wire, payload = (sum(one.row[name] or 0 for one in members) for name in ("wire_bytes", "payload_bytes"))
         version = "ipv6" if ":" in source else "ip"
-        who, flow, frames = f"{len(members)} transfers {source} → {destination} fill", None, f"{len(members)} transfers"
+        who = f"{len(members)} transfers {source} → {destination} fill"
         selected = f"{version}.src == {source} && {version}.dst == {destination}"
         if len(members) == 1:
-            alone = members[0]
-            who, flow, frames = f"{alone.name} fills", alone.row["flow"], alone.frames
-            selected = flow_filter(alone.flow)
+            who, selected = f"{members[0].name} fills", flow_filter(members[0].flow)
         yield Match(
             who=who,
             speed=show_rate(speed),
             share=show_share(payload, wire),
             payload=show_rate(speed * payload / wire),
             overhead=show_share(wire - payload, wire),
-            flow=flow,
-            evidence=f"{frames}; wire_bytes in the series",
+            figures="series: wire_bytes",
             filter=selected,
             impact=FULL_WEIGHT * sum(one.traffic_share for one in members),
             cited=transfers.span(members[0].row["flow"]),
-            members=[one.row["flow"] for one in members],
+            flows=[one.side for one in members],
         )
 
 
@@ -311,9 +310,9 @@ def filled_by(transfers: Transfers, one: Transfer) -> Filled | None:
     "capture point.",
     unknown="Whether the queue is in the sender's host or in a switch behind it; a clock that drifts. Whether the program "
     "offered more than it sent: if its send buffer is full, it must wait for this queue, and nothing is lost.",
-    sentence="{name} sent {rate} on the wire; its packets waited up to {wait} longer than the fastest before the capture point, "
-    "where no router is (TTL {ttl}): {others} filled a queue of the sender's host, or of a switch behind it, with {share} of "
-    "the wire bytes.",
+    sentence="{name} sent {rate} on the wire[; its packets waited up to {wait} longer than the fastest before the capture point, "
+    "where no router is][ (TTL {ttl})][: {others} filled a queue of the sender's host, or of a switch behind it, with {share} of "
+    "the wire bytes].",
     advice="On that host, give each flow its own queue (tc qdisc replace dev IF root fq_codel), or shorten the queue "
     "(txqueuelen). A full send buffer holds up the program: if the rate is below the offered one, packets are late or fewer, "
     "not lost on the network.",
@@ -336,7 +335,7 @@ def sender_queue(transfers: Transfers) -> Matches:
                 others=several if len(filled.others) > 1 else f"flow {first.row['flow']}",
                 share=show_share(filled.share, 1),
                 cost=seconds(wait),
-                evidence=f"{plural(blocks, 'numbered packet')}, {one.frames}; wire_bytes in the series",
-                cited=longest_wait(transfers, one.row, "slowest")[:1],
+                figures=f"{plural(blocks, 'numbered packet')}; series: wire_bytes",
+                cited=slowest_packet(transfers, one),
                 weight=1.0,
             )

@@ -82,9 +82,8 @@ def show_pages(code: str | None, as_json: bool) -> None:
 def show_trace(trace: Trace, arguments: argparse.Namespace, link: int | None) -> None:
     """Prints headlines and findings."""
     from wiretale.analyzer.findings.explain import explain as explain_transfers
-    from wiretale.analyzer.findings.explain import numbered_findings
 
-    found = [row for row in numbered_findings(trace) if arguments.code in (None, row["code"])]
+    found = [row for row in trace.findings.rows() if arguments.code in (None, row["code"])]
     most = arguments.top or (None if arguments.all or arguments.json else SHOWN)
     shown, rest = found[:most], found[most:] if most else []
     transfers = explain_transfers(trace, link)

@@ -22,6 +22,7 @@ from scapy.packet import Packet, Raw
 import needs
 import wiretale
 from capture_files import write_pcap
+from placed import placed
 from wiretale.analyzer import _core
 
 KEY = bytes(range(32))
@@ -104,7 +105,7 @@ def anonymized(tmp_path: Path, run: Any, capture: Path, *words: str) -> Path:
 @pytest.mark.parametrize("words", [(), ("--headers",)], ids=["zeroed", "headers"])
 def test_findings_stay(wiretale_run: Any, sample: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
     traces = (wiretale.analyze(path) for path in (sample, anonymized(tmp_path, wiretale_run, sample, *words)))
-    before, after = ([tuple(row[c] for c in COLUMNS) for row in trace.findings.rows()] for trace in traces)
+    before, after = ([tuple(row[c] for c in COLUMNS) for row in placed(trace)] for trace in traces)
     assert after == [row for row in before if row[0] not in OF_PAYLOAD | {"capture-damaged"}]
 
 

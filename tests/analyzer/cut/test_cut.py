@@ -24,6 +24,7 @@ import needs
 import wiretale
 from capture_files import block, enhanced, interface, option, section, write_pcap
 from crafted import write_timed
+from placed import placed
 
 pytestmark = needs.marked(needs.programs("tshark"))
 Frames = list[tuple[str, str]]
@@ -80,11 +81,10 @@ def test_frames_and_times_are_chosen_and_add_up(cut: Any, samples: Path) -> None
 
 def test_a_finding_has_the_packets_of_its_evidence(cut: Any, samples: Path) -> None:
     capture = samples / "tcp_losses.pcap"
-    rows = wiretale.analyze(capture).findings.rows()
-    number, row = next((n, row) for n, row in enumerate(rows, 1) if row["code"] == "lost-downstream")
+    row = next(row for row in placed(wiretale.analyze(capture)) if row["code"] == "lost-downstream")
     whole = packets(capture)
     expected = whole[row["first_frame"] - 1 : row["last_frame"]]
-    assert packets(cut(capture, "--finding", number)) == expected
+    assert packets(cut(capture, "--finding", row["finding"])) == expected
     assert packets(cut(capture, "--finding", "lost-downstream", name="code.pcapng")) == expected
 
 
@@ -97,10 +97,10 @@ def test_a_number_of_the_page_is_that_of_cut(
     assert wiretale_run("analyze", samples / name, "-q", "--report", report).returncode == 0
     listed = re.findall(r'id="cause-(\d+)".*?<p class="code">([a-z-]+)', report.read_text(), re.DOTALL)
     explained = json.loads(wiretale_run("explain", samples / name, "--json").stdout)["findings"]
-    rows = wiretale.analyze(samples / name).findings.rows()
+    rows = placed(wiretale.analyze(samples / name))
     assert len(listed) >= 3
     for number, code in listed:
-        assert explained[int(number) - 1]["rank"] == int(number) and explained[int(number) - 1]["code"] == code
+        assert explained[int(number) - 1]["finding"] == int(number) and explained[int(number) - 1]["code"] == code
         copied = cut(samples / name, "--finding", number, "--annotate", name=f"{number}.pcapng").read_bytes()
         frame = rows[int(number) - 1]["first_frame"]
         assert re.search(rf"[^\0]*\({code}\)[^\0]*frame {frame}\b".encode(), copied), number
@@ -126,7 +126,7 @@ def test_verdicts_and_findings_are_comments_that_wireshark_filters(cut: Any, sam
         said = kind.replace("_", " ")
         found = fields(out, "frame.number", where=f'frame.comment contains "{said}"')
         assert [int(row[0]) for row in found] == wanted and wanted
-    row = next(row for row in trace.findings.rows() if row["first_frame"])
+    row = next(row for row in placed(trace) if row["first_frame"])
     comments = fields(out, "frame.comment", where=f"frame.number == {row['first_frame']}")
     assert f"({row['code']})" in comments[0][0] and f"frame {row['first_frame']}" in comments[0][0]
     assert packets(out) == packets(capture)

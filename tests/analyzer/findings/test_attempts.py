@@ -11,6 +11,7 @@ import pytest
 
 import needs
 import wiretale
+from placed import placed
 from plain_wire import ACK, PSH, RST, SYN, Connection, Wire, syn_options
 from transfer_wires import end, port_scan, probe
 from wiretale.analyzer.findings import attempts
@@ -31,7 +32,7 @@ def found(tmp_path: Path) -> Found:
 
 def by_code(path: Path) -> dict[str, Row]:
     first: dict[str, Row] = {}
-    for row in wiretale.analyze(path).findings.rows():
+    for row in placed(wiretale.analyze(path)):
         first.setdefault(row["code"], row)
     return first
 
@@ -51,10 +52,9 @@ def test_a_port_scan_is_one_finding_with_its_extent(found: Found) -> None:
         "10.0.0.1 scanned 100 ports of 10.0.0.2 in 100 connection attempts: 3 answered, 2 refused by RST, 95 unanswered."
     )
     assert (row["severity"], row["cost"], row["cost_unit"], row["impact"]) == ("warning", 100, "connections", 1)
-    assert (
-        row["evidence"]
-        == "frames 1, 2, 3, 4, 5 and 95 more; flows 0 to 99; answered: 10.0.0.2:4, 10.0.0.2:6, 10.0.0.2:8"
-    )
+    assert (row["members"], row["failed"], row["packets"]) == (100, 97, 100)
+    assert row["evidence"].startswith("frames 1, 2, 3, 4, 5 and 95 more; flow 0 10.0.0.1:")
+    assert row["evidence"].endswith("; and 95 more; answered: 10.0.0.2:4, 10.0.0.2:6, 10.0.0.2:8")
     assert row["filter"] == "ip.src == 10.0.0.1 && tcp.flags.syn == 1 && tcp.flags.ack == 0"
 
 
@@ -117,7 +117,7 @@ def test_many_scans_are_summed_up(found: Found, tmp_path: Path) -> None:
         for number in range(20):
             probe(wire, 20 * source + number, "10.0.0.2", number + 1, "refused", source=f"10.0.1.{source}")
     wire.write(tmp_path / "wire.pcap")
-    rows = wiretale.analyze(tmp_path / "wire.pcap").findings.rows()
+    rows = placed(wiretale.analyze(tmp_path / "wire.pcap"))
     assert [row["code"] for row in rows] == ["scan"] * 6
     assert "3 more hosts scanned ports or hosts in 60 connection attempts: 60 refused by RST." in [
         row["sentence"] for row in rows

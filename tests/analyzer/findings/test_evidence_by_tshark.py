@@ -12,6 +12,7 @@ import pytest
 import needs
 import wiretale
 from checkout import CAPTURES, SAMPLES
+from placed import placed
 from tshark_fields import fields_of
 
 pytestmark = needs.TSHARK
@@ -123,7 +124,7 @@ SHOWS: dict[str, Shows] = {
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_the_cited_frames_show_it(path: Path) -> None:
-    rows = [row for row in wiretale.analyze(path).findings.rows() if row["code"] in SHOWS]
+    rows = [row for row in placed(wiretale.analyze(path)) if row["code"] in SHOWS]
     if not rows:
         return
     frames = fields_of(path, {row[f"{end}_frame"] for row in rows for end in ("first", "last")}, FIELDS)

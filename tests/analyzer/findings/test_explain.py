@@ -19,14 +19,12 @@ from processes import refusal
 from wiretale.analyzer import findings
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.findings import registry
-from wiretale.analyzer.findings.explain import explain, numbered_findings
+from wiretale.analyzer.findings.explain import explain
 from wiretale.analyzer.findings.transfers import LIMITS, fit_limits
+from wiretale.analyzer.rows import FindingRow
 from wiretale.reports.terminal.explain import explain_parts
 
-FIELDS = {
-    *("rank", "code", "severity", "scope", "flow", "sentence", "cost", "cost_unit", "impact"),
-    *("evidence", "advice", "filter"),
-}
+FIELDS = {*FindingRow.__annotations__, "evidence", "frames", "flows"}
 
 
 def test_each_code_is_defined_once() -> None:
@@ -72,17 +70,20 @@ def test_a_page_that_is_none() -> None:
 
 def test_findings_are_ranked_by_severity_then_time_lost() -> None:
     trace = wiretale.analyze(ROOT / "sample_pcaps" / "timeouts.pcap")
-    found = registry.find(trace.transfers)
-    assert [registry.rank(one) for one in found] == sorted(registry.rank(one) for one in found)
-    assert len({one.impact for one in found}) > 3
+    ranked = sorted(registry.collapse(registry.every_finding(trace.transfers)), key=registry.rank)
+    assert [row["sentence"] for row in trace.findings.rows()] == [one.finding.sentence for one in ranked]
+    assert [row["severity"] for row in trace.findings.rows()] == sorted(
+        trace.findings.column("severity"), key=registry.SEVERITIES.index
+    )
+    assert len({one.finding.impact for one in ranked}) > 3
 
 
 def test_json_has_headlines_and_ranks(wiretale_run: Run, samples: Path) -> None:
     done = wiretale_run("explain", samples / "zero_window.pcap", "--json", "--link", "100M")
     result = json.loads(done.stdout)
-    assert done.returncode == 0 and result["schema"] == "wiretale.explain/1"
+    assert done.returncode == 0 and result["schema"] == "wiretale.explain/2"
     assert [set(row) for row in result["findings"]] == [FIELDS] * len(result["findings"])
-    assert [row["rank"] for row in result["findings"]] == list(range(1, len(result["findings"]) + 1))
+    assert [row["finding"] for row in result["findings"]] == list(range(1, len(result["findings"]) + 1))
     first = result["transfers"][0]
     assert first["limited_by"] == "window" and first["share"] > 0.9
     assert first["headline"].startswith("waited for the receive window for 9")
@@ -97,7 +98,7 @@ def test_json_has_the_verdict_and_the_numbers_of_the_table(wiretale_run: Run, sa
     every = result["findings"]
     assert result["verdict"] and " ".join(lines).startswith(result["verdict"])
     assert {(int(number), code) for number, code in re.findall(r"[✖▲•] (\d+) ([a-z-]+)", "\n".join(lines))} == {
-        (row["rank"], row["code"]) for row in every[:10]
+        (row["finding"], row["code"]) for row in every[:10]
     }
     code = every[2]["code"]
     chosen = json.loads(wiretale_run("explain", samples / "timeouts.pcap", "--json", "--code", code).stdout)
@@ -164,7 +165,7 @@ def test_bars_need_no_colour(monkeypatch: pytest.MonkeyPatch, samples: Path, no_
     monkeypatch.setenv("NO_COLOR", no_color)
     trace = wiretale.analyze(samples / "zero_window.pcap")
     console = Console(file=StringIO(), force_terminal=True, width=80, color_system="standard")
-    for part in explain_parts(trace, explain(trace), numbered_findings(trace), [], console):
+    for part in explain_parts(trace, explain(trace), trace.findings.rows(), [], console):
         console.print(part)
     assert isinstance(console.file, StringIO) and mark in console.file.getvalue()
 

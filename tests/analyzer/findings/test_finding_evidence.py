@@ -12,61 +12,45 @@ import pytest
 
 import wiretale
 from checkout import CAPTURES, SAMPLES
+from placed import placed
 from transfer_wires import growing_flights
 from tshark_fields import times_of
+from wiretale.analyzer.findings.registry import RULES
 
 FILES = [*CAPTURES, *sorted((SAMPLES / "findings").iterdir())]
 PLACE = ("cited_flow", "capture", "first_frame", "last_frame", "first_ns", "last_ns")
-#: findings about a whole flow, and why no part of it is their evidence
-WHOLE = {
-    "unfair-share": "compares rates over the common time of several flows",
-    "wire-full": "a mean rate over the whole transfer",
-    "small-packets": "a mean size over all packets",
-    "one-way": "packets of the other direction are missing everywhere",
-}
-#: about packets or rows of which only a count is known: where the capture dropped some, or a limit was reached, it has none
-NOWHERE = {
-    *("capture-dropped", "interrupted", "filter-refused", "flows-evicted", "datagrams-evicted"),
-    *("events-dropped", "blocks-dropped", "queries-dropped", "turns-dropped"),
-}
-#: about the first packet of its kind in an interface, and those of them that have no time
-OF_INTERFACE = {
-    *("capture-damaged", "time-backward", "offload", "lengths-cut", "malformed", "headers-cut", "undecoded"),
-    "not-understood",
-}
 UNTIMED = {"time-unknown", "time-out-of-range"}
-OF_ERRORS = {"icmp-errors", "path-mtu"}  # packets of another flow that quote it
-QUESTIONS = {"dns-slow", "dns-failed", "dns-unanswered"}  # a flow of one question and its answer
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_evidence_is_at_its_frames_and_times(path: Path) -> None:
     trace = wiretale.analyze(path)
     packets = {(row["capture"], row["frame"]): row for row in trace.packets(range(len(trace.flows))).rows()}
-    for row in trace.findings.rows():
+    for row in placed(trace):
         code, first, last = row["code"], row["first_frame"], row["last_frame"]
-        assert (first is None) == (code in NOWHERE), code
         if first is None:
+            assert row["scope"] == "capture" and RULES[code].without_packets, code
             assert [row[name] for name in PLACE] == [None] * len(PLACE)
-        elif code in OF_INTERFACE | UNTIMED:
-            assert row["scope"] == "capture" and row["cited_flow"] is None and 0 < first == last
+        elif row["cited_flow"] is None:
+            assert row["scope"] == "capture" and 0 < first == last, code
             expected = None if code in UNTIMED else times_of(path, [first])[first]
             assert row["first_ns"] == row["last_ns"] == expected, code
         else:
-            assert_within_its_flow(row, packets, trace.flows.rows(row["cited_flow"], row["cited_flow"] + 1)[0])
+            assert_within_its_flow(row, packets, trace.flows)
 
 
-def assert_within_its_flow(row: dict[str, Any], packets: dict[tuple[int, int], Any], flow: dict[str, Any]) -> None:
-    """A finding about one flow cites that one, and is about all of it only if its code is in WHOLE."""
-    code, frames = row["code"], (row["first_frame"], row["last_frame"])
+def assert_within_its_flow(row: dict[str, Any], packets: dict[tuple[int, int], Any], flows: Any) -> None:
+    """A finding about one flow cites that one, or an ICMP error about it; it is about all of it only if its rule says why."""
+    code, flow, frames = row["code"], flows[row["cited_flow"]], (row["first_frame"], row["last_frame"])
+    ends = [packets[row["capture"], frame] for frame in frames]
+    of_error = flows[ends[0]["flow"]]["protocol"] in ("icmp", "icmpv6")
     assert row["flow"] in (None, row["cited_flow"])
-    assert flow["first_frame"] <= frames[0] <= frames[1] <= flow["last_frame"] or code in OF_ERRORS, code
-    for end, frame in zip(("first", "last"), frames, strict=True):
-        packet = packets[row["capture"], frame]
+    assert flow["first_frame"] <= frames[0] <= frames[1] <= flow["last_frame"] or of_error, code
+    for end, packet in zip(("first", "last"), ends, strict=True):
         assert packet["time_ns"] == row[f"{end}_ns"], (code, end)
-        assert packet["flow"] == row["cited_flow"] or code in OF_ERRORS, (code, end)
-    if code not in WHOLE and code not in QUESTIONS and flow["packets"] > 2:
-        assert frames != (flow["first_frame"], flow["last_frame"]), code
+        assert packet["flow"] == row["cited_flow"] or of_error, (code, end)
+    if not RULES[code].without_packets and flow["packets"] > 2:
+        assert row["named"] or frames != (flow["first_frame"], flow["last_frame"]), code
 
 
 @pytest.mark.parametrize(
@@ -86,7 +70,7 @@ def assert_within_its_flow(row: dict[str, Any], packets: dict[tuple[int, int], A
 def test_evidence_of_a_known_truth(
     samples: Path, name: str, code: str, frames: tuple[int, int], took_ns: int | None
 ) -> None:
-    (row,) = [row for row in wiretale.analyze(samples / name).findings.rows() if row["code"] == code]
+    (row,) = [row for row in placed(wiretale.analyze(samples / name)) if row["code"] == code]
     assert (row["first_frame"], row["last_frame"]) == frames
     assert took_ns in (None, row["last_ns"] - row["first_ns"])
 
@@ -95,7 +79,7 @@ def test_evidence_of_a_known_truth(
 def test_slow_start_ends_with_the_data_that_doubled_the_flight(tmp_path: Path, flights: tuple[int, ...]) -> None:
     """Also of the directions with fewer than 32 packets, for which little state is kept."""
     trace = wiretale.analyze(growing_flights(flights).write(tmp_path / "growing.pcap"))
-    (row,) = [row for row in trace.findings.rows() if row["code"] == "slow-start"]
+    (row,) = [row for row in placed(trace) if row["code"] == "slow-start"]
     data = [packet for packet in trace.packets([0]).rows() if packet["payload_bytes"]]
     before = sum(flights[: flights.index(max(flights))])
     flight = data[before : before + max(flights)]  # the largest: bytes in flight last doubled within it
@@ -108,9 +92,7 @@ def test_frames_of_several_files_do_not_make_one_place(samples: Path) -> None:
     trace = wiretale.analyze(*(samples / name for name in ("tcp_losses.pcap", "udp_blocks.pcap", "timeouts.pcap")))
     packets = {(row["capture"], row["frame"]): row for row in trace.packets(range(len(trace.flows))).rows()}
     places = [
-        (row["capture"], row[f"{end}_frame"], row[f"{end}_ns"])
-        for row in trace.findings.rows()
-        for end in ("first", "last")
+        (row["capture"], row[f"{end}_frame"], row[f"{end}_ns"]) for row in placed(trace) for end in ("first", "last")
     ]
     assert len({capture for capture, frame, _ in places if frame is not None}) == 3
     for capture, frame, time_ns in places:

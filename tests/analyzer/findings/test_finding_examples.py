@@ -52,7 +52,7 @@ def unlayered(text: str) -> Iterator[str]:
 
 def texts(found: Finding) -> Iterator[str]:
     row = found._asdict()
-    yield from (row[name] for name in ("sentence", "advice", "evidence") if row[name])
+    yield from (row[name] for name in ("sentence", "headline", "advice", "figures") if row[name])
     yield cost_text(row)
 
 
@@ -113,10 +113,9 @@ def test_little_costs_are_no_warnings(maker: Any, code: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(("share", "severity"), [(0.009, "info"), (0.011, "warning")])
 def test_bytes_of_several_flows_are_compared_with_the_trace(share: float, severity: str) -> None:
     transfers = wiretale.analyze(SAMPLES / "udp_fragments.pcap").transfers
-    one = Finding(
-        "loss-amplified", "warning", "datagrams", "", "", cost=share * transfers.wire_bytes, cost_unit="bytes"
-    )
-    assert judged(transfers, RULES["loss-amplified"], one).severity == severity
+    fields = ("loss-amplified", "warning", "datagrams", None, None, "", "", "")
+    one = Finding(*fields, cost=share * transfers.wire_bytes, cost_unit="bytes")
+    assert judged(transfers, RULES["loss-amplified"], one).finding.severity == severity
 
 
 def test_a_quantity_without_its_layer_is_found() -> None:

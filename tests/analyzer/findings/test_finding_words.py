@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from drawn_trace import DrawnTrace
-from wiretale.analyzer.findings.counts.count_rule import CountRule
+from wiretale.analyzer.findings.counts.count_rule import OTHERS, CountRule
 from wiretale.analyzer.findings.counts.loss import lost_downstream
 from wiretale.analyzer.findings.counts.numbered import blocks_lost
 from wiretale.analyzer.findings.explain import carried, explain
-from wiretale.analyzer.findings.model import Finding
+from wiretale.analyzer.findings.model import Finding, fill, shorter_forms
 from wiretale.analyzer.findings.registry import RULES, example_of, find
+from wiretale.analyzer.rows import DirectionRow
 
 pytestmark = pytest.mark.xdist_group("finding-words")  # one process makes the traces
 
@@ -51,7 +52,9 @@ def said() -> tuple[Finding, ...]:
             found.update((one.sentence, one) for one in rule.findings(transfers))
         found.update((one.sentence, one) for one in find(trace.transfers))
     examples = [
-        Finding(code, one["severity"], "flow", one["sentence"], "") for code in RULES if (one := example_of(code))
+        Finding(code, one["severity"], "flow", None, None, one["sentence"], "", "")
+        for code in RULES
+        if (one := example_of(code))
     ]
     found.update((one.sentence, one) for one in examples)
     return tuple(found.values())
@@ -61,7 +64,8 @@ def texts() -> Iterator[str]:
     for one in said():
         yield ADDRESS.sub("HOST", one.sentence)
         yield one.advice
-        yield one.evidence or ""
+        yield one.headline
+        yield one.figures or ""
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -89,10 +93,18 @@ def test_full_tables_are_reported() -> None:
 
 
 def test_words_agree_with_every_count() -> None:
+    transfers: Any = DrawnTrace(0).transfers
     for rule in RULES.values():
-        if isinstance(rule, CountRule) and rule.summary.startswith("were "):
-            for count, words in ((1, "1 more direction was "), (2, "2 more directions were ")):
-                assert rule.rest([7] * count).sentence.startswith(words)
+        if isinstance(rule, CountRule):
+            for count, words in ((1, "1 more direction "), (2, "2 more directions ")):
+                match = rule.match_of_others(transfers, [(number, 7) for number in range(count)])
+                sentence = fill(OTHERS, match.words)
+                assert sentence.startswith(words) and (" were " not in sentence or count == 2)
+
+
+def sentence_of(rule: CountRule, row: dict[str, Any], count: int) -> str:
+    full: Any = {**dict.fromkeys(DirectionRow.__annotations__), **row}
+    return next(shorter_forms(rule.sentence, rule.words_of(full, count)))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +125,7 @@ def test_losses_are_reported_by_place(lost: int, runs: int, longest: int, words:
         "block_loss_runs": runs,
         "block_loss_run_max": longest,
     }
-    assert blocks_lost.texts({**ends, **row}, lost)[0] == f"10.0.0.1:1 → 10.0.0.2:2 {words}"
+    assert sentence_of(blocks_lost, {**ends, **row}, lost) == f"10.0.0.1:1 → 10.0.0.2:2 {words}"
 
 
 @pytest.mark.parametrize(
@@ -139,8 +151,7 @@ def test_a_share_of_losses_is_a_range_if_retransmissions_have_no_place(unplaced:
     row = {"source": "10.0.0.1", "source_port": 1, "destination": "10.0.0.2", "destination_port": 2}
     causes = {"fast_retransmissions": 20, "timeout_retransmissions": 0, "probe_retransmissions": 0}
     counts = {"data_packets": 1000, "retransmissions": 20 + unplaced, "unplaced_retransmissions": unplaced}
-    sentence, _ = lost_downstream.texts({**row, **causes, **counts}, 20)
-    assert sentence == f"10.0.0.1:1 → 10.0.0.2:2 lost {words}"
+    assert sentence_of(lost_downstream, {**row, **causes, **counts}, 20) == f"10.0.0.1:1 → 10.0.0.2:2 lost {words}"
 
 
 def test_headlines_are_well_said() -> None:

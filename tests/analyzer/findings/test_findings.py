@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from scapy.all import ICMP, IP, TCP, UDP, Ether, IPv6, Packet, Raw, fragment, ra
 import needs
 import wiretale
 from crafted import ether, write_timed
+from placed import placed
 
 A, B = IP(src="10.0.0.1", dst="10.0.0.2"), IP(src="10.0.0.2", dst="10.0.0.1")
 Codes = Callable[..., dict[str, str]]
@@ -155,13 +155,13 @@ def test_findings_beyond_the_limit_are_summed_up(tmp_path: Path) -> None:
         for i in range(2 * (flow + 1))
     ]
     write_timed(path, enumerate(twice))
-    found = [row for row in wiretale.analyze(path).findings.rows() if row["code"] == "retransmission-unlocated"]
+    rows = [row for row in placed(wiretale.analyze(path)) if row["code"] == "retransmission-unlocated"]
     on_wire = 10 + 54 + 24  # payload, headers, preamble with FCS and gap
-    assert [row["cost"] for row in found] == [*(n * on_wire for n in (8, 7, 6, 5, 4)), None]
-    assert found[0]["evidence"] == "frames 58, 60, 62, 64, 66 and 3 more"
-    assert found[3]["evidence"] == "frames 22, 24, 26, 28, 30"
-    assert found[5]["sentence"] == "3 more directions retransmitted segments of unknown place (6 segments in total)."
-    assert found[5]["flow"] is None
+    assert [row["cost"] for row in rows] == [*(n * on_wire for n in (8, 7, 6, 5, 4)), None]
+    assert rows[0]["evidence"] == "frames 58, 60, 62, 64, 66 and 3 more"
+    assert rows[3]["evidence"] == "frames 22, 24, 26, 28, 30"
+    assert rows[5]["sentence"] == "3 more directions retransmitted segments of unknown place (6 segments in total)."
+    assert rows[5]["flow"] is None and rows[5]["members"] == 3
 
 
 # --- display filters, run by Wireshark
@@ -176,7 +176,7 @@ def selected(capture: Path, display_filter: str) -> list[int]:
 
 
 def filtered(capture: Path) -> list[dict[str, Any]]:
-    return [row for row in wiretale.analyze(capture).findings.rows() if row["filter"]]
+    return [row for row in placed(wiretale.analyze(capture)) if row["filter"]]
 
 
 @needs.TSHARK
@@ -197,7 +197,8 @@ def test_each_filter_selects_frames(sample: Path) -> None:
 )
 def test_a_stall_is_its_first_and_last_frame(samples: Path, name: str, stalls: list[list[int]]) -> None:
     rows = [row for row in filtered(samples / name) if row["code"] == "timeout-stalls"]
-    assert [[int(number) for number in re.findall(r"\d+", row["evidence"])] for row in rows] == stalls
+    assert [[frame for _, frame in row["named"]] for row in rows] == stalls
+    assert {role for row in rows for role, _ in row["named"]} == {"before", "after"}
     assert [selected(samples / name, row["filter"]) for row in rows] == stalls
 
 

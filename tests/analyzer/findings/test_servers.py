@@ -12,6 +12,7 @@ from scapy.all import IP, TCP, Ether, IPv6, Packet, Raw, wrpcap
 
 import needs
 import wiretale
+from placed import placed
 
 Row = dict[str, Any]
 SERVER, DEAD, START = "10.0.9.9", "10.0.9.66", 1_700_000_000
@@ -65,8 +66,7 @@ def capture(tmp_path: Path) -> Path:
 
 def found(talk: Talk, path: Path) -> list[Row]:
     wrpcap(str(path), talk.packets)
-    rows: list[Row] = wiretale.analyze(path).findings.rows()
-    return rows
+    return placed(wiretale.analyze(path))
 
 
 def selected(path: Path, row: Row) -> int:
@@ -86,7 +86,8 @@ def test_a_syn_scan_of_200_ports_is_one_finding(capture: Path) -> None:
         "10.0.0.1 scanned 200 ports of 10.0.9.9 in 200 connection attempts: 150 refused by RST, 50 unanswered."
     )
     assert (
-        row["evidence"].startswith("frames 1, 3, 5, 7, 8 and 195 more; flows 0 to 199")
+        row["evidence"].startswith("frames 1, 3, 5, 7, 8 and 195 more; flow 0 ")
+        and row["members"] == row["failed"] == 200
         and selected(capture, row) == 200
     )
 

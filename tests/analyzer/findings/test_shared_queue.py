@@ -16,7 +16,9 @@ import needs
 import wiretale
 from one_queue import FRAME, Flow, each_alone, each_own_queue, run, through_one_queue
 from one_queue import Path as Link
+from placed import placed
 from plain_wire import Wire
+from wiretale.analyzer.findings.evidence import evidence_of
 from wiretale.analyzer.units import show_share
 
 Row = dict[str, Any]
@@ -26,8 +28,7 @@ OWN_LOSSES = {"lost-downstream", "lost-upstream", "loss-pattern", "loss-limited-
 
 
 def findings(wire: Wire, folder: Path) -> list[Row]:
-    rows: list[Row] = wiretale.analyze(wire.write(folder / "wire.pcap")).findings.rows()
-    return rows
+    return placed(wiretale.analyze(wire.write(folder / "wire.pcap")))
 
 
 def shared(rows: list[Row]) -> list[Row]:
@@ -71,15 +72,16 @@ def test_flows_that_share_a_full_queue_are_one_finding(tmp_path: Path, count: in
 def test_a_finding_has_the_flows_that_share_the_queue(tmp_path: Path) -> None:
     wire, flows = through_one_queue(4, RATE, ROOM, SECONDS)
     trace = wiretale.analyze(wire.write(tmp_path / "wire.pcap"))
-    of_code = dict(zip(trace.findings.column("code"), trace.finding_flows, strict=True))
-    members = of_code["shared-queue"]
+    members_of = {
+        row["code"]: [side["flow"] for side in evidence.flows]
+        for row, evidence in zip(trace.findings.rows(), evidence_of(trace), strict=True)
+    }
+    members = members_of["shared-queue"]
     assert sorted(members) == [0, 1, 2, 3]
     dropped = [flows[number].dropped for number in members]
     assert dropped == sorted(dropped, reverse=True)
-    single = [
-        own for row, own in zip(trace.findings.rows(), trace.finding_flows, strict=True) if row["flow"] is not None
-    ]
-    assert single and not any(single)
+    single = {row["code"]: row["flow"] for row in trace.findings.rows() if row["flow"] is not None}
+    assert single and all(members_of[code] == [flow] for code, flow in single.items())
 
 
 def test_a_finding_has_at_most_200_flows(tmp_path: Path) -> None:
@@ -88,8 +90,8 @@ def test_a_finding_has_at_most_200_flows(tmp_path: Path) -> None:
         syn.time = 1_700_000_000 + n
     wrpcap(str(tmp_path / "syns.pcap"), syns)
     trace = wiretale.analyze(tmp_path / "syns.pcap")
-    (members,) = (own for own in trace.finding_flows if own)
-    assert members == tuple(range(200))
+    (row,) = trace.findings.rows()
+    assert trace.finding_flows.column("flow") == [*range(200)] and row["members"] == 300
 
 
 def test_the_capture_point_may_be_behind_the_queue(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 import needs
 import wiretale
 from lab_bench import NEEDED
+from placed import placed
 from processes import output, wait_until
 from traffic_ends import undisturbed
 from wiretale.traffic.lab.capture import captures
@@ -111,7 +112,7 @@ def test_each_queue_is_one_finding_with_its_flows_rate_and_delay(tmp_path: Path)
         folder = Path(tempfile.mkdtemp(dir=tmp_path))
         links = {ports: transfer(folder / str(rate), ports, rate, room) for ports, (rate, room) in QUEUES.items()}
         merged = at_one_time(*(capture for capture, _ in links.values()), folder)
-        rows = [row for row in wiretale.analyze(merged).findings.rows() if row["code"] == "shared-queue"]
+        rows = [row for row in placed(wiretale.analyze(merged)) if row["code"] == "shared-queue"]
         found = {frozenset(map(int, re.findall(rf"{SENDER}:(\d+)", row["evidence"]))): row for row in rows}
         assert set(found) == set(QUEUES), [row["sentence"] for row in rows]
         for ports, (rate, room) in QUEUES.items():

@@ -13,6 +13,7 @@ from scapy.all import IP, TCP, Raw
 import needs
 import wiretale
 from crafted import analyze_timed, ether, tls_handshake
+from placed import placed
 from plain_wire import ACK, FIN, PSH, Connection, Wire
 from wiretale.analyzer.findings.explain import explain
 from wiretale.cli import main
@@ -39,7 +40,7 @@ def talk(
 
 def found(wire: Wire, folder: Path) -> list[dict[str, Any]]:
     trace = wiretale.analyze(wire.write(folder / "talk.pcap"))
-    return [row for row in trace.findings.rows() if row["code"] == "slow-server"]
+    return [row for row in placed(trace) if row["code"] == "slow-server"]
 
 
 def test_a_server_is_slow(tmp_path: Path) -> None:

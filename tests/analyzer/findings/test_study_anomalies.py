@@ -22,7 +22,7 @@ from lab_bench import NEEDED
 from plain_wire import ACK, MSS, PSH, Connection, Wire, block, sack
 from traffic_ends import undisturbed
 from wiretale.analyzer.findings.model import Finding
-from wiretale.analyzer.findings.registry import after_causes, rank
+from wiretale.analyzer.findings.registry import Ranked, in_order, with_causes
 from wiretale.analyzer.findings.shared.sharing import FAIR
 from wiretale.cli import main
 
@@ -300,9 +300,11 @@ def test_the_common_time_begins_with_the_data(share: float, tmp_path: Path) -> N
 @pytest.mark.parametrize(("seconds", "first"), [(1.81, "lost-downstream"), (0.9, "recovery-limited")])
 def test_recovery_follows_the_loss_that_took_most_of_it(seconds: float, first: str) -> None:
     """Recovery from a needless retransmission took the rest."""
-    recovery = Finding("recovery-limited", "warning", "flow", "", "", flow=1, impact=0.3, lost_ns=1.82e9)
-    loss = Finding("lost-downstream", "warning", "flow", "", "", flow=1, impact=0.1, lost_ns=seconds * 1e9)
-    assert min(after_causes([recovery, loss]), key=rank).code == first
+    recovery = Finding("recovery-limited", "warning", "flow", 1, 0, "", "", "", impact=0.3, flows=((1, 0),))
+    loss = Finding("lost-downstream", "warning", "flow", 1, 0, "", "", "", impact=0.1, flows=((1, 0),))
+    ranked = in_order(with_causes([Ranked(recovery, 1.82e9), Ranked(loss, seconds * 1e9)]))
+    assert ranked[0].code == first
+    assert [row.explained_by for row in ranked] == ([None, 1] if first == "lost-downstream" else [None, None])
 
 
 def link_fairness(truth: Path) -> float:
