@@ -175,16 +175,34 @@ def foreign_note(path: str | Path, head: bytes) -> str:
 
 
 def note_of(path: str) -> str | None:
-    """Returns why a file in a folder is left out, empty if nothing about it is of a capture; None for a capture.
-
-    One that is unreadable counts as a capture, so that the command names it as if it was given.
-    """
+    """Returns why a file in a folder is left out, empty if nothing about it is of a capture; None for a capture."""
     head = head_of(path)
     if head is None:
-        return None if is_named(path) else ""
+        return refusal(path) if is_named(path) else ""
     if note := foreign_note(path, head):
         return note
     return (refusal(path) or None) if is_named(path) or is_magic_number(head) else ""
+
+
+def nothing_to_read(path: str) -> str:
+    """Returns why a regular file cannot be read at all: it is empty, or the system refuses. Empty for other inputs, which the
+    analysis opens itself: a pipe can be opened once, and a missing file is a mistake."""
+    if path == "-" or is_url(path) or not os.path.isfile(path):
+        return ""
+    return "" if head_of(path) else refusal(path)
+
+
+def readable(paths: Sequence[str]) -> list[str]:
+    """Returns the inputs without those that cannot be read at all, and warns of these, if others are left.
+
+    `*.pcap` has the file that a running capture just opened. Raises InputError if nothing can be read.
+    """
+    reasons = {path: reason for path in paths if (reason := nothing_to_read(path))} if len(paths) > 1 else {}
+    if reasons and len(reasons) == len(set(paths)):
+        first, *others = reasons.values()
+        raise InputError(first + (f" (and {len(others):,} more such)" if others else ""))
+    warn_of_skipped(list(reasons.values()))
+    return [path for path in paths if path not in reasons]
 
 
 def check_no_copies(folder: Path) -> None:
@@ -245,12 +263,12 @@ def captures_in(folder: Path) -> list[str]:
     return found
 
 
-def warn_of_skipped(notes: Sequence[str], folder: str) -> None:
-    """Warns of the files in a folder that were skipped."""
+def warn_of_skipped(notes: Sequence[str], folder: str = "") -> None:
+    """Warns of the files that were skipped, all in a folder if there is one."""
     for note in notes[:NAMED_MOST]:
         skip(note)
     if len(notes) > NAMED_MOST:
-        skip(f"{len(notes) - NAMED_MOST:,} more such files in {folder}")
+        skip(f"{len(notes) - NAMED_MOST:,} more such files{f' in {folder}' if folder else ''}")
 
 
 def each_path(paths: Iterable[Paths]) -> Iterator[object]:
@@ -307,7 +325,7 @@ class Expanded(list[str]):
 def expand_paths(paths: Iterable[Paths], local: bool = False) -> Expanded:
     """Returns files, pipes and `-` as they are, and folders as the captures in them. Raises InputError or UsageError.
 
-    If `local`, a URL is refused.
+    Of several, files that are empty or unreadable are skipped with a SkippedFileWarning. If `local`, a URL is refused.
     """
     wholes = list(paths)
     if len(wholes) == 1 and isinstance(wholes[0], Expanded) and not local:
@@ -315,7 +333,7 @@ def expand_paths(paths: Iterable[Paths], local: bool = False) -> Expanded:
     given = list(map(check_path, each_path(wholes)))
 
     def expand() -> Iterator[str]:
-        for path in given:
+        for path in readable(given):
             if is_url(path):
                 if local:
                     raise UsageError(f"{shown(path)}: expected a local file, because this command cannot read URLs")

@@ -44,7 +44,8 @@ class MissingToolError(WiretaleError):
 
 
 class SkippedFileWarning(UserWarning):
-    """A file of a folder was skipped: it has the name or first bytes of a capture, but is damaged or of another program."""
+    """A file was skipped: one of several that is empty or unreadable, or one of a folder that has the name or first bytes of a
+    capture, but is damaged or of another program."""
 
 
 class SkippedFolderWarning(SkippedFileWarning):

@@ -41,6 +41,12 @@ def connect(trace: Trace) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def confine(connection: duckdb.DuckDBPyConnection, *folders: str) -> None:
+    """Lets the SQL of a user read files of these folders alone, none without one; no later statement can change that."""
+    connection.execute("SET allowed_directories = $folders", {"folders": folders})
+    connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+
+
 def register(connection: duckdb.DuckDBPyConnection, trace: Trace, names: Iterable[str], timed: str = "") -> None:
     """Gives a connection tables of an analysis, in place of those with the same names. With `timed`, which begins their names,
     times stay timestamps."""
@@ -61,6 +67,7 @@ def raise_interrupt(error: duckdb.Error) -> None:
 def run(trace: Trace, sql: str) -> duckdb.DuckDBPyRelation:
     """Returns the result. A table that may need a second pass over the files, and a view, is made only if the query names it."""
     connection = connect(trace)
+    confine(connection)
     while True:
         try:
             return connection.sql(sql)

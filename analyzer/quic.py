@@ -2,7 +2,7 @@
 """Server name and ALPN of QUIC's ClientHello, decrypted from the client's Initials (RFC 9001 section 5, RFC 9369).
 
 The keys of Initials come from a salt of the version and the connection ID that the client chose, so that anyone on the path
-can read them. AES comes from the library cryptography, the extra wiretale[quic]. The core keeps at most 4 kB of Initials a
+can read them. AES comes from the library cryptography (extra `quic`). The core keeps at most 4 kB of Initials a
 flow; its parts of the ClientHello are put in order by their offsets. All of it is hostile: a packet that does not decrypt,
 or whose frames end early, is left out.
 """

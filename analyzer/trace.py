@@ -321,7 +321,7 @@ class Trace:
         return table
 
     def query(self, sql: str) -> duckdb.DuckDBPyRelation:
-        """Returns the result of an SQL query over the tables. Raises UsageError if the query fails.
+        """Returns the result of an SQL query over the tables. Raises UsageError if the query fails, or names a file.
 
         If the query names the packets table, the files are read a second time, as by packets().
         """

@@ -45,7 +45,7 @@ FOLDERS_MOST = 2000  # of a web server, which could invent one in each
 LOOKS = 16  # at files of a folder at the same time
 SECONDS = 30  # that ssh may take to end after its last byte
 SECONDS_LEFT = 1  # that the next byte may take if the core did not read to the end
-EXTRA = "wiretale[remote]"
+LIBRARIES = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "http": "aiohttp", "https": "aiohttp"}  # beside fsspec
 
 
 def reason_of(error: BaseException) -> str:
@@ -112,9 +112,8 @@ def file_system(url: str, **options: object) -> tuple[Any, str]:
         return found
     except ImportError as error:
         scheme = urlsplit(url).scheme
-        raise MissingToolError(
-            f"reading {scheme}:// needs {error.name or 'a library'}: run `{sys.executable} -m pip install '{EXTRA}'`"
-        ) from None
+        install = f"{sys.executable} -m pip install fsspec {LIBRARIES.get(scheme, '')}".rstrip()
+        raise MissingToolError(f"reading {scheme}:// needs {error.name or 'a library'}: run `{install}`") from None
     except Exception as error:  # each file system has errors of its own
         raise unreadable(url, error) from None
 

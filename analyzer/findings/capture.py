@@ -498,7 +498,7 @@ turns_dropped = table_full(
     unknown="Server name and ALPN of these flows.",
     weakens="flows.server_name and the names in handshakes.",
     sentence="{count:QUIC flow has|QUIC flows have} no server name, because the library cryptography is not installed.",
-    advice="Install it: pip install wiretale[quic].",
+    advice="Install it: pip install cryptography.",
 )
 def quic_names_unread(transfers: Transfers) -> Matches:
     table = transfers.trace.handshakes

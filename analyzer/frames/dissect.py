@@ -37,7 +37,8 @@ PREFERENCES = (
     "tcp.relative_sequence_numbers:TRUE",
 )
 ABOUT_OTHERS = re.compile(
-    r"(tcp|udp)\.(stream|completeness|time_relative|time_delta|pdu)|tcp\.analysis|_ws\.expert\.|geninfo|frame(\.|$)"
+    r"(eth|ip|ipv6|tcp|udp)\.(stream|completeness|time_relative|time_delta|pdu)"
+    r"|tcp\.analysis|_ws\.expert\.|geninfo|frame(\.|$)"
     r"|.*[._](in|to|frame|framenum|frame_number|segment|fragment|time|delta|response_time|resptime)$"
 )
 

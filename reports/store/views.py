@@ -87,7 +87,7 @@ def connect(folder: Path, sql: str) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection with the views that a query names. Raises InputError if it is no store or its files cannot be read."""
     import duckdb
 
-    from wiretale.analyzer.query import SETTINGS, interruptible
+    from wiretale.analyzer.query import SETTINGS, confine, interruptible
 
     same, many = columns_in(folder) is not None, (folder / EMPTY_MANY).is_dir()
     with utf8_name(folder, plain=True) as named, duckdb.connect(config=dict(SETTINGS)) as connection:
@@ -98,6 +98,7 @@ def connect(folder: Path, sql: str) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             connection.execute("SET TimeZone = 'UTC'")  # of the text of times, and of conditions
             interruptible(connection, lambda: connection.execute("".join(views)))
+            confine(connection, str(named), glob_escaped(named))  # patterns of views are escaped
         except duckdb.Error as error:
             raise InputError(f"{folder}: {str(error).splitlines()[0]}; run `wiretale store check`") from None
         yield connection

@@ -82,7 +82,7 @@ def as_nobody() -> Iterator[None]:
 
 
 @needs.marked(needs.root())
-def test_unreadable_files_are_reported_and_not_left_out(samples: Path) -> None:
+def test_unreadable_files_of_a_folder_are_named(samples: Path) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         folder.chmod(0o755)
@@ -94,8 +94,9 @@ def test_unreadable_files_are_reported_and_not_left_out(samples: Path) -> None:
         with as_nobody():
             assert expand_paths([folder]) == [str(folder / "open.pcap")]
         secret.touch(mode=0)
-        with as_nobody(), pytest.raises(InputError, match=r"secret\.pcap: Permission denied"):
-            wiretale.analyze(folder)
+        with as_nobody(), pytest.warns(wiretale.SkippedFileWarning, match=r"secret\.pcap: Permission denied"):
+            assert expand_paths([folder]) == [str(folder / "open.pcap")]
+        secret.unlink()
         with as_nobody(), pytest.raises(InputError, match=r"lost.found: Permission denied"):
             expand_paths([hidden])
         hidden.rename(folder / "monday")
@@ -115,7 +116,7 @@ def test_an_unreadable_file_does_not_end_the_others_of_a_store(samples: Path) ->
         assert add_all == ["added", "present"]
         (folder / "in" / "a.pcap").chmod(0)
         with as_nobody():
-            found = list(add(folder / "store", expand_paths([folder / "in"])))
+            found = list(add(folder / "store", [str(folder / "in" / name) for name in ("a.pcap", "b.pcap")]))
         assert [(Path(one.path).name, one.outcome, one.reason) for one in found] == [
             ("a.pcap", "failed", f"{folder}/in/a.pcap: Permission denied"),
             ("b.pcap", "added", ""),
@@ -242,3 +243,34 @@ def test_outputs_in_the_folder_of_the_input_are_no_input(wiretale_run: Run, samp
     for place, kind in (("in/split", "split"), ("in/split/shard-00", "shard of a split"), ("in/deep/store", "store")):
         done = wiretale_run("store", "add", "other", place, cwd=tmp_path)
         assert (done.returncode, done.stderr) == (2, f"wiretale: {place}: is a {kind}: expected captures\n")
+
+
+def test_an_empty_or_unreadable_file_of_several_is_skipped(wiretale_run: Run, samples: Path, tmp_path: Path) -> None:
+    sample, empty = tmp_path / "a.pcap", tmp_path / "b.pcap"
+    shutil.copy(samples / "vlan_ipv6.pcap", sample)
+    empty.touch()
+    for words in ([sample, empty], [tmp_path]):  # a glob, a folder
+        done = wiretale_run("analyze", *words, "--json")
+        assert done.returncode == 3 and len(json.loads(done.stdout)["flows"]) == 7
+        assert [line for line in done.stderr.splitlines() if "skipped" in line] == [done.stderr.rstrip()]
+        assert f"skipped {empty}: " in done.stderr
+    for words in ([empty], [empty, shutil.copy(empty, tmp_path / "c.pcap")]):
+        done = wiretale_run("analyze", *words)
+        assert done.returncode == 4 and done.stderr.count("\n") == 1 and str(empty) in done.stderr
+
+
+def test_one_unreadable_file_does_not_end_the_analysis_of_others(samples: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:  # pytest's folders are for their owner alone
+        folder = Path(name)
+        folder.chmod(0o755)
+        sample, private = folder / "a.pcap", folder / "b.pcap"
+        for path, mode in ((sample, 0o644), (private, 0o600)):
+            shutil.copy(samples / "vlan_ipv6.pcap", path)
+            path.chmod(mode)
+        if os.geteuid():
+            private.chmod(0)
+        for given in ([folder], [sample, private]):
+            with as_nobody(), pytest.warns(wiretale.SkippedFileWarning, match=r"skipped .*b\.pcap: Permission denied"):
+                assert expand_paths(given) == [str(sample)]
+        with as_nobody(), pytest.raises(InputError, match=r"b\.pcap: Permission denied"):
+            wiretale.analyze(private)

@@ -340,7 +340,7 @@ def test_the_rest_of_a_file_on_another_host_is_not_awaited(
     assert json.loads(remote.stdout)["directions"] == json.loads(local.stdout)["directions"]
 
 
-def test_without_the_libraries_one_line_names_the_extra(wiretale_run: Any, web: str, tmp_path: Path) -> None:
+def test_without_the_libraries_one_line_names_them(wiretale_run: Any, web: str, tmp_path: Path) -> None:
     (tmp_path / "fsspec.py").write_text("raise ModuleNotFoundError('absent', name='fsspec')")
     text = refusal(wiretale_run("analyze", f"{web}/x.pcap", env={"PYTHONPATH": str(tmp_path)}), 5)
-    assert "needs fsspec" in text and "pip install 'wiretale[remote]'" in text
+    assert "needs fsspec" in text and "pip install fsspec aiohttp`" in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ import pytest
 
 import needs
 import wiretale
+from checkout import ROOT
 from wiretale.installation import package_of_library, repair, source_folder
 from wiretale.traffic.program import find_program
 
@@ -181,3 +183,16 @@ def test_the_repair_fits_the_installation() -> None:
 @pytest.mark.parametrize(("library", "package"), PACKAGES.items())
 def test_a_package_is_named_after_its_library(library: str, package: str) -> None:
     assert package_of_library(library) == package
+
+
+FROM_INDEX = re.compile(r"pip3? install(?! [^`\n]*(?:\.whl|WHEEL))[^`\n]*\bwiretale\b(?!-)")
+
+
+def test_no_text_has_wiretale_installed_from_an_index() -> None:
+    """The index has no such name, so a stranger could register it."""
+    folders = ("analyzer", "reports", "src", "traffic", "docs")
+    texts = [
+        path for folder in folders for kind in ("py", "md", "js", "html") for path in (ROOT / folder).rglob(f"*.{kind}")
+    ]
+    assert len(texts) > 200
+    assert [path for path in (ROOT / "README.md", *texts) if FROM_INDEX.search(path.read_text("utf-8"))] == []

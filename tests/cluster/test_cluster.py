@@ -35,7 +35,7 @@ from wiretale.cluster.begin import RUN, begin, tasks_of
 from wiretale.cluster.place import Place
 from wiretale.cluster.steps import Problem, problem_of
 
-pytest.importorskip("distributed", reason="needs distributed: pip install 'wiretale[cluster]'")
+pytest.importorskip("distributed", reason="needs distributed: pip install distributed cryptography")
 NAMES = ("tcp_losses.pcap", "tcp_blocks.pcapng", "udp_fragments.pcap")
 HELD = "fast_retransmissions.pcap"
 LOOPBACK = "0100007F"  # as in /proc/net/tcp
@@ -340,12 +340,12 @@ print(*sorted({name.split("/")[0] for name in names}))
     assert (here / "report.html").stat().st_size > 100_000
 
 
-def test_without_dask_one_line_names_the_extra(wiretale_run: Any, tmp_path: Path) -> None:
+def test_without_dask_one_line_names_its_packages(wiretale_run: Any, tmp_path: Path) -> None:
     (tmp_path / "distributed.py").write_text("raise ModuleNotFoundError('absent', name='distributed')")
     path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
     words = ("analyze", SAMPLES / NAMES[0], "--cluster", "local", "-o", tmp_path / "out")
     text = refusal(wiretale_run(*words, env={"PYTHONPATH": path}), 5)
-    assert "needs distributed" in text and "pip install 'wiretale[cluster]'" in text
+    assert "needs distributed" in text and "pip install distributed cryptography" in text
     assert not (tmp_path / "out.work").exists()
 
 

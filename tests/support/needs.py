@@ -11,6 +11,7 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,6 +66,14 @@ def shared(name: str) -> Path:
     path = ROOT.parent / "shared" / name
     skip_without(None if path.exists() else f"needs ../shared/{name} beside the repository")
     return path
+
+
+def shared_files(folder: str, pattern: str) -> list[Any]:
+    """Returns the files of a folder of ../shared as parameters of a test; without them, one that is skipped with a reason."""
+    paths = sorted((ROOT.parent / "shared" / folder).glob(pattern))
+    reason = f"needs ../shared/{folder}/{pattern} beside the repository"
+    skipped = pytest.param(ROOT.parent / "shared" / folder / "absent", marks=pytest.mark.skip(reason=reason))
+    return [*paths] or [skipped]
 
 
 def plain_processes() -> str | None:

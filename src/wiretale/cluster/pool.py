@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 LOCAL = "local"
-EXTRA = "wiretale[cluster]"
+LIBRARIES = "distributed cryptography"
 CONNECT_SECONDS = 10
 SAFE_PATH = "PYTHONSAFEPATH"
 IS_THERE = "__import__('importlib.util').util.find_spec('wiretale') is not None"
@@ -37,7 +37,7 @@ def check_library() -> None:
         import distributed
     except ImportError as error:
         raise MissingToolError(
-            f"--cluster needs {error.name or 'distributed'}: run `{sys.executable} -m pip install '{EXTRA}'`"
+            f"--cluster needs {error.name or 'distributed'}: run `{sys.executable} -m pip install {LIBRARIES}`"
         ) from None
     del distributed
 
@@ -164,9 +164,7 @@ def check_workers(client: Client) -> None:
     """Raises MissingToolError if a worker lacks wiretale: it would end when it gets a task, and Dask would start it again."""
     for worker, is_there in client.run(eval, IS_THERE).items():  # a function that each worker has
         if not is_there:
-            raise MissingToolError(
-                f"the worker {worker} has no wiretale: run `pip install wiretale` there, the same version"
-            )
+            raise MissingToolError(f"the worker {worker} has no wiretale: install its wheel there, of the same version")
 
 
 @contextmanager

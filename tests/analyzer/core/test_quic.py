@@ -18,7 +18,8 @@ US = 3  # rounding, and two packets of one flight
 Ports = tuple[int, int]
 
 SPINDUMP = sorted((needs.ROOT.parent / "shared/labelled/spindump").glob("trace_quic_*.pcap*"))
-TCPDUMP = sorted((needs.ROOT.parent / "shared/captures/tcpdump-tests").glob("quic*.pcap"))
+SPINDUMP_FILES = needs.shared_files("labelled/spindump", "trace_quic_*.pcap*")
+TCPDUMP_FILES = needs.shared_files("captures/tcpdump-tests", "quic*.pcap")
 
 TWICE = "the client repeated its Initial before the answer, which may answer either; spindump takes the latest"
 LEAST = "the Retry came sooner after its Initial than the ServerHello, and wiretale takes the least"
@@ -81,7 +82,7 @@ def test_captures_of_others_are_present() -> None:
     assert len(SPINDUMP) == 38
 
 
-@pytest.mark.parametrize("path", SPINDUMP, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SPINDUMP_FILES, ids=lambda path: path.stem)
 def test_round_trips_are_those_of_spindump(path: Path) -> None:
     """The round trip to the server, and that to the client if the server refused the first Initial."""
     exceptions = EXCEPTIONS.get(path.stem, {})
@@ -99,7 +100,7 @@ def test_round_trips_are_those_of_spindump(path: Path) -> None:
             assert is_near(client_ns, trips["left"]) or client_ns / 1000 < min(trips["left"])  # the least of several
 
 
-@pytest.mark.parametrize("path", SPINDUMP, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SPINDUMP_FILES, ids=lambda path: path.stem)
 def test_handshake_is_the_sum_and_a_spin_rtt_is_near_it(path: Path) -> None:
     for row in handshakes(path).values():
         parts = (row["server_rtt_ns"], row["client_rtt_ns"])
@@ -112,6 +113,7 @@ def test_handshake_is_the_sum_and_a_spin_rtt_is_near_it(path: Path) -> None:
 
 def test_spin_rtts_are_those_of_spindump() -> None:
     """A median is one of the samples that spindump prints."""
+    needs.shared("labelled/spindump")
     found = {}
     for path in SPINDUMP:
         samples = [int(us) for line in FULL.findall(path.with_suffix(".expected").read_text()) for us in line if us]
@@ -137,7 +139,7 @@ def tshark_names(path: Path) -> set[tuple[int, str, str]]:
 
 
 @needs.TSHARK
-@pytest.mark.parametrize("path", [*SPINDUMP, *TCPDUMP], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*SPINDUMP_FILES, *TCPDUMP_FILES], ids=lambda path: path.stem)
 def test_names_are_those_of_tshark(path: Path) -> None:
     rows = handshakes(path)
     ours = {(ports[0], row["server_name"] or "", row["alpn"] or "") for ports, row in rows.items()}

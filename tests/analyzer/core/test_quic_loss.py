@@ -21,7 +21,7 @@ from wiretale.analyzer.findings.judged import judge
 COUNT = 20_000
 NAMES = ("sent", "missing", "lost", "lost_upstream", "lost_downstream")
 NOTHING = dict.fromkeys(NAMES)
-SPINDUMP = sorted((needs.ROOT.parent / "shared/labelled/spindump").glob("trace_quic_*.pcap*"))
+SPINDUMP = needs.shared_files("labelled/spindump", "trace_quic_*.pcap*")
 
 
 def trace_of(tmp_path: Path, server: list[int], client: list[int] | None = None, size: int = 1200) -> wiretale.Trace:

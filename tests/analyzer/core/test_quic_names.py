@@ -115,4 +115,4 @@ def test_without_the_library_names_are_null_and_one_finding_says_so(
     assert trace.flows.column("server_name") == [None, None]
     assert trace.handshakes.column("alpn") == [None]
     (row,) = [row for row in trace.findings.rows() if row["code"] == "quic-names-unread"]
-    assert row["severity"] == "info" and "pip install wiretale[quic]" in row["advice"]
+    assert row["severity"] == "info" and "pip install cryptography" in row["advice"]

@@ -27,7 +27,7 @@ wiretale gather day.split -o day.wiretale
 wiretale gather day.split --json --tables findings
 """
 EXIT_CODES = (0, 2, 3, 4, 5, 130, 143)
-EXIT_TEXTS = {5: "a picture needs a browser, or kaleido; captures at URLs need wiretale[remote]"}
+EXIT_TEXTS = {5: "a picture needs a browser, or kaleido; captures at URLs need fsspec"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
