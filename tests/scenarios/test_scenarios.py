@@ -252,5 +252,5 @@ def test_verdicts_on_segments_in_fragments_are_those_on_whole_ones(
 
 def test_every_rule_has_a_scenario_in_fragments() -> None:
     names = {Path(name).name for name, _, _ in CASES_IN_FRAGMENTS}
-    of_datagrams = [f"V12.{number}" for number in range(1, 6)]
+    of_datagrams = [f"V12.{number}" for number in (1, 2, 3, 4, 5, 7, 8)]
     assert [rule for rule, scenarios in RULES.items() if not names & set(scenarios)] == of_datagrams

@@ -78,8 +78,10 @@ static bool is_agreeing(const struct sequence_layout *layout, const struct seque
 /* Evidence of the stored packets for one layout. */
 struct agreement {
     unsigned agreeing, rising, others;
+    unsigned nexts;    /* pairs of consecutive numbers */
+    unsigned lengths;  /* packets whose number is the length of their payload, and */
+    unsigned parallel; /* pairs whose numbers differ as their lengths do */
     int64_t rise;      /* from the oldest number to */
-    bool has_next;     /* two numbers are consecutive */
     bool has_moved;    /* the sent times differ */
     bool is_time;      /* and are not a counter of microseconds or seconds */
     bool keeps_pace;   /* sent times advance with the capture's clock */
@@ -105,6 +107,12 @@ static bool keeps_pace(const struct sequence_item *oldest, const struct sequence
            sent >= arrived / PACE_PART;
 }
 
+/* The number, or its lower half, is a length field of another protocol, such as IPFIX (RFC 7011
+ * section 3.1) or BACnet/IP. */
+static bool is_length(const struct sequence_item *item) {
+    return (uint16_t)item->sequence == item->length;
+}
+
 /* Adds the evidence of one pair. Differences of whole seconds, of 1 µs, or of 1 µs for each number
  * are those of a counter, not of a clock. */
 static void add_agreeing(struct agreement *found, const struct sequence_layout *layout,
@@ -114,7 +122,9 @@ static void add_agreeing(struct agreement *found, const struct sequence_layout *
     found->agreeing++;
     found->rise += step;
     found->rising += step > 0 && (!layout->ticks || tick_difference(from, to) >= 0);
-    found->has_next |= step == 1;
+    found->nexts += step == 1;
+    found->lengths += is_length(from);
+    found->parallel += (uint16_t)step == (uint16_t)(to->length - from->length);
     found->has_moved |= sent != 0;
     found->is_time |=
         !layout->ticks && sent % SECOND && sent != step * 1000 && sent != 1000 && sent != -1000;
@@ -131,6 +141,7 @@ static struct agreement agreement_on(const struct sequence_layout *layout,
         return found;
     *key = newest->key;
     found.agreeing = 1;
+    found.lengths = is_length(newest);
     found.is_plausible = is_plausible_time(newest);
     for (unsigned i = trial->count - 1; i-- > 0;) {
         struct sequence_item *from = &items[i];
@@ -151,17 +162,21 @@ static struct agreement agreement_on(const struct sequence_layout *layout,
 }
 
 /* Numbers must rise in two of three steps, so a swap among three packets waits for the fourth. RTP
- * has no time to compare: RFC 3550 A.1 requires two consecutive packets. iperf has only its time:
- * ESP in UDP (RFC 3948) with AES-GCM has a constant and two counters (RFC 4106), which look like
- * iperf3 in a frozen second with one packet per microsecond. */
+ * has no time to compare: RFC 3550 A.1 requires two consecutive packets, and its clock must move,
+ * or half of the numbers be consecutive, as in a large picture; proof.h looks again. A number that
+ * is the payload's length, or differs from it by a constant, is a length field. iperf has only its
+ * time: ESP in UDP (RFC 3948) with AES-GCM has a constant and two counters (RFC 4106), which look
+ * like iperf3 in a frozen second with one packet per microsecond. */
 static bool is_believed(const struct sequence_layout *layout, const struct agreement *found) {
     if (found->agreeing < AGREE_LEAST || found->others * 4 > found->agreeing ||
         found->rising * 3 < (found->agreeing - 1) * 2 || found->rise * 2 < found->agreeing - 1)
         return false;
     if (layout->application == WORD_BLOCKS)
         return true;
+    if (found->lengths > 1 || found->parallel == found->agreeing - 1)
+        return false;
     if (layout->ticks)
-        return found->has_next;
+        return found->nexts && (found->has_moved || found->nexts * 2 >= found->agreeing - 1);
     return found->has_moved && found->is_time && (found->is_plausible || found->keeps_pace);
 }
 

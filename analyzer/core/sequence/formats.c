@@ -115,6 +115,7 @@ static bool read_rtp(const struct sequence_layout *layout, struct sequence_item 
     item->sent = load_be32(bytes + 4);
     item->payload_kind = kind;
     item->tick_rate = kind < 35 ? tick_rates[kind] : 0;
+    item->resumes = bytes[1] & 0x80 && kind < 24; /* RFC 3551 section 4.1; types of audio */
     return payload->length >= header;
 }
 
@@ -130,12 +131,26 @@ const struct sequence_layout sequence_layouts[SEQUENCE_LAYOUTS] = {
     {WORD_RTP, 16, true, MAX_DROPOUT, MAX_MISORDER, 1, MAX_MISORDER, read_rtp},
 };
 
+/* FNV-1a of the beginning. Extensions of RTP, and blocks that may be damaged, are left out: a
+ * sender that answers a NACK in the same SSRC writes other extensions. */
+static uint32_t print_of(const struct sequence_layout *layout,
+                         const struct sequence_payload *payload) {
+    bool extended = layout->ticks && payload->bytes[0] & 0x10;
+    unsigned count = layout->application == WORD_BLOCKS ? 0 : extended ? 12 : payload->captured;
+    uint32_t print = 2166136261u ^ payload->length;
+    for (unsigned i = extended ? 1 : 0; i < count; i++)
+        print = (print ^ payload->bytes[i]) * 16777619u;
+    return layout->application == WORD_BLOCKS ? 0 : print;
+}
+
 bool sequence_read(const struct sequence_layout *layout, struct sequence_item *item,
                    const struct sequence_packet *packet) {
     *item = (struct sequence_item){.time_known = packet->time_known,
                                    .time_ns = packet->time_ns,
                                    .frame = packet->frame,
                                    .capture = packet->capture};
+    item->length = packet->payload.length;
+    item->print = print_of(layout, &packet->payload);
     return layout->read(layout, item, &packet->payload);
 }
 

@@ -37,6 +37,9 @@ struct sequence_item {
     int64_t sent;         /* ns of the sender's clock, whose epoch is arbitrary, or ticks */
     uint32_t tick_rate;   /* Hz, 0 if the packet does not determine it */
     uint8_t payload_kind; /* must stay the same until the format is accepted */
+    uint16_t length;      /* bytes of payload */
+    uint32_t print;       /* hash of the payload that a copy must have, too */
+    bool resumes;         /* RTP's marker: the first packet after a silence of an audio sender */
     bool first;           /* flag of the sender */
     bool corrupt;
     bool is_end;     /* end marker without data */

@@ -19,6 +19,9 @@
 
 #define JUMP_MOST ((int64_t)1 << 40) /* largest plausible loss */
 
+#define FOREIGN_LEAST 3  /* packets of another protocol, more than damage explains */
+#define SILENT_STEPS  50 /* numbers, 1 s of audio in packets of 20 ms */
+
 /* Reports `count` numbers from `sequence` on. */
 static void report(const struct sequence_judge *judge, enum word kind, uint64_t sequence,
                    uint64_t count, const struct sequence_item *item, uint64_t related_frame) {
@@ -28,6 +31,7 @@ static void report(const struct sequence_judge *judge, enum word kind, uint64_t 
                                                          .sequence = sequence,
                                                          .count = count,
                                                          .frame = item->frame,
+                                                         .capture = item->capture,
                                                          .related_frame = related_frame,
                                                          .time_ns = item->time_ns,
                                                          .time_known = item->time_known});
@@ -43,7 +47,8 @@ void sequence_report(const struct sequence_judge *judge, enum word kind,
 void sequence_source_begin(struct sequence_source *source, uint64_t key) {
     source->key = key;
     source->heard = source->last_frame = source->highest_frame = 0;
-    source->highest_sent = 0;
+    source->highest_sent = source->pace = 0;
+    source->foreign = 0;
     source->arrivals = 0;
     source->clock = (struct transit_clock){0};
     source->is_waiting = false;
@@ -159,11 +164,13 @@ static void judge_arrival(struct sequence_source *source, const struct sequence_
     struct sequence_summary *counts = judge->counts;
     int64_t before = window->highest;
     enum sequence_arrival decoded = sequence_window_take(window, source->map, position);
-    if (decoded < ARRIVAL_DUPLICATE && window->highest - position < SEQUENCE_FRAMES)
+    if (decoded < ARRIVAL_DUPLICATE && window->highest - position < SEQUENCE_FRAMES) {
+        source->prints[(uint64_t)position % SEQUENCE_FRAMES] = item->print;
         source->frames[(uint64_t)position % SEQUENCE_FRAMES] =
             (uint64_t)++source->arrivals << 32 | (uint32_t)item->frame;
+    }
     switch (decoded) {
-    case ARRIVAL_NEXT: break;
+    case ARRIVAL_NEXT: counts->next++; break;
     case ARRIVAL_AHEAD:
         report(judge, WORD_BLOCK_LOST, sequence_on_wire(judge->layout, before + 1),
                (uint64_t)(position - before - 1), item, source->highest_frame);
@@ -183,16 +190,39 @@ static void judge_arrival(struct sequence_source *source, const struct sequence_
     }
 }
 
+static int64_t ticks_to(const struct sequence_source *source, const struct sequence_item *item) {
+    return (int32_t)((uint32_t)item->sent - (uint32_t)source->highest_sent);
+}
+
+/* Remembers the ticks of one number. */
+static void learn_pace(struct sequence_source *source, const struct sequence_layout *layout,
+                       const struct sequence_item *item, int64_t step) {
+    if (layout->ticks && step == 1 && !item->resumes)
+        source->pace = ticks_to(source, item);
+}
+
+/* Returns whether the number came before with other payload: then one of both is no number. */
+static bool is_contrary(const struct sequence_source *source, const struct sequence_item *item,
+                        int64_t position) {
+    return arrival_of(source, position) &&
+           source->prints[(uint64_t)position % SEQUENCE_FRAMES] != item->print;
+}
+
 /* Turns the number into a position and judges it. Corrupt blocks count as received, because the
  * network delivered them. */
 static void place(struct sequence_source *source, const struct sequence_judge *judge,
                   const struct sequence_item *item) {
-    int64_t position = (int64_t)item->sequence;
+    int64_t position = (int64_t)item->sequence, step = 0;
     bool is_highest = true;
     if (source->window.begun) {
-        int64_t step = step_to(source, judge->layout, item);
+        step = step_to(source, judge->layout, item);
         position = source->window.highest + step;
         is_highest = step > 0;
+        if (is_contrary(source, item, position)) {
+            judge->counts->contrary++;
+            judge->counts->other_packets++;
+            return;
+        }
     }
     judge->counts->received++;
     if (item->corrupt) {
@@ -202,7 +232,9 @@ static void place(struct sequence_source *source, const struct sequence_judge *j
     judge_arrival(source, judge, item, position);
     clock_take(&source->clock, judge->layout, item);
     source->last_frame = item->frame;
+    source->foreign = judge->counts->foreign;
     if (is_highest) {
+        learn_pace(source, judge->layout, item, step);
         source->highest_frame = item->frame;
         source->highest_sent = item->sent;
     }
@@ -216,6 +248,27 @@ static void begin_again(struct sequence_source *source, const struct sequence_ju
     source->clock.least = source->clock.greatest = 0;
     judge->counts->restarts++;
     sequence_report(judge, WORD_BLOCK_RESTART, item, source->last_frame);
+}
+
+/* Rule V12.8: returns whether a sender of RTP counted on without sending RTP. It sent another
+ * protocol meanwhile, as T.38 (ITU-T T.38 annex D), or its marker declares silence (RFC 3551
+ * section 4.1) and its numbers went on with its clock. */
+static bool was_silent(const struct sequence_source *source, const struct sequence_judge *judge,
+                       const struct sequence_item *item, int64_t step) {
+    if (!judge->layout->ticks || step <= 1)
+        return false;
+    if (judge->counts->foreign - source->foreign >= FOREIGN_LEAST)
+        return true;
+    return item->resumes && step >= SILENT_STEPS && source->pace > 0 &&
+           llabs(ticks_to(source, item) - step * source->pace) <= source->pace;
+}
+
+/* What the sender counted before is summed up; the numbers between are neither lost nor received.
+ */
+static void resume(struct sequence_source *source, const struct sequence_judge *judge) {
+    sequence_source_sum(source, judge->counts);
+    sequence_window_clear(&source->window, source->map, SEQUENCE_WINDOW);
+    source->clock = (struct transit_clock){0};
 }
 
 /* Returns whether the step must be confirmed. A lower number with a later sent time is a restart,
@@ -276,7 +329,9 @@ void sequence_source_take(struct sequence_source *source, const struct sequence_
     }
     sequence_source_settle(source, judge);
     step = source->window.begun ? step_to(source, layout, item) : 1;
-    if (!is_far_off(source, layout, item, step)) {
+    if (was_silent(source, judge, item, step) && step <= layout->ahead_most)
+        resume(source, judge);
+    if (!source->window.begun || !is_far_off(source, layout, item, step)) {
         place(source, judge, item);
     } else if (is_beginning(layout, item, step)) {
         begin_again(source, judge, item);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of one source of numbered packets: loss, reordering, duplicates and restarts (rules
- * V12.2 to V12.4; RFC 4737, RFC 5560), transit times and jitter (RFC 3550 6.4.1). A step that is
- * too large waits for a second packet that confirms it: if none does, it was damage; if one does,
- * it is loss, or a restart if the format says so. Memory is fixed: a window of 8,192 numbers. */
+ * V12.2 to V12.4, V12.8; RFC 4737, RFC 5560), transit times and jitter (RFC 3550 6.4.1). A step
+ * that is too large waits for a second packet that confirms it: if none does, it was damage; if one
+ * does, it is loss, or a restart if the format says so. Memory is fixed: a window of 8,192 numbers.
+ */
 #ifndef WIRETALE_SEQUENCE_SOURCE_H
 #define WIRETALE_SEQUENCE_SOURCE_H
 
@@ -23,6 +24,7 @@ struct sequence_event {
     uint64_t related_frame;
     int64_t time_ns; /* of `frame` */
     bool time_known;
+    uint32_t capture; /* of `frame` */
 };
 
 struct sequence_listener {
@@ -46,6 +48,10 @@ struct sequence_summary {
     uint64_t lost;     /* expected - unique */
     uint64_t out_of_order;
     uint64_t duplicates;
+    uint64_t next;     /* arrived directly behind the highest before */
+    uint64_t contrary; /* came again with other payload, so they are other packets */
+    uint64_t
+        foreign;   /* other packets that no layout of the flow reads, without STUN and the like */
     uint64_t late; /* out of order or duplicate, older than the window; still counted in `lost` */
     uint64_t corrupt;       /* of `received`: a block's pattern or length is wrong */
     uint64_t end_markers;   /* of iperf2, which repeats them until the server answers */
@@ -88,6 +94,8 @@ struct sequence_source {
     uint64_t highest_frame; /* of the highest number */
     int64_t highest_sent;
     struct transit_clock clock;
+    uint64_t foreign;  /* packets of other protocols before the latest packet */
+    int64_t pace;      /* RTP: ticks from one number to the next, 0 if unknown */
     uint32_t arrivals; /* so far, to order frames of different files */
     bool is_waiting;   /* `waiting` is far off and must be confirmed by the next packet */
     struct sequence_item waiting;
@@ -95,6 +103,7 @@ struct sequence_source {
     uint64_t map[SEQUENCE_WINDOW_WORDS(SEQUENCE_WINDOW)]; /* bits of the window */
     /* Of position p at p % SEQUENCE_FRAMES: number of the arrival (high 32 bits), and frame. */
     uint64_t frames[SEQUENCE_FRAMES];
+    uint32_t prints[SEQUENCE_FRAMES]; /* of their payloads */
 };
 
 void sequence_source_begin(struct sequence_source *source, uint64_t key);

@@ -2,8 +2,8 @@
 /* A track is in one of three states. Unknown: the first candidate is in the track itself; once a
  * second one looks alike, both go into a trial of eight. Believed: a format was accepted, and its
  * sources, at most 16, are judged by sender_state.c. None: the flow was given up after 16 packets,
- * after 64 of STUN, DTLS or RTCP, without memory, or because its only evidence, a clock, does not
- * keep pace; its packets cost one comparison from then on.
+ * after 64 of STUN, DTLS or RTCP, without memory, or because it did not prove itself (proof.h); its
+ * packets cost one comparison from then on.
  *
  * A packet of an unknown source is a candidate until a second one follows it, because a random
  * payload can look like a packet of RTP with a new SSRC. All memory comes from the pool and is
@@ -12,28 +12,26 @@
 
 #include <string.h>
 
+#include "sequence/proof.h"
+
 #define TRIED_MOST  16u /* packets until the flow is given up */
 #define BESIDE_MOST 64u /* call setup may take long before media starts */
 
 #define SOURCES_MOST    16u
 #define CANDIDATES_MOST 4u
 
-#define SECOND   ((int64_t)1000000000)
-#define PROOF_NS (10 * SECOND)
-
 struct sequence_belief {
     struct sequence_summary counts;
     uint64_t heard;
     uint64_t newest_key;
     uint32_t source_count, candidate_count;
-    bool is_proven;               /* the sender's clock advanced during PROOF_NS */
-    int64_t first_ns, first_sent; /* of the packet at the start of PROOF_NS; 0 before */
+    struct sequence_proof proof;
     struct sequence_source *sources[SOURCES_MOST];
     struct sequence_item
         candidates[CANDIDATES_MOST]; /* each the only packet of its source, newest first */
 };
 
-_Static_assert(sizeof(struct sequence_source) <= 2400, "as the header says");
+_Static_assert(sizeof(struct sequence_source) <= 3000, "as the header says");
 
 /* Frees the track and marks it, so that no packet is tried any more. */
 static void give_up(struct sequence_track *track, struct pool *pool) {
@@ -155,6 +153,13 @@ static void admit(struct sequence_belief *belief, const struct sequence_judge *j
     judge_item(belief, source, judge, item);
 }
 
+static void sum_sources(const struct sequence_belief *belief, struct sequence_summary *sums) {
+    *sums = belief->counts;
+    for (uint32_t i = 0; i < belief->source_count; i++)
+        sequence_source_sum(belief->sources[i], sums);
+    sums->lost = sums->expected - sums->unique;
+}
+
 static void judge_any(struct sequence_belief *belief, const struct sequence_judge *judge,
                       const struct sequence_item *item) {
     struct sequence_source *source = find_source(belief, item->key);
@@ -162,6 +167,20 @@ static void judge_any(struct sequence_belief *belief, const struct sequence_judg
         judge_item(belief, source, judge, item);
     else
         admit(belief, judge, item);
+}
+
+/* Judges a packet of a believed format. Returns false if belief must be withdrawn. */
+static bool judge_proven(struct sequence_belief *belief, const struct sequence_judge *judge,
+                         const struct sequence_item *item,
+                         const struct sequence_listener *listener) {
+    struct sequence_summary sums;
+    judge_any(belief, judge, item);
+    if (!sequence_proof_take(&belief->proof, judge->layout, item))
+        return false;
+    if (!sequence_proof_is_due(&belief->proof, &belief->counts))
+        return true;
+    sum_sources(belief, &sums);
+    return sequence_proof_settle(&belief->proof, judge->layout, &sums, listener);
 }
 
 /* --- from trial to belief -------------------------------------------------------------------- */
@@ -176,7 +195,9 @@ static void believe(struct sequence_track *track, const struct sequence_layout *
         return;
     }
     *belief = (struct sequence_belief){.newest_key = key};
-    struct sequence_judge judge = {layout, &belief->counts, listener, pool};
+    belief->proof.is_settled = layout->application == WORD_BLOCKS;
+    struct sequence_judge judge = {layout, &belief->counts,
+                                   sequence_proof_listener(&belief->proof, listener, pool), pool};
     belief->counts.application = layout->application;
     belief->counts.other_packets = (uint64_t)track->tried + track->beside - trial->count;
     if (!add_source(belief, key, &judge)) {
@@ -187,7 +208,7 @@ static void believe(struct sequence_track *track, const struct sequence_layout *
     for (uint32_t i = 0; i < trial->count; i++) {
         struct sequence_item item;
         if (sequence_read(layout, &item, &trial->kept[i]))
-            judge_any(belief, &judge, &item);
+            judge_proven(belief, &judge, &item, listener);
         else
             belief->counts.other_packets++;
     }
@@ -239,25 +260,6 @@ static void try_packet(struct sequence_track *track, const struct sequence_packe
         give_up(track, pool);
 }
 
-/* Checks again a format that was accepted by its times alone: a clock that stands still or runs
- * away is not one. */
-static bool is_no_clock(struct sequence_belief *belief, const struct sequence_layout *layout,
-                        const struct sequence_item *item) {
-    int64_t arrived, sent = item->sent;
-    bool has_clock = !layout->ticks && layout->application != WORD_BLOCKS;
-    if (belief->is_proven || !item->time_known || !has_clock)
-        return false;
-    if (!belief->first_sent) {
-        belief->first_ns = item->time_ns;
-        belief->first_sent = sent;
-    }
-    if (__builtin_sub_overflow(item->time_ns, belief->first_ns, &arrived) || arrived < PROOF_NS)
-        return false;
-    belief->is_proven = true;
-    int64_t moved = sent - belief->first_sent; /* a clock that was set back is a clock */
-    return moved >= 0 && (moved < arrived / 8 || moved / 8 > arrived);
-}
-
 /* --- interface --------------------------------------------------------------------------- */
 
 void sequence_take(struct sequence_track *track, const struct sequence_packet *packet,
@@ -270,28 +272,32 @@ void sequence_take(struct sequence_track *track, const struct sequence_packet *p
         return;
     }
     struct sequence_belief *belief = track->more;
-    struct sequence_judge judge = {track->layout, &belief->counts, listener, pool};
-    if (!sequence_read(track->layout, &item, packet))
+    struct sequence_judge judge = {track->layout, &belief->counts,
+                                   sequence_proof_listener(&belief->proof, listener, pool), pool};
+    if (!sequence_read(track->layout, &item, packet)) {
         belief->counts.other_packets++;
-    else if (is_no_clock(belief, track->layout, &item))
+        belief->counts.foreign += !sequence_is_beside_rtp(&packet->payload);
+    } else if (!judge_proven(belief, &judge, &item, listener)) {
         give_up(track, pool);
-    else
-        judge_any(belief, &judge, &item);
+    }
 }
 
 void sequence_summary(struct sequence_track *track, const struct sequence_listener *listener,
                       struct sequence_summary *summary) {
     *summary = (struct sequence_summary){0};
-    if (!track->layout)
+    if (!track->layout || track->withdrawn)
         return;
     struct sequence_belief *belief = track->more;
-    struct sequence_judge judge = {track->layout, &belief->counts, listener, NULL};
+    struct sequence_judge judge = {track->layout, &belief->counts,
+                                   sequence_proof_listener(&belief->proof, listener, NULL), NULL};
     for (uint32_t i = 0; i < belief->source_count; i++)
         sequence_source_settle(belief->sources[i], &judge);
-    *summary = belief->counts;
-    for (uint32_t i = 0; i < belief->source_count; i++)
-        sequence_source_sum(belief->sources[i], summary);
-    summary->lost = summary->expected - summary->unique;
+    sum_sources(belief, summary);
+    if (belief->proof.is_settled ||
+        sequence_proof_settle(&belief->proof, track->layout, summary, listener))
+        return;
+    *summary = (struct sequence_summary){0};
+    track->withdrawn = true;
 }
 
 void sequence_free(struct sequence_track *track, struct pool *pool) {
@@ -299,6 +305,7 @@ void sequence_free(struct sequence_track *track, struct pool *pool) {
         struct sequence_belief *belief = track->more;
         for (uint32_t i = 0; i < belief->source_count; i++)
             pool_free(pool, belief->sources[i], sizeof *belief->sources[i]);
+        sequence_proof_free(&belief->proof, pool);
         pool_free(pool, belief, sizeof *belief);
     } else if (track->more) {
         pool_free(pool, track->more, sizeof(struct sequence_trial));

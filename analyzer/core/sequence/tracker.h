@@ -3,12 +3,12 @@
  * detected by content, never by port.
  *
  * The format is accepted once several packets agree (detect.h); earlier packets are then counted
- * too. iperf has only its times as evidence: if they did not advance with the capture's clock after
- * 10 s, the flow is given up and its counts are discarded.
+ * too. Formats without a magic number must go on to prove themselves (proof.h): otherwise the flow
+ * is given up and its counts are discarded.
  *
  * A track of zeros is new. Memory is allocated only if two packets look alike; an accepted format
- * takes 1 kB and 2.4 kB per source, at most 16 sources. If memory is exhausted, the flow is given
- * up. */
+ * takes 1 kB and 3 kB per source, and 4 kB until it is proven, at most 16 sources. If memory is
+ * exhausted, the flow is given up. */
 #ifndef WIRETALE_SEQUENCE_TRACK_H
 #define WIRETALE_SEQUENCE_TRACK_H
 
@@ -20,6 +20,7 @@ struct sequence_track {
     const struct sequence_layout *layout; /* NULL until a format is accepted */
     struct sequence_packet first;         /* frame 0 if there is none */
     bool given_up;
+    bool withdrawn; /* by sequence_summary(): the format is none */
     uint8_t tried;  /* packets before acceptance */
     uint8_t beside; /* and those of protocols that share a flow with RTP */
 };
@@ -29,7 +30,7 @@ void sequence_take(struct sequence_track *track, const struct sequence_packet *p
                    struct pool *pool, const struct sequence_listener *listener);
 
 /* Fills `summary`; a packet that waits for confirmation is judged as if none followed. If no format
- * was accepted, all fields are 0. */
+ * was accepted, or the flow ends before it is proven and looks like none, all fields are 0. */
 void sequence_summary(struct sequence_track *track, const struct sequence_listener *listener,
                       struct sequence_summary *summary);
 

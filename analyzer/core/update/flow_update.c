@@ -408,11 +408,11 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
             finish_time(&flow->tcp, worker->rows.pool, flow->first_ns, flow->last_ns);
     }
     if (with_rows) {
-        enum word application = sequence_application(flow);
         for (unsigned number = 0; number < 2; number++) {
             row_clear(&directions[number]);
             sequence_finish(worker, flow, number, &directions[number]);
         }
+        enum word application = sequence_application(flow);
         if (application == WORD_NONE && flow->application)
             application = flow->application->protocol;
         flow_rows_add(&worker->rows, flow, end, application, directions);

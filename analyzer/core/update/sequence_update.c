@@ -63,6 +63,7 @@ static void emit_sequence_event(void *context, const struct sequence_event *even
     struct packet_info info = *place->info;
     char detail[64];
     info.frame = event->frame;
+    info.capture = event->capture;
     info.time_ns = event->time_ns;
     info.time_known = event->time_known;
     if (event->count > 1)
@@ -297,11 +298,11 @@ void sequence_finish(struct worker *worker, struct flow *flow, unsigned number, 
 enum word sequence_application(const struct flow *flow) {
     for (unsigned number = 0; number < 2; number++) {
         const struct block_stream *blocks = flow->tcp.streams[number].blocks;
-        const struct sequence_layout *layout = flow->udp[number].sequence.layout;
+        const struct sequence_track *track = &flow->udp[number].sequence;
         if (flow->key.protocol == IP_TCP && blocks && !is_no_block(blocks))
             return WORD_BLOCKS;
-        if (flow->key.protocol == IP_UDP && layout)
-            return layout->application;
+        if (flow->key.protocol == IP_UDP && track->layout && !track->withdrawn)
+            return track->layout->application;
     }
     return WORD_NONE;
 }

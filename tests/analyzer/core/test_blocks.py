@@ -109,7 +109,7 @@ def test_a_sender_that_begins_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("version", [4, 6])
 def test_iperf3(tmp_path: Path, wide: bool, version: int) -> None:  # case 36
-    sent = [(2.0 * k, iperf3(n + 1, 2.0 * k, wide)) for k, n in enumerate(ORDER)]
+    sent = [(2.0 * k, iperf3(n + 1, 2.0 * ORDER.index(n), wide)) for k, n in enumerate(ORDER)]
     trace = capture(sent, tmp_path / "iperf3.pcap", version=version)
     assert trace.flows.column("application") == ["iperf3"]
     assert counts(trace) == {"blocks": 12, "blocks_lost": 2, "blocks_out_of_order": 1, "blocks_duplicate": 1}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import pairwise
 
@@ -50,9 +50,28 @@ def iperf2(number: int, ms: float) -> bytes:
     return struct.pack(">iII", number, 1_700_000_000 + microseconds // 10**6, microseconds % 10**6) + bytes(80)
 
 
-def rtp(number: int, ssrc: int = 0xCAFE, kind: int = 0) -> bytes:
+def rtp(
+    number: int, ssrc: int = 0xCAFE, kind: int = 0, marker: int = 0, ticks: int | None = None, content: int = 0
+) -> bytes:
     """An RTP header; 160 samples a packet."""
-    return struct.pack(">BBHII", 0x80, kind, number % 65536, 160 * number % 2**32, ssrc % 2**32) + bytes(160)
+    ticks = 160 * number if ticks is None else ticks
+    header = struct.pack(">BBHII", 0x80, marker << 7 | kind, number % 65536, ticks % 2**32, ssrc % 2**32)
+    return header + bytes([content % 256]) * 160
+
+
+def ipfix(length: int, sequence: int = 0) -> bytes:
+    """An IPFIX message of a length (RFC 7011 section 3.1), exported at a second of its own."""
+    return struct.pack(">HHIII", 10, length, 1_587_079_370 + sequence, 438_000 + sequence, 1) + bytes(length - 16)
+
+
+def bacnet(length: int, invoke: int = 0) -> bytes:
+    """A BACnet/IP message of a length (ASHRAE 135 annex J)."""
+    return struct.pack(">BBHBBBBII", 0x81, 10, length, 1, 8, 0, 3, 0x016C3000, invoke) + bytes(length - 16)
+
+
+def udptl(number: int) -> bytes:
+    """A datagram of T.38 (ITU-T T.38 section 9.1): its number, then a packet of 12 bytes."""
+    return struct.pack(">HB", number % 65536, 12) + bytes(range(12)) + bytes(2)
 
 
 def stream(count: int, sent_ns: int = 0) -> bytes:
@@ -77,11 +96,12 @@ def blocks_stream(count: int) -> bytes:
 def numbered(words: list[str]) -> bytes:
     """The payload that a scenario describes: `iperf3 7 us 12500 wide`, `block 4 run 7 sent_ns 5`, `rtp 9 ssrc 51966`."""
     kind, count, *more = words
-    given = dict(zip(more[::2], more[1::2], strict=False))
+    fields = dict(zip(more[::2], more[1::2], strict=False))
     if kind == "block":
-        return block(int(count), **{name: int(value) for name, value in given.items()})
-    if kind == "rtp":
-        return rtp(int(count), **{name: int(value, 0) for name, value in given.items()})
+        return block(int(count), **{name: int(value) for name, value in fields.items()})
+    senders: dict[str, Callable[..., bytes]] = {"rtp": rtp, "ipfix": ipfix, "bacnet": bacnet, "udptl": udptl}
+    if kind in senders:
+        return senders[kind](int(count), **{name: int(value, 0) for name, value in fields.items()})
     if kind == "iperf2":
-        return iperf2(int(count), int(given["us"]) / 1000)
-    return iperf3(int(count), int(given["us"]) / 1000, wide=more[-1] == "wide")
+        return iperf2(int(count), int(fields["us"]) / 1000)
+    return iperf3(int(count), int(fields["us"]) / 1000, wide=more[-1] == "wide")

@@ -34,26 +34,28 @@ struct stream {
 /* Everything of the first packets is counted, though they come before belief. A late packet takes
  * back its loss, unless it is unknown whether it came before. */
 static const struct stream streams[] = {
-    {"1-49 51-59", {58, 58, 1, 0, 0, 1, 1}, {WORD_BLOCK_LOST, 50, 1, 50, 49, 0, true}},
-    {"1-49 51-59 63-100", {96, 96, 4, 0, 0, 2, 3}, {WORD_BLOCK_LOST, 60, 3, 59, 58, 0, true}},
-    {"1-9 11-12", {11, 11, 1, 0, 0, 1, 1}, {WORD_BLOCK_LOST, 10, 1, 10, 9, 0, true}},
+    {"1-49 51-59", {58, 58, 1, 0, 0, 1, 1}, {WORD_BLOCK_LOST, 50, 1, 50, 49, 0, true, 0}},
+    {"1-49 51-59 63-100", {96, 96, 4, 0, 0, 2, 3}, {WORD_BLOCK_LOST, 60, 3, 59, 58, 0, true, 0}},
+    {"1-9 11-12", {11, 11, 1, 0, 0, 1, 1}, {WORD_BLOCK_LOST, 10, 1, 10, 9, 0, true, 0}},
     {"1-9 11 12 10 13-30",
      {30, 30, 0, 1, 0, 0, 0},
-     {WORD_BLOCK_OUT_OF_ORDER, 10, 1, 12, 10, 0, true}},
-    {"1-20 20 15 21-30", {32, 30, 0, 0, 2, 0, 0}, {WORD_BLOCK_DUPLICATE, 15, 1, 22, 15, 0, true}},
-    {"1 1 0 2 4-8", {9, 8, 1, 1, 1, 1, 1}, {WORD_BLOCK_DUPLICATE, 1, 1, 2, 1, 0, true}},
-    {"1 1 0 2 4-8", {9, 8, 1, 1, 1, 1, 1}, {WORD_BLOCK_OUT_OF_ORDER, 0, 1, 3, 1, 0, true}},
-    {"1 1 0 2 4-8", {9, 8, 1, 1, 1, 1, 1}, {WORD_BLOCK_LOST, 3, 1, 5, 4, 0, true}},
+     {WORD_BLOCK_OUT_OF_ORDER, 10, 1, 12, 10, 0, true, 0}},
+    {"1-20 20 15 21-30",
+     {32, 30, 0, 0, 2, 0, 0},
+     {WORD_BLOCK_DUPLICATE, 15, 1, 22, 15, 0, true, 0}},
+    {"1 1 0 2 4-8", {9, 8, 1, 1, 1, 1, 1}, {WORD_BLOCK_DUPLICATE, 1, 1, 2, 1, 0, true, 0}},
+    {"1 1 0 2 4-8", {9, 8, 1, 1, 1, 1, 1}, {WORD_BLOCK_OUT_OF_ORDER, 0, 1, 3, 1, 0, true, 0}},
+    {"1 1 0 2 4-8", {9, 8, 1, 1, 1, 1, 1}, {WORD_BLOCK_LOST, 3, 1, 5, 4, 0, true, 0}},
     {"1-9 11-12000 10 12001-12010",
      {12010, 12009, 1, 0, 0, 1, 1},
-     {WORD_BLOCK_LATE, 10, 1, 12000, 0, 0, true}},
+     {WORD_BLOCK_LATE, 10, 1, 12000, 0, 0, true, 0}},
     /* The frame of the original is known as long as no other number has its place. */
-    {"1-129 2 130", {131, 130, 0, 0, 1, 0, 0}, {WORD_BLOCK_DUPLICATE, 2, 1, 130, 2, 0, true}},
-    {"1-129 1 130", {131, 130, 0, 0, 1, 0, 0}, {WORD_BLOCK_DUPLICATE, 1, 1, 130, 0, 0, true}},
+    {"1-129 2 130", {131, 130, 0, 0, 1, 0, 0}, {WORD_BLOCK_DUPLICATE, 2, 1, 130, 2, 0, true, 0}},
+    {"1-129 1 130", {131, 130, 0, 0, 1, 0, 0}, {WORD_BLOCK_DUPLICATE, 1, 1, 130, 0, 0, true, 0}},
     /* Far behind, but not one after the other: late. */
     {"0-2 1 3-49 51-99 101-600 100 50 601",
      {603, 602, 0, 2, 1, 0, 0},
-     {WORD_BLOCK_OUT_OF_ORDER, 50, 1, 602, 0, 0, true}},
+     {WORD_BLOCK_OUT_OF_ORDER, 50, 1, 602, 0, 0, true, 0}},
 };
 
 static void check_stream(enum form form, const struct stream *stream) {
@@ -74,7 +76,7 @@ static void check_restart(enum form form, const char *before, int64_t pause_ns, 
     struct probe probe;
     begin_with(&probe, form, before);
     struct sequence_event restart = {
-        WORD_BLOCK_RESTART, strtoull(after, NULL, 10), 1, probe.frame + 1, probe.frame, 0, true};
+        WORD_BLOCK_RESTART, strtoull(after, NULL, 10), 1, probe.frame + 1, probe.frame, 0, true, 0};
     probe.pause_ns = pause_ns;
     send_list(&probe, after);
     check_counts(&probe, received, received, lost, 0, 0, 1);
@@ -236,7 +238,8 @@ static void check_ssrc_change(void) {
     check_counts(&probe, 199, 199, 1, 0, 0, 1);
     CHECK_INT(summary_of(&probe).sources, 2);
     CHECK_INT(summary_of(&probe).other_packets, 0);
-    check_newest(&probe, &(struct sequence_event){WORD_BLOCK_RESTART, 65500, 1, 101, 100, 0, true});
+    check_newest(&probe,
+                 &(struct sequence_event){WORD_BLOCK_RESTART, 65500, 1, 101, 100, 0, true, 0});
     probe.key = 0x5555; /* one packet alone is no source */
     send_next(&probe, 7);
     CHECK_INT(summary_of(&probe).sources, 2);
@@ -305,7 +308,8 @@ static void check_hostile_times(enum form form) {
             put_block(payload, 5, 0, 64, sequence, wild ? (int64_t)(random_bits() >> 1) : START);
         take(&probe, payload, 64, wild ? (int64_t)random_bits() : START);
     }
-    CHECK_INT(summary_of(&probe).application, application_of[form]);
+    /* Random numbers are no stream; only blocks have more evidence than their numbers. */
+    CHECK_INT(summary_of(&probe).application, form == RTP ? WORD_NONE : WORD_BLOCKS);
     end(&probe);
 }
 
@@ -335,7 +339,7 @@ static void check_memory_of_one_flow(void) {
         probe.key = (uint32_t)i / 4;
         send_next(&probe, i % 4 < 3 ? i : i + 5000); /* which waits for one that follows */
     }
-    CHECK(probe.pool.own.used < 40000);
+    CHECK(probe.pool.own.used < 56000);
     struct sequence_summary summary = summary_of(&probe);
     CHECK(summary.sources > 2000);
     CHECK_INT(summary.lost, 0);
