@@ -203,10 +203,12 @@ def datagram_frame(packet: Fields, version: int) -> Frame:
 
 
 def inside(frame: Frame, where: str) -> Frame:
-    """The frame's IP packet in `where`: vlan N, qinq N vlan N, mpls N N [back N], gre, gtp-u, sgt."""
+    """The frame's IP packet in `where`: vlan N, qinq N vlan N, mpls N N [back N], gre, gtp-u, sgt, loopback."""
     ethertype, packet = frame.data[12:14], frame.data[14:]
     words = where.split()
-    if words[0] == "gre":
+    if words[0] == "loopback":  # the sum of both IPv4 addresses is the same, so checksums stay right
+        packet = packet[:12] + bytes([127, 0, 11, 1]) * 2 + packet[20:]
+    elif words[0] == "gre":
         body = struct.pack("!HH", 0, ETHERTYPES[frame.version]) + packet
         packet = ipv4_header(len(body), 47, bytes([192, 0, 2, 8, 192, 0, 2, 9])) + body
         ethertype = b"\x08\0"

@@ -15,6 +15,7 @@ struct tcp_connection {
     bool handshake_ambiguous; /* a SYN-ACK was retransmitted, or a SYN has no time */
     bool refused;             /* a RST answered the SYN */
     bool reset;
+    bool loopback;               /* within a host: no network can duplicate a packet */
     bool spans_wanted;           /* limit_log() is kept */
     bool duplicated;             /* a data packet was duplicated: pure ACKs may be, too */
     uint8_t requester;           /* direction of requests, by the ports; REQUESTER_UNKNOWN */

@@ -75,6 +75,15 @@ static unsigned requester_of(const struct flow *flow) {
     return from == to || (from < to ? from : to) >= 32768 ? REQUESTER_UNKNOWN : from < to;
 }
 
+/* 127.0.0.0/8 (RFC 1122 section 3.2.1.3) and ::1 (RFC 4291 section 2.5.3) stay within a host. */
+static bool is_loopback(const struct flow_key *key) {
+    static const uint8_t ipv6[16] = {[15] = 1};
+    if (key->ip_version == 4)
+        return key->address[0][0] == 127 && key->address[1][0] == 127;
+    return !memcmp(key->address[0], ipv6, sizeof ipv6) &&
+           !memcmp(key->address[1], ipv6, sizeof ipv6);
+}
+
 static bool is_listed(const struct updater *updater, uint32_t number) {
     return updater->packets_all || (number < updater->packet_flow_count &&
                                     updater->packet_flows[number / 8] >> number % 8 & 1);
@@ -137,8 +146,10 @@ static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struc
     flow->first_frame = info->frame;
     flow->first_capture = info->capture;
     set_initiator(flow, swapped, tcp);
-    if (key->protocol == IP_TCP)
+    if (key->protocol == IP_TCP) {
         flow->tcp.requester = (uint8_t)requester_of(flow);
+        flow->tcp.loopback = is_loopback(key);
+    }
     if (updater->serial)
         eviction_note(updater, flow);
     return flow;

@@ -46,8 +46,8 @@ static enum duplicate_origin origin_of(const struct segment_context *seg,
     const struct tcp_stream *sender = seg->sender;
     if (duplicate->two_ports)
         return duplicate->same_link ? DUPLICATE_TWO_INTERFACES : DUPLICATE_TWO_PORTS;
-    bool agreed = sender->sack_permitted && seg->receiver->sack_permitted &&
-                  !seg->receiver->reports_truncated;
+    bool agreed = !seg->connection->loopback && sender->sack_permitted &&
+                  seg->receiver->sack_permitted && !seg->receiver->reports_truncated;
     bool gaps = sender->gaps.count > sender->gaps.acked || recovery_of(sender)->sack_count;
     return agreed && !gaps && start >= 0 && end > start ? DUPLICATE_REPORTABLE : DUPLICATE_UNPROVEN;
 }
@@ -172,6 +172,28 @@ static bool has_old_tsval(const struct segment_context *seg) {
            (int32_t)(seg->tcp->timestamp_value - seg->sender->max_tsval) < 0;
 }
 
+/* Rule V8.2: since the packet passed before, duplicate ACKs asked for it again and can have been
+ * answered, or the data right below it was retransmitted. A sender that goes back resends each
+ * segment then, however soon after the last time (RFC 5681 section 3.2). */
+static bool may_go_back(const struct segment_context *seg, int64_t delay_ns) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    int64_t start = stream_position(seg->sender, seg->tcp->sequence);
+    int64_t since_ns = seg->packet->time_ns - delay_ns + (1 << FINGERPRINT_TIME_SHIFT);
+    int64_t answer_ns = max64(sender_rtt(seg->connection, seg->sender), 0);
+    const struct retransmission_record *below =
+        last_retransmission_of(recovery, start - 1, start, false);
+    bool asked = seg->receiver->dup_ack_count >= DUP_ACK_THRESH && start == seg->sender->snd_una &&
+                 recovery->last_loss_signal_ns > since_ns && delay_ns >= answer_ns - answer_ns / 8;
+    return seg->packet->payload_bytes &&
+           (asked || (below && below->end == start && below->time_ns > since_ns));
+}
+
+/* A host repeats its FIN to itself, as some do on loopback. */
+static bool is_own_fin(const struct segment_context *seg) {
+    return seg->connection->loopback && seg->tcp->flags & TCP_FIN && !seg->packet->payload_bytes &&
+           !seg->packet->ip_id && !mirror_is_likely(seg->connection);
+}
+
 /* Rule V8.2: faster than a retransmission. Equal pure ACKs are common (duplicate ACKs), so they
  * count only if a mirror has duplicated data. Each RST answers a segment (RFC 9293 section
  * 3.10.7.1). */
@@ -179,7 +201,7 @@ static bool is_faster_than_sender(const struct segment_context *seg,
                                   const struct packet_fingerprint *entry, int64_t delay_ns) {
     const struct tcp_connection *connection = seg->connection;
     int64_t rtt = path_rtt(connection);
-    if (seg->tcp->flags & TCP_RST)
+    if (seg->tcp->flags & TCP_RST || is_own_fin(seg))
         return false;
     if (is_pure_ack(seg)) {
         bool two_ports = has_two_ports(seg, entry) && !was_stored_here(seg, entry);
@@ -192,6 +214,8 @@ static bool is_faster_than_sender(const struct segment_context *seg,
         return delay_ns <= NETWORK_GAP_NS;
     if (rtt < 0)
         return delay_ns <= MIRROR_GAP_NS && has_timestamps(seg);
+    if (may_go_back(seg, delay_ns))
+        return false;
     return delay_ns < rtt / 2 || (delay_ns <= MIN_TIMER_NS && !loss_signalled(seg));
 }
 
@@ -206,7 +230,7 @@ static bool is_from_other_side(const struct segment_context *seg,
 static bool is_duplicate(const struct segment_context *seg, const struct packet_fingerprint *entry,
                          int64_t delay_ns) {
     int64_t rtt = path_rtt(seg->connection);
-    if (delay_ns > LIFETIME_NS)
+    if (delay_ns > (seg->connection->loopback ? MIRROR_GAP_NS : LIFETIME_NS))
         return false;
     if (ids_passed(seg) >= 0 || is_from_other_side(seg, entry, delay_ns) ||
         (has_old_tsval(seg) && !is_pure_ack(seg)))
@@ -233,8 +257,8 @@ static struct duplicate find_origin(const struct segment_context *seg,
     bool first = soon && (is_routed(seg, entry) || !entry->copies || new_port);
     duplicate.mirror = first || is_behind_router(seg, entry);
     duplicate.third = soon && !duplicate.mirror;
-    duplicate.mirror |=
-        duplicate.third && (duplicate.at_once || has_thirds_throughout(seg->sender));
+    duplicate.mirror |= duplicate.third && (duplicate.at_once || seg->connection->loopback ||
+                                            has_thirds_throughout(seg->sender));
     return duplicate;
 }
 
@@ -450,7 +474,7 @@ bool take_late_duplicate(struct segment_context *seg, const struct unacked_segme
     if (start < 0)
         return false;
     bool routed = has_passed_router(seg, first);
-    bool unrequested = is_unrequested(seg, first, start, end);
+    bool unrequested = is_unrequested(seg, first, start, end) && !is_own_fin(seg);
     bool same_id = first && first->ip_id == seg->packet->ip_id;
     bool behind_router = routed || is_late_behind_router(seg, first);
     if (!routed && !repeats_transmission(seg, first, start, end) && !(unrequested && same_id) &&

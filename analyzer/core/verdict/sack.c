@@ -192,8 +192,8 @@ static enum echo echo_of(const struct segment_context *seg,
     if (!lowest || !record->has_tsval || !has_timestamps(seg))
         return ECHO_UNKNOWN;
     uint32_t echo = seg->tcp->timestamp_echo;
-    if ((int32_t)(echo - record->tsval) >= 0)
-        return ECHO_THIS;
+    if ((int32_t)(echo - record->tsval) >= 0) /* with the TSval of the first it shows neither */
+        return record->newer_tsval || !record->first_ns ? ECHO_THIS : ECHO_UNKNOWN;
     bool of_first = record->newer_tsval && (int32_t)(echo - record->first_tsval) >= 0;
     return of_first ? ECHO_EARLIER : ECHO_UNKNOWN;
 }
