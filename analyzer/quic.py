@@ -264,15 +264,17 @@ def client_hello(initials: bytes) -> Hello | None:
 
 
 def printable_name(name: bytes) -> str:
-    """A name as the core escapes those of TLS: other bytes than printable ASCII become \\DDD."""
-    return "".join(chr(byte) if 0x20 < byte < 0x7F and byte != 0x5C else f"\\{byte:03}" for byte in name[:NAME_MAX])
+    """A name as the core escapes those of TLS: other bytes than printable ASCII become \\DDD; one that is cut ends in `…`."""
+    plain = (chr(byte) if 0x20 < byte < 0x7F and byte != 0x5C else f"\\{byte:03}" for byte in name[:NAME_MAX])
+    return "".join(plain) + "…" * (len(name) > NAME_MAX)
 
 
 def names_of(initials: bytes) -> tuple[str | None, str | None]:
     """Server name and ALPN offers, separated by commas, as the tables hold them."""
     hello = client_hello(initials) or Hello(None, [])
     name = printable_name(hello.server_name) if hello.server_name else None
-    return name, ",".join(map(printable_name, hello.alpn[:ALPN_MOST])) or None
+    offers = [*map(printable_name, hello.alpn[:ALPN_MOST]), *["…"] * (len(hello.alpn) > ALPN_MOST)]
+    return name, ",".join(offers) or None
 
 
 def has_library() -> bool:

@@ -68,16 +68,23 @@ static bool is_printable(const char *text, size_t length) {
 }
 
 static size_t copy(char *out, size_t room, const char *bytes, size_t size, bool printable_only) {
-    size_t used = 0;
+    size_t used = 0, cut_at = 0; /* where UTF8_CUT has room */
     size = strnlen(bytes, size);
     for (size_t at = 0; at < size;) {
         size_t length = utf8_character(bytes + at, size - at);
         bool stays = length && (!printable_only || is_printable(bytes + at, length));
         size_t count = stays ? length : sizeof REPLACEMENT - 1;
-        if (used + count >= room)
+        if (used + count >= room) {
+            if (room >= sizeof UTF8_CUT) {
+                memcpy(out + cut_at, UTF8_CUT, sizeof UTF8_CUT - 1);
+                used = cut_at + sizeof UTF8_CUT - 1;
+            }
             break;
+        }
         memcpy(out + used, stays ? bytes + at : REPLACEMENT, count);
         used += count;
+        if (used + sizeof UTF8_CUT <= room)
+            cut_at = used;
         at += length ? length : 1;
     }
     out[used] = '\0';

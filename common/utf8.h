@@ -14,9 +14,11 @@ size_t utf8_character(const char *text, size_t size);
 /* Returns the code point of a well-formed character of `length` bytes. */
 uint32_t utf8_code_point(const char *text, size_t length);
 
-/* Copies `size` bytes up to the first NUL. Replaces each malformed byte by U+FFFD and cuts at a
- * character if `room`, which includes the final NUL, is too small. Returns the length without
- * the NUL. */
+#define UTF8_CUT "\xE2\x80\xA6" /* U+2026: ends a text that is longer */
+
+/* Copies `size` bytes up to the first NUL. Replaces each malformed byte by U+FFFD. If `room`, which
+ * includes the final NUL, is too small, it cuts at a character and ends in UTF8_CUT, unless even
+ * that has no room. Returns the length without the NUL. */
 size_t utf8_copy(char *out, size_t room, const char *bytes, size_t size);
 
 /* The same for terminals, logs and tables: also replaces each character that is not printable

@@ -32,9 +32,20 @@ static void test_what_steers_a_terminal_is_replaced(void) {
     check_printable("\xf3\xa0\x81\x81", OUT); /* a tag */
 }
 
-static void test_a_copy_is_cut_at_a_character(void) {
-    char out[5];
-    CHECK_INT(utf8_copy_printable(out, sizeof out, "ab\n", 3), 2); /* U+FFFD takes 3 bytes */
+static void test_a_copy_is_cut_at_a_character_and_marked(void) {
+    char out[5], longer[9];
+    CHECK_INT(utf8_copy_printable(out, sizeof out, "ab\n", 3), 4); /* U+FFFD takes 3 bytes */
+    CHECK(!strcmp(out, "a" UTF8_CUT));
+    CHECK_INT(utf8_copy(longer, sizeof longer, "abcdefgh", 8), 8);
+    CHECK(!strcmp(longer, "abcdefgh"));
+    CHECK_INT(utf8_copy(longer, sizeof longer, "abcdefghi", 9), 8);
+    CHECK(!strcmp(longer, "abcde" UTF8_CUT));
+    CHECK_INT(utf8_copy(longer, sizeof longer, "abcd\xc3\xa9ghi", 9),
+              7); /* the character is 2 bytes */
+    CHECK(!strcmp(longer, "abcd" UTF8_CUT));
+    CHECK_INT(utf8_copy(out, 4, "abcd", 4), 3);
+    CHECK(!strcmp(out, UTF8_CUT));
+    CHECK_INT(utf8_copy(out, 3, "abcd", 4), 2);
     CHECK(!strcmp(out, "ab"));
     CHECK_INT(utf8_copy_printable(out, sizeof out, "a\n", 2), 4);
     CHECK_INT(utf8_copy_printable(out, sizeof out, "abc\0d", 5), 3);
@@ -51,7 +62,7 @@ static void test_code_points(void) {
 
 int main(void) {
     test_what_steers_a_terminal_is_replaced();
-    test_a_copy_is_cut_at_a_character();
+    test_a_copy_is_cut_at_a_character_and_marked();
     test_code_points();
     return 0;
 }

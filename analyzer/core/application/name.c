@@ -5,12 +5,16 @@
 
 #include "application/state.h"
 #include "base/bytes.h"
+#include "common/utf8.h"
 
 #define NAME_BYTES 255u
+_Static_assert(NAME_BYTES *(sizeof "\\DDD" - 1) + sizeof UTF8_CUT <= NAME_TEXT_MAX,
+               "the mark fits");
 
 size_t name_escape(char text[static NAME_TEXT_MAX], size_t used, const uint8_t *bytes,
                    size_t length) {
-    for (size_t i = 0; i < length && used + sizeof "\\DDD" <= NAME_TEXT_MAX; i++) {
+    size_t i = 0;
+    for (; i < length && used + sizeof "\\DDD" - 1 + sizeof UTF8_CUT <= NAME_TEXT_MAX; i++) {
         bool plain = bytes[i] > ' ' && bytes[i] < 0x7F && bytes[i] != '\\';
         if (plain)
             text[used++] = (char)bytes[i];
@@ -18,7 +22,15 @@ size_t name_escape(char text[static NAME_TEXT_MAX], size_t used, const uint8_t *
             used += (size_t)snprintf(text + used, NAME_TEXT_MAX - used, "\\%03u", bytes[i]);
     }
     text[used] = '\0';
-    return used;
+    return i < length ? name_cut(text, used) : used;
+}
+
+size_t name_cut(char text[static NAME_TEXT_MAX], size_t used) {
+    const size_t size = sizeof UTF8_CUT - 1;
+    if (used >= size && !memcmp(text + used - size, UTF8_CUT, size))
+        return used;
+    memcpy(text + used, UTF8_CUT, sizeof UTF8_CUT);
+    return used + size;
 }
 
 char *text_copy(struct pool *pool, const char *text) {
@@ -31,7 +43,9 @@ char *text_copy(struct pool *pool, const char *text) {
 
 char *name_copy(struct pool *pool, const uint8_t *bytes, size_t length) {
     char text[NAME_TEXT_MAX];
-    name_escape(text, 0, bytes, length < NAME_BYTES ? length : NAME_BYTES);
+    size_t used = name_escape(text, 0, bytes, length < NAME_BYTES ? length : NAME_BYTES);
+    if (length > NAME_BYTES)
+        name_cut(text, used);
     return text_copy(pool, text);
 }
 

@@ -168,10 +168,12 @@ char *name_copy(struct pool *pool, const uint8_t *bytes, size_t length);
 /* The same of a text that is escaped already. */
 char *text_copy(struct pool *pool, const char *text);
 void name_free(struct pool *pool, char *name);
-/* Appends bytes in the same form; returns the new length of `text`. Bytes without room are left
- * out. */
+/* Appends bytes in the same form; returns the new length of `text`. It ends in UTF8_CUT if bytes
+ * had no room. */
 size_t name_escape(char text[static NAME_TEXT_MAX], size_t used, const uint8_t *bytes,
                    size_t length);
+/* Ends a text of name_escape() in UTF8_CUT, unless it does; returns its length. */
+size_t name_cut(char text[static NAME_TEXT_MAX], size_t used);
 
 /* dns.c: RFC 1035, 6762 (mDNS) and 4795 (LLMNR). */
 #define DNS_LEAST 17u /* bytes of a message with a question for the root */

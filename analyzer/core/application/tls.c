@@ -164,6 +164,8 @@ static void read_alpn(struct tls_handshake *tls, struct pool *pool, struct span 
             used = name_escape(text, used, (const uint8_t *)",", 1);
         used = name_escape(text, used, one.bytes, one.length);
     }
+    if (list.length && used >= ALPN_MOST)
+        used = name_cut(text, name_escape(text, used, (const uint8_t *)",", 1));
     if (tls->alpn_chosen || !used)
         return;
     name_free(pool, tls->alpn);

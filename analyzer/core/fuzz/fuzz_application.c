@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "application/application.h"
+#include "common/utf8.h"
 
 #define RECORD_BYTES 6u /* of the input, before the bytes of each segment */
 
@@ -18,7 +19,7 @@ static void count(void *context, const struct dns_query *query) {
 static void check_name(const char *name) {
     if (name && strlen(name) >= NAME_TEXT_MAX)
         abort();
-    for (; name && *name; name++)
+    for (; name && *name && strcmp(name, UTF8_CUT) != 0; name++)
         if (*name <= ' ' || *name > '~')
             abort();
 }

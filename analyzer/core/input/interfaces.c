@@ -42,8 +42,10 @@ const char *interface_list_text(struct interface_list *list, const char *bytes, 
     char clean[INTERFACE_TEXT_MAX];
     size_t length = utf8_copy(clean, sizeof clean, bytes, size);
     size_t node_size = sizeof(struct text_node) + length + 1;
-    if (!length || node_size > INTERFACE_TEXTS_MAX - list->texts_size)
+    if (!length)
         return NULL;
+    if (node_size > INTERFACE_TEXTS_MAX - list->texts_size)
+        return UTF8_CUT;
     struct text_node *node = malloc(node_size);
     if (!node)
         return NULL;

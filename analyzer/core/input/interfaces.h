@@ -8,11 +8,12 @@
 #include <stdint.h>
 
 #define DROPS_UNKNOWN       UINT64_MAX
-#define INTERFACE_TEXT_MAX  4096        /* bytes of one text with its NUL */
-#define INTERFACE_TEXTS_MAX (32u << 20) /* of all texts; later ones are dropped (NULL) */
+#define INTERFACE_TEXT_MAX  4096        /* bytes of one text with its NUL; a longer one is cut */
+#define INTERFACE_TEXTS_MAX (32u << 20) /* of all texts; later ones are UTF8_CUT alone */
 
 /* An input interface of an input file, as the file describes it. Strings belong to the list, are
- * valid UTF-8 (malformed bytes become U+FFFD), and are NULL if the file has none. */
+ * valid UTF-8 (malformed bytes become U+FFFD), and are NULL if the file has none. Those that were
+ * cut end in UTF8_CUT. */
 struct interface {
     const char *file;        /* path or name, "-" for standard input */
     const char *format;      /* "pcap", "pcap-ns", "pcap-modified", "pcapng", ... */

@@ -20,7 +20,7 @@
 #include "table/schema.h"
 
 /* Texts and addresses of table rows, referenced by number. Equal texts are not merged. */
-#define TEXT_MAX         8191 /* bytes of one text; a longer one is cut at a character */
+#define TEXT_MAX         8191 /* bytes of one text; a longer one is cut and ends in UTF8_CUT */
 #define ADDRESS_TEXT_MAX 46
 
 #define PARTS_MOST 64u /* workers */

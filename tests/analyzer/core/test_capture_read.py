@@ -121,6 +121,28 @@ def test_sections_interfaces_link_types_statistics_and_comments(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
+    ("comment", "text"),
+    [
+        ("c" * 4095, "c" * 4095),
+        ("c" * 4096, "c" * 4092 + "…"),
+        ("é" * 2048, "é" * 2046 + "…"),  # 4,096 bytes, cut between characters
+        ("€" * 9000, "€" * 1364 + "…"),
+    ],
+)
+def test_a_comment_that_is_cut_ends_in_a_mark(tmp_path: Path, comment: str, text: str) -> None:
+    content = section() + interface(option(1, comment.encode())) + enhanced(1, PACKETS[0][1])
+    assert analyzed(tmp_path, content).interfaces.rows()[0]["comment"] == text
+
+
+def test_comments_above_the_limit_of_all_texts_are_a_mark(tmp_path: Path) -> None:
+    """32 MB of texts are stored; a later one is not missing, but cut."""
+    described = interface(option(2, b"eth0") + option(1, b"c" * 4000))
+    content = section() + described * 8_400 + enhanced(1, PACKETS[0][1])
+    comments = analyzed(tmp_path, content).interfaces.column("comment")
+    assert comments[:8_000] == ["c" * 4000] * 8_000 and set(comments[8_390:]) == {"…"}
+
+
+@pytest.mark.parametrize(
     "statistics, counts",
     [
         ({4: 100, 5: 3, 6: 100, 7: 7, 8: 80}, (100, 7, 3, 13)),  # the program dropped the rest

@@ -394,6 +394,42 @@ def test_names_cannot_control_a_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (b"a" * 255, "a" * 255),
+        (b"a" * 256, "a" * 255 + "…"),
+        (b"\xff" * 255, "\\255" * 255),
+        (b"\xff" * 300, "\\255" * 255 + "…"),
+    ],
+)
+def test_a_name_that_is_cut_ends_in_a_mark(tmp_path: Path, name: bytes, text: str) -> None:
+    """DNS names have at most 255 bytes (RFC 1035 section 2.3.4); SNI and Host may pretend more."""
+    server_name = extension(0, vector(b"\0" + vector(name, 2), 2))
+    for number, first in enumerate((hello(1, b"", server_name), b"GET / HTTP/1.1\r\nHost: " + name + b"\r\n\r\n")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert only_row(Talk(443).send(0.02, first).analyze(folder).flows)["server_name"] == text
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "mark"), [(2, 8, ""), (1, 255, ""), (40, 8, ",…"), (2, 254, ""), (4, 200, ",…")]
+)
+def test_a_list_of_protocols_that_is_cut_ends_in_a_mark(tmp_path: Path, count: int, size: int, mark: str) -> None:
+    offers = extension(16, vector(b"".join(vector(b"x" * size, 1) for _ in range(count)), 2))
+    row = only_row(Talk(443).send(0.02, hello(1, b"", offers)).analyze(tmp_path).handshakes)
+    names = row["alpn"].removesuffix(mark).split(",")
+    assert row["alpn"].endswith(mark) and set(names) == {"x" * size} and (len(names) < count) == bool(mark)
+
+
+def test_protocols_without_room_are_cut(tmp_path: Path) -> None:
+    """Escaped bytes take four times their room."""
+    offers = extension(16, vector(vector(b"x" * 200, 1) + vector(b"\xff" * 255, 1), 2))
+    row = only_row(Talk(443).send(0.02, hello(1, b"", offers)).analyze(tmp_path).handshakes)
+    escapes = row["alpn"].removeprefix("x" * 200 + ",").removesuffix("…")
+    assert row["alpn"].endswith("…") and escapes == "\\255" * (len(escapes) // 4) and len(row["alpn"].encode()) <= 1023
+
+
+@pytest.mark.parametrize(
     "data", [b"\x16\3\1\xff\xff" + bytes(40), b"\0" * 90, b"SSH-2.0-x\r\n", b"GETAWAY now\r\n\r\n"]
 )
 def test_other_bytes_have_no_rows(tmp_path: Path, data: bytes) -> None:

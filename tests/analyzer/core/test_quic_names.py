@@ -33,6 +33,12 @@ def test_keys_are_those_of_the_rfc(version: int) -> None:
     assert quic.client_keys(version, RFC_ID) == tuple(bytes.fromhex(key) for key in RFC_KEYS[version])
 
 
+def test_names_that_are_cut_end_in_a_mark() -> None:
+    offers = tuple(b"p%d" % number for number in range(20))
+    name, protocols = quic.names_of(kept(initial(crypto(0, hello(b"n" * 300, offers)))))
+    assert name == "n" * 255 + "…" and protocols == ",".join(f"p{number}" for number in range(16)) + ",…"
+
+
 @pytest.mark.parametrize("version", SALTS)
 def test_names_of_an_initial(version: int) -> None:
     assert quic.names_of(kept(initial(crypto(0, HELLO), version=version))) == ("www.example.org", "h3,h3-29")

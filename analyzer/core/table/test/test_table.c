@@ -8,6 +8,7 @@
 
 #include "base/vocabulary.h"
 #include "common/test/check.h"
+#include "common/utf8.h"
 #include "export/export.h"
 
 #define ROWS 100000
@@ -223,6 +224,19 @@ static void check_texts(void) {
     string_table_free(&texts);
 }
 
+/* A longer text is never cut silently. */
+static void check_long_texts(void) {
+    static char text[TEXT_MAX + 2];
+    size_t size;
+    memset(text, 'x', TEXT_MAX);
+    const char *found = string_table_get(&texts, string_table_add(&texts, text), &size);
+    CHECK(size == TEXT_MAX && !memcmp(found, text, size));
+    text[TEXT_MAX] = 'x';
+    found = string_table_get(&texts, string_table_add(&texts, text), &size);
+    CHECK(size == TEXT_MAX && !memcmp(found + size - 4, "x" UTF8_CUT, 4));
+    string_table_free(&texts);
+}
+
 int main(void) {
     check_rows();
     check_groups();
@@ -232,5 +246,6 @@ int main(void) {
     check_chosen(true);
     check_joined();
     check_texts();
+    check_long_texts();
     return 0;
 }
