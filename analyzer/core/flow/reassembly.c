@@ -8,6 +8,11 @@
  * duplicates are recognised. An open one stays for DATAGRAM_KEPT_NS, the longest wait that RFC 1122
  * allows, so that fragments after the usual timeout count as late.
  *
+ * Senders count identifications by pairs of addresses (RFC 6864 section 4.3; Linux, since 3.16), so
+ * the same one returns after 65,536 datagrams: a fragment that comes after half as many others
+ * belongs to another datagram, even long before the time is over (RFC 4963). Those of
+ * IPv6 have 32 bits. Pairs are counted while a datagram of theirs is in the table.
+ *
  * A datagram is valid until the next reassembly_take(). */
 #include "flow/reassembly.h"
 
@@ -26,6 +31,20 @@
  * and identifications are reused soon (RFC 4963: 65,536 datagrams at 1 Gbit/s last 4 s). */
 #define COPY_NS 250000000
 
+/* Datagrams in fragments from one address to another may reuse an identification after so many. */
+#define REUSE_LEAST 32768u
+
+#define PAIR_BUCKETS 4096u
+
+/* Addresses of which a datagram is in the table. */
+struct address_pair {
+    struct address_pair *chain;
+    uint8_t source[16], destination[16];
+    uint32_t path;
+    uint32_t datagrams; /* in the table */
+    uint32_t begun;     /* since the first of them */
+};
+
 struct reassembly {
     datagram_finished *finished;
     reassembly_room *make_room;
@@ -36,6 +55,7 @@ struct reassembly {
         struct datagram *oldest, *newest;
     } lists[2]; /* [0] open, [1] complete */
     uint64_t seed[2];
+    struct address_pair *pairs[PAIR_BUCKETS];
     struct datagram *buckets[BUCKETS];
 };
 
@@ -71,6 +91,54 @@ static struct datagram *find(struct reassembly *table, const struct datagram_key
     return datagram;
 }
 
+/* Returns the link of the chain that has the pair, or that ends where it belongs. */
+static struct address_pair **pair_link(struct reassembly *table, const struct datagram_key *key) {
+    uint64_t words[4], hash = table->seed[1] ^ key->path;
+    memcpy(words, key->source, sizeof key->source);
+    memcpy(words + 2, key->destination, sizeof key->destination);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash = hash_fold(hash ^ words[i], table->seed[0]);
+    struct address_pair **link = &table->pairs[hash % PAIR_BUCKETS];
+    while (*link && ((*link)->path != key->path ||
+                     memcmp((*link)->source, key->source, sizeof key->source) != 0 ||
+                     memcmp((*link)->destination, key->destination, sizeof key->destination) != 0))
+        link = &(*link)->chain;
+    return link;
+}
+
+/* Counts a datagram that begins. Returns false without memory. */
+static bool join_pair(struct reassembly *table, struct datagram *datagram) {
+    struct address_pair **link = pair_link(table, &datagram->key);
+    if (!*link) {
+        struct address_pair *pair = pool_alloc(table->pool, sizeof *pair);
+        if (!pair)
+            return false;
+        *pair = (struct address_pair){.path = datagram->key.path};
+        memcpy(pair->source, datagram->key.source, sizeof pair->source);
+        memcpy(pair->destination, datagram->key.destination, sizeof pair->destination);
+        *link = pair;
+    }
+    (*link)->datagrams++;
+    datagram->pair = *link;
+    datagram->pair_number = ++(*link)->begun;
+    return true;
+}
+
+static void leave_pair(struct reassembly *table, const struct datagram *datagram) {
+    struct address_pair *pair = datagram->pair;
+    if (--pair->datagrams)
+        return;
+    *pair_link(table, &datagram->key) = pair->chain;
+    pool_free(table->pool, pair, sizeof *pair);
+}
+
+/* Returns whether so many datagrams of the same addresses began since that the identification may
+ * have been used again. */
+static bool is_reused(const struct datagram *datagram) {
+    return datagram->key.ip_version == 4 &&
+           datagram->pair->begun - datagram->pair_number >= REUSE_LEAST;
+}
+
 static void enlist(struct reassembly *table, struct datagram *datagram) {
     struct datagram_list *list = &table->lists[datagram->complete];
     datagram->older = list->newest;
@@ -91,6 +159,7 @@ static void discard(struct reassembly *table, struct datagram *datagram) {
         link = &(*link)->chain;
     *link = datagram->chain;
     delist(table, datagram);
+    leave_pair(table, datagram);
     range_set_free(&datagram->original.gaps, table->pool);
     for (unsigned i = 0; i < DATAGRAM_COPIES_MOST; i++)
         range_set_free(&datagram->copies[i].gaps, table->pool);
@@ -167,6 +236,10 @@ static struct datagram *add(struct reassembly *table, const struct datagram_key 
                                   .first_frame = seen->frame,
                                   .capture = seen->capture,
                                   .timed = seen->time_known};
+    if (!join_pair(table, datagram)) {
+        pool_free(table->pool, datagram, sizeof *datagram);
+        return NULL;
+    }
     *bucket = datagram;
     enlist(table, datagram);
     table->count++;
@@ -322,7 +395,8 @@ struct datagram *reassembly_take(struct reassembly *table, const struct headers 
     uint32_t start = headers->fragment_offset;
     uint32_t end = start + headers->ip_length - headers->ip_header_length;
     struct datagram *datagram = find(table, &key);
-    if (datagram && is_another(datagram, headers, start, end, seen->time_ns)) {
+    if (datagram &&
+        (is_reused(datagram) || is_another(datagram, headers, start, end, seen->time_ns))) {
         finish(table, datagram);
         datagram = NULL;
     }

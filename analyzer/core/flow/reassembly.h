@@ -37,9 +37,13 @@ struct coverage {
     bool gaps_lost; /* some were dropped, so it can never be known to be complete */
 };
 
+struct address_pair;
+
 struct datagram {
     struct datagram_key key;
     struct datagram *chain, *older, *newer;
+    struct address_pair *pair; /* of its key */
+    uint32_t pair_number;      /* among those of the pair */
     bool complete, end_known, first_seen, counted;
     bool timed;                             /* the times are those of its fragments */
     bool has_tcp, has_payload;              /* the first fragment had them */
