@@ -163,7 +163,7 @@ def timeout_advice(transfers: Transfers, one: Transfer) -> str:
 @limit_finding(
     code="timeout-stalls",
     title="Stalled in retransmission timeouts",
-    severity="warning if stalled for 1 s or 25% of transfer time, else info",
+    severity="warning if stalled for 1 s or 25% of transfer time, else info; info if all RTOs are suspected",
     computed="Sums the idle time before each RTO (directions.limit_timeout_ns, RFC 6298), since the latest of: last "
     "transmission of the segment, last ACK that advanced, reopening of a zero window; for a suspected RTO, since the "
     "previous data. Transfer time runs from the 8th packet to the last data. The evidence is the frames before and "
@@ -183,7 +183,7 @@ def timeout_stalls(transfers: Transfers) -> Matches:
         share = min(ns / one.accounted_ns, 1.0)
         probable = f" ({suspected:,} suspected)" if 0 < suspected < count else ""
         yield one.match(
-            "warning" if ns >= STALL_WARNING_NS else severity_of(share),
+            "info" if suspected == count else "warning" if ns >= STALL_WARNING_NS else severity_of(share),
             time=show_duration(ns),
             share=show_share(ns, max(one.accounted_ns, ns)),
             advice=timeout_advice(transfers, one),

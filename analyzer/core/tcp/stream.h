@@ -365,6 +365,7 @@ struct tcp_stream {
     uint32_t segment_max;                    /* largest payload, bytes */
     uint32_t single_max;                   /* a longer payload may be a super-segment; 0 at first */
     char cold[0];                          /* rarely changed fields follow */
+    int64_t ids_since_ns; /* since then, no IP ID of it was missing; of the first at first */
     int64_t first_seq;                     /* position of the first segment seen */
     int32_t window_min, window_max;        /* below 2^30 (RFC 7323 section 2.3) */
     struct super_segments *super_segments; /* NULL if there was none */
@@ -372,6 +373,7 @@ struct tcp_stream {
     uint32_t first_tsval;                  /* of the same segment */
     uint32_t resets;
     struct block_stream *blocks; /* NULL unless recognized */
+    int64_t pause_ns;            /* its last idle time of an RTO or more without a missing IP ID */
     int64_t fin_end;             /* position after the FIN */
     uint32_t fins;
     uint32_t paused_us; /* pauses in its data before the other direction had any */

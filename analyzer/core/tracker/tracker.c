@@ -351,14 +351,18 @@ static NOINLINE void halve_ip_id_counts(struct tcp_stream *stream) {
 
 /* Counts the steps of the sender's IP ID, for ip_ids_ordered() and its like. ID 0 is unusable (RFC
  * 6864 section 4.1), and a small step back is a reordered packet. */
-static inline void note_ip_id(struct tcp_stream *stream, uint16_t id) {
+static inline void note_ip_id(struct tcp_stream *stream, uint16_t id, int64_t time_ns) {
     unsigned ahead = (uint16_t)(id - stream->last_ip_id), behind = (uint16_t)-ahead;
     if (!id)
         return;
-    if (stream->last_ip_id) {
+    if (!stream->last_ip_id) {
+        stream->ids_since_ns = time_ns;
+    } else {
         if (ahead - 1 < MAX_IP_ID_STEP) {
-            if (ahead > 1)
+            if (ahead > 1) {
                 stream->ip_id_skips++;
+                stream->ids_since_ns = time_ns;
+            }
             if (++stream->ip_id_small_steps == UINT8_MAX)
                 halve_ip_id_counts(stream);
         } else if (behind - 1 < MAX_IP_ID_STEP) {
@@ -448,7 +452,7 @@ NOINLINE int64_t track_segment(struct segment_context *seg) {
         complete_handshake(seg, tcp);
     if (!acknowledges || process_ack(seg, sender, seg->receiver, tcp))
         update_window(seg, sender, tcp);
-    note_ip_id(sender, seg->packet->ip_id);
+    note_ip_id(sender, seg->packet->ip_id, seg->packet->time_ns);
     note_timestamp(sender, tcp, seg->packet->time_ns);
     int64_t flight = note_flight(sender);
     if (!LIKELY(!seg->effect.turned && !watches_turns(seg)))

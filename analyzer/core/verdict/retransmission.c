@@ -19,6 +19,8 @@
 #define NEAR_IDS            64 /* of two packets of one direction */
 #define MAX_IDS_SKIPPED     64 /* while a connection was idle, if it shares the host's counter */
 #define MAX_OWN_IDS_SKIPPED 4096 /* if the counter is its own: a window of lost data */
+#define MAX_EXPIRIES        8    /* of an RTO that doubles each time */
+#define WINDOWS_MIN_RTO_NS  INT64_C(300000000)
 
 /* --- retransmissions ------------------------------------------------------------------------- */
 
@@ -404,17 +406,23 @@ static void suspect_rto(struct segment_context *seg, int64_t length, int64_t idl
     begin_suspected(recovery, seg->packet->time_ns, seg->frame, seg->sender->snd_nxt + length);
 }
 
+/* Returns whether the receiver let the sender send a full segment since its last data. */
+static bool has_room(const struct segment_context *seg) {
+    const struct tcp_stream *sender = seg->sender;
+    int64_t window = seg->receiver->window;
+    return !seg->receiver->zero_window &&
+           (window < 0 || window >= full_segment_size(seg->connection, sender)) &&
+           recovery_of(seg->receiver)->window_opened_ns <= sender->last_data_ns;
+}
+
 /* Without IDs: a sender sets PSH if it has no more data to send (RFC 9293 section 3.9.1.2). This
  * one had more, an open window, and no answer for an RTO, so data upstream was lost. It is not
  * certain before a gap shows that data, because an application may have corked the stream. */
 static void note_idle_with_data(struct segment_context *seg, int64_t length) {
     const struct tcp_stream *sender = seg->sender;
-    int64_t window = seg->receiver->window, since = sender->last_data_ns;
     int64_t rto = rto_ns(seg->connection, sender);
     if (!sender->pushes || sender->last_pushed || has_outstanding(sender) ||
-        !sender->snd_una_known || seg->receiver->zero_window ||
-        (window >= 0 && window < full_segment_size(seg->connection, sender)) ||
-        recovery_of(seg->receiver)->window_opened_ns > since ||
+        !sender->snd_una_known || !has_room(seg) ||
         seg->packet->time_ns - sender->una_advanced_ns < rto - rto / 10)
         return;
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
@@ -423,18 +431,46 @@ static void note_idle_with_data(struct segment_context *seg, int64_t length) {
     recovery->idle_ns = seg->packet->time_ns;
 }
 
+static bool is_within_a_fifth(int64_t time_ns, int64_t least_ns, int64_t most_ns) {
+    return time_ns >= least_ns - least_ns / 5 && time_ns <= most_ns + most_ns / 5;
+}
+
+/* Returns whether an idle time is that of an RTO that doubled up to `most` - 1 times (RFC 6298
+ * section 5.5). Its minimum is 200 ms in Linux and 300 ms in Windows. */
+static bool is_backed_off_rto(const struct segment_context *seg, int64_t idle_ns, int most) {
+    int64_t least_ns = rto_ns(seg->connection, seg->sender);
+    int64_t most_ns = max64(least_ns, max64(path_rtt(seg->connection), 0) + WINDOWS_MIN_RTO_NS);
+    for (int count = 1; count <= most && count <= MAX_EXPIRIES; count++) {
+        int64_t times = (1 << count) - 1;
+        if (is_within_a_fifth(idle_ns, times * least_ns, times * most_ns))
+            return true;
+    }
+    return false;
+}
+
+/* Packets of the sender were lost with the missing IDs, rather than sent to others: it took no other
+ * ID for as long before, nor did it pause as long without one. */
+static bool lost_packets(const struct segment_context *seg, int64_t idle_ns, int missing) {
+    const struct tcp_stream *sender = seg->sender;
+    int most = ip_ids_per_connection(sender) ? MAX_OWN_IDS_SKIPPED : MAX_IDS_SKIPPED;
+    bool usual = sender->pause_ns && is_within_a_fifth(idle_ns, sender->pause_ns, sender->pause_ns);
+    return missing > 0 && missing < most && !has_outstanding(sender) && has_room(seg) && !usual &&
+           sender->last_data_ns - sender->ids_since_ns >= idle_ns &&
+           is_backed_off_rto(seg, idle_ns, missing);
+}
+
 NOINLINE void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, int64_t length,
                                 bool fin) {
-    const struct tcp_stream *sender = seg->sender;
+    struct tcp_stream *sender = seg->sender;
     if ((!length && !fin) || !sender->sent_data_last || !seg->packet->time_known ||
         idle_ns < rto_ns(seg->connection, sender))
         return;
     int step = ip_id_step(seg);
-    if (step == 1) /* no packet is missing: there was no data to send */
+    if (step == 1) { /* no packet is missing: there was no data to send */
+        sender->pause_ns = idle_ns;
         return;
-    int most = ip_ids_per_connection(sender) ? MAX_OWN_IDS_SKIPPED : MAX_IDS_SKIPPED;
-    bool suspected = step > 1 && step <= most && !has_outstanding(sender) &&
-                     idle_ns <= backed_off_ns(seg, step - 1);
+    }
+    bool suspected = lost_packets(seg, idle_ns, step - 1);
     if (suspected)
         suspect_rto(seg, length, idle_ns);
     else

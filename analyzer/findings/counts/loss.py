@@ -159,7 +159,7 @@ suspected_timeout = CountRule(
     column="suspected_timeouts",
     events=("suspected_timeout",),
     unit="timeouts",
-    severity=BY_COST,
+    severity="info",
     computed="New data in order after a pause as long as an RTO, with a packet of the sender missing before it by its "
     "IPv4 IDs.",
     unknown="Whether the missing packet had data.",
