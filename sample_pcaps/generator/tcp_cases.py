@@ -84,8 +84,8 @@ def make_timeouts(path: Path) -> None:
 
 def make_lost_tail(path: Path) -> None:
     """Loses the last segment upstream, so the capture has no gap."""
-    connections = talks(Script(distance=BESIDE_RECEIVER, fates={(23, 0): UPSTREAM}, close_ns=420 * MILLISECOND))
-    connections[0].clock.at(400 * MILLISECOND, connections[0].sender.write, 23 * MSS + 700)
+    connections = talks(Script(distance=BESIDE_RECEIVER, fates={(23, 0): UPSTREAM}, close_ns=1_020 * MILLISECOND))
+    connections[0].clock.at(1_000 * MILLISECOND, connections[0].sender.write, 23 * MSS + 700)
     about = (
         "Captured beside the receiver: the last segment is lost upstream and retransmitted after an RTO, so it "
         "appears once, in order; only the pause, TSval and a missing IP ID, of which none was missing in a longer "

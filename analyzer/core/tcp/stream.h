@@ -363,10 +363,10 @@ struct tcp_stream {
     struct tcp_recovery_state *recovery;     /* NULL if there was nothing irregular */
     struct packet_fingerprint *fingerprints; /* a ring once it is full */
     uint32_t segment_max;                    /* largest payload, bytes */
-    uint32_t single_max;                   /* a longer payload may be a super-segment; 0 at first */
-    char cold[0];                          /* rarely changed fields follow */
+    uint32_t single_max;  /* a longer payload may be a super-segment; 0 at first */
+    char cold[0];         /* rarely changed fields follow */
     int64_t ids_since_ns; /* since then, no IP ID of it was missing; of the first at first */
-    int64_t first_seq;                     /* position of the first segment seen */
+    int64_t first_seq;    /* position of the first segment seen */
     int32_t window_min, window_max;        /* below 2^30 (RFC 7323 section 2.3) */
     struct super_segments *super_segments; /* NULL if there was none */
     int64_t first_tsval_ns;                /* of the first segment with timestamps */

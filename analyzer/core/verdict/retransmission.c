@@ -448,14 +448,15 @@ static bool is_backed_off_rto(const struct segment_context *seg, int64_t idle_ns
     return false;
 }
 
-/* Packets of the sender were lost with the missing IDs, rather than sent to others: it took no other
- * ID for as long before, nor did it pause as long without one. */
+/* Packets of the sender were lost with the missing IDs, rather than sent to others: at the same
+ * rate, others would have taken 3 in the time before, in which none is missing. Nor did the sender
+ * pause as long without a missing one. */
 static bool lost_packets(const struct segment_context *seg, int64_t idle_ns, int missing) {
     const struct tcp_stream *sender = seg->sender;
     int most = ip_ids_per_connection(sender) ? MAX_OWN_IDS_SKIPPED : MAX_IDS_SKIPPED;
     bool usual = sender->pause_ns && is_within_a_fifth(idle_ns, sender->pause_ns, sender->pause_ns);
     return missing > 0 && missing < most && !has_outstanding(sender) && has_room(seg) && !usual &&
-           sender->last_data_ns - sender->ids_since_ns >= idle_ns &&
+           missing * (sender->last_data_ns - sender->ids_since_ns) >= 3 * idle_ns &&
            is_backed_off_rto(seg, idle_ns, missing);
 }
 

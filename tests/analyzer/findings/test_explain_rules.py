@@ -67,9 +67,9 @@ def warned(found: dict[str, Row]) -> set[str]:
 
 
 def stream_with_a_silence(missing: int, busy: bool = False, pause: float = 1500.0) -> Wire:
-    """Beside the receiver: data, 1.5 s of nothing, and data that goes on where it had stopped. In between the sender's
+    """Beside the receiver: data 3 s after the handshake, 1.5 s of nothing, and data that goes on where it had stopped. In between the sender's
     host gave out `missing` numbers; `busy` with other things, it gives out others all the time."""
-    one, now = connection(rtt=40.0, near=39.9), 100.0
+    one, now = connection(rtt=40.0, near=39.9), 3000.0
     for number in range(400):
         if number == 200:
             now += pause
