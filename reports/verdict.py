@@ -128,11 +128,12 @@ def clean(trace: Trace, rows: Sequence[FindingRow]) -> str:
     judged = judge(trace)
     line = UNKNOWN if judged.nothing else judged.no_problem(False).removesuffix(".")
     known = not judged.nothing and judged.measures["loss"].packets
-    split = trace.transfers.turns.split
+    turns, split = trace.transfers.turns, trace.transfers.turns.split
     name, ns = max(split._asdict().items(), key=lambda part: part[1])
     said = []
     if known and name in TOOK and ns >= SPLIT_SHARE * split.whole > 0:
-        said.append(TOOK[name].format(time=f"{show_duration(ns)} of {show_duration(split.whole)}"))
+        time = f"{show_duration(ns)} of {show_duration(split.whole)}"
+        said.append(TOOK[name].format(time=f"{show_share(ns, split.whole)} of the waiting" if turns.overlap else time))
     for one in causes(rows)[:1]:
         note = one.sentence() if one.is_group else one.first["headline"]
         said.insert(0, note.removesuffix("."))

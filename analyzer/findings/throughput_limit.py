@@ -352,6 +352,13 @@ def limiting_loss(one: Transfer) -> LimitingLoss | None:
     return LimitingLoss(lost / one.data_segments, rounds, flight) if rounds <= max(flight, FLIGHT_MIN) else None
 
 
+def loss_pace(rounds: float, rtt_ns: float) -> str:
+    """Returns `one in 7.3 round trips of 20 ms`, or `3.1 in a round trip of 20 ms`."""
+    number = rounds if rounds >= 1 else 1 / rounds
+    count, rtt = f"{number:.2g}" if number < 10 else f"{number:,.0f}", show_duration(rtt_ns)
+    return f"one in {count} round trips of {rtt}" if rounds >= 1 else f"{count} in a round trip of {rtt}"
+
+
 def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, LimitingLoss | None]]:
     """Returns transfers of 1 MB and 1 s or more, with the loss that limits them most of the time."""
     for one in examined(transfers):
@@ -367,7 +374,7 @@ def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, LimitingLoss | None]]
     "trips as segments are in flight (goodput times RTT), or more. A congestion window that a loss has reduced does not "
     "grow back in that time (RFC 5681, 9438).",
     unknown="The rate without the losses. BBR hardly reduces its window after a loss. The cause of each loss.",
-    sentence="{name} reached {rate}: with {loss} of its segments lost, one in {rounds} round trips of {rtt}, the "
+    sentence="{name} reached {rate}: with {loss} of its segments lost, {pace}, the "
     "congestion window does not grow beyond about {flight}. RTTs did not grow, so loss, not a full queue, limits the rate.",
     headline=("{name} was limited to {rate} by the loss of {loss} of its segments.",),
     summary="had a congestion window that loss kept small",
@@ -381,8 +388,7 @@ def loss_limited_window(transfers: Transfers) -> Matches:
                 *LOSS_LIMITS,
                 rate=show_rate(one.row["goodput_bps"]),
                 loss=one.loss_share(loss.share),
-                rtt=show_duration(one.path_rtt_ns or 0),
-                rounds=f"{loss.rounds:.2g}" if loss.rounds < 10 else f"{loss.rounds:.0f}",
+                pace=loss_pace(loss.rounds, one.path_rtt_ns or 0),
                 flight=plural(max(round(loss.flight), 1), "segment"),
                 cited=events_of(transfers, one, *RETRANSMISSIONS),
             )

@@ -32,6 +32,7 @@ SHARE_WARNING = 0.1  # of the time of the turns
 ALIKE = 1.25  # the longest time over the shortest, if they are given as one
 UPLOAD_SHARE = 0.5  # of a server time
 SLOW_FLOWS_MAX = 500  # flows with the longest server time that are examined
+OVERLAP = 1.1  # times the capture: a longer sum is one of flows that overlap
 PART_MIN = 0.005  # of the whole; a smaller part is not named
 STALLS = ("retransmission_client_ns", "retransmission_network_ns", "retransmission_server_ns")
 #: columns of `turns` by the part of the split that they belong to
@@ -201,6 +202,11 @@ class Turns:
         starts = [ns for ns in interfaces.column("first_ns") if ns is not None]
         ends = [ns for ns in interfaces.column("last_ns") if ns is not None]
         return max(ends) - min(starts) if starts and ends else 0
+
+    @property
+    def overlap(self) -> bool:
+        """Whether flows waited at the same time: the sum is longer than the capture by a tenth."""
+        return self.split.whole > OVERLAP * self.capture_ns > 0
 
     @cached_property
     def flows(self) -> int:

@@ -108,16 +108,12 @@ def split_bar(split: Split, console: Console) -> Iterator[Text]:
     yield legend
 
 
-OVERLAP = 1.1  # times the capture's length: a longer sum is one of flows that overlap
-
-
 def time_base(trace: Trace) -> str:
     """Returns what the time is of: `6 requests in 2 flows, 5.44 s`, with the time of the capture if flows overlap."""
-    turns, span = trace.transfers.turns, trace.transfers.turns.capture_ns
+    turns = trace.transfers.turns
     requests = f"{plural(len(turns), 'request')} in " if len(turns) else ""
-    whole = turns.split.whole
-    beside = f" of waiting, summed over a capture of {show_duration(span)}" if span and whole > OVERLAP * span else ""
-    return f"{requests}{plural(turns.flows, 'flow')}, {show_duration(whole)}{beside}"
+    beside = f" of waiting, summed over a capture of {show_duration(turns.capture_ns)}" if turns.overlap else ""
+    return f"{requests}{plural(turns.flows, 'flow')}, {show_duration(turns.split.whole)}{beside}"
 
 
 def who_parts(trace: Trace, console: Console) -> Iterator[RenderableType]:

@@ -240,13 +240,14 @@ def test_a_flow_has_its_own_packets_and_findings() -> None:
 
 
 USER = """
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 import wiretale
 
 trace = wiretale.analyze(["a.pcap", Path("b.pcap")], start=datetime(2026, 1, 1))
-row: dict[str, object] = trace.flows[0]
-rows: list[dict[str, object]] = trace.flows[:2]
+row: Mapping[str, object] = trace.flows[0]
+rows: Sequence[Mapping[str, object]] = trace.flows[:2]
 column: list[object] = trace.flows["packets"]
 explanation: wiretale.Explanation = wiretale.explain(trace, link="1G")
 rate: float | None = explanation.transfers[0].maximum_bps

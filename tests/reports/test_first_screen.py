@@ -290,7 +290,7 @@ def test_a_verdict_is_one_short_sentence(sample: Path) -> None:
             "tcp_losses.pcap",
             "192.0.2.10:40110 → 198.51.100.20:5201 lost 2 of 210 data segments or their ACKs after the capture point.",
         ),
-        ("vlan_ipv6.pcap", "No problem is visible in the part that was judged; 48 ms of 64 ms passed in the network."),
+        ("vlan_ipv6.pcap", "No problem is visible in the part that was judged; 77.8% of the waiting passed in the network."),
         (
             "findings/wire-full.pcap.gz",
             "Whether there are problems cannot be determined from this capture; "
@@ -321,6 +321,7 @@ def row(
         "flow": flow,
         "cost": cost,
         "cost_unit": unit,
+        "members": None,
         "sentence": sentence,
         **more,
     }
@@ -330,8 +331,8 @@ def test_findings_of_one_cause_are_told_together() -> None:
     rows = [
         row("timeout-stalls", 4, 2.0),
         row("timeout-stalls", 7, 1.5),
-        row("shared-queue", None, 1.0, "3 flows lose together."),
-        row("timeout-stalls", None, 10.0, "1,261 more transfers have this finding."),
+        row("shared-queue", None, 1.0, "3 flows lose together.", members=3),
+        row("timeout-stalls", None, 10.0, "1,261 more transfers have this finding.", members=1261),
         row("capture-dropped", None, sentence="Dropped.", scope="capture"),
     ]
     queue, stalls, dropped = causes(rows)

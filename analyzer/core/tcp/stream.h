@@ -416,6 +416,11 @@ static inline int64_t max_ack_ahead(const struct tcp_stream *acks) {
     return acks->window_range_known ? max64(2 * acks->window_max, 1 << 20) : POSITION_SPAN;
 }
 
+/* Returns how many IP IDs were given out after `from` up to `to`. 0 is none (RFC 6864 section 4.1). */
+static inline uint16_t ip_ids_between(uint16_t from, uint16_t to) {
+    return (uint16_t)(to - from - (to < from));
+}
+
 /* The sender's IPv4 IDs rise by small steps (RFC 6864), so they order its packets. */
 static inline bool ip_ids_ordered(const struct tcp_stream *stream) {
     return stream->ip_id_small_steps >= 2 && stream->ip_id_small_steps >= 4 * stream->ip_id_jumps;

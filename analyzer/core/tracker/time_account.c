@@ -25,7 +25,8 @@
 #define LONG_PAUSE_NS INT64_C(5000000000) /* nobody waits for a client that pauses longer */
 #define LONE_PAUSE_NS                                                                              \
     INT64_C(1000000000) /* nor for one of which the dialogue has no other like it */
-#define ACK_DELAY_NS   INT64_C(30000000) /* the shortest delayed-ACK timer, Linux's, is 40 ms */
+#define ACK_DELAY_NS   INT64_C(30000000) /* the shortest delayed-ACK timer, Linux's, is 40 ms, */
+#define ACK_DELAY_MOST INT64_C(220000000) /* the longest in use 200 ms */
 #define EXACT_NS       100000            /* a sender's response to an ACK, */
 #define GAP_PART       4                 /* of the round trip: less is the spacing of writes */
 #define EXACT_PART     64                /* and of the round trip to it */
@@ -202,7 +203,8 @@ static void add_answer(const struct segment_context *seg, int64_t gap_ns) {
         return;
     }
     int64_t acked = data->una_advanced_ns - account->cursor_ns;
-    bool separate = acked > 0 && acked < gap_ns && acked - least < ACK_DELAY_NS;
+    bool delayed = acked - least >= ACK_DELAY_NS && acked - least <= ACK_DELAY_MOST;
+    bool separate = acked > 0 && acked < gap_ns && !delayed;
     int64_t path = min64(least, gap_ns);
     int64_t queue = separate ? max64(min64(acked, gap_ns) - path, 0) : 0;
     spend(seg, PART_PATH, SPAN_WAITING, path);

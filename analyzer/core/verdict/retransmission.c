@@ -376,7 +376,7 @@ static int64_t backed_off_ns(const struct segment_context *seg, int count) {
 static int ip_id_step(const struct segment_context *seg) {
     const struct tcp_stream *sender = seg->sender;
     bool known = ip_ids_consecutive(sender) && seg->packet->ip_id && sender->last_ip_id;
-    return known ? (int16_t)(seg->packet->ip_id - sender->last_ip_id) : 0;
+    return known ? (int16_t)ip_ids_between(sender->last_ip_id, seg->packet->ip_id) : 0;
 }
 
 /* Returns whether bytes that were seen are outstanding. An RTO retransmits the lowest of them (RFC

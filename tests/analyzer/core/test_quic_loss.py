@@ -14,6 +14,7 @@ import pytest
 import needs
 import wiretale
 from checkout import Run
+from placed import placed
 from plain_wire import Wire
 from quic_bits import Q_BLOCK, REPORT_AFTER, L, Q, Quic, Sent, losses, marked, reordered
 from wiretale.analyzer.findings.judged import judge
@@ -65,8 +66,8 @@ def test_the_first_loss_is_cited(tmp_path: Path, where: str, frame: int) -> None
     trace = trace_of(tmp_path, sent)
     (row,) = trace.handshakes.rows()
     assert (row["server_loss_frame"], row["client_loss_frame"]) == (frame, None)
-    (found,) = [row for row in trace.findings.rows() if row["code"] == "quic-lost"]
-    assert (found["first_frame"], found["last_frame"], found["first_ns"]) == (frame, frame, row["server_loss_ns"])
+    (lost,) = [row for row in placed(trace) if row["code"] == "quic-lost"]
+    assert (lost["first_frame"], lost["last_frame"], lost["first_ns"]) == (frame, frame, row["server_loss_ns"])
 
 
 @pytest.mark.parametrize(

@@ -75,15 +75,15 @@ def test_the_bar_says_who_was_slow(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["explain", str(path)]) == 0
     verdict, shown = capsys.readouterr().out.split("\n\n", 1)
     assert verdict.startswith("The server 10.0.0.2:80 took 800 ms to answer each of 6 requests")
-    assert shown.startswith("Where the time went  6 requests with responses, 5.44 s in all")
-    assert "server 4.80 s (88.2%)" in shown.splitlines()[2] and "client 500 ms (9.19%)" in shown.splitlines()[2]
+    assert shown.startswith("Where the time went  6 requests in 1 flow, 5.52 s")
+    assert "server 4.80 s (87%)" in shown.splitlines()[2] and "client 580 ms (10.5%)" in shown.splitlines()[2]
     assert (
         "6 requests: server 4.80 s (88.2%)" in shown
         and "The server took 4.80 s of 5.44 s to answer 6 requests" in shown
     )
     assert main(["explain", "--json", str(path)]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["time"] == pytest.approx({"server": 4.8, "network": 0.14, "client": 0.5, "transfer": 0.0})
+    assert told["time"] == pytest.approx({"server": 4.8, "network": 0.14, "client": 0.58, "transfer": 0.0})
     assert told["transfers"][0]["turns"] == {"count": 6, **told["time"]} and told["transfers"][0]["exchange"] == "turns"
 
 
@@ -112,8 +112,8 @@ def test_idle_time_is_divided(tmp_path: Path) -> None:
     assert parts["server"] == pytest.approx(sum(times) * 1e6, abs=1e6)
     assert parts["waiting for requests"] == pytest.approx((15 * RTT + 14 * 400 + 80) * 1e6, abs=1e6)
     parts = trace.transfers.turns.idle_parts(client)
-    assert parts["client"] == pytest.approx(14 * 400 * 1e6, abs=1e6)
-    assert parts["waiting for responses"] == pytest.approx((14 * RTT + sum(times[:-1])) * 1e6, abs=1e6)
+    assert parts["client"] == pytest.approx((14 * 400 + 80) * 1e6, abs=1e6)
+    assert parts["waiting for responses"] == pytest.approx((15 * RTT + sum(times)) * 1e6, abs=1e6)
 
 
 def test_a_transfer_that_waits_for_nothing_has_no_idle_parts(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_pause_within_a_response_is_time_of_the_server() -> None:
         row["response_pause_ns"] == pytest.approx(10.969e9, rel=1e-3) and row["response_ns"] > row["response_pause_ns"]
     )
     split = trace.transfers.turns.split
-    assert split.server / split.whole > 0.99
+    assert split.server / split.whole > 0.98  # beside the handshake
     headlines = [one.headline for one in explain(trace) if one.transfer.row["flow"] == row["flow"]]
     assert headlines == ["the server took 11 s of 11 s to answer 1 request"]
 
