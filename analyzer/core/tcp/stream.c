@@ -79,6 +79,8 @@ void stream_free(struct tcp_stream *stream, struct pool *pool) {
     pool_release(pool, stream->super_segments, 1, sizeof *stream->super_segments);
     block_stream_free(stream->blocks, pool);
     if (recovery)
+        scoreboard_free(&recovery->scoreboard, pool);
+    if (recovery)
         pool_release(pool, recovery->records, recovery->record_capacity, sizeof *recovery->records);
     if (recovery && recovery->limits) {
         limit_log_free(recovery->limits, pool);

@@ -21,6 +21,7 @@
 #include "decode/headers.h"
 #include "sequence/tcp_blocks.h"
 #include "tcp/limit_log.h"
+#include "tcp/scoreboard.h"
 #include "tcp/unacked_segments.h"
 
 #define EVENT_NONE       UINT64_MAX /* the row of an event that was not written */
@@ -122,6 +123,7 @@ struct retransmission_record {
     bool reported_missing; /* the last SACK before it left these bytes open */
     bool third;            /* a third duplicate of one port within 1 ms */
     bool at_once;          /* stored at the time of its original */
+    bool sacked;           /* a SACK of it was seen, and judged */
     uint8_t origin;        /* enum duplicate_origin, if a duplicate */
     uint16_t interface;    /* that stored it, if a duplicate */
 };
@@ -171,18 +173,19 @@ struct tcp_recovery_state {
     int64_t sack_rtt_ns;         /* least time until data was SACKed, 0 if unknown */
     struct {
         int64_t start, end;
-    } sacked[MAX_SACK_RANGES];   /* of the last ACK */
-    int64_t recovery_ns, rto_ns; /* of recovery_frame and rto_frame */
-    int64_t idle_ns;             /* of idle_frame */
-    int64_t suspected_ns;        /* the last suspected RTO, 0 if none */
-    int64_t suspected_idle_ns;   /* idle time before it */
-    int64_t suspected_point;     /* end of data that followed a suspected RTO, 0 if none */
-    int64_t idle_point;          /* end of data that followed an idle time of a sender with more
-                                    to send, 0 if none */
-    int64_t rto_room;            /* bytes that the sender of the last RTO may send at once after the
-                                    ACK of rto_point */
-    uint32_t idle_frame;         /* of the data that ends at idle_point */
-    struct {                     /* data reported lost; it may have arrived since */
+    } sacked[MAX_SACK_RANGES];    /* of the last ACK */
+    struct scoreboard scoreboard; /* of all ACKs */
+    int64_t recovery_ns, rto_ns;  /* of recovery_frame and rto_frame */
+    int64_t idle_ns;              /* of idle_frame */
+    int64_t suspected_ns;         /* the last suspected RTO, 0 if none */
+    int64_t suspected_idle_ns;    /* idle time before it */
+    int64_t suspected_point;      /* end of data that followed a suspected RTO, 0 if none */
+    int64_t idle_point;           /* end of data that followed an idle time of a sender with more
+                                     to send, 0 if none */
+    int64_t rto_room;    /* bytes that the sender of the last RTO may send at once after the
+                            ACK of rto_point */
+    uint32_t idle_frame; /* of the data that ends at idle_point */
+    struct {             /* data reported lost; it may have arrived since */
         int64_t start, end, time_ns;
     } loss_report;           /* without SACK: not yet retransmitted */
     struct gap forgotten;    /* gaps dropped below its end; its opener is newer than theirs */

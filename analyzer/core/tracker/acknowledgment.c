@@ -110,8 +110,11 @@ static inline void advance(struct segment_context *seg, struct tcp_stream *sende
         note_reordering(seg, dup_acks);
     if (receiver->has_unsettled)
         settle_retransmissions(seg, position);
-    if (receiver->recovery)
+    if (receiver->recovery) {
         receiver->recovery->previous_snd_una = receiver->snd_una;
+        if (receiver->recovery->scoreboard.count)
+            scoreboard_acknowledge(&receiver->recovery->scoreboard, position);
+    }
     if (receiver->gaps.count || position > receiver->snd_nxt)
         acknowledge_unseen(seg, receiver, position);
     keep_ack_history(seg, receiver);
@@ -181,13 +184,14 @@ static NOINLINE void take_sack(struct segment_context *seg, const struct tcp_hea
     } else if (recovery) {
         bool pure = !seg->packet->payload_bytes && !(tcp->options & TCP_OPTION_CUT);
         if (pure || position >= recovery->sacked_max)
-            recovery->sack_count = 0;
+            recovery->sack_count = recovery->scoreboard.count = 0;
     }
 }
 
-/* The last ACK of the stream had SACK blocks that still count. */
+/* ACKs of the stream had SACK blocks that still count. */
 static inline bool has_reports(const struct tcp_stream *stream) {
-    return stream->recovery && stream->recovery->sack_count;
+    const struct tcp_recovery_state *recovery = stream->recovery;
+    return recovery && (recovery->sack_count || recovery->scoreboard.count);
 }
 
 bool process_ack(struct segment_context *seg, struct tcp_stream *sender,

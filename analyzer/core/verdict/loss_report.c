@@ -28,10 +28,7 @@ bool has_sack_above(const struct tcp_recovery_state *recovery, int64_t end) {
 }
 
 bool is_sacked(const struct tcp_recovery_state *recovery, int64_t start, int64_t end) {
-    for (uint32_t i = 0; i < recovery->sack_count; i++)
-        if (recovery->sacked[i].start <= start && end <= recovery->sacked[i].end)
-            return start >= 0;
-    return false;
+    return start >= 0 && scoreboard_covers(&recovery->scoreboard, start, end);
 }
 
 bool has_loss_signal(const struct segment_context *seg, int64_t end) {

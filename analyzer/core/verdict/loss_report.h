@@ -22,7 +22,7 @@ int64_t bytes_sacked_above(const struct tcp_recovery_state *recovery, int64_t po
 /* Returns whether the ACKs report [start, end) as lost: rules V5.3 and V5.4. */
 bool is_reported_lost(const struct segment_context *seg, int64_t start, int64_t end);
 
-/* Returns whether the last ACK SACKed all of [start, end). */
+/* Returns whether SACKs reported all of [start, end), and no ACK has covered it since. */
 bool is_sacked(const struct tcp_recovery_state *recovery, int64_t start, int64_t end);
 
 /* Returns whether the last ACK SACKed data above `end`. */

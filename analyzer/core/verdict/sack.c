@@ -6,6 +6,7 @@
  * retransmission is preferred, because the network seldom duplicates. An ACK that advances snd_una
  * settles all records that it covers: its TSecr (Eifel, RFC 3522) or its delay can show that it
  * answers an earlier transmission. */
+#include "verdict/loss_report.h"
 #include "verdict/verdict.h"
 
 #define MANY_SAMPLES 16 /* RTT samples after which their minimum is near that of the empty path */
@@ -73,6 +74,36 @@ static bool is_dsack(const struct tcp_header *tcp, const int64_t (*blocks)[2], i
     return tcp->sack_count > 1 && blocks[0][0] >= blocks[1][0] && blocks[0][1] <= blocks[1][1];
 }
 
+/* --- answers that come too soon -------------------------------------------------------------- */
+
+/* Returns whether an ACK or SACK follows the record's transmission sooner than its answer can: by
+ * half the least RTT of few samples, 7/8 of many, by more than a tick of the capture's clock. */
+static bool is_faster_than_rtt(const struct segment_context *seg,
+                               const struct retransmission_record *record, bool many) {
+    int64_t least = min_rtt(seg->receiver);
+    int64_t limit = many ? least - least / 8 : least / 2;
+    int64_t waited = seg->packet->time_ns - record->time_ns;
+    return seg->receiver->rtt.count && seg->packet->time_known &&
+           waited + clock_step_ns(seg) < limit;
+}
+
+/* Rule V6.5: the answer to the record comes too soon. If a SACK left its bytes open before it was
+ * sent, the receiver lacked them then, and only the receiver can say that they arrived twice: the
+ * place is open. So it is after a single sample, which may be of a handshake that waited. */
+static void judge_answer(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                         struct retransmission_record *record) {
+    bool many = seg->receiver->rtt.count >= MANY_SAMPLES && !record->reported_missing;
+    if (record->upstream || record->spurious || !is_faster_than_rtt(seg, record, many))
+        return;
+    if (record->reported_missing || seg->receiver->rtt.count == 1) {
+        leave_loss_open(seg->sink, seg->receiver, record);
+        return;
+    }
+    if (record->kind == WORD_FAST_RETRANSMISSION && record->first_ns)
+        recovery->reorder_ns = max64(recovery->reorder_ns, late_by(seg, record->first_ns));
+    mark_spurious(seg->sink, seg->receiver, record, WORD_TIME);
+}
+
 /* --- SACK ------------------------------------------------------------------------------------ */
 
 /* Rule V9.5: data that was not captured, but SACKed in part. */
@@ -103,6 +134,9 @@ static void keep_blocks(struct segment_context *seg, struct tcp_recovery_state *
         recovery->sacked_max = max64(recovery->sacked_max, blocks[i][1]);
         recovery->sacked[recovery->sack_count].start = blocks[i][0];
         recovery->sacked[recovery->sack_count++].end = blocks[i][1];
+        int64_t start = max64(blocks[i][0], position);
+        if (start < blocks[i][1])
+            scoreboard_add(&recovery->scoreboard, start, blocks[i][1], seg->pool);
     }
 }
 
@@ -137,11 +171,12 @@ static void sample_sack_rtt(const struct segment_context *seg, struct tcp_recove
 static void note_sacked_retransmissions(const struct segment_context *seg,
                                         struct tcp_recovery_state *recovery) {
     for (uint32_t i = 0; recovery->unsettled && i < recovery->record_count; i++) {
-        const struct retransmission_record *record = &recovery->records[i];
-        for (uint32_t k = 0; k < recovery->sack_count; k++)
-            if (record->start >= recovery->sacked[k].start &&
-                record->end <= recovery->sacked[k].end)
-                note_delivered(seg, recovery, record);
+        struct retransmission_record *record = &recovery->records[i];
+        if (record->settled || record->sacked || !is_sacked(recovery, record->start, record->end))
+            continue;
+        record->sacked = true;
+        note_delivered(seg, recovery, record);
+        judge_answer(seg, recovery, record);
     }
 }
 
@@ -210,19 +245,6 @@ static bool may_be_dsacked(const struct segment_context *seg,
                            stream_position(seg->receiver, tcp->sack[0].end));
 }
 
-/* Rule V6.5: half the least RTT of few samples, 7/8 of many, by more than a tick of the capture's
- * clock. If a SACK left the bytes open before they were retransmitted, the receiver lacked them:
- * then only the receiver can say that they arrived twice. */
-static bool ack_faster_than_rtt(const struct segment_context *seg,
-                                const struct retransmission_record *record) {
-    uint64_t samples = seg->receiver->rtt.count;
-    int64_t least = min_rtt(seg->receiver);
-    int64_t limit = samples < MANY_SAMPLES ? least / 2 : least - least / 8;
-    int64_t waited = seg->packet->time_ns - record->time_ns;
-    return samples && seg->packet->time_known && !record->reported_missing &&
-           waited + clock_step_ns(seg) < limit;
-}
-
 /* The ACK and those before report no data above a gap. */
 static bool reports_no_sack(const struct segment_context *seg) {
     return !seg->tcp->sack_count && is_without_sack(seg->connection, seg->receiver);
@@ -244,17 +266,12 @@ static void settle(struct segment_context *seg, struct tcp_recovery_state *recov
     record->settled = true;
     recovery->unsettled--;
     record->needed = record->newer_tsval && echo == ECHO_THIS && !may_be_dsacked(seg, record);
-    bool too_fast = !record->upstream && echo == ECHO_UNKNOWN && ack_faster_than_rtt(seg, record);
-    if (!record->upstream && echo == ECHO_EARLIER) {
+    if (!record->upstream && echo == ECHO_EARLIER)
         mark_spurious(seg->sink, seg->receiver, record, WORD_TIMESTAMPS);
-    } else if (too_fast && seg->receiver->rtt.count > 1) {
-        if (record->kind == WORD_FAST_RETRANSMISSION)
-            recovery->reorder_ns = max64(recovery->reorder_ns, record->late_ns);
-        mark_spurious(seg->sink, seg->receiver, record, WORD_TIME);
-    } else if (too_fast || is_skipped(seg, record)) {
-        /* one sample may be of a handshake that waited */
+    else if (echo == ECHO_UNKNOWN)
+        judge_answer(seg, recovery, record);
+    if (is_skipped(seg, record))
         leave_loss_open(seg->sink, seg->receiver, record);
-    }
     note_delivered(seg, recovery, record);
 }
 
