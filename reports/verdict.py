@@ -23,6 +23,7 @@ ROOM_MORE = 30  # letters of a verdict that names a note beside
 #: without a judged packet; the judged line below has the reasons
 UNKNOWN = "Whether there are problems cannot be determined from this capture"
 SPLIT_SHARE = 0.5  # of the time, from which on a part of it is worth a verdict
+WAIT_SHARE = 0.1  # of the capture: less says nothing of it
 #: the time that went to each part of the split, in a verdict without a problem
 TOOK = {
     "server": "{time} passed at servers",
@@ -131,7 +132,8 @@ def clean(trace: Trace, rows: Sequence[FindingRow]) -> str:
     turns, split = trace.transfers.turns, trace.transfers.turns.split
     name, ns = max(split._asdict().items(), key=lambda part: part[1])
     said = []
-    if known and name in TOOK and ns >= SPLIT_SHARE * split.whole > 0:
+    is_long = split.whole >= WAIT_SHARE * turns.capture_ns
+    if known and is_long and name in TOOK and ns >= SPLIT_SHARE * split.whole > 0:
         time = f"{show_duration(ns)} of {show_duration(split.whole)}"
         said.append(TOOK[name].format(time=f"{show_share(ns, split.whole)} of the waiting" if turns.overlap else time))
     for one in causes(rows)[:1]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import cached_property
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,6 +34,7 @@ Counts = list[tuple[int, int]]  # row, count
 LARGEST_MAX = 50  # flows
 RANKED_LEAST = 8_000  # the largest flows, which outputs ask for several times
 STALLED_MAX, STALL_MIN_NS = 500, 20_000_000  # flows; a shorter stall does not count
+PAIR_FLOWS_MAX = 1_000  # flows whose times count for others between the same hosts
 ROWS_MAX = 200  # rows that one rule reads
 LOST = ("lost_upstream", "lost_downstream", "blocks_lost")
 LOSSES_MAX = 5000  # of a direction; a pattern shows in these
@@ -122,6 +123,28 @@ def fit_limits(limits: dict[str, int], duration_ns: int) -> dict[str, int]:
     return {name: ns if name == "limit_timeout_ns" else ns * room // others for name, ns in limits.items()}
 
 
+def hosts_of(row: DirectionRow | FlowRow) -> tuple[str, str]:
+    """Returns the addresses of the sender and of the receiver."""
+    return row["source"], row["destination"]
+
+
+class HostPairs(NamedTuple):
+    """The least times between two hosts over all of their flows, ns, by the addresses of the sender and of the receiver."""
+
+    rtts: dict[tuple[str, str], int]  # from the capture point to the receiver and back
+    paths: dict[tuple[str, str], int]  # of the whole path: the least handshake
+
+
+def least_by_hosts(rows: Iterable[DirectionRow] | Iterable[FlowRow], column: str) -> dict[tuple[str, str], int]:
+    """Returns the least value of a column by the hosts; those without a value are left out."""
+    least: dict[tuple[str, str], int] = {}
+    for row in rows:
+        value = integer_in(row, column)
+        if value is not None:
+            least[hosts_of(row)] = min(value, least.get(hosts_of(row), value))
+    return least
+
+
 class Transfer:
     """One direction of a flow that carried payload."""
 
@@ -133,12 +156,14 @@ class Transfer:
         traffic_share: float,
         is_control_connection: bool,
         files: Files,
+        pairs: Callable[[], HostPairs],
     ) -> None:
         self.flow = flow
         self.row = row  # of directions
         self.back = back  # the opposite direction
         self.traffic_share = traffic_share  # of all wire bytes of the trace
         self.files = files
+        self._pairs = pairs
         self.is_control_connection = is_control_connection  # hardly any payload beside the largest flow
 
     @property
@@ -173,9 +198,11 @@ class Transfer:
 
     @cached_property
     def round_trips(self) -> RoundTrips | None:
-        """Its RTTs between the capture point and the receiver; None if unknown."""
+        """Its RTTs between the capture point and the receiver, the least of all flows between the two hosts; None if unknown."""
         least, median, high = self.row["rtt_ns_min"], self.row["rtt_ns_median"], self.row["rtt_ns_p99"]
-        return None if least is None or median is None or high is None else RoundTrips(least, median, high)
+        if least is None or median is None or high is None:
+            return None
+        return RoundTrips(min(least, self._pairs().rtts.get(hosts_of(self.row), least)), median, high)
 
     @cached_property
     def limits(self) -> dict[str, int]:
@@ -195,9 +222,14 @@ class Transfer:
 
     @cached_property
     def path_rtt_ns(self) -> int | None:
-        """Least RTT of the whole path: the handshake's, else the sum of both sides' least."""
+        """Least RTT of the whole path: the least of all handshakes between the two hosts, because a queue may stand at that of
+        the flow; without any, the sum of both sides' least."""
+        paths = self._pairs().paths
+        handshakes = [paths[hosts] for hosts in (hosts_of(self.row), hosts_of(self.back)) if hosts in paths]
         if self.flow["handshake_rtt_ns"] is not None:
-            return int(self.flow["handshake_rtt_ns"])
+            handshakes.append(self.flow["handshake_rtt_ns"])
+        if handshakes:
+            return min(handshakes)
         halves = [row["rtt_ns_min"] for row in (self.row, self.back) if row["rtt_ns_min"] is not None]
         return sum(halves) if halves else None
 
@@ -302,7 +334,7 @@ class Transfers:
         rows = self.trace.directions.rows(2 * number, 2 * number + 2)
         control = (flow["payload_bytes"] or 0) <= min(CONTROL_SHARE * self._main_bytes, CONTROL_MAX)
         return [
-            Transfer(flow, row, rows[1 - i], self.traffic_share(row), control, self.files)
+            Transfer(flow, row, rows[1 - i], self.traffic_share(row), control, self.files, lambda: self.pairs)
             for i, row in enumerate(rows)
             if row["payload_bytes"]
         ]
@@ -328,6 +360,13 @@ class Transfers:
     def traffic_share(self, row: DirectionRow) -> float:
         """Returns a direction's share of all wire bytes."""
         return float(row["wire_bytes"] / self.wire_bytes)
+
+    @cached_property
+    def pairs(self) -> HostPairs:
+        """The least times between hosts, over the first PAIR_FLOWS_MAX flows."""
+        flows, directions = self.trace.flows, self.trace.directions
+        rtts = least_by_hosts(directions.rows(0, 2 * PAIR_FLOWS_MAX), "rtt_ns_min")
+        return HostPairs(rtts, least_by_hosts(flows.rows(0, PAIR_FLOWS_MAX), "handshake_rtt_ns"))
 
     @cached_property
     def counts(self) -> dict[str, Counts]:
