@@ -128,7 +128,7 @@ def interrupted(transfers: Transfers) -> Matches:
     title="Packets dropped by the capture",
     unit="packets",
     computed="Drop counters of kernel, interface and capturing program in the interface statistics (pcapng), compared "
-    "with the packets in the file.",
+    "with the packets that the system received, or those in the file if they are more.",
     unknown="Which packets were dropped. A file without statistics (every pcap file) has no drop count: `drop count "
     "unavailable` does not mean that nothing was dropped.",
     weakens="Losses upstream, gaps, unseen bytes and missing block numbers: each may be a packet that only the "
@@ -142,7 +142,9 @@ def capture_dropped(transfers: Transfers) -> Matches:
         counts = [(integer_in(row, f"dropped_{who}"), words) for who, words in DROPPERS.items()]
         dropped = sum(count or 0 for count, _ in counts)
         if dropped:
-            whole = dropped + row["packets"] + row["filtered_packets"]
+            # A file may hold a part of the capture, whose counters are those of all of it.
+            stored = dropped + row["packets"] + row["filtered_packets"]
+            whole = max(stored, (row["received"] or 0) + (row["dropped_interface"] or 0))
             yield Match(
                 dropped=dropped,
                 whole=whole,

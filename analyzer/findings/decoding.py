@@ -26,6 +26,7 @@ UNDECODED_SHOWN = 5  # protocols
 NOT_UNDERSTOOD = {
     "wlan-not-data": ("WLAN management or control frame", "WLAN management or control frames"),
     "wlan-protected": ("encrypted WLAN frame", "encrypted WLAN frames"),
+    "fcs-bad": ("WLAN frame that arrived damaged (FCS)", "WLAN frames that arrived damaged (FCS)"),
     "wlan-no-data": ("WLAN frame without data", "WLAN frames without data"),
     "ppp-protocol": ("PPP frame of another protocol", "PPP frames of other protocols"),
     "link-fragment": ("later fragment of a frame", "later fragments of frames"),
@@ -69,6 +70,7 @@ UNDECODED_NAMES = {
         "IP protocol 115": "L2TP",
         "UDP port 1701": "L2TP",
         "UDP port 2152": "GTP-U",
+        "UDP port 2268": "AMT",
         "UDP port 3544": "Teredo",
         "UDP port 4341": "LISP",
         "UDP port 4789": "VXLAN",

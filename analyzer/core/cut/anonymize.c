@@ -100,6 +100,10 @@ static const uint8_t kept_bytes[NEXT_COUNT] = {
     [NEXT_GENEVE] = 8,
     [NEXT_AYIYA] = 8,
     [NEXT_CAPWAP] = 8,
+    [NEXT_LISP] = WHOLE,
+    [NEXT_AMT] = 2,
+    [NEXT_L2TP] = 4,
+    [NEXT_UDP_L2TP] = 16,
 };
 
 /* GRE keeps its protocol also if that is not decoded. */

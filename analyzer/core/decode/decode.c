@@ -73,6 +73,10 @@ static const struct kind {
     [NEXT_AYIYA] = TUNNEL(decode_ayiya, 8),
     [NEXT_CAPWAP] = TUNNEL(decode_capwap, 8),
     [NEXT_UDP_MPLS] = TUNNEL(decode_udp_mpls, 4),
+    [NEXT_LISP] = TUNNEL(decode_lisp, 8),
+    [NEXT_AMT] = TUNNEL(decode_amt, 2),
+    [NEXT_L2TP] = TUNNEL(decode_l2tp, 4),
+    [NEXT_UDP_L2TP] = TUNNEL(decode_udp_l2tp, 8),
     [NEXT_ICMP] = {decode_icmp, 8, REASON_TRANSPORT_CUT, REASON_TRANSPORT_SHORT},
 };
 

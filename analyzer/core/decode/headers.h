@@ -41,6 +41,7 @@ enum decode_answer {
     X(OPTIONS_CUT, CUT, "tcp-options-cut")     /* TCP options cut by the snap length */            \
     X(LINK_SHORT, MALFORMED, "link-short")     /* frame shorter than its link header */            \
     X(LINK_BAD, MALFORMED, "link-bad")         /* link header with an impossible field */          \
+    X(FCS_BAD, NOT_UNDERSTOOD, "fcs-bad")      /* the radio received wrong bytes */                \
     X(TUNNEL_SHORT, MALFORMED, "tunnel-short") /* frame shorter than its encapsulation header */   \
     X(TUNNEL_BAD, MALFORMED, "tunnel-bad")     /* encapsulation header with an impossible field */ \
     X(IP_SHORT, MALFORMED, "ip-short")         /* packet shorter than an IP header */              \
@@ -82,6 +83,7 @@ enum ip_protocol {
     IP_ETHER_IP = 97,
     IP_PIM = 103,
     IP_IPCOMP = 108,
+    IP_L2TP = 115,
     IP_MOBILITY = 135,
     IP_SCTP = 132,
     IP_UDP_LITE = 136,
@@ -120,6 +122,7 @@ enum path_kind {
     PATH_VXLAN,  /* id: VNI */
     PATH_GENEVE, /* id: VNI */
     PATH_PBB,    /* id: service (I-SID) */
+    PATH_LISP,   /* id: instance, or 0 without one */
     /* Id 0: there is none, or each direction has its own (TEID of GTP-U) and both are one flow. */
     PATH_MPLS, /* over IP or UDP; labels on a link add no step */
     PATH_ETHER_IP,
@@ -128,6 +131,8 @@ enum path_kind {
     PATH_TEREDO,
     PATH_AYIYA,
     PATH_CAPWAP,
+    PATH_AMT,
+    PATH_L2TP,
     PATH_KINDS
 };
 #define PATH_DEPTH_MAX 8 /* steps; more is REASON_DEPTH */

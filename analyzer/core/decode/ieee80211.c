@@ -12,8 +12,9 @@
  *   ..     ..   802.2 header (RFC 1042), or subframes of an A-MSDU
  *
  * The first packet of an A-MSDU is decoded; encrypted frames are not. Fields of 802.11, radiotap
- * and PPI are little-endian. The FCS must be removed if the capture header declares it, because
- * otherwise it would count as payload. */
+ * and PPI are little-endian. A frame whose FCS the receiver found wrong has wrong bytes anywhere,
+ * and is not decoded; monitor mode stores such frames. The FCS must be removed if the capture
+ * header declares it, because otherwise it would count as payload. */
 #include "decode/step.h"
 
 #define LINKTYPE_WLAN 105
@@ -102,7 +103,7 @@ static void drop_fcs(struct decoding *d) {
     d->is_narrowed = false; /* by no length field */
 }
 
-enum radiotap_flag { RADIOTAP_FCS = 0x10, RADIOTAP_PADDED = 0x20 };
+enum radiotap_flag { RADIOTAP_FCS = 0x10, RADIOTAP_PADDED = 0x20, RADIOTAP_FCS_BAD = 0x40 };
 
 /* radiotap.org: the flags byte follows the presence words (bit 31: one more) and, if bit 0 of the
  * first is set, an 8-byte time on an 8-byte boundary. */
@@ -127,23 +128,27 @@ enum next_header decode_radiotap(struct decoding *d, const uint8_t *radiotap) {
         return NEXT_END;
     uint8_t flags = radiotap_flags(radiotap, length);
     d->offset += length;
+    if (flags & RADIOTAP_FCS_BAD)
+        return stop(d, REASON_FCS_BAD);
     if (flags & RADIOTAP_FCS)
         drop_fcs(d);
     return flags & RADIOTAP_PADDED ? NEXT_WLAN_PADDED : NEXT_WLAN;
 }
 
-/* Bit 0 of the flags in PPI's 802.11-Common field (type 2) shows that the frame has its FCS. */
-static bool ppi_has_fcs(const uint8_t *ppi, uint32_t length) {
+enum ppi_flag { PPI_FCS = 1, PPI_FCS_BAD = 4 };
+
+/* Returns the flags of PPI's 802.11-Common field (type 2), 0 without one. */
+static uint16_t ppi_flags(const uint8_t *ppi, uint32_t length) {
     uint32_t at = 8;
     while (at + 4 <= length) {
         uint32_t size = load_le16(ppi + at + 2);
         if (load_le16(ppi + at) == 2 && size >= 10 && at + 4 + 10 <= length)
-            return load_le16(ppi + at + 12) & 1;
+            return load_le16(ppi + at + 12);
         at += 4 + size;
         if (ppi[1] & 1) /* fields are aligned to 4 bytes */
             at = (at + 3) & ~3u;
     }
-    return false;
+    return 0;
 }
 
 enum next_header decode_ppi(struct decoding *d, const uint8_t *ppi) {
@@ -154,8 +159,11 @@ enum next_header decode_ppi(struct decoding *d, const uint8_t *ppi) {
         return stop(d, REASON_LINK_TYPE);
     if (!link_has(d, length))
         return NEXT_END;
+    uint16_t flags = ppi_flags(ppi, length);
     d->offset += length;
-    if (ppi_has_fcs(ppi, length))
+    if (flags & PPI_FCS_BAD)
+        return stop(d, REASON_FCS_BAD);
+    if (flags & PPI_FCS)
         drop_fcs(d);
     return NEXT_WLAN;
 }

@@ -105,11 +105,16 @@ enum next_header decode_ethernet_link(struct decoding *d) {
     return decode_ethernet(d, d->data);
 }
 
-/* Cooked headers number protocols without an EtherType below 0x0600; 4 is an 802.2 header. */
+enum cooked_protocol { COOKED_ETHERNET = 3, COOKED_LLC = 4 };
+
+/* Cooked headers number protocols without an EtherType below 0x0600: 3 is an Ethernet frame, 4 an
+ * 802.2 header. Cisco's framing has EtherTypes alone. */
 static enum next_header cooked_next(struct decoding *d, uint32_t header_length, uint16_t protocol) {
     d->headers->layer = LAYER_LINK;
     d->offset += header_length;
-    if (protocol == 4)
+    if (protocol == COOKED_ETHERNET)
+        return NEXT_ETHERNET;
+    if (protocol == COOKED_LLC)
         return NEXT_LLC;
     return protocol < ETHER_TYPE_MIN ? stop(d, REASON_NOT_IP) : decode_ether_type(d, protocol);
 }
@@ -154,7 +159,10 @@ enum next_header decode_loopback(struct decoding *d, const uint8_t *loopback) {
 }
 
 enum next_header decode_cisco_hdlc(struct decoding *d, const uint8_t *hdlc) {
-    return cooked_next(d, 4, load_be16(hdlc + 2));
+    d->headers->layer = LAYER_LINK;
+    d->offset += 4;
+    uint16_t type = load_be16(hdlc + 2);
+    return type < ETHER_TYPE_MIN ? stop(d, REASON_NOT_IP) : decode_ether_type(d, type);
 }
 
 /* RFC 1661, 1662: address and control (ff 03) may be absent, and so may the first byte of the

@@ -65,6 +65,10 @@ enum next_header {
     NEXT_AYIYA,
     NEXT_CAPWAP,
     NEXT_UDP_MPLS,
+    NEXT_LISP,
+    NEXT_AMT,
+    NEXT_L2TP,
+    NEXT_UDP_L2TP,
     NEXT_ICMP,
     NEXT_COUNT
 };
@@ -237,9 +241,16 @@ enum next_header decode_bridged_or_routed(struct decoding *d, uint16_t protocol)
 
 /* udp_tunnel.c */
 decoder decode_udp_tunnel, decode_vxlan, decode_vxlan_gpe, decode_geneve, decode_gtp_u;
-decoder decode_teredo, decode_ayiya, decode_capwap, decode_udp_mpls;
+decoder decode_teredo, decode_ayiya, decode_capwap, decode_udp_mpls, decode_lisp, decode_amt;
 /* Returns the tunnel of a destination port, NEXT_END if there is none. */
 enum next_header tunnel_to(uint16_t port);
+
+/* Returns whether an Ethernet frame at `offset` is evident: by its EtherType, and the length of its
+ * IP packet. */
+bool frame_fills(const struct decoding *d, uint32_t offset);
+
+/* l2tp.c */
+decoder decode_l2tp, decode_udp_l2tp;
 
 /* ip.c */
 enum next_header decode_ipv4(struct decoding *d); /* checks its length */

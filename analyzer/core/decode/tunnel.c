@@ -213,6 +213,7 @@ enum next_header decode_ip_tunnel(struct decoding *d, const uint8_t *header) {
         step = PATH_MPLS;
         break;
     case IP_ETHER_IP: next = NEXT_ETHER_IP; break;
+    case IP_L2TP: next = NEXT_L2TP; break;
     case IP_PIM: next = NEXT_PIM; break;
     default: return NEXT_END;
     }

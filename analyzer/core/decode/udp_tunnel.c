@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tunnels over UDP: VXLAN (RFC 7348) with GPE (draft-ietf-nvo3-vxlan-gpe), Geneve (RFC 8926), GTP-U
- * (3GPP TS 29.281), Teredo (RFC 4380), AYIYA (draft-massar-v6ops-ayiya), CAPWAP data (RFC 5415) and
- * MPLS (RFC 7510).
+ * (3GPP TS 29.281), Teredo (RFC 4380), AYIYA (draft-massar-v6ops-ayiya), CAPWAP data (RFC 5415),
+ * MPLS (RFC 7510), LISP (RFC 9300) and AMT (RFC 7450). L2TP is in l2tp.c.
  *
  *   VXLAN                    Geneve                            GTP-U
  *   OFFSET SIZE              OFFSET SIZE                       OFFSET SIZE
@@ -19,6 +19,13 @@
  *   3      1    next header            8      ..   radio, up to the length
  *   4      4    time
  *
+ *   LISP                               AMT
+ *   OFFSET SIZE                        OFFSET SIZE
+ *   0      1    flags                  0      1    version, type
+ *   1      3    nonce                  1      ..   of a query or update: reserved, MAC, nonce
+ *   4      3    instance               2 or 12     IP packet
+ *   7      1    locator bits
+ *
  * A port number is weak evidence: an ordinary datagram must never become a tunnel. So the header
  * must be valid, and an IP packet without Ethernet in front must have the length of the rest. If
  * the tunnel holds no IP packet, the datagram is an ordinary one. */
@@ -27,8 +34,7 @@
 #define ETHER_PADDING 46 /* a payload under 46 bytes is padded */
 #define TEREDO_PREFIX 0x20010000
 
-/* The evidence for a frame: its EtherType, and its IP packet's length. */
-static bool frame_fills(const struct decoding *d, uint32_t offset) {
+bool frame_fills(const struct decoding *d, uint32_t offset) {
     uint32_t type_at = offset + 12;
     if ((uint64_t)type_at + 6 <= d->captured && load_be16(d->data + type_at) == 0x8100)
         type_at += 4;
@@ -176,19 +182,62 @@ static enum next_header wlan_of_capwap(struct decoding *d) {
     return swapped ? NEXT_WLAN_SWAPPED : NEXT_WLAN;
 }
 
-/* The preamble is 0 (1 would be DTLS). Native frames are those of the binding, 1 for 802.11. */
+/* Returns whether a frame of Ethernet has an IPv4 packet that continues in further fragments. */
+static bool frame_begins(const struct decoding *d) {
+    uint32_t at = d->offset + ETHERNET_HEADER;
+    return (uint64_t)at + IPV4_HEADER <= d->captured && load_be16(d->data + at - 2) == 0x0800 &&
+           d->data[at] == 0x45 && load_be16(d->data + at + 2) > d->end - at &&
+           checksum_is_right(d->data + at, IPV4_HEADER);
+}
+
+/* The first fragment counts for the whole packet, by the IP length, because packets of usual size
+ * do not fit into one datagram; further ones are ordinary datagrams. */
+static enum next_header capwap_frame(struct decoding *d, bool native, bool is_fragment) {
+    bool evident = native || (is_fragment ? frame_begins(d) : frame_fills(d, d->offset));
+    if (!evident)
+        return stop(d, REASON_TUNNEL_BAD);
+    if (is_fragment && d->end < UINT32_MAX - UINT16_MAX)
+        d->end = d->offset + UINT16_MAX;
+    return native ? wlan_of_capwap(d) : NEXT_ETHERNET;
+}
+
+/* The preamble is 0 (1 would be DTLS). Native frames are those of the binding, 1 for 802.11; some
+ * controllers write 0. */
 enum next_header decode_capwap(struct decoding *d, const uint8_t *capwap) {
     uint32_t word = load_be32(capwap), length = (word >> 19 & 0x1f) * 4, binding = word >> 9 & 0x1f;
-    bool native = word & CAPWAP_NATIVE;
-    if (word & (CAPWAP_PREAMBLE | CAPWAP_FRAGMENT | CAPWAP_KEEP_ALIVE) || length < 8 ||
-        (native && binding != 1))
+    bool native = word & CAPWAP_NATIVE, is_fragment = word & CAPWAP_FRAGMENT;
+    if (word & (CAPWAP_PREAMBLE | CAPWAP_KEEP_ALIVE) || length < 8 || (native && binding > 1) ||
+        (is_fragment && load_be16(capwap + 6) >> 3))
         return stop(d, REASON_TUNNEL_BAD);
     if (!tunnel_has(d, length) || !path_push(d->headers, PATH_CAPWAP, 0))
         return NEXT_END;
     d->offset += length;
-    if (native)
-        return wlan_of_capwap(d);
-    return frame_fills(d, d->offset) ? NEXT_ETHERNET : stop(d, REASON_TUNNEL_BAD);
+    return capwap_frame(d, native, is_fragment);
+}
+
+/* RFC 9300 section 5.3: the I flag shows an instance, which is a VPN. */
+enum next_header decode_lisp(struct decoding *d, const uint8_t *lisp) {
+    uint32_t instance = lisp[0] & 0x08 ? load_be32(lisp + 4) >> 8 : 0;
+    d->offset += 8;
+    if (!ip_fills(d, d->offset, 0))
+        return stop(d, REASON_TUNNEL_BAD);
+    return path_push(d->headers, PATH_LISP, instance) ? NEXT_IP : NEXT_END;
+}
+
+enum amt_type { AMT_QUERY = 4, AMT_UPDATE = 5, AMT_DATA = 6 };
+#define AMT_GATEWAY 18 /* bytes of port and address behind the packet of a query */
+
+/* RFC 7450 section 5.1: version 0 and the type. */
+enum next_header decode_amt(struct decoding *d, const uint8_t *amt) {
+    uint8_t type = amt[0];
+    if (type != AMT_QUERY && type != AMT_UPDATE && type != AMT_DATA)
+        return stop(d, REASON_TUNNEL_BAD);
+    if (!tunnel_has(d, type == AMT_DATA ? 2 : 12))
+        return NEXT_END;
+    d->offset += type == AMT_DATA ? 2 : 12;
+    if (!ip_fills(d, d->offset, type == AMT_QUERY ? AMT_GATEWAY : 0))
+        return stop(d, REASON_TUNNEL_BAD);
+    return path_push(d->headers, PATH_AMT, 0) ? NEXT_IP : NEXT_END;
 }
 
 /* The payload below the bottom of the stack must be IP, or Ethernet with or without a control
@@ -214,8 +263,11 @@ enum next_header decode_udp_mpls(struct decoding *d, const uint8_t *mpls) {
 
 enum next_header tunnel_to(uint16_t port) {
     switch (port) {
+    case 1701: return NEXT_UDP_L2TP;
     case 2152: return NEXT_GTP_U;
+    case 2268: return NEXT_AMT;
     case 3544: return NEXT_TEREDO;
+    case 4341: return NEXT_LISP;
     case 4789:
     case 8472: return NEXT_VXLAN; /* Linux's port before RFC 7348 */
     case 4790: return NEXT_VXLAN_GPE;
@@ -231,7 +283,8 @@ enum next_header tunnel_to(uint16_t port) {
  * 7348 section 5, RFC 8926 section 3.3). */
 static enum next_header tunnel_from(uint16_t port) {
     enum next_header next = tunnel_to(port);
-    bool answers = next == NEXT_TEREDO || next == NEXT_AYIYA || next == NEXT_CAPWAP;
+    bool answers = next == NEXT_TEREDO || next == NEXT_AYIYA || next == NEXT_CAPWAP ||
+                   next == NEXT_AMT || next == NEXT_UDP_L2TP;
     return answers ? next : NEXT_END;
 }
 

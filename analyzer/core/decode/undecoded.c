@@ -67,14 +67,13 @@ static const struct {
 
 /* IP protocols (IANA) that carry another packet and are not decoded. */
 static bool is_encapsulation(uint8_t protocol) {
-    enum { MINIMAL = 55, IPIP_OLD = 94, ENCAP = 98, IPCOMP = 108, L2TP = 115 };
-    return protocol == MINIMAL || protocol == IPIP_OLD || protocol == ENCAP || protocol == IPCOMP ||
-           protocol == L2TP;
+    enum { MINIMAL = 55, IPIP_OLD = 94, ENCAP = 98, IPCOMP = 108 };
+    return protocol == MINIMAL || protocol == IPIP_OLD || protocol == ENCAP || protocol == IPCOMP;
 }
 
-/* UDP ports (IANA) of encapsulations: those that are decoded, L2TP, LISP, GUE and TZSP. */
+/* UDP ports (IANA) of encapsulations: those that are decoded, GUE and TZSP. */
 static bool is_encapsulation_port(uint16_t port) {
-    return tunnel_to(port) || port == 1701 || port == 4341 || port == 6080 || port == 37008;
+    return tunnel_to(port) || port == 6080 || port == 37008;
 }
 
 #define HEADERS_BEFORE 64u /* bytes between the UDP header and the IP header that is looked for */
@@ -142,7 +141,8 @@ uint32_t undecoded_protocol(const struct headers *headers) {
         return 0;
     if (headers->answer == DECODE_MALFORMED || headers->fragment_offset)
         return 0;
-    if (headers->layer == LAYER_NETWORK && is_encapsulation(headers->protocol))
+    if (headers->layer == LAYER_NETWORK && (is_encapsulation(headers->protocol) ||
+                                            (headers->protocol == IP_L2TP && holds_ip(headers))))
         return UNDECODED_IP_PROTOCOL << 16 | headers->protocol;
     if (headers->protocol == IP_UDP && is_encapsulation_port(headers->destination_port) &&
         holds_ip(headers))

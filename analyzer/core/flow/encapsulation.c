@@ -35,11 +35,12 @@ static const char *const kind_names[] = {
     [PATH_GRE] = "gre",       [PATH_IPIP] = "ipip",     [PATH_VXLAN] = "vxlan",
     [PATH_GENEVE] = "geneve", [PATH_PBB] = "pbb",       [PATH_ETHER_IP] = "etherip",
     [PATH_PIM] = "pim",       [PATH_GTP_U] = "gtp-u",   [PATH_TEREDO] = "teredo",
-    [PATH_AYIYA] = "ayiya",   [PATH_CAPWAP] = "capwap",
+    [PATH_AYIYA] = "ayiya",   [PATH_CAPWAP] = "capwap", [PATH_LISP] = "lisp",
+    [PATH_AMT] = "amt",       [PATH_L2TP] = "l2tp",
 };
 
 static bool has_id(uint32_t kind) {
-    return kind != PATH_IPIP && kind <= PATH_PBB;
+    return kind != PATH_IPIP && kind <= PATH_LISP;
 }
 
 struct encapsulation_table *encapsulation_table_open(void) {

@@ -118,6 +118,17 @@ def teredo(version: str = "", port: int = 3544) -> Wrap:
     return wrap
 
 
+def ppp_type(packet: Packet) -> bytes:
+    return bytes.fromhex("0021" if isinstance(packet, IP) else "0057")
+
+
+def amt(packet: Packet, back: bool) -> Packet:
+    """A gateway's update, and data of the relay, whose port both have."""
+    if back:
+        return outer(True) / UDP(sport=40000, dport=2268) / raw("0500 aabbccddeeff 00000001") / packet
+    return outer(False) / UDP(sport=2268, dport=40000) / raw("0600") / packet
+
+
 def ayiya(packet: Packet, back: bool) -> Packet:
     header = f"415211{'04' if isinstance(packet, IP) else '29'} 65000000"
     return raw(header + ("bb" if back else "aa") * 16 + "cc" * 20) / packet
@@ -207,7 +218,27 @@ KINDS = {
     ),
     "capwap, control exchanged": Kind(
         in_udp(5247, lambda p, back: raw("00104300 00000000") / wlan("0208", back) / Raw(ether_type(p)) / p, True),
-        *("capwap", ("00104300", "00104380")),
+        *("capwap", ("00104300 00000000", "00104380 00000008")),
+    ),
+    "lisp": Kind(
+        in_udp(4341, lambda packet, _: raw("88000001 00000701") / packet), "lisp 7", ("9c40 10f5", "9c40 10f6")
+    ),
+    "amt, data and update": Kind(amt, "amt", ("08dc 9c40", "08dd 9c40")),
+    "l2tp 3": Kind(
+        lambda packet, back: outer(back, 115) / Raw(struct.pack(">I", 7 + back)) / frame(back) / packet,
+        *("l2tp", ("0000000702", "0000000002")),
+    ),
+    "l2tp 3, cookie": Kind(
+        lambda packet, back: outer(back, 115) / raw(f"0000000{7 + back} aabbccdd") / frame(back) / packet,
+        *("l2tp", ("00000007", "00000000")),
+    ),
+    "l2tp 3 over udp": Kind(
+        in_udp(1701, lambda p, back: Raw(struct.pack(">HHI", 3, 0, 7 + back)) / frame(back) / p, answers=True),
+        *("l2tp", ("0003 0000 00000007", "8003 0000 00000007")),
+    ),
+    "l2tp 2": Kind(
+        in_udp(1701, lambda p, back: raw(f"0002 000{1 + back} 0003 ff03") / Raw(ppp_type(p)) / p, answers=True),
+        *("l2tp", ("0002 0001 0003", "8002 0001 0003")),
     ),
     "mpls over udp": Kind(in_udp(6635, lambda packet, _: MPLS(label=16, s=1) / packet), "mpls", ("000101", "000100")),
     "eoip": Kind(eoip, "gre 9", ("20016400", "20016401")),
@@ -320,8 +351,10 @@ def test_shims_without_end_are_bounded_and_counted(tmp_path: Path) -> None:
 
 # --- against tshark ------------------------------------------------------------------------------------------
 
-# tshark 4.0 leaves these as data without a preference, IPv6 in WCCP 1 too; in CAPWAP it exchanges all bytes of control.
+# tshark 4.0 leaves these as data without a preference, IPv6 in WCCP 1 too; in CAPWAP it exchanges all bytes of control,
+# and without control messages it takes a cookie of L2TP for data.
 NOT_IN_TSHARK = {"fabricpath", "ipcomp, none", "capwap", "teredo, peers", "wccp"}
+NOT_IN_TSHARK |= {"l2tp 3, cookie"}
 
 
 def innermost_by_tshark(path: Path) -> dict[int, tuple[str, ...]]:
@@ -329,6 +362,7 @@ def innermost_by_tshark(path: Path) -> dict[int, tuple[str, ...]]:
     fields = ("frame.number", "ip.src", "ipv6.src", "ip.dst", "ipv6.dst", "_ws.col.Source", "_ws.col.Destination")
     ports = ("tcp.srcport", "udp.srcport", "tcp.dstport", "udp.dstport")
     command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-E", "occurrence=l", "-o", "ip.defragment:FALSE"]
+    command += ["-d", "l2tp.pw_type==0,eth"]  # as control messages would say
     command += [word for field in (*fields, *ports) for word in ("-e", field)]
     text = subprocess.run(command, capture_output=True, check=True).stdout.decode()
     found = {}

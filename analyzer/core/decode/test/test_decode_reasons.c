@@ -71,7 +71,8 @@ static void describe_path(char *text, const struct headers *headers) {
         [PATH_GRE] = "gre",       [PATH_IPIP] = "ipip",     [PATH_VXLAN] = "vxlan",
         [PATH_GENEVE] = "geneve", [PATH_PBB] = "pbb",       [PATH_ETHER_IP] = "etherip",
         [PATH_PIM] = "pim",       [PATH_GTP_U] = "gtp-u",   [PATH_TEREDO] = "teredo",
-        [PATH_AYIYA] = "ayiya",   [PATH_CAPWAP] = "capwap",
+        [PATH_AYIYA] = "ayiya",   [PATH_CAPWAP] = "capwap", [PATH_LISP] = "lisp",
+        [PATH_AMT] = "amt",       [PATH_L2TP] = "l2tp",
     };
     for (unsigned i = 0; i < headers->path_depth; i++)
         say(text, "%s %u, ", kinds[headers->path[i].kind], headers->path[i].id);
