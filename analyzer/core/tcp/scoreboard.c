@@ -20,9 +20,10 @@ static uint32_t first_reaching(const struct scoreboard *board, int64_t position)
 }
 
 static void remove_ranges(struct scoreboard *board, uint32_t from, uint32_t count) {
+    if (!count)
+        return;
     struct sacked_range *ranges = board->ranges + from;
-    if (count)
-        memmove(ranges, ranges + count, (board->count - from - count) * sizeof *ranges);
+    memmove(ranges, ranges + count, (board->count - from - count) * sizeof *ranges);
     board->count -= count;
 }
 

@@ -193,6 +193,8 @@ struct tcp_recovery_state {
     uint32_t answer_us;      /* without SACK: from an ACK to the retransmission it caused last */
     uint16_t report_wait_ms; /* without SACK: from the ACK that advanced to the report */
     uint8_t idle_repeats;    /* without SACK: repeated ACKs with nothing outstanding, up to 3 */
+    bool sends_dsack;        /* the receiver reported data that arrived twice */
+    uint8_t unreported;      /* retransmissions proven spurious without a DSACK, up to 255 */
     bool rto_undone;         /* the sender recovers as if no RTO had expired (RFC 4015, RFC 5682) */
     int64_t reorder_ns; /* longest delay of a segment that later ones overtook, 0 if none did */
     struct retransmission_record *records; /* a ring once it is full */
@@ -419,7 +421,8 @@ static inline int64_t max_ack_ahead(const struct tcp_stream *acks) {
     return acks->window_range_known ? max64(2 * acks->window_max, 1 << 20) : POSITION_SPAN;
 }
 
-/* Returns how many IP IDs were given out after `from` up to `to`. 0 is none (RFC 6864 section 4.1). */
+/* Returns how many IP IDs were given out after `from` up to `to`. 0 is none (RFC 6864 section 4.1).
+ */
 static inline uint16_t ip_ids_between(uint16_t from, uint16_t to) {
     return (uint16_t)(to - from - (to < from));
 }

@@ -9,6 +9,7 @@
  * `settled_from` the least position that can settle one. */
 #include "verdict/recent_verdicts.h"
 
+#define UNREPORTED_LEAST   2u
 #define CERTAIN_DUPLICATES 8u /* in a quarter of the packets: a mirror that began late */
 
 struct retransmission_record *record_at(const struct tcp_recovery_state *recovery, uint32_t age) {
@@ -53,6 +54,8 @@ void set_spurious(struct tcp_stream *stream, struct tcp_recovery_state *recovery
     if (!spurious || record->spurious)
         return;
     recovery->spurious_count++;
+    if (record_bytes(record) > 1 && recovery->unreported < UINT8_MAX)
+        recovery->unreported++;
     if (record->kind == WORD_TIMEOUT_RETRANSMISSION)
         recovery->needless_ns += 1000 * (int64_t)record->waited_us;
     count_long(stream, WIRE_SPURIOUS, record->long_bytes, 1);
@@ -77,8 +80,19 @@ void leave_loss_open(const struct event_sink *sink, struct tcp_stream *stream,
     retract_loss(sink, stream, record, evidence);
 }
 
-/* Rules V7.6 and V7.7: a loss downstream is an absence of proof, so it needs evidence that could
- * have proved the retransmission spurious. */
+/* Without a captured SYN, negative positions are those of data before the capture. */
+static bool is_syn(const struct tcp_stream *stream, const struct retransmission_record *record) {
+    return stream->syn_seen && record->start < 0 && !record->duplicate;
+}
+
+/* Rule V7.10: retransmissions of data that the receiver had reached it, and it reported none. A
+ * single one may have been lost, or its report. */
+static bool shows_no_dsack(const struct tcp_recovery_state *recovery) {
+    return !recovery->sends_dsack && recovery->unreported >= UNREPORTED_LEAST;
+}
+
+/* Rules V7.6, V7.7 and V7.10: a loss downstream is an absence of proof, so it needs evidence that
+ * could have proved the retransmission spurious. */
 static bool lacks_evidence(const struct tcp_connection *connection, const struct tcp_stream *data,
                            const struct retransmission_record *record) {
     const struct tcp_stream *acks = peer_of(connection, data);
@@ -86,6 +100,9 @@ static bool lacks_evidence(const struct tcp_connection *connection, const struct
         return false;
     if (acks->reports_truncated)
         return !record->needed;
+    if (shows_no_dsack(data->recovery) && !record->needed && !record->reported_missing &&
+        !is_without_sack(connection, data) && !is_syn(data, record))
+        return true;
     int64_t reorder_ns = data->recovery->reorder_ns;
     bool maybe_late = reorder_ns && record->late_ns && record->late_ns / 2 <= reorder_ns;
     return maybe_late &&
@@ -193,11 +210,6 @@ static void settle_record(const struct event_sink *sink, const struct tcp_connec
     settle_duplicate(sink, connection, stream, record, throughout);
     if (lacks_evidence(connection, stream, record))
         leave_loss_open(sink, stream, record);
-}
-
-/* Without a captured SYN, negative positions are those of data before the capture. */
-static bool is_syn(const struct tcp_stream *stream, const struct retransmission_record *record) {
-    return stream->syn_seen && record->start < 0 && !record->duplicate;
 }
 
 void settle_verdicts(const struct event_sink *sink, const struct tcp_connection *connection,

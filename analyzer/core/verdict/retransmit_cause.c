@@ -32,14 +32,17 @@
 
 /* --- the sender's view ----------------------------------------------------------------------- */
 
+/* The capture point is so near the sender that its own queues hardly delay an answer. */
+static bool is_beside_sender(const struct segment_context *seg) {
+    return sender_rtt(seg->connection, seg->sender) < path_rtt(seg->connection) / 4;
+}
+
 /* Returns the last ACK that had reached the sender before it retransmitted: one that does not cover
  * the data. */
 static struct ack_point sender_view(const struct segment_context *seg,
                                     const struct retransmission *rtx) {
-    const struct tcp_connection *connection = seg->connection;
     const struct tcp_stream *sender = seg->sender;
-    bool beside_sender = sender_rtt(connection, sender) < path_rtt(connection) / 4;
-    if (rtx->end > sender->snd_una || beside_sender)
+    if (rtx->end > sender->snd_una || is_beside_sender(seg))
         return last_ack_point(sender);
     for (unsigned i = 2; i-- > 0;)
         if (sender->ack_history[i].snd_una < rtx->end)
@@ -66,6 +69,11 @@ static struct ack_point rto_timer_restart(const struct segment_context *seg,
 static int64_t rto_timer_age_ns(const struct segment_context *seg,
                                 const struct retransmission *rtx) {
     return seg->packet->time_ns - rto_timer_restart(seg, rtx).time_ns;
+}
+
+/* Returns the time since the sender's data before. */
+static int64_t silence_ns(const struct segment_context *seg) {
+    return seg->data_ns_before ? seg->packet->time_ns - seg->data_ns_before : INT64_MAX;
 }
 
 /* The data ends at snd_nxt, counting the segment's FIN. */
@@ -333,7 +341,9 @@ struct retransmit_cause find_ack_cause(const struct segment_context *seg,
 static bool is_tail_loss_probe(const struct segment_context *seg,
                                const struct retransmission *rtx) {
     const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
-    int64_t rtt = path_rtt(seg->connection), age = rto_timer_age_ns(seg, rtx);
+    int64_t rtt = path_rtt(seg->connection);
+    /* Each transmission restarts its timer (RFC 8985 section 7.2). */
+    int64_t age = min64(rto_timer_age_ns(seg, rtx), silence_ns(seg));
     if (rtx->start < 0 || rtt < 0 || !may_use_rack(seg) || !is_last_data(seg, rtx) ||
         (has_loss_signal(seg, rtx->end) && !is_sacked(recovery, rtx->start, rtx->end)) ||
         last_retransmission_of(recovery, rtx->start, rtx->end, false))
@@ -376,8 +386,13 @@ static bool is_rto(const struct segment_context *seg, const struct retransmissio
         if (is_reported_lost(seg, rtx->start, rtx->end) && is_ack_clocked(seg, &clock))
             rto = max64(rto, add_ns(path_rtt(seg->connection), MIN_RTO_NS));
     }
+    /* RFC 6582 section 4: neither the recovery nor its partial ACKs need restart the timer. A
+     * sender that goes back may repeat a segment sooner. */
+    int64_t since_ns = min64(recovery_of(seg->sender)->recovery_ns, sender_view(seg, rtx).time_ns);
+    bool repeats =
+        repeats_within_recovery(seg, rtx) && seg->packet->time_ns - since_ns >= rto - rto / 10;
     bool due = age >= rto - rto / 10;
-    return lowest && (due || repeats_within_recovery(seg, rtx));
+    return lowest && (due || repeats);
 }
 
 /* Rule V5.12: a SYN-ACK whose ACK passed the capture point. A server that defers accept until data

@@ -204,6 +204,7 @@ NOINLINE void process_sack(struct segment_context *seg, int64_t position) {
     if (dsack && blocks[0][0] < blocks[0][1])
         process_dsack(seg, blocks[0][0], blocks[0][1]);
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->receiver);
+    recovery->sends_dsack |= dsack;
     if (blocks[dsack][1] > recovery->sacked_max)
         sample_sack_rtt(seg, recovery, blocks[dsack][1]);
     keep_blocks(seg, recovery, blocks, dsack, position);

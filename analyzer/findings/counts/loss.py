@@ -142,8 +142,8 @@ retransmission_unlocated = CountRule(
     unplaced=True,
     computed="Retransmissions that are neither lost at a known place nor proven spurious "
     "(directions.unplaced_retransmissions), because ACKs were not captured, the snap length cut their options, the "
-    "connection has no SACK, more gaps were open at once than wiretale keeps (4,096), or the first transmission precedes "
-    "the capture.",
+    "connection has no SACK, its receiver sends no DSACK, more gaps were open at once than wiretale keeps (4,096), or the "
+    "first transmission precedes the capture.",
     unknown="Where the segments were lost, and whether they were.",
     sentence="{name}: the place of {unplaced} is unknown[. Whether and where {count:~the segment was|the segments were} "
     "lost cannot be determined from this capture because {reason}].",
