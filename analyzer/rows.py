@@ -236,9 +236,6 @@ class DirectionRow(TypedDict):
     limit_window_ns: int | None
     limit_recovery_ns: int | None
     limit_timeout_ns: int | None
-    stall_frames: str | None
-    stall_ns: str | None
-    longest_waits: str | None
     limit_slow_start_ns: int | None
     limit_network_ns: int | None
 
@@ -308,6 +305,22 @@ class TurnRow(TypedDict):
     retransmission_client_ns: int | None
     retransmission_network_ns: int | None
     retransmission_server_ns: int | None
+
+
+class WaitRow(TypedDict):
+    """One of the longest waits of a direction."""
+
+    flow: int
+    direction: int
+    kind: str
+    rank: int
+    waited_ns: int | None
+    before_capture: int | None
+    before_frame: int | None
+    before_ns: int | None
+    after_capture: int
+    after_frame: int
+    after_ns: int | None
 
 
 class DatagramRow(TypedDict):

@@ -151,6 +151,11 @@ class Trace:
         return self.table("turns")
 
     @property
+    def waits(self) -> Table[rows.WaitRow]:
+        """One of the longest waits of a direction, between two packets."""
+        return self.table("waits")
+
+    @property
     def datagrams(self) -> Table[rows.DatagramRow]:
         """One fragmented IP datagram."""
         return self.table("datagrams")

@@ -21,7 +21,7 @@ from wiretale.analyzer.findings.model import (
     row_at,
     seconds,
 )
-from wiretale.analyzer.findings.shared.places import opening, stalled_at, stalls_of
+from wiretale.analyzer.findings.shared.places import longest_wait, opening, stalls_of
 from wiretale.analyzer.findings.shared.servers import FROM, TO, by_server, ends_of, first_resets, server_ends
 from wiretale.analyzer.findings.transfers import NO_BINS, ROWS_MAX, Transfers, rows_of_kind
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
@@ -186,7 +186,7 @@ def path_mtu_black_hole(transfers: Transfers) -> Matches:
         left, flow = stuck_bytes(transfers, row), row_at(trace.flows, row["flow"])
         if not left or flow["state"] in FAILED:
             continue
-        cited, timeouts = stalled_at(transfers, row), row["timeouts"] or 0
+        timeouts = row["timeouts"] or 0
         yield Match(
             flows=[(row["flow"], row["direction"])],
             name=flow_str(row),
@@ -197,8 +197,8 @@ def path_mtu_black_hole(transfers: Transfers) -> Matches:
             bytes=left,
             figures=f"{plural(timeouts, 'RTO')}; {show_bytes(left)} of payload outstanding at the end",
             filter=f"{flow_filter(flow)} && tcp.len >= {row['segment_max']}",
-            cited=cited,
-            frames=stalls_of(transfers, row) or cited,
+            cited=longest_wait(transfers, row, "timeout"),
+            frames=stalls_of(transfers, row),
             packets=2 * timeouts,
             impact=transfers.traffic_share(row),
         )

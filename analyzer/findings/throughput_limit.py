@@ -11,14 +11,7 @@ from typing import Any, NamedTuple
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import Cited
 from wiretale.analyzer.findings.model import SECOND, Match, Matches, endpoint_str, finding, seconds, segments
-from wiretale.analyzer.findings.shared.places import (
-    STALL_ENDS,
-    longest_wait,
-    opening,
-    slow_start_of,
-    stalled_at,
-    stalls_of,
-)
+from wiretale.analyzer.findings.shared.places import longest_wait, opening, slow_start_of, stalls_of
 from wiretale.analyzer.findings.transfers import LIMITS, NULL_BYTE, RETRANSMISSIONS, Transfer, Transfers, median_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
@@ -29,6 +22,7 @@ IDLE_INFO, SLOW_START_INFO, PATH_INFO = 0.5, 0.3, 0.7
 BULK_MIN = 1_000_000  # bytes of a transfer whose rate matters
 DELAYED_ACK_MIN_NS = 120_000_000  # three delayed ACKs of Linux
 UNSCALED_MAX = 65_535  # bytes of a window without scaling (RFC 7323)
+STALL_ENDS = ("timeout_retransmission", "suspected_timeout")
 STALL_WARNING_NS = 1_000_000_000
 LOSSES_MIN = 6
 QUEUE_SHARE, QUEUE_MIN_NS = 0.3, 1_000_000  # RTT growth up to both is not a queue
@@ -99,11 +93,10 @@ def limited_by_share(one: Transfer, limit: str, **words: Any) -> Match:
 def stall_fields(transfers: Transfers, one: Transfer, count: int) -> dict[str, Any]:
     """Returns packets and filter of `count` RTOs: those around the longest stalls, of which the longest is the span, else the
     retransmissions, also if the files of the stalls' frames are unknown."""
-    stalls, cited = stalls_of(transfers, one.row), stalled_at(transfers, one.row)
-    if not stalls or not cited:
-        cited = transfers.event_frames([one.row["flow"]], STALL_ENDS).get(one.side, [])
-    frames = stalls or cited
-    around = 2 * count if stalls else count
+    frames, cited, around = stalls_of(transfers, one.row), longest_wait(transfers, one.row, "timeout"), 2 * count
+    if not frames:
+        frames = cited = transfers.event_frames([one.row["flow"]], STALL_ENDS).get(one.side, [])
+        around = count
     return {"cited": cited, "frames": frames, "packets": around, "filter": transfers.files.frame_filter(frames)}
 
 
@@ -167,7 +160,7 @@ def timeout_advice(transfers: Transfers, one: Transfer) -> str:
     computed="Sums the idle time before each RTO (directions.limit_timeout_ns, RFC 6298), since the latest of: last "
     "transmission of the segment, last ACK that advanced, reopening of a zero window; for a suspected RTO, since the "
     "previous data. Transfer time runs from the 8th packet to the last data. The evidence is the frames before and "
-    "after the longest stalls (directions.stall_frames); the filter selects them.",
+    "after the longest stalls (waits); the filter selects them.",
     unknown="How long the sender would have waited without the loss.",
     sentence="{name} stalled {time} ({share} of transfer time) in {timeouts}{suspected}: no ACK triggered fast retransmit.",
     headline=("{name} stalled {time}{life} in {timeouts}[{suspected}][: no ACK triggered fast retransmit].",),

@@ -23,7 +23,7 @@ SUMMARY = {  # columns of directions
 }
 SCHEMA = "wiretale.analyze/3"
 TABLES = (
-    *("interfaces", "flows", "directions", "datagrams", "handshakes", "queries", "requests"),
+    *("interfaces", "flows", "directions", "waits", "datagrams", "handshakes", "queries", "requests"),
     *("findings", "finding_frames", "finding_flows"),
 )
 

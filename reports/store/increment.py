@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 # Rows in the order of flows, so that those of the slot are the first ones.
-IN_ORDER = ("flows", "directions", "series", "turns", "handshakes", "requests")
+IN_ORDER = ("flows", "directions", "series", "turns", "waits", "handshakes", "requests")
 # Rows are joined with the few chosen flows, of which the hash table must be made; DuckDB does not have the sizes of the tables.
 SETTINGS = """SET disabled_optimizers = 'join_order,build_side_probe_side'; SET enable_progress_bar = false;
 SET threads = 1"""
@@ -59,9 +59,8 @@ HOSTS = """protocol_number || ' ' || least(source, destination) || ' ' || greate
 FROM_END, TO_END = (f"{end} || ' ' || coalesce({end}_port, -1)" for end in ("source", "destination"))
 KEY = f"""protocol_number || ' ' || least({FROM_END}, {TO_END}) || ' ' || greatest({FROM_END}, {TO_END})
     || ' ' || coalesce(path, '')"""
-# `own.caps` has the number of each interface of the window for the capture of a row.
-WAITS = r"""array_to_string(list_transform(string_split(longest_waits, ', '),
-    lambda one: regexp_replace(one, ' \d+$', ' ') || own.caps[regexp_extract(one, ' (\d+)$', 1)::INTEGER + 1]), ', ')"""
+#: columns with the number of an interface
+CAPTURES = ("capture", "first_capture", "before_capture", "after_capture")
 CUT = "active_timeout"
 # A closed connection is over, although its rest of packets may come for so long: the core waits for them (flow_end.c).
 CLOSED, CLOSED_NS = "state IN ('closed', 'reset', 'refused')", 60_000_000_000
@@ -244,16 +243,13 @@ class Slot:
         """Returns the SQL of the rows of a table that belong to the slot."""
         if name in OF_FINDINGS:  # take_findings() adds them
             return f"SELECT 0::INTEGER AS fileno, rows.* FROM {rows} WHERE false"
-        changed: dict[str, str] = {
-            column: f"own.caps[{column} + 1]" for column in ("capture", "first_capture") if column in columns
-        }
+        # `own.caps` has the number of each interface of the window for the capture of a row
+        changed: dict[str, str] = {column: f"own.caps[{column} + 1]" for column in CAPTURES if column in columns}
         if name == "interfaces":
             changed = {"capture": "files.caps[capture + 1]"}
             return f"""SELECT fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN places USING (capture)
                 JOIN files USING (fileno)"""
         changed["flow"] = "own.number"
-        if "longest_waits" in columns:
-            changed["longest_waits"] = WAITS
         if name == "flows":
             cut = f"if({CLOSED}, 'idle', '{CUT}')"
             end = f'if("end" = \'end_of_capture\', {cut}, "end")' if self.cut else '"end"'

@@ -228,10 +228,12 @@ FRAMES = {
     "events": {"frame": "capture"},
     "datagrams": {"first_frame": "capture"},
     "blocks": {"last_frame": "capture"},
+    "waits": {"before_frame": "before_capture", "after_frame": "after_capture"},
 }
 FRAME_FREE = frozenset(
-    {"related_frame", "last_frame", "stall_frames", "longest_waits", "blocks.first_frame", "first_capture", "capture"}
-    | {"queries.first_frame", "turns.first_frame", "response_frame", "frames"}
+    {"related_frame", "last_frame", "blocks.first_frame", "first_capture", "capture", "before_capture", "after_capture"}
+    | {"queries.first_frame", "turns.first_frame", "response_frame", "request_frame", "client_hello_frame"}
+    | {"server_hello_frame", "finished_frame"}
 )
 ADDED = (
     *("packets", "bytes", "captured_bytes", "filtered_packets", "truncated_packets", "time_unknown"),
@@ -260,7 +262,8 @@ def test_a_capture_in_parts_has_the_rows_of_the_whole(
     found = analyzed(*paths)
     for table, columns in FRAMES.items():
         for row in found[table]:
-            row.update({name: row[name] and row[name] + starts[row[capture]] for name, capture in columns.items()})
+            located = {name: row[capture] for name, capture in columns.items() if row[capture] is not None}
+            row.update({name: row[name] and row[name] + starts[capture] for name, capture in located.items()})
     mapped = frozenset(f"{table}.{name}" for table, columns in FRAMES.items() for name in columns)
     free = frozenset(f"{table}.{name}" for table in of_flows(found) for name in FRAME_FREE) - mapped
     free |= FRAME_FREE - {"last_frame"}
@@ -274,12 +277,12 @@ def of_capture(tables: Tables, capture: int) -> Tables:
     """The flows of one of two files, numbered as in that file alone."""
     numbers = [row["flow"] for row in tables["flows"] if row["first_capture"] == capture]
     renumbered = {number: place for place, number in enumerate(numbers)}
-    own = {"first_capture": 0, "capture": 0}
+    own = {"first_capture": 0, "capture": 0, "before_capture": 0, "after_capture": 0}
     return {
         name: [
             {
-                **of_own_waits(row),
-                **{column: own[column] for column in own if column in row},
+                **row,
+                **{column: own[column] for column in own if row.get(column) is not None},
                 "flow": renumbered[row["flow"]],
             }
             for row in rows
@@ -287,12 +290,6 @@ def of_capture(tables: Tables, capture: int) -> Tables:
         ]
         for name, rows in of_flows(tables).items()
     }
-
-
-def of_own_waits(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with capture 0 in its longest waits, which end with it."""
-    waits = row.get("longest_waits")
-    return {**row, "longest_waits": re.sub(r" \d+(?=,|$)", " 0", waits)} if waits else row
 
 
 @pytest.mark.parametrize("name", NAMES)

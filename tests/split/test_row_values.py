@@ -126,7 +126,19 @@ def test_rows_that_are_missing_or_twice_are_refused(rows: Rows, wiretale_run: An
 
 @pytest.mark.parametrize(
     "table",
-    ["flows", "directions", "events", "series", "turns", "datagrams", "blocks", "handshakes", "queries", "requests"],
+    [
+        "flows",
+        "directions",
+        "events",
+        "series",
+        "turns",
+        "waits",
+        "datagrams",
+        "blocks",
+        "handshakes",
+        "queries",
+        "requests",
+    ],
 )
 @pytest.mark.filterwarnings("ignore::wiretale.analyzer.errors.DamagedInputWarning")
 def test_any_value_gives_results_or_one_line(rows: Rows, capsys: pytest.CaptureFixture[str], table: str) -> None:

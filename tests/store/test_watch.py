@@ -68,9 +68,9 @@ def selected(connection: duckdb.DuckDBPyConnection, name: str, key: str, same_fl
     kinds = {row[0]: row[1] for row in connection.execute(f"DESCRIBE {name}").fetchall()}
     shown = []
     for column in columns:
-        if column in ("day", "capture_id", "flow", "longest_waits", "impact"):
+        if column in ("day", "capture_id", "flow", "impact"):
             continue
-        if column in ("capture", "first_capture"):
+        if column in ("capture", "first_capture", "before_capture", "after_capture"):
             shown.append(f"(SELECT file FROM interface_files AS i WHERE i.number = t.{column} {same_file}) AS {column}")
         elif column == "end":
             shown.append(f'if(t."end" IN {ENDED}, \'time\', t."end"::VARCHAR) AS ended')

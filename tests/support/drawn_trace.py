@@ -100,6 +100,7 @@ class DrawnTrace:
         self.events = DrawnTable([row for one in self.directions.drawn_rows for row in self.events_of(one)])
         self.series = DrawnTable([row for one in self.directions.drawn_rows for row in self.bins_of(one)])
         self.turns = DrawnTable([row for one in self.flows.drawn_rows for row in self.turns_of(one)])
+        self.waits = DrawnTable([row for way in self.directions.drawn_rows for row in self.waits_of(way)])
         self.datagrams = DrawnTable([self.datagram() for _ in range(self.draw.choice((0, 1, 2, 40)))])
         self.queries = DrawnTable([self.query() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
         self.handshakes = DrawnTable([self.handshake() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
@@ -159,9 +160,6 @@ class DrawnTrace:
         row["packets"] += 1
         row["data_packets"] = max(min(row["data_packets"], row["payload_bytes"]), 1)
         row["head_of_line_ns_max"] += 1
-        row["stall_frames"], row["stall_ns"] = self.draw.choice(
-            ((None, None), ("3-7", "90"), ("30-41, 3-7", "250000000, 90"))
-        )
         times = sorted(row[name] + 1 for name in ("rtt_ns_min", "rtt_ns_median", "rtt_ns_p99"))
         row["rtt_ns_min"], row["rtt_ns_median"], row["rtt_ns_p99"] = times
         if row["delay_variation_ns"] is None or row["blocks"] is None:
@@ -230,6 +228,31 @@ class DrawnTrace:
             rows.append(row)
         return rows
 
+    def waits_of(self, direction: Row) -> list[Row]:
+        rows = []
+        for kind in (
+            "timeout",
+            "timeout",
+            "idle",
+            "window",
+            "network",
+            "delayed_ack",
+            "send_buffer",
+            "slow_start",
+            "rtt",
+        ):
+            if self.draw.random() < 0.5:
+                row = {
+                    **self.row("waits"),
+                    "flow": direction["flow"],
+                    "direction": direction["direction"],
+                    "kind": kind,
+                }
+                row.update(before_capture=0, before_ns=START_NS + 90, after_capture=0, after_ns=START_NS + 250_000_000)
+                row["after_frame"] += row["before_frame"]
+                rows.append(row)
+        return rows
+
     def query(self) -> Row:
         code = self.draw.choice(("NOERROR", "SERVFAIL", "NXDOMAIN", None))
         row = {**self.row("queries"), "flow": 0, "code": code, "sent": self.draw.choice((1, 2)), "first_ns": START_NS}
@@ -266,7 +289,18 @@ Schema = dict[str, list[tuple[str, str, str]]]
 def schema() -> tuple[Schema, list[str]]:
     """The columns of the tables, and the names of the totals, as the core has them."""
     trace = wiretale.analyze(SAMPLES / "keep_alives.pcapng", interfaces_only=True)
-    tables = ("interfaces", "flows", "directions", "events", "series", "turns", "datagrams", "queries", "handshakes")
+    tables = (
+        "interfaces",
+        "flows",
+        "directions",
+        "events",
+        "series",
+        "turns",
+        "waits",
+        "datagrams",
+        "queries",
+        "handshakes",
+    )
     found = {name: [(column, kind, unit) for column, kind, unit, _ in trace.table(name).columns()] for name in tables}
     return found, list(trace.totals)
 

@@ -56,6 +56,9 @@
     X(LIMITED_TIMEOUT, "timeout")                                                                  \
     X(LIMITED_SLOW_START, "slow_start")                                                            \
     X(LIMITED_NETWORK, "network")                                                                  \
+    /* further kinds of waits (waits.kind) */                                                      \
+    X(RTT, "rtt")                                                                                  \
+    X(SLOWEST, "slowest")                                                                          \
     /* fragmented datagrams (datagrams.state) */                                                   \
     X(COMPLETE, "complete")                                                                        \
     X(INCOMPLETE, "incomplete")                                                                    \

@@ -386,18 +386,6 @@ static void add_direction_row(struct row_writer *writer, struct flow *flow, unsi
     put_rates(row, flow, number);
     if (tcp)
         put_tcp(row, flow, number, writer->pool);
-    if (row_known(row, directions_limit_timeout_ns)) {
-        char stalls[STALLS_TEXT_SIZE];
-        stalls_to_text(recovery_of(&flow->tcp.streams[number]), stalls);
-        row_set_text(sink, row, directions_stall_frames, stalls);
-        stall_lengths_to_text(recovery_of(&flow->tcp.streams[number]), stalls);
-        row_set_text(sink, row, directions_stall_ns, stalls);
-    }
-    if (row_known(row, directions_limit_network_ns) && direction->timed) {
-        char waits[WAITS_TEXT_SIZE];
-        waits_to_text(&flow->tcp.streams[number], direction->first_ns, waits);
-        row_set_text(sink, row, directions_longest_waits, waits);
-    }
     add_row(sink, TABLE_directions, row);
 }
 

@@ -31,6 +31,12 @@ void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
 /* Returns the word of an IP protocol; WORD_OTHER_IP if it is not decoded. */
 enum word protocol_word(uint8_t number);
 
+/* wait_rows.c */
+/* Adds the longest waits of a flow that is over, of which these are the complete rows of both
+ * directions and their slowest packets. */
+void wait_rows_add(struct row_sink *sink, const struct flow *flow,
+                   const struct row directions[static 2], const struct slowest slowest[static 2]);
+
 /* limit_rows.c */
 /* Sets the time by limiting factor of a direction that was answered, if the sender's view is known.
  */

@@ -192,8 +192,8 @@ static bool number_flows(struct gatherer *g) {
 /* --- rows ------------------------------------------------------------------------------------- */
 
 _Static_assert(flows_flow == 0 && directions_flow == 0 && series_flow == 0 && turns_flow == 0 &&
-                   handshakes_flow == 0 && requests_flow == 0 && events_flow == 0 &&
-                   blocks_flow == 0 && queries_flow == 0 && datagrams_flow == 0,
+                   waits_flow == 0 && handshakes_flow == 0 && requests_flow == 0 &&
+                   events_flow == 0 && blocks_flow == 0 && queries_flow == 0 && datagrams_flow == 0,
                "the flow is the first column");
 
 /* Replaces the number of the flow by that of one run. */
@@ -399,7 +399,7 @@ static bool check_limits(struct gatherer *g) {
 
 static bool add_all(struct gatherer *g) {
     static const enum table_number in_any_order[] = {
-        TABLE_flows,      TABLE_directions, TABLE_series,  TABLE_turns,
+        TABLE_flows,      TABLE_directions, TABLE_series,  TABLE_turns,    TABLE_waits,
         TABLE_handshakes, TABLE_requests,   TABLE_queries, TABLE_datagrams};
     for (size_t i = 0; i < sizeof in_any_order / sizeof *in_any_order; i++)
         for (size_t s = 0; s < g->input->shard_count; s++)

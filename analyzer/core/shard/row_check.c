@@ -26,6 +26,7 @@ static const struct word_range {
     {TABLE_datagrams, datagrams_state, WORD_COMPLETE, WORD_INCOMPLETE, 0},
     {TABLE_blocks, blocks_verdict, WORD_DELIVERED, WORD_UNFINISHED, WORD_OUT_OF_ORDER},
     {TABLE_handshakes, handshakes_protocol, WORD_TLS, WORD_QUIC, 0},
+    {TABLE_waits, waits_kind, WORD_LIMITED_SEND_BUFFER, WORD_SLOWEST, WORD_IDLE},
 };
 _Static_assert(WORD_COUNT <= UINT8_MAX, "words of ranges");
 
@@ -45,6 +46,7 @@ static const struct pair {
     {TABLE_directions, directions_rtt_ns_min, directions_rtt_ns_max},
     {TABLE_events, events_flow, events_direction},
     {TABLE_datagrams, datagrams_flow, datagrams_direction},
+    {TABLE_waits, waits_before_frame, waits_waited_ns},
     {TABLE_datagrams, datagrams_first_ns, datagrams_last_ns},
 };
 
@@ -60,7 +62,8 @@ static bool is_any(const char *text, const char *const *list, size_t count) {
 static void set_range(struct row_rules *rules, const struct column *column, unsigned c,
                       uint32_t interface_count) {
     static const char *const directions[] = {"direction", "alert_direction", "client_direction"};
-    static const char *const captures[] = {"capture", "first_capture"};
+    static const char *const captures[] = {"capture", "first_capture", "before_capture",
+                                           "after_capture"};
     static const char *const counts[] = {"packets", "bytes", "segments", "hops", "frame"};
     rules->least[c] = INT64_MIN;
     rules->most[c] = INT64_MAX;
@@ -70,7 +73,7 @@ static void set_range(struct row_rules *rules, const struct column *column, unsi
     } else if (column->type == TYPE_INT) {
         if (is_any(column->name, directions, 3))
             rules->most[c] = 1;
-        else if (is_any(column->name, captures, 2))
+        else if (is_any(column->name, captures, 4))
             rules->most[c] = (int64_t)interface_count - 1;
         else if (is_any(column->unit, counts, 5))
             rules->most[c] = COUNT_MOST;

@@ -417,17 +417,6 @@
     X(limit_recovery_ns, DURATION, "ns", "TCP: time in fast recovery or go-back-N; null as above") \
     X(limit_timeout_ns, DURATION, "ns",                                                            \
       "TCP: idle time that ended with an RTO, suspected ones included, over the whole life")       \
-    X(stall_frames, TEXT, "",                                                                      \
-      "TCP: the frames before and after each of these stalls, as in `340-341, 90-120`: the five"   \
-      " longest, longest first; null without one")                                                 \
-    X(stall_ns, TEXT, "", "TCP: the length of each of stall_frames, as in `250000000, 90000000`")  \
-    X(longest_waits, TEXT, "",                                                                     \
-      "TCP: the longest wait of each kind that took a tenth of the time or more: frames, times "   \
-      "since first_ns and capture of the data packets around it, as in `window 340-341 "           \
-      "1000-251000000 0`. Kinds: idle, delayed_ack and send_buffer; window and network: the "      \
-      "longest "                                                                                   \
-      "time of data after data; slow_start: the data that ended it; rtt: the data and its ACK; "   \
-      "null as above. Numbered packets: slowest, the one with the greatest transit time, twice")   \
     X(limit_slow_start_ns, DURATION, "ns",                                                         \
       "TCP: time with data in flight, until the flight doubled for the last time before any "      \
       "loss; null as above")                                                                       \
@@ -549,6 +538,30 @@
       "the same of data whose place of loss is unknown, or which was not lost")                    \
     X(retransmission_server_ns, DURATION, "ns",                                                    \
       "the same of data that was lost between capture point and server; null likewise")
+
+/* Grouped by flow; of a direction by kind and rank. Columns of directions have the sums
+ * (limit_*_ns), these rows the longest parts: at most MAX_STALLS of timeout and one of each other
+ * kind. */
+#define WAITS_COLUMNS(X)                                                                           \
+    X(flow, KNOWN(INT), "", "flows row")                                                           \
+    X(direction, KNOWN(INT), "", "direction of the data that waited")                              \
+    X(kind, KNOWN(WORD), "",                                                                       \
+      "timeout: idle time that ended with an RTO (limit_timeout_ns). The others took a tenth of "  \
+      "the time of the direction or more: idle, delayed_ack and send_buffer, between data and "    \
+      "data; window and network, the longest time of data after data with this limit; "            \
+      "slow_start, before the data that ended it; rtt, from data to its ACK. Numbered packets: "   \
+      "slowest, the one with the greatest transit time")                                           \
+    X(rank, KNOWN(INT), "", "1 for the longest of its kind in the direction")                      \
+    X(waited_ns, DURATION, "ns",                                                                   \
+      "the part of the time between both packets that counts; null for slowest")                   \
+    X(before_capture, INT, "",                                                                     \
+      "interfaces row of the packet that began it; null without one, or if packets of the flow "   \
+      "are of several captures and it may be of another")                                          \
+    X(before_frame, INT, "frame", "this packet, in that capture's file; null for slowest")         \
+    X(before_ns, TIME, "ns", "its time; null for slowest, or if it has none")                      \
+    X(after_capture, KNOWN(INT), "", "interfaces row of the packet that ended it")                 \
+    X(after_frame, KNOWN(INT), "frame", "this packet, in that capture's file")                     \
+    X(after_ns, TIME, "ns", "its time; null if it has none")
 
 /* One row per fragmented datagram, when it is complete, expires or is evicted. */
 #define DATAGRAMS_COLUMNS(X)                                                                       \
@@ -843,6 +856,7 @@
     X(events, EVENTS_COLUMNS, "an event of one packet or span of a stream")                        \
     X(series, SERIES_COLUMNS, "one direction in one time bin; at most 2,000 a direction")          \
     X(turns, TURNS_COLUMNS, "a request and its response in a TCP flow")                            \
+    X(waits, WAITS_COLUMNS, "one of the longest waits of a direction")                             \
     X(datagrams, DATAGRAMS_COLUMNS, "one fragmented IP datagram")                                  \
     X(blocks, BLOCKS_COLUMNS, "one of wiretale's blocks")                                          \
     X(handshakes, HANDSHAKES_COLUMNS, "the handshake of TLS or QUIC of a flow")                    \
@@ -904,6 +918,7 @@ extern const struct schema schemas[TABLE_COUNT];
 #define COLUMN_OF_events(name, type, unit, meaning)         events_##name,
 #define COLUMN_OF_series(name, type, unit, meaning)         series_##name,
 #define COLUMN_OF_turns(name, type, unit, meaning)          turns_##name,
+#define COLUMN_OF_waits(name, type, unit, meaning)          waits_##name,
 #define COLUMN_OF_datagrams(name, type, unit, meaning)      datagrams_##name,
 #define COLUMN_OF_packets(name, type, unit, meaning)        packets_##name,
 #define COLUMN_OF_blocks(name, type, unit, meaning)         blocks_##name,

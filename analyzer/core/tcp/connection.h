@@ -3,10 +3,30 @@
 #ifndef WIRETALE_TCP_CONNECTION_H
 #define WIRETALE_TCP_CONNECTION_H
 
+#include "base/packet.h"
 #include "tcp/stream.h"
 #include "tcp/time_account.h"
 
 #define REQUESTER_UNKNOWN 2u
+
+#define CAPTURE_UNKNOWN UINT32_MAX
+
+/* Packets of one direction in a row that came from the same capture. */
+struct capture_run {
+    uint32_t capture, before; /* `before`: that of the run before, CAPTURE_UNKNOWN without one */
+    uint32_t first_frame;
+    int64_t first_ns, last_ns; /* `last_ns`: of the direction so far */
+    /* A packet after this time is of this run, whatever the clocks of both files. */
+    int64_t sure_ns;
+    int64_t before_sure_ns, before_last_ns; /* the same of the run before */
+};
+
+/* Which capture the earlier packets of a connection came from, because frames are numbered in each
+ * file anew. Most connections are in one capture: state is allocated at the first packet of
+ * another, and holds the present run of packets of each direction and the run before. */
+struct capture_runs {
+    struct capture_run of[2]; /* by direction */
+};
 
 struct turn_log; /* tracker/turns.h */
 
@@ -17,16 +37,18 @@ struct tcp_connection {
     bool reset;
     bool loopback;               /* within a host: no network can duplicate a packet */
     bool spans_wanted;           /* limit_log() is kept */
+    bool captures_vary;          /* its packets are of several captures */
     bool duplicated;             /* a data packet was duplicated: pure ACKs may be, too */
     uint8_t requester;           /* direction of requests, by the ports; REQUESTER_UNKNOWN */
     uint32_t duplicate_delay_ns; /* of the last such duplicate */
     uint32_t first_data_frame;   /* of the first data that an endpoint sent */
     int64_t first_data_ns;
-    int64_t syn_ns;               /* the initiator's last SYN */
-    struct turn_log *turns;       /* NULL until the direction of payload changes */
-    struct time_account time;     /* where it went (tracker/time_account.c) */
-    int64_t handshake_rtt_ns;     /* from that SYN to the ACK of the SYN-ACK, or RTT_UNKNOWN */
-    struct tcp_stream streams[2]; /* 0: sent by the initiator */
+    int64_t syn_ns;                /* the initiator's last SYN */
+    struct turn_log *turns;        /* NULL until the direction of payload changes */
+    struct time_account time;      /* where it went (tracker/time_account.c) */
+    int64_t handshake_rtt_ns;      /* from that SYN to the ACK of the SYN-ACK, or RTT_UNKNOWN */
+    struct tcp_stream streams[2];  /* 0: sent by the initiator */
+    struct capture_runs *captures; /* NULL unless they vary */
 };
 
 /* In the functions below, `stream` must be one of the connection's. */
@@ -65,5 +87,20 @@ static inline const struct tcp_stream *peer_of(const struct tcp_connection *conn
                                                const struct tcp_stream *stream) {
     return &connection->streams[stream == connection->streams];
 }
+
+/* Takes a packet of a connection whose first packet came from `first_capture`, and whose last one
+ * had time `last_ns`; it must be called for each packet once there are several captures. */
+void note_capture(struct tcp_connection *connection, unsigned direction,
+                  const struct packet_info *packet, uint32_t first_capture, int64_t last_ns,
+                  struct pool *pool);
+
+/* Returns the capture of an earlier packet of a direction, or of the present one, which is
+ * `packet`; CAPTURE_UNKNOWN if it may be of another. */
+uint32_t capture_of(const struct tcp_connection *connection, unsigned direction, int64_t time_ns,
+                    uint32_t frame, const struct packet_info *packet);
+
+/* The same of a packet whose direction is not known. */
+uint32_t capture_of_any(const struct tcp_connection *connection, int64_t time_ns, uint32_t frame,
+                        const struct packet_info *packet);
 
 #endif

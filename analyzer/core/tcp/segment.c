@@ -40,7 +40,16 @@ static uint32_t frame_before(const struct segment_context *seg, int64_t ns) {
 
 void record_stall(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                   int64_t ns, uint32_t from) {
-    struct stall stall = {ns, from ? from : frame_before(seg, ns), seg->frame};
+    const struct packet_info *packet = seg->packet;
+    struct stall stall = {.ns = ns,
+                          .until_ns = packet->time_known ? packet->time_ns : TIME_UNKNOWN,
+                          .from = from ? from : frame_before(seg, ns),
+                          .until = seg->frame,
+                          .until_capture = packet->capture};
+    stall.from_capture = capture_of_any(seg->connection, packet->time_ns - ns, stall.from, packet);
+    if (!from)
+        stall.from_capture = capture_of(seg->connection, segment_direction(seg),
+                                        packet->time_ns - ns, stall.from, packet);
     uint32_t at = recovery->stall_count;
     recovery->rto_idle_ns = add_ns(recovery->rto_idle_ns, max64(ns, 0));
     struct limit_log *log = limit_log(seg, seg->sender);

@@ -3,9 +3,6 @@
  */
 #include "tcp/stream.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 const struct tcp_recovery_state no_recovery;
 
 #define TICKS_LEAST 4u /* of the endpoint's clock, before its tick is known */
@@ -45,22 +42,6 @@ int64_t tsval_tick_ns(const struct tcp_stream *stream) {
         if (tick_ns > usual_ns[i] * 3 / 4 && tick_ns < usual_ns[i] * 2)
             return usual_ns[i];
     return 0;
-}
-
-void stalls_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_TEXT_SIZE]) {
-    size_t used = 0;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < recovery->stall_count; i++)
-        used += (size_t)snprintf(text + used, STALLS_TEXT_SIZE - used, "%s%u-%u", i ? ", " : "",
-                                 recovery->stalls[i].from, recovery->stalls[i].until);
-}
-
-void stall_lengths_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_TEXT_SIZE]) {
-    size_t used = 0;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < recovery->stall_count; i++)
-        used += (size_t)snprintf(text + used, STALLS_TEXT_SIZE - used, "%s%" PRId64, i ? ", " : "",
-                                 recovery->stalls[i].ns);
 }
 
 void stream_free(struct tcp_stream *stream, struct pool *pool) {

@@ -29,7 +29,6 @@
 #define MAX_RECORDS      256u /* verdicts per half-connection that can still be amended */
 #define MAX_SACK_RANGES  4u
 #define MAX_STALLS       5u
-#define STALLS_TEXT_SIZE (MAX_STALLS * 24u)
 #define MIN_RTO_NS       INT64_C(200000000) /* Linux; RFC 6298 section 2.4 says 1 s */
 #define DUP_ACK_THRESH   3u                 /* DupThresh, RFC 5681 section 3.2 */
 #define SEGMENT_USUAL    1460               /* bytes, if no MSS was seen */
@@ -162,9 +161,10 @@ struct tcp_recovery_state {
     int64_t rto_idle_ns; /* total of idle time that RTOs ended */
     int64_t needless_ns; /* of that, before RTOs that were spurious */
     struct stall {
-        int64_t ns;
+        int64_t ns, until_ns; /* its length, and the time of its last packet */
         uint32_t from, until; /* frames */
-    } stalls[MAX_STALLS];     /* the longest of those, longest first */
+        uint32_t from_capture, until_capture;
+    } stalls[MAX_STALLS]; /* the longest of those, longest first */
     /* Reports of the receiver on this stream's data. */
     int64_t last_loss_signal_ns; /* last duplicate ACK or SACK */
     int64_t third_dup_ack_ns;    /* the duplicate ACK that last reached DUP_ACK_THRESH */
@@ -244,11 +244,12 @@ enum wait_kind {
     WAIT_KINDS
 };
 
-/* A wait between two packets, of which the last one has the capture. */
+/* A wait between two packets. */
 struct wait {
     int64_t ns; /* the part of the time that counts */
     int64_t first_ns, last_ns;
-    uint32_t first_frame, last_frame, capture; /* last_frame is 0 if there was none */
+    uint32_t first_frame, last_frame; /* last_frame is 0 if there was none */
+    uint32_t first_capture, last_capture;
 };
 
 /* Round trips in which flight reached the same level (tracker/steady_flight.c), and the places of
@@ -501,13 +502,6 @@ void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, int64_t step_ns, 
 /* Returns the tick of the endpoint's timestamp clock in ns (RFC 7323 section 5.4), 0 if it is
  * unknown or unusual. */
 int64_t tsval_tick_ns(const struct tcp_stream *stream);
-
-/* Writes frames before and after the longest RTO stalls, longest first, such as "340-341, 90-120";
- * an empty string if there are none. */
-void stalls_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_TEXT_SIZE]);
-
-/* Writes the lengths of the same stalls in ns. */
-void stall_lengths_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_TEXT_SIZE]);
 
 /* Returns all memory of the stream to the pool; it must not be used again. */
 void stream_free(struct tcp_stream *stream, struct pool *pool);

@@ -8,9 +8,6 @@
  * its end, so that most short flows need no memory for it. */
 #include "tracker/steps.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #define ACCOUNTED_MIN_NS 200000000 /* shares of a shorter transfer mean nothing */
 #define SHARE_PART       10        /* of the accounted time */
 #define BULK_MIN         1000000u  /* bytes of a transfer whose rate matters */
@@ -36,7 +33,7 @@ static void note_run(const struct segment_context *seg, struct steady_flight *st
         run->ns = add_ns(run->ns, ns);
         run->last_ns = seg->packet->time_ns;
         run->last_frame = seg->frame;
-        run->capture = seg->packet->capture;
+        run->last_capture = seg->packet->capture;
     }
 }
 
@@ -63,8 +60,15 @@ void note_waits(const struct segment_context *seg, struct time_accounting *accou
 
 void note_rtt(const struct segment_context *seg, struct steady_flight *steady, int64_t rtt_ns,
               uint32_t frame) {
-    struct wait wait = {rtt_ns,     seg->packet->time_ns - rtt_ns, seg->packet->time_ns, frame,
-                        seg->frame, seg->packet->capture};
+    int64_t sent_ns = seg->packet->time_ns - rtt_ns;
+    struct wait wait = {.ns = rtt_ns,
+                        .first_ns = sent_ns,
+                        .last_ns = seg->packet->time_ns,
+                        .first_frame = frame,
+                        .last_frame = seg->frame,
+                        .first_capture = capture_of(seg->connection, !segment_direction(seg),
+                                                    sent_ns, frame, seg->packet),
+                        .last_capture = seg->packet->capture};
     keep_longest(&steady->longest[WAIT_RTT], &wait);
 }
 
@@ -85,24 +89,17 @@ static bool is_cited(const struct tcp_stream *stream, unsigned kind, int64_t tot
            (!bulk || stream->unique_bytes >= BULK_MIN);
 }
 
-void waits_to_text(const struct tcp_stream *stream, int64_t since_ns, char text[WAITS_TEXT_SIZE]) {
-    static const char *const names[WAIT_KINDS] = {"idle",       "delayed_ack", "window", "network",
-                                                  "slow_start", "send_buffer", "rtt"};
+void find_waits(const struct tcp_stream *stream, const struct wait *waits[static WAIT_KINDS]) {
     const struct time_accounting *accounting = stream->accounting;
     int64_t total = 0;
-    size_t used = 0;
-    text[0] = '\0';
+    for (unsigned kind = 0; kind < WAIT_KINDS; kind++)
+        waits[kind] = NULL;
     if (!accounting || !accounting->steady)
         return;
     end_run(accounting->steady);
     for (unsigned i = 0; i < LIMIT_CAUSES; i++)
         total = add_ns(total, accounting->ns[i]);
-    for (unsigned kind = 0; kind < WAIT_KINDS; kind++) {
-        const struct wait *wait = &accounting->steady->longest[kind];
+    for (unsigned kind = 0; kind < WAIT_KINDS; kind++)
         if (is_cited(stream, kind, total))
-            used += (size_t)snprintf(
-                text + used, WAITS_TEXT_SIZE - used, "%s%s %u-%u %" PRId64 "-%" PRId64 " %u",
-                used ? ", " : "", names[kind], wait->first_frame, wait->last_frame,
-                wait->first_ns - since_ns, wait->last_ns - since_ns, wait->capture);
-    }
+            waits[kind] = &accounting->steady->longest[kind];
 }

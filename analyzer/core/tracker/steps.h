@@ -95,9 +95,15 @@ static inline void keep_longest(struct wait *longest, const struct wait *wait) {
 
 /* Returns a wait of `ns` between the sender's data before and the segment. */
 static inline struct wait wait_before(const struct segment_context *seg, int64_t ns) {
-    return (struct wait){
-        ns,         seg->data_ns_before, seg->packet->time_ns, seg->data_frame_before,
-        seg->frame, seg->packet->capture};
+    uint32_t capture = capture_of(seg->connection, segment_direction(seg), seg->data_ns_before,
+                                  seg->data_frame_before, seg->packet);
+    return (struct wait){.ns = ns,
+                         .first_ns = seg->data_ns_before,
+                         .last_ns = seg->packet->time_ns,
+                         .first_frame = seg->data_frame_before,
+                         .last_frame = seg->frame,
+                         .first_capture = capture,
+                         .last_capture = seg->packet->capture};
 }
 
 /* Returns the kind of wait that a run is. */
@@ -122,10 +128,9 @@ void note_waits(const struct segment_context *seg, struct time_accounting *accou
 void note_rtt(const struct segment_context *seg, struct steady_flight *steady, int64_t rtt_ns,
               uint32_t frame);
 
-#define WAITS_TEXT_SIZE (WAIT_KINDS * 96u)
-/* Writes the longest waits of the kinds that took a tenth of the accounted time or more, as in
- * `window 340-341 1000-251000000 0`: frames, times since `since_ns` and capture. */
-void waits_to_text(const struct tcp_stream *stream, int64_t since_ns, char text[WAITS_TEXT_SIZE]);
+/* Sets the longest wait of each kind that took a tenth of the accounted time or more; NULL of the
+ * other kinds. */
+void find_waits(const struct tcp_stream *stream, const struct wait *waits[static WAIT_KINDS]);
 
 /* receive_window.c: receive windows that are full or zero, the probes of a zero window, and
  * keep-alives, which look alike: rules V10. */

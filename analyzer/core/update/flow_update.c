@@ -236,8 +236,20 @@ static inline void begin_effect(struct segment_effect *effect) {
     effect->rtt_ns = -1;
 }
 
-/* The streams share memory with the state of UDP, so they may be used only if the protocol is TCP.
- * A flow that gets no rows has the empty pool: its lists stay empty and cost no memory. */
+/* A flow that gets no rows has the empty pool: its lists stay empty and cost no memory. */
+static inline struct pool *pool_of(struct worker *worker, const struct flow *flow) {
+    return LIKELY(flow->drawn || flow->listed_packets) ? worker->rows.pool : &worker->nothing;
+}
+
+/* Takes the capture of a packet of a TCP connection, before count_packet(). */
+static inline void note_file(struct worker *worker, struct flow *flow, unsigned number,
+                             const struct packet_info *info) {
+    if (!LIKELY(info->capture == flow->first_capture) || flow->tcp.captures_vary)
+        note_capture(&flow->tcp, number, info, flow->first_capture, flow->last_ns,
+                     pool_of(worker, flow));
+}
+
+/* The streams share memory with the state of UDP, so they may be used only for TCP. */
 static inline void begin_segment(struct segment_context *seg, struct worker *worker,
                                  struct flow *flow, unsigned number,
                                  const struct tcp_header tcp[static 1],
@@ -250,7 +262,7 @@ static inline void begin_segment(struct segment_context *seg, struct worker *wor
     seg->sink = &worker->events;
     seg->flow = flow;
     seg->spare = &worker->spare;
-    seg->pool = LIKELY(flow->drawn || flow->listed_packets) ? worker->rows.pool : &worker->nothing;
+    seg->pool = pool_of(worker, flow);
     seg->frame = (uint32_t)segment->frame;
     if (!LIKELY(segment->frame <= UINT32_MAX))
         seg->frame = 0;
@@ -304,6 +316,8 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     struct tcp_stream *sender = &flow->tcp.streams[number];
     bool is_tcp = tcp || flow->key.protocol == IP_TCP;
     begin_effect(&seg.effect);
+    if (is_tcp)
+        note_file(worker, flow, number, info);
     count_packet(worker, flow, number, info);
     if (is_tcp)
         sender->packets++;
@@ -355,6 +369,8 @@ NOINLINE void flow_update_fragment(struct worker *worker, struct flow *flow, uns
     bool complete = is_tcp && datagram->covered && datagram->has_tcp;
     int64_t flight = is_tcp ? stream_flight(sender) : -1;
     begin_effect(&seg.effect);
+    if (is_tcp)
+        note_file(worker, flow, number, info);
     count_packet(worker, flow, number, info);
     if (complete) {
         segment = assembled_segment(datagram, info);
@@ -380,8 +396,10 @@ NOINLINE void flow_update_fragment(struct worker *worker, struct flow *flow, uns
 
 /* Lists may have been allocated from another pool; any pool may free them. */
 void flow_release(struct worker *worker, struct flow *flow) {
-    if (flow->key.protocol == IP_TCP)
+    if (flow->key.protocol == IP_TCP) {
         turns_free(&flow->tcp, worker->rows.pool);
+        pool_release(worker->rows.pool, flow->tcp.captures, 1, sizeof *flow->tcp.captures);
+    }
     for (unsigned number = 0; number < 2; number++) {
         time_bins_free(&flow->directions[number].series, worker->rows.pool);
         if (flow->key.protocol == IP_TCP)
@@ -398,6 +416,7 @@ void flow_release(struct worker *worker, struct flow *flow) {
  * first, then numbered packets that still wait for a decision. */
 void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
     struct row directions[2];
+    struct slowest slowest[2] = {{0}};
     bool tcp = flow->key.protocol == IP_TCP, with_rows = !worker->rows.sink->packets_only;
     if (tcp && (with_rows || flow->tcp.spans_wanted)) {
         for (unsigned number = 0; number < 2; number++)
@@ -410,12 +429,13 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
     if (with_rows) {
         for (unsigned number = 0; number < 2; number++) {
             row_clear(&directions[number]);
-            sequence_finish(worker, flow, number, &directions[number]);
+            sequence_finish(worker, flow, number, &directions[number], &slowest[number]);
         }
         enum word application = sequence_application(flow);
         if (application == WORD_NONE && flow->application)
             application = flow->application->protocol;
         flow_rows_add(&worker->rows, flow, end, application, directions);
+        wait_rows_add(worker->rows.sink, flow, directions, slowest);
         if (flow->application)
             application_finish(worker, flow);
     } else {

@@ -218,18 +218,6 @@ NOINLINE void sequence_update_segment(struct worker *worker, struct flow *flow, 
                       worker->rows.pool, &listener);
 }
 
-/* Sets longest_waits to the slowest packet, as in `slowest 41-41 80000000-80000000 0`. */
-static void put_slowest(struct row_sink *sink, struct row *row, const struct slowest *slowest,
-                        int64_t since_ns) {
-    long long frame = (long long)slowest->frame, at_ns = (long long)(slowest->time_ns - since_ns);
-    char text[96];
-    if (!frame)
-        return;
-    snprintf(text, sizeof text, "slowest %lld-%lld %lld-%lld %u", frame, frame, at_ns, at_ns,
-             slowest->capture);
-    row_set_text(sink, row, directions_longest_waits, text);
-}
-
 static void put_sequence(struct row *row, const struct sequence_summary *sum) {
     row_set(row, directions_blocks, (int64_t)sum->unique);
     row_set(row, directions_blocks_lost, (int64_t)sum->lost);
@@ -247,7 +235,7 @@ static void put_sequence(struct row *row, const struct sequence_summary *sum) {
 
 /* Judges the packets that still wait for a decision, then sets the columns. */
 static void finish_datagrams(struct worker *worker, struct flow *flow, unsigned number,
-                             struct row *row) {
+                             struct row *row, struct slowest *slowest) {
     struct sequence_track *track = &flow->udp[number].sequence;
     struct packet_info last = {.capture = flow->first_capture};
     struct block_place place = {worker, flow, &last, number, EVENT_NONE};
@@ -257,7 +245,7 @@ static void finish_datagrams(struct worker *worker, struct flow *flow, unsigned 
     if (sum.application == WORD_NONE)
         return;
     put_sequence(row, &sum);
-    put_slowest(worker->rows.sink, row, &sum.slowest, flow->directions[number].first_ns);
+    *slowest = sum.slowest;
 }
 
 /* A stream without a header and with less than one block of the size that the user gave carries
@@ -288,9 +276,10 @@ static void finish_stream(struct worker *worker, struct flow *flow, unsigned num
     row_set(row, directions_head_of_line_ns_max, blocks->head_of_line_ns_max);
 }
 
-void sequence_finish(struct worker *worker, struct flow *flow, unsigned number, struct row *row) {
+void sequence_finish(struct worker *worker, struct flow *flow, unsigned number, struct row *row,
+                     struct slowest *slowest) {
     if (flow->key.protocol == IP_UDP)
-        finish_datagrams(worker, flow, number, row);
+        finish_datagrams(worker, flow, number, row, slowest);
     else if (flow->key.protocol == IP_TCP)
         finish_stream(worker, flow, number, row);
 }

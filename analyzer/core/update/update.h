@@ -265,8 +265,10 @@ void sequence_update_segment(struct worker *worker, struct flow *flow, unsigned 
                              const struct packet_info *packet,
                              const struct sequence_payload *payload,
                              const struct segment_effect *effect);
-/* Ends the numbering of a direction and sets its columns in a row of directions. */
-void sequence_finish(struct worker *worker, struct flow *flow, unsigned direction, struct row *row);
+/* Ends the numbering of a direction, sets its columns in a row of directions, and `*slowest` if it
+ * has such a packet. */
+void sequence_finish(struct worker *worker, struct flow *flow, unsigned direction, struct row *row,
+                     struct slowest *slowest);
 /* Returns WORD_NONE if no format was recognised. */
 enum word sequence_application(const struct flow *flow);
 

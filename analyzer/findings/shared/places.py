@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-import re
+import math
+from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.findings.evidence import AFTER, BEFORE, CITED, Cited
 from wiretale.analyzer.findings.model import row_at
@@ -14,27 +15,59 @@ if TYPE_CHECKING:
     from wiretale.analyzer.findings.transfers import Transfer, Transfers
     from wiretale.analyzer.rows import DirectionRow, FlowRow
 
-STALL_ENDS = ("timeout_retransmission", "suspected_timeout")
-#: a wait of directions.longest_waits: kind, frames, times since first_ns, capture
-WAIT = re.compile(r"(\w+) (\d+)-(\d+) (-?\d+)-(-?\d+) (\d+)")
+#: columns of waits after direction and kind
+ENDS = ("before_frame", "before_ns", "before_capture", "after_frame", "after_ns", "after_capture")
+
+
+class Wait(NamedTuple):
+    """One of the longest waits: the packets that began and ended it."""
+
+    before: Cited | None  # None: the packet with the greatest transit time waited by itself
+    after: Cited
+
+
+def cited_at(flow: int, base_ns: int, role: str, frame: float, since: float, capture: float) -> Cited:
+    """Returns a packet by packed values, of which NaN is null; its time is relative to `base_ns`."""
+    numbers = [None if math.isnan(value) else int(value) for value in (frame, since, capture)]
+    return Cited(numbers[0], None if numbers[1] is None else base_ns + numbers[1], flow, numbers[2], role)
+
+
+def waits_of(transfers: Transfers, row: DirectionRow, kind: str) -> list[Wait]:
+    """Returns the waits of a kind of a directions row, the longest first."""
+    flow, base_ns, wanted = row["flow"], row["first_ns"] or 0, (row["direction"], transfers.words[kind])
+    fields = [("direction", "B", 0, 1), ("kind", "B", 0, 1)]
+    fields += [(name, "d", base_ns if name.endswith("_ns") else 0, 1) for name in ENDS]
+    packed = transfers.trace.waits._packed_columns(fields, [flow])
+    columns = (array(code, data) for (_, code, _, _), data in zip(fields, packed, strict=True))
+    waits = []
+    for direction, kind_number, *ends in zip(*columns, strict=True):
+        if (direction, kind_number) == wanted:
+            before = cited_at(flow, base_ns, BEFORE, *ends[:3])
+            waits.append(Wait(before if before.frame else None, cited_at(flow, base_ns, AFTER, *ends[3:])))
+    return waits
+
+
+def around(transfers: Transfers, wait: Wait) -> list[Cited]:
+    """Returns the packets before and after a wait; the packet after it alone if the file of the other is not known."""
+    before, after = wait
+    if before and transfers.has_one_file:  # whatever its interface: frames of a file compare
+        before = before._replace(capture=after.capture)
+    return [before, after] if before and before.capture is not None else [after]
 
 
 def longest_wait(transfers: Transfers, row: DirectionRow, kind: str) -> list[Cited]:
-    """Returns the packets before and after the longest wait of a kind of a directions row; nothing if it is not known. Of
-    several files, the last packet alone, because only its capture is known."""
-    began = row["first_ns"]
-    for found in WAIT.finditer(row["longest_waits"] or ""):
-        if found[1] == kind and began is not None:
-            first, last, before_ns, after_ns, capture = map(int, found.groups()[1:])
-            ends = ((first, before_ns, BEFORE), (last, after_ns, AFTER))
-            cited = [Cited(frame, began + ns, row["flow"], capture, role) for frame, ns, role in ends]
-            return cited if transfers.has_one_file else cited[1:]
-    return []
+    """Returns the packets around the longest wait of a kind of a directions row; nothing if there was none."""
+    return [packet for wait in waits_of(transfers, row, kind)[:1] for packet in around(transfers, wait)]
+
+
+def stalls_of(transfers: Transfers, row: DirectionRow) -> list[Cited]:
+    """Returns the packets around the longest RTO stalls of a directions row, the longest first."""
+    return [packet for wait in waits_of(transfers, row, "timeout") for packet in around(transfers, wait)]
 
 
 def slowest_packet(transfers: Transfers, one: Transfer) -> list[Cited]:
     """Returns the numbered packet of a transfer that took the longest; nothing if it is not known."""
-    return [packet._replace(role=CITED) for packet in longest_wait(transfers, one.row, "slowest")[:1]]
+    return [packet._replace(role=CITED) for packet in longest_wait(transfers, one.row, "slowest")]
 
 
 def slow_start_of(transfers: Transfers, one: Transfer) -> list[Cited]:
@@ -71,37 +104,3 @@ def most_lost(transfers: Transfers, one: Transfer) -> list[Cited]:
         if loss.shown is not None:
             lost.setdefault(bisect_right(starts, loss.time_ns), []).append(loss.shown)
     return max(lost.values(), key=len, default=[])
-
-
-def stall_frames(row: DirectionRow) -> list[tuple[int, int]]:
-    """Returns the frames before and after the longest stalls of a directions row, longest first."""
-    pairs = [pair.split("-") for pair in (row["stall_frames"] or "").split(", ") if pair]
-    return [(int(first), int(last)) for first, last in pairs]
-
-
-def stalls_of(transfers: Transfers, row: DirectionRow) -> list[Cited]:
-    """Returns the packets before and after the longest stalls of a directions row, longest first; none of several files,
-    because theirs are unknown."""
-    pairs, flow = stall_frames(row) if transfers.has_one_file else [], row["flow"]
-    capture = row_at(transfers.trace.flows, flow)["first_capture"] if pairs else None
-    return [
-        Cited(frame, None, flow, capture, role)
-        for pair in pairs
-        for frame, role in zip(pair, (BEFORE, AFTER), strict=True)
-    ]
-
-
-def stalled_at(transfers: Transfers, row: DirectionRow) -> list[Cited]:
-    """Returns the packets around the longest stall of a directions row; nothing if its frames or its end are not known."""
-    stalls = stall_frames(row)
-    if not stalls:
-        return []
-    names = ("kind", "direction", "frame", "time_ns", "capture")
-    flow, (before, after), kinds = row["flow"], stalls[0], {transfers.words[kind] for kind in STALL_ENDS}
-    for kind, direction, frame, since, capture in transfers.events([flow], *names):
-        if kind in kinds and direction == row["direction"] and frame == after:
-            end = transfers.cited(frame, since, flow, capture, AFTER)
-            lasted = (row["stall_ns"] or "").split(", ")[0]
-            begin_ns = None if end.time_ns is None or not lasted else end.time_ns - int(lasted)
-            return [Cited(before, begin_ns, flow, end.capture, BEFORE), end] if transfers.has_one_file else [end]
-    return []

@@ -24,14 +24,15 @@ from changed_packets import Packet, read_pcap, write_packets
 from checkout import Run
 
 SOURCES = ("fast_retransmissions", "udp_blocks", "ip_fragments", "vxlan_loss", "timeouts")
-#: name frames of a file, or contain such names, as do the columns that end in _frame
-PLACES = {"first_capture", "capture", "frame", "longest_waits", "stall_frames"}
+#: name a file or a frame of it, as do the columns that end in _frame
+PLACES = {"first_capture", "capture", "frame", "before_capture", "after_capture"}
 TABLES = (
     "flows",
     "directions",
     "events",
     "series",
     "turns",
+    "waits",
     "datagrams",
     "blocks",
     "handshakes",
@@ -91,13 +92,27 @@ def order_of(trace: wiretale.Trace, parts: Parts) -> list[int]:
     return [parts.numbers[files[capture]][frame - 1] for capture, frame in places]
 
 
-def check_as_one(
-    trace: wiretale.Trace, parts: Parts, packets: list[Packet], numbers: Sequence[int], path: Path
-) -> None:
-    """Compares rows, and the order of packets, with those of one file with the packets of these numbers."""
+def check_as_one(trace: wiretale.Trace, parts: Parts, packets: list[Packet], numbers: Sequence[int], path: Path) -> int:
+    """Compares rows, and the order of packets, with those of one file with the packets of these numbers. Returns how many
+    waits have the capture of their first packet."""
     one = wiretale.analyze(write_packets(path, [packets[number] for number in numbers]))
     assert rows(trace) == rows(one)
     assert order_of(trace, parts) == [numbers[frame - 1] for frame in one.packets().column("frame")]
+    return check_waits(trace, parts, one, numbers)
+
+
+def check_waits(trace: wiretale.Trace, parts: Parts, single: wiretale.Trace, numbers: Sequence[int]) -> int:
+    """Compares the packets of waits, as far as the file of the first is certain, with those in one file. Returns how many."""
+    files = [Path(file).name for file in trace.interfaces.column("file")]
+    located = 0
+    for row, expected in zip(trace.waits.rows(), single.waits.rows(), strict=True):
+        for end in ("before", "after"):
+            capture, frame = row[f"{end}_capture"], row[f"{end}_frame"]
+            assert (frame is None) == (expected[f"{end}_frame"] is None)
+            if capture is not None:
+                assert parts.numbers[files[capture]][frame - 1] == numbers[expected[f"{end}_frame"] - 1]
+                located += end == "before"
+    return located
 
 
 def rotated(packets: Sequence[Packet], chance: random.Random) -> list[list[int]]:
@@ -117,7 +132,7 @@ def test_a_rotated_set_is_read_in_order_of_time_whatever_its_names(packets: list
         tmp_path / "parts", packets, {f"{name:04}.pcap": run for name, run in zip(names, runs, strict=True)}
     )
     assert len(runs) > 200
-    check_as_one(wiretale.analyze(parts.folder), parts, packets, range(len(packets)), tmp_path / "one.pcap")
+    assert check_as_one(wiretale.analyze(parts.folder), parts, packets, range(len(packets)), tmp_path / "one.pcap")
 
 
 def test_files_that_touch_at_one_time_are_read_in_order_of_their_names(packets: list[Packet], tmp_path: Path) -> None:

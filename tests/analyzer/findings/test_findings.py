@@ -207,6 +207,11 @@ def test_a_stall_lasts_from_the_one_frame_to_the_other(samples: Path) -> None:
     for name in ("tcp_losses.pcap", "go_back_n.pcap", "lost_tail.pcap", "timeouts.pcap"):
         trace = wiretale.analyze(samples / name)
         times = {row["frame"]: row["time_ns"] for row in trace.packets(range(len(trace.flows))).rows()}
+        stalls = [row for row in trace.waits.rows() if row["kind"] == "timeout"]
+        for row in stalls:
+            assert (times[row["before_frame"]], times[row["after_frame"]]) == (row["before_ns"], row["after_ns"])
+            assert row["after_ns"] - row["before_ns"] == row["waited_ns"]
         for row in trace.directions.rows():
-            stalls = [tuple(map(int, pair.split("-"))) for pair in (row["stall_frames"] or "").split(", ") if pair]
-            assert sum(times[last] - times[first] for first, last in stalls) == (row["limit_timeout_ns"] or 0)
+            ends = (row["flow"], row["direction"])
+            waited = [stall["waited_ns"] for stall in stalls if (stall["flow"], stall["direction"]) == ends]
+            assert sum(waited) == (row["limit_timeout_ns"] or 0) and waited == sorted(waited, reverse=True)
