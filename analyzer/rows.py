@@ -173,6 +173,7 @@ class DirectionRow(TypedDict):
     unseen_bytes: int | None
     capture_reordered: int | None
     gap_bytes: int | None
+    unacked_bytes: int | None
     unknown_bytes: int | None
     duplicate_acks: int | None
     sack_acks: int | None

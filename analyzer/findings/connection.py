@@ -146,16 +146,6 @@ def idle_reset(transfers: Transfers) -> Matches:
         yield group.match(transfers, first_resets(transfers, group.flows), group.filter(RESETS, None), longest=longest)
 
 
-def last_flight_bytes(transfers: Transfers, row: DirectionRow) -> int:
-    """Returns the outstanding bytes of a direction in its last time bin."""
-    trace = transfers.trace
-    counts = trace.series._rows_by_flow(len(trace.flows))
-    start = sum(counts[: row["flow"]])
-    bins = trace.series.rows(start, start + counts[row["flow"]])
-    flights = [one["flight_bytes"] or 0 for one in bins if one["direction"] == row["direction"]]
-    return flights[-1] if flights else 0
-
-
 def stuck_bytes(transfers: Transfers, row: DirectionRow) -> int:
     """Returns the bytes that were never acknowledged if no large segment was; 0 otherwise."""
     large = row["segment_max"] or 0
@@ -163,7 +153,7 @@ def stuck_bytes(transfers: Transfers, row: DirectionRow) -> int:
         return 0
     if not opposite(transfers.trace, row)["packets"]:
         return 0
-    left = last_flight_bytes(transfers, row)
+    left = row["unacked_bytes"] or 0
     return left if left >= large and (row["unique_bytes"] or 0) - left < large else 0
 
 
@@ -172,8 +162,7 @@ def stuck_bytes(transfers: Transfers, row: DirectionRow) -> int:
     title="Path MTU black hole",
     unit="seconds",
     computed="Segments of 1,200 bytes or more must be retransmitted three times or more, in two RTOs or more, none of "
-    "that size may be acknowledged, and the other end must answer small packets. Outstanding bytes are those of the "
-    "last time bin.",
+    "that size may be acknowledged (directions.unacked_bytes), and the other end must answer small packets.",
     unknown="The hop with the small MTU. A receiver that drops large packets for another reason looks the same.",
     sentence="{name} retransmitted segments of {size:byte} of payload {times:time}[, and none was acknowledged, while small "
     "packets pass][: the path MTU is probably smaller][. {icmp}].",

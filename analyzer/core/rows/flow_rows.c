@@ -210,6 +210,9 @@ static void put_bytes(struct row *row, const struct tcp_stream *stream,
     row_set(row, directions_probe_bytes, recovery->probe_bytes);
     row_set(row, directions_gap_bytes, range_set_bytes(&stream->gaps));
     row_set(row, directions_unknown_bytes, recovery->unknown_bytes);
+    int64_t flight = stream_flight(stream);
+    bool fin = stream->fin_seen && stream->snd_una < stream->fin_end;
+    row_set_if(row, directions_unacked_bytes, flight >= 0, flight > fin ? flight - fin : 0);
 }
 
 /* Rule V7.8: retransmissions that are neither lost at a known place nor spurious. */

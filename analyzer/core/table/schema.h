@@ -305,6 +305,10 @@
     X(gap_bytes, INT, "bytes",                                                                     \
       "TCP: bytes below the highest seen that were neither seen nor acknowledged when the flow "   \
       "ended")                                                                                     \
+    X(unacked_bytes, INT, "bytes",                                                                 \
+      "TCP: payload below the highest seen that was not acknowledged when the flow ended; null "   \
+      "if "                                                                                        \
+      "no ACK was captured")                                                                       \
     X(unknown_bytes, INT, "bytes",                                                                 \
       "TCP: bytes of gaps that were given up because too many were open")                          \
     X(duplicate_acks, INT, "packets",                                                              \

@@ -40,6 +40,13 @@ static uint32_t frame_before(const struct segment_context *seg, int64_t ns) {
 
 void record_stall(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                   int64_t ns, uint32_t from) {
+    int64_t since_ns = recovery->stalled_until_ns;
+    if (since_ns &&
+        seg->packet->time_ns - since_ns < ns) { /* a SYN and data wait for RTOs at once */
+        ns = max64(seg->packet->time_ns - since_ns, 0);
+        from = 0;
+    }
+    recovery->stalled_until_ns = seg->packet->time_ns;
     const struct packet_info *packet = seg->packet;
     struct stall stall = {.ns = ns,
                           .until_ns = packet->time_known ? packet->time_ns : TIME_UNKNOWN,

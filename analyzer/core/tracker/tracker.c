@@ -352,7 +352,8 @@ static NOINLINE void halve_ip_id_counts(struct tcp_stream *stream) {
 /* Counts the steps of the sender's IP ID, for ip_ids_ordered() and its like. ID 0 is unusable (RFC
  * 6864 section 4.1), and a small step back is a reordered packet. */
 static inline void note_ip_id(struct tcp_stream *stream, uint16_t id, int64_t time_ns) {
-    unsigned ahead = ip_ids_between(stream->last_ip_id, id), behind = ip_ids_between(id, stream->last_ip_id);
+    unsigned ahead = ip_ids_between(stream->last_ip_id, id),
+             behind = ip_ids_between(id, stream->last_ip_id);
     if (!id)
         return;
     if (!stream->last_ip_id) {

@@ -6,7 +6,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer.findings.cost import BY_COST
 from wiretale.analyzer.findings.counts.count_rule import (
     CountRule,
     captured,

@@ -317,3 +317,19 @@ def test_closed_windows_of_a_clock_that_steps_by_decades_add_up_to_no_less(tmp_p
     receiver = wiretale.analyze(write_pcap(tmp_path / "decades.pcap", stored)).directions.rows()[1]
     assert receiver["zero_windows"] == 6
     assert receiver["zero_window_ns"] == 2**63 - 1  # 480 years do not fit
+
+
+@pytest.mark.parametrize(("acked", "fin", "left"), [(0, False, 500), (300, False, 200), (500, True, 0), (None, False, None)])
+def test_payload_that_nobody_acknowledged_is_counted(
+    analyze: Analyze, acked: int | None, fin: bool, left: int | None
+) -> None:
+    """A FIN is no payload; without a captured ACK it is unknown."""
+    talk = Conversation()
+    if acked is not None:
+        talk.handshake()
+    talk.segment(20, 0, "PA", 0, 0, 500)
+    if fin:
+        talk.segment(21, 0, "FA", 500)
+    if acked is not None:
+        talk.segment(40, 1, "A", 0, acked)
+    assert analyze(talk).directions.rows()[0]["unacked_bytes"] == left
