@@ -40,14 +40,15 @@ static uint32_t frame_before(const struct segment_context *seg, int64_t ns) {
 
 void record_stall(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                   int64_t ns, uint32_t from) {
+    const struct packet_info *packet = seg->packet;
     int64_t since_ns = recovery->stalled_until_ns;
-    if (since_ns &&
-        seg->packet->time_ns - since_ns < ns) { /* a SYN and data wait for RTOs at once */
-        ns = max64(seg->packet->time_ns - since_ns, 0);
+    recovery->stalled_until_ns = packet->time_ns;
+    if (since_ns && packet->time_ns - since_ns < ns) { /* a SYN and data waited at once */
+        ns = packet->time_ns - since_ns;
         from = 0;
     }
-    recovery->stalled_until_ns = seg->packet->time_ns;
-    const struct packet_info *packet = seg->packet;
+    if (ns <= 0)
+        return;
     struct stall stall = {.ns = ns,
                           .until_ns = packet->time_known ? packet->time_ns : TIME_UNKNOWN,
                           .from = from ? from : frame_before(seg, ns),
@@ -58,7 +59,7 @@ void record_stall(const struct segment_context *seg, struct tcp_recovery_state *
         stall.from_capture = capture_of(seg->connection, segment_direction(seg),
                                         packet->time_ns - ns, stall.from, packet);
     uint32_t at = recovery->stall_count;
-    recovery->rto_idle_ns = add_ns(recovery->rto_idle_ns, max64(ns, 0));
+    recovery->rto_idle_ns = add_ns(recovery->rto_idle_ns, ns);
     struct limit_log *log = limit_log(seg, seg->sender);
     if (log)
         limit_log_add(log, seg->pool, LIMIT_TIMEOUT, seg->packet->time_ns - ns, ns);
