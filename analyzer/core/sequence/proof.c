@@ -13,20 +13,21 @@
 
 static void collect(void *context, const struct sequence_event *event) {
     struct sequence_proof *proof = context;
-    if (!proof->waiting)
-        proof->waiting = pool_alloc(proof->pool, PROOF_EVENTS_MOST * sizeof *proof->waiting);
-    if (proof->waiting && proof->waiting_count < PROOF_EVENTS_MOST)
+    if (proof->waiting_count < PROOF_EVENTS_MOST)
         proof->waiting[proof->waiting_count++] = *event;
     else
         proof->is_overfull = true;
 }
 
+bool sequence_proof_begin(struct sequence_proof *proof, struct pool *pool) {
+    proof->waiting = pool_alloc(pool, PROOF_EVENTS_MOST * sizeof *proof->waiting);
+    return proof->waiting;
+}
+
 const struct sequence_listener *sequence_proof_listener(struct sequence_proof *proof,
-                                                        const struct sequence_listener *listener,
-                                                        struct pool *pool) {
+                                                        const struct sequence_listener *listener) {
     if (proof->is_settled)
         return listener;
-    proof->pool = pool;
     proof->collector = (struct sequence_listener){collect, proof};
     return &proof->collector;
 }

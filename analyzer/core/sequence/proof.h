@@ -15,10 +15,10 @@
 
 /* Zeros are a belief without evidence. */
 struct sequence_proof {
-    struct sequence_event *waiting; /* PROOF_EVENTS_MOST of them; NULL before the first */
+    struct sequence_event *waiting; /* PROOF_EVENTS_MOST of them; NULL if it began settled */
     uint32_t waiting_count;
     bool is_settled;  /* events are written at once */
-    bool is_overfull; /* so many events that they cannot wait, or no memory for them */
+    bool is_overfull; /* so many events that they cannot wait */
     bool has_clock;   /* iperf: its clock advanced for 10 s */
     bool has_moved;   /* two packets have different times */
     bool begun; /* the next three are those of the first packet, if possible one with a time */
@@ -26,13 +26,14 @@ struct sequence_proof {
     int64_t first_ns;   /* of the capture */
     int64_t first_sent; /* of the sender, as in struct sequence_item */
     struct sequence_listener collector;
-    struct pool *pool;
 };
+
+/* Allocates the list, so that the end of a flow needs no memory. Returns false without memory. */
+bool sequence_proof_begin(struct sequence_proof *proof, struct pool *pool);
 
 /* Returns where events of `proof` go: `listener` once it is settled, else its own list. */
 const struct sequence_listener *sequence_proof_listener(struct sequence_proof *proof,
-                                                        const struct sequence_listener *listener,
-                                                        struct pool *pool);
+                                                        const struct sequence_listener *listener);
 
 /* Compares the times of the next packet. Returns false if the sender's clock is none. */
 bool sequence_proof_take(struct sequence_proof *proof, const struct sequence_layout *layout,

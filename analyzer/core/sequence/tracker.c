@@ -197,10 +197,12 @@ static void believe(struct sequence_track *track, const struct sequence_layout *
     *belief = (struct sequence_belief){.newest_key = key};
     belief->proof.is_settled = layout->application == WORD_BLOCKS;
     struct sequence_judge judge = {layout, &belief->counts,
-                                   sequence_proof_listener(&belief->proof, listener, pool), pool};
+                                   sequence_proof_listener(&belief->proof, listener), pool};
     belief->counts.application = layout->application;
     belief->counts.other_packets = (uint64_t)track->tried + track->beside - trial->count;
-    if (!add_source(belief, key, &judge)) {
+    if ((!belief->proof.is_settled && !sequence_proof_begin(&belief->proof, pool)) ||
+        !add_source(belief, key, &judge)) {
+        sequence_proof_free(&belief->proof, pool);
         pool_free(pool, belief, sizeof *belief);
         give_up(track, pool);
         return;
@@ -273,7 +275,7 @@ void sequence_take(struct sequence_track *track, const struct sequence_packet *p
     }
     struct sequence_belief *belief = track->more;
     struct sequence_judge judge = {track->layout, &belief->counts,
-                                   sequence_proof_listener(&belief->proof, listener, pool), pool};
+                                   sequence_proof_listener(&belief->proof, listener), pool};
     if (!sequence_read(track->layout, &item, packet)) {
         belief->counts.other_packets++;
         belief->counts.foreign += !sequence_is_beside_rtp(&packet->payload);
@@ -289,7 +291,7 @@ void sequence_summary(struct sequence_track *track, const struct sequence_listen
         return;
     struct sequence_belief *belief = track->more;
     struct sequence_judge judge = {track->layout, &belief->counts,
-                                   sequence_proof_listener(&belief->proof, listener, NULL), NULL};
+                                   sequence_proof_listener(&belief->proof, listener), NULL};
     for (uint32_t i = 0; i < belief->source_count; i++)
         sequence_source_settle(belief->sources[i], &judge);
     sum_sources(belief, summary);

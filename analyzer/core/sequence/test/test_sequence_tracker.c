@@ -313,6 +313,15 @@ static void check_hostile_times(enum form form) {
     end(&probe);
 }
 
+/* The last packet waits for one that follows, and its event is the first of a short flow: the end
+ * of the flow has no pool. */
+static void check_first_event_at_the_end(void) {
+    struct probe probe;
+    begin_with(&probe, RTP, "1000-1009 700");
+    CHECK_INT(summary_of(&probe).received, 11);
+    end(&probe);
+}
+
 /* --- without memory --------------------------------------------------------------------------- */
 
 static void check_bounds(void) {
@@ -357,6 +366,7 @@ static void check_every_form(enum form form) {
 }
 
 int main(void) {
+    check_first_event_at_the_end();
     for (enum form form = 0; form < FORMS; form++)
         check_every_form(form);
     check_snap_cut(IPERF3_32, 12);
