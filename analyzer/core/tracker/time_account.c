@@ -25,17 +25,17 @@
 #define LONG_PAUSE_NS INT64_C(5000000000) /* nobody waits for a client that pauses longer */
 #define LONE_PAUSE_NS                                                                              \
     INT64_C(1000000000) /* nor for one of which the dialogue has no other like it */
-#define ACK_DELAY_NS   INT64_C(30000000) /* the shortest delayed-ACK timer, Linux's, is 40 ms, */
+#define ACK_DELAY_NS   INT64_C(30000000)  /* the shortest delayed-ACK timer, Linux's, is 40 ms, */
 #define ACK_DELAY_MOST INT64_C(220000000) /* the longest in use 200 ms */
-#define EXACT_NS       100000            /* a sender's response to an ACK, */
-#define GAP_PART       4                 /* of the round trip: less is the spacing of writes */
-#define EXACT_PART     64                /* and of the round trip to it */
-#define HELD_RTTS      4                 /* by which a delayed ACK exceeds the round trip */
-#define BURST_PART     2                 /* of the spacing that would fill the round trip */
-#define QUEUE_PART     16                /* of the least round trip: less is jitter */
-#define REQUEST_MOST   10                /* segments: more data without an answer is an upload */
-#define ALIKE_LEAST    400               /* bytes: a smaller one is no full segment */
-#define REDUCED_PERMIL 900               /* of the flight before the last loss */
+#define EXACT_NS       100000             /* a sender's response to an ACK, */
+#define GAP_PART       4                  /* of the round trip: less is the spacing of writes */
+#define EXACT_PART     64                 /* and of the round trip to it */
+#define HELD_RTTS      4                  /* by which a delayed ACK exceeds the round trip */
+#define BURST_PART     2                  /* of the spacing that would fill the round trip */
+#define QUEUE_PART     16                 /* of the least round trip: less is jitter */
+#define REQUEST_MOST   10                 /* segments: more data without an answer is an upload */
+#define ALIKE_LEAST    400                /* bytes: a smaller one is no full segment */
+#define REDUCED_PERMIL 900                /* of the flight before the last loss */
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
@@ -125,7 +125,7 @@ static bool is_burst(const struct segment_context *seg, int64_t gap_ns) {
     int64_t flight =
         accounting ? accounting->end - accounting->view.seen.una : stream_flight(sender);
     int64_t segments = max64(flight, 0) / max64(sender->last_payload, 1);
-    return rtt >= 0 && gap_ns * BURST_PART * max64(segments, 1) <= rtt;
+    return rtt >= 0 && gap_ns <= rtt / (BURST_PART * max64(segments, 1));
 }
 
 /* The network alone held the sender back. */
@@ -268,7 +268,7 @@ static int64_t pause_before(const struct segment_context *seg, const struct rele
                             int64_t gap_ns) {
     const struct sending_state *sending = sending_of(seg);
     int64_t slack = sending->ended ? EXACT_NS + release->rtt_ns / EXACT_PART : SLACK_NS;
-    bool burst = GAP_PART * gap_ns >= path_rtt(seg->connection);
+    bool burst = gap_ns >= path_rtt(seg->connection) / GAP_PART;
     bool more = release->acknowledged || !sending->ended || burst;
     if (release->late_ns <= (release->acknowledged ? SLACK_NS : slack) &&
         (sending->blocked || (release->advanced && more)))

@@ -442,7 +442,7 @@ static bool is_backed_off_rto(const struct segment_context *seg, int64_t idle_ns
     int64_t most_ns = max64(least_ns, max64(path_rtt(seg->connection), 0) + WINDOWS_MIN_RTO_NS);
     for (int count = 1; count <= most && count <= MAX_EXPIRIES; count++) {
         int64_t times = (1 << count) - 1;
-        if (is_within_a_fifth(idle_ns, times * least_ns, times * most_ns))
+        if (is_within_a_fifth(idle_ns / times, least_ns, most_ns))
             return true;
     }
     return false;
@@ -456,7 +456,7 @@ static bool lost_packets(const struct segment_context *seg, int64_t idle_ns, int
     int most = ip_ids_per_connection(sender) ? MAX_OWN_IDS_SKIPPED : MAX_IDS_SKIPPED;
     bool usual = sender->pause_ns && is_within_a_fifth(idle_ns, sender->pause_ns, sender->pause_ns);
     return missing > 0 && missing < most && !has_outstanding(sender) && has_room(seg) && !usual &&
-           missing * (sender->last_data_ns - sender->ids_since_ns) >= 3 * idle_ns &&
+           (sender->last_data_ns - sender->ids_since_ns) / 3 >= idle_ns / missing &&
            is_backed_off_rto(seg, idle_ns, missing);
 }
 
