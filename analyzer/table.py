@@ -31,8 +31,8 @@ TABLES = tuple(name for name, _, _ in _core.schemas())
 ASKED_TABLES = ("packets", "limit_spans")
 OF_FINDINGS = ("findings", "finding_frames", "finding_flows")
 KEPT_TABLES = tuple(name for name in TABLES if name not in ASKED_TABLES)
-#: SQL views with the columns of wiretale.analyze/2, for one release: the tables that each reads, and its query, in which {key} is
-#: the columns that number a finding
+#: SQL views with the columns of wiretale.analyze/2, for one release: the tables that each reads, and its query, in which {of} is
+#: the columns that number a capture, and {ns} makes an integer of a time
 OLD_VIEWS = {
     "findings_2": (
         ("findings", "finding_frames", "finding_flows"),
@@ -40,11 +40,25 @@ OLD_VIEWS = {
     frames), concat_ws('; ', frames, figures) AS evidence
 FROM findings
 LEFT JOIN (
-    SELECT {key}, max(capture) FILTER (role = 'first') AS capture, max(frame) FILTER (role = 'first') AS first_frame,
+    SELECT {of}finding, max(capture) FILTER (role = 'first') AS capture, max(frame) FILTER (role = 'first') AS first_frame,
         max(frame) FILTER (role = 'last') AS last_frame,
         'frames ' || string_agg(frame, ', ') FILTER (role NOT IN ('first', 'last')) AS frames
-    FROM finding_frames GROUP BY ALL) USING ({key})
-LEFT JOIN (SELECT {key}, first(flow) AS cited_flow FROM finding_flows GROUP BY ALL) USING ({key})""",
+    FROM finding_frames GROUP BY ALL) USING ({of}finding)
+LEFT JOIN (SELECT {of}finding, first(flow) AS cited_flow FROM finding_flows GROUP BY ALL) USING ({of}finding)""",
+    ),
+    "directions_2": (
+        ("directions", "waits"),
+        """SELECT directions.*, stall_frames, stall_ns, longest_waits
+FROM directions
+LEFT JOIN (
+    SELECT {of}flow, direction,
+        string_agg(concat_ws('-', before_frame, after_frame), ', ' ORDER BY rank) FILTER (kind = 'timeout') AS stall_frames,
+        string_agg(waited_ns, ', ' ORDER BY rank) FILTER (kind = 'timeout') AS stall_ns,
+        string_agg(concat(kind, ' ', coalesce(before_frame, after_frame), '-', after_frame, ' ',
+            {ns}(coalesce(before_ns, after_ns)) - {ns}(first_ns), '-', {ns}(after_ns) - {ns}(first_ns), ' ', after_capture),
+            ', ') FILTER (kind <> 'timeout') AS longest_waits
+    FROM waits JOIN (SELECT {of}flow, direction, first_ns FROM directions) USING ({of}flow, direction)
+    GROUP BY ALL) USING ({of}flow, direction)""",
     ),
     "handshakes_2": (
         ("handshakes",),
@@ -63,9 +77,9 @@ CELL_MAX = 40
 ROWS_AT_ONCE = 4096  # of a loop over a table
 
 
-def old_view(name: str, key: str = "finding") -> str:
+def old_view(name: str, of: str = "", ns: str = "") -> str:
     """Returns the statement that makes a view of OLD_VIEWS."""
-    return f"CREATE OR REPLACE VIEW {name} AS {OLD_VIEWS[name][1].format(key=key)};\n"
+    return f"CREATE OR REPLACE VIEW {name} AS {OLD_VIEWS[name][1].format(of=of, ns=ns)};\n"
 
 
 def library(name: str) -> Any:

@@ -28,7 +28,7 @@ PLAIN = {
     *("VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
     *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
 }
-KEY = "capture_id, finding"  # of a finding
+OF_CAPTURE, NS = "capture_id, ", "epoch_ns"  # as the views of old columns need them
 STORE_FILE = re.compile(r"day=[^/]+/(?:capture_id|many)=[^/]+/\w+\.parquet")
 PLACE = re.compile(r"\nLINE \d+: ")
 HEAD = """\
@@ -66,7 +66,7 @@ def views_sql(many: bool = False) -> str:
     return (
         HEAD
         + "".join(view_sql(name, many=many) for name in TABLES)
-        + "".join(old_view(name, KEY) for name in OLD_VIEWS)
+        + "".join(old_view(name, OF_CAPTURE, NS) for name in OLD_VIEWS)
     )
 
 
@@ -94,7 +94,7 @@ def connect(folder: Path, sql: str) -> Iterator[duckdb.DuckDBPyConnection]:
         names, old = tables_in(sql), [name for name in OLD_VIEWS if name in words_of(sql)]
         names += [name for view in old for name in OLD_VIEWS[view][0] if name not in names]
         views = [view_sql(name, glob_escaped(named), same, many) for name in names if has_table(folder, name)]
-        views += [old_view(name, KEY) for name in old]
+        views += [old_view(name, OF_CAPTURE, NS) for name in old]
         try:
             connection.execute("SET TimeZone = 'UTC'")  # of the text of times, and of conditions
             interruptible(connection, lambda: connection.execute("".join(views)))

@@ -133,8 +133,10 @@ def test_old_columns_are_in_views(samples: Path) -> None:
     trace = wiretale.analyze(samples / "tcp_losses.pcap")
     sql = "SELECT code, cited_flow, capture, first_frame, last_frame, evidence FROM findings_2 ORDER BY code"
     assert trace.query(sql).fetchall()[0] == ("lost-downstream", 0, 0, 155, 338, "frames 155, 338")
-    for name in OLD_VIEWS:
-        assert trace.query(f"FROM {name}").columns
+    sql = "SELECT stall_frames, stall_ns, longest_waits FROM directions_2 ORDER BY flow, direction"
+    assert trace.query(sql).fetchall()[0] == ("337-338", "224010000", "rtt 316-337 162135000-222135000 0")
+    assert trace.query("SELECT frames FROM handshakes_2 UNION ALL SELECT frames FROM requests_2").fetchall() == []
+    assert len(trace.query("FROM directions_2").fetchall()) == len(trace.directions)
 
 
 def test_old_columns_of_a_store_are_in_views(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
@@ -144,6 +146,11 @@ def test_old_columns_of_a_store_are_in_views(wiretale_run: Any, samples: Path, t
     sql = "SELECT code, first_frame, last_frame FROM findings_2 WHERE code = 'timeout-stalls' ORDER BY first_frame"
     rows = json.loads(wiretale_run("store", "query", store, sql, "--json").stdout)["rows"]
     assert [tuple(row.values()) for row in rows] == [("timeout-stalls", 54, 59), ("timeout-stalls", 337, 338)]
+    sql = "SELECT stall_frames, stall_ns, longest_waits FROM directions_2 WHERE stall_frames = '337-338'"
+    rows = json.loads(wiretale_run("store", "query", store, sql, "--json").stdout)["rows"]
+    assert [tuple(row.values()) for row in rows] == [("337-338", "224010000", "rtt 316-337 162135000-222135000 0")]
+    for name in OLD_VIEWS:
+        assert wiretale_run("store", "query", store, f"FROM {name}", "--json").returncode == 0, name
     listed = json.loads(wiretale_run("store", "findings", store, "--json").stdout)["rows"]
     assert {(row["code"], row["frame"]) for row in listed} >= {("timeout-stalls", 54), ("timeout-stalls", 337)}
 
