@@ -41,7 +41,7 @@ static uint32_t frame_before(const struct segment_context *seg, int64_t ns) {
 void record_stall(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                   int64_t ns, uint32_t from) {
     const struct packet_info *packet = seg->packet;
-    int64_t since_ns = recovery->rto_ns; /* of the RTO before this one */
+    int64_t since_ns = recovery->rto_ns;               /* of the RTO before this one */
     if (since_ns && packet->time_ns - since_ns < ns) { /* a SYN and data waited at once */
         ns = packet->time_ns - since_ns;
         from = 0;

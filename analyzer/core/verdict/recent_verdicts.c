@@ -212,17 +212,27 @@ static void settle_record(const struct event_sink *sink, const struct tcp_connec
         leave_loss_open(sink, stream, record);
 }
 
+/* Returns the time of the last packet of the receiver that tells something. */
+static int64_t last_sign_ns(const struct tcp_connection *connection,
+                            const struct tcp_stream *stream) {
+    const struct tcp_stream *acks = peer_of(connection, stream);
+    int64_t reported_ns = max64(stream->una_advanced_ns, stream->recovery->last_loss_signal_ns);
+    return max64(reported_ns, max64(acks->last_data_ns, acks->tsval_ns));
+}
+
 void settle_verdicts(const struct event_sink *sink, const struct tcp_connection *connection,
                      struct tcp_stream *stream, int64_t first_ns) {
     struct tcp_recovery_state *recovery = stream->recovery;
     bool throughout = recovery && is_mirrored_throughout(stream);
-    int64_t rtt = min_rtt(stream);
+    int64_t rtt = min_rtt(stream), sign_ns = recovery ? last_sign_ns(connection, stream) : 0;
     for (uint32_t i = 0; recovery && i < recovery->record_count; i++) {
         struct retransmission_record *record = &recovery->records[i];
         settle_record(sink, connection, stream, record, throughout);
         bool unanswered = !record->settled;            /* V7.5 */
         bool early = record->time_ns - first_ns < rtt; /* V7.9 */
-        if (is_syn(stream, record) && record->lost && (unanswered || early))
+        bool silent = unanswered && !record->upstream && !record->reported_missing &&
+                      sign_ns < record->time_ns; /* V7.11 */
+        if (record->lost && (silent || (is_syn(stream, record) && (unanswered || early))))
             leave_loss_open(sink, stream, record);
     }
 }

@@ -59,17 +59,21 @@ def bounded_words(column: str, row: DirectionRow, count: int) -> Words:
 UNDECIDED, NO_ACKS = "no SACK, timestamp or ACK decides", "it has no ACKs of them"
 CUT_OPTIONS, NO_SACK = "the snap length cut the TCP options of the ACKs", "the connection has no SACK"
 GAPS_FULL = "more gaps were open at once than wiretale keeps"
+SILENT = "the receiver, or the path to it, may be gone"
 REMEDIES = {
     UNDECIDED: "Capture at the sender, from the handshake on.",
     NO_ACKS: "Capture both directions.",
     CUT_OPTIONS: "Capture at least 128 bytes per packet (-s 128).",
     GAPS_FULL: "Capture at the sender, where losses leave no gaps.",
+    SILENT: "Check whether the receiver still runs and has the connection (ss -tn), and capture there. If the connection was "
+    "idle before, a NAT or firewall may have forgotten it: send keep-alives more often.",
     NO_SACK: "Enable SACK at both ends (net.ipv4.tcp_sack).",
 }
 
 
 def unplaced_words(row: DirectionRow, count: int) -> Words:
-    """`unplaced` is `3 of 5 retransmissions`; `reason` names the evidence that is missing, `remedy` how to get it."""
+    """`answer` is `the place of 3 of 5 retransmissions is unknown`; `reason` names the missing evidence, `remedy` how to get
+    it."""
     whole = segments(row, "retransmissions") or 0
     reason = UNDECIDED
     if row["duplicate_acks"] is None:
@@ -78,11 +82,15 @@ def unplaced_words(row: DirectionRow, count: int) -> Words:
         reason = CUT_OPTIONS
     elif row["unknown_bytes"]:
         reason = GAPS_FULL
+    elif row["unacked_bytes"] and row["timeouts"]:
+        reason = SILENT
     elif row["sack_permitted"] is False:
         reason = NO_SACK
     again = plural(max(whole, count), "retransmission")
+    unplaced = f"{count:,} of {again}" if whole > count else again
+    unanswered = f"the last data was never acknowledged, although it was sent again ({unplaced})"
     return {
-        "unplaced": f"{count:,} of {again}" if whole > count else again,
+        "answer": unanswered if reason == SILENT else f"the place of {unplaced} is unknown",
         "reason": reason,
         "remedy": REMEDIES[reason],
     }
@@ -144,7 +152,7 @@ retransmission_unlocated = CountRule(
     "connection has no SACK, its receiver sends no DSACK, more gaps were open at once than wiretale keeps (4,096), or the "
     "first transmission precedes the capture.",
     unknown="Where the segments were lost, and whether they were.",
-    sentence="{name}: the place of {unplaced} is unknown[. Whether and where {count:~the segment was|the segments were} "
+    sentence="{name}: {answer}[. Whether and where {count:~the segment was|the segments were} "
     "lost cannot be determined from this capture because {reason}].",
     summary="retransmitted segments of unknown place",
     advice="{remedy}",

@@ -225,7 +225,7 @@ def test_a_syn_ack_after_the_handshake_waited_no_longer_than_that(analyze: Analy
 
 
 def test_a_retransmitted_syn_or_fin_is_no_share_of_the_data(analyze: Analyze) -> None:
-    talk = Conversation().handshake().segment(100, 1, "FA", 0, 0).segment(320, 1, "FA", 0, 0)
+    talk = Conversation().handshake().segment(100, 1, "FA", 0, 0).segment(320, 1, "FA", 0, 0).segment(340, 0, "A", 0, 1)
     sentences = [row["sentence"] for row in analyze(talk).findings.rows() if row["code"] == "lost-downstream"]
     assert len(sentences) == 1 and "lost 1 segment, or its ACK, between capture point and receiver" in sentences[0]
 
@@ -319,7 +319,9 @@ def test_closed_windows_of_a_clock_that_steps_by_decades_add_up_to_no_less(tmp_p
     assert receiver["zero_window_ns"] == 2**63 - 1  # 480 years do not fit
 
 
-@pytest.mark.parametrize(("acked", "fin", "left"), [(0, False, 500), (300, False, 200), (500, True, 0), (None, False, None)])
+@pytest.mark.parametrize(
+    ("acked", "fin", "left"), [(0, False, 500), (300, False, 200), (500, True, 0), (None, False, None)]
+)
 def test_payload_that_nobody_acknowledged_is_counted(
     analyze: Analyze, acked: int | None, fin: bool, left: int | None
 ) -> None:

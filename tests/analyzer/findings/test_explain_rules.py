@@ -67,8 +67,8 @@ def warned(found: dict[str, Row]) -> set[str]:
 
 
 def stream_with_a_silence(missing: int, busy: bool = False, pause: float = 1500.0) -> Wire:
-    """Beside the receiver: data 3 s after the handshake, 1.5 s of nothing, and data that goes on where it had stopped. In between the sender's
-    host gave out `missing` numbers; `busy` with other things, it gives out others all the time."""
+    """Beside the receiver: data 3 s after the handshake, 1.5 s of nothing, and data that goes on where it had stopped. In
+    between the sender's host gave out `missing` numbers; `busy` with other things, it gives out others all the time."""
     one, now = connection(rtt=40.0, near=39.9), 3000.0
     for number in range(400):
         if number == 200:
@@ -215,8 +215,10 @@ def backing_off() -> Wire:
     return one.wire
 
 
-def test_a_segment_lost_again_and_again_is_lost_each_time(found: Found) -> None:
-    assert "lost 8 of 29 data segments" in found(backing_off())["lost-downstream"]["sentence"]
+def test_a_receiver_that_sends_nothing_more_may_be_gone(found: Found) -> None:
+    row = found(backing_off())["retransmission-unlocated"]
+    assert "the last data was never acknowledged, although it was sent again (8 retransmissions)" in row["sentence"]
+    assert "because the receiver, or the path to it, may be gone" in row["sentence"] and "keep-alives" in row["advice"]
 
 
 def test_a_rate_that_loss_explains_is_found(found: Found) -> None:
