@@ -290,7 +290,10 @@ def test_a_verdict_is_one_short_sentence(sample: Path) -> None:
             "tcp_losses.pcap",
             "192.0.2.10:40110 → 198.51.100.20:5201 lost 2 of 210 data segments or their ACKs after the capture point.",
         ),
-        ("vlan_ipv6.pcap", "No problem is visible in the part that was judged; 77.8% of the waiting passed in the network."),
+        (
+            "vlan_ipv6.pcap",
+            "No problem is visible in the part that was judged; 77.8% of the waiting passed in the network.",
+        ),
         (
             "findings/wire-full.pcap.gz",
             "Whether there are problems cannot be determined from this capture; "
