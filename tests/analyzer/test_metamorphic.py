@@ -246,6 +246,14 @@ def of_flows(tables: Tables) -> Tables:
     return {name: tables[name] for name in KEPT_TABLES[1:] if name not in OF_FINDINGS}
 
 
+def count_through(tables: Tables, starts: range) -> None:
+    """Numbers frames of parts as those of the whole, of which each part begins behind so many packets."""
+    for table, columns in FRAMES.items():
+        for row in tables[table]:
+            located = {name: row[capture] for name, capture in columns.items() if row[capture] is not None}
+            row.update({name: row[name] and row[name] + starts[capture] for name, capture in located.items()})
+
+
 def findings_of(tables: Tables) -> set[tuple[str, str]]:
     return {(row["code"], row["severity"]) for row in tables["findings"]}
 
@@ -260,10 +268,7 @@ def test_a_capture_in_parts_has_the_rows_of_the_whole(
     starts = range(0, len(packets), size)
     paths = [write_packets(tmp_path / f"{start:06}.pcap", packets[start : start + size]) for start in starts]
     found = analyzed(*paths)
-    for table, columns in FRAMES.items():
-        for row in found[table]:
-            located = {name: row[capture] for name, capture in columns.items() if row[capture] is not None}
-            row.update({name: row[name] and row[name] + starts[capture] for name, capture in located.items()})
+    count_through(found, starts)
     mapped = frozenset(f"{table}.{name}" for table, columns in FRAMES.items() for name in columns)
     free = frozenset(f"{table}.{name}" for table in of_flows(found) for name in FRAME_FREE) - mapped
     free |= FRAME_FREE - {"last_frame"}

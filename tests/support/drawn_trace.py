@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import wiretale
@@ -86,6 +86,11 @@ class DrawnTable:
         ).tobytes()
 
 
+def drawn_of(table: DrawnTable, rows_of: Callable[[Row], list[Row]]) -> DrawnTable:
+    """Returns the rows that belong to the rows of another table."""
+    return DrawnTable([row for owner in table for row in rows_of(owner)])
+
+
 class DrawnTrace:
     """Tables whose rows are all drawn from one seed."""
 
@@ -97,10 +102,10 @@ class DrawnTrace:
         self.flows = DrawnTable([self.flow(number) for number in range(self.draw.choice((1, 2, 7)))])
         self.totals["flows"] = len(self.flows)
         self.directions = DrawnTable([self.direction(flow, way) for flow in self.flows.drawn_rows for way in (0, 1)])
-        self.events = DrawnTable([row for one in self.directions.drawn_rows for row in self.events_of(one)])
-        self.series = DrawnTable([row for one in self.directions.drawn_rows for row in self.bins_of(one)])
-        self.turns = DrawnTable([row for one in self.flows.drawn_rows for row in self.turns_of(one)])
-        self.waits = DrawnTable([row for way in self.directions.drawn_rows for row in self.waits_of(way)])
+        self.events = drawn_of(self.directions, self.events_of)
+        self.series = drawn_of(self.directions, self.bins_of)
+        self.turns = drawn_of(self.flows, self.turns_of)
+        self.waits = drawn_of(self.directions, self.waits_of)
         self.datagrams = DrawnTable([self.datagram() for _ in range(self.draw.choice((0, 1, 2, 40)))])
         self.queries = DrawnTable([self.query() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
         self.handshakes = DrawnTable([self.handshake() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
