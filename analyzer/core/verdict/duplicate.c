@@ -194,22 +194,26 @@ static bool is_own_fin(const struct segment_context *seg) {
            !seg->packet->ip_id && !mirror_is_likely(seg->connection);
 }
 
-/* Rule V8.2: faster than a retransmission. Equal pure ACKs are common (duplicate ACKs), so they
- * count only if a mirror has duplicated data. Each RST answers a segment (RFC 9293 section
- * 3.10.7.1). */
+/* Equal pure ACKs are common (duplicate ACKs), so they count only if a mirror has duplicated data.
+ */
+static bool is_mirrored_ack(const struct segment_context *seg,
+                            const struct packet_fingerprint *entry, int64_t delay_ns) {
+    const struct tcp_connection *connection = seg->connection;
+    bool two_ports = has_two_ports(seg, entry) && !was_stored_here(seg, entry);
+    bool one_port = !recovery_of(seg->sender)->second_side.count && mirror_is_likely(connection);
+    return connection->duplicated && (two_ports || one_port) &&
+           delay_ns <= 2 * (int64_t)connection->duplicate_delay_ns + DELAY_SLACK_NS;
+}
+
+/* Rule V8.2: faster than a retransmission. Each RST answers a segment (RFC 9293 section 3.10.7.1).
+ */
 static bool is_faster_than_sender(const struct segment_context *seg,
                                   const struct packet_fingerprint *entry, int64_t delay_ns) {
-    const struct tcp_connection *connection = seg->connection;
-    int64_t rtt = path_rtt(connection);
+    int64_t rtt = path_rtt(seg->connection);
     if (seg->tcp->flags & TCP_RST || is_own_fin(seg))
         return false;
-    if (is_pure_ack(seg)) {
-        bool two_ports = has_two_ports(seg, entry) && !was_stored_here(seg, entry);
-        bool one_port =
-            !recovery_of(seg->sender)->second_side.count && mirror_is_likely(connection);
-        return connection->duplicated && (two_ports || one_port) &&
-               delay_ns <= 2 * (int64_t)connection->duplicate_delay_ns + DELAY_SLACK_NS;
-    }
+    if (is_pure_ack(seg))
+        return is_mirrored_ack(seg, entry, delay_ns);
     if (seg->tcp->flags & TCP_SYN && rtt < 0)
         return delay_ns <= NETWORK_GAP_NS;
     if (rtt < 0)

@@ -91,23 +91,28 @@ static bool shows_no_dsack(const struct tcp_recovery_state *recovery) {
     return !recovery->sends_dsack && recovery->unreported >= UNREPORTED_LEAST;
 }
 
+/* Rule V7.7: without SACK and timestamps, it may have come late instead. */
+static bool may_be_late(const struct tcp_connection *connection, const struct tcp_stream *data,
+                        const struct retransmission_record *record) {
+    const struct tcp_stream *acks = peer_of(connection, data);
+    int64_t reorder_ns = data->recovery->reorder_ns;
+    return reorder_ns && record->late_ns && record->late_ns / 2 <= reorder_ns &&
+           (record->kind == WORD_FAST_RETRANSMISSION || record->kind == WORD_RETRANSMISSION) &&
+           !(data->timestamps && acks->timestamps) && is_without_sack(connection, data);
+}
+
 /* Rules V7.6, V7.7 and V7.10: a loss downstream is an absence of proof, so it needs evidence that
  * could have proved the retransmission spurious. */
 static bool lacks_evidence(const struct tcp_connection *connection, const struct tcp_stream *data,
                            const struct retransmission_record *record) {
-    const struct tcp_stream *acks = peer_of(connection, data);
     if (!record->lost || record->upstream)
         return false;
-    if (acks->reports_truncated)
+    if (peer_of(connection, data)->reports_truncated)
         return !record->needed;
     if (shows_no_dsack(data->recovery) && !record->needed && !record->reported_missing &&
         !is_without_sack(connection, data) && !is_syn(data, record))
         return true;
-    int64_t reorder_ns = data->recovery->reorder_ns;
-    bool maybe_late = reorder_ns && record->late_ns && record->late_ns / 2 <= reorder_ns;
-    return maybe_late &&
-           (record->kind == WORD_FAST_RETRANSMISSION || record->kind == WORD_RETRANSMISSION) &&
-           !(data->timestamps && acks->timestamps) && is_without_sack(connection, data);
+    return may_be_late(connection, data, record);
 }
 
 /* An older timestamp may be that of an earlier retransmission of the same bytes. */
