@@ -19,7 +19,7 @@ struct sequence_proof {
     uint32_t waiting_count;
     bool is_settled;  /* events are written at once */
     bool is_overfull; /* so many events that they cannot wait */
-    bool has_clock;   /* iperf: its clock advanced for 10 s */
+    bool has_clock;   /* iperf: its clock advanced for 10 s; it need not */
     bool has_moved;   /* two packets have different times */
     bool begun; /* the next three are those of the first packet, if possible one with a time */
     bool is_timed;

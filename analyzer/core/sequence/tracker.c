@@ -195,7 +195,7 @@ static void believe(struct sequence_track *track, const struct sequence_layout *
         return;
     }
     *belief = (struct sequence_belief){.newest_key = key};
-    belief->proof.is_settled = layout->application == WORD_BLOCKS;
+    belief->proof.is_settled = belief->proof.has_clock = layout->application == WORD_BLOCKS;
     struct sequence_judge judge = {layout, &belief->counts,
                                    sequence_proof_listener(&belief->proof, listener), pool};
     belief->counts.application = layout->application;

@@ -177,8 +177,8 @@ struct tcp_recovery_state {
     struct scoreboard scoreboard; /* of all ACKs */
     int64_t recovery_ns, rto_ns;  /* of recovery_frame and rto_frame */
     int64_t idle_ns;              /* of idle_frame */
-    int64_t suspected_ns;         /* the last suspected RTO, 0 if none */
-    int64_t suspected_idle_ns;    /* idle time before it */
+    int64_t suspected_ns;         /* the last idle time with lost packets, 0 if none */
+    int64_t suspected_idle_ns;    /* its length */
     int64_t suspected_point;      /* end of data that followed a suspected RTO, 0 if none */
     int64_t idle_point;           /* end of data that followed an idle time of a sender with more
                                      to send, 0 if none */

@@ -378,6 +378,8 @@ static void add_gap(const struct segment_context *seg, int64_t gap_ns) {
         add_timeout(seg, gap_ns);
     else if ((uint16_t)recovery->suspected_rto_count != sending->paused)
         spend(seg, PART_UNKNOWN, LIMIT_TIMEOUT, gap_ns);
+    else if (recovery->suspected_ns == seg->packet->time_ns)
+        spend(seg, PART_UNKNOWN, LIMIT_IDLE, gap_ns);
     else if (account->last == NO_DIRECTION)
         add_first(seg, gap_ns);
     else if (account->last != direction && covers)

@@ -349,20 +349,29 @@ static NOINLINE void halve_ip_id_counts(struct tcp_stream *stream) {
     stream->ip_id_skips /= 2;
 }
 
+/* The missing IDs are those of the sender's own packets, which were lost before this one. */
+static NOINLINE bool lost_ids(const struct segment_context *seg) {
+    const struct range_set *gaps = &seg->sender->gaps;
+    bool gap = gaps->count && gaps->gaps[gaps->count - 1].end == seg->effect.sequence;
+    return gap || recovery_of(seg->sender)->suspected_ns == seg->packet->time_ns;
+}
+
 /* Counts the steps of the sender's IP ID, for ip_ids_ordered() and its like. ID 0 is unusable (RFC
  * 6864 section 4.1), and a small step back is a reordered packet. */
-static inline void note_ip_id(struct tcp_stream *stream, uint16_t id, int64_t time_ns) {
+static inline void note_ip_id(const struct segment_context *seg, struct tcp_stream *stream) {
+    uint16_t id = seg->packet->ip_id;
     unsigned ahead = ip_ids_between(stream->last_ip_id, id),
              behind = ip_ids_between(id, stream->last_ip_id);
     if (!id)
         return;
     if (!stream->last_ip_id) {
-        stream->ids_since_ns = time_ns;
+        stream->ids_since_ns = seg->packet->time_ns;
     } else {
         if (ahead - 1 < MAX_IP_ID_STEP) {
             if (ahead > 1) {
                 stream->ip_id_skips++;
-                stream->ids_since_ns = time_ns;
+                if (!lost_ids(seg))
+                    stream->ids_since_ns = seg->packet->time_ns;
             }
             if (++stream->ip_id_small_steps == UINT8_MAX)
                 halve_ip_id_counts(stream);
@@ -453,7 +462,7 @@ NOINLINE int64_t track_segment(struct segment_context *seg) {
         complete_handshake(seg, tcp);
     if (!acknowledges || process_ack(seg, sender, seg->receiver, tcp))
         update_window(seg, sender, tcp);
-    note_ip_id(sender, seg->packet->ip_id, seg->packet->time_ns);
+    note_ip_id(seg, sender);
     note_timestamp(sender, tcp, seg->packet->time_ns);
     int64_t flight = note_flight(sender);
     if (!LIKELY(!seg->effect.turned && !watches_turns(seg)))

@@ -400,8 +400,6 @@ static void begin_suspected(struct tcp_recovery_state *recovery, int64_t time_ns
 static void suspect_rto(struct segment_context *seg, int64_t length, int64_t idle_ns) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
     recovery->suspected_rto_count++;
-    recovery->suspected_ns = seg->packet->time_ns;
-    recovery->suspected_idle_ns = idle_ns;
     record_stall(seg, recovery, idle_ns, 0);
     begin_suspected(recovery, seg->packet->time_ns, seg->frame, seg->sender->snd_nxt + length);
 }
@@ -431,6 +429,13 @@ static void note_idle_with_data(struct segment_context *seg, int64_t length) {
     recovery->idle_ns = seg->packet->time_ns;
 }
 
+/* An RTO may be part of the idle time. */
+static void note_lost_packets(struct segment_context *seg, int64_t idle_ns) {
+    struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
+    recovery->suspected_ns = seg->packet->time_ns;
+    recovery->suspected_idle_ns = idle_ns;
+}
+
 static bool is_within_a_fifth(int64_t time_ns, int64_t least_ns, int64_t most_ns) {
     return time_ns >= least_ns - least_ns / 5 && time_ns <= most_ns + most_ns / 5;
 }
@@ -457,7 +462,7 @@ static bool lost_packets(const struct segment_context *seg, int64_t idle_ns, int
     bool usual = sender->pause_ns && is_within_a_fifth(idle_ns, sender->pause_ns, sender->pause_ns);
     return missing > 0 && missing < most && !has_outstanding(sender) && has_room(seg) && !usual &&
            (sender->last_data_ns - sender->ids_since_ns) / 3 >= idle_ns / missing &&
-           is_backed_off_rto(seg, idle_ns, missing);
+           idle_ns <= backed_off_ns(seg, missing);
 }
 
 NOINLINE void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, int64_t length,
@@ -471,7 +476,10 @@ NOINLINE void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, in
         sender->pause_ns = idle_ns;
         return;
     }
-    bool suspected = lost_packets(seg, idle_ns, step - 1);
+    bool lost = lost_packets(seg, idle_ns, step - 1);
+    bool suspected = lost && is_backed_off_rto(seg, idle_ns, step - 1);
+    if (lost) /* after a pause of the application, if it is no RTO alone */
+        note_lost_packets(seg, idle_ns);
     if (suspected)
         suspect_rto(seg, length, idle_ns);
     else
