@@ -55,7 +55,7 @@ def bit_rate(size: float, ns: float) -> float:
     severity="warning from 30 ms, else info",
     unit="seconds",
     delays=True,
-    computed="With 30 RTT samples or more: the median RTT must exceed the least of all flows between the two hosts by 5 ms "
+    computed="With 30 RTT samples or more: the median RTT must exceed the least, of all flows of hosts and service, by 5 ms "
     "or more, and by at least the "
     "RTT of the path. The transfer must have had data to send for 25% of transfer time or more, without the pauses of "
     "RTOs, and the queue must hold two full packets of it or more. The queue in bytes is that delay times the rate in "

@@ -316,7 +316,12 @@ def queue_grows(one: Transfer) -> bool:
     rtt = one.round_trips
     if rtt is None or not rtt.least:
         return False
-    return rtt.median - rtt.least > QUEUE_SHARE * (one.path_rtt_ns or rtt.least) + QUEUE_MIN_NS
+    return exceeds(rtt.median, rtt.least, one.path_rtt_ns or rtt.least)
+
+
+def exceeds(usual_ns: float, least_ns: float, path_ns: float) -> bool:
+    """Returns whether RTTs of a path clearly exceed the least."""
+    return usual_ns - least_ns > QUEUE_SHARE * path_ns + QUEUE_MIN_NS
 
 
 class LimitingLoss(NamedTuple):
@@ -338,6 +343,8 @@ def limiting_loss(one: Transfer) -> LimitingLoss | None:
     if not max(LOSSES_MIN, one.unplaced) <= lost < one.data_segments or not rate:
         return None
     if not path or rtt is None or not rtt.median or queue_grows(one):
+        return None
+    if exceeds(rtt.median, rtt.others, path):
         return None
     usual = path + rtt.median - rtt.least
     flight = rate / 8 * usual / SECOND / (one.back["mss"] or ETHERNET_MSS)

@@ -34,7 +34,8 @@ Counts = list[tuple[int, int]]  # row, count
 LARGEST_MAX = 50  # flows
 RANKED_LEAST = 8_000  # the largest flows, which outputs ask for several times
 STALLED_MAX, STALL_MIN_NS = 500, 20_000_000  # flows; a shorter stall does not count
-PAIR_FLOWS_MAX = 1_000  # flows whose times count for others between the same hosts
+SERVICE_FLOWS_MAX = 1_000  # flows whose times count for others of the same hosts and service
+VARIES_LEAST = 0.25  # of a queue, by which round trips in it vary; other paths differ without
 ROWS_MAX = 200  # rows that one rule reads
 LOST = ("lost_upstream", "lost_downstream", "blocks_lost")
 LOSSES_MAX = 5000  # of a direction; a pattern shows in these
@@ -112,6 +113,7 @@ class RoundTrips(NamedTuple):
     least: int
     median: int
     high: int  # 99th percentile
+    others: int  # the least of all flows of the hosts and the service
 
 
 def fit_limits(limits: dict[str, int], duration_ns: int) -> dict[str, int]:
@@ -123,26 +125,31 @@ def fit_limits(limits: dict[str, int], duration_ns: int) -> dict[str, int]:
     return {name: ns if name == "limit_timeout_ns" else ns * room // others for name, ns in limits.items()}
 
 
-def hosts_of(row: DirectionRow | FlowRow) -> tuple[str, str]:
-    """Returns the addresses of the sender and of the receiver."""
-    return row["source"], row["destination"]
+Service = tuple[str, str, int | None]  # addresses of sender and receiver, port of the responder
 
 
-class HostPairs(NamedTuple):
-    """The least times between two hosts over all of their flows, ns, by the addresses of the sender and of the receiver."""
+class Services(NamedTuple):
+    """The least times of all flows between two hosts with the same port of the responder, ns."""
 
-    rtts: dict[tuple[str, str], int]  # from the capture point to the receiver and back
-    paths: dict[tuple[str, str], int]  # of the whole path: the least handshake
+    rtts: dict[Service, int]  # from the capture point to the receiver and back
+    paths: dict[Service, int]  # of the whole path: the least handshake
+
+    @classmethod
+    def of(cls, flows: Sequence[FlowRow], directions: Sequence[DirectionRow]) -> Services:
+        """Returns those of these flows, each of which has two directions."""
+        services = cls({}, {})
+        for number, row in enumerate(directions):
+            flow = flows[number // 2]
+            key = service_of(flow, row)
+            for least, value in ((services.rtts, row["rtt_ns_min"]), (services.paths, flow["handshake_rtt_ns"])):
+                if value is not None:
+                    least[key] = min(value, least.get(key, value))
+        return services
 
 
-def least_by_hosts(rows: Iterable[DirectionRow] | Iterable[FlowRow], column: str) -> dict[tuple[str, str], int]:
-    """Returns the least value of a column by the hosts; those without a value are left out."""
-    least: dict[tuple[str, str], int] = {}
-    for row in rows:
-        value = integer_in(row, column)
-        if value is not None:
-            least[hosts_of(row)] = min(value, least.get(hosts_of(row), value))
-    return least
+def service_of(flow: FlowRow, row: DirectionRow) -> Service:
+    """Returns the key of a direction in Services."""
+    return row["source"], row["destination"], flow["destination_port"]
 
 
 class Transfer:
@@ -156,14 +163,14 @@ class Transfer:
         traffic_share: float,
         is_control_connection: bool,
         files: Files,
-        pairs: Callable[[], HostPairs],
+        services: Callable[[], Services],
     ) -> None:
         self.flow = flow
         self.row = row  # of directions
         self.back = back  # the opposite direction
         self.traffic_share = traffic_share  # of all wire bytes of the trace
         self.files = files
-        self._pairs = pairs
+        self._services = services
         self.is_control_connection = is_control_connection  # hardly any payload beside the largest flow
 
     @property
@@ -198,11 +205,14 @@ class Transfer:
 
     @cached_property
     def round_trips(self) -> RoundTrips | None:
-        """Its RTTs between the capture point and the receiver, the least of all flows between the two hosts; None if unknown."""
-        least, median, high = self.row["rtt_ns_min"], self.row["rtt_ns_median"], self.row["rtt_ns_p99"]
-        if least is None or median is None or high is None:
+        """Its RTTs between the capture point and the receiver; None if unknown. The least is that of all flows of the hosts and
+        the service if the RTTs vary as in a queue: it may have stood since before the flow."""
+        own, median, high = self.row["rtt_ns_min"], self.row["rtt_ns_median"], self.row["rtt_ns_p99"]
+        if own is None or median is None or high is None:
             return None
-        return RoundTrips(min(least, self._pairs().rtts.get(hosts_of(self.row), least)), median, high)
+        others = min(own, self._services().rtts.get(service_of(self.flow, self.row), own))
+        varies = high - own >= VARIES_LEAST * (median - others)
+        return RoundTrips(others if varies else own, median, high, others)
 
     @cached_property
     def limits(self) -> dict[str, int]:
@@ -222,15 +232,16 @@ class Transfer:
 
     @cached_property
     def path_rtt_ns(self) -> int | None:
-        """Least RTT of the whole path: the least of all handshakes between the two hosts, because a queue may stand at that of
-        the flow; without any, the sum of both sides' least."""
-        paths = self._pairs().paths
-        handshakes = [paths[hosts] for hosts in (hosts_of(self.row), hosts_of(self.back)) if hosts in paths]
-        if self.flow["handshake_rtt_ns"] is not None:
-            handshakes.append(self.flow["handshake_rtt_ns"])
+        """Least RTT of the whole path: the least handshake of the hosts and the service, because a queue may stand at that of the
+        flow; without any, the sum of both sides' least."""
+        paths = self._services().paths
+        ends = (self.row, self.back)
+        handshakes = [paths[key] for key in (service_of(self.flow, row) for row in ends) if key in paths]
         if handshakes:
             return min(handshakes)
-        halves = [row["rtt_ns_min"] for row in (self.row, self.back) if row["rtt_ns_min"] is not None]
+        if self.flow["handshake_rtt_ns"] is not None:
+            return int(self.flow["handshake_rtt_ns"])
+        halves = [row["rtt_ns_min"] for row in ends if row["rtt_ns_min"] is not None]
         return sum(halves) if halves else None
 
     @cached_property
@@ -334,7 +345,7 @@ class Transfers:
         rows = self.trace.directions.rows(2 * number, 2 * number + 2)
         control = (flow["payload_bytes"] or 0) <= min(CONTROL_SHARE * self._main_bytes, CONTROL_MAX)
         return [
-            Transfer(flow, row, rows[1 - i], self.traffic_share(row), control, self.files, lambda: self.pairs)
+            Transfer(flow, row, rows[1 - i], self.traffic_share(row), control, self.files, lambda: self.services)
             for i, row in enumerate(rows)
             if row["payload_bytes"]
         ]
@@ -362,11 +373,10 @@ class Transfers:
         return float(row["wire_bytes"] / self.wire_bytes)
 
     @cached_property
-    def pairs(self) -> HostPairs:
-        """The least times between hosts, over the first PAIR_FLOWS_MAX flows."""
-        flows, directions = self.trace.flows, self.trace.directions
-        rtts = least_by_hosts(directions.rows(0, 2 * PAIR_FLOWS_MAX), "rtt_ns_min")
-        return HostPairs(rtts, least_by_hosts(flows.rows(0, PAIR_FLOWS_MAX), "handshake_rtt_ns"))
+    def services(self) -> Services:
+        """The least times by hosts and service, over the first SERVICE_FLOWS_MAX flows."""
+        most = SERVICE_FLOWS_MAX
+        return Services.of(self.trace.flows.rows(0, most), self.trace.directions.rows(0, 2 * most))
 
     @cached_property
     def counts(self) -> dict[str, Counts]:

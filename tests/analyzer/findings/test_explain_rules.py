@@ -278,13 +278,20 @@ def test_a_standing_queue_does_not_shrink_in_a_pause(found: Found) -> None:
 
 def test_a_queue_that_stood_before_the_flow_began_shows_beside_other_flows(tmp_path: Path) -> None:
     """The handshake of the second flow waited in it as well; only the first one shows the path without a queue."""
-    full = steady(Connection(Wire(), 40001).open(0.0, 150.0), 800, 2.0, lambda ms: 150.0)
+    full = steady(Connection(Wire(), 40001).open(0.0, 150.0), 800, 2.0, lambda ms: 150.0 + abs(ms % 200 - 100) / 2)
     alone = wiretale.analyze(full.write(tmp_path / "alone.pcap"))
     assert "bufferbloat" not in alone.findings.column("code")
     Connection(full, 40002).open(5.0, RTT).data(200.0, 0).ack(200.0 + RTT, MSS)
     beside = wiretale.analyze(full.write(tmp_path / "beside.pcap"))
     (row,) = (row for row in beside.findings.rows() if row["code"] == "bufferbloat")
-    assert row["flow"] == 0 and row["cost"] == pytest.approx((150.0 - RTT) / 1000, abs=0.002)
+    assert row["flow"] == 0 and row["cost"] == pytest.approx((175.0 - RTT) / 1000, abs=0.003)
+
+
+def test_a_longer_path_to_the_same_host_is_no_queue(tmp_path: Path) -> None:
+    """Load is balanced over paths, or ports lead to other machines: round trips are longer, and do not vary."""
+    far = steady(Connection(Wire(), 40001).open(0.0, 150.0), 800, 2.0, lambda ms: 150.0)
+    Connection(far, 40002).open(5.0, RTT).data(200.0, 0).ack(200.0 + RTT, MSS)
+    assert "bufferbloat" not in wiretale.analyze(far.write(tmp_path / "far.pcap")).findings.column("code")
 
 
 @pytest.mark.parametrize(

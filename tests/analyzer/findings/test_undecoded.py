@@ -67,7 +67,7 @@ def test_one_way_needs_that_all_was_decoded(tmp_path: Path, share: int) -> None:
     assert ("one-way" in codes) == (share < 2) and ("undecoded" in codes) == (share > 0)
 
 
-L2TP = bytes.fromhex("0002 0001 0002 ff03 0021")
+TZSP = bytes.fromhex("01 00 0001 01")
 CASES: dict[str, tuple[Packet | bytes, str]] = {
     "an EtherType": (bytes(ETHERNET)[:12] + SHIM + bytes(INNER), "EtherType 0x88b5=1"),
     "in a VLAN": (bytes(ETHERNET)[:12] + bytes.fromhex("8100 0005") + SHIM + bytes(INNER), "EtherType 0x88b5=1"),
@@ -76,9 +76,9 @@ CASES: dict[str, tuple[Packet | bytes, str]] = {
         ETHERNET / IP(src="10.1.1.1", dst="10.2.2.2", proto=115) / bytes(8) / ETHERNET / INNER,
         "IP protocol 115=1",
     ),
-    "LISP": (ETHERNET / V4 / UDP(sport=60000, dport=4341) / bytes(8) / INNER, "UDP port 4341=1"),
-    "LISP, IPv6": (ETHERNET / V4 / UDP(sport=60000, dport=4341) / bytes(8) / INNER_6, "UDP port 4341=1"),
-    "L2TP": (ETHERNET / V4 / UDP(sport=1701, dport=1701) / L2TP / INNER, "UDP port 1701=1"),
+    "GUE": (ETHERNET / V4 / UDP(sport=60000, dport=6080) / bytes(4) / INNER, "UDP port 6080=1"),
+    "GUE, IPv6": (ETHERNET / V4 / UDP(sport=60000, dport=6080) / bytes(4) / INNER_6, "UDP port 6080=1"),
+    "TZSP": (ETHERNET / V4 / UDP(sport=60000, dport=37008) / TZSP / ETHERNET / INNER, "UDP port 37008=1"),
 }
 NONE: dict[str, Packet | bytes] = {
     "ARP": ETHERNET / ARP(),
