@@ -344,7 +344,7 @@ def limiting_loss(one: Transfer) -> LimitingLoss | None:
         return None
     if not path or rtt is None or not rtt.median or queue_grows(one):
         return None
-    if exceeds(rtt.median, rtt.others, path):
+    if exceeds(rtt.median, rtt.service_least, path):
         return None
     usual = path + rtt.median - rtt.least
     flight = rate / 8 * usual / SECOND / (one.back["mss"] or ETHERNET_MSS)

@@ -113,7 +113,7 @@ class RoundTrips(NamedTuple):
     least: int
     median: int
     high: int  # 99th percentile
-    others: int  # the least of all flows of the hosts and the service
+    service_least: int  # of all flows of the hosts and the service
 
 
 def fit_limits(limits: dict[str, int], duration_ns: int) -> dict[str, int]:
@@ -207,12 +207,12 @@ class Transfer:
     def round_trips(self) -> RoundTrips | None:
         """Its RTTs between the capture point and the receiver; None if unknown. The least is that of all flows of the hosts and
         the service if the RTTs vary as in a queue: it may have stood since before the flow."""
-        own, median, high = self.row["rtt_ns_min"], self.row["rtt_ns_median"], self.row["rtt_ns_p99"]
-        if own is None or median is None or high is None:
+        least, median, high = self.row["rtt_ns_min"], self.row["rtt_ns_median"], self.row["rtt_ns_p99"]
+        if least is None or median is None or high is None:
             return None
-        others = min(own, self._services().rtts.get(service_of(self.flow, self.row), own))
-        varies = high - own >= VARIES_LEAST * (median - others)
-        return RoundTrips(others if varies else own, median, high, others)
+        service = min(least, self._services().rtts.get(service_of(self.flow, self.row), least))
+        varies = high - least >= VARIES_LEAST * (median - service)
+        return RoundTrips(service if varies else least, median, high, service)
 
     @cached_property
     def limits(self) -> dict[str, int]:
