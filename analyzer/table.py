@@ -31,6 +31,7 @@ TABLES = tuple(name for name, _, _ in _core.schemas())
 ASKED_TABLES = ("packets", "limit_spans")
 OF_FINDINGS = ("findings", "finding_frames", "finding_flows")
 KEPT_TABLES = tuple(name for name in TABLES if name not in ASKED_TABLES)
+OF_FLOWS = tuple(name for name in KEPT_TABLES if name not in ("interfaces", *OF_FINDINGS))
 #: SQL views with the columns of wiretale.analyze/2, for one release: the tables that each reads, and its query, in which {of} is
 #: the columns that number a capture, and {ns} makes an integer of a time
 OLD_VIEWS = {

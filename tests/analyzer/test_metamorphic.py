@@ -37,7 +37,7 @@ from changed_packets import (
 )
 from checkout import SAMPLES, SCENARIOS
 from scenario import captured, read_scenario
-from wiretale.analyzer.table import KEPT_TABLES, OF_FINDINGS
+from wiretale.analyzer.table import KEPT_TABLES, OF_FLOWS
 
 CAPTURES = (
     *("fast_retransmissions", "timeouts", "go_back_n", "lost_tail", "reordering", "network_duplicate", "mirror_port"),
@@ -243,7 +243,7 @@ ADDED = (
 
 def of_flows(tables: Tables) -> Tables:
     """The tables whose rows belong to a flow."""
-    return {name: tables[name] for name in KEPT_TABLES[1:] if name not in OF_FINDINGS}
+    return {name: tables[name] for name in OF_FLOWS}
 
 
 def count_through(tables: Tables, starts: range) -> None:

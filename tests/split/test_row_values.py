@@ -15,6 +15,7 @@ from crafted import write_timed
 from processes import refusal
 from row_bytes import COLUMNS, POSITION_SIZE, Part, Value, content_of, part_bytes, parts_of, take_part
 from wiretale.analyzer.shards import layout, steps
+from wiretale.analyzer.table import OF_FLOWS
 from wiretale.cli import main
 
 FILES = (
@@ -124,22 +125,7 @@ def test_rows_that_are_missing_or_twice_are_refused(rows: Rows, wiretale_run: An
         assert f"{rows.path}: damaged" in refusal(wiretale_run("gather", rows.folder), 4)
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        "flows",
-        "directions",
-        "events",
-        "series",
-        "turns",
-        "waits",
-        "datagrams",
-        "blocks",
-        "handshakes",
-        "queries",
-        "requests",
-    ],
-)
+@pytest.mark.parametrize("table", OF_FLOWS)
 @pytest.mark.filterwarnings("ignore::wiretale.analyzer.errors.DamagedInputWarning")
 def test_any_value_gives_results_or_one_line(rows: Rows, capsys: pytest.CaptureFixture[str], table: str) -> None:
     assert rows.parts[table].rows

@@ -88,7 +88,7 @@ def unplaced_words(row: DirectionRow, count: int) -> Words:
         reason = NO_SACK
     again = plural(max(whole, count), "retransmission")
     unplaced = f"{count:,} of {again}" if whole > count else again
-    unanswered = f"the last data was never acknowledged, although it was sent again ({unplaced})"
+    unanswered = f"the last data was never acknowledged despite {unplaced}"
     return {
         "answer": unanswered if reason == SILENT else f"the place of {unplaced} is unknown",
         "reason": reason,

@@ -22,23 +22,11 @@ import needs
 import wiretale
 from changed_packets import Packet, read_pcap, write_packets
 from checkout import Run
+from wiretale.analyzer.table import OF_FLOWS
 
 SOURCES = ("fast_retransmissions", "udp_blocks", "ip_fragments", "vxlan_loss", "timeouts")
 #: name a file or a frame of it, as do the columns that end in _frame
 PLACES = {"first_capture", "capture", "frame", "before_capture", "after_capture"}
-TABLES = (
-    "flows",
-    "directions",
-    "events",
-    "series",
-    "turns",
-    "waits",
-    "datagrams",
-    "blocks",
-    "handshakes",
-    "queries",
-    "requests",
-)
 
 
 class Parts(NamedTuple):
@@ -81,7 +69,7 @@ def without_places(row: dict[str, Any]) -> dict[str, Any]:
 
 def rows(trace: wiretale.Trace) -> dict[str, list[dict[str, Any]]]:
     """The tables without the columns that name frames of a file."""
-    return {name: [without_places(row) for row in trace.table(name).rows()] for name in TABLES}
+    return {name: [without_places(row) for row in trace.table(name).rows()] for name in OF_FLOWS}
 
 
 def order_of(trace: wiretale.Trace, parts: Parts) -> list[int]:
@@ -167,7 +155,7 @@ def test_overlapping_files_need_few_descriptors(wiretale_run: Run, packets: list
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (40, before[1]))
     try:
-        done = wiretale_run("analyze", "--json", "--tables", ",".join((*TABLES, "interfaces")), str(parts.folder))
+        done = wiretale_run("analyze", "--json", "--tables", ",".join((*OF_FLOWS, "interfaces")), str(parts.folder))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert done.returncode == 0, done.stderr
@@ -242,7 +230,7 @@ def test_rows_of_damaged_compressed_files_do_not_depend_on_jobs(
     broken.write_bytes(content[: len(content) // 2] + b"\xff" * 64 + content[len(content) // 2 + 64 :])
     outputs = set()
     for jobs in ("1", "2", "3", "8"):
-        command = ("analyze", "--json", "--tables", ",".join((*TABLES, "interfaces")), "-j", jobs, str(parts.folder))
+        command = ("analyze", "--json", "--tables", ",".join((*OF_FLOWS, "interfaces")), "-j", jobs, str(parts.folder))
         done = wiretale_run(*command)
         assert done.returncode == 3, done.stderr
         outputs.add((done.stdout, done.stderr))
