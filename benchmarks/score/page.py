@@ -20,7 +20,7 @@ from score.limits.page import limits_section
 from score.offload_counts import COLUMNS
 from score.reasons import Circumstance, reasons
 from score.runs import second_stack
-from score.runs.scenarios import COMMITTED, DRAWN, FIRST, NS3, OFFLOADS, SECOND, Scenario
+from score.runs.scenarios import COMMITTED, DRAWN, FIRST, NS3, OFFLOADS, SECOND, WITHOUT_DSACK, Scenario
 from score.tally import DATAGRAMS_LOST, KINDS, PLACES, TOOLS, Miss, Score
 from score.tcprs import compare_labels
 from shared.markdown import table
@@ -63,7 +63,7 @@ def group_rows(found: Assessment, group: str) -> Iterator[Row]:
                 continue
             spread, worst = interval(by_run), worst_run(by_run)
             yield (
-                f"{name}, {group}" if group in (*CONDITIONS, *NS3, OFFLOADS) else name,
+                f"{name}, {group}" if group in (*CONDITIONS, *NS3, OFFLOADS, WITHOUT_DSACK) else name,
                 point,
                 f"{score.there}{'' if score.there >= FEW_CASES else ' (few)'}",
                 *(shown(value) for value in (score.precision, score.recall, score.f1)),
@@ -119,7 +119,7 @@ def scenario_rows(facts: list[Fact]) -> Iterator[Row]:
     for fact in facts:
         scenario = fact.scenario
         control = "UDP" if scenario.talk.udp_bps else scenario.control
-        settings = [f"{name.rsplit('_', 1)[1]} off" for name in scenario.sysctl if "tcp_" in name]
+        settings = [f"{name.partition('tcp_')[2]} off" for name in scenario.sysctl if "tcp_" in name]
         variants = [name for name, has in (("missing", scenario.capture_loss), ("mirrored", scenario.mirror)) if has]
         yield (
             f"`{scenario.name}`",
@@ -298,5 +298,7 @@ def write_page(found: Assessment, wireshark: str, draw: int, labelled: Path, pat
         "OFFLOADS": offloads_section(found),
         "LIMITS": limits_section(found.limits),
         "DRAWN_SHORT": "\n".join(below_goal(found, DRAWN)) or "None in this run.",
+        "DSACKLESS": group_table(found, WITHOUT_DSACK),
+        "DSACKLESS_SHORT": "\n".join(below_goal(found, WITHOUT_DSACK)) or "None in this run.",
     }
     path.write_text(filled(TEXT, parts), "utf-8")

@@ -30,7 +30,7 @@ class Circumstance:
 
 
 def is_off(option: str) -> Callable[[Scenario, Label], bool]:
-    return lambda scenario, _: any(name.endswith(option) for name in scenario.sysctl)
+    return lambda scenario, _: any(name.endswith(f"tcp_{option}") for name in scenario.sysctl)
 
 
 def queue_ns(scenario: Scenario) -> float:
@@ -41,6 +41,9 @@ def queue_ns(scenario: Scenario) -> float:
 
 CIRCUMSTANCES = (
     Circumstance("no SACK", "An ACK does not show which segments arrived.", is_off("sack")),
+    Circumstance(
+        "no DSACK", "No ACK shows which segment came twice.", is_off("dsack"), ("lost downstream", "spurious")
+    ),
     Circumstance("no timestamps", "No packet shows which ACK its sender had received.", is_off("timestamps")),
     Circumstance(
         "a queue of 200 ms or more",

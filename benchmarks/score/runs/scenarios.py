@@ -12,7 +12,8 @@ from zlib import crc32
 
 FIRST = "rate=200Mbit delay=3ms queue=400"  # from the sender to the tracer
 SECOND = "rate=40Mbit delay=7ms queue=160"  # from the tracer to the receiver
-COMMITTED, DRAWN, OFFLOADS = "committed", "drawn", "offloads"  # groups: below, by drawn.py, by offloads.py
+COMMITTED, OFFLOADS = "committed", "offloads"  # groups: below, by offloads.py
+DRAWN, WITHOUT_DSACK = "drawn", "without DSACK"  # groups by drawn.py: receivers that send DSACKs, and those that do not
 NS3 = ("SACK", "no SACK")  # groups by second_stack.py
 
 
@@ -75,6 +76,7 @@ class Scenario:
 NO_SACK = {"net.ipv4.tcp_sack": "0"}
 NO_TIMESTAMPS = {"net.ipv4.tcp_timestamps": "0"}
 NEITHER = {**NO_SACK, **NO_TIMESTAMPS}
+NO_DSACK = {"net.ipv4.tcp_dsack": "0"}
 BURSTS = "gilbert=0.3%,35%"
 OUTAGES = "outage=0.4s-0.7s,1.5s-2.2s,3.2s-3.6s"
 SPANS = ",".join(f"{ms}ms-{ms + 45}ms" for ms in range(200, 9_200, 150))

@@ -30,6 +30,14 @@ POINTS = ("sender", "tracer", "receiver")  # of capture
 SNAPLEN = 128
 UDP_PORT = 41_901
 TALK = Path(__file__).with_name("host_talk.py")
+USUAL_SETTINGS = {
+    "net.ipv4.tcp_sack": "1",
+    "net.ipv4.tcp_timestamps": "1",
+    "net.ipv4.tcp_dsack": "1",
+    "net.ipv4.tcp_recovery": "1",
+    "net.ipv4.tcp_frto": "2",
+    "net.ipv4.tcp_early_retrans": "3",
+}  # of Linux
 COUNTERS = {
     "sender": ("RetransSegs", "TCPTimeouts", "TCPLossProbes", "TCPFastRetrans", "TCPSlowStartRetrans"),
     "receiver": ("PAWSEstab",),
@@ -145,7 +153,7 @@ class Testbed:
         return found
 
     def set_up(self, scenario: Scenario) -> None:
-        settings = {"net.ipv4.tcp_sack": "1", "net.ipv4.tcp_timestamps": "1", **scenario.sysctl}
+        settings = {**USUAL_SETTINGS, **scenario.sysctl}
         for end in ("sender", "receiver"):
             run(*self.inside(end, "sysctl", "-qw", *(f"{name}={value}" for name, value in settings.items())))
 
