@@ -223,6 +223,7 @@ class DirectionRow(TypedDict):
     ecn_echo: int | None
     ecn_cwr: int | None
     unusual_options: int | None
+    signed_segments: int | None
     ttl_min: int | None
     ttl_max: int | None
     dscp: int | None

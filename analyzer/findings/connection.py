@@ -273,7 +273,8 @@ def ecn_ignored(transfers: Transfers) -> Matches:
     first = transfers.event_frames([row["flow"] for row in rows], ["congestion_mark"])
     for row in rows:
         flow, back = row_at(trace.flows, row["flow"]), opposite(trace, row)
-        if flow["protocol"] == "tcp" and back["ecn_echo"] == 0 and back["packets"]:
+        by_router = row["ecn_ce"] < row["packets"]  # as in congestion-marks
+        if flow["protocol"] == "tcp" and by_router and back["ecn_echo"] == 0 and back["packets"]:
             cited = first.get((row["flow"], row["direction"]), [])
             yield Match(
                 flows=[(row["flow"], row["direction"])],

@@ -68,6 +68,7 @@ UNDECODED_NAMES = {
         "IP protocol 98": "encapsulation header",
         "IP protocol 108": "IPComp",
         "IP protocol 115": "L2TP",
+        "TCP port 7471": "STT",
         "UDP port 1701": "L2TP",
         "UDP port 2152": "GTP-U",
         "UDP port 2268": "AMT",

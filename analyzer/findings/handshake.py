@@ -81,6 +81,12 @@ def scan(transfers: Transfers) -> Matches:
         )
 
 
+def are_signed(transfers: Transfers, flows: list[int]) -> bool:
+    """Returns whether each of these connections has segments with a signature (RFC 2385, RFC 5925)."""
+    counts = array("I", transfers.trace.directions._packed("signed_segments", "I", flows=flows))
+    return all(any(0 < count < NULL for count in pair) for pair in zip(counts[::2], counts[1::2], strict=True))
+
+
 @finding(
     code="syn-unanswered",
     title="Connection attempts without an answer",
@@ -93,20 +99,27 @@ def scan(transfers: Transfers) -> Matches:
     advice="{advice}",
 )
 def syn_unanswered(transfers: Transfers) -> Matches:
-    for _, match in failed_attempts(transfers, transfers.attempts.unanswered(), SYNS, TO):
-        beside, count = match.words["beside"], match.words["count"]
-        them = agreeing(count, "it", "them")
-        cause = "a full listen queue, a rate limit or loss dropped " + them
-        if not beside:
+    for group, match in failed_attempts(transfers, transfers.attempts.unanswered(), SYNS, TO):
+        beside, host, them = match.words["beside"], match.words["host"], agreeing(match.words["count"], "it", "them")
+        if are_signed(transfers, group.flows):
+            cause = (
+                f"{agreeing(match.words['count'], 'its SYN is', 'their SYNs are')} signed (TCP-MD5 or TCP-AO), and a host "
+                "silently drops a signature that its own key does not give"
+            )
+            advice = (
+                f"Compare the keys and the peers' addresses at both ends; {host} counts what it drops (nstat "
+                "TcpExtTCPMD5NotFound, TcpExtTCPMD5Unexpected, TcpExtTCPMD5Failure)."
+            )
+        elif beside:
+            cause = f"a full listen queue, a rate limit or loss dropped {them}"
+            advice = (
+                f"Check the listen queue of {host} (ss -lnt, nstat TcpExtListenDrops), rate limits of firewalls, and packet "
+                "loss."
+            )
+        else:
             cause = f"a firewall dropped {them}, the host is down, or the answer took another path"
-        advice = "Try the port from a nearer host, and check firewalls that drop instead of rejecting."
-        match.words.update(
-            cause=cause,
-            advice=f"Check the listen queue of {match.words['host']} (ss -lnt, nstat "
-            "TcpExtListenDrops), rate limits of firewalls, and packet loss."
-            if beside
-            else advice,
-        )
+            advice = "Try the port from a nearer host, and check firewalls that drop instead of rejecting."
+        match.words.update(cause=cause, advice=advice)
         yield match
 
 

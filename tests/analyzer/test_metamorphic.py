@@ -320,7 +320,8 @@ def test_merged_captures_have_the_rows_of_both(name: str, before: Callable[[str]
 OWN = (
     *("packets", "wire_bytes", "ip_bytes", "payload_bytes", "data_packets", "fragments", "fragmented_datagrams"),
     *("incomplete_datagrams", "fragment_overhead_bytes", "mss", "window_scale", "sack_permitted", "timestamps"),
-    *("initial_sequence", "segment_max", "syns", "fins", "resets", "ecn_ce", "ecn_echo", "ecn_cwr", "unusual_options"),
+    *("initial_sequence", "segment_max", "syns", "fins", "resets", "ecn_ce", "ecn_echo", "ecn_cwr"),
+    *("unusual_options", "signed_segments"),
     *("ttl_min", "ttl_max", "dscp", "first_ns", "last_ns", "idle_ns_max", "blocks", "blocks_lost", "sack_acks"),
     *("blocks_out_of_order", "blocks_duplicate", "blocks_late", "blocks_corrupt", "jitter_ns"),
 )

@@ -163,11 +163,28 @@ static inline void decode_tcp_options(struct decoding *d, uint32_t offset, uint3
         decode_other_options(d, offset, size);
 }
 
+#define STT_PORT 7471 /* IANA */
+
+/* Stateless Transport Tunneling (draft-davie-stt) uses IP protocol 6 and a header like TCP's, so
+ * that adapters segment it: without options or SYN; in place of the sequence number, the length of
+ * the frame inside and the offset of this piece. It has no handshake and no ACKs. */
+static NOINLINE bool is_stt(const struct decoding *d, const uint8_t *tcp) {
+    uint16_t flags = load_be16(tcp + 12), total = load_be16(tcp + 4), piece_at = load_be16(tcp + 6);
+    bool plain = flags >> 12 == 5 && !(flags & (TCP_SYN | TCP_FIN | TCP_RST));
+    return plain && d->offset + TCP_HEADER < d->end && piece_at < total;
+}
+
 /* Returns false if the header was not reached. */
 static inline bool decode_tcp(struct decoding *d) {
     const uint8_t *tcp = read_ports(d, TCP_HEADER);
     if (!tcp)
         return false;
+    if (!LIKELY(d->headers->destination_port != STT_PORT) && is_stt(d, tcp)) {
+        d->headers->ports = 0;
+        d->headers->ports_known = false;
+        d->headers->undecoded = UNDECODED_TCP_PORT << 16 | STT_PORT;
+        return false;
+    }
     uint32_t header_length = (tcp[12] & 0xf0) >> 2; /* the upper half counts words of 4 bytes */
     if (header_length < TCP_HEADER || header_length > d->end - d->offset) {
         d->headers->reason = REASON_TCP_OFFSET;

@@ -158,6 +158,7 @@ void undecoded_name(uint32_t protocol, char text[UNDECODED_NAME_MAX]) {
     case UNDECODED_PPP: snprintf(text, room, "PPP protocol 0x%04x", number); return;
     case UNDECODED_LINK_TYPE: snprintf(text, room, "link type %u", number); return;
     case UNDECODED_IP_PROTOCOL: snprintf(text, room, "IP protocol %u", number); return;
+    case UNDECODED_TCP_PORT: snprintf(text, room, "TCP port %u", number); return;
     case UNDECODED_UDP_PORT: snprintf(text, room, "UDP port %u", number); return;
     default: snprintf(text, room, "6LoWPAN"); return;
     }

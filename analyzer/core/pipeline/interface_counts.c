@@ -183,7 +183,7 @@ void interface_count_headers(struct interface_count *count, const struct packet 
         note_long_packet(count, packet, headers);
     if (!LIKELY(!headers->length_over_record))
         note_cut_length(count, packet, headers);
-    if (!LIKELY(headers->protocol == IP_TCP))
+    if (!LIKELY(headers->protocol == IP_TCP) || !LIKELY(!headers->undecoded))
         note_undecoded(count, packet, headers);
 }
 

@@ -74,7 +74,7 @@ void interface_count_headers(struct interface_count *count, const struct packet 
 /* Returns whether interface_count_headers() would only add to the packets that were decoded. */
 static inline bool headers_are_ordinary(const struct headers *headers) {
     return headers->reason == REASON_NONE && headers->ip_length <= JUMBO_BYTES &&
-           !headers->length_from_frame && !headers->length_over_record &&
+           !headers->length_from_frame && !headers->length_over_record && !headers->undecoded &&
            (LIKELY(headers->protocol == IP_TCP) || !undecoded_protocol(headers));
 }
 

@@ -335,6 +335,8 @@ static void put_segments(struct row *row, const struct tcp_stream *stream) {
     row_set(row, directions_zero_windows, recovery->zero_windows);
     row_set_if(row, directions_unusual_options, !stream->options_truncated,
                recovery->unusual_options);
+    row_set_if(row, directions_signed_segments, !stream->options_truncated,
+               recovery->signed_segments);
     row_set(row, directions_syns, stream->syns);
     row_set(row, directions_fins, stream->fins);
     row_set(row, directions_resets, stream->resets);

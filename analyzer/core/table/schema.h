@@ -392,6 +392,9 @@
     X(unusual_options, INT, "packets",                                                             \
       "TCP segments with options of multipath TCP, MD5 or AO signatures, or unknown ones; null "   \
       "if options were truncated")                                                                 \
+    X(signed_segments, INT, "packets",                                                             \
+      "TCP segments with a signature: MD5 (RFC 2385) or AO (RFC 5925); null if options were "      \
+      "truncated")                                                                                 \
     X(ttl_min, INT, "hops", "least TTL or hop limit")                                              \
     X(ttl_max, INT, "hops", "greatest")                                                            \
     X(dscp, INT, "", "DSCP of the first packet")                                                   \

@@ -153,7 +153,7 @@ struct tcp_recovery_state {
     uint64_t window_full, window_probes, keep_alives;
     /* Counters of the ACKs that this endpoint sends. */
     uint64_t duplicate_acks, sack_acks, sack_gaps, zero_windows, acks_out_of_range;
-    uint64_t ecn_echo, ecn_cwr, unusual_options;
+    uint64_t ecn_echo, ecn_cwr, unusual_options, signed_segments;
     int64_t zero_since_ns, zero_window_ns; /* total of closed windows */
     int64_t window_opened_ns;              /* last time, 0 if never */
     uint32_t window_opened_frame;

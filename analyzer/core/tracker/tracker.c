@@ -429,6 +429,8 @@ static NOINLINE void take_rare(struct segment_context *seg, const struct tcp_hea
         take_reset(seg);
     else if (tcp->options & (RARE_OPTIONS - TCP_OPTION_CUT))
         recovery_state(seg, sender)->unusual_options++;
+    if (tcp->options & TCP_OPTION_SIGNATURE)
+        recovery_state(seg, sender)->signed_segments++;
 }
 
 static inline int64_t note_flight(struct tcp_stream *stream) {

@@ -56,6 +56,7 @@ class CountRule(NamedTuple):
     spurious: bool = False  # only events that are proven so
     unplaced: bool = False  # only events whose place is unknown
     acknowledged: bool = False  # events are in the other direction, at the ACKs
+    applies: Callable[[DirectionRow], bool] | None = None  # to a direction with a count; None: to each
     event_count: str | None = None  # column with the number of events, if not the count
     unit: str = "segments"
     layer: str = "on the wire"  # of a cost in bytes
@@ -80,6 +81,10 @@ class CountRule(NamedTuple):
         if self.column in LOST:
             shared = transfers.lost_together("downstream" if self.column == "lost_downstream" else "upstream")
             counts = [(number, count) for number, count in counts if number not in shared] if shared else counts
+        if applies := self.applies:
+            counts = [
+                (number, count) for number, count in counts if applies(row_at(transfers.trace.directions, number))
+            ]
         if self.events == RETRANSMISSIONS:
             counts = transfers.attempts.of_connections(counts)
         return transfers.attempts.without_deferred(counts) if self.spurious else counts

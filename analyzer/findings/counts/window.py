@@ -66,10 +66,12 @@ congestion_marks = CountRule(
     code="congestion-marks",
     title="Congestion marks (ECN)",
     column="ecn_ce",
+    applies=lambda row: row["ecn_ce"] < row["packets"],
     events=("congestion_mark",),
     unit="packets",
     severity="info",
-    computed="IP packets marked Congestion Experienced (RFC 3168).",
+    computed="IP packets marked Congestion Experienced (RFC 3168), unless all of a direction are: then its sender may have "
+    "set the mark, and none of its packets says that it is ECN-capable.",
     unknown="Which router marked them.",
     sentence="{name}: a router marked {count:packet} as Congestion Experienced[ (ECN)][: the sender slows down as after "
     "a loss, without one].",

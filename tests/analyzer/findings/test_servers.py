@@ -122,6 +122,17 @@ def test_a_server_that_answers_others_is_not_down(capture: Path) -> None:
     assert "listen queue of 10.0.9.9" in row["advice"]
 
 
+@pytest.mark.parametrize("signed", [4, 3])
+def test_syns_that_are_all_signed_may_have_another_key(capture: Path, signed: int) -> None:
+    talk = Talk()
+    for number in range(4):
+        options = [(19, bytes(16))] if number < signed else []
+        talk.add("10.0.2.1", SERVER, (42000 + number, 179), "S", seq=100, options=options)
+    (row,) = (row for row in found(talk, capture) if row["code"] == "syn-unanswered")
+    assert ("their SYNs are signed (TCP-MD5 or TCP-AO)" in row["sentence"]) == (signed == 4)
+    assert ("TcpExtTCPMD5Failure" in row["advice"]) == (signed == 4)
+
+
 def test_servers_are_told_apart_by_host_and_port_and_few_attempts_are_summed(capture: Path) -> None:
     talk = Talk()
     for number in range(20):

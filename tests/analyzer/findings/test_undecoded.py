@@ -68,6 +68,8 @@ def test_one_way_needs_that_all_was_decoded(tmp_path: Path, share: int) -> None:
 
 
 TZSP = bytes.fromhex("01 00 0001 01")
+STT = bytes(18) + bytes(ETHERNET / INNER)  # draft-davie-stt: a header, the frame, both counted in the sequence number
+STT_SEQUENCE = len(STT) << 16  # the frame's length, and the offset of this piece
 CASES: dict[str, tuple[Packet | bytes, str]] = {
     "an EtherType": (bytes(ETHERNET)[:12] + SHIM + bytes(INNER), "EtherType 0x88b5=1"),
     "in a VLAN": (bytes(ETHERNET)[:12] + bytes.fromhex("8100 0005") + SHIM + bytes(INNER), "EtherType 0x88b5=1"),
@@ -78,6 +80,7 @@ CASES: dict[str, tuple[Packet | bytes, str]] = {
     ),
     "GUE": (ETHERNET / V4 / UDP(sport=60000, dport=6080) / bytes(4) / INNER, "UDP port 6080=1"),
     "GUE, IPv6": (ETHERNET / V4 / UDP(sport=60000, dport=6080) / bytes(4) / INNER_6, "UDP port 6080=1"),
+    "STT": (ETHERNET / V4 / TCP(sport=50000, dport=7471, flags="A", seq=STT_SEQUENCE) / STT, "TCP port 7471=1"),
     "TZSP": (ETHERNET / V4 / UDP(sport=60000, dport=37008) / TZSP / ETHERNET / INNER, "UDP port 37008=1"),
 }
 NONE: dict[str, Packet | bytes] = {
@@ -86,6 +89,10 @@ NONE: dict[str, Packet | bytes] = {
     "PTP": bytes(ETHERNET)[:12] + bytes.fromhex("88f7") + bytes(46),
     "spanning tree": bytes(ETHERNET)[:12] + bytes.fromhex("0026 424203") + bytes(43),
     "DNS to a port of LISP": ETHERNET / V4 / UDP(sport=53, dport=4341) / DNS(qd=DNSQR(qname="example.com")),
+    "TCP to the port of STT": ETHERNET
+    / V4
+    / TCP(dport=7471, flags="A", seq=STT_SEQUENCE, options=[("NOP", None)] * 4)
+    / b"x",
     "GRE keep-alive": ETHERNET / V4 / GRE(proto=0),
     "a wrong checksum": ETHERNET / V4 / UDP(dport=4341) / bytes(8) / IP(chksum=1, src="10.0.0.1") / TCP(),
 }
