@@ -206,6 +206,10 @@ def below_goal(found: Assessment, group: str) -> Iterator[str]:
             yield f"{said}. {why}" if why else said
 
 
+def below_goal_text(found: Assessment, *groups: str) -> str:
+    return "\n".join(line for group in groups for line in below_goal(found, group)) or "None in this run."
+
+
 def misses_of(found: Assessment, runs: Collection[str], kind: str, point: str) -> list[tuple[Scenario, Miss]]:
     scenarios = {fact.scenario.name: fact.scenario for fact in found.facts if fact.scenario.name in runs}
     return [
@@ -235,7 +239,7 @@ def ns3_section(found: Assessment) -> str:
         "RUNS": len(facts),
         "PACKETS": f"{sum(fact.packets for fact in facts):,}",
         "SCORES": group_table(found, *NS3),
-        "SHORT": "\n".join(line for group in NS3 for line in below_goal(found, group)) or "None in this run.",
+        "SHORT": below_goal_text(found, *NS3),
         "SCENARIOS": table(SCENARIO_HEADS, scenario_rows(facts), 4),
     }
     return filled(NS3_TEXT, parts)
@@ -253,7 +257,7 @@ def offloads_section(found: Assessment) -> str:
     parts = {
         "GOAL": GOAL,
         "SCORES": group_table(found, OFFLOADS),
-        "SHORT": "\n".join(below_goal(found, OFFLOADS)) or "None in this run.",
+        "SHORT": below_goal_text(found, OFFLOADS),
         "COUNTS": table(heads, counts, 2),
     }
     return filled(OFFLOADS_TEXT, parts)
@@ -291,14 +295,13 @@ def write_page(found: Assessment, wireshark: str, draw: int, labelled: Path, pat
         "DRAWN": group_table(found, DRAWN),
         "SPREAD": group_table(found, COMMITTED),
         "CONDITIONS": group_table(found, *CONDITIONS),
-        "CONDITIONS_SHORT": "\n".join(line for one in CONDITIONS for line in below_goal(found, one))
-        or "None in this run.",
+        "CONDITIONS_SHORT": below_goal_text(found, *CONDITIONS),
         **tcprs_parts(labelled),
         "NS3": ns3_section(found),
         "OFFLOADS": offloads_section(found),
         "LIMITS": limits_section(found.limits),
-        "DRAWN_SHORT": "\n".join(below_goal(found, DRAWN)) or "None in this run.",
+        "DRAWN_SHORT": below_goal_text(found, DRAWN),
         "DSACKLESS": group_table(found, WITHOUT_DSACK),
-        "DSACKLESS_SHORT": "\n".join(below_goal(found, WITHOUT_DSACK)) or "None in this run.",
+        "DSACKLESS_SHORT": below_goal_text(found, WITHOUT_DSACK),
     }
     path.write_text(filled(TEXT, parts), "utf-8")

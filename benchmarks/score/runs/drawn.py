@@ -51,7 +51,7 @@ def draw_scenario(draw: int, number: int) -> Scenario:
     rate, queue_ms = chance.uniform(10, 60), 10 ** chance.uniform(1.3, 3)
     delays = [chance.uniform(0.25, 30) for _ in range(2)]
     said, sysctl = chance.choice(OPTIONS)
-    sysctl = {name: value for one in (sysctl, *draw_settings(chance)) for name, value in one.items()}
+    sysctl = {name: value for settings in (sysctl, *draw_settings(chance)) for name, value in settings.items()}
     control = chance.choice(("cubic", "cubic", "reno", "bbr"))
     size = int(chance.uniform(3e6, 6e6))
     talk = chance.choice(
