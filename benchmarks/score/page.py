@@ -206,8 +206,8 @@ def below_goal(found: Assessment, group: str) -> Iterator[str]:
             yield f"{said}. {why}" if why else said
 
 
-def below_goal_text(found: Assessment, *groups: str) -> str:
-    return "\n".join(line for group in groups for line in below_goal(found, group)) or "None in this run."
+def below_goal_text(assessment: Assessment, *groups: str) -> str:
+    return "\n".join(line for group in groups for line in below_goal(assessment, group)) or "None in this run."
 
 
 def misses_of(found: Assessment, runs: Collection[str], kind: str, point: str) -> list[tuple[Scenario, Miss]]:
