@@ -42,6 +42,7 @@ CAPTURES = {
     "loss-limited-window": "findings/retransmission-cost.pcap.gz",
     "lost-downstream": "tcp_losses.pcap",
     "lost-upstream": "fast_retransmissions.pcap",
+    "never-arrived": "sack/a_hole_that_nothing_fills",
     "suspected-timeout": "lost_tail.pcap",
     "spurious": "reordering.pcap",
     "reordered": "reordering.pcap",

@@ -162,6 +162,10 @@ class DirectionRow(TypedDict):
     lost_downstream: int | None
     lost_upstream_bytes: int | None
     lost_downstream_bytes: int | None
+    syn_fin_retransmissions: int | None
+    syn_fin_spurious: int | None
+    syn_fin_lost_upstream: int | None
+    syn_fin_lost_downstream: int | None
     wire_mss: int | None
     wire_segments: int | None
     wire_retransmissions: int | None
@@ -171,11 +175,14 @@ class DirectionRow(TypedDict):
     wire_lost_downstream: int | None
     sack_gaps: int | None
     unseen_bytes: int | None
+    missing_bytes: int | None
+    missing_ns: int | None
     capture_reordered: int | None
     gap_bytes: int | None
     unacked_bytes: int | None
     unknown_bytes: int | None
     duplicate_acks: int | None
+    acks_lost_downstream: int | None
     sack_acks: int | None
     zero_windows: int | None
     zero_window_ns: int | None

@@ -40,6 +40,10 @@ BULK_MIN = 1_000_000  # bytes
 FULL_SEGMENT = 1460 / 1538  # payload of the wire bytes of a full Ethernet frame
 SMALL_PAYLOAD, SMALL_PACKETS = 200, 1000  # bytes per packet; packets
 RESETS = "tcp.flags.reset == 1"
+MTU_ADVICE = (
+    "Allow ICMP 'fragmentation needed' (IPv6: packet too big), clamp the MSS at the tunnel or router, or lower the MTU; "
+    "net.ipv4.tcp_mtu_probing=1 helps the sender."
+)
 MTU_REPORTS = {"fragmentation_needed", "packet_too_big"}  # events.cause
 
 
@@ -166,8 +170,7 @@ def stuck_bytes(transfers: Transfers, row: DirectionRow) -> int:
     unknown="The hop with the small MTU. A receiver that drops large packets for another reason looks the same.",
     sentence="{name} retransmitted segments of {size:byte} of payload {times:time}[, and none was acknowledged, while small "
     "packets pass][: the path MTU is probably smaller][. {icmp}].",
-    advice="Allow ICMP 'fragmentation needed' (IPv6: packet too big), clamp the MSS at the tunnel or router, or lower "
-    "the MTU; net.ipv4.tcp_mtu_probing=1 helps the sender.",
+    advice=MTU_ADVICE,
 )
 def path_mtu_black_hole(transfers: Transfers) -> Matches:
     trace = transfers.trace
@@ -189,6 +192,63 @@ def path_mtu_black_hole(transfers: Transfers) -> Matches:
             cited=longest_wait(transfers, row, "timeout"),
             frames=stalls_of(transfers, row),
             packets=2 * timeouts,
+            impact=transfers.traffic_share(row),
+        )
+
+
+MISSING_MIN_NS = 1_000_000_000  # a sender repeats lost data sooner (RFC 6298)
+PROBABLE_MTU = (
+    "The missing segments are full, {size} of payload each, and none of that size arrived, while smaller ones did: the path MTU "
+    "before the capture point is probably smaller"
+)
+
+
+def is_missing_full_segments(row: DirectionRow) -> bool:
+    """Returns whether the bytes that never arrived are full segments, and no full segment of the direction arrived."""
+    size, missing = row["wire_mss"] or 0, row["missing_bytes"] or 0
+    return size >= LARGE_MIN and missing % size == 0 and (row["segment_max"] or 0) < size
+
+
+def gap_in(transfers: Transfers, row: DirectionRow) -> list[Cited]:
+    """Returns the packet behind the last gap of a direction."""
+    names, kind = ("direction", "kind", "frame", "time_ns", "capture"), transfers.words["gap"]
+    events = transfers.events([row["flow"]], *names)
+    gaps = [event[2:] for event in events if event[:2] == (row["direction"], kind)]
+    return [transfers.cited(frame, after, row["flow"], capture) for frame, after, capture in gaps[-1:]]
+
+
+@finding(
+    code="never-arrived",
+    title="Data that never arrived",
+    unit="seconds",
+    computed="At the end of a flow, the receiver has reported data above a hole by SACK, neither it nor the capture has the "
+    "bytes of the hole (directions.missing_bytes), and the hole was open for 1 s or more (directions.missing_ns).",
+    unknown="Whether the sender repeated the data, because no retransmission passed the capture point.",
+    sentence="{name}: {size} of payload never arrived[: the receiver reports the hole by SACK, and nothing filled it for "
+    "{time}][. {reason}].",
+    headline=("{name}: {size} of payload never arrived[: nothing filled the hole for {time}].",),
+    advice="{advice}",
+)
+def never_arrived(transfers: Transfers) -> Matches:
+    for row in transfers.rows("missing_bytes"):
+        waited, size = row["missing_ns"] or 0, row["missing_bytes"] or 0
+        if waited < MISSING_MIN_NS:
+            continue
+        full = is_missing_full_segments(row)
+        remedy = "Capture at the sender, which shows whether it sends the data again, and check the path to this capture point."
+        yield Match(
+            flows=[(row["flow"], row["direction"])],
+            name=flow_str(row),
+            size=show_bytes(size),
+            time=show_duration(waited),
+            reason=PROBABLE_MTU.format(size=show_bytes(row["wire_mss"] or 0))
+            if full
+            else "It was lost before the capture point",
+            advice=MTU_ADVICE if full else remedy,
+            cost=seconds(waited),
+            bytes=size,
+            filter=flow_filter(row_at(transfers.trace.flows, row["flow"])),
+            cited=gap_in(transfers, row),
             impact=transfers.traffic_share(row),
         )
 

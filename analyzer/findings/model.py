@@ -49,6 +49,14 @@ ON_WIRE = {
     "lost_upstream": "wire_lost_upstream",
     "lost_downstream": "wire_lost_downstream",
 }
+#: columns that count retransmissions, and those that count the SYNs and FINs among them, which are no data segments
+SYN_FIN = {
+    "retransmissions": "syn_fin_retransmissions",
+    "spurious_retransmissions": "syn_fin_spurious",
+    "lost_upstream": "syn_fin_lost_upstream",
+    "lost_downstream": "syn_fin_lost_downstream",
+}
+PLACED = ("spurious_retransmissions", "lost_upstream", "lost_downstream")
 
 
 class Finding(NamedTuple):
@@ -267,6 +275,20 @@ def segments(row: DirectionRow, column: str) -> int | None:
     """Returns a count of a directions row in segments on the wire; as captured if that is unknown, or for other columns."""
     on_the_wire = integer_in(row, ON_WIRE.get(column, column))
     return integer_in(row, column) if on_the_wire is None else on_the_wire
+
+
+def syns_and_fins(row: DirectionRow, column: str) -> int:
+    """Returns the SYNs, and the FINs without data, that a column of retransmissions counts; 0 of another column."""
+    if column == "unplaced_retransmissions":
+        placed = sum(syns_and_fins(row, name) for name in PLACED)
+        return max(syns_and_fins(row, "retransmissions") - placed, 0)
+    return integer_in(row, SYN_FIN[column]) or 0 if column in SYN_FIN else 0
+
+
+def data_segments(row: DirectionRow, column: str) -> int | None:
+    """Returns a count of a directions row in segments with payload, on the wire if that is known."""
+    count = segments(row, column)
+    return None if count is None else max(count - syns_and_fins(row, column), 0)
 
 
 def on_wire(counted: dict[str, list[tuple[int, int]]], column: str) -> list[tuple[int, int]]:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import Cited
-from wiretale.analyzer.findings.model import SECOND, Match, Matches, endpoint_str, finding, seconds, segments
+from wiretale.analyzer.findings.model import SECOND, Match, Matches, endpoint_str, finding, seconds
 from wiretale.analyzer.findings.shared.places import longest_wait, opening, slow_start_of, stalls_of
 from wiretale.analyzer.findings.transfers import LIMITS, NULL_BYTE, RETRANSMISSIONS, Transfer, Transfers, median_of
-from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
+from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_rate, show_share
 
 CHAPTER = "Throughput limits"
 DURATION_MIN_NS = 200_000_000  # shares of a shorter transfer mean nothing
@@ -111,9 +111,10 @@ PROBES = (
 )
 PROBING = "The sender has tail loss probes (RFC 8985) already: a probe was lost too, or came too late."
 ALL_SPURIOUS = (
-    "Nothing was lost before them: find the delay of the data or its ACKs, which was longer than the RTO. F-RTO (RFC 5682) and "
-    "timestamps at both ends let the sender undo its reaction."
+    "Their data had arrived: find the delay of the data or its ACKs, which was longer than the RTO, or the loss of the ACKs. "
+    "F-RTO (RFC 5682) and timestamps at both ends let the sender undo its reaction."
 )
+LOSS_OF_OTHERS = " Find also the loss of the other segments."
 
 
 def has_sack(one: Transfer) -> bool | None:
@@ -124,6 +125,8 @@ def has_sack(one: Transfer) -> bool | None:
 
 def loss_advice(one: Transfer, expired: int, tails: int) -> str:
     """Returns advice about losses that ended in an RTO: of `expired` RTOs, `tails` repaired the last data sent (RFC 8985)."""
+    if one.row["retransmissions"] == one.row["syn_fin_retransmissions"] and not one.row["suspected_timeouts"]:
+        return FIND_LOSS  # nothing helps a SYN or FIN but its timer
     of_tail, sack = tails and 2 * tails >= expired, has_sack(one)
     if sack is False:
         remedies = [ENABLE_SACK] if of_tail else [ENABLE_SACK, THREE_DUPLICATES]
@@ -132,6 +135,14 @@ def loss_advice(one: Transfer, expired: int, tails: int) -> str:
     else:
         remedies = [THREE_DUPLICATES, RACK]
     return " ".join([FIND_LOSS, *remedies, *([CHECK_SACK] if sack is None else [])])
+
+
+def lost_acks_advice(lost: int, sender: str, all_spurious: bool) -> str:
+    """Returns advice about ACKs that did not reach the sender, and about the losses of other segments if there are any."""
+    acks = f"at least {plural(lost, 'ACK')} of it {agreeing(lost, 'was', 'were')} lost after the capture point"
+    data = "Their data" if all_spurious else "Data"
+    where = f"find the loss between the capture point and {sender}, or why {sender} discards them."
+    return f"{data} had arrived, and {acks}: {where}{'' if all_spurious else LOSS_OF_OTHERS}"
 
 
 def timeout_advice(transfers: Transfers, one: Transfer) -> str:
@@ -145,6 +156,9 @@ def timeout_advice(transfers: Transfers, one: Transfer) -> str:
     if not needless:
         tails, others = (sum(cause == of for _, cause in again) for of in (tail, NULL_BYTE))
         return loss_advice(one, tails + others + suspected, tails + suspected)
+    lost = one.back["acks_lost_downstream"] or 0
+    if lost:
+        return lost_acks_advice(lost, one.row["source"], needless == len(again) and not suspected)
     if needless == len(again) and not suspected:
         return ALL_SPURIOUS
     return (
@@ -338,7 +352,7 @@ def limiting_loss(one: Transfer) -> LimitingLoss | None:
     A loss halves the window at most, and each round trip adds a segment, so a window of n segments takes n/2 round trips (Reno;
     CUBIC up to n). None if more retransmissions have no known place than are lost at one: the share may be twice as large then.
     """
-    lost = sum(segments(one.row, name) or 0 for name in ("lost_upstream", "lost_downstream"))
+    lost = one.count("lost_upstream", "lost_downstream")
     path, rtt, rate = one.path_rtt_ns, one.round_trips, one.row["goodput_bps"]
     if not max(LOSSES_MIN, one.unplaced) <= lost < one.data_segments or not rate:
         return None

@@ -19,7 +19,16 @@ from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import Attempts
 from wiretale.analyzer.findings.evidence import CITED, FIRST, LAST, RETRANSMISSION, SHOWN, Cited, Files, lost_near
 from wiretale.analyzer.findings.hidden import Hidden
-from wiretale.analyzer.findings.model import ON_WIRE, Match, duration_of, flow_str, row_at, segments
+from wiretale.analyzer.findings.model import (
+    ON_WIRE,
+    Match,
+    data_segments,
+    duration_of,
+    flow_str,
+    row_at,
+    segments,
+    syns_and_fins,
+)
 from wiretale.analyzer.findings.shared.flow_events import FlowEvents
 from wiretale.analyzer.findings.turns import Turns
 from wiretale.analyzer.table import integer_in
@@ -54,7 +63,7 @@ STALLS = ("limit_delayed_ack_ns", "limit_window_ns", "limit_recovery_ns", "limit
 COUNTED = (
     *("blocks_corrupt", "blocks_duplicate", "blocks_head_of_line", "blocks_lost", "blocks_out_of_order", "ecn_ce"),
     *("fragment_overhead_bytes", "gaps", "incomplete_datagrams", "keep_alives", "capture_reordered"),
-    *("lost_downstream", "lost_upstream", "mirror_duplicates", "network_duplicates", "out_of_order"),
+    *("lost_downstream", "lost_upstream", "mirror_duplicates", "missing_bytes", "network_duplicates", "out_of_order"),
     *("resets", "retransmissions", "sack_gaps"),
     *("spurious_retransmissions", "suspected_timeouts", "timeouts", "ambiguous", "unknown_duplicates", "unseen_bytes"),
     *("unplaced_retransmissions", "window_full", "zero_windows"),
@@ -246,22 +255,22 @@ class Transfer:
 
     @cached_property
     def lost(self) -> int:
-        """Segments on the wire, or numbered packets, lost on either side of the capture point."""
+        """Data segments on the wire, or numbered packets, lost on either side of the capture point."""
         return self.count(*LOST)
 
     def count(self, *names: str) -> int:
-        """Returns the sum of some counts, in segments on the wire."""
-        return sum(segments(self.row, name) or 0 for name in names)
+        """Returns the sum of some counts, in segments with payload on the wire."""
+        return sum(data_segments(self.row, name) or 0 for name in names)
 
     @cached_property
     def lost_as_captured(self) -> int:
         """The same losses as captured packets, each of which may be several segments."""
-        return sum(integer_in(self.row, name) or 0 for name in LOST)
+        return sum((integer_in(self.row, name) or 0) - syns_and_fins(self.row, name) for name in LOST)
 
     @property
     def unplaced(self) -> int:
-        """Retransmissions that may have been lost as well: their place is unknown."""
-        return segments(self.row, "unplaced_retransmissions") or 0
+        """Retransmissions of data that may have been lost as well: their place is unknown."""
+        return data_segments(self.row, "unplaced_retransmissions") or 0
 
     def loss_share(self, loss: float) -> str:
         """Returns a share of lost segments: `1.2%`, or `1.2% to 1.4%` if retransmissions have no known place."""

@@ -133,6 +133,7 @@
     X(LATE_REPORT, "late_report")                       /* V5.7 */                                 \
     X(RACK, "rack")                                     /* V5.8 */                                 \
     X(TAIL, "tail")                                     /* V5.10 */                                \
+    X(LOST_ACK, "lost_ack")                             /* V6.7 */                                 \
     X(AFTER_HANDSHAKE, "after_handshake")               /* V5.12 */                                \
     X(AFTER_RETRANSMISSION, "after_retransmission")     /* V4.3 */                                 \
     X(BEFORE_CAPTURE, "before_capture") /* the first transmission precedes the capture */          \

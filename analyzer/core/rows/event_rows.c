@@ -86,4 +86,6 @@ void event_amend(struct row_sink *sink, uint64_t row, const struct event *event)
     if (event->spurious != SPURIOUS_NOT_ASKED)
         amend(sink, row, events_spurious, event->spurious >= SPURIOUS_NO,
               event->spurious == SPURIOUS_YES);
+    if (event->cause != WORD_NONE)
+        amend(sink, row, events_cause, true, event->cause);
 }

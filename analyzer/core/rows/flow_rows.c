@@ -10,6 +10,7 @@
 #include "tcp/wire_segments.h"
 #include "tracker/steps.h"
 #include "tracker/turns.h"
+#include "verdict/missing_data.h"
 #include "verdict/recent_verdicts.h"
 
 /* Quantiles in thousandths. */
@@ -231,6 +232,8 @@ static void put_verdicts(struct row *row, const struct tcp_recovery_state *recov
     row_set(row, directions_mirror_duplicates, recovery->mirror_duplicates);
     row_set(row, directions_unknown_duplicates, recovery->unknown_duplicates);
     row_set(row, directions_lost_upstream, recovery->lost_upstream);
+    row_set(row, directions_syn_fin_retransmissions, recovery->syn_fin.retransmissions);
+    row_set(row, directions_syn_fin_lost_upstream, recovery->syn_fin.lost_upstream);
     row_set(row, directions_unplaced_retransmissions, unplaced(recovery));
     row_set(row, directions_gaps, recovery->gaps_opened);
     row_set(row, directions_gaps_filled, recovery->gaps_filled);
@@ -303,10 +306,21 @@ static void put_acked_verdicts(struct row *row, const struct tcp_recovery_state 
     row_set(row, directions_probe_retransmissions, recovery->tlp_count);
     row_set_if(row, directions_spurious_retransmissions, proven, recovery->spurious_count);
     row_set_if(row, directions_lost_downstream, proven, recovery->lost_downstream);
-    row_set(row, directions_unseen_bytes, recovery->unseen_bytes);
+    row_set_if(row, directions_syn_fin_spurious, proven, recovery->syn_fin.spurious);
+    row_set_if(row, directions_syn_fin_lost_downstream, proven, recovery->syn_fin.lost_downstream);
     row_set(row, directions_capture_reordered, recovery->capture_reordered);
     row_set(row, directions_window_probes, recovery->window_probes);
     row_set(row, directions_keep_alives, recovery->keep_alives);
+}
+
+/* Rules V7.12 and V9.3. */
+static void put_missing(struct row *row, const struct flow *flow, const struct tcp_stream *stream) {
+    struct missing_data missing = find_missing_data(stream);
+    row_set(row, directions_unseen_bytes,
+            (int64_t)recovery_of(stream)->unseen_bytes + missing.unseen_bytes);
+    row_set(row, directions_missing_bytes, missing.bytes);
+    row_set_if(row, directions_missing_ns, missing.bytes && flow->timed,
+               flow->last_ns - missing.since_ns);
 }
 
 /* An option counts as absent only if all options could be read. If the SYN was not captured, `isn`
@@ -369,7 +383,11 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct 
     put_bytes(row, stream, fragments_of(flow, number));
     put_verdicts(row, recovery);
     if (answered) {
+        const struct tcp_stream *data = &flow->tcp.streams[!number]; /* that its ACKs are for */
+        row_set_if(row, directions_acks_lost_downstream, stream->timestamps && data->timestamps,
+                   recovery_of(data)->acks_lost);
         put_acked_verdicts(row, recovery, flow->tcp.streams[!number].reports_truncated);
+        put_missing(row, flow, stream);
         put_limits(row, flow, stream);
     }
     put_wire(row, stream);

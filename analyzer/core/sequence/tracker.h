@@ -7,8 +7,9 @@
  * is given up and its counts are discarded.
  *
  * A track of zeros is new. Memory is allocated only if two packets look alike; an accepted format
- * takes 1 kB and 3 kB per source, and 4 kB until it is proven, at most 16 sources. If memory is
- * exhausted, the flow is given up. */
+ * takes 1 kB and 3 kB per source, at most 16 sources. One without a magic number takes 4 kB more
+ * for the events that wait until its numbers are proven or withdrawn; the list stays until the
+ * track is freed or given up. If memory is exhausted, the flow is given up. */
 #ifndef WIRETALE_SEQUENCE_TRACK_H
 #define WIRETALE_SEQUENCE_TRACK_H
 

@@ -279,6 +279,13 @@
       "spurious_retransmissions")                                                                  \
     X(lost_upstream_bytes, INT, "bytes", "TCP: payload of lost_upstream")                          \
     X(lost_downstream_bytes, INT, "bytes", "TCP: payload of lost_downstream; null as there")       \
+    X(syn_fin_retransmissions, INT, "packets",                                                     \
+      "TCP: of retransmissions, SYNs, and FINs without data; the others are segments with "        \
+      "payload, as in data_packets")                                                               \
+    X(syn_fin_spurious, INT, "packets",                                                            \
+      "TCP: the same of spurious_retransmissions; null as there")                                  \
+    X(syn_fin_lost_upstream, INT, "packets", "TCP: the same of lost_upstream")                     \
+    X(syn_fin_lost_downstream, INT, "packets", "TCP: the same of lost_downstream; null as there")  \
     X(wire_mss, INT, "bytes",                                                                      \
       "TCP: largest payload of a segment on the wire: the lesser MSS of both SYNs, less 12 bytes " \
       "of timestamps, or what the path carries if it is less (rule V13.3); without them, the "     \
@@ -298,8 +305,19 @@
     X(sack_gaps, INT, "",                                                                          \
       "TCP: gaps reported by the receiver's SACK if the data itself was not captured")             \
     X(unseen_bytes, INT, "bytes",                                                                  \
-      "TCP: bytes acknowledged by the receiver but never seen: missed by the capture, or sent "    \
+      "TCP: bytes acknowledged or SACKed by the receiver but never seen: missed by the capture, "  \
+      "or "                                                                                        \
+      "sent "                                                                                      \
       "on another path; null if the other direction was not captured")                             \
+    X(missing_bytes, INT, "bytes",                                                                 \
+      "TCP: data that never arrived: at the end of the flow the receiver reported data above it "  \
+      "by "                                                                                        \
+      "SACK and lacked these bytes, and the capture has not seen them (rule V7.12); null as "      \
+      "above")                                                                                     \
+    X(missing_ns, DURATION, "ns",                                                                  \
+      "TCP: time from the first packet that showed such a hole to the last packet of the flow; "   \
+      "null "                                                                                      \
+      "without one")                                                                               \
     X(capture_reordered, INT, "packets",                                                           \
       "TCP: segments that the capture stored after their ACKs (an adapter with several queues)")   \
     X(gap_bytes, INT, "bytes",                                                                     \
@@ -313,6 +331,10 @@
       "TCP: bytes of gaps that were given up because too many were open")                          \
     X(duplicate_acks, INT, "packets",                                                              \
       "TCP acknowledgments sent in this direction that repeat the one before (RFC 5681)")          \
+    X(acks_lost_downstream, INT, "packets",                                                        \
+      "TCP acknowledgments sent in this direction that were lost between the capture point and "   \
+      "their receiver, at least: it repeated the data, and its timestamps show that it had "       \
+      "received none of them (rule V6.7); null without timestamps of both ends")                   \
     X(sack_acks, INT, "packets",                                                                   \
       "TCP acknowledgments sent in this direction with SACK blocks; null if options were "         \
       "truncated")                                                                                 \
@@ -461,7 +483,8 @@
     X(cause, WORD, "",                                                                             \
       "of a retransmission: go_back_n (V5.2), recovery (V5.5), carried_duplicate_acks (V5.6), "    \
       "late_report (V5.7), rack (V5.8), tail (V5.10: of the last data sent), after_handshake "     \
-      "(V5.12) or before_capture (the first transmission precedes the capture); of reordering: "   \
+      "(V5.12), lost_ack (V6.7: its ACK had passed and did not reach the sender) or "              \
+      "before_capture (the first transmission precedes the capture); of reordering: "              \
       "after_retransmission (V4.3); of an ICMP error: its meaning (RFC 792, RFC 4443), such as "   \
       "packet_too_big; null if the kind is sufficient")                                            \
     X(mtu, INT, "bytes",                                                                           \

@@ -80,8 +80,8 @@ struct segment_context {
 struct event_sink {
     /* Returns the event's row for amend(), or EVENT_NONE if it was not written. */
     uint64_t (*event)(const struct segment_context *seg, const struct event *event);
-    /* Replaces kind, place and evidence of a row, and spurious if it is set; WORD_NONE becomes
-     * null. */
+    /* Replaces kind, place and evidence of a row, and spurious and cause if they are set; WORD_NONE
+     * becomes null. */
     void (*amend)(const struct event_sink *sink, uint64_t row, const struct event *event);
     /* Adds mirror duplicates to the count of this interface; -1 if a packet is no longer one. */
     void (*mirrored)(const struct event_sink *sink, uint32_t interface, int copies);
@@ -108,6 +108,12 @@ static inline bool has_timestamps(const struct segment_context *seg) {
  * by less are equal. */
 static inline int64_t clock_step_ns(const struct segment_context *seg) {
     return (int64_t)seg->packet->clock_step_us * 1000;
+}
+
+/* Returns whether the segment's position `start` is that of its SYN, or of its FIN if it has no
+ * data. */
+static inline bool is_syn_or_fin(const struct segment_context *seg, int64_t start) {
+    return !seg->packet->payload_bytes || (start < 0 && seg->tcp->flags & TCP_SYN);
 }
 
 /* Returns the event's row, EVENT_NONE if it was not written. */

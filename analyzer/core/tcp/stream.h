@@ -107,14 +107,17 @@ struct retransmission_record {
     uint32_t tsval;       /* if has_tsval */
     uint32_t first_tsval; /* of the first transmission, if newer_tsval */
     uint32_t waited_us;   /* since the sender's data before, which it retransmits or follows */
+    uint32_t passed_us;   /* since the ACK passed, if unheard */
     uint16_t ip_id;
     uint16_t kind; /* enum word */
     bool has_tsval;
     bool duplicate;        /* a duplicate packet, not a retransmission */
+    bool syn_fin;          /* a SYN, or a FIN without data */
     bool upstream;         /* the loss counts in lost_upstream, else in lost_downstream */
     bool lost;             /* counted as lost */
     bool spurious;         /* proven */
     bool dsacked;          /* a DSACK was attributed to it */
+    bool unheard;          /* its sender had not received an ACK that had passed (V6.7) */
     bool settled;          /* its ACK was seen, or none is expected */
     bool place_unknown;    /* counts as lost on neither side (V7.2, V7.4 to V7.9) */
     bool newer_tsval;      /* newer than the TSval of the first transmission */
@@ -125,6 +128,14 @@ struct retransmission_record {
     bool sacked;           /* a SACK of it was seen, and judged */
     uint8_t origin;        /* enum duplicate_origin, if a duplicate */
     uint16_t interface;    /* that stored it, if a duplicate */
+};
+
+/* ACKs that passed and did not reach the sender in time (verdict/lost_acks.c). */
+struct unheard_acks {
+    int64_t passed_ns;                /* the first of them */
+    int64_t first_ns, last_ns;        /* retransmissions in spite of them */
+    uint32_t first_tsval, last_tsval; /* of the ACKs */
+    uint8_t count;                    /* of ACKs before different retransmissions, 0 if none */
 };
 
 /* Loss-recovery state, allocated at the first irregular segment: counters, the sender's recovery as
@@ -148,7 +159,10 @@ struct tcp_recovery_state {
     uint64_t unknown_duplicates, third_duplicates;
     uint64_t packets_before_duplicates; /* sent before the first duplicate */
     uint64_t lost_upstream, lost_downstream;
-    uint64_t lost_upstream_bytes, lost_downstream_bytes; /* of these, without SYN and FIN */
+    uint64_t lost_upstream_bytes, lost_downstream_bytes; /* payload of these */
+    struct {
+        uint64_t retransmissions, spurious, lost_upstream, lost_downstream;
+    } syn_fin; /* of these counters, SYNs and FINs without data */
     uint64_t gaps_opened, gaps_filled, capture_reordered;
     uint64_t window_full, window_probes, keep_alives;
     /* Counters of the ACKs that this endpoint sends. */
@@ -166,6 +180,8 @@ struct tcp_recovery_state {
         uint32_t from_capture, until_capture;
     } stalls[MAX_STALLS]; /* the longest of those, longest first */
     /* Reports of the receiver on this stream's data. */
+    uint64_t acks_lost; /* on their way from the capture point to the sender, at least */
+    struct unheard_acks unheard;
     int64_t last_loss_signal_ns; /* last duplicate ACK or SACK */
     int64_t third_dup_ack_ns;    /* the duplicate ACK that last reached DUP_ACK_THRESH */
     int64_t rack_xmit_ns;        /* RACK.xmit_ts (RFC 8985), of retransmissions only; 0 if none */
@@ -317,6 +333,7 @@ struct tcp_stream {
     bool window_range_known : 1; /* window_min and window_max are set */
     bool window_shift_known : 1;
     bool has_unsettled : 1; /* records wait for their ACK */
+    bool awaits_echo : 1;   /* recovery->unheard waits for the sender's next echo */
     bool pushes : 1;        /* some of its data had PSH */
     bool unpushed : 1;      /* some had not */
     bool sent_new_last : 1; /* its new data came after the other direction's */

@@ -174,7 +174,7 @@ static NOINLINE void take_repeated_ack(struct segment_context *seg) {
 
 /* An ACK without SACK blocks ends earlier ones if it acknowledges them. A pure ACK ends them in any
  * case: it would report all data above a gap (RFC 2018 section 4), so the receiver has dropped it
- * (section 8). */
+ * (section 8). An end that closes may have dropped its data, too, and not report it any more. */
 static NOINLINE void take_sack(struct segment_context *seg, const struct tcp_header *tcp,
                                int64_t position) {
     struct tcp_recovery_state *recovery = seg->receiver->recovery;
@@ -182,7 +182,8 @@ static NOINLINE void take_sack(struct segment_context *seg, const struct tcp_hea
         recovery_state(seg, seg->sender)->sack_acks++;
         process_sack(seg, position);
     } else if (recovery) {
-        bool pure = !seg->packet->payload_bytes && !(tcp->options & TCP_OPTION_CUT);
+        bool pure =
+            !seg->packet->payload_bytes && !(tcp->options & TCP_OPTION_CUT || tcp->flags & TCP_FIN);
         if (pure || position >= recovery->sacked_max)
             recovery->sack_count = recovery->scoreboard.count = 0;
     }

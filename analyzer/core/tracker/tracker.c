@@ -464,6 +464,8 @@ NOINLINE int64_t track_segment(struct segment_context *seg) {
         complete_handshake(seg, tcp);
     if (!acknowledges || process_ack(seg, sender, seg->receiver, tcp))
         update_window(seg, sender, tcp);
+    if (sender->awaits_echo)
+        take_echo(seg);
     note_ip_id(seg, sender);
     note_timestamp(sender, tcp, seg->packet->time_ns);
     int64_t flight = note_flight(sender);

@@ -419,9 +419,11 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
     struct slowest slowest[2] = {{0}};
     bool tcp = flow->key.protocol == IP_TCP, with_rows = !worker->rows.sink->packets_only;
     if (tcp && (with_rows || flow->tcp.spans_wanted)) {
-        for (unsigned number = 0; number < 2; number++)
+        for (unsigned number = 0; number < 2; number++) {
+            settle_unheard_acks(&worker->events, &flow->tcp, &flow->tcp.streams[number]);
             settle_verdicts(&worker->events, &flow->tcp, &flow->tcp.streams[number],
                             flow->directions[number].first_ns);
+        }
         finish_turns(&flow->tcp);
         if (flow->timed)
             finish_time(&flow->tcp, worker->rows.pool, flow->first_ns, flow->last_ns);

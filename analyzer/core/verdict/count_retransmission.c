@@ -52,6 +52,7 @@ uint64_t count_retransmission(const struct segment_context *seg,
     bool timeout = cause->kind == WORD_TIMEOUT_RETRANSMISSION;
     bool fast_retransmit = cause->kind == WORD_FAST_RETRANSMISSION;
     recovery->retransmissions++;
+    recovery->syn_fin.retransmissions += is_syn_or_fin(seg, start);
     count_long(seg->sender, WIRE_RETRANSMITTED, super, 1);
     recovery->fast_count += fast_retransmit;
     recovery->rto_retransmissions += timeout;

@@ -30,9 +30,9 @@ struct retransmission_record *last_retransmission_of(const struct tcp_recovery_s
 
 /* --- losses ---------------------------------------------------------------------------------- */
 
-/* A SYN counts as no byte. */
+/* A SYN and a FIN have no payload. */
 static uint64_t record_bytes(const struct retransmission_record *record) {
-    return record->start < 0 ? 0 : (uint64_t)(record->end - record->start);
+    return record->syn_fin || record->start < 0 ? 0 : (uint64_t)(record->end - record->start);
 }
 
 void set_lost(struct tcp_stream *stream, struct tcp_recovery_state *recovery,
@@ -44,6 +44,8 @@ void set_lost(struct tcp_stream *stream, struct tcp_recovery_state *recovery,
     *(upstream ? &recovery->lost_upstream : &recovery->lost_downstream) += sign;
     *(upstream ? &recovery->lost_upstream_bytes : &recovery->lost_downstream_bytes) +=
         sign * record_bytes(record);
+    *(upstream ? &recovery->syn_fin.lost_upstream : &recovery->syn_fin.lost_downstream) +=
+        record->syn_fin ? sign : 0;
     count_long(stream, upstream ? WIRE_LOST_UPSTREAM : WIRE_LOST_DOWNSTREAM, record->long_bytes,
                sign);
     record->lost = lost;
@@ -54,6 +56,7 @@ void set_spurious(struct tcp_stream *stream, struct tcp_recovery_state *recovery
     if (!spurious || record->spurious)
         return;
     recovery->spurious_count++;
+    recovery->syn_fin.spurious += record->syn_fin;
     if (record_bytes(record) > 1 && recovery->unreported < UINT8_MAX)
         recovery->unreported++;
     if (record->kind == WORD_TIMEOUT_RETRANSMISSION)

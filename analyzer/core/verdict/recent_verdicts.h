@@ -71,4 +71,9 @@ bool has_thirds_throughout(const struct tcp_stream *stream);
 void settle_verdicts(const struct event_sink *sink, const struct tcp_connection *connection,
                      struct tcp_stream *stream, int64_t first_ns);
 
+/* lost_acks.c: decides at the end of the connection whether ACKs that the sender did not receive
+ * were lost (rule V6.7). */
+void settle_unheard_acks(const struct event_sink *sink, const struct tcp_connection *connection,
+                         struct tcp_stream *stream);
+
 #endif

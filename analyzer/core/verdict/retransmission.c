@@ -98,9 +98,11 @@ static void record_retransmission(struct segment_context *seg, const struct retr
                                            .long_bytes = super,
                                            .kind = (uint16_t)cause.kind,
                                            .upstream = upstream,
+                                           .syn_fin = is_syn_or_fin(seg, rtx->start),
                                            .place_unknown = lost && !placed,
                                            .reported_missing = has_sack_above(recovery, rtx->end),
                                            .settled = spurious || !lost};
+    note_unheard_ack(seg, &record);
     set_spurious(seg->sender, recovery, &record, spurious);
     set_lost(seg->sender, recovery, &record, placed);
     seg->effect.lost += lost * segments_of(seg->sender, super);

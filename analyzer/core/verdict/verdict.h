@@ -41,6 +41,17 @@ bool may_repeat_lost_data(const struct segment_context *seg);
  */
 void extend_rto(struct segment_context *seg, int64_t start, int64_t end);
 
+/* lost_acks.c: ACKs that were lost between the capture point and the sender of the data, rule V6.7.
+ */
+
+/* Notes in the record, that of the segment, whether its sender has not received the newest packet
+ * of the receiver, which acknowledges the data and should have arrived. */
+void note_unheard_ack(const struct segment_context *seg, struct retransmission_record *record);
+
+/* Takes a segment of a sender with unheard ACKs, seg->sender->awaits_echo: its TSecr may show that
+ * they were late, or that later ones arrived in their place. */
+void take_echo(const struct segment_context *seg);
+
 /* duplicate.c: duplicates of packets, made by a mirror port or by the network, rules V8. */
 
 /* Returns true if the segment duplicates one of the sender's last packets (rules V8.1, V8.2); then

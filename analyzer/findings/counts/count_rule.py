@@ -19,12 +19,14 @@ from wiretale.analyzer.findings.model import (
     finding_of,
     flow_str,
     on_wire,
+    opposite,
     row_at,
     segments,
+    syns_and_fins,
 )
 from wiretale.analyzer.findings.transfers import LOST, RETRANSMISSIONS, Counts, Transfers
 from wiretale.analyzer.table import integer_in
-from wiretale.analyzer.units import plural, show_bytes, show_share
+from wiretale.analyzer.units import agreeing, plural, show_bytes, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import DirectionRow
@@ -63,6 +65,7 @@ class CountRule(NamedTuple):
     severity: str = BY_SEGMENTS
     denominator: str = "data_packets"
     words: Callable[[DirectionRow, int], Words] = lambda row, count: {}  # further words of the sentence
+    words_of_both: Callable[[DirectionRow, DirectionRow], Words] = lambda row, back: {}  # the same, of both directions
     saves: Callable[[DirectionRow, int], Saved | None] = lambda row, count: (
         None
     )  # the cost; None if it saves none, or is unknown
@@ -123,19 +126,20 @@ class CountRule(NamedTuple):
             cited=cited or self.cites(transfers, row),
             packets=integer_in(row, self.event_count) if self.event_count else captured(row, self.column, count),
             **self.words_of(row, count),
+            **self.words_of_both(row, opposite(transfers.trace, row)),
         )
 
     def share(self, row: DirectionRow, count: int) -> float | None:
-        """Returns the share of the direction that has the problem; None if it is of nothing, such as of no data."""
+        """Returns the share of the data that has the problem; None if there is no data."""
         whole = segments(row, self.denominator) if self.column in ON_WIRE else integer_in(row, self.denominator)
         lost_bytes, payload = bytes_of(row, self.column), row["payload_bytes"]
         if is_size_unknown(row) and lost_bytes and payload:
             return min(lost_bytes / payload, 1.0)
-        return float(min(count / whole, 1.0)) if whole else None
+        return float(min((count - syns_and_fins(row, self.column)) / whole, 1.0)) if whole else None
 
     def amount(self, row: DirectionRow, count: int) -> Words:
-        """Returns the words `2 of 210 data segments` and ` (0.95%)`; of super-segments also the bytes, and the packets that hold
-        them."""
+        """Returns the words `2 of 210 data segments` and ` (0.95%) and 1 FIN`; of super-segments also the bytes, and the packets
+        that hold them."""
         whole = (segments(row, "data_packets") if self.column in ON_WIRE else row["data_packets"]) or 0
         held, lost_bytes, payload = held_in(row, self.column, count), bytes_of(row, self.column), row["payload_bytes"]
         if is_size_unknown(row) and lost_bytes and payload:
@@ -143,10 +147,7 @@ class CountRule(NamedTuple):
                 "amount": f"{show_bytes(lost_bytes)} of {show_bytes(payload)} of payload",
                 "amount_share": f" ({show_share(lost_bytes, payload)}; {plural(count, 'captured packet')})",
             }
-        if whole < count:  # SYN and FIN have no data
-            return {"amount": plural(count, "segment"), "amount_share": ""}
-        share = f" ({show_share(count, whole)}{held})"
-        return {"amount": f"{count:,} of {plural(whole, 'data segment')}", "amount_share": share}
+        return amount_words(row, self.column, (count - syns_and_fins(row, self.column),), whole, held)
 
     def words_of(self, row: DirectionRow, count: int) -> Words:
         """Returns the words of the templates."""
@@ -164,6 +165,33 @@ class CountRule(NamedTuple):
             total=plural(sum(count for _, count in counts), self.unit.removesuffix("s")),
             column=self.column,
         )
+
+
+def amount_words(row: DirectionRow, column: str, data: tuple[int, ...], whole: int, held: str) -> Words:
+    """Returns the words of CountRule.amount() for a column and the number of its data segments of `whole`, or the least and the
+    greatest."""
+    without_data = syn_fin_words(row, column)
+    number = " to ".join(f"{count:,}" for count in data)
+    if not data[-1]:
+        return {"amount": without_data, "amount_share": ""}
+    if not data[0]:
+        number, data = f"up to {data[-1]:,}", data[-1:]
+    beside = f" and {without_data}" if without_data else ""
+    if whole < data[-1]:
+        return {"amount": f"{number} {agreeing(data[-1], 'segment', 'segments')}", "amount_share": beside}
+    share = " to ".join(show_share(count, whole) for count in data)
+    return {"amount": f"{number} of {plural(whole, 'data segment')}", "amount_share": f" ({share}{held}){beside}"}
+
+
+def syn_fin_words(row: DirectionRow, column: str) -> str:
+    """Returns `2 SYNs`, `1 FIN`, or `3 SYNs or FINs` if the direction may have repeated both; nothing without any."""
+    count, fins = syns_and_fins(row, column), row["fins"] or 0
+    if not count:
+        return ""
+    if (row["syns"] or 0) <= 1:
+        return plural(count, "FIN")
+    no_fin = fins <= (column != "lost_upstream")  # what was lost downstream was seen before
+    return plural(count, "SYN") if no_fin else plural(count, "SYN or FIN", "SYNs or FINs")
 
 
 def concern_of(row: DirectionRow) -> Concern:

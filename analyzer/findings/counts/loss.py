@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.findings.counts.count_rule import (
     CountRule,
+    amount_words,
     captured,
     held_in,
     retransmission_cost,
     stalled_seconds,
 )
-from wiretale.analyzer.findings.model import Words, segments
+from wiretale.analyzer.findings.model import Words, data_segments, segments, syns_and_fins
 from wiretale.analyzer.findings.transfers import RETRANSMISSIONS
-from wiretale.analyzer.units import agreeing, plural, show_share
+from wiretale.analyzer.units import agreeing, plural
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import DirectionRow
@@ -46,14 +47,12 @@ def bounded_words(column: str, row: DirectionRow, count: int) -> Words:
     causes = cause_words(row, captured(row, column, count))
     if not unplaced:
         return {**causes, "open": ""}
-    most = count + unplaced
-    amount, share = f"{count:,} to {plural(most, 'segment')}", ""
-    if whole >= most:
-        amount = f"{count:,} to {most:,} of {plural(whole, 'data segment')}"
-        share = f" ({show_share(count, whole)} to {show_share(most, whole)}{held_in(row, column, count)})"
-    again = plural(max(segments(row, "retransmissions") or 0, most), "retransmission")
+    least = count - syns_and_fins(row, column)
+    most = least + (data_segments(row, "unplaced_retransmissions") or 0)
+    again = plural(max(segments(row, "retransmissions") or 0, count + unplaced), "retransmission")
     unknown = f"; the place of {unplaced:,} of {again} is unknown"
-    return {**causes, "amount": amount, "amount_share": share, "open": unknown}
+    bounds = (least, most) if most > least else (least,)
+    return {**causes, **amount_words(row, column, bounds, whole, held_in(row, column, count)), "open": unknown}
 
 
 UNDECIDED, NO_ACKS = "no SACK, timestamp or ACK decides", "it has no ACKs of them"
@@ -177,6 +176,24 @@ suspected_timeout = CountRule(
     saves=stalled_seconds,
 )
 
+LATE_ANSWERS = "Check for reordering, delay spikes, and a receiver whose ACKs are delayed."
+LOST_ACKS = (
+    "Find the loss between the capture point and {sender}: the ACKs passed the capture point in time and did not arrive, or "
+    "{sender} discarded them. Compare drop counters and firewall rules in that direction, and capture at {sender}."
+)
+
+
+def answer_words(row: DirectionRow, back: DirectionRow) -> Words:
+    """`lost_acks` says how many ACKs did not reach the sender, if any are known; `advice` follows from it."""
+    sender, lost = row["source"], back["acks_lost_downstream"]
+    if not lost:
+        return {"lost_acks": "", "advice": LATE_ANSWERS}
+    least = (
+        f"at least {plural(lost, 'ACK')} {agreeing(lost, 'was', 'were')} lost between the capture point and {sender}"
+    )
+    return {"lost_acks": f"; {least}", "advice": LOST_ACKS.format(sender=sender)}
+
+
 spurious = CountRule(
     code="spurious",
     title="Spurious retransmissions",
@@ -184,11 +201,15 @@ spurious = CountRule(
     events=RETRANSMISSIONS,
     spurious=True,
     computed="Retransmissions proven spurious by DSACK (RFC 2883), by an echoed timestamp (RFC 3522) or by an ACK "
-    "that had passed the capture point before.",
-    unknown="Spurious retransmissions without such proof. SYN-ACKs after their handshake are in accept-deferred.",
+    "that had passed the capture point before. ACKs were lost after the capture point if the sender repeated data long after "
+    "they had passed, its timestamps show that it had received none of them (RFC 7323), and it echoed none later "
+    "(directions.acks_lost_downstream).",
+    unknown="Spurious retransmissions without such proof. Whether ACKs were lost or late, without timestamps. SYN-ACKs after "
+    "their handshake are in accept-deferred.",
     sentence="{name} sent {count:spurious retransmission}[: DSACKs, timestamps or earlier ACKs prove that the data had "
-    "arrived].",
+    "arrived]{lost_acks}.",
     summary="sent spurious retransmissions",
-    advice="Check for reordering, delay spikes, and a receiver whose ACKs are delayed.",
+    advice="{advice}",
+    words_of_both=answer_words,
     saves=partial(retransmission_cost, column="spurious_retransmissions"),
 )
