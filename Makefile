@@ -77,7 +77,7 @@ JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null
 programs: $(VENV)/.stamp-run
 	@$(foreach folder,$(PROGRAM_FOLDERS),$(MAKE) -s $(JOBS) -C $(folder) CFLAGS=-Werror PROGRAM=$(abspath $(VENV))/bin/$(call program_of,$(folder)) &&) true
 
-$(EXTENSION): $(MODULE_SOURCES) $(HEADERS) $(PACKAGING) | $(VENV)/.stamp-run
+$(EXTENSION): $(MODULE_SOURCES) $(HEADERS) analyzer/_core.pyi $(PACKAGING) | $(VENV)/.stamp-run
 	@.ci/step "compiling the native core" env WIRETALE_CFLAGS=-Werror $(PY) setup.py -q build_ext --inplace
 	@touch $@
 

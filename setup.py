@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import tempfile
 from glob import glob
@@ -39,13 +40,15 @@ INSTALLED = ["-Wl,--strip-debug"]
 # Files of common/ that the core uses.
 SHARED = ("common/json.c", "common/sequence_window.c", "common/utf8.c")
 
+STAMP = runpy.run_path("analyzer/core_stamp.py")["stamp_of"]("analyzer")
+
 CORE = Extension(
     "wiretale.analyzer._core",
     sources=sorted({*glob("analyzer/core/*/*.c"), *SHARED} - set(glob("analyzer/core/fuzz/*.c"))),
-    depends=sorted(glob("analyzer/core/*/*.h") + glob("common/*.h")),
+    depends=sorted(["analyzer/_core.pyi", *glob("analyzer/core/*/*.h"), *glob("common/*.h")]),
     include_dirs=[".", "analyzer/core"],
     libraries=["pcap", "z", "zstd", "lz4", "sodium", "nettle"],
-    define_macros=[("Py_LIMITED_API", "0x030B0000")],
+    define_macros=[("Py_LIMITED_API", "0x030B0000"), ("CORE_STAMP", f'"{STAMP}"')],
     extra_compile_args=[
         "-std=gnu11",
         "-O2",

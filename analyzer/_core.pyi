@@ -6,6 +6,9 @@ from typing import Any
 
 from wiretale.analyzer.options import AnalysisOptions, ReadingMode
 
+#: of the declarations that it was compiled from (analyzer/core_stamp.py)
+STAMP: str
+
 def vocabulary() -> list[str]:
     """Every word that a table can hold, by the number that packed() gives it."""
 

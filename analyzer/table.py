@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from wiretale.analyzer import _core
+from wiretale.analyzer.core_stamp import check_core
 from wiretale.analyzer.errors import MissingToolError
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 else:
     Row = object
 
+check_core()  # before its schemas are read
 #: names of the tables, in the order of lists and files
 TABLES = tuple(name for name, _, _ in _core.schemas())
 #: those that are made if they are asked for, and those that every analysis has

@@ -382,6 +382,11 @@ static struct PyModuleDef definition = {
     .m_methods = module_methods,
 };
 
+/* setup.py sets the stamp (analyzer/core_stamp.py); other compilations have none. */
+#ifndef CORE_STAMP
+#define CORE_STAMP ""
+#endif
+
 /* References are not released if this fails: the import fails once, and the process usually
  * ends. PyModule_AddObjectRef() leaves one reference of each type with the static pointers. */
 PyMODINIT_FUNC PyInit__core(void) {
@@ -394,7 +399,8 @@ PyMODINIT_FUNC PyInit__core(void) {
         PyModule_AddObjectRef(module, "Analysis", analysis_type) ||
         PyModule_AddObjectRef(module, "Observations", observations_type) ||
         PyModule_AddObjectRef(module, "Table", (PyObject *)table_type) ||
-        PyModule_AddObjectRef(module, "Error", error_type))
+        PyModule_AddObjectRef(module, "Error", error_type) ||
+        PyModule_AddStringConstant(module, "STAMP", CORE_STAMP))
         return NULL;
     return module;
 }

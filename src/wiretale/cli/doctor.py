@@ -86,6 +86,9 @@ def check_core() -> Iterator[Check]:
     """Checks the native core and its libraries."""
     try:
         from wiretale.analyzer._core import libraries
+        from wiretale.analyzer.core_stamp import check_core as check_stamp
+
+        check_stamp()
     except ImportError as error:
         absent = missing_library(str(error))
         found, fix = (f"{absent[0]} is missing", absent[1]) if absent else (str(error), repair())
