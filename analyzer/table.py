@@ -31,12 +31,28 @@ check_core()  # before its schemas are read
 TABLES = tuple(name for name, _, _ in _core.schemas())
 #: those that are made if they are asked for, and those that every analysis has
 ASKED_TABLES = ("packets", "limit_spans")
+OF_INTERFACES = ("interfaces", "decode_stops")
 OF_FINDINGS = ("findings", "finding_frames", "finding_flows")
 KEPT_TABLES = tuple(name for name in TABLES if name not in ASKED_TABLES)
-OF_FLOWS = tuple(name for name in KEPT_TABLES if name not in ("interfaces", *OF_FINDINGS))
+OF_FLOWS = tuple(name for name in KEPT_TABLES if name not in (*OF_INTERFACES, *OF_FINDINGS))
 #: SQL views with the columns of wiretale.analyze/2, for one release: the tables that each reads, and its query, in which {of} is
 #: the columns that number a capture, and {ns} makes an integer of a time
 OLD_VIEWS = {
+    "interfaces_2": (
+        ("interfaces", "decode_stops"),
+        """SELECT interfaces.*, reasons, undecoded
+FROM interfaces
+LEFT JOIN (
+    SELECT {of}capture, string_agg(reason || '=' || packets, ', ' ORDER BY packets DESC, reason) AS reasons
+    FROM (SELECT {of}capture, reason, sum(packets)::BIGINT AS packets FROM decode_stops WHERE reason <> 'not-ip' GROUP BY ALL)
+    GROUP BY ALL) USING ({of}capture)
+LEFT JOIN (
+    SELECT {of}capture, string_agg(protocol || '=' || packets, ', ' ORDER BY protocol = 'others', packets DESC, protocol)
+        AS undecoded
+    FROM (SELECT {of}capture, protocol, sum(packets)::BIGINT AS packets FROM decode_stops WHERE protocol IS NOT NULL
+        GROUP BY ALL)
+    GROUP BY ALL) USING ({of}capture)""",
+    ),
     "findings_2": (
         ("findings", "finding_frames", "finding_flows"),
         """SELECT * EXCLUDE (finding, direction, headline, waited_ns, bytes, failed, members, explained_by, packets, figures,

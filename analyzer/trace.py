@@ -126,6 +126,11 @@ class Trace:
         return self.table("interfaces")
 
     @property
+    def decode_stops(self) -> Table[rows.DecodeStopRow]:
+        """Packets of an interface that were not decoded to their end, by reason and protocol."""
+        return self.table("decode_stops")
+
+    @property
     def flows(self) -> Table[rows.FlowRow]:
         """A conversation."""
         return self.table("flows")

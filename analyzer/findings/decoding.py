@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.findings.capture import (
@@ -12,17 +14,17 @@ from wiretale.analyzer.findings.capture import (
     first_of,
     interfaces_with,
 )
-from wiretale.analyzer.findings.hidden import DOUBTFUL_SHARE, counts_in
+from wiretale.analyzer.findings.hidden import DOUBTFUL_SHARE
 from wiretale.analyzer.findings.model import Match, Matches
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural, show_share
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.rows import InterfaceRow
+    from wiretale.analyzer.rows import DecodeStopRow
 
 CHAPTER = "Decoding"
 UNDECODED_SHOWN = 5  # protocols
-#: Reasons of interfaces.reasons for packets that are not decoded, unless interfaces.undecoded counts them, in words
+#: Reasons of decode_stops without a protocol for packets that are not decoded, in words
 NOT_UNDERSTOOD = {
     "wlan-not-data": ("WLAN management or control frame", "WLAN management or control frames"),
     "wlan-protected": ("encrypted WLAN frame", "encrypted WLAN frames"),
@@ -33,7 +35,7 @@ NOT_UNDERSTOOD = {
     "too-deep": ("packet in too many encapsulations", "packets in too many encapsulations"),
     "encrypted": ("encrypted packet", "encrypted packets"),
 }
-#: Names of the headers that interfaces.undecoded counts
+#: Names of the headers at which decoding stops (decode_stops.protocol)
 UNDECODED_NAMES = {
     name: f"{name} ({meaning})"
     for name, meaning in {
@@ -134,7 +136,7 @@ def lengths_cut(transfers: Transfers) -> Matches:
 @capture_finding(
     code="malformed",
     title="Malformed packets",
-    computed="Lengths or versions in the headers contradict each other; by reason (interfaces.reasons).",
+    computed="Lengths or versions in the headers contradict each other; by reason (decode_stops).",
     unknown="Checksum errors: checksums are not verified, because offloading leaves them wrong in most captures.",
     weakens="The flows to which those packets would belong.",
     sentence="{count:packet has|packets have} a malformed header[ ({reasons})].",
@@ -143,18 +145,35 @@ def lengths_cut(transfers: Transfers) -> Matches:
 def malformed(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "malformed"):
         count, first = row["malformed"], first_at(transfers, row, "malformed_frame")
-        yield Match(count=count, reasons=row["reasons"], packets=count, **first)
+        stops = [stop for stop in stops_of(transfers, row["capture"]) if stop["outcome"] == "malformed"]
+        reasons = ", ".join(f"{reason}={packets}" for reason, packets in packets_by_reason(stops))
+        yield Match(count=count, reasons=reasons, packets=count, **first)
+
+
+def stops_of(transfers: Transfers, capture: int) -> list[DecodeStopRow]:
+    """Returns the rows of decode_stops of an interface."""
+    return [row for row in transfers.trace.decode_stops if row["capture"] == capture]
+
+
+def packets_by_reason(stops: Iterable[DecodeStopRow]) -> list[tuple[str, int]]:
+    """Returns the reasons with their packets, the most frequent first."""
+    counts: Counter[str] = Counter()
+    for row in stops:
+        counts[row["reason"] or ""] += row["packets"]
+    return counts.most_common()
 
 
 def undecoded_counts(transfers: Transfers) -> list[tuple[str, int]]:
-    """Returns the protocols of interfaces.undecoded with their packets, the most frequent first."""
-    counts: dict[str, int] = {}
-    for row in interfaces_with(transfers, "undecoded_packets"):
-        for name, count in counts_in(row["undecoded"]).items():
-            if row["link_type_name"] and name == f"link type {row['link_type']}":
-                name += f" ({row['link_type_name']})"
-            name = UNDECODED_NAMES.get(name, name)
-            counts[name] = counts.get(name, 0) + count
+    """Returns the protocols of decode_stops with their packets, the most frequent first."""
+    link_types = {
+        f"link type {row['link_type']}": f"link type {row['link_type']} ({row['link_type_name']})"
+        for row in transfers.trace.interfaces
+        if row["link_type_name"]
+    }
+    counts: Counter[str] = Counter()
+    for row in transfers.trace.decode_stops:
+        if name := row["protocol"]:
+            counts[UNDECODED_NAMES.get(name) or link_types.get(name, name)] += row["packets"]
     return sorted(counts.items(), key=lambda item: (item[0] == "others", -item[1]))
 
 
@@ -164,7 +183,7 @@ def undecoded_counts(transfers: Transfers) -> list[tuple[str, int]]:
     severity="warning; info up to 1% of the packets",
     unit="packets",
     computed="Packets of link types, EtherTypes, PPP and IP protocols that wiretale does not decode and that may carry "
-    "IP (interfaces.undecoded), and datagrams to the UDP port of an encapsulation that contain an IP header. Protocols "
+    "IP (decode_stops.protocol), and datagrams to the UDP port of an encapsulation that contain an IP header. Protocols "
     "that never carry IP, such as ARP and LLDP, do not count. Above 1% this finding comes first.",
     unknown="The flows within those packets.",
     weakens="Everything: the other direction of a flow, its losses or all of it may be within those packets. The "
@@ -194,14 +213,6 @@ def undecoded(transfers: Transfers) -> Matches:
         )
 
 
-def not_understood_counts(row: InterfaceRow) -> dict[str, int]:
-    """Returns the reasons of an interface that the finding undecoded does not count, with their packets."""
-    counts = counts_in(row["reasons"])
-    named = sum(count for name, count in counts_in(row["undecoded"]).items() if name.startswith("PPP protocol "))
-    counts["ppp-protocol"] = counts.get("ppp-protocol", 0) - named
-    return {reason: counts[reason] for reason in NOT_UNDERSTOOD if counts.get(reason, 0) > 0}
-
-
 @capture_finding(
     code="not-understood",
     title="Packets of an unsupported format",
@@ -215,11 +226,10 @@ def not_understood_counts(row: InterfaceRow) -> dict[str, int]:
 )
 def not_understood(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "not_understood"):
-        counts, packets = not_understood_counts(row), row["packets"]
-        if count := sum(counts.values()):
-            most_first = sorted(counts.items(), key=lambda one: -one[1])
-            reasons = ", ".join(plural(number, *NOT_UNDERSTOOD[reason]) for reason, number in most_first)
-            severity = "warning" if count > 0.5 * packets else "info"
+        stops = [stop for stop in stops_of(transfers, row["capture"]) if stop["reason"] in NOT_UNDERSTOOD and not stop["protocol"]]
+        if count := sum(stop["packets"] for stop in stops):
+            reasons = ", ".join(plural(packets, *NOT_UNDERSTOOD[reason]) for reason, packets in packets_by_reason(stops))
+            severity = "warning" if count > 0.5 * row["packets"] else "info"
             first = first_at(transfers, row, "not_understood_frame")
-            share = show_share(count, packets)
+            share = show_share(count, row["packets"])
             yield Match(severity, count=count, share=share, reasons=reasons, packets=count, **first)

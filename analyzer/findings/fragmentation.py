@@ -56,8 +56,8 @@ def fragment_bytes(datagrams: Table[DatagramRow]) -> float:
 
 def cut_at_end(datagrams: Table[DatagramRow]) -> int:
     """Returns the number of datagrams that lack only their last fragments."""
-    ends = (text or "" for text in datagrams.column("missing"))
-    return sum(text.endswith("-") and text[:-1].isdecimal() and text != "0-" for text in ends)
+    columns = map(datagrams.column, ("bytes", "missing_ranges", "missing_from"))
+    return sum(size is None and ranges == 1 and first > 0 for size, ranges, first in zip(*columns, strict=True))
 
 
 def ends_of(datagrams: Table[DatagramRow]) -> str:

@@ -7,7 +7,6 @@ packets are known, as those of ESP are, only attempts between the same hosts are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.findings.transfers import Transfers
 
 DOUBTFUL_SHARE = 0.01  # of all packets: if more are cut or not decoded, no finding concludes from what is missing
-#: Reasons of interfaces.reasons that may hide a TCP segment; undecoded_packets counts the others
+#: Reasons of decode_stops that may hide a TCP segment; undecoded_packets counts the others
 HIDING = ("wlan-protected", "link-fragment", "too-deep", "encrypted", "link-cut", "tunnel-cut", "ip-cut")
 #: IP protocols that may carry a TCP segment: ESP and those of undecoded_packets. Their flows have the hosts.
 HIDING_PROTOCOLS = frozenset((50, 55, 94, 98, 108, 115))
@@ -24,24 +23,19 @@ NO_TCP, SYN_SENT = None, "syn_sent"
 Hosts = frozenset[str]
 
 
-def counts_in(text: str | None) -> dict[str, int]:
-    """Reads `name=count, name=count` of a column of interfaces."""
-    pairs = (part.rpartition("=") for part in (text or "").split(", ") if part)
-    return {name: int(count) for name, _, count in pairs}
-
-
 class Hidden:
     """The hosts, or the whole capture, of which packets may be hidden."""
 
     def __init__(self, transfers: Transfers) -> None:
         self._interfaces = transfers.trace.interfaces
+        self._decode_stops = transfers.trace.decode_stops
         self._flows = transfers.trace.flows
         self._one_way = transfers.flow_counts["one_way"]
 
     @cached_property
     def everywhere(self) -> bool:
         """Whether over 1% of all packets may hide an answer of any host, or one direction of all connections is missing."""
-        hidden = sum(self._undecoded()) - self._packets_of_known_hosts
+        hidden = self._undecoded - self._packets_of_known_hosts
         return hidden > DOUBTFUL_SHARE * self._interfaces.total("packets") or self._is_direction_missing()
 
     def conclusive(self, flows: list[int]) -> list[int]:
@@ -52,15 +46,14 @@ class Hidden:
             return flows
         return [flow for flow in flows if self._hosts(flow) not in self._doubtful_hosts]
 
-    def _undecoded(self) -> Iterator[int]:
-        names = ("reasons", "undecoded_packets")
-        for reasons, undecoded in zip(*map(self._interfaces.column, names), strict=True):
-            counts = counts_in(reasons)
-            yield undecoded + sum(counts.get(reason, 0) for reason in HIDING)
+    @cached_property
+    def _undecoded(self) -> int:
+        """Packets that may hide a segment."""
+        return sum(row["packets"] for row in self._decode_stops if row["protocol"] or row["reason"] in HIDING)
 
     @cached_property
     def _hiding_flows(self) -> list[int]:
-        if not sum(self._undecoded()):
+        if not self._undecoded:
             return []
         numbers = self._flows._packed("protocol_number", "B")
         return [flow for flow, number in enumerate(numbers) if number in HIDING_PROTOCOLS]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING
 
 from wiretale.analyzer.findings.judged import judge
+from wiretale.analyzer.table import OF_FINDINGS, OF_INTERFACES
 
 if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
@@ -23,8 +24,9 @@ SUMMARY = {  # columns of directions
 }
 SCHEMA = "wiretale.analyze/3"
 TABLES = (
-    *("interfaces", "flows", "directions", "waits", "datagrams", "handshakes", "queries", "requests"),
-    *("findings", "finding_frames", "finding_flows"),
+    *OF_INTERFACES,
+    *("flows", "directions", "waits", "datagrams", "handshakes", "queries", "requests"),
+    *OF_FINDINGS,
 )
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.printable import utf8_name
-from wiretale.analyzer.table import KEPT_TABLES, OF_FINDINGS
+from wiretale.analyzer.table import KEPT_TABLES, OF_FINDINGS, OF_INTERFACES
 from wiretale.reports.export.parquet import FINITE_SQL, TIME_SQL, TIMED, copy_to
 from wiretale.reports.store.add import capture_row, columns_of, manifest, quoted
 from wiretale.reports.store.layout import (
@@ -232,7 +232,7 @@ class Slot:
             self.times[name] = [column for column, kind, *_ in table.columns() if kind == "time"]
             count = sum(table._rows_by_flow(most)) if name in IN_ORDER else len(table)
             begin = f"CREATE OR REPLACE TEMP TABLE slot_{name} AS" if first else f"INSERT INTO slot_{name}"
-            if first or (name != "interfaces" and count):
+            if first or (name not in OF_INTERFACES and count):
                 columns = [column for column, *_ in table.columns()]
                 source = name if name in WITH_INTEGERS else TIMED + name
                 rows = f"(SELECT row_number() OVER () AS row_place, * FROM (FROM {source} LIMIT {count})) AS rows"
@@ -245,7 +245,7 @@ class Slot:
             return f"SELECT 0::INTEGER AS fileno, rows.* FROM {rows} WHERE false"
         # `own.caps` has the number of each interface of the window for the capture of a row
         changed: dict[str, str] = {column: f"own.caps[{column} + 1]" for column in CAPTURES if column in columns}
-        if name == "interfaces":
+        if name in OF_INTERFACES:
             changed = {"capture": "files.caps[capture + 1]"}
             return f"""SELECT fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN places USING (capture)
                 JOIN files USING (fileno)"""

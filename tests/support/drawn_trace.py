@@ -98,7 +98,8 @@ class DrawnTrace:
         self.draw = random.Random(seed)
         self.interrupted = self.draw.random() < 0.1
         self.totals = {name: self.count() for name in TOTALS}
-        self.interfaces = DrawnTable([self.capture() for _ in range(self.draw.choice((1, 2)))])
+        self.interfaces = DrawnTable([self.capture(number) for number in range(self.draw.choice((1, 2)))])
+        self.decode_stops = drawn_of(self.interfaces, self.stops_of)
         self.flows = DrawnTable([self.flow(number) for number in range(self.draw.choice((1, 2, 7)))])
         self.totals["flows"] = len(self.flows)
         self.directions = DrawnTable([self.direction(flow, way) for flow in self.flows.drawn_rows for way in (0, 1)])
@@ -130,16 +131,23 @@ class DrawnTrace:
                 made[name] = None
         return made
 
-    def capture(self) -> Row:
+    def capture(self, number: int) -> Row:
         row = self.row("interfaces")
         row["backward_ns_max"] += 1
         row["time_unknown"] += row["time_out_of_range"]
-        hidden = row["undecoded_packets"]
-        row["undecoded"] = (
-            f"EtherType 0x8909={hidden - 1}, others=1" if hidden > 1 else "IP protocol 115=1" if hidden else None
+        return {**row, "capture": number, "interface": 0, "first_ns": START_NS, "last_ns": START_NS + self.draw.choice(TIMES)}
+
+    def stops_of(self, capture: Row) -> list[Row]:
+        """Rows of decode_stops that have the packets which an interface counts."""
+        hidden, ether = capture["undecoded_packets"], "EtherType 0x8909"
+        stops = (
+            (None, None, "IP protocol 115" if hidden == 1 else "others", min(hidden, 1)),
+            ("not_understood", "not-ip", ether, hidden - 1),
+            ("not_understood", "too-deep", None, capture["not_understood"]),
+            ("malformed", "ip-length", None, capture["malformed"]),
         )
-        row["reasons"] = f"too-deep={row['not_understood']}, ip-length={row['malformed']}"
-        return {**row, "interface": 0, "first_ns": START_NS, "last_ns": START_NS + self.draw.choice(TIMES)}
+        names = ("outcome", "reason", "protocol", "packets")
+        return [{"capture": capture["capture"], **dict(zip(names, stop, strict=True))} for stop in stops if stop[-1] > 0]
 
     def flow(self, number: int) -> Row:
         states = ("syn_sent", "refused", "reset", "established", "closed", "syn_received")

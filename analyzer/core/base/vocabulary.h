@@ -62,6 +62,10 @@
     /* fragmented datagrams (datagrams.state) */                                                   \
     X(COMPLETE, "complete")                                                                        \
     X(INCOMPLETE, "incomplete")                                                                    \
+    /* how decoding stopped (decode_stops.outcome) */                                              \
+    X(CUT, "cut")                                                                                  \
+    X(NOT_UNDERSTOOD, "not_understood")                                                            \
+    X(MALFORMED, "malformed")                                                                      \
     /* kinds of events (events.kind) */                                                            \
     X(RETRANSMISSION, "retransmission") /* of unknown cause */                                     \
     X(FAST_RETRANSMISSION, "fast_retransmission")                                                  \

@@ -138,7 +138,7 @@ static NOINLINE void note_long_packet(struct interface_count *count, const struc
 static NOINLINE void note_undecoded(struct interface_count *count, const struct packet *packet,
                                     const struct headers *headers) {
     uint32_t protocol = undecoded_protocol(headers);
-    struct undecoded_count *one = count->undecoded, *end = one + UNDECODED_NAMED;
+    struct undecoded_count *named = count->undecoded, *end = named + UNDECODED_NAMED;
     if (headers->layer < LAYER_NETWORK)
         count->no_flow_bytes += wire_bytes_of(packet->link_type, packet->length);
     if (!protocol) {
@@ -146,14 +146,16 @@ static NOINLINE void note_undecoded(struct interface_count *count, const struct 
             note_first(&count->not_understood, packet);
         return;
     }
-    count->undecoded_sum++;
+    count->undecoded_by_reason[headers->reason]++;
     note_first(&count->undecoded_first, packet);
-    while (one < end && one->packets && one->protocol != protocol)
-        one++;
-    if (one == end)
+    while (named < end && named->packets &&
+           (named->protocol != protocol || named->reason != headers->reason))
+        named++;
+    if (named == end)
         return;
-    one->protocol = protocol;
-    one->packets++;
+    named->protocol = protocol;
+    named->reason = headers->reason;
+    named->packets++;
 }
 
 static NOINLINE void note_cut_length(struct interface_count *count, const struct packet *packet,
@@ -208,47 +210,68 @@ static uint64_t answers(const struct interface_count *count, enum decode_answer 
     return sum;
 }
 
-/* Writes name=count for each reason except ok and not-ip, the most frequent first. */
-static void reasons_text(const struct interface_count *count, char *text, size_t room) {
-    bool said[REASON_COUNT] = {[REASON_NONE] = true, [REASON_NOT_IP] = true};
-    size_t used = 0;
-    text[0] = '\0';
-    for (;;) {
-        unsigned most = REASON_COUNT;
-        for (unsigned reason = 0; reason < REASON_COUNT; reason++)
-            if (!said[reason] && count->reasons[reason] &&
-                (most == REASON_COUNT || count->reasons[reason] > count->reasons[most]))
-                most = reason;
-        if (most == REASON_COUNT || used >= room)
-            return;
-        said[most] = true;
-        used += (size_t)snprintf(text + used, room - used, "%s%s=%llu", used ? ", " : "",
-                                 decode_reason_name((enum decode_reason)most),
-                                 (unsigned long long)count->reasons[most]);
-    }
+/* Of a row of decode_stops, in place of a protocol. */
+#define NO_PROTOCOL     0u
+#define OTHER_PROTOCOLS UINT32_MAX
+
+static int by_packets(const void *left, const void *right) {
+    const struct undecoded_count *a = left, *b = right;
+    if (a->packets != b->packets)
+        return a->packets < b->packets ? 1 : -1;
+    if (a->reason != b->reason)
+        return a->reason < b->reason ? -1 : 1;
+    return (a->protocol > b->protocol) - (a->protocol < b->protocol);
 }
 
-static int by_packets(const void *a, const void *b) {
-    uint64_t one = ((const struct undecoded_count *)a)->packets;
-    uint64_t other = ((const struct undecoded_count *)b)->packets;
-    return (one < other) - (one > other);
+static void add_decode_stop(struct row_sink *sink, size_t interface,
+                            const struct undecoded_count *stop) {
+    static const enum word outcomes[] = {[DECODE_CUT] = WORD_CUT,
+                                         [DECODE_NOT_UNDERSTOOD] = WORD_NOT_UNDERSTOOD,
+                                         [DECODE_MALFORMED] = WORD_MALFORMED};
+    char protocol[UNDECODED_NAME_MAX] = "others";
+    struct row row;
+    row_clear(&row);
+    row_set(&row, decode_stops_capture, interface);
+    if (stop->reason != REASON_NONE) {
+        row_set(&row, decode_stops_outcome, outcomes[decode_reason_answer(stop->reason)]);
+        row_set_text(sink, &row, decode_stops_reason, decode_reason_name(stop->reason));
+    }
+    if (stop->protocol != OTHER_PROTOCOLS)
+        undecoded_name(stop->protocol, protocol);
+    if (stop->protocol != NO_PROTOCOL)
+        row_set_text(sink, &row, decode_stops_protocol, protocol);
+    row_set(&row, decode_stops_packets, stop->packets);
+    add_row(sink, TABLE_decode_stops, &row);
 }
 
-/* Writes name=count of each protocol, the most frequent first. */
-static void undecoded_text(struct interface_count *count, char *text, size_t room) {
-    uint64_t others = count->undecoded_sum;
-    size_t used = 0;
-    text[0] = '\0';
-    qsort(count->undecoded, UNDECODED_NAMED, sizeof *count->undecoded, by_packets);
-    for (unsigned i = 0; i < UNDECODED_NAMED && count->undecoded[i].packets; i++) {
-        char name[UNDECODED_NAME_MAX];
-        undecoded_name(count->undecoded[i].protocol, name);
-        used += (size_t)snprintf(text + used, room - used, "%s%s=%llu", used ? ", " : "", name,
-                                 (unsigned long long)count->undecoded[i].packets);
-        others -= count->undecoded[i].packets;
+/* Adds the rows of an interface. Packets of link-layer protocols that cannot carry IP have none. */
+static void add_decode_stops(struct row_sink *sink, size_t interface,
+                             const struct interface_count *count) {
+    struct undecoded_count stops[UNDECODED_NAMED + 2 * REASON_COUNT];
+    uint64_t others[REASON_COUNT];
+    size_t rows = 0;
+    memcpy(others, count->undecoded_by_reason, sizeof others);
+    for (; rows < UNDECODED_NAMED && count->undecoded[rows].packets; rows++) {
+        stops[rows] = count->undecoded[rows];
+        others[stops[rows].reason] -= stops[rows].packets;
     }
-    if (others)
-        snprintf(text + used, room - used, ", others=%llu", (unsigned long long)others);
+    for (enum decode_reason reason = 0; reason < REASON_COUNT; reason++) {
+        uint64_t plain = count->reasons[reason] - count->undecoded_by_reason[reason];
+        if (others[reason])
+            stops[rows++] = (struct undecoded_count){OTHER_PROTOCOLS, reason, others[reason]};
+        if (plain && reason != REASON_NONE && reason != REASON_NOT_IP)
+            stops[rows++] = (struct undecoded_count){NO_PROTOCOL, reason, plain};
+    }
+    qsort(stops, rows, sizeof *stops, by_packets);
+    for (size_t i = 0; i < rows; i++)
+        add_decode_stop(sink, interface, &stops[i]);
+}
+
+static uint64_t undecoded_packets(const struct interface_count *count) {
+    uint64_t sum = 0;
+    for (unsigned reason = 0; reason < REASON_COUNT; reason++)
+        sum += count->undecoded_by_reason[reason];
+    return sum;
 }
 
 static void put_file(struct row_sink *sink, struct row *row, const struct interface *interface,
@@ -336,8 +359,7 @@ static void put_bursts(struct row *row, const struct interface *interface,
     row_set_if(row, interfaces_burst_frame, known, bursts->last_frame);
 }
 
-static void put_counts(struct row_sink *sink, struct row *row, struct interface_count *count) {
-    char reasons[512], undecoded[512]; /* the second has room for UNDECODED_NAMED of the longest */
+static void put_counts(struct row *row, const struct interface_count *count) {
     bool timed = count->packets > count->time_unknown;
     row_set(row, interfaces_packets, count->packets);
     row_set(row, interfaces_bytes, count->bytes);
@@ -358,11 +380,7 @@ static void put_counts(struct row_sink *sink, struct row *row, struct interface_
     row_set(row, interfaces_cut_headers, answers(count, DECODE_CUT));
     row_set(row, interfaces_malformed, answers(count, DECODE_MALFORMED));
     row_set(row, interfaces_no_flow_bytes, count->no_flow_bytes);
-    reasons_text(count, reasons, sizeof reasons);
-    row_set_text(sink, row, interfaces_reasons, reasons);
-    undecoded_text(count, undecoded, sizeof undecoded);
-    row_set(row, interfaces_undecoded_packets, count->undecoded_sum);
-    row_set_text(sink, row, interfaces_undecoded, undecoded);
+    row_set(row, interfaces_undecoded_packets, undecoded_packets(count));
     put_frames(row, count);
 }
 
@@ -394,8 +412,9 @@ void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
             interface_put_duplicates(sink, &row, (uint32_t)i, duplicates);
         put_file(sink, &row, interface, merged_input_damage(input, interface->file_index), count);
         put_interface(sink, &row, interface);
-        put_counts(sink, &row, count);
+        put_counts(&row, count);
         put_bursts(&row, interface, count);
         add_row(sink, TABLE_interfaces, &row);
+        add_decode_stops(sink, i, count);
     }
 }

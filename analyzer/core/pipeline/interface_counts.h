@@ -13,6 +13,7 @@
 
 struct undecoded_count {
     uint32_t protocol; /* undecoded_protocol() */
+    enum decode_reason reason;
     uint64_t packets;
 };
 
@@ -38,7 +39,7 @@ struct interface_count {
         not_understood;
     uint64_t reasons[REASON_COUNT]; /* packets by how decoding ended */
     struct undecoded_count undecoded[UNDECODED_NAMED];
-    uint64_t undecoded_sum; /* packets of these and of all further protocols */
+    uint64_t undecoded_by_reason[REASON_COUNT]; /* packets of these and of all further protocols */
     struct bursts bursts;
     uint64_t no_flow_bytes; /* wire bytes of packets without an IP header that was read */
 };
@@ -92,7 +93,7 @@ struct interface_duplicates {
 void interface_put_duplicates(struct row_sink *sink, struct row *row, uint32_t interface,
                               const struct interface_duplicates *duplicates);
 
-/* Adds a row for each interface. Columns of duplicates are null unless the analysis is `whole`. */
+/* Adds a row for each interface, and those of decode_stops. Columns of duplicates are null unless the analysis is `whole`. */
 void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
                         struct interface_counts *list,
                         const struct interface_duplicates *duplicates, bool whole);

@@ -31,13 +31,16 @@ static void describe_missing(const struct datagram *datagram, char *text) {
 }
 
 static void put_bytes(struct row_sink *sink, struct row *row, const struct datagram *datagram) {
+    const struct range_set *gaps = &datagram->original.gaps;
     char missing[MISSING_TEXT_MAX];
     bool counted = datagram->end_known && !datagram->original.gaps_lost;
     row_set_if(row, datagrams_bytes, datagram->end_known, datagram->size);
     row_set(row, datagrams_received_bytes, datagram->received);
     row_set(row, datagrams_overhead_bytes, datagram->overhead_bytes);
     row_set_if(row, datagrams_missing_bytes, counted,
-               counted ? range_set_bytes(&datagram->original.gaps) : 0);
+               counted ? range_set_bytes(gaps) : 0);
+    row_set_if(row, datagrams_missing_ranges, !datagram->original.gaps_lost, gaps->count);
+    row_set_if(row, datagrams_missing_from, gaps->count, gaps->count ? gaps->gaps->start : 0);
     describe_missing(datagram, missing);
     row_set_text(sink, row, datagrams_missing, missing);
 }

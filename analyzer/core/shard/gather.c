@@ -289,6 +289,23 @@ static bool merge_ports(struct gatherer *g, struct capture_ports *ports, uint64_
                      "one run would not have counted all duplicates of mirror ports");
 }
 
+/* Adds the rows of decode_stops of a file, the first of whose interfaces has this number. */
+static bool add_decode_stops(struct gatherer *g, size_t file, uint32_t first,
+                             const struct interface_tables *tables) {
+    const struct table_bytes *table = &tables->decode_stops;
+    const uint8_t *p = table->start;
+    struct row row;
+    for (uint64_t i = 0; i < table->rows; i++) {
+        if (!take_row(g, TABLE_decode_stops, g->input->shard_count + file, &p, table->end, &row))
+            return false;
+        if ((uint64_t)row.value[decode_stops_capture] >= tables->interfaces.rows)
+            return fail_shard(g, g->input->shard_count + file);
+        row_set(&row, decode_stops_capture, first + row.value[decode_stops_capture]);
+        add_row(g->sink, TABLE_decode_stops, &row);
+    }
+    return true;
+}
+
 /* Adds the interfaces of all files, with the duplicates that all shards found. */
 static bool add_interfaces(struct gatherer *g) {
     struct capture_ports *ports = capture_ports_open();
@@ -297,12 +314,14 @@ static bool add_interfaces(struct gatherer *g) {
     struct interface_duplicates duplicates = {mirrored, g->interface_count, ports};
     uint32_t number = 0;
     for (size_t f = 0; done && f < g->input->file_count; f++) {
-        struct table_bytes table;
-        interface_rows_read(&table, g->input->files[f].rows, g->input->files[f].rows_size);
-        const uint8_t *p = table.start; /* which list_files() has checked */
-        for (uint64_t i = 0; done && i < table.rows; i++, number++) {
+        struct interface_tables tables;
+        interface_rows_read(&tables, g->input->files[f].rows, g->input->files[f].rows_size);
+        const struct table_bytes *table = &tables.interfaces; /* which list_files() has checked */
+        const uint8_t *p = table->start;
+        done = add_decode_stops(g, f, number, &tables);
+        for (uint64_t i = 0; done && i < table->rows; i++, number++) {
             struct row row;
-            done = take_row(g, TABLE_interfaces, g->input->shard_count + f, &p, table.end, &row);
+            done = take_row(g, TABLE_interfaces, g->input->shard_count + f, &p, table->end, &row);
             if (!done)
                 break;
             row_set(&row, interfaces_capture, number);
@@ -317,11 +336,11 @@ static bool add_interfaces(struct gatherer *g) {
 
 /* Lists the file of each interface. */
 static bool list_files(struct gatherer *g) {
-    struct table_bytes table;
+    struct interface_tables tables;
     for (size_t f = 0; f < g->input->file_count; f++) {
-        if (!interface_rows_read(&table, g->input->files[f].rows, g->input->files[f].rows_size))
+        if (!interface_rows_read(&tables, g->input->files[f].rows, g->input->files[f].rows_size))
             return fail_shard(g, g->input->shard_count + f);
-        size_t count = g->interface_count + table.rows;
+        size_t count = g->interface_count + tables.interfaces.rows;
         if (count > UINT32_MAX ||
             !list_grow(&g->file_of, &g->interface_room, count, sizeof *g->file_of))
             return fail_memory(g);

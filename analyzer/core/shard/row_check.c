@@ -13,6 +13,7 @@ static const struct word_range {
     uint8_t table, column;
     uint8_t first, last, other; /* enum word */
 } word_ranges[] = {
+    {TABLE_decode_stops, decode_stops_outcome, WORD_CUT, WORD_MALFORMED, 0},
     {TABLE_flows, flows_protocol, WORD_TCP, WORD_OTHER_IP, 0},
     {TABLE_flows, flows_initiator_evidence, WORD_SYN, WORD_FIRST_PACKET, 0},
     {TABLE_flows, flows_state, WORD_SYN_SENT, WORD_REFUSED, 0},

@@ -145,6 +145,7 @@ void shard_rows_write(struct bytes *bytes, struct analysis *analysis) {
 void interface_rows_write(struct bytes *bytes, const struct row_sink *sink) {
     put_head(bytes);
     put_table(bytes, &sink->tables[TABLE_interfaces], NULL);
+    put_table(bytes, &sink->tables[TABLE_decode_stops], NULL);
 }
 
 /* --- reading --------------------------------------------------------------------------------- */
@@ -210,11 +211,12 @@ bool shard_rows_read(struct shard_rows *rows, const uint8_t *bytes, size_t size)
     return !in.bad && in.p == in.end;
 }
 
-bool interface_rows_read(struct table_bytes *table, const uint8_t *bytes, size_t size) {
+bool interface_rows_read(struct interface_tables *tables, const uint8_t *bytes, size_t size) {
     struct input in = {bytes, bytes + size, false};
     if (!take_head(&in))
         return false;
-    take_table(&in, table);
+    take_table(&in, &tables->interfaces);
+    take_table(&in, &tables->decode_stops);
     return !in.bad && in.p == in.end;
 }
 

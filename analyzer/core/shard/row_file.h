@@ -22,7 +22,7 @@ void bytes_free(struct bytes *bytes);
 
 /* Writes the rows of an analysis of a shard. Sets out_of_memory if there is none. */
 void shard_rows_write(struct bytes *bytes, struct analysis *analysis);
-/* Writes the interfaces of a sink alone. */
+/* Writes the tables of interfaces of a sink alone. */
 void interface_rows_write(struct bytes *bytes, const struct row_sink *sink);
 
 /* A table in such bytes. */
@@ -30,6 +30,11 @@ struct table_bytes {
     uint64_t rows, position_count;
     const uint8_t *positions; /* struct position each, unaligned */
     const uint8_t *start, *end;
+};
+
+/* The tables of a file's interfaces, whose numbers begin with 0. */
+struct interface_tables {
+    struct table_bytes interfaces, decode_stops;
 };
 
 /* Numbers of a shard, of which gather() needs the sums. */
@@ -62,7 +67,7 @@ struct shard_rows {
 
 /* Reads the heads. Returns false if the bytes are not those of this version, or are cut. */
 bool shard_rows_read(struct shard_rows *rows, const uint8_t *bytes, size_t size);
-bool interface_rows_read(struct table_bytes *table, const uint8_t *bytes, size_t size);
+bool interface_rows_read(struct interface_tables *tables, const uint8_t *bytes, size_t size);
 
 /* Reads the row at `*p`, moves it behind the row, and adds its texts to the sink. Returns false if
  * it is malformed, or without memory, which sets sink->out_of_memory. */

@@ -107,7 +107,6 @@
       "IP protocols, and UDP ports of encapsulations if the datagram contains an IP header")       \
     X(undecoded_frame, INT, "frame", "the first of them; null without one")                        \
     X(undecoded_frame_ns, TIME, "ns", "its time; null if unknown")                                 \
-    X(undecoded, TEXT, "", "these protocols: name=count, most frequent first; null without one")   \
     X(cut_headers, KNOWN(INT), "packets",                                                          \
       "packets whose headers were truncated by the snap length")                                   \
     X(cut_headers_frame, INT, "frame", "the first of them; null without one")                      \
@@ -117,8 +116,6 @@
     X(malformed_frame_ns, TIME, "ns", "its time; null if unknown")                                 \
     X(no_flow_bytes, KNOWN(INT), "bytes",                                                          \
       "wire bytes, as in directions, of packets in no flow: no IP header of them was read")        \
-    X(reasons, TEXT, "",                                                                           \
-      "why packets were not decoded: name=count, most frequent first; null if all were")           \
     X(damage, TEXT, "", "why reading ended before the end of the file; null if it did not")        \
     X(damage_offset, INT, "bytes",                                                                 \
       "offset of the damage in the uncompressed file; null without damage")                        \
@@ -131,6 +128,21 @@
     X(capture_filter, TEXT, "", "capture filter, from the file")                                   \
     X(comment, TEXT, "", "comments of the section and the interface")                              \
     X(packet_comments, KNOWN(INT), "packets", "packets with a comment")
+
+/* One row per reason and protocol of an interface, the most frequent first. The packets of a
+ * reason, of all protocols and of none, are those whose decoding ended so; those with a protocol
+ * sum to interfaces.undecoded_packets. Ungrouped. */
+#define DECODE_STOPS_COLUMNS(X)                                                                    \
+    X(capture, KNOWN(INT), "", "interfaces row")                                                   \
+    X(outcome, WORD, "",                                                                           \
+      "cut by the snap length, not_understood or malformed; null if only the protocol within the " \
+      "last header is not decoded")                                                                \
+    X(reason, TEXT, "", "why decoding stopped: ip-length, wlan-protected, ...; null likewise")     \
+    X(protocol, TEXT, "",                                                                          \
+      "protocol at which it stopped, if it may carry IP (interfaces.undecoded_packets): EtherType "\
+      "0x8847, UDP port 4789, ...; `others` beyond eight of an interface; null for packets that "  \
+      "cannot carry IP")                                                                           \
+    X(packets, KNOWN(INT), "packets", "packets of this reason and protocol")
 
 /* One row per flow, grouped: row n is flow n. A flow that is evicted and continues later has a
  * second row. */
@@ -611,7 +623,11 @@
     X(overhead_bytes, KNOWN(INT), "bytes",                                                         \
       "wire bytes of headers, preambles and gaps of all fragments but the first")                  \
     X(missing_bytes, INT, "bytes", "bytes not seen; null if the last fragment was not seen")       \
-    X(missing, TEXT, "", "the ranges not seen, as in `1480-2959, 5920-`; null if complete")        \
+    X(missing_ranges, INT, "", "ranges of bytes not seen; null if they are too many to count")     \
+    X(missing_from, INT, "bytes", "first byte not seen; null if complete")                         \
+    X(missing, TEXT, "",                                                                           \
+      "the ranges not seen, as in `1480-2959, 5920-`, for people: no part of wiretale reads it; "  \
+      "null if complete")                                                                          \
     X(out_of_order, KNOWN(INT), "packets", "fragments after one with a higher offset")             \
     X(duplicates, KNOWN(INT), "packets", "fragments whose bytes had all been seen")                \
     X(overlaps, KNOWN(INT), "packets",                                                             \
@@ -881,6 +897,8 @@
 /* The order defines enum table_number and the order of schemas() in Python. */
 #define TABLES(X)                                                                                  \
     X(interfaces, INTERFACES_COLUMNS, "an input interface of an input file")                       \
+    X(decode_stops, DECODE_STOPS_COLUMNS,                                                          \
+      "packets of an interface that were not decoded to their end, by reason and protocol")        \
     X(flows, FLOWS_COLUMNS, "a conversation")                                                      \
     X(directions, DIRECTIONS_COLUMNS, "one direction of a flow; both have a row, captured or not") \
     X(events, EVENTS_COLUMNS, "an event of one packet or span of a stream")                        \
@@ -945,6 +963,7 @@ extern const struct schema schemas[TABLE_COUNT];
 #define COLUMN_OF_interfaces(name, type, unit, meaning)     interfaces_##name,
 #define COLUMN_OF_flows(name, type, unit, meaning)          flows_##name,
 #define COLUMN_OF_directions(name, type, unit, meaning)     directions_##name,
+#define COLUMN_OF_decode_stops(name, type, unit, meaning)   decode_stops_##name,
 #define COLUMN_OF_events(name, type, unit, meaning)         events_##name,
 #define COLUMN_OF_series(name, type, unit, meaning)         series_##name,
 #define COLUMN_OF_turns(name, type, unit, meaning)          turns_##name,

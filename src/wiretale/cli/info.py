@@ -30,9 +30,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     trace = analyze(*arguments.files, interfaces_only=True)
     if arguments.json:
+        from wiretale.analyzer.table import OF_INTERFACES
         from wiretale.reports.export.analyze import write_json
 
-        write_json(trace, __version__, sys.stdout.buffer, ["interfaces"])
+        write_json(trace, __version__, sys.stdout.buffer, OF_INTERFACES)
     else:
         from wiretale.reports.terminal.info import print_info
 

@@ -73,7 +73,7 @@ def test_every_link_header_leads_to_its_packet(tmp_path: Path, name: str) -> Non
     assert (row["protocol"], row["source_port"], row["destination_port"]) == ("udp", 1111, 2222)
     assert (row["payload_bytes"], row["path"]) == (40, encapsulations)
     (captured,) = trace.interfaces.rows()
-    assert (captured["reasons"], captured["undecoded"], captured["lengths_cut"]) == (None, None, 0)
+    assert (len(trace.decode_stops), captured["lengths_cut"]) == (0, 0)
     if by_tshark and not needs.programs("tshark"):
         command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-e", "udp.srcport", "-e", "udp.length"]
         said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
@@ -94,7 +94,8 @@ def test_a_packet_in_several_frames_counts_once_and_whole(tmp_path: Path, link_t
     (row,) = trace.flows.rows()
     assert (row["packets"], row["payload_bytes"]) == (1, 1000)
     (captured,) = trace.interfaces.rows()
-    assert (captured["reasons"], captured["lengths_cut"]) == ("link-fragment=1", 0)
+    assert (trace.decode_stops["reason"], trace.decode_stops["packets"]) == (["link-fragment"], [1])
+    assert captured["lengths_cut"] == 0
 
 
 def test_compressed_6lowpan_is_counted_and_named(tmp_path: Path) -> None:
@@ -102,6 +103,9 @@ def test_compressed_6lowpan_is_counted_and_named(tmp_path: Path) -> None:
     frame = Dot15d4(fcf_panidcompress=True) / Dot15d4Data(dest_panid=1, dest_addr=2, src_addr=3) / LoWPAN_IPHC() / inner
     path = write_pcap(tmp_path / "wpan.pcap", [(START_NS + i, bytes(frame)) for i in range(3)], link_type=230)
     trace = wiretale.analyze(path)
-    (captured,) = trace.interfaces.rows()
-    assert (captured["reasons"], captured["undecoded"]) == ("6lowpan=3", "6LoWPAN=3")
+    (stop,) = trace.decode_stops
+    assert (stop["outcome"], stop["reason"], stop["protocol"], stop["packets"]) == (
+        *("not_understood", "6lowpan", "6LoWPAN"),
+        3,
+    )
     assert "6LoWPAN: 3" in trace.findings.rows()[0]["sentence"]

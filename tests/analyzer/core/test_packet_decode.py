@@ -78,7 +78,7 @@ def decoded(tmp_path: Path, packet: Packet, link_type: int) -> dict[str, Any]:
     wrpcap(str(path), [packet], linktype=link_type)
     trace = wiretale.analyze(path)
     rows = trace.flows.rows()
-    assert len(rows) == 1, trace.interfaces.rows()[0]["reasons"]
+    assert len(rows) == 1, trace.decode_stops
     return {**rows[0], "payload": trace.directions.rows()[0]["payload_bytes"]}
 
 
@@ -120,8 +120,9 @@ def test_encapsulation_without_end_is_bounded_and_counted(tmp_path: Path) -> Non
         packet = packet / Dot1Q(vlan=1)
     path = tmp_path / "deep.pcap"
     wrpcap(str(path), [packet / V4 / UDP()])
-    (capture,) = wiretale.analyze(path).interfaces.rows()
-    assert (capture["not_understood"], capture["reasons"]) == (1, "too-deep=1")
+    trace = wiretale.analyze(path)
+    assert trace.interfaces["not_understood"] == trace.decode_stops["packets"] == [1]
+    assert trace.decode_stops["reason"] == ["too-deep"]
 
 
 def test_padding_is_no_payload(tmp_path: Path) -> None:

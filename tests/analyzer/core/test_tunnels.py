@@ -293,7 +293,7 @@ def test_a_cut_packet_is_never_another_one(tmp_path: Path, name: str, version: i
     path.write_bytes(section() + interface() + b"".join(cut))
     trace = wiretale.analyze(path)
     (capture,) = trace.interfaces.rows()
-    assert capture["malformed"] == 0, capture["reasons"]
+    assert capture["malformed"] == 0, trace.decode_stops
     ends = {(flow["source"], flow["destination"]) for flow in trace.flows.rows()}
     assert ends <= {INNER_ENDS[4], INNER_ENDS[6], TEREDO_ENDS, ("192.0.2.1", "192.0.2.2")}
     assert any(is_inner(flow) for flow in trace.flows.rows())
@@ -309,7 +309,7 @@ def test_a_near_miss_is_not_decoded(tmp_path: Path, name: str, version: int) -> 
     trace = analyzed(tmp_path, [whole.replace(before, after, 1)])
     assert not any(is_inner(flow) for flow in trace.flows.rows())
     (capture,) = trace.interfaces.rows()
-    assert len(trace.flows) == 1 or capture["not_ip"] or capture["reasons"]
+    assert len(trace.flows) == 1 or capture["not_ip"] or len(trace.decode_stops)
 
 
 # Ports of tunnels, and headers that are valid there.
@@ -339,14 +339,15 @@ def test_random_datagrams_are_ordinary_ones(tmp_path: Path) -> None:
         (None, "192.0.2.1", port) for port in PORTS
     }
     (capture,) = trace.interfaces.rows()
-    assert (capture["not_understood"], capture["malformed"], capture["reasons"]) == (0, 0, None)
+    assert (capture["not_understood"], capture["malformed"], len(trace.decode_stops)) == (0, 0, 0)
 
 
 def test_shims_without_end_are_bounded_and_counted(tmp_path: Path) -> None:
     tag = bytes.fromhex("0101 0001 0002 8909")
     deep = bytes(frame(False, type=0x8909)) + tag * 40 + bytes(inner(4))
-    (capture,) = analyzed(tmp_path, [deep]).interfaces.rows()
-    assert (capture["not_understood"], capture["reasons"]) == (1, "too-deep=1")
+    trace = analyzed(tmp_path, [deep])
+    assert trace.interfaces["not_understood"] == trace.decode_stops["packets"] == [1]
+    assert trace.decode_stops["reason"] == ["too-deep"]
 
 
 # --- against tshark ------------------------------------------------------------------------------------------
