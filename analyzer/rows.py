@@ -45,7 +45,6 @@ class InterfaceRow(TypedDict):
     burst_frame: int | None
     mirror_duplicates: int | None
     second_port_duplicates: int | None
-    second_ports: str | None
     second_port_ns_max: int | None
     super_segments: int
     super_segment_frame: int | None
@@ -60,7 +59,6 @@ class InterfaceRow(TypedDict):
     undecoded_packets: int
     undecoded_frame: int | None
     undecoded_frame_ns: int | None
-    undecoded: str | None
     cut_headers: int
     cut_headers_frame: int | None
     cut_headers_frame_ns: int | None
@@ -68,7 +66,6 @@ class InterfaceRow(TypedDict):
     malformed_frame: int | None
     malformed_frame_ns: int | None
     no_flow_bytes: int
-    reasons: str | None
     damage: str | None
     damage_offset: int | None
     damage_frame: int | None
@@ -79,6 +76,34 @@ class InterfaceRow(TypedDict):
     capture_filter: str | None
     comment: str | None
     packet_comments: int
+
+
+class DecodeStopRow(TypedDict):
+    """Packets of an interface that were not decoded to their end, by reason and protocol."""
+
+    capture: int
+    outcome: str | None
+    reason: str | None
+    protocol: str | None
+    packets: int
+
+
+class SecondPortRow(TypedDict):
+    """Two ports at which an interface stored the same TCP packets."""
+
+    capture: int
+    rank: int
+    packets: int
+    first_capture: int | None
+    first_source: str | None
+    first_destination: str | None
+    first_ttl_min: int
+    first_ttl_max: int
+    second_capture: int | None
+    second_source: str | None
+    second_destination: str | None
+    second_ttl_min: int
+    second_ttl_max: int
 
 
 class FlowRow(TypedDict):
@@ -348,6 +373,8 @@ class DatagramRow(TypedDict):
     received_bytes: int
     overhead_bytes: int
     missing_bytes: int | None
+    missing_ranges: int | None
+    missing_from: int | None
     missing: str | None
     out_of_order: int
     duplicates: int

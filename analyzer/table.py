@@ -31,7 +31,7 @@ check_core()  # before its schemas are read
 TABLES = tuple(name for name, _, _ in _core.schemas())
 #: those that are made if they are asked for, and those that every analysis has
 ASKED_TABLES = ("packets", "limit_spans")
-OF_INTERFACES = ("interfaces", "decode_stops")
+OF_INTERFACES = ("interfaces", "decode_stops", "second_ports")
 OF_FINDINGS = ("findings", "finding_frames", "finding_flows")
 KEPT_TABLES = tuple(name for name in TABLES if name not in ASKED_TABLES)
 OF_FLOWS = tuple(name for name in KEPT_TABLES if name not in (*OF_INTERFACES, *OF_FINDINGS))
@@ -39,8 +39,8 @@ OF_FLOWS = tuple(name for name in KEPT_TABLES if name not in (*OF_INTERFACES, *O
 #: the columns that number a capture, and {ns} makes an integer of a time
 OLD_VIEWS = {
     "interfaces_2": (
-        ("interfaces", "decode_stops"),
-        """SELECT interfaces.*, reasons, undecoded
+        OF_INTERFACES,
+        """SELECT interfaces.*, reasons, undecoded, second_ports
 FROM interfaces
 LEFT JOIN (
     SELECT {of}capture, string_agg(reason || '=' || packets, ', ' ORDER BY packets DESC, reason) AS reasons
@@ -51,7 +51,15 @@ LEFT JOIN (
         AS undecoded
     FROM (SELECT {of}capture, protocol, sum(packets)::BIGINT AS packets FROM decode_stops WHERE protocol IS NOT NULL
         GROUP BY ALL)
-    GROUP BY ALL) USING ({of}capture)""",
+    GROUP BY ALL) USING ({of}capture)
+LEFT JOIN (
+    SELECT {of}capture, string_agg(concat(if(first_capture <> second_capture, concat('at interface ', first_capture, ' '), ''),
+        'from ' || first_source || ' to ' || first_destination || ' ', 'with TTL ', first_ttl_min,
+        if(first_ttl_min < first_ttl_max, concat(' to ', first_ttl_max), ''), ' and ',
+        if(first_capture <> second_capture, concat('at interface ', second_capture, ' '), ''),
+        'from ' || second_source || ' to ' || second_destination || ' ', 'with TTL ', second_ttl_min,
+        if(second_ttl_min < second_ttl_max, concat(' to ', second_ttl_max), '')), '; ' ORDER BY rank) AS second_ports
+    FROM second_ports GROUP BY ALL) USING ({of}capture)""",
     ),
     "findings_2": (
         ("findings", "finding_frames", "finding_flows"),

@@ -131,6 +131,11 @@ class Trace:
         return self.table("decode_stops")
 
     @property
+    def second_ports(self) -> Table[rows.SecondPortRow]:
+        """Two ports at which an interface stored the same TCP packets."""
+        return self.table("second_ports")
+
+    @property
     def flows(self) -> Table[rows.FlowRow]:
         """A conversation."""
         return self.table("flows")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +16,7 @@ from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.rows import InterfaceRow
+    from wiretale.analyzer.rows import InterfaceRow, SecondPortRow
 
 CHAPTER = "The capture itself"
 COPIES_MIN, COPIES_SHARE = 10, 0.2  # repeated packets: fewer are duplicates that the network made
@@ -258,16 +258,27 @@ def copies_in(transfers: Transfers) -> list[Cited]:
     return next(iter(shown.values()), [])
 
 
-def ports_of(row: InterfaceRow) -> str:
+def ports_of(row: InterfaceRow, pairs: Iterable[SecondPortRow]) -> str:
     """Returns where an interface's packets were stored twice, as far as link addresses and TTL show it."""
     again = row["second_port_duplicates"]
-    if not again or 2 * again < (row["mirror_duplicates"] or 0) or row["second_ports"] is None:
+    pair = next((pair for pair in pairs if (pair["capture"], pair["rank"]) == (row["capture"], 1)), None)
+    if not again or 2 * again < (row["mirror_duplicates"] or 0) or pair is None:
         return "a mirror of two ports, or of both directions of one"
-    pair = row["second_ports"].split("; ")[0]
-    first, _, second = pair.partition(" and ")
     apart = f", up to {show_duration(row['second_port_ns_max'])} apart" if row["second_port_ns_max"] else ""
-    routed = first.partition("with TTL")[2] != second.partition("with TTL")[2]
-    return f"{'on both sides of a router' if routed else 'at two ports'}, {pair}{apart}"
+    first_ttl, second_ttl = (pair["first_ttl_min"], pair["first_ttl_max"]), (pair["second_ttl_min"], pair["second_ttl_max"])
+    first = port_text(pair, pair["first_capture"], pair["first_source"], pair["first_destination"], *first_ttl)
+    second = port_text(pair, pair["second_capture"], pair["second_source"], pair["second_destination"], *second_ttl)
+    return f"{'at two ports' if first_ttl == second_ttl else 'on both sides of a router'}, {first} and {second}{apart}"
+
+
+def port_text(
+    pair: SecondPortRow, capture: int | None, source: str | None, destination: str | None, ttl_min: int, ttl_max: int
+) -> str:
+    """Returns a port of a pair by its link addresses and TTL, and by its interface if that of the other differs."""
+    captures = (pair["first_capture"], pair["second_capture"])
+    interface = f"at interface {capture} " if None not in captures and captures[0] != captures[1] else ""
+    addresses = f"from {source} to {destination} " if source else ""
+    return f"{interface}{addresses}with TTL {ttl_min}" + (f" to {ttl_max}" if ttl_min < ttl_max else "")
 
 
 @capture_finding(
@@ -277,7 +288,7 @@ def ports_of(row: InterfaceRow) -> str:
     unit="packets",
     computed="The same TCP packet (IPv4 ID, sequence number, timestamps, checksum) again within 1 ms, or at any time with "
     "other link addresses and another TTL, because a router is between two capture ports "
-    "(interfaces.mirror_duplicates, second_ports).",
+    "(interfaces.mirror_duplicates, table second_ports).",
     unknown="Duplicates in another VLAN or tunnel, which are other flows, and duplicates of UDP packets without numbers.",
     weakens="Packets and wire bytes of flows and interfaces, which include the duplicates.",
     sentence="The capture stored {count:packet} of {flow_count:TCP flow} more than once[: {ports}][. {count:~The duplicate "
@@ -297,7 +308,7 @@ def mirror_duplicates(transfers: Transfers) -> Matches:
         count=count,
         flow_count=len(flows),
         flows=flows,
-        ports=ports_of(max(rows, key=lambda row: row["second_port_duplicates"] or 0)),
+        ports=ports_of(max(rows, key=lambda row: row["second_port_duplicates"] or 0), transfers.trace.second_ports),
         cost=float(count),
         filter=transfers.files.frame_filter(cited),
         cited=cited,

@@ -60,7 +60,7 @@ FROM_END, TO_END = (f"{end} || ' ' || coalesce({end}_port, -1)" for end in ("sou
 KEY = f"""protocol_number || ' ' || least({FROM_END}, {TO_END}) || ' ' || greatest({FROM_END}, {TO_END})
     || ' ' || coalesce(path, '')"""
 #: columns with the number of an interface
-CAPTURES = ("capture", "first_capture", "before_capture", "after_capture")
+CAPTURES = ("capture", "first_capture", "second_capture", "before_capture", "after_capture")
 CUT = "active_timeout"
 # A closed connection is over, although its rest of packets may come for so long: the core waits for them (flow_end.c).
 CLOSED, CLOSED_NS = "state IN ('closed', 'reset', 'refused')", 60_000_000_000
@@ -246,7 +246,7 @@ class Slot:
         # `own.caps` has the number of each interface of the window for the capture of a row
         changed: dict[str, str] = {column: f"own.caps[{column} + 1]" for column in CAPTURES if column in columns}
         if name in OF_INTERFACES:
-            changed = {"capture": "files.caps[capture + 1]"}
+            changed = {column: f"files.caps[{column} + 1]" for column in changed}
             return f"""SELECT fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN places USING (capture)
                 JOIN files USING (fileno)"""
         changed["flow"] = "own.number"

@@ -14,6 +14,7 @@ from checkout import SAMPLES
 from crafted import write_timed
 from processes import refusal
 from row_bytes import COLUMNS, POSITION_SIZE, Part, Value, content_of, part_bytes, parts_of, take_part
+from wiretale.analyzer import _core
 from wiretale.analyzer.shards import layout, steps
 from wiretale.analyzer.table import OF_FLOWS
 from wiretale.cli import main
@@ -138,13 +139,29 @@ def test_any_value_gives_results_or_one_line(rows: Rows, capsys: pytest.CaptureF
 def test_an_interface_without_a_value_gives_results_or_one_line(rows: Rows, capsys: pytest.CaptureFixture[str]) -> None:
     content, codes = rows.captures[0], {}
     part = take_part(content, CAPTURE_HEAD, "interfaces")
-    assert content == content[:CAPTURE_HEAD] + part_bytes(part)
+    head, tail = content[:CAPTURE_HEAD], content[CAPTURE_HEAD + len(part_bytes(part)) :]
+    assert content == head + part_bytes(part) + tail
     for number, (column, _) in enumerate(COLUMNS["interfaces"]):
-        found = [[*row[:number], None, *row[number + 1 :]] for row in part.rows]
-        rows.write_capture(0, content[:CAPTURE_HEAD] + part_bytes(Part(part.positions, found)))
+        changed_rows = [[*row[:number], None, *row[number + 1 :]] for row in part.rows]
+        rows.write_capture(0, head + part_bytes(Part(part.positions, changed_rows)) + tail)
         codes[column] = check_end(rows, capsys, ["--json"], column)
     rows.write_capture(0, content)
     assert codes["packets"] == codes["file"] == 4 and codes["name"] == codes["snaplen"] == 0
+
+
+@pytest.mark.parametrize(
+    ("capture", "outcome", "packets", "code"),
+    [(0, "malformed", 3, 0), (1, "malformed", 3, 4), (0, "tcp", 3, 4), (0, "malformed", -1, 4), (0, None, 3, 0)],
+)
+def test_undecoded_packets_of_an_interface_that_the_file_lacks_are_refused(
+    rows: Rows, capsys: pytest.CaptureFixture[str], capture: int, outcome: str | None, packets: int, code: int
+) -> None:
+    content, words = rows.captures[0], _core.vocabulary()
+    word = None if outcome is None else words.index(outcome)
+    interfaces = content[: CAPTURE_HEAD + len(part_bytes(take_part(content, CAPTURE_HEAD, "interfaces")))]
+    rows.write_capture(0, interfaces + part_bytes(Part(b"", [[capture, word, b"ip-length", None, packets]])))
+    assert check_end(rows, capsys, ["--json"], capture, outcome, packets) == code
+    rows.write_capture(0, content)
 
 
 def check_end(rows: Rows, capsys: pytest.CaptureFixture[str], outputs: list[str], *change: object) -> int:

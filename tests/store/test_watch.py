@@ -26,12 +26,10 @@ from processes import SECONDS, refusal, small_disk, wait_until
 from rotated_files import publish, rotated, traffic, write_files
 from wiretale.analyzer.findings.registry import every_finding
 from wiretale.analyzer.query import connect
-from wiretale.analyzer.table import KEPT_TABLES, OF_FINDINGS
+from wiretale.analyzer.table import OF_FINDINGS, OF_FLOWS
 from wiretale.reports.store.window import Limits, Pending, next_plan
 
 Rows = list[tuple[Any, ...]]
-# Interfaces are of each file. The impact of a finding is a share of its window.
-OF_FLOWS = [name for name in KEPT_TABLES if name not in ("interfaces", *OF_FINDINGS)]
 ENDED = ("active_timeout", "end_of_capture", "idle")
 
 

@@ -100,6 +100,7 @@ class DrawnTrace:
         self.totals = {name: self.count() for name in TOTALS}
         self.interfaces = DrawnTable([self.capture(number) for number in range(self.draw.choice((1, 2)))])
         self.decode_stops = drawn_of(self.interfaces, self.stops_of)
+        self.second_ports = DrawnTable([{**self.row("second_ports"), "rank": 1, "capture": 0}])
         self.flows = DrawnTable([self.flow(number) for number in range(self.draw.choice((1, 2, 7)))])
         self.totals["flows"] = len(self.flows)
         self.directions = DrawnTable([self.direction(flow, way) for flow in self.flows.drawn_rows for way in (0, 1)])

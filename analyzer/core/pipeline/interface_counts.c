@@ -384,6 +384,47 @@ static void put_counts(struct row *row, const struct interface_count *count) {
     put_frames(row, count);
 }
 
+static void put_link_address(struct row_sink *sink, struct row *row, unsigned column,
+                             const uint8_t address[6]) {
+    char text[sizeof "02:00:00:00:00:01"];
+    snprintf(text, sizeof text, "%02x:%02x:%02x:%02x:%02x:%02x", address[0], address[1], address[2],
+             address[3], address[4], address[5]);
+    row_set_text(sink, row, column, text);
+}
+
+static void put_port(struct row_sink *sink, struct row *row, unsigned side,
+                     const struct port_of_pair *port) {
+    static const struct {
+        unsigned capture, source, destination, ttl_min, ttl_max;
+    } columns[] = {
+        {second_ports_first_capture, second_ports_first_source, second_ports_first_destination,
+         second_ports_first_ttl_min, second_ports_first_ttl_max},
+        {second_ports_second_capture, second_ports_second_source, second_ports_second_destination,
+         second_ports_second_ttl_min, second_ports_second_ttl_max},
+    };
+    row_set_if(row, columns[side].capture, port->named, port->interface);
+    if (port->addressed) {
+        put_link_address(sink, row, columns[side].source, port->source);
+        put_link_address(sink, row, columns[side].destination, port->destination);
+    }
+    row_set(row, columns[side].ttl_min, port->ttl_min);
+    row_set(row, columns[side].ttl_max, port->ttl_max);
+}
+
+static void add_second_ports(struct row_sink *sink, uint32_t interface,
+                             const struct second_ports *second) {
+    for (unsigned i = 0; i < second->count; i++) {
+        struct row row;
+        row_clear(&row);
+        row_set(&row, second_ports_capture, interface);
+        row_set(&row, second_ports_rank, i + 1);
+        row_set(&row, second_ports_packets, second->pairs[i].packets);
+        for (unsigned side = 0; side < 2; side++)
+            put_port(sink, &row, side, &second->pairs[i].ports[side]);
+        add_row(sink, TABLE_second_ports, &row);
+    }
+}
+
 void interface_put_duplicates(struct row_sink *sink, struct row *row, uint32_t interface,
                               const struct interface_duplicates *duplicates) {
     uint64_t mirrored = interface < duplicates->mirrored_room ? duplicates->mirrored[interface] : 0;
@@ -393,7 +434,7 @@ void interface_put_duplicates(struct row_sink *sink, struct row *row, uint32_t i
     row_set(row, interfaces_mirror_duplicates, mirrored);
     row_set(row, interfaces_second_port_duplicates, second.packets);
     row_set_if(row, interfaces_second_port_ns_max, second.packets, second.delay_ns_max);
-    row_set_text(sink, row, interfaces_second_ports, second.text);
+    add_second_ports(sink, interface, &second);
 }
 
 void interface_rows_add(struct row_sink *sink, const struct merged_input *input,

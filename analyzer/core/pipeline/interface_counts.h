@@ -89,11 +89,12 @@ struct interface_duplicates {
     const struct capture_ports *ports;
 };
 
-/* Sets the columns of the duplicates of an interface. */
+/* Sets the columns of the duplicates of an interface, and adds their rows of second_ports. */
 void interface_put_duplicates(struct row_sink *sink, struct row *row, uint32_t interface,
                               const struct interface_duplicates *duplicates);
 
-/* Adds a row for each interface, and those of decode_stops. Columns of duplicates are null unless the analysis is `whole`. */
+/* Adds a row for each interface, and those of decode_stops. Columns of duplicates are null unless
+ * the analysis is `whole`. */
 void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
                         struct interface_counts *list,
                         const struct interface_duplicates *duplicates, bool whole);

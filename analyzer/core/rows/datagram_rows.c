@@ -37,8 +37,7 @@ static void put_bytes(struct row_sink *sink, struct row *row, const struct datag
     row_set_if(row, datagrams_bytes, datagram->end_known, datagram->size);
     row_set(row, datagrams_received_bytes, datagram->received);
     row_set(row, datagrams_overhead_bytes, datagram->overhead_bytes);
-    row_set_if(row, datagrams_missing_bytes, counted,
-               counted ? range_set_bytes(gaps) : 0);
+    row_set_if(row, datagrams_missing_bytes, counted, counted ? range_set_bytes(gaps) : 0);
     row_set_if(row, datagrams_missing_ranges, !datagram->original.gaps_lost, gaps->count);
     row_set_if(row, datagrams_missing_from, gaps->count, gaps->count ? gaps->gaps->start : 0);
     describe_missing(datagram, missing);

@@ -39,6 +39,8 @@ static const struct pair {
 } pairs[] = {
     {TABLE_interfaces, interfaces_first_ns, interfaces_last_ns},
     {TABLE_interfaces, interfaces_burst_ns, interfaces_burst_last_ns},
+    {TABLE_second_ports, second_ports_first_source, second_ports_first_destination},
+    {TABLE_second_ports, second_ports_second_source, second_ports_second_destination},
     {TABLE_flows, flows_source_port, flows_destination_port},
     {TABLE_flows, flows_first_ns, flows_last_ns},
     {TABLE_directions, directions_first_ns, directions_last_ns},
@@ -63,8 +65,8 @@ static bool is_any(const char *text, const char *const *list, size_t count) {
 static void set_range(struct row_rules *rules, const struct column *column, unsigned c,
                       uint32_t interface_count) {
     static const char *const directions[] = {"direction", "alert_direction", "client_direction"};
-    static const char *const captures[] = {"capture", "first_capture", "before_capture",
-                                           "after_capture"};
+    static const char *const captures[] = {"capture", "first_capture", "second_capture",
+                                           "before_capture", "after_capture"};
     static const char *const counts[] = {"packets", "bytes", "segments", "hops", "frame"};
     rules->least[c] = INT64_MIN;
     rules->most[c] = INT64_MAX;
@@ -74,7 +76,7 @@ static void set_range(struct row_rules *rules, const struct column *column, unsi
     } else if (column->type == TYPE_INT) {
         if (is_any(column->name, directions, 3))
             rules->most[c] = 1;
-        else if (is_any(column->name, captures, 4))
+        else if (is_any(column->name, captures, 5))
             rules->most[c] = (int64_t)interface_count - 1;
         else if (is_any(column->unit, counts, 5))
             rules->most[c] = COUNT_MOST;

@@ -80,9 +80,6 @@
     X(second_port_duplicates, INT, "packets",                                                      \
       "of them, those that another port stored than the original: other link addresses, or"        \
       " another TTL because a router is between; null if only the interfaces table was made")      \
-    X(second_ports, TEXT, "",                                                                      \
-      "link addresses and TTL of such a packet at both ports, for the two most frequent pairs of"  \
-      " ports; null without one")                                                                  \
     X(second_port_ns_max, DURATION, "ns",                                                          \
       "the longest time between both ports; null without such a packet")                           \
     X(super_segments, KNOWN(INT), "packets",                                                       \
@@ -129,6 +126,24 @@
     X(comment, TEXT, "", "comments of the section and the interface")                              \
     X(packet_comments, KNOWN(INT), "packets", "packets with a comment")
 
+/* One row per pair of ports, the two most frequent of each interface. Ungrouped. */
+#define SECOND_PORTS_COLUMNS(X)                                                                    \
+    X(capture, KNOWN(INT), "", "interfaces row of the second packet")                              \
+    X(rank, KNOWN(INT), "", "1 for the most frequent pair of the interface, else 2")               \
+    X(packets, KNOWN(INT), "packets", "duplicates that this pair of ports stored")                 \
+    X(first_capture, INT, "",                                                                      \
+      "interfaces row of the first port; null if several ports have its number")                   \
+    X(first_source, TEXT, "",                                                                      \
+      "link address from which the packets came there; null if unknown, or not Ethernet")          \
+    X(first_destination, TEXT, "", "link address to which they went there; null likewise")         \
+    X(first_ttl_min, KNOWN(INT), "hops", "least TTL there")                                        \
+    X(first_ttl_max, KNOWN(INT), "hops", "greatest TTL there")                                     \
+    X(second_capture, INT, "", "interfaces row of the second port; null likewise")                 \
+    X(second_source, TEXT, "", "as first_source")                                                  \
+    X(second_destination, TEXT, "", "as first_destination")                                        \
+    X(second_ttl_min, KNOWN(INT), "hops", "least TTL there")                                       \
+    X(second_ttl_max, KNOWN(INT), "hops", "greatest TTL there")
+
 /* One row per reason and protocol of an interface, the most frequent first. The packets of a
  * reason, of all protocols and of none, are those whose decoding ended so; those with a protocol
  * sum to interfaces.undecoded_packets. Ungrouped. */
@@ -139,7 +154,8 @@
       "last header is not decoded")                                                                \
     X(reason, TEXT, "", "why decoding stopped: ip-length, wlan-protected, ...; null likewise")     \
     X(protocol, TEXT, "",                                                                          \
-      "protocol at which it stopped, if it may carry IP (interfaces.undecoded_packets): EtherType "\
+      "protocol at which it stopped, if it may carry IP (interfaces.undecoded_packets): "          \
+      "EtherType "                                                                                 \
       "0x8847, UDP port 4789, ...; `others` beyond eight of an interface; null for packets that "  \
       "cannot carry IP")                                                                           \
     X(packets, KNOWN(INT), "packets", "packets of this reason and protocol")
@@ -899,6 +915,8 @@
     X(interfaces, INTERFACES_COLUMNS, "an input interface of an input file")                       \
     X(decode_stops, DECODE_STOPS_COLUMNS,                                                          \
       "packets of an interface that were not decoded to their end, by reason and protocol")        \
+    X(second_ports, SECOND_PORTS_COLUMNS,                                                          \
+      "two ports at which an interface stored the same TCP packets")                               \
     X(flows, FLOWS_COLUMNS, "a conversation")                                                      \
     X(directions, DIRECTIONS_COLUMNS, "one direction of a flow; both have a row, captured or not") \
     X(events, EVENTS_COLUMNS, "an event of one packet or span of a stream")                        \
@@ -964,6 +982,7 @@ extern const struct schema schemas[TABLE_COUNT];
 #define COLUMN_OF_flows(name, type, unit, meaning)          flows_##name,
 #define COLUMN_OF_directions(name, type, unit, meaning)     directions_##name,
 #define COLUMN_OF_decode_stops(name, type, unit, meaning)   decode_stops_##name,
+#define COLUMN_OF_second_ports(name, type, unit, meaning)   second_ports_##name,
 #define COLUMN_OF_events(name, type, unit, meaning)         events_##name,
 #define COLUMN_OF_series(name, type, unit, meaning)         series_##name,
 #define COLUMN_OF_turns(name, type, unit, meaning)          turns_##name,

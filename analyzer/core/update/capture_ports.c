@@ -8,8 +8,6 @@
  * are not counted. */
 #include "update/capture_ports.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,8 +17,7 @@
 #define NAMES     (1u << PORT_BITS)
 #define PAIRS     1024u
 #define BUCKETS   2048u
-#define SHOWN     2u /* pairs in the text: one for each direction */
-#define ETHERNET  1  /* LINKTYPE_ETHERNET */
+#define ETHERNET  1 /* LINKTYPE_ETHERNET */
 #define ADDRESSES 12u
 
 enum name_state { NAME_NONE, NAME_KNOWN, NAME_SHARED };
@@ -194,39 +191,25 @@ bool capture_ports_merge(struct capture_ports *ports, const uint8_t *bytes, bool
     return valid;
 }
 
-/* --- text ------------------------------------------------------------------------------------ */
-
-/* Appends to a text, as far as there is room. */
-__attribute__((format(printf, 2, 3))) static void append(char text[PORT_PAIRS_TEXT],
-                                                         const char *format, ...) {
-    size_t used = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + used, PORT_PAIRS_TEXT - used, format, arguments);
-    va_end(arguments);
-}
+/* --- sums ------------------------------------------------------------------------------------ */
 
 static uint32_t interface_of(const struct port_name *name) {
     return (uint32_t)(~name->complement >> 32);
 }
 
-static void append_port(char text[PORT_PAIRS_TEXT], const struct capture_ports *ports,
-                        const struct pair *pair, unsigned side) {
+static struct port_of_pair port_of(const struct capture_ports *ports, const struct pair *pair,
+                                   unsigned side) {
     const struct port_name *name = &ports->names[pair->port[side]];
-    const struct port_name *other = &ports->names[pair->port[1 - side]];
-    const uint8_t *to = name->addresses, *from = to + 6;
-    if (name->state == NAME_KNOWN && other->state == NAME_KNOWN &&
-        interface_of(name) != interface_of(other))
-        append(text, "at interface %u ", interface_of(name));
-    if (name->state == NAME_KNOWN && name->addressed)
-        append(text,
-               "from %02x:%02x:%02x:%02x:%02x:%02x to "
-               "%02x:%02x:%02x:%02x:%02x:%02x ",
-               from[0], from[1], from[2], from[3], from[4], from[5], to[0], to[1], to[2], to[3],
-               to[4], to[5]);
-    append(text, "with TTL %u", pair->ttl_min[side]);
-    if (pair->ttl_min[side] < pair->ttl_max[side])
-        append(text, " to %u", pair->ttl_max[side]);
+    struct port_of_pair port = {.named = name->state == NAME_KNOWN,
+                                .ttl_min = pair->ttl_min[side],
+                                .ttl_max = pair->ttl_max[side]};
+    if (!port.named)
+        return port;
+    port.interface = interface_of(name);
+    port.addressed = name->addressed;
+    memcpy(port.destination, name->addresses, sizeof port.destination);
+    memcpy(port.source, name->addresses + sizeof port.destination, sizeof port.source);
+    return port;
 }
 
 /* Orders pairs by frequency, then by their ports. */
@@ -241,7 +224,7 @@ static bool precedes(const struct pair *one, const struct pair *other) {
 void capture_ports_sum(const struct capture_ports *ports, uint32_t interface,
                        struct second_ports *sum) {
     const struct port_pairs *list = &ports->pairs;
-    const struct pair *shown[SHOWN] = {NULL};
+    const struct pair *named[PORT_PAIRS_NAMED] = {NULL};
     *sum = (struct second_ports){0};
     for (uint32_t i = 0; i < list->pair_count; i++) {
         const struct pair *pair = &list->pairs[i];
@@ -252,20 +235,20 @@ void capture_ports_sum(const struct capture_ports *ports, uint32_t interface,
             sum->delay_ns_max = pair->delay_ns_max;
         if (pair->port[0] == NO_PORT)
             continue;
-        for (unsigned k = 0; k < SHOWN; k++) {
-            if (shown[k] && !precedes(pair, shown[k]))
+        for (unsigned k = 0; k < PORT_PAIRS_NAMED; k++) {
+            if (named[k] && !precedes(pair, named[k]))
                 continue;
-            const struct pair *moved = shown[k];
-            shown[k] = pair;
+            const struct pair *moved = named[k];
+            named[k] = pair;
             pair = moved;
             if (!pair)
                 break;
         }
     }
-    for (unsigned k = 0; k < SHOWN && shown[k]; k++) {
-        append(sum->text, "%s", k ? "; " : "");
-        append_port(sum->text, ports, shown[k], 0);
-        append(sum->text, " and ");
-        append_port(sum->text, ports, shown[k], 1);
+    for (; sum->count < PORT_PAIRS_NAMED && named[sum->count]; sum->count++) {
+        const struct pair *pair = named[sum->count];
+        sum->pairs[sum->count].packets = pair->packets;
+        for (unsigned side = 0; side < 2; side++)
+            sum->pairs[sum->count].ports[side] = port_of(ports, pair, side);
     }
 }

@@ -8,7 +8,7 @@
 #include "decode/headers.h"
 #include "tcp/segment.h"
 
-#define PORT_PAIRS_TEXT 512u
+#define PORT_PAIRS_NAMED 2u /* one for each direction */
 
 struct capture_ports;
 
@@ -42,12 +42,24 @@ bool capture_ports_merge(struct capture_ports *ports, const uint8_t *bytes, bool
 /* Returns whether no pair was left out because the list was full. */
 bool capture_ports_complete(const struct capture_ports *ports);
 
+/* A port at which packets were stored, as far as it is known. */
+struct port_of_pair {
+    bool named;     /* `interface` is valid */
+    bool addressed; /* link addresses are */
+    uint32_t interface;
+    uint8_t source[6], destination[6];
+    uint8_t ttl_min, ttl_max;
+};
+
 /* Of the duplicates that an interface stored. */
 struct second_ports {
     uint64_t packets;
-    int64_t delay_ns_max;       /* longest time between both ports, as far as it is known */
-    char text[PORT_PAIRS_TEXT]; /* the most frequent pairs, such as "from 02:00:00:00:00:01 to
-                                   02:00:00:00:00:02 with TTL 64 and ..." */
+    int64_t delay_ns_max; /* longest time between both ports, as far as it is known */
+    unsigned count;       /* of `pairs`, the most frequent ones */
+    struct {
+        uint64_t packets;
+        struct port_of_pair ports[2];
+    } pairs[PORT_PAIRS_NAMED];
 };
 void capture_ports_sum(const struct capture_ports *ports, uint32_t interface,
                        struct second_ports *sum);
