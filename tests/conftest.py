@@ -56,6 +56,14 @@ def can_be_held_up(item: pytest.Item) -> bool:
     return bool(HELD_UP & set(getattr(item, "fixturenames", ())) or HELD_UP_GROUPS & groups)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """pytest-xdist 3.8 groups tests by Item._nodeid, which pytest 9.2 has no more: live tests would disturb each other."""
+    if config.getoption("numprocesses", None) and pytest.version_tuple >= (9, 2):
+        raise pytest.UsageError(
+            "pytest-xdist does not group tests under pytest 9.2: install 'pytest<9.2', as setup.cfg says"
+        )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that the machine can hold up run once more if they fail; the summary names them.
 
