@@ -28,6 +28,7 @@ sys.path[:0] = [str(ROOT / "tests" / name) for name in ("support", "support/mode
 #: findings, and the sample or the scenario that shows them; a sample has its suffix
 CAPTURES = {
     "capture-damaged": "damaged.pcap",
+    "damaged-packets": "damage/damaged_segment",
     "capture-dropped": "capture_drops.pcapng",
     "capture-missed": "capture_drops.pcapng",
     "mirror-duplicates": "mirror_router.pcap",

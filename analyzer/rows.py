@@ -173,6 +173,7 @@ class DirectionRow(TypedDict):
     probe_retransmissions: int | None
     spurious_retransmissions: int | None
     unplaced_retransmissions: int | None
+    checksum_retransmissions: int | None
     retransmitted_bytes: int | None
     duplicate_bytes: int | None
     probe_bytes: int | None
@@ -256,6 +257,9 @@ class DirectionRow(TypedDict):
     ecn_cwr: int | None
     unusual_options: int | None
     signed_segments: int | None
+    checksum_errors: int | None
+    checksums_verified: int
+    checksums_offloaded: int
     ttl_min: int | None
     ttl_max: int | None
     dscp: int | None

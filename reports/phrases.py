@@ -79,6 +79,7 @@ class Problem(NamedTuple):
 
 PROBLEMS = (
     Problem("lost", ("lost_upstream", "lost_downstream")),
+    Problem("damaged", ("checksum_errors",)),
     Problem("unplaced", ("unplaced_retransmissions",)),
     Problem("spurious", ("spurious_retransmissions",)),
     Problem("reordered", ("out_of_order",)),

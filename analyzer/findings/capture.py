@@ -265,7 +265,10 @@ def ports_of(row: InterfaceRow, pairs: Iterable[SecondPortRow]) -> str:
     if not again or 2 * again < (row["mirror_duplicates"] or 0) or pair is None:
         return "a mirror of two ports, or of both directions of one"
     apart = f", up to {show_duration(row['second_port_ns_max'])} apart" if row["second_port_ns_max"] else ""
-    first_ttl, second_ttl = (pair["first_ttl_min"], pair["first_ttl_max"]), (pair["second_ttl_min"], pair["second_ttl_max"])
+    first_ttl, second_ttl = (
+        (pair["first_ttl_min"], pair["first_ttl_max"]),
+        (pair["second_ttl_min"], pair["second_ttl_max"]),
+    )
     first = port_text(pair, pair["first_capture"], pair["first_source"], pair["first_destination"], *first_ttl)
     second = port_text(pair, pair["second_capture"], pair["second_source"], pair["second_destination"], *second_ttl)
     return f"{'at two ports' if first_ttl == second_ttl else 'on both sides of a router'}, {first} and {second}{apart}"

@@ -137,7 +137,7 @@ def lengths_cut(transfers: Transfers) -> Matches:
     code="malformed",
     title="Malformed packets",
     computed="Lengths or versions in the headers contradict each other; by reason (decode_stops).",
-    unknown="Checksum errors: checksums are not verified, because offloading leaves them wrong in most captures.",
+    unknown="Packets with sound headers that were damaged: see damaged-packets.",
     weakens="The flows to which those packets would belong.",
     sentence="{count:packet has|packets have} a malformed header[ ({reasons})].",
     advice="Inspect them for corruption on the path, a broken sender or an attack.",
@@ -226,9 +226,15 @@ def undecoded(transfers: Transfers) -> Matches:
 )
 def not_understood(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "not_understood"):
-        stops = [stop for stop in stops_of(transfers, row["capture"]) if stop["reason"] in NOT_UNDERSTOOD and not stop["protocol"]]
+        stops = [
+            stop
+            for stop in stops_of(transfers, row["capture"])
+            if stop["reason"] in NOT_UNDERSTOOD and not stop["protocol"]
+        ]
         if count := sum(stop["packets"] for stop in stops):
-            reasons = ", ".join(plural(packets, *NOT_UNDERSTOOD[reason]) for reason, packets in packets_by_reason(stops))
+            reasons = ", ".join(
+                plural(packets, *NOT_UNDERSTOOD[reason]) for reason, packets in packets_by_reason(stops)
+            )
             severity = "warning" if count > 0.5 * row["packets"] else "info"
             first = first_at(transfers, row, "not_understood_frame")
             share = show_share(count, row["packets"])

@@ -62,7 +62,7 @@ LIMITS = {  # time columns of directions, in the order of docs/tables.md
 STALLS = ("limit_delayed_ack_ns", "limit_window_ns", "limit_recovery_ns", "limit_timeout_ns")
 COUNTED = (
     *("blocks_corrupt", "blocks_duplicate", "blocks_head_of_line", "blocks_lost", "blocks_out_of_order", "ecn_ce"),
-    *("fragment_overhead_bytes", "gaps", "incomplete_datagrams", "keep_alives", "capture_reordered"),
+    *("checksum_errors", "fragment_overhead_bytes", "gaps", "incomplete_datagrams", "keep_alives", "capture_reordered"),
     *("lost_downstream", "lost_upstream", "mirror_duplicates", "missing_bytes", "network_duplicates", "out_of_order"),
     *("resets", "retransmissions", "sack_gaps"),
     *("spurious_retransmissions", "suspected_timeouts", "timeouts", "ambiguous", "unknown_duplicates", "unseen_bytes"),

@@ -17,7 +17,7 @@ from scenario_wire import Fields, Frame, build_frame, cut, inside
 
 HEADERS = (
     *("rule", "case", "near", "variants", "needs", "without", "isn", "ids"),
-    *("order", "captured", "behind_ip", "inside", "blocks", "tick"),
+    *("order", "captured", "behind_ip", "inside", "blocks", "tick", "checksums"),
 )
 COUNTERS = re.compile(r"(initiator|responder)(?: without (ids|timestamps|sack))?: (.*)")
 CHECK = re.compile(r"((?:sum )?[a-z_]+(?:\.[a-z_]+)?) (=|<|>|~|has|lacks)(?: (.*))?")
@@ -67,6 +67,16 @@ class Scenario:
     def of_tcp(self) -> bool:
         """Whether the flow has verdicts on TCP segments; those of a UDP flow are null."""
         return not any(" frag " in line or " udp " in line for line in self.packets)
+
+    def checksum_of(self, packet: Fields) -> str:
+        """What a packet has in place of the right checksum: its own, or that of its end."""
+        ends = dict(pair.split() for pair in self.headers.get("checksums", "").split(", ") if pair)
+        return packet.checksum or ends.get("><"[packet.side], "")
+
+    @property
+    def of_checksums(self) -> bool:
+        """Whether checksums decide, which a segment in fragments has not in one packet."""
+        return "checksums" in self.headers or any(" checksum " in line for line in self.packets)
 
     def expected(self, end: str, variant: str) -> dict[str, int | None]:
         """The counters of an end that are not 0."""
@@ -161,6 +171,8 @@ def read_packet(step: Step) -> Fields:
             packet.options.append((word, next(fields)))
         elif word == "sackok":
             packet.options.append((word, ""))
+        elif word == "checksum":
+            packet.checksum = next(fields)
         elif word in ("frag", "udp"):
             packet.datagram = [word, *(stepped(text, turn) for text in fields)]
         else:
@@ -234,6 +246,7 @@ def captured(scenario: Scenario, variant: str, form: Form | None = None) -> list
             ends.next_id["><".index(kind)] = int(more[1])
         elif kind != "copy":
             for packet in handshake(step.ms, more) if kind == "handshake" else [read_packet(step)]:
+                packet.checksum = scenario.checksum_of(packet)
                 if not packet.datagram:
                     ends.fill(packet, lacks)
                 frames.append(build_frame(packet, version, int(headers.get("blocks", 0))))

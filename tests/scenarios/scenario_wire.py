@@ -46,6 +46,7 @@ class Fields:
     win: int = 8192
     options: list[tuple[str, str]] = field(default_factory=list)
     datagram: list[str] = field(default_factory=list)  # a fragment or a UDP payload
+    checksum: str = ""  # damaged, partial or 0, in place of the right one
     isn: tuple[int, int] = (0, 0)  # of this end and the other
 
 
@@ -110,6 +111,18 @@ def with_checksum(body: bytes, place: int, version: int, side: int, protocol: in
     return body[:place] + struct.pack("!H", value or 0xFFFF * (protocol == UDP)) + body[place + 2 :]
 
 
+def with_other_checksum(body: bytes, place: int, packet: Fields, version: int, protocol: int) -> bytes:
+    """A packet with the checksum at `place` that it has instead of the right one: damaged after it was computed, left to the
+    adapter (the sum of the pseudo-header alone), or 0."""
+    if packet.checksum == "damaged":
+        return body[:-1] + bytes([body[-1] ^ 0x10])
+    if not packet.checksum:
+        return body
+    pseudo = addresses(version, packet.side) + struct.pack("!II", len(body), protocol)
+    value = ~checksum(pseudo) & 0xFFFF if packet.checksum == "partial" else int(packet.checksum)
+    return body[:place] + struct.pack("!H", value) + body[place + 2 :]
+
+
 def ipv4_header(
     length: int, protocol: int, ends: bytes, ip_id: int = 1, fragment: int = 0, tos: int = 0, ttl: int = 64
 ) -> bytes:
@@ -167,6 +180,7 @@ def build_frame(packet: Fields, version: int, blocks: int) -> Frame:
         "!HHIIBBHHH", *ports("tcp", side), sequence, ack, (20 + len(options)) // 4 << 4, bits, packet.win, 0, 0
     )
     body = with_checksum(header + options + content, 16, version, side, TCP)
+    body = with_other_checksum(body, 16, packet, version, TCP)
     return replace(ip_frame(packet, version, TCP, body, DONT_FRAGMENT, packet.id or 0), is_segment=True)
 
 
@@ -186,7 +200,7 @@ def datagram_frame(packet: Fields, version: int) -> Frame:
     """A numbered packet, or a fragment: `frag ID FROM:TO of SIZE [more] [hopopt]`."""
     kind, *words = packet.datagram
     if kind == "udp":
-        body = udp(kind, packet, version, numbered(words))
+        body = with_other_checksum(udp(kind, packet, version, numbered(words)), 6, packet, version, UDP)
         return ip_frame(packet, version, UDP, body, ip_id=1)
     first, end = map(int, words[1].split(":"))
     part = udp(kind, packet, version, (PATTERN * 2)[: int(words[3]) - 8])[first:end]

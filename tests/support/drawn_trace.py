@@ -136,7 +136,13 @@ class DrawnTrace:
         row = self.row("interfaces")
         row["backward_ns_max"] += 1
         row["time_unknown"] += row["time_out_of_range"]
-        return {**row, "capture": number, "interface": 0, "first_ns": START_NS, "last_ns": START_NS + self.draw.choice(TIMES)}
+        return {
+            **row,
+            "capture": number,
+            "interface": 0,
+            "first_ns": START_NS,
+            "last_ns": START_NS + self.draw.choice(TIMES),
+        }
 
     def stops_of(self, capture: Row) -> list[Row]:
         """Rows of decode_stops that have the packets which an interface counts."""
@@ -148,7 +154,9 @@ class DrawnTrace:
             ("malformed", "ip-length", None, capture["malformed"]),
         )
         names = ("outcome", "reason", "protocol", "packets")
-        return [{"capture": capture["capture"], **dict(zip(names, stop, strict=True))} for stop in stops if stop[-1] > 0]
+        return [
+            {"capture": capture["capture"], **dict(zip(names, stop, strict=True))} for stop in stops if stop[-1] > 0
+        ]
 
     def flow(self, number: int) -> Row:
         states = ("syn_sent", "refused", "reset", "established", "closed", "syn_received")

@@ -49,6 +49,21 @@ static inline uint32_t wire_bytes_of(uint16_t link_type, uint32_t length) {
     return (length < ETHERNET_LEAST ? ETHERNET_LEAST : length) + ETHERNET_AROUND;
 }
 
+/* What the checksum of a TCP, UDP or ICMP packet shows (flow/checksum.h). */
+enum packet_checksum {
+    CHECKSUM_UNVERIFIED, /* cut, a fragment, none, or of another protocol */
+    CHECKSUM_RIGHT,
+    CHECKSUM_OFFLOADED, /* not filled in: it was captured before the adapter computed it */
+    CHECKSUM_WRONG
+};
+
+/* Whether a packet was damaged before it was captured. */
+enum packet_damage {
+    DAMAGE_NONE,     /* or its checksum was not verified */
+    DAMAGE_POSSIBLE, /* its checksum is wrong, and so may be all of the direction */
+    DAMAGE_CERTAIN   /* it is wrong, and those of other packets of the direction are right */
+};
+
 /* Metadata of a packet, enough to count it: a fragment that waits for the first one of its
  * datagram is kept as this alone. */
 struct packet_info {
@@ -66,6 +81,7 @@ struct packet_info {
     bool payload_known : 1; /* payload_bytes is valid: the headers before it were read */
     bool continues : 1;     /* it begins no flow: its file is behind those that may */
     bool copied : 1;        /* a fragment whose bytes were all seen before */
+    uint8_t checksum : 2;   /* enum packet_checksum */
     bool time_known;
     uint8_t ttl;
     uint8_t traffic_class;

@@ -91,6 +91,7 @@
     X(ICMP_ERROR, "icmp_error")                                                                    \
     X(CONGESTION_MARK, "congestion_mark") /* the first of a direction */                           \
     X(FRAGMENT_OVERLAP, "fragment_overlap")                                                        \
+    X(CHECKSUM_ERROR, "checksum_error") /* also a cause (V14.4) */                                 \
     X(TIME_BACKWARD, "time_backward")                                                              \
     X(ACK_OUT_OF_RANGE, "ack_out_of_range")                                                        \
     X(BLOCK_LOST, "block_lost")                                                                    \
@@ -130,6 +131,7 @@
     X(ACKS, "acks")                                                                                \
     X(ACKNOWLEDGED, "acknowledged") /* the receiver had acknowledged it */                         \
     X(SIGNATURE, "signature")       /* the same header except for fields that routers change */    \
+    X(CHECKSUM, "checksum")                                                                        \
     X(TIME, "time")                                                                                \
     /* causes (events.cause): of retransmissions and reordering, also WORD_LIMITED_RECOVERY */     \
     X(GO_BACK_N, "go_back_n")                           /* V5.2 */                                 \

@@ -15,8 +15,8 @@
  *   20     ..   options
  *
  * Payload lengths come from the IP or UDP length, so they are right if the snap length cut the
- * packet. Checksums are stored, not verified, because adapters can compute them after the capture
- * point. In a first fragment the lengths are those of the fragment. */
+ * packet. flow/checksum.c verifies the checksums. In a first fragment the lengths are those of the
+ * fragment. */
 #include "decode/step.h"
 
 #define TCP_HEADER  20

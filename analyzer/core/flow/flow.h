@@ -62,16 +62,27 @@ struct direction {
     uint8_t ttl_min, ttl_max, dscp;
     bool timed : 1;           /* first_ns and last_ns are known */
     bool payload_unknown : 1; /* of at least one packet */
-    uint32_t ecn_ce, fragments;
+    bool right_data : 1;      /* the checksum of a packet with payload is right */
+    uint32_t ecn_ce;
+    uint32_t right_checksums; /* packets */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct direction) == 128, "two lines");
 
 /* Of one direction. */
 struct fragment_counts {
+    uint32_t fragments;
     uint32_t fragmented_datagrams, incomplete_datagrams;
     uint64_t incomplete_bytes, overhead_bytes;
     uint64_t copied_bytes; /* of a TCP segment: fragments that came again, but not all of them */
     uint32_t payload_max;  /* of one fragment */
+};
+
+/* Packets of one direction with other checksums than right ones (flow/checksum.h). */
+struct checksum_counts {
+    uint32_t offloaded;
+    uint32_t wrong, wrong_data; /* all, and those with payload */
+    uint32_t delivered;         /* of these, those that the receiver acknowledged */
+    uint64_t wrong_bytes;       /* their payload */
 };
 
 /* Numbered packets that one endpoint sends over UDP. */
@@ -113,12 +124,19 @@ struct flow {
         struct udp_stream udp[2];
     };
     struct fragment_counts *fragments; /* of both directions, NULL without a fragment */
+    struct checksum_counts *checksums; /* of both directions, NULL if all are right */
 };
 
 /* Returns the counts of a direction for reading; never NULL. */
 static inline const struct fragment_counts *fragments_of(const struct flow *flow, unsigned number) {
     static const struct fragment_counts none;
     return flow->fragments ? &flow->fragments[number] : &none;
+}
+
+static inline const struct checksum_counts *checksum_counts_of(const struct flow *flow,
+                                                               unsigned number) {
+    static const struct checksum_counts none;
+    return flow->checksums ? &flow->checksums[number] : &none;
 }
 
 /* Returns the end of the key that sends in a direction. */

@@ -135,7 +135,8 @@ static NOINLINE bool read_origin(struct capture_file *file, struct pcapng_option
         return capture_file_set_damage(file, "a packet of a shard without its frame");
     uint64_t id = load_le64(options.current.value);
     packet->frame = id & ((UINT64_C(1) << ID_FRAME_BITS) - 1);
-    packet->shard = SHARD_PACKET | (id & ID_CUT ? SHARD_PAYLOAD_CUT : 0);
+    packet->shard = (uint16_t)(SHARD_PACKET | (id & ID_CUT ? SHARD_PAYLOAD_CUT : 0) |
+                               (id >> ID_CHECKSUM_SHIFT & 3) << SHARD_CHECKSUM_SHIFT);
     if (!pcapng_options_next(&options))
         return true;
     if (options.current.code != OPTION_ORIGIN || options.current.length != ORIGIN_SIZE)

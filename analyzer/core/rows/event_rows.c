@@ -19,6 +19,7 @@ static const char *detail_of(enum word cause) {
     case WORD_RACK: return "RACK: sent one RTT ago, and later data has arrived";
     case WORD_AFTER_HANDSHAKE: return "after the handshake";
     case WORD_AFTER_RETRANSMISSION: return "after its retransmission";
+    case WORD_CHECKSUM_ERROR: return "arrived damaged before: its checksum was wrong";
     case WORD_BEFORE_CAPTURE: return "first transmission before the capture began";
     default: return NULL;
     }
@@ -88,4 +89,8 @@ void event_amend(struct row_sink *sink, uint64_t row, const struct event *event)
               event->spurious == SPURIOUS_YES);
     if (event->cause != WORD_NONE)
         amend(sink, row, events_cause, true, event->cause);
+    if (event->cause_withdrawn) {
+        amend(sink, row, events_cause, false, 0);
+        amend(sink, row, events_detail, false, 0);
+    }
 }

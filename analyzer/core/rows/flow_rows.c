@@ -6,6 +6,7 @@
  * per bin to series, as groups under its number: flows end in any order, and their numbers are
  * provisional (row_sink.h). The functions only read the flow, except that quantiles may sort
  * samples. */
+#include "flow/checksum.h"
 #include "rows/rows.h"
 #include "tcp/wire_segments.h"
 #include "tracker/steps.h"
@@ -138,11 +139,22 @@ static void put_counts(struct row *row, const struct flow *flow, unsigned number
     row_set_if(row, directions_data_packets, payload_known, direction->data_packets);
     row_set_if(row, directions_segment_max, payload_known,
                max64(direction->segment_max, fragments->payload_max));
-    row_set(row, directions_fragments, direction->fragments);
+    row_set(row, directions_fragments, fragments->fragments);
     row_set(row, directions_fragmented_datagrams, fragments->fragmented_datagrams);
     row_set(row, directions_incomplete_datagrams, fragments->incomplete_datagrams);
     row_set(row, directions_fragment_overhead_bytes, fragments->overhead_bytes);
     row_set(row, directions_ecn_ce, direction->ecn_ce);
+}
+
+/* Rules V14. Wrong checksums that show no damage count as left to an adapter. */
+static void put_checksums(struct row *row, const struct flow *flow, unsigned number) {
+    const struct checksum_counts *counts = checksum_counts_of(flow, number);
+    int64_t damaged = damaged_packets(flow, number);
+    row_set_if(row, directions_checksum_errors, damaged >= 0, damaged);
+    row_set(row, directions_checksums_verified,
+            flow->directions[number].right_checksums + (damaged < 0 ? 0 : counts->wrong));
+    row_set(row, directions_checksums_offloaded,
+            counts->offloaded + (damaged < 0 ? counts->wrong : 0));
 }
 
 static void put_header_fields(struct row *row, const struct direction *direction) {
@@ -153,10 +165,12 @@ static void put_header_fields(struct row *row, const struct direction *direction
 }
 
 /* Returns the payload without retransmissions: for TCP each byte of the stream once, for others the
- * payload except that of datagrams whose fragments did not all arrive. */
+ * payload except that of datagrams that were damaged, or whose fragments did not all arrive. */
 static uint64_t useful_bytes(const struct flow *flow, unsigned number) {
     uint64_t payload = flow->directions[number].payload_bytes;
     uint64_t incomplete = fragments_of(flow, number)->incomplete_bytes;
+    if (damaged_packets(flow, number) > 0)
+        incomplete += checksum_counts_of(flow, number)->wrong_bytes;
     if (flow->key.protocol == IP_TCP)
         return flow->tcp.streams[number].unique_bytes;
     return payload > incomplete ? payload - incomplete : 0;
@@ -218,8 +232,8 @@ static void put_bytes(struct row *row, const struct tcp_stream *stream,
 
 /* Rule V7.8: retransmissions that are neither lost at a known place nor spurious. */
 static uint64_t unplaced(const struct tcp_recovery_state *recovery) {
-    uint64_t placed =
-        recovery->lost_upstream + recovery->lost_downstream + recovery->spurious_count;
+    uint64_t placed = recovery->lost_upstream + recovery->lost_downstream +
+                      recovery->spurious_count + recovery->checksum_retransmissions;
     return recovery->retransmissions > placed ? recovery->retransmissions - placed : 0;
 }
 
@@ -235,6 +249,7 @@ static void put_verdicts(struct row *row, const struct tcp_recovery_state *recov
     row_set(row, directions_syn_fin_retransmissions, recovery->syn_fin.retransmissions);
     row_set(row, directions_syn_fin_lost_upstream, recovery->syn_fin.lost_upstream);
     row_set(row, directions_unplaced_retransmissions, unplaced(recovery));
+    row_set(row, directions_checksum_retransmissions, recovery->checksum_retransmissions);
     row_set(row, directions_gaps, recovery->gaps_opened);
     row_set(row, directions_gaps_filled, recovery->gaps_filled);
     row_set(row, directions_suspected_timeouts, recovery->suspected_rto_count);
@@ -260,7 +275,8 @@ static void put_wire_unplaced(struct row *row, const struct tcp_stream *stream) 
     int64_t all = wire_count(stream, WIRE_RETRANSMITTED, recovery->retransmissions);
     int64_t known = wire_count(stream, WIRE_SPURIOUS, recovery->spurious_count) +
                     wire_count(stream, WIRE_LOST_UPSTREAM, recovery->lost_upstream) +
-                    wire_count(stream, WIRE_LOST_DOWNSTREAM, recovery->lost_downstream);
+                    wire_count(stream, WIRE_LOST_DOWNSTREAM, recovery->lost_downstream) +
+                    (int64_t)recovery->checksum_retransmissions;
     int64_t packets = row_known(row, directions_unplaced_retransmissions)
                           ? row->value[directions_unplaced_retransmissions]
                           : 0;
@@ -406,6 +422,7 @@ static void add_direction_row(struct row_writer *writer, struct flow *flow, unsi
             directions_destination_port);
     put_counts(row, flow, number);
     put_header_fields(row, direction);
+    put_checksums(row, flow, number);
     put_rates(row, flow, number);
     if (tcp)
         put_tcp(row, flow, number, writer->pool);

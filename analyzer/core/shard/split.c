@@ -10,6 +10,7 @@
 
 #include "cut/pcapng_write.h"
 #include "decode/step.h"
+#include "flow/checksum.h"
 #include "format/packet_origin.h"
 #include "pipeline/batch.h"
 #include "pipeline/interface_counts.h"
@@ -219,7 +220,9 @@ static bool take_packet(struct split *split, const struct packet *packet) {
     if (!count_packet(split, packet, &headers, &origin))
         split->out_of_memory = true;
     uint32_t kept = payload_kept(split->window, packet, &headers, &cut);
-    uint64_t id = packet->frame | (uint64_t)options->file << ID_FRAME_BITS | (cut ? ID_CUT : 0);
+    uint64_t checksum = checksum_verify(packet, &headers);
+    uint64_t id = packet->frame | (uint64_t)options->file << ID_FRAME_BITS |
+                  checksum << ID_CHECKSUM_SHIFT | (cut ? ID_CUT : 0);
     uint32_t own = shard_of(&options->key, &headers, options->shard_count);
     uint32_t quoted = shard_of_quoted(&options->key, &headers, options->shard_count);
     own = own == SHARD_NONE ? 0 : own; /* not IP: a fixed one */

@@ -277,6 +277,9 @@
     X(unplaced_retransmissions, INT, "packets",                                                    \
       "TCP: retransmissions that are neither lost at a known place nor proven spurious (rule "     \
       "V7.8); lost_upstream and lost_downstream are too small by up to this number")               \
+    X(checksum_retransmissions, INT, "packets",                                                    \
+      "TCP: retransmissions of data that had arrived damaged at the capture point (rule V14.4), "  \
+      "lost on neither side")                                                                      \
     X(retransmitted_bytes, INT, "bytes",                                                           \
       "TCP: retransmitted payload bytes that had been seen before at the capture point, without"   \
       " duplicates and probes")                                                                    \
@@ -445,6 +448,15 @@
     X(signed_segments, INT, "packets",                                                             \
       "TCP segments with a signature: MD5 (RFC 2385) or AO (RFC 5925); null if options were "      \
       "truncated")                                                                                 \
+    X(checksum_errors, INT, "packets",                                                             \
+      "TCP, UDP, ICMP: packets that had been damaged before the capture point: their checksum is " \
+      "wrong, and those of more others are right (rules V14); null if none was verified, or if "   \
+      "wrong ones show no damage")                                                                 \
+    X(checksums_verified, KNOWN(INT), "packets",                                                   \
+      "packets whose checksum was verified: captured whole, and no fragments")                     \
+    X(checksums_offloaded, KNOWN(INT), "packets",                                                  \
+      "packets whose checksum had not been filled in when they were captured (offload), or is "    \
+      "wrong without showing damage")                                                              \
     X(ttl_min, INT, "hops", "least TTL or hop limit")                                              \
     X(ttl_max, INT, "hops", "greatest")                                                            \
     X(dscp, INT, "", "DSCP of the first packet")                                                   \
@@ -503,7 +515,8 @@
       "alone); null if unknown or if nothing was lost")                                            \
     X(evidence, WORD, "",                                                                          \
       "the evidence that decided: dsack (V6.3, V8.5), timestamps (V3.2, V6.4), ip_id (V3.3, "      \
-      "V8.1), acks (V5.3 to V5.8), acknowledged (V6.1, V6.2), signature (V8.2), time (V3.4, "      \
+      "V8.1), acks (V5.3 to V5.8), acknowledged (V6.1, V6.2), signature (V8.2), checksum (V14), "  \
+      "time (V3.4, "                                                                               \
       "V3.5, V5.9, V5.10, V6.5); null if the kind is sufficient, or without evidence")             \
     X(spurious, BOOL, "",                                                                          \
       "whether a retransmission is proven spurious (rules V6); null if neither that nor a place "  \
@@ -511,8 +524,9 @@
     X(cause, WORD, "",                                                                             \
       "of a retransmission: go_back_n (V5.2), recovery (V5.5), carried_duplicate_acks (V5.6), "    \
       "late_report (V5.7), rack (V5.8), tail (V5.10: of the last data sent), after_handshake "     \
-      "(V5.12), lost_ack (V6.7: its ACK had passed and did not reach the sender) or "              \
-      "before_capture (the first transmission precedes the capture); of reordering: "              \
+      "(V5.12), lost_ack (V6.7: its ACK had passed and did not reach the sender), "                \
+      "checksum_error (V14.4) or before_capture (the first transmission precedes the capture); "   \
+      "of reordering: "                                                                            \
       "after_retransmission (V4.3); of an ICMP error: its meaning (RFC 792, RFC 4443), such as "   \
       "packet_too_big; null if the kind is sufficient")                                            \
     X(mtu, INT, "bytes",                                                                           \

@@ -28,6 +28,7 @@ struct segment_effect {
     bool turned;          /* new data follows new data of the other direction, or is the first */
     bool may_repeat;      /* its first transmission may be lost upstream: may_repeat_lost_data() */
     uint32_t lost;        /* segments whose loss it proves */
+    uint32_t damage_delivered; /* segments with a wrong checksum that it acknowledges */
     int64_t unique_bytes, retransmitted_bytes;
     int32_t window; /* bytes, scaled; -1 if unknown */
     int64_t rtt_ns; /* sample of the other direction's data, or RTT_UNKNOWN */
@@ -52,7 +53,8 @@ struct icmp_report {
 /* A row of `events`. WORD_NONE is null. */
 struct event {
     enum word kind, place, evidence, cause;
-    int8_t spurious; /* enum tcp_spurious */
+    int8_t spurious;      /* enum tcp_spurious */
+    bool cause_withdrawn; /* of amend(): the row has none any more */
     int64_t bytes;
     uint64_t related_frame;         /* 0 if none */
     uint64_t blocks;                /* 0 if none */
@@ -70,6 +72,7 @@ struct segment_context {
     const struct event_sink *sink;
     struct flow *flow;                /* opaque here: for the sink */
     struct tcp_recovery_state *spare; /* absorbs counts if memory has run out */
+    uint8_t damage;                   /* enum packet_damage */
     uint32_t frame;                   /* 0 if it exceeds 32 bits */
     uint32_t data_frame_before;       /* the sender's last data before this segment, 0 if none */
     int64_t data_ns_before;
@@ -81,7 +84,7 @@ struct event_sink {
     /* Returns the event's row for amend(), or EVENT_NONE if it was not written. */
     uint64_t (*event)(const struct segment_context *seg, const struct event *event);
     /* Replaces kind, place and evidence of a row, and spurious and cause if they are set; WORD_NONE
-     * becomes null. */
+     * becomes null. Cause and detail become null if they are withdrawn. */
     void (*amend)(const struct event_sink *sink, uint64_t row, const struct event *event);
     /* Adds mirror duplicates to the count of this interface; -1 if a packet is no longer one. */
     void (*mirrored)(const struct event_sink *sink, uint32_t interface, int copies);

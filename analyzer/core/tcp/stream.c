@@ -63,6 +63,8 @@ void stream_free(struct tcp_stream *stream, struct pool *pool) {
         scoreboard_free(&recovery->scoreboard, pool);
     if (recovery)
         pool_release(pool, recovery->records, recovery->record_capacity, sizeof *recovery->records);
+    if (recovery)
+        pool_release(pool, recovery->damaged, recovery->damaged_room, sizeof *recovery->damaged);
     if (recovery && recovery->limits) {
         limit_log_free(recovery->limits, pool);
         pool_free(pool, recovery->limits, sizeof *recovery->limits);

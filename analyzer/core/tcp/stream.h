@@ -29,6 +29,7 @@
 #define MAX_RECORDS      256u /* verdicts per half-connection that can still be amended */
 #define MAX_SACK_RANGES  4u
 #define MAX_STALLS       5u
+#define MAX_DAMAGED      32u
 #define MIN_RTO_NS       INT64_C(200000000) /* Linux; RFC 6298 section 2.4 says 1 s */
 #define DUP_ACK_THRESH   3u                 /* DupThresh, RFC 5681 section 3.2 */
 #define SEGMENT_USUAL    1460               /* bytes, if no MSS was seen */
@@ -92,6 +93,14 @@ struct super_segments {
     uint32_t link_max;     /* largest payload that was no super-segment, bytes */
 };
 
+/* Data with a wrong checksum that was neither retransmitted nor acknowledged since. */
+struct damaged_data {
+    int64_t start, end; /* stream positions */
+    uint64_t event;     /* row in `events`, EVENT_NONE unless it is certain */
+    uint32_t frame;
+    bool certain;
+};
+
 /* A verdict that later packets may amend, and the time of the last retransmission of its bytes. */
 struct retransmission_record {
     int64_t start, end; /* stream positions */
@@ -119,6 +128,7 @@ struct retransmission_record {
     bool dsacked;          /* a DSACK was attributed to it */
     bool unheard;          /* its sender had not received an ACK that had passed (V6.7) */
     bool settled;          /* its ACK was seen, or none is expected */
+    bool damaged;          /* the transmission before arrived damaged: it was not lost */
     bool place_unknown;    /* counts as lost on neither side (V7.2, V7.4 to V7.9) */
     bool newer_tsval;      /* newer than the TSval of the first transmission */
     bool needed;           /* its ACK echoes this transmission */
@@ -163,6 +173,7 @@ struct tcp_recovery_state {
     struct {
         uint64_t retransmissions, spurious, lost_upstream, lost_downstream;
     } syn_fin; /* of these counters, SYNs and FINs without data */
+    uint64_t checksum_retransmissions;
     uint64_t gaps_opened, gaps_filled, capture_reordered;
     uint64_t window_full, window_probes, keep_alives;
     /* Counters of the ACKs that this endpoint sends. */
@@ -214,7 +225,10 @@ struct tcp_recovery_state {
     bool rto_undone;         /* the sender recovers as if no RTO had expired (RFC 4015, RFC 5682) */
     int64_t reorder_ns; /* longest delay of a segment that later ones overtook, 0 if none did */
     struct retransmission_record *records; /* a ring once it is full */
-    struct limit_log *limits;              /* NULL unless spans of time are wanted (limit_log.h) */
+    struct damaged_data *damaged;          /* the oldest gives way */
+    uint32_t damaged_room;
+    uint16_t damaged_count;
+    struct limit_log *limits; /* NULL unless spans of time are wanted (limit_log.h) */
     uint32_t record_capacity;
     uint16_t record_count, record_next;
     int64_t settled_from;     /* an ACK below this settles no record */

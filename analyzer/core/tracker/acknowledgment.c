@@ -114,6 +114,8 @@ static inline void advance(struct segment_context *seg, struct tcp_stream *sende
         receiver->recovery->previous_snd_una = receiver->snd_una;
         if (receiver->recovery->scoreboard.count)
             scoreboard_acknowledge(&receiver->recovery->scoreboard, position);
+        if (receiver->recovery->damaged_count)
+            settle_damage(seg, position);
     }
     if (receiver->gaps.count || position > receiver->snd_nxt)
         acknowledge_unseen(seg, receiver, position);

@@ -4,6 +4,7 @@
  *
  *   track_segment
  *     duplicate of a packet         verdict/duplicate.c (V4.1, V8)  ends here
+ *     damaged segment               verdict/damage.c (V14)          only its data counts
  *     take_rare                   SYN, FIN, RST, rare flags and options
  *     take_data
  *       probe, keep-alive           receive_window.c (V4.2, V10)    ends here
@@ -440,6 +441,29 @@ static inline int64_t note_flight(struct tcp_stream *stream) {
     return flight;
 }
 
+/* Rule V14.3: a receiver discards the segment, with its flags and its ACK, and its sequence number
+ * may be what was damaged: its data counts as sent, unless it would open a gap. */
+static NOINLINE int64_t track_damaged(struct segment_context *seg) {
+    struct tcp_stream *sender = seg->sender;
+    int64_t start = stream_position(sender, seg->tcp->sequence);
+    int64_t end = start + seg->packet->payload_bytes;
+    bool in_stream = sender->base_known && end > start && start <= sender->snd_nxt &&
+                     !(seg->tcp->flags & (TCP_SYN | TCP_RST));
+    if (in_stream) {
+        seg->data_frame_before = sender->last_data_frame;
+        seg->data_ns_before = sender->last_data_ns;
+        take_data(seg, sender, seg->tcp, seg->tcp->sequence, seg->packet->payload_bytes, 0);
+    } else if (seg->packet->payload_bytes) {
+        recovery_state(seg, sender)->unknown_bytes += seg->packet->payload_bytes;
+    }
+    note_damage(seg, start, sender->base_known ? end : start);
+    note_ip_id(seg, sender);
+    int64_t flight = note_flight(sender);
+    if (in_stream)
+        account_segment(seg, flight);
+    return flight;
+}
+
 NOINLINE int64_t track_segment(struct segment_context *seg) {
     struct tcp_stream *sender = seg->sender;
     const struct tcp_header *tcp = seg->tcp;
@@ -449,6 +473,8 @@ NOINLINE int64_t track_segment(struct segment_context *seg) {
         seg->effect.duplicate = true;
         return stream_flight(sender);
     }
+    if (!LIKELY(seg->damage != DAMAGE_CERTAIN))
+        return track_damaged(seg);
     if (tcp->flags & RARE_FLAGS || tcp->options & RARE_OPTIONS || !sender->base_known) {
         take_rare(seg, tcp);
         if (tcp->flags & TCP_RST)
@@ -459,6 +485,8 @@ NOINLINE int64_t track_segment(struct segment_context *seg) {
     seg->data_frame_before = sender->last_data_frame;
     seg->data_ns_before = sender->last_data_ns;
     take_data(seg, sender, tcp, sequence, seg->packet->payload_bytes, fin);
+    if (!LIKELY(seg->damage == DAMAGE_NONE) && seg->effect.positions_known)
+        note_damage(seg, seg->effect.sequence, seg->effect.sequence + seg->packet->payload_bytes);
     bool acknowledges = tcp->flags & TCP_ACK;
     if (acknowledges && !seg->connection->handshake_ack_seen)
         complete_handshake(seg, tcp);

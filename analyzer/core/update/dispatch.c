@@ -16,6 +16,7 @@
 #include "base/bytes.h"
 #include "common/block.h"
 #include "decode/step.h"
+#include "flow/checksum.h"
 #include "flow/shard.h"
 #include "format/packet_origin.h"
 #include "update/update.h"
@@ -55,6 +56,14 @@ static inline void fill_frame(struct packet_info *info, const struct packet *pac
     info->time_known = packet_is_timed(packet);
 }
 
+/* A shard has no whole packets, but what their checksums showed. */
+static inline uint8_t checksum_of(const struct packet *packet, const struct headers *headers) {
+    if (!LIKELY(!packet->shard))
+        return packet->shard >> SHARD_CHECKSUM_SHIFT & 3;
+    bool whole = (uint64_t)headers->outer_length + headers->ip_length <= packet->captured;
+    return whole ? (uint8_t)checksum_verify(packet, headers) : CHECKSUM_UNVERIFIED;
+}
+
 static inline void fill_headers(struct packet_info *info, const struct packet_note *note,
                                 const struct headers *headers, bool tcp) {
     info->payload_bytes = headers->payload_length;
@@ -62,6 +71,7 @@ static inline void fill_headers(struct packet_info *info, const struct packet_no
     info->payload_known = true;
     if (!LIKELY(headers->layer == LAYER_TRANSPORT) || (tcp && headers->tcp.flags & TCP_RST))
         fill_other_length(info, headers);
+    info->checksum = CHECKSUM_UNVERIFIED;
     info->ip_bytes = headers->ip_length;
     info->fragment_offset = (uint16_t)headers->fragment_offset; /* IPv4 and IPv6: 16 bits */
     info->fragment = headers->fragment;
@@ -183,6 +193,7 @@ packet_decode(const struct updater *updater, struct decoded_packet *decoded,
         return true;
     decoded->keyed = true;
     decoded->is_tcp = tcp;
+    decoded->info.checksum = checksum_of(packet, headers) & 3;
     if (!LIKELY(!headers->length_over_record))
         decoded->info.wire_bytes =
             wire_bytes_of(packet->link_type, headers->outer_length + headers->ip_length);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "decode/step.h"
+#include "flow/checksum.h"
 #include "tracker/time_account.h"
 #include "tracker/tracker.h"
 #include "tracker/turns.h"
@@ -261,6 +262,7 @@ static inline void begin_segment(struct segment_context *seg, struct worker *wor
     seg->packet = segment;
     seg->sink = &worker->events;
     seg->flow = flow;
+    seg->damage = DAMAGE_NONE;
     seg->spare = &worker->spare;
     seg->pool = pool_of(worker, flow);
     seg->frame = (uint32_t)segment->frame;
@@ -306,6 +308,16 @@ static ALWAYS_INLINE void show_packet(struct worker *worker, struct flow *flow, 
     draw_acknowledgment(worker, across, info, effect);
 }
 
+/* Writes the event of a damaged packet that is no TCP segment: note_damage() has those. */
+static NOINLINE void log_damage(struct worker *worker, struct flow *flow, unsigned number,
+                                const struct packet_info *info) {
+    event_write(&worker->rows, flow, number, info,
+                &(struct event){.kind = WORD_CHECKSUM_ERROR,
+                                .place = WORD_UPSTREAM,
+                                .evidence = WORD_CHECKSUM,
+                                .bytes = info->payload_bytes});
+}
+
 /* Inlined into each caller. */
 ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigned number,
                                const struct tcp_header *tcp, const struct packet_info *info,
@@ -319,15 +331,22 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     if (is_tcp)
         note_file(worker, flow, number, info);
     count_packet(worker, flow, number, info);
+    enum packet_damage damage = take_checksum(flow, number, info, pool_of(worker, flow));
     if (is_tcp)
         sender->packets++;
     if (tcp) {
         begin_segment(&seg, worker, flow, number, tcp, info);
+        seg.damage = (uint8_t)damage;
         if (info->payload_bytes > own->segment_max || info->payload_bytes > sender->single_max)
             note_large(&seg, own);
         flight = track_segment(&seg);
-    } else if (info->payload_bytes > own->segment_max) {
-        own->segment_max = info->payload_bytes;
+        if (!LIKELY(!seg.effect.damage_delivered))
+            take_delivered(flow, 1 - number, seg.effect.damage_delivered);
+    } else {
+        if (info->payload_bytes > own->segment_max)
+            own->segment_max = info->payload_bytes;
+        if (damage == DAMAGE_CERTAIN)
+            log_damage(worker, flow, number, info);
     }
     if (is_tcp && !tcp)
         flight = stream_flight(sender);
@@ -410,6 +429,7 @@ void flow_release(struct worker *worker, struct flow *flow) {
     if (flow->application)
         application_release(worker, flow);
     pool_release(worker->rows.pool, flow->fragments, 2, sizeof *flow->fragments);
+    pool_release(worker->rows.pool, flow->checksums, 2, sizeof *flow->checksums);
 }
 
 /* Verdicts are settled before rows are written, because they change the counts: those on segments

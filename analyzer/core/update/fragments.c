@@ -57,7 +57,7 @@ static void account_fragment(struct worker *worker, struct datagram *datagram, s
     struct fragment_counts *counts = count_fragments(worker, flow, number);
     if (!counts)
         return;
-    direction->fragments++;
+    counts->fragments++;
     counts->fragmented_datagrams += !datagram->counted; /* with its first fragment */
     direction->data_packets += !datagram->counted;
     datagram->counted = true;

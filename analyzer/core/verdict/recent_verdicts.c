@@ -71,7 +71,10 @@ void retract_loss(const struct event_sink *sink, struct tcp_stream *stream,
     amend_event(sink, record->event,
                 &(struct event){.kind = record->kind,
                                 .evidence = evidence,
-                                .spurious = record->spurious ? SPURIOUS_YES : SPURIOUS_UNKNOWN});
+                                .spurious = record->spurious ? SPURIOUS_YES : SPURIOUS_UNKNOWN,
+                                .cause_withdrawn = record->damaged});
+    stream->recovery->checksum_retransmissions -= record->damaged;
+    record->damaged = false;
 }
 
 void leave_loss_open(const struct event_sink *sink, struct tcp_stream *stream,

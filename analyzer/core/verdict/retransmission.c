@@ -70,6 +70,14 @@ static enum tcp_spurious spurious_of(bool proven, bool placed) {
     return placed ? SPURIOUS_NO : SPURIOUS_UNKNOWN;
 }
 
+/* Rule V14.4. */
+static void blame_damage(struct event *event, uint32_t frame) {
+    event->evidence = WORD_CHECKSUM;
+    event->cause = WORD_CHECKSUM_ERROR;
+    event->related_frame = frame;
+    event->detail = NULL;
+}
+
 /* `evidence` is that of a loss upstream; `detail` is NULL, or replaces that of the cause. */
 static void record_retransmission(struct segment_context *seg, const struct retransmission *rtx,
                                   bool upstream, enum word evidence, const char *detail) {
@@ -78,34 +86,39 @@ static void record_retransmission(struct segment_context *seg, const struct retr
     bool sacked = is_sacked(recovery, rtx->start, rtx->end);
     bool acked = seg->sender->snd_una_known && rtx->end <= seg->sender->snd_una;
     bool spurious = acked_before_sent(seg, rtx->end) || received_before(seg, acked, sacked);
-    bool lost = !acked && !sacked;
-    enum word place = lost ? place_of_loss(seg, rtx, upstream) : WORD_NONE;
+    uint32_t damaged_frame = take_damage(seg, rtx->start, rtx->end);
+    bool lost = !acked && !sacked, damaged = lost && damaged_frame;
+    enum word place = lost && !damaged ? place_of_loss(seg, rtx, upstream) : WORD_NONE;
     bool placed = place != WORD_NONE;
     if (!upstream)
         evidence = cause.evidence;
     struct event event = {.kind = cause.kind,
                           .place = place,
                           .evidence = spurious ? WORD_ACKNOWLEDGED : evidence,
-                          .spurious = (int8_t)spurious_of(spurious, placed),
+                          .spurious = (int8_t)spurious_of(spurious, placed || damaged),
                           .bytes = rtx->start < 0 ? 0 : rtx->end - rtx->start,
                           .related_frame = cause.frame,
                           .cause = cause.name,
                           .detail = detail};
+    if (damaged)
+        blame_damage(&event, damaged_frame);
     uint64_t super = count_retransmission(seg, &cause, rtx->start, rtx->end);
     struct retransmission_record record = {.start = rtx->start,
                                            .end = rtx->end,
                                            .event = emit_event(seg, &event),
                                            .long_bytes = super,
                                            .kind = (uint16_t)cause.kind,
-                                           .upstream = upstream,
+                                           .upstream = upstream && !damaged,
+                                           .damaged = damaged,
+                                           .place_unknown = lost && !placed && !damaged,
                                            .syn_fin = is_syn_or_fin(seg, rtx->start),
-                                           .place_unknown = lost && !placed,
                                            .reported_missing = has_sack_above(recovery, rtx->end),
                                            .settled = spurious || !lost};
     note_unheard_ack(seg, &record);
     set_spurious(seg->sender, recovery, &record, spurious);
     set_lost(seg->sender, recovery, &record, placed);
-    seg->effect.lost += lost * segments_of(seg->sender, super);
+    recovery->checksum_retransmissions += damaged;
+    seg->effect.lost += (lost && !damaged) * segments_of(seg->sender, super);
     remember_verdict(seg, record);
 }
 

@@ -93,7 +93,8 @@ static bool is_faster_than_rtt(const struct segment_context *seg,
 static void judge_answer(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                          struct retransmission_record *record) {
     bool many = seg->receiver->rtt.count >= MANY_SAMPLES && !record->reported_missing;
-    if (record->upstream || record->spurious || !is_faster_than_rtt(seg, record, many))
+    if (record->upstream || record->spurious || record->damaged ||
+        !is_faster_than_rtt(seg, record, many))
         return;
     if (record->reported_missing || seg->receiver->rtt.count == 1) {
         leave_loss_open(seg->sink, seg->receiver, record);

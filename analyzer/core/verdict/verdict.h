@@ -52,6 +52,20 @@ void note_unheard_ack(const struct segment_context *seg, struct retransmission_r
  * they were late, or that later ones arrived in their place. */
 void take_echo(const struct segment_context *seg);
 
+/* damage.c: segments whose checksum is wrong, rules V14. */
+
+/* Notes the segment's data [start, end), of the range 0 without any; if its damage is certain, it
+ * is an event. */
+void note_damage(struct segment_context *seg, int64_t start, int64_t end);
+
+/* Returns the frame of a damaged segment with data of [start, end), which is transmitted again; 0
+ * without one. If its damage was only possible, the right checksum of this segment proves it. */
+uint32_t take_damage(struct segment_context *seg, int64_t start, int64_t end);
+
+/* The segment acknowledges data below `position`: what was damaged and not transmitted again was
+ * damaged in the capture alone. */
+void settle_damage(struct segment_context *seg, int64_t position);
+
 /* duplicate.c: duplicates of packets, made by a mirror port or by the network, rules V8. */
 
 /* Returns true if the segment duplicates one of the sender's last packets (rules V8.1, V8.2); then

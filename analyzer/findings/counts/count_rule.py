@@ -217,7 +217,10 @@ def saved_share(sum_of_all: float | None, count: int, whole: int, unit: str) -> 
 
 def stalled_seconds(row: DirectionRow, count: int) -> Saved | None:
     """Returns the time of recovery and RTOs that `count` of the segments that caused it took."""
-    causes = ("lost_upstream", "lost_downstream", "unplaced_retransmissions", "spurious_retransmissions")
+    causes = (
+        *("lost_upstream", "lost_downstream", "unplaced_retransmissions", "spurious_retransmissions"),
+        "checksum_retransmissions",
+    )
     whole = sum(segments(row, name) or 0 for name in causes) + (row["suspected_timeouts"] or 0)
     ns = (row["limit_recovery_ns"] or 0) + (row["limit_timeout_ns"] or 0)
     return saved_share(ns / 1e9, count, max(whole, count), SECONDS)

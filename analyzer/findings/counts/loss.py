@@ -16,7 +16,7 @@ from wiretale.analyzer.findings.counts.count_rule import (
 )
 from wiretale.analyzer.findings.model import Words, data_segments, segments, syns_and_fins
 from wiretale.analyzer.findings.transfers import RETRANSMISSIONS
-from wiretale.analyzer.units import agreeing, plural
+from wiretale.analyzer.units import agreeing, plural, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import DirectionRow
@@ -174,6 +174,45 @@ suspected_timeout = CountRule(
     summary="paused as long as a retransmission timeout",
     advice="Capture at the sender to confirm.",
     saves=stalled_seconds,
+)
+
+COUNTERS = {"TCP": "TcpInCsumErrors", "UDP": "UdpInCsumErrors", "ICMP": "IcmpInCsumErrors"}  # of Linux
+
+
+def damage_words(row: DirectionRow, count: int) -> Words:
+    """`counter` counts the same at a receiver that runs Linux."""
+    protocol = "ICMP" if row["source_port"] is None else "UDP" if row["retransmissions"] is None else "TCP"
+    return {
+        "whole": row["checksums_verified"],
+        "share": show_share(count, row["checksums_verified"]),
+        "protocol": protocol,
+        "counter": f"`nstat -az {COUNTERS[protocol]}`",
+        "source": row["source"],
+        "destination": row["destination"],
+    }
+
+
+damaged_packets = CountRule(
+    code="damaged-packets",
+    title="Damaged packets",
+    column="checksum_errors",
+    events=("checksum_error",),
+    unit="packets",
+    denominator="checksums_verified",
+    computed="Packets captured whole whose TCP, UDP or ICMP checksum is wrong, while more packets of the direction have right "
+    "ones (directions.checksum_errors, rules V14). Checksums that the capturing host leaves to its adapter do not count, nor "
+    "does data that its receiver acknowledged.",
+    unknown="Which device damaged them, and damage behind the capture point. Ethernet's FCS reveals most damage on a cable; "
+    "one who sees a right FCS and a wrong checksum should suspect the memory, the adapter or the driver of a device that "
+    "forwards them.",
+    sentence="{name}: {count} of {whole:packet} arrived damaged[ ({share}, wrong {protocol} checksum)][ and {count:~is|are} "
+    "discarded by {destination}: a fault of a device or cable before the capture point, not congestion].",
+    summary="sent packets that arrived damaged",
+    words=damage_words,
+    advice="Compare {counter} at {destination} and the error counters of each port and module (`ethtool -S`) from {source} to "
+    "the capture point. If none rises there, capture on both sides of each device that forwards the packets, and replace the "
+    "one behind which checksums are wrong.",
+    saves=lambda row, count: retransmission_cost(row, row["checksum_retransmissions"] or 0, "checksum_retransmissions"),
 )
 
 LATE_ANSWERS = "Check for reordering, delay spikes, and a receiver whose ACKs are delayed."

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Internet checksum (RFC 1071) of a whole TCP segment (RFC 9293 section 3.1), UDP datagram
+ * (RFC 768), ICMP or ICMPv6 message (RFC 792, RFC 4443 section 2.3).
+ *
+ * A host that leaves the checksum to its adapter captures packets before it is there: the field has
+ * the sum of the pseudo-header alone (Linux CHECKSUM_PARTIAL, also after receive offload merged
+ * segments), which some drivers compute without the length, or 0.
+ *
+ * The sum does not depend on the byte order, so that words are added as they are in memory: the
+ * halves of 64 bits in two sums, of which none can overflow below 2^32 words. */
+#include "flow/checksum.h"
+
+#include "decode/step.h"
+
+#define ICMP_FIELD 2u /* offset of the checksum */
+#define UDP_FIELD  6u
+#define TCP_FIELD  16u
+#define BLOCK      32u /* bytes that the loop adds at once */
+
+#define LINK_MTU        1500u /* bytes; a longer packet may be several merged ones */
+#define SEGMENT_HEADERS 60u   /* bytes of IPv6 and TCP headers; their options are within the MSS */
+
+/* --- one packet ------------------------------------------------------------------------------ */
+
+typedef uint64_t words __attribute__((vector_size(16)));
+
+static inline uint16_t fold(uint64_t sum) {
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)sum;
+}
+
+static inline void add_block(words *low, words *high, const uint8_t *bytes) {
+    words first, second;
+    memcpy(&first, bytes, sizeof first);
+    memcpy(&second, bytes + sizeof first, sizeof second);
+    *low += (first & UINT32_MAX) + (second & UINT32_MAX);
+    *high += (first >> 32) + (second >> 32);
+}
+
+static uint64_t sum_of(const uint8_t *bytes, uint32_t length) {
+    uint8_t last[BLOCK] = {0};
+    words low = {0}, high = {0};
+    for (; length >= BLOCK; bytes += BLOCK, length -= BLOCK)
+        add_block(&low, &high, bytes);
+    memcpy(last, bytes, length);
+    add_block(&low, &high, last);
+    return low[0] + low[1] + high[0] + high[1];
+}
+
+/* Returns the place of the checksum in the header, 0 if it is not verified. */
+static inline uint32_t field_of(uint8_t protocol) {
+    switch (protocol) {
+    case IP_TCP: return TCP_FIELD;
+    case IP_UDP: return UDP_FIELD;
+    case IP_ICMP:
+    case IP_ICMPV6: return ICMP_FIELD;
+    default: return 0;
+    }
+}
+
+/* Returns the length of the transport packet, 0 if it is not captured whole, its headers are not
+ * sound, or IP options or extension headers may hide its last destination, which the
+ * pseudo-header has (RFC 8200 section 8.1). */
+static uint32_t whole_length(const struct packet *packet, const struct headers *headers) {
+    uint32_t ip_header = headers->ip_version == 4 ? IPV4_HEADER : IPV6_HEADER;
+    bool sound = headers->reason == REASON_NONE || headers->reason == REASON_TCP_OPTIONS;
+    if (!sound || headers->layer != LAYER_TRANSPORT || headers->fragment ||
+        headers->length_from_frame || headers->ip_header_length != ip_header ||
+        (uint64_t)headers->outer_length + headers->ip_length > packet->captured ||
+        headers->ip_length < ip_header + headers->transport_header_length)
+        return 0;
+    uint32_t length = headers->ip_length - ip_header;
+    if (headers->protocol != IP_UDP)
+        return length;
+    return headers->udp_length <= length ? headers->udp_length : 0;
+}
+
+/* Of addresses and protocol; IPv4 addresses are 0 behind their 4 bytes. */
+static uint64_t pseudo_sum(const struct headers *headers) {
+    return sum_of(headers->source, sizeof headers->source) +
+           sum_of(headers->destination, sizeof headers->destination) +
+           ((uint64_t)headers->protocol << 8);
+}
+
+/* Returns the length as the pseudo-header has it, in the byte order of the sum. */
+static inline uint64_t length_sum(uint32_t length) {
+    uint32_t swapped = __builtin_bswap32(length);
+    return (swapped & 0xffff) + (swapped >> 16);
+}
+
+enum packet_checksum checksum_verify(const struct packet *packet, const struct headers *headers) {
+    uint32_t field = field_of(headers->protocol), length = whole_length(packet, headers);
+    if (!field || length < field + 2)
+        return CHECKSUM_UNVERIFIED;
+    const uint8_t *header = packet->data + headers->outer_length + headers->ip_header_length;
+    uint16_t stored = load_le16(header + field);
+    if (headers->protocol == IP_UDP && !stored) /* RFC 768: the sender computed none */
+        return CHECKSUM_UNVERIFIED;
+    uint64_t pseudo = headers->protocol == IP_ICMP ? 0 : pseudo_sum(headers);
+    uint64_t pseudo_length = headers->protocol == IP_ICMP ? 0 : length_sum(length);
+    if (LIKELY(fold(sum_of(header, length) + pseudo + pseudo_length) == 0xffff))
+        return CHECKSUM_RIGHT;
+    if (!stored || stored == fold(pseudo + pseudo_length) || stored == fold(pseudo))
+        return CHECKSUM_OFFLOADED;
+    return CHECKSUM_WRONG;
+}
+
+/* --- a direction ----------------------------------------------------------------------------- */
+
+/* A merged packet (LRO) keeps the checksum of its first segment. */
+static bool may_be_merged(const struct flow *flow, unsigned number,
+                          const struct packet_info *info) {
+    uint32_t mss = flow->key.protocol == IP_TCP ? flow->tcp.streams[number].agreed_mss : 0;
+    uint32_t single = mss + SEGMENT_HEADERS;
+    return info->ip_bytes > (single > LINK_MTU ? single : LINK_MTU);
+}
+
+/* Wrong checksums show damage if more are right, some of them of data if some of these are. */
+static bool is_damage(const struct direction *direction, const struct checksum_counts *counts) {
+    return direction->right_checksums > counts->wrong &&
+           (direction->right_data || counts->wrong_data == counts->delivered);
+}
+
+enum packet_damage take_other_checksum(struct flow *flow, unsigned number,
+                                       const struct packet_info *info, struct pool *pool) {
+    if (!flow->checksums)
+        flow->checksums = pool_zeroed(pool, 2 * sizeof *flow->checksums);
+    if (!flow->checksums)
+        return DAMAGE_NONE;
+    struct checksum_counts *counts = &flow->checksums[number];
+    if (info->checksum == CHECKSUM_OFFLOADED || may_be_merged(flow, number, info)) {
+        counts->offloaded++;
+        return DAMAGE_NONE;
+    }
+    counts->wrong++;
+    counts->wrong_data += info->payload_bytes > 0;
+    counts->wrong_bytes += info->payload_bytes;
+    return !counts->delivered && is_damage(&flow->directions[number], counts) ? DAMAGE_CERTAIN
+                                                                              : DAMAGE_POSSIBLE;
+}
+
+void take_delivered(struct flow *flow, unsigned number, uint32_t count) {
+    if (flow->checksums)
+        flow->checksums[number].delivered += count;
+}
+
+int64_t damaged_packets(const struct flow *flow, unsigned number) {
+    const struct direction *direction = &flow->directions[number];
+    const struct checksum_counts *counts = checksum_counts_of(flow, number);
+    bool tcp = flow->key.protocol == IP_TCP;
+    bool proven = tcp && recovery_of(&flow->tcp.streams[number])->checksum_retransmissions;
+    int64_t damaged = (int64_t)counts->wrong - counts->delivered;
+    if (!direction->right_checksums || (damaged && !proven && !is_damage(direction, counts)) ||
+        (damaged && 2 * (uint64_t)counts->delivered > counts->wrong_data))
+        return -1;
+    return damaged;
+}
