@@ -97,14 +97,16 @@ static bool shows_no_dsack(const struct tcp_recovery_state *recovery) {
     return !recovery->sends_dsack && recovery->unreported >= UNREPORTED_LEAST;
 }
 
-/* Rule V7.7: without SACK and timestamps, it may have come late instead. */
+/* Rule V7.7: without SACK, and without an echo of the retransmission, it may have come late
+ * instead. */
 static bool may_be_late(const struct tcp_connection *connection, const struct tcp_stream *data,
                         const struct retransmission_record *record) {
     const struct tcp_stream *acks = peer_of(connection, data);
     int64_t reorder_ns = data->recovery->reorder_ns;
     return reorder_ns && record->late_ns && record->late_ns / 2 <= reorder_ns &&
            (record->kind == WORD_FAST_RETRANSMISSION || record->kind == WORD_RETRANSMISSION) &&
-           !(data->timestamps && acks->timestamps) && is_without_sack(connection, data);
+           !(data->timestamps && acks->timestamps && record->needed) &&
+           is_without_sack(connection, data);
 }
 
 /* Rules V7.6, V7.7 and V7.10: a loss downstream is an absence of proof, so it needs evidence that

@@ -388,7 +388,10 @@ static bool is_rto(const struct segment_context *seg, const struct retransmissio
     }
     /* RFC 6582 section 4: neither the recovery nor its partial ACKs need restart the timer. A
      * sender that goes back may repeat a segment sooner. */
-    int64_t since_ns = min64(recovery_of(seg->sender)->recovery_ns, sender_view(seg, rtx).time_ns);
+    int64_t since_ns = recovery_of(seg->sender)->recovery_ns;
+    struct ack_point view = sender_view(seg, rtx);
+    if (view.time_ns) /* else acknowledged so long ago that the sender's view is forgotten */
+        since_ns = min64(since_ns, view.time_ns);
     bool repeats =
         repeats_within_recovery(seg, rtx) && seg->packet->time_ns - since_ns >= rto - rto / 10;
     bool due = age >= rto - rto / 10;

@@ -304,9 +304,9 @@ NOINLINE void settle_retransmissions(struct segment_context *seg, int64_t positi
 static bool retransmit_may_be_spurious(const struct segment_context *seg,
                                        const struct retransmission_record *record) {
     const struct tcp_stream *data = seg->receiver;
-    return record->kind == WORD_TIMEOUT_RETRANSMISSION && (record->lost || record->place_unknown) &&
-           !record->dsacked && record->end <= data->snd_una &&
-           record->start > data->recovery->previous_snd_una &&
+    return record->kind == WORD_TIMEOUT_RETRANSMISSION && !record->upstream &&
+           (record->lost || record->place_unknown) && !record->dsacked &&
+           record->end <= data->snd_una && record->start > data->recovery->previous_snd_una &&
            seg->packet->time_ns - record->time_ns >= least_sample(data) - least_sample(data) / 8;
 }
 
