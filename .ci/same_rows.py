@@ -32,18 +32,21 @@ def tables_of(path: Path, jobs: int) -> dict[str, str] | None:
 
 
 def differences(path: Path) -> list[str]:
-    one = tables_of(path, 1)
-    if one is None:
+    serial = tables_of(path, 1)
+    if serial is None:
         return []
-    others = {f"{jobs} jobs": tables_of(path, jobs) or {} for jobs in JOBS[1:]}
+    parallel = {f"{jobs} jobs": tables_of(path, jobs) or {} for jobs in JOBS[1:]}
     return [
-        f"{path}: {name} differs with {how}" for how, rows in others.items() for name in one if rows[name] != one[name]
+        f"{path}: {name} differs with {how}"
+        for how, rows in parallel.items()
+        for name in serial
+        if rows[name] != serial[name]
     ]
 
 
 def main() -> int:
-    given = [Path(text) for text in sys.argv[1:]]
-    paths = sorted(p for one in given for p in (one.rglob("*") if one.is_dir() else [one]) if p.is_file())
+    inputs = [Path(text) for text in sys.argv[1:]]
+    paths = sorted(p for source in inputs for p in (source.rglob("*") if source.is_dir() else [source]) if p.is_file())
     failed = 0
     for path in paths:
         for line in differences(path):

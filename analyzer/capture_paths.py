@@ -136,7 +136,7 @@ def is_url(path: str) -> bool:
     return URL.match(path) is not None
 
 
-def shown(url: str) -> str:
+def public_url(url: str) -> str:
     """Returns a URL without its password and query, which may be secret, for rows and messages. UsageError if it is none."""
     if not is_url(url):
         return url
@@ -155,7 +155,7 @@ def expand_url(url: str) -> list[str]:
     """Returns the URLs of a pattern or folder; another is returned as it is. Raises as remote.listed()."""
     from wiretale.analyzer.files import remote
 
-    shown(url)
+    public_url(url)
     return remote.listed(url) if remote.is_several(url) else [url]
 
 
@@ -168,10 +168,10 @@ def foreign_note(path: str | Path, head: bytes) -> str:
 
     from wiretale.analyzer import _core
 
-    found = _core.foreign_format(head)
-    if not found or (found[1].endswith("wiretale analyze -") and not is_named(path)):
+    foreign = _core.foreign_format(head)
+    if not foreign or (foreign[1].endswith("wiretale analyze -") and not is_named(path)):
         return ""
-    return f"{path} is {found[0]}; convert it: {found[1].replace('%s', shlex.quote(str(path)))}"
+    return f"{path} is {foreign[0]}; convert it: {foreign[1].replace('%s', shlex.quote(str(path)))}"
 
 
 def note_of(path: str) -> str | None:
@@ -199,8 +199,8 @@ def readable(paths: Sequence[str]) -> list[str]:
     """
     reasons = {path: reason for path in paths if (reason := nothing_to_read(path))} if len(paths) > 1 else {}
     if reasons and len(reasons) == len(set(paths)):
-        first, *others = reasons.values()
-        raise InputError(first + (f" (and {len(others):,} more such)" if others else ""))
+        first, *further = reasons.values()
+        raise InputError(first + (f" (and {len(further):,} more such)" if further else ""))
     warn_of_skipped(list(reasons.values()))
     return [path for path in paths if path not in reasons]
 
@@ -225,8 +225,8 @@ def files_below(folder: Path) -> Iterator[str]:
     while waiting:
         below = waiting.pop()
         try:
-            with os.scandir(below) as found:
-                entries = list(found)
+            with os.scandir(below) as listing:
+                entries = list(listing)
         except OSError as error:
             if os.path.basename(below) != "lost+found":  # of the file system, for its owner alone
                 skip(f"{below}: {error.strerror}")
@@ -254,13 +254,13 @@ def captures_in(folder: Path) -> list[str]:
         raise InputError(f"{folder}: {error.strerror}") from None
     check_no_copies(folder)
     judged = [(path, note_of(path)) for path in sorted(files_below(folder))]
-    found = [path for path, note in judged if note is None]
+    captures = [path for path, note in judged if note is None]
     notes = [note for _, note in judged if note]
-    if not found:
+    if not captures:
         more = f" (and {len(notes) - 1:,} more such)" if len(notes) > 1 else ""
         raise InputError("; ".join([f"{folder}: no capture files in this folder", *notes[:1]]) + more)
     warn_of_skipped(notes, str(folder))
-    return found
+    return captures
 
 
 def warn_of_skipped(notes: Sequence[str], folder: str = "") -> None:
@@ -273,19 +273,19 @@ def warn_of_skipped(notes: Sequence[str], folder: str = "") -> None:
 
 def each_path(paths: Iterable[Paths]) -> Iterator[object]:
     """Yields the paths, also those in lists; check_path() rejects other objects."""
-    for one in paths:
-        if isinstance(one, Iterable) and not isinstance(one, (str, bytes, os.PathLike)):
-            yield from one
+    for item in paths:
+        if isinstance(item, Iterable) and not isinstance(item, (str, bytes, os.PathLike)):
+            yield from item
         else:
-            yield one
+            yield item
 
 
-def check_path(given: Any) -> str:
+def check_path(path_like: Any) -> str:
     """Returns a path as text. Raises UsageError if it cannot be one."""
     try:
-        path = os.fsdecode(given)
+        path = os.fsdecode(path_like)
     except TypeError:
-        raise UsageError(f"{given!r}: expected a path, or a list of paths") from None
+        raise UsageError(f"{path_like!r}: expected a path, or a list of paths") from None
     if not path or "\0" in path:
         raise UsageError(f"{path!r}: expected a file, a folder, or - for standard input")
     return path
@@ -316,10 +316,10 @@ def check_apart(points: Iterable[Iterable[str]], expected: str = "different capt
 class Expanded(list[str]):
     """The result of expand_paths(), which it returns again as it is."""
 
-    def __init__(self, paths: Iterable[str], given: list[str]) -> None:
+    def __init__(self, paths: Iterable[str], arguments: list[str]) -> None:
         super().__init__(paths)
         #: files and folders as they were given, which are fewer words in a command
-        self.given = given
+        self.arguments = arguments
 
 
 def expand_paths(paths: Iterable[Paths], local: bool = False) -> Expanded:
@@ -330,13 +330,15 @@ def expand_paths(paths: Iterable[Paths], local: bool = False) -> Expanded:
     wholes = list(paths)
     if len(wholes) == 1 and isinstance(wholes[0], Expanded) and not local:
         return wholes[0]
-    given = list(map(check_path, each_path(wholes)))
+    arguments = list(map(check_path, each_path(wholes)))
 
     def expand() -> Iterator[str]:
-        for path in readable(given):
+        for path in readable(arguments):
             if is_url(path):
                 if local:
-                    raise UsageError(f"{shown(path)}: expected a local file, because this command cannot read URLs")
+                    raise UsageError(
+                        f"{public_url(path)}: expected a local file, because this command cannot read URLs"
+                    )
                 yield from expand_url(path)
             elif SCHEME.match(path) and not os.path.exists(path):
                 url = "" if local else f", or a URL of {SCHEMES}"
@@ -346,6 +348,6 @@ def expand_paths(paths: Iterable[Paths], local: bool = False) -> Expanded:
             else:
                 yield path
 
-    found = Expanded(expand(), given)
-    check_apart(([path] for path in found), "each capture once")  # else all its packets would count as duplicates
-    return found
+    expanded = Expanded(expand(), arguments)
+    check_apart(([path] for path in expanded), "each capture once")  # else all its packets would count as duplicates
+    return expanded

@@ -70,8 +70,8 @@ class Reader:
     def varint(self) -> int:
         """RFC 9000 section 16."""
         first = self.number(1)
-        rest = (1 << (first >> 6)) - 1
-        return (first & 0x3F) << 8 * rest | self.number(rest)
+        tail = (1 << (first >> 6)) - 1
+        return (first & 0x3F) << 8 * tail | self.number(tail)
 
     def sized(self, size: int) -> Reader:
         """The bytes behind their length, which is a number of `size` bytes."""
@@ -192,14 +192,14 @@ def crypto_frames(plain: bytes) -> Iterator[tuple[int, bytes]]:
 
 def reassemble(parts: list[tuple[int, bytes]]) -> bytes:
     """The bytes from offset 0 to the first that is missing."""
-    whole = bytearray()
+    joined = bytearray()
     for offset, part in sorted(parts):
         end = offset + len(part)
-        if offset > len(whole) or end > CRYPTO_MAX:
+        if offset > len(joined) or end > CRYPTO_MAX:
             break
-        if end > len(whole):
-            whole += part[len(whole) - offset :]
-    return bytes(whole)
+        if end > len(joined):
+            joined += part[len(joined) - offset :]
+    return bytes(joined)
 
 
 def read_extension(kind: int, body: Reader, hello: Hello) -> Hello:
@@ -286,5 +286,5 @@ def has_library() -> bool:
 
 def name_servers(core: _core.Analysis) -> None:
     """Fills server_name and alpn of QUIC flows; without the library they stay null, which the finding quic-names-unread says."""
-    known = functools.cache(has_library)  # the search takes a while: only if there are Initials
-    core.name_servers(lambda initials: names_of(initials) if known() else (None, None))
+    is_installed = functools.cache(has_library)  # the search takes a while: only if there are Initials
+    core.name_servers(lambda initials: names_of(initials) if is_installed() else (None, None))

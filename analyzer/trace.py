@@ -98,7 +98,7 @@ class Trace:
         self._lasting = None not in inputs.values() and not interrupted
         #: the files that were read
         self.inputs = list(inputs)
-        self._given = self.inputs  # or the folders that have them
+        self._arguments = self.inputs  # or the folders that have them
         #: whether Ctrl-C stopped the analysis
         self.interrupted = interrupted
         #: packets, flows, evicted_flows, evicted_datagrams, filter_refused, packets_rows_dropped (beyond the limit of the
@@ -209,8 +209,8 @@ class Trace:
         """Returns one flow, by its number in the flows table. Raises UsageError if there is no such flow."""
         from wiretale.analyzer.flow import Flow
 
-        (one,) = flow_numbers(operator.index(number), self.totals["flows"])
-        return Flow(self, one)
+        (flow_number,) = flow_numbers(operator.index(number), self.totals["flows"])
+        return Flow(self, flow_number)
 
     @property
     def transfers(self) -> Transfers:
@@ -326,12 +326,12 @@ class Trace:
             raise InputError(f"{path}: changed since it was analyzed: analyze it again, or with keep_packets=True")
 
     def _kept_packets(self, core: _core.Analysis, flows: list[int], limit: int) -> Table[rows.PacketRow]:
-        kept, chosen = Table(core.table("packets")), set(flows)
-        counts = kept._rows_by_flow(self.totals["flows"])
-        table = kept
-        if len(chosen) < len(counts) or limit < len(kept):
-            table = kept._of_flows(flows, limit)
-        left = sum(counts[flow] for flow in chosen) - len(table)
+        rows_in_memory, wanted_flows = Table(core.table("packets")), set(flows)
+        counts = rows_in_memory._rows_by_flow(self.totals["flows"])
+        table = rows_in_memory
+        if len(wanted_flows) < len(counts) or limit < len(rows_in_memory):
+            table = rows_in_memory._of_flows(flows, limit)
+        left = sum(counts[flow] for flow in wanted_flows) - len(table)
         self.totals["packets_rows_dropped"] = core.totals()["packets_rows_dropped"] + left
         return table
 
@@ -405,9 +405,9 @@ class Trace:
         return write_tables(self, place)
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(printable, self.inputs[:3])) + (", …" if len(self.inputs) > 3 else "")
+        names = ", ".join(map(printable, self.inputs[:3])) + (", …" if len(self.inputs) > 3 else "")
         counts = (plural(self.totals["packets"], "packet"), plural(self.totals["flows"], "flow"))
-        return f"<wiretale.Trace of {shown}: {', '.join((*counts, plural(len(self.findings), 'finding')))}>"
+        return f"<wiretale.Trace of {names}: {', '.join((*counts, plural(len(self.findings), 'finding')))}>"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -461,14 +461,14 @@ def importing(module: str) -> Iterator[None]:
 
 
 @contextmanager
-def streamed(found: list[str]) -> Iterator[Inputs]:
+def streamed(paths: list[str]) -> Iterator[Inputs]:
     """The inputs for the core. If it fails because a URL cannot be read, that reason is raised instead."""
-    if any(map(is_url, found)):
+    if any(map(is_url, paths)):
         from wiretale.analyzer.files.remote import Streams
 
-        inputs: Inputs = Streams(found)
+        inputs: Inputs = Streams(paths)
     else:
-        inputs = Inputs(found)
+        inputs = Inputs(paths)
     try:
         yield inputs
     except _core.Error:
@@ -578,12 +578,12 @@ def analyze_with(
     progress: Progress | None = None,
 ) -> Trace:
     """analyze() with options that were checked before."""
-    if not (found := expand_paths(paths)):
+    if not (expanded := expand_paths(paths)):
         raise UsageError("no capture given: expected a file, a folder, or - for standard input")
     packets: Packets = "all" if keep_packets else "none"
     mode = ReadingMode(packets=packets, limit_spans=keep_packets, interfaces_only=interfaces_only)
-    with core_errors(options.filter), streamed(found) as streams:
-        inputs = dict(zip(streams.names, map(stamp_of, found), strict=True))
+    with core_errors(options.filter), streamed(expanded) as streams:
+        inputs = dict(zip(streams.names, map(stamp_of, expanded), strict=True))
         core = _core.Analysis(streams.paths, streams.names, options, mode)
         with nullcontext() if interfaces_only else importing("wiretale.analyzer.findings.registry"):
             interrupted = read_all(core, progress)
@@ -592,8 +592,8 @@ def analyze_with(
             raise failure
     trace = Trace(core, inputs, options, interrupted, interfaces_only)
     trace._kept = core if keep_packets else None
-    if streams.names is found:  # else they are URLs, whose secrets the names lack
-        trace._given = found.given
+    if streams.names is expanded:  # else they are URLs, whose secrets the names lack
+        trace._arguments = expanded.arguments
     warn_of_damage(text for text in trace.interfaces.column("damage") if text is not None)
     if not interfaces_only:
         add_findings(trace)

@@ -43,18 +43,18 @@ def change_texts(change: Change) -> tuple[str, str]:
     return UNKNOWN if change.difference is None else "=", ""
 
 
-def limit_text(one: LimitChange) -> str:
+def limit_text(limit: LimitChange) -> str:
     """`stalled in RTOs: 0.2 s → 1.4 s (+1.2 s)`."""
-    difference = with_sign(show_duration, one.after - one.before)
-    return f"{LIMITS[one.name]}: {show_duration(one.before)} → {show_duration(one.after)} ({difference})"
+    difference = with_sign(show_duration, limit.after - limit.before)
+    return f"{LIMITS[limit.name]}: {show_duration(limit.before)} → {show_duration(limit.after)} ({difference})"
 
 
-def finding_cost(one: FindingChange) -> str:
+def finding_cost(change: FindingChange) -> str:
     """`  1.2 s → 3.4 s`: the costs in both runs; empty if unknown."""
     costs = [
-        cost_text({"code": one.code, "cost": one.cost(found), "cost_unit": one.unit})
-        for found in (one.before, one.after)
-        if found
+        cost_text({"code": change.code, "cost": change.cost(findings), "cost_unit": change.unit})
+        for findings in (change.before, change.after)
+        if findings
     ]
     if not all(costs):
         return ""
@@ -62,19 +62,19 @@ def finding_cost(one: FindingChange) -> str:
     return f"  {' → '.join([*(cost.removesuffix(f' {layer}') for cost in costs[:-1]), costs[-1]])}"
 
 
-def finding_text(one: FindingChange) -> str:
+def finding_text(change: FindingChange) -> str:
     """`+ timeout-stalls  1.2 s: …`: the code, its costs and the first sentence; + appeared, − disappeared, ~ changed."""
-    found = one.after or one.before
-    sign = "~" if one.before and one.after else "+" if one.after else "−"
-    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
-    return f"{sign} {one.code}{finding_cost(one)}: {found[0].sentence}{more}"
+    findings = change.after or change.before
+    sign = "~" if change.before and change.after else "+" if change.after else "−"
+    more = f" and {len(findings) - 1:,} more" if len(findings) > 1 else ""
+    return f"{sign} {change.code}{finding_cost(change)}: {findings[0].sentence}{more}"
 
 
-def baseline_lines(found: AgainstBaseline) -> Iterator[tuple[str, str]]:
+def baseline_lines(difference: AgainstBaseline) -> Iterator[tuple[str, str]]:
     """Yields severity and text of the findings and services of a run that are rare in its baseline, or missing."""
-    for one, count in found.findings[:FINDINGS_SHOWN]:
-        yield one.severity, f"+ {one.code} ({count:,} of {found.runs:,} runs): {one.sentence}"
-    for title, services in (("new services", found.services_new), ("missing services", found.services_gone)):
+    for finding, count in difference.findings[:FINDINGS_SHOWN]:
+        yield finding.severity, f"+ {finding.code} ({count:,} of {difference.runs:,} runs): {finding.sentence}"
+    for title, services in (("new services", difference.services_new), ("missing services", difference.services_gone)):
         if services:
             more = f" and {len(services) - SERVICES_SHOWN:,} more" if len(services) > SERVICES_SHOWN else ""
             yield "", f"{title}: {', '.join(services[:SERVICES_SHOWN])}{more}"

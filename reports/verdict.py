@@ -107,14 +107,14 @@ def causes(rows: Sequence[FindingRow]) -> list[Cause]:
     Findings about single flows are grouped by their code. Others, each of which is about several flows or about the capture, are
     causes of their own. What follows from losses comes after flows that lose together, because they are its cause.
     """
-    found: dict[Any, Cause] = {}
+    by_key: dict[Any, Cause] = {}
     for number, row in enumerate(rows, 1):
         key = row["code"] if phrase_of(row) else number
-        found.setdefault(key, Cause([])).rows.append((number, row))
-    every = list(found.values())
-    last = max((place for place, one in enumerate(every) if one.first["code"] == TOGETHER), default=-1)
-    effects = [one for one in every[: last + 1] if one.first["code"] in EFFECTS_OF_LOSS]
-    return [one for one in every[: last + 1] if one not in effects] + effects + every[last + 1 :]
+        by_key.setdefault(key, Cause([])).rows.append((number, row))
+    every = list(by_key.values())
+    last = max((place for place, cause in enumerate(every) if cause.first["code"] == TOGETHER), default=-1)
+    effects = [cause for cause in every[: last + 1] if cause.first["code"] in EFFECTS_OF_LOSS]
+    return [cause for cause in every[: last + 1] if cause not in effects] + effects + every[last + 1 :]
 
 
 def duration_of(trace: Trace, flow: int | None) -> float | None:
@@ -128,18 +128,20 @@ def clean(trace: Trace, rows: Sequence[FindingRow]) -> str:
     """Returns the verdict without a warning: that no problem is visible, and the largest note; or that it is unknown."""
     judged = judge(trace)
     line = UNKNOWN if judged.nothing else judged.no_problem(False).removesuffix(".")
-    known = not judged.nothing and judged.measures["loss"].packets
+    is_loss_known = not judged.nothing and judged.measures["loss"].packets
     turns, split = trace.transfers.turns, trace.transfers.turns.split
     name, ns = max(split._asdict().items(), key=lambda part: part[1])
-    said = []
-    is_long = split.whole >= WAIT_SHARE * turns.capture_ns
-    if known and is_long and name in TOOK and ns >= SPLIT_SHARE * split.whole > 0:
-        time = f"{show_duration(ns)} of {show_duration(split.whole)}"
-        said.append(TOOK[name].format(time=f"{show_share(ns, split.whole)} of the waiting" if turns.overlap else time))
-    for one in causes(rows)[:1]:
-        note = one.sentence() if one.is_group else one.first["headline"]
-        said.insert(0, note.removesuffix("."))
-    return next((f"{line}; {text}." for text in said if len(line) + len(text) < LETTERS_MOST + ROOM_MORE), f"{line}.")
+    notes = []
+    is_long = split.total_ns >= WAIT_SHARE * turns.capture_ns
+    if is_loss_known and is_long and name in TOOK and ns >= SPLIT_SHARE * split.total_ns > 0:
+        time = f"{show_duration(ns)} of {show_duration(split.total_ns)}"
+        notes.append(
+            TOOK[name].format(time=f"{show_share(ns, split.total_ns)} of the waiting" if turns.overlap else time)
+        )
+    for cause in causes(rows)[:1]:
+        note = cause.sentence() if cause.is_group else cause.first["headline"]
+        notes.insert(0, note.removesuffix("."))
+    return next((f"{line}; {text}." for text in notes if len(line) + len(text) < LETTERS_MOST + ROOM_MORE), f"{line}.")
 
 
 def verdict(trace: Trace) -> str:
@@ -147,8 +149,8 @@ def verdict(trace: Trace) -> str:
     rows = trace.findings.rows()
     if not any(trace.interfaces.column("packets")):
         return "No packet was analyzed."
-    found = causes(rows)
-    worst = next((one for one in found if one.first["severity"] != "info"), None)
+    groups = causes(rows)
+    worst = next((group for group in groups if group.first["severity"] != "info"), None)
     if worst is not None:
         return worst.sentence() if worst.is_group else str(worst.first["headline"])
     return clean(trace, rows)
@@ -159,7 +161,7 @@ def share_of(cause: Cause, trace: Trace) -> str:
     if cause.is_group:
         return f"in {plural(cause.transfers, 'transfer')}"
     row = cause.first
-    whole = duration_of(trace, row["flow"])
-    if row["cost"] and row["cost_unit"] == "seconds" and whole and row["cost"] * 1e9 <= whole:
-        return f"{show_share(row['cost'] * 1e9, whole)} of {show_duration(whole)}"
+    duration_ns = duration_of(trace, row["flow"])
+    if row["cost"] and row["cost_unit"] == "seconds" and duration_ns and row["cost"] * 1e9 <= duration_ns:
+        return f"{show_share(row['cost'] * 1e9, duration_ns)} of {show_duration(duration_ns)}"
     return ""

@@ -35,21 +35,21 @@ RATES = """SELECT {key} AS key, s.start_ns // {width} + s.part AS bin,
     median(s.rtt_ns) FILTER (s.direction = w.timed AND s.part = s.parts // 2) / 1e6 AS rtt
 FROM (SELECT *, greatest(1, width_ns // {width}) AS parts, unnest(range(greatest(1, width_ns // {width}))) AS part
     FROM series) AS s
-JOIN ways AS w USING (flow) WHERE {chosen} GROUP BY ALL ORDER BY key, bin"""
+JOIN ways AS w USING (flow) WHERE {which} GROUP BY ALL ORDER BY key, bin"""
 LOSSES = """SELECT {key} AS key, s.time_ns // {width} AS bin,
     sum(CASE WHEN s.kind = 'block_lost' THEN coalesce(s.blocks, 1)
         WHEN d.wire_segments > d.data_packets AND s.bytes > d.wire_mss THEN ceil(s.bytes / d.wire_mss) ELSE 1 END) AS lost
-FROM events AS s JOIN directions AS d USING (flow, direction) JOIN ways AS w USING (flow) WHERE {chosen} AND {counted}
+FROM events AS s JOIN directions AS d USING (flow, direction) JOIN ways AS w USING (flow) WHERE {which} AND {counted}
     AND (s.kind = 'block_lost'
         OR s.kind LIKE '%retransmission' AND s.spurious IS NOT TRUE AND s.place IN ('upstream', 'downstream'))
     AND s.time_ns IS NOT NULL GROUP BY ALL ORDER BY key, bin"""
 JUDGED = """SELECT {key} AS key, count(coalesce(lost_upstream, lost_downstream, blocks_lost)) AS judged
-FROM directions AS s JOIN ways AS w USING (flow) WHERE {chosen} AND {counted} GROUP BY ALL"""
+FROM directions AS s JOIN ways AS w USING (flow) WHERE {which} AND {counted} GROUP BY ALL"""
 RTTS = """SELECT {key} AS key, count(*), quantile_disc(s.rtt_ns / 1e6, {shares})
-FROM {source} AS s JOIN ways AS w USING (flow) WHERE {chosen} AND s.direction = {way} AND s.rtt_ns IS NOT NULL GROUP BY ALL"""
+FROM {source} AS s JOIN ways AS w USING (flow) WHERE {which} AND s.direction = {way} AND s.rtt_ns IS NOT NULL GROUP BY ALL"""
 DELAYS = """SELECT {key} AS key, count(*), quantile_disc((s.latency_ns - least) / 1e6, {shares})
 FROM (SELECT *, min(latency_ns) OVER (PARTITION BY flow, direction) AS least FROM blocks WHERE latency_ns IS NOT NULL) AS s
-JOIN ways AS w USING (flow) WHERE {chosen} AND {counted} GROUP BY ALL"""
+JOIN ways AS w USING (flow) WHERE {which} AND {counted} GROUP BY ALL"""
 
 
 @dataclass
@@ -118,24 +118,24 @@ def rows(
 ) -> list[tuple[Any, ...]]:
     """Returns the rows of a query for all flows together, then for some: of each, the direction with most payload."""
     some = f"s.flow IN ({', '.join(map(str, flows)) or 'NULL'})"
-    every = connection.execute(sql.format(key=ALL, chosen="true", counted="true", **words)).fetchall()
-    main = sql.format(key="s.flow", chosen=some, counted="s.direction = w.main", **words)
+    every = connection.execute(sql.format(key=ALL, which="true", counted="true", **words)).fetchall()
+    main = sql.format(key="s.flow", which=some, counted="s.direction = w.main", **words)
     return every + connection.execute(main).fetchall()
 
 
-def by_flow(found: Iterable[tuple[Any, ...]]) -> dict[int, list[tuple[Any, ...]]]:
+def by_flow(numbered_rows: Iterable[tuple[Any, ...]]) -> dict[int, list[tuple[Any, ...]]]:
     """Returns the rows of each flow, without its number."""
     groups: dict[int, list[tuple[Any, ...]]] = {}
-    for flow, *row in found:
+    for flow, *row in numbered_rows:
         groups.setdefault(flow, []).append(tuple(row))
     return groups
 
 
 def course_of(rates: list[tuple[Any, ...]], lost: dict[int, float] | None, width_ns: int, first_ns: int) -> Course:
     """Returns the bins of one flow, also those without packets; `lost` by bin is None if losses were not judged."""
-    held = {bin: row for bin, *row in rates}
-    bins = range(min(held), max(held) + 1) if held else range(0)
-    each = [held.get(bin, (0.0, 0.0, None)) for bin in bins]
+    by_bin = {bin: row for bin, *row in rates}
+    bins = range(min(by_bin), max(by_bin) + 1) if by_bin else range(0)
+    each = [by_bin.get(bin, (0.0, 0.0, None)) for bin in bins]
     return Course(
         x=[max(0.0, (bin * width_ns - first_ns) / 1e9) for bin in bins],
         throughput=[row[0] or 0.0 for row in each],

@@ -101,15 +101,15 @@ class FindingChange(NamedTuple):
     @property
     def unit(self) -> str | None:
         """The unit of all costs; None if there is none or several."""
-        units = {one.cost_unit for one in (*self.before, *self.after)}
+        units = {finding.cost_unit for finding in (*self.before, *self.after)}
         return units.pop() if len(units) == 1 else None
 
-    def cost(self, found: Sequence[Found]) -> float | None:
+    def cost(self, findings: Sequence[Found]) -> float | None:
         """Returns the sum of the costs of one run; the greatest if they are shares; None if one is unknown."""
-        known = [one.cost for one in found if one.cost is not None]
-        if self.unit is None or len(known) < len(found):
+        costs = [finding.cost for finding in findings if finding.cost is not None]
+        if self.unit is None or len(costs) < len(findings):
             return None
-        return max(known, default=0.0) if self.unit == "percent" else sum(known)
+        return max(costs, default=0.0) if self.unit == "percent" else sum(costs)
 
     @property
     def change(self) -> float | None:
@@ -145,8 +145,8 @@ class Difference:
     @property
     def speed(self) -> Change | None:
         """The change that decides which run is slower; None if unknown."""
-        known = {one.measure.name: one for one in self.changes if one.difference is not None}
-        return next((known[name] for name in SPEEDS if name in known), None)
+        by_name = {change.measure.name: change for change in self.changes if change.difference is not None}
+        return next((by_name[name] for name in SPEEDS if name in by_name), None)
 
     @property
     def verdict(self) -> str | None:
@@ -174,35 +174,36 @@ class Difference:
 
     def size_note(self) -> str:
         """Returns a sentence if the runs carried different payload, because counts and times then differ for that alone."""
-        size = next((one for one in self.changes if one.measure.name == "bytes"), None)
+        size = next((change for change in self.changes if change.measure.name == "bytes"), None)
         if size is None or not size.before or not size.after or size.weight < OTHER_SIZE:
             return ""
-        shown = f"{show_bytes(size.after)} against {show_bytes(size.before)}"
-        return f" The runs carried different payload, {shown}: compare rates and shares, not counts and sums."
+        sizes = f"{show_bytes(size.after)} against {show_bytes(size.before)}"
+        return f" The runs carried different payload, {sizes}: compare rates and shares, not counts and sums."
 
     @property
     def limits(self) -> list[LimitChange]:
         """The limits whose time changed by more than 1% of the longer time, the largest change first."""
-        found = [
+        changes = [
             LimitChange(name, before, after)
             for name in LIMITS
             if (before := self.before.limits.get(name)) is not None
             and (after := self.after.limits.get(name)) is not None
             and abs(after - before) > SAME_SPEED * max(before, after)
         ]
-        return sorted(found, key=lambda one: -abs(one.after - one.before))
+        return sorted(changes, key=lambda change: -abs(change.after - change.before))
 
     @property
     def findings(self) -> list[FindingChange]:
         """The codes that appeared, disappeared or changed their cost by more than 1%, ordered by the change of cost."""
-        codes = dict.fromkeys(one.code for run in (self.after, self.before) for one in run.findings)
+        codes = dict.fromkeys(finding.code for run in (self.after, self.before) for finding in run.findings)
         each = [
             FindingChange(
-                code, *([one for one in run.findings if one.code == code] for run in (self.before, self.after))
+                code,
+                *([finding for finding in run.findings if finding.code == code] for run in (self.before, self.after)),
             )
             for code in codes
         ]
-        return sorted((one for one in each if not one.is_same), key=lambda one: one.rank)
+        return sorted((finding for finding in each if not finding.is_same), key=lambda finding: finding.rank)
 
     def most_changed(self, most: int) -> list[Change]:
         """Returns the largest relative changes; those that are neither better nor worse come last."""
@@ -239,8 +240,8 @@ def changes_of(before: Values, after: Values) -> list[Change]:
 def by_key(parts: Sequence[Part], level: int) -> dict[tuple[object, ...], list[Part]]:
     """Returns parts by one of their keys, largest first."""
     groups: dict[tuple[object, ...], list[Part]] = {}
-    for one in sorted(parts, key=lambda part: -part.size):
-        groups.setdefault(one.keys[min(level, len(one.keys) - 1)], []).append(one)
+    for member in sorted(parts, key=lambda part: -part.size):
+        groups.setdefault(member.keys[min(level, len(member.keys) - 1)], []).append(member)
     return groups
 
 
@@ -249,23 +250,23 @@ def pair_parts(before: Sequence[Part], after: Sequence[Part]) -> Iterator[FlowPa
     left = [list(before), list(after)]
     for level in range(len(EVIDENCE)):
         groups = [by_key(parts, level) for parts in left]
-        taken: set[int] = set()
-        for key, ours in groups[0].items():
-            theirs = groups[1].get(key, [])
-            if not level and not len(ours) == len(theirs) == 1:
+        paired: set[int] = set()
+        for key, before_parts in groups[0].items():
+            after_parts = groups[1].get(key, [])
+            if not level and not len(before_parts) == len(after_parts) == 1:
                 continue
-            for a, b in zip(ours, theirs, strict=False):
-                taken |= {id(a), id(b)}
+            for a, b in zip(before_parts, after_parts, strict=False):
+                paired |= {id(a), id(b)}
                 yield FlowPair(a, b, EVIDENCE[level], changes_of(a.values, b.values))
-        left = [[part for part in parts if id(part) not in taken] for parts in left]
+        left = [[part for part in parts if id(part) not in paired] for parts in left]
     yield from (FlowPair(part, None, None) for part in left[0])
     yield from (FlowPair(None, part, None) for part in left[1])
 
 
 def new_findings(run: Run, other: Run) -> list[Found]:
     """Returns findings of codes that the other run does not have."""
-    known = {one.code for one in other.findings}
-    return [one for one in run.findings if one.code not in known]
+    codes = {finding.code for finding in other.findings}
+    return [finding for finding in run.findings if finding.code not in codes]
 
 
 def diff_runs(before: Run, after: Run) -> Difference:

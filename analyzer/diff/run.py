@@ -124,9 +124,9 @@ class Run:
     trace: Trace | None = None
 
 
-def ratio(part_of: float | None, whole: float | None, factor: float = 1.0) -> float | None:
+def ratio(part_of: float | None, total: float | None, factor: float = 1.0) -> float | None:
     """Returns a quotient; None if unknown."""
-    return None if part_of is None or not whole else factor * part_of / whole
+    return None if part_of is None or not total else factor * part_of / total
 
 
 def number(value: Any) -> float | None:
@@ -171,17 +171,17 @@ def run_of_tables(connection: duckdb.DuckDBPyConnection, path: str, kind: str) -
     from wiretale.analyzer.query import dicts
 
     connection.execute(f"CREATE TEMP TABLE each_flow AS {BY_FLOW.format(keys='flow', schema='', more='')}")
-    (whole,) = dicts(connection, TOTAL)
+    (sums,) = dicts(connection, TOTAL)
     parts = [flow_part(row) for row in dicts(connection, f"FROM each_flow ORDER BY bytes DESC, flow LIMIT {FLOWS_MAX}")]
-    found = [Found(**row) for row in dicts(connection, f"SELECT {', '.join(Found._fields)} FROM findings")]
+    findings = [Found(**row) for row in dicts(connection, f"SELECT {', '.join(Found._fields)} FROM findings")]
     (limits,) = dicts(connection, LIMITED)
-    total = values_of(whole)
-    total["flows"] = float(whole["flows"])
-    total["findings"] = float(sum(one.severity in ("warning", "error") for one in found))
-    if not whole["flows"]:  # no traffic is 0, not unknown
+    total = values_of(sums)
+    total["flows"] = float(sums["flows"])
+    total["findings"] = float(sum(finding.severity in ("warning", "error") for finding in findings))
+    if not sums["flows"]:  # no traffic is 0, not unknown
         total.update(goodput=0.0, throughput=0.0, packets=0.0, bytes=0.0)
     damaged = dicts(connection, "SELECT count(damage) AS n FROM interfaces")[0]["n"] > 0
-    return Run(path, kind, total, parts, found, damaged, {name: number(limits[name]) for name in LIMITS})
+    return Run(path, kind, total, parts, findings, damaged, {name: number(limits[name]) for name in LIMITS})
 
 
 def load_trace(trace: Trace, keep: bool = False) -> Run:
@@ -301,18 +301,18 @@ def run_of_tests(path: str, kind: str, tests: Iterable[tuple[dict[str, Any], str
 
 def sum_of(parts: Sequence[Part], name: str) -> float | None:
     """Returns the sum over parts with that measure."""
-    known = [value for one in parts if (value := one.values.get(name)) is not None]
-    return sum(known) if known else None
+    values = [value for part in parts if (value := part.values.get(name)) is not None]
+    return sum(values) if values else None
 
 
 def mean_of(parts: Sequence[Part], name: str, weight: str) -> float | None:
     """Returns the weighted mean over parts with both measures."""
-    pairs = ((one.values.get(name), one.values.get(weight)) for one in parts)
-    known = [(v, w) for v, w in pairs if v is not None and w is not None]
-    whole = sum(w for _, w in known)
-    if not known:
+    pairs = ((part.values.get(name), part.values.get(weight)) for part in parts)
+    weighted = [(v, w) for v, w in pairs if v is not None and w is not None]
+    weights = sum(w for _, w in weighted)
+    if not weighted:
         return None
-    return sum(v * w for v, w in known) / whole if whole else sum(v for v, _ in known) / len(known)
+    return sum(v * w for v, w in weighted) / weights if weights else sum(v for v, _ in weighted) / len(weighted)
 
 
 def load_experiment(path: str) -> Run:

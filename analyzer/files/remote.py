@@ -31,7 +31,7 @@ from wiretale.analyzer.capture_paths import (
     is_magic_number,
     is_named,
     is_url,
-    shown,
+    public_url,
     warn_of_skipped,
 )
 from wiretale.analyzer.errors import InputError, MissingToolError, UsageError
@@ -70,7 +70,7 @@ def reason_of_web(error: BaseException) -> str | None:
     kind = type(error)
     if not kind.__module__.startswith("aiohttp."):
         return None
-    status, names = getattr(error, "status", None), {one.__name__ for one in kind.__mro__}
+    status, names = getattr(error, "status", None), {base.__name__ for base in kind.__mro__}
     if "TooManyRedirects" in names:
         return "too many redirects"
     if "NonHttpUrlRedirectClientError" in names:
@@ -88,16 +88,16 @@ def reason_of_web(error: BaseException) -> str | None:
 
 
 def unreadable(url: str, error: BaseException) -> InputError:
-    return InputError(f"{shown(url)}: {reason_of(error)}")
+    return InputError(f"{public_url(url)}: {reason_of(error)}")
 
 
 def folder_without_slash(url: str) -> InputError:
-    return InputError(f"{shown(url)}: is a folder: end the URL with a slash for the captures in it")
+    return InputError(f"{public_url(url)}: is a folder: end the URL with a slash for the captures in it")
 
 
 def web_page(url: str) -> InputError:
     return InputError(
-        f"{shown(url)}: is a web page: expected a capture, or for those in a folder a URL that ends with a slash"
+        f"{public_url(url)}: is a web page: expected a capture, or for those in a folder a URL that ends with a slash"
     )
 
 
@@ -107,9 +107,9 @@ def file_system(url: str, **options: object) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
 
-        scheme, colon, rest = url.partition(":")
-        found: tuple[Any, str] = url_to_fs(scheme.lower() + colon + rest, **options)
-        return found
+        scheme, colon, location = url.partition(":")
+        opened: tuple[Any, str] = url_to_fs(scheme.lower() + colon + location, **options)
+        return opened
     except ImportError as error:
         scheme = urlsplit(url).scheme
         install = f"{sys.executable} -m pip install fsspec {LIBRARIES.get(scheme, '')}".rstrip()
@@ -121,28 +121,28 @@ def file_system(url: str, **options: object) -> tuple[Any, str]:
 def listed(url: str) -> list[str]:
     """Returns the URLs of a pattern, or of the captures in a folder, whose URL ends in a slash. InputError if there are none."""
     if urlsplit(url).scheme in SSH:
-        raise UsageError(f"{shown(url)}: expected the URL of a file: ssh has no folders and patterns")
+        raise UsageError(f"{public_url(url)}: expected the URL of a file: ssh has no folders and patterns")
     files, path = file_system(url)
     notes: list[str] = []
     try:
         if has_pattern(url):
-            found = files.glob(path)
+            paths = files.glob(path)
         elif urlsplit(url).scheme.lower() in WEB:
-            found, notes = found_on_web(files, path)
+            paths, notes = found_on_web(files, path)
         else:
-            found = files.find(path)
-            if not found:
+            paths = files.find(path)
+            if not paths:
                 files.ls(path)  # find() has no errors
     except Exception as error:
         raise unreadable(url, error) from None
-    urls = [files.unstrip_protocol(name) for name in sorted(found) if has_pattern(url) or is_named(urlsplit(name).path)]
+    urls = [files.unstrip_protocol(name) for name in sorted(paths) if has_pattern(url) or is_named(urlsplit(name).path)]
     if not has_pattern(url):
         with ThreadPoolExecutor(LOOKS) as looks:
             judged = list(zip(urls, looks.map(note_of_url, urls), strict=True))
-        urls, notes = [one for one, note in judged if not note], notes + [note for _, note in judged if note]
+        urls, notes = [address for address, note in judged if not note], notes + [note for _, note in judged if note]
     if not urls:
-        raise InputError("; ".join([f"{shown(url)}: no captures found", *notes[:1]]))
-    warn_of_skipped(notes, shown(url))
+        raise InputError("; ".join([f"{public_url(url)}: no captures found", *notes[:1]]))
+    warn_of_skipped(notes, public_url(url))
     return urls
 
 
@@ -151,7 +151,7 @@ def found_on_web(files: Any, folder: str) -> tuple[list[str], list[str]]:
 
     fsspec's find() leaves such a subfolder out without an error. Raises the error for the folder itself.
     """
-    found: dict[str, None] = {}
+    files_seen: dict[str, None] = {}
     notes: list[str] = []
     waiting = [folder]
     for below in waiting:  # which grows
@@ -160,16 +160,16 @@ def found_on_web(files: Any, folder: str) -> tuple[list[str], list[str]]:
         except Exception as error:
             if below == folder:
                 raise
-            notes.append(f"{shown(below)}: {reason_of(error)}")
+            notes.append(f"{public_url(below)}: {reason_of(error)}")
             continue
-        entries = [one for one in entries if not DOTS.search(urlsplit(one["name"]).path)]  # the same again
-        found.update((one["name"], None) for one in entries if one["type"] != "directory")
-        folders = dict.fromkeys(one["name"] for one in entries if one["type"] == "directory")
+        entries = [entry for entry in entries if not DOTS.search(urlsplit(entry["name"]).path)]  # the same again
+        files_seen.update((entry["name"], None) for entry in entries if entry["type"] != "directory")
+        folders = dict.fromkeys(entry["name"] for entry in entries if entry["type"] == "directory")
         further = [name for name in folders if name not in waiting]
         room = FOLDERS_MOST - len(waiting)
         waiting += further[:room]
-        notes += [f"{shown(one)}: there are more than {FOLDERS_MOST:,} folders" for one in further[room:][:1]]
-    return list(found), notes
+        notes += [f"{public_url(entry)}: there are more than {FOLDERS_MOST:,} folders" for entry in further[room:][:1]]
+    return list(files_seen), notes
 
 
 def note_of_url(url: str) -> str:
@@ -186,11 +186,11 @@ def note_of_url(url: str) -> str:
     except Exception:
         return ""
     if is_cut_header(head) or not head:
-        return f"{shown(url)}: its header is cut short at byte {len(head)}"
+        return f"{public_url(url)}: its header is cut short at byte {len(head)}"
     if is_magic_number(head) or head.startswith(COMPRESSED):
         return ""
     name = _core.foreign_format(head)
-    return f"{shown(url)} is {name[0] if name else 'not a capture'}: expected pcap or pcapng"
+    return f"{public_url(url)} is {name[0] if name else 'not a capture'}: expected pcap or pcapng"
 
 
 def has_pattern(url: str) -> bool:
@@ -211,7 +211,7 @@ def ssh_command(url: str) -> list[str]:
     parts = urlsplit(url)
     path = unquote(parts.path)
     if not parts.hostname or path in ("", "/"):
-        raise UsageError(f"{shown(url)}: expected ssh://[USER@]HOST[:PORT]/PATH")
+        raise UsageError(f"{public_url(url)}: expected ssh://[USER@]HOST[:PORT]/PATH")
     if not shutil.which("ssh"):
         raise MissingToolError("reading ssh:// needs ssh: run `apt-get install openssh-client`")
     user = f"{unquote(parts.username)}@" if parts.username else ""
@@ -225,7 +225,7 @@ class Streams(Inputs):
 
     def __init__(self, inputs: list[str]) -> None:
         super().__init__(inputs)
-        self.names = list(map(shown, inputs))
+        self.names = list(map(public_url, inputs))
         self._problems: list[InputError] = []
         self._programs: list[tuple[str, int, subprocess.Popen[bytes], IO[bytes]]] = []
         self._undone = ExitStack()
@@ -291,7 +291,7 @@ class Streams(Inputs):
         until = time.monotonic() + SECONDS_LEFT
         for url, end, program, messages in self._programs:
             if has_ended(end, until - time.monotonic()) and (reason := reason_of_ssh(program, messages)):
-                return InputError(f"{shown(url)}: {reason}")
+                return InputError(f"{public_url(url)}: {reason}")
         return self._problems[0] if self._problems else None
 
     def close(self) -> None:

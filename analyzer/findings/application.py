@@ -71,9 +71,9 @@ def queries_of(transfers: Transfers) -> list[QueryRow]:
 
 def names_of(rows: Sequence[QueryRow]) -> str:
     """`example.org (A), www.example.org (AAAA) and 3 more`."""
-    found = list(dict.fromkeys(f"{row['name'] or '?'} ({row['type']})" for row in rows))
-    more = f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
-    return ", ".join(found[:SHOWN]) + more
+    names = list(dict.fromkeys(f"{row['name'] or '?'} ({row['type']})" for row in rows))
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def waits_for(transfers: Transfers, rows: Sequence[QueryRow]) -> Waits:
@@ -91,8 +91,8 @@ def servers_of(transfers: Transfers, rows: Sequence[QueryRow]) -> str:
     destinations = transfers.trace.flows.column("destination")
     counts = Counter(destinations[row["flow"]] for row in rows)
     more = f" and {len(counts) - SHOWN:,} more" if len(counts) > SHOWN else ""
-    shown = counts.most_common(SHOWN)
-    return ", ".join(f"{one} ({count:,})" if len(counts) > 1 else one for one, count in shown) + more
+    frequent = counts.most_common(SHOWN)
+    return ", ".join(f"{server} ({count:,})" if len(counts) > 1 else server for server, count in frequent) + more
 
 
 def query_packet(transfers: Transfers, row: QueryRow, frame: str) -> list[Cited]:
@@ -105,16 +105,16 @@ def query_packet(transfers: Transfers, row: QueryRow, frame: str) -> list[Cited]
 
 def query_match(transfers: Transfers, rows: Sequence[QueryRow], severity: str, frame: str, **words: Any) -> Match:
     """Returns a match about these queries, whose evidence is frames of this column."""
-    shown = list(chain.from_iterable(query_packet(transfers, row, frame) for row in rows[:SHOWN]))
+    packets = list(chain.from_iterable(query_packet(transfers, row, frame) for row in rows[:SHOWN]))
     cited = list(
         chain.from_iterable(query_packet(transfers, rows[0], end) for end in ("first_frame", "response_frame"))
     )
     return Match(
         severity,
         flows=list(dict.fromkeys(row["flow"] for row in rows)),
-        frames=shown,
+        frames=packets,
         packets=len(rows),
-        filter=transfers.files.frame_filter(shown),
+        filter=transfers.files.frame_filter(packets),
         count=len(rows),
         server=servers_of(transfers, rows),
         names=names_of(rows),
@@ -167,8 +167,8 @@ def unanswered(transfers: Transfers) -> list[QueryRow]:
         if row["response_frame"] is None and row["first_ns"] is not None and row["first_ns"] <= last_ns
     ]
     both_ways = len(transfers.flow_counts["one_way"]) < len(transfers.trace.flows)
-    shown = set(transfers.hidden.conclusive(sorted({row["flow"] for row in rows}))) if both_ways else set()
-    return [row for row in rows if row["flow"] in shown]
+    conclusive = set(transfers.hidden.conclusive(sorted({row["flow"] for row in rows}))) if both_ways else set()
+    return [row for row in rows if row["flow"] in conclusive]
 
 
 @finding(
@@ -248,7 +248,7 @@ def handshake_packets(transfers: Transfers, row: HandshakeRow) -> list[Cited]:
         began = flow["first_ns"]
     ended = None if began is None or row["duration_ns"] is None else began + row["duration_ns"]
     ends = [(frames[0], began), (frames[-1], ended)][: len(frames)]
-    return [one for frame, time_ns in ends for one in packet_at(transfers, flow, frame, time_ns)]
+    return [packet for frame, time_ns in ends for packet in packet_at(transfers, flow, frame, time_ns)]
 
 
 def handshake_fields(transfers: Transfers, row: HandshakeRow, flow: FlowRow) -> dict[str, Any]:
@@ -272,11 +272,11 @@ def handshake_fields(transfers: Transfers, row: HandshakeRow, flow: FlowRow) -> 
     advice="{what}",
 )
 def tls_alert(transfers: Transfers) -> Matches:
-    found: dict[tuple[str, int | None], list[HandshakeRow]] = {}
+    by_alert: dict[tuple[str, int | None], list[HandshakeRow]] = {}
     for row in transfers.trace.handshakes.rows(0, QUERIES_MAX):
         if row["alert"]:
-            found.setdefault((row["alert"], row["alert_direction"]), []).append(row)
-    for (alert, direction), rows in found.items():
+            by_alert.setdefault((row["alert"], row["alert_direction"]), []).append(row)
+    for (alert, direction), rows in by_alert.items():
         flows = [row["flow"] for row in rows]
         names = list(dict.fromkeys(row["server_name"] for row in rows if row["server_name"]))
         yield Match(

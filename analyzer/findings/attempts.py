@@ -91,35 +91,39 @@ class Retried(NamedTuple):
     @property
     def lost(self) -> list[SynEvent]:
         """Those that followed a loss: if an answer was lost, these are needless SYNs as well."""
-        answer_lost = any(one.placed and one.direction for one in self.again)
-        return [one for one in self.again if one.placed or (answer_lost and one.spurious and not one.direction)]
+        answer_lost = any(event.placed and event.direction for event in self.again)
+        return [
+            event for event in self.again if event.placed or (answer_lost and event.spurious and not event.direction)
+        ]
 
     @property
     def waited(self) -> Span:
         """The time from the first SYN or SYN-ACK to the last of those; none if it is unknown."""
-        spans = (Span(self.first_ns[one.direction], one.time_ns) for one in self.lost)
+        spans = (Span(self.first_ns[event.direction], event.time_ns) for event in self.lost)
         return max((span for span in spans if span.ns > 0), key=lambda span: span.ns, default=Span(0, 0))
 
     @property
     def complete_ns(self) -> float:
         """Time of the ACK that completed the handshake; NaN if unknown."""
-        return self.rtt_ns + max((one.time_ns for one in self.again if not one.direction), default=self.first_ns[0])
+        return self.rtt_ns + max(
+            (event.time_ns for event in self.again if not event.direction), default=self.first_ns[0]
+        )
 
     @property
     def deferred(self) -> list[SynEvent]:
         """SYN-ACKs that followed that ACK by more than an RTT, and 200 ms or more."""
         since = self.complete_ns + max(self.rtt_ns, RTO_MIN_NS)
-        return [one for one in self.again if one.direction and one.spurious and one.time_ns >= since]
+        return [event for event in self.again if event.direction and event.spurious and event.time_ns >= since]
 
     @property
     def deferred_ns(self) -> int:
         """Time from that ACK to the last of those."""
-        return longest_ns(one.time_ns - self.complete_ns for one in self.deferred)
+        return longest_ns(event.time_ns - self.complete_ns for event in self.deferred)
 
     @property
     def early(self) -> list[SynEvent]:
         """Those that followed the first sooner than an RTT (rule V7.9)."""
-        return [one for one in self.again if not one.placed and not one.spurious]
+        return [event for event in self.again if not event.placed and not event.spurious]
 
 
 def longest_ns(times: Iterable[float]) -> int:
@@ -150,8 +154,8 @@ class Attempts:
         if not by_source:
             return []
         hosts, ports = self.flows.column("destination"), array("I", self.flows._packed("destination_port", "I"))
-        found = (self._scan_of(source, flows, hosts, ports) for source, flows in by_source.items())
-        return sorted((scan for scan in found if scan), key=lambda scan: -len(scan.flows))
+        candidates = (self._scan_of(source, flows, hosts, ports) for source, flows in by_source.items())
+        return sorted((scan for scan in candidates if scan), key=lambda scan: -len(scan.flows))
 
     def _probes_by_source(self) -> dict[str, array[int]]:
         """Returns the attempts of the hosts with the most failed ones, if most of the flows that a host began are attempts."""
@@ -230,7 +234,7 @@ class Attempts:
 
     def without_deferred(self, counts: Counts) -> Counts:
         """Returns the counts of retransmissions without SYN-ACKs after their handshake."""
-        deferred = {2 * one.flow + 1: len(one.deferred) for one in self.retried} if counts else {}
+        deferred = {2 * handshake.flow + 1: len(handshake.deferred) for handshake in self.retried} if counts else {}
         return [
             (number, count - deferred.get(number, 0)) for number, count in counts if count > deferred.get(number, 0)
         ]
@@ -262,17 +266,17 @@ class Attempts:
         """Returns the retransmissions without bytes by flow; that of a FIN has one."""
         kinds = {self.transfers.words[kind] for kind in SYN_KINDS}
         names = ("flow", "direction", "kind", "spurious", "place", "frame", "time_ns", "bytes", "capture")
-        found: dict[int, list[SynEvent]] = {}
+        by_flow: dict[int, list[SynEvent]] = {}
         events = self.transfers.events(flows, *names)
         for flow, direction, kind, spurious, place, frame, after, size, capture in events:
             if kind in kinds and math.isnan(size):
                 packet = self.transfers.cited(frame, after, flow, capture, RETRANSMISSION)
                 time_ns = after + self.transfers.base_ns
                 event = SynEvent(direction, spurious == 1, place != NO_WORD, packet, time_ns)
-                found.setdefault(flow, []).append(event)
-        return found
+                by_flow.setdefault(flow, []).append(event)
+        return by_flow
 
     @cached_property
     def deferred_frames(self) -> set[int]:
         """The frames of SYN-ACKs that were retransmitted after their handshake."""
-        return set(frames_of([event.packet for one in self.retried for event in one.deferred]))
+        return set(frames_of([event.packet for handshake in self.retried for event in handshake.deferred]))

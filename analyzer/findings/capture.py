@@ -144,11 +144,11 @@ def capture_dropped(transfers: Transfers) -> Matches:
         if dropped:
             # A file may hold a part of the capture, whose counters are those of all of it.
             stored = dropped + row["packets"] + row["filtered_packets"]
-            whole = max(stored, (row["received"] or 0) + (row["dropped_interface"] or 0))
+            received = max(stored, (row["received"] or 0) + (row["dropped_interface"] or 0))
             yield Match(
                 dropped=dropped,
-                whole=whole,
-                share=show_share(dropped, whole),
+                whole=received,
+                share=show_share(dropped, received),
                 interface=row["name"] or f"interface {row['interface']}",
                 counts=", ".join(f"{count:,} {words}" for count, words in counts if count),
                 cost=float(dropped),
@@ -202,10 +202,10 @@ class Capture(NamedTuple):
     last_ns: int
 
 
-def overlap(one: Capture, other: Capture) -> bool:
+def overlap(first: Capture, second: Capture) -> bool:
     """Returns whether two captures ran at the same time for half of the shorter one's duration."""
-    both = min(one.last_ns, other.last_ns) - max(one.first_ns, other.first_ns)
-    return both > 0 and 2 * both >= min(capture.last_ns - capture.first_ns for capture in (one, other))
+    both = min(first.last_ns, second.last_ns) - max(first.first_ns, second.first_ns)
+    return both > 0 and 2 * both >= min(capture.last_ns - capture.first_ns for capture in (first, second))
 
 
 def overlapping(transfers: Transfers) -> list[InterfaceRow]:
@@ -215,7 +215,11 @@ def overlapping(transfers: Transfers) -> list[InterfaceRow]:
         for row in transfers.trace.interfaces
         if (first_ns := row["first_ns"]) is not None and (last_ns := row["last_ns"]) is not None
     ][:CAPTURES_MAX]
-    return [one.row for one in captures if any(overlap(one, other) for other in captures if other is not one)]
+    return [
+        capture.row
+        for capture in captures
+        if any(overlap(capture, other) for other in captures if other is not capture)
+    ]
 
 
 @capture_finding(
@@ -238,11 +242,11 @@ def several_points(transfers: Transfers) -> Matches:
     directions = transfers.trace.directions
     columns = [directions.column(name) for name in ("network_duplicates", "blocks_duplicate")]
     again = sum(max(network or 0, blocks or 0) for network, blocks in zip(*columns, strict=True))
-    whole = directions.total("data_packets")
-    if again >= max(COPIES_MIN, COPIES_SHARE * whole):
+    data_packets = directions.total("data_packets")
+    if again >= max(COPIES_MIN, COPIES_SHARE * data_packets):
         yield Match(
             again=again,
-            share=show_share(again, whole),
+            share=show_share(again, data_packets),
             count=len(captures),
             names=", ".join(f"{row['name'] or row['file']}" for row in captures[:NAMES_SHOWN]),
             cost=float(again),
@@ -252,10 +256,10 @@ def several_points(transfers: Transfers) -> Matches:
 
 def copies_in(transfers: Transfers) -> list[Cited]:
     """Returns the first repeated packets of a flow."""
-    found = [number for name in ("network_duplicates", "blocks_duplicate") for number, _ in transfers.counts[name]]
-    flows = list(dict.fromkeys(number // 2 for number in found))[:SHOWN]
-    shown = transfers.event_frames(flows, ["network_duplicate", "block_duplicate"])
-    return next(iter(shown.values()), [])
+    numbers = [number for name in ("network_duplicates", "blocks_duplicate") for number, _ in transfers.counts[name]]
+    flows = list(dict.fromkeys(number // 2 for number in numbers))[:SHOWN]
+    packets = transfers.event_frames(flows, ["network_duplicate", "block_duplicate"])
+    return next(iter(packets.values()), [])
 
 
 def ports_of(row: InterfaceRow, pairs: Iterable[SecondPortRow]) -> str:
@@ -304,8 +308,8 @@ def mirror_duplicates(transfers: Transfers) -> Matches:
     if not rows:
         return
     flows = list(dict.fromkeys(number // 2 for number, _ in transfers.counts["mirror_duplicates"]))
-    shown = transfers.event_frames(flows[:SHOWN], ["mirror_duplicate"])
-    cited = sorted(one for some in shown.values() for one in some)[:SHOWN]
+    by_flow = transfers.event_frames(flows[:SHOWN], ["mirror_duplicate"])
+    cited = sorted(packet for some in by_flow.values() for packet in some)[:SHOWN]
     count = sum(row["mirror_duplicates"] or 0 for row in rows)
     yield Match(
         count=count,

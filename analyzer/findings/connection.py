@@ -398,16 +398,16 @@ def keep_alive_unanswered(transfers: Transfers) -> Matches:
     advice="Check for a tunnel or an MSS clamp; if a tunnel needs it, leave it.",
 )
 def mss_clamped(transfers: Transfers) -> Matches:
-    for one in transfers.tcp():
-        mss = one.back["mss"]
-        if mss and mss <= CLAMPED_MAX and (one.row["unique_bytes"] or 0) >= BULK_MIN:
+    for transfer in transfers.tcp():
+        mss = transfer.back["mss"]
+        if mss and mss <= CLAMPED_MAX and (transfer.row["unique_bytes"] or 0) >= BULK_MIN:
             lost = 1 - mss / (mss + 78) / FULL_SEGMENT
-            yield one.match(
+            yield transfer.match(
                 mss=mss,
                 share=show_share(lost, 1),
-                cost=float(round(lost * one.row["wire_bytes"])),
-                filter=f"{flow_filter(one.flow)} && tcp.options.mss_val",
-                cited=opening(transfers, one),
+                cost=float(round(lost * transfer.row["wire_bytes"])),
+                filter=f"{flow_filter(transfer.flow)} && tcp.options.mss_val",
+                cited=opening(transfers, transfer),
                 weight=lost,
             )
 
@@ -426,10 +426,14 @@ def mss_clamped(transfers: Transfers) -> Matches:
     advice="Put more into each packet (larger blocks, buffered writes) if delay allows.",
 )
 def small_packets(transfers: Transfers) -> Matches:
-    for one in transfers.largest:
-        packets, payload, wire = one.row["data_packets"] or 0, one.row["payload_bytes"] or 0, one.row["wire_bytes"]
-        if packets >= SMALL_PACKETS and payload / packets <= SMALL_PAYLOAD and one.row["goodput_bps"] is not None:
-            yield one.match(
+    for transfer in transfers.largest:
+        packets, payload, wire = (
+            transfer.row["data_packets"] or 0,
+            transfer.row["payload_bytes"] or 0,
+            transfer.row["wire_bytes"],
+        )
+        if packets >= SMALL_PACKETS and payload / packets <= SMALL_PAYLOAD and transfer.row["goodput_bps"] is not None:
+            yield transfer.match(
                 mean=round(payload / packets),
                 share=show_share(payload, wire),
                 full=show_share(FULL_SEGMENT, 1),

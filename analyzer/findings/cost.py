@@ -25,8 +25,8 @@ class Concern(NamedTuple):
 
     def share(self, cost: float, unit: str | None) -> float | None:
         """Returns the share of its time or bytes, 0 to 1; None for other units, or if either is unknown."""
-        whole = {SECONDS: self.duration_ns / 1e9, BYTES: self.wire_bytes}.get(unit or "", 0.0)
-        return min(cost / whole, 1.0) if whole > 0 else None
+        total = {SECONDS: self.duration_ns / 1e9, BYTES: self.wire_bytes}.get(unit or "", 0.0)
+        return min(cost / total, 1.0) if total > 0 else None
 
     def time_ns(self, cost: float, unit: str | None) -> float | None:
         """Returns the cost as time; None if it is none."""
@@ -47,8 +47,8 @@ class Saved(NamedTuple):
 
 def larger(concern: Concern, *costs: Saved | None) -> Saved | None:
     """Returns the cost with the largest share of a transfer; the first if no share is known."""
-    known = [one for one in costs if one and one.cost > 0]
-    return max(known, key=lambda one: concern.share(one.cost, one.unit) or 0.0, default=None)
+    measured = [estimate for estimate in costs if estimate and estimate.cost > 0]
+    return max(measured, key=lambda estimate: concern.share(estimate.cost, estimate.unit) or 0.0, default=None)
 
 
 def severity_by_cost(severity: str, share: float | None) -> str:

@@ -115,10 +115,10 @@ def unknown_because(transfer: Transfer) -> str:
 def turns_line(transfers: Transfers, transfer: Transfer) -> str:
     """Returns who took the most time of a flow with turns; nothing without turns."""
     turns = transfers.turns.of_flow(transfer.row["flow"])
-    if turns is None or not turns.split.whole:
+    if turns is None or not turns.split.total_ns:
         return ""
     name, ns = max(turns.split._asdict().items(), key=lambda part: part[1])
-    time = f"{show_duration(ns)} of {show_duration(turns.split.whole)}"
+    time = f"{show_duration(ns)} of {show_duration(turns.split.total_ns)}"
     return TOOK[name].format(time=time, requests=plural(len(turns.first_frames), "request"))
 
 

@@ -70,15 +70,15 @@ def ends_of(datagrams: Table[DatagramRow]) -> str:
 def is_overload(transfers: Transfers, p: float) -> bool:
     """Returns whether so many fragments are lost all the time that the path's rate, and not chance, limits those received."""
     flows = set(transfers.trace.datagrams.column("flow"))
-    one = max(
-        (one for one in transfers.largest if one.row["flow"] in flows),
-        key=lambda one: one.row["wire_bytes"],
+    transfer = max(
+        (transfer for transfer in transfers.largest if transfer.row["flow"] in flows),
+        key=lambda transfer: transfer.row["wire_bytes"],
         default=None,
     )
-    if one is None or p < HEAVY_LOSS:
+    if transfer is None or p < HEAVY_LOSS:
         return False
-    level = transfers.bins(one).wire_bytes[1:-1]  # the first and the last are not full
-    capped = variation(level) <= CAPPED_VARIATION and dispersion(one, level, p) <= CAPPED_DISPERSION
+    level = transfers.bins(transfer).wire_bytes[1:-1]  # the first and the last are not full
+    capped = variation(level) <= CAPPED_VARIATION and dispersion(transfer, level, p) <= CAPPED_DISPERSION
     return len(level) >= BINS_MIN and capped
 
 

@@ -22,9 +22,9 @@ GROUPED = (
 )
 
 
-def outcome(refused: int, unanswered: int, whole: int) -> str:
+def outcome(refused: int, unanswered: int, attempted: int) -> str:
     """`3 answered, 4 refused by RST, 993 unanswered`."""
-    counts = ((whole - refused - unanswered, "answered"), (refused, "refused by RST"), (unanswered, "unanswered"))
+    counts = ((attempted - refused - unanswered, "answered"), (refused, "refused by RST"), (unanswered, "unanswered"))
     return ", ".join(f"{count:,} {word}" for count, word in counts if count)
 
 
@@ -63,20 +63,23 @@ def scan_match(transfers: Transfers, scan: Scan) -> Match:
 )
 def scan(transfers: Transfers) -> Matches:
     scans = transfers.attempts.scans
-    yield from (scan_match(transfers, one) for one in scans[:SHOWN])
-    if rest := scans[SHOWN:]:
-        flows = [flow for one in rest for flow in one.flows]
-        refused, unanswered = (sum(getattr(one, name) for one in rest) for name in ("refused", "unanswered"))
+    yield from (scan_match(transfers, attempt) for attempt in scans[:SHOWN])
+    if unlisted := scans[SHOWN:]:
+        flows = [flow for attempt in unlisted for flow in attempt.flows]
+        refused, unanswered = (
+            sum(getattr(attempt, name) for attempt in unlisted) for name in ("refused", "unanswered")
+        )
         yield Match(
-            source=plural(len(rest), "more host"),
+            source=plural(len(unlisted), "more host"),
             extent="ports or hosts",
             count=len(flows),
             outcome=outcome(refused, unanswered, len(flows)),
             cost=float(len(flows)),
             failed=refused + unanswered,
-            figures=", ".join(one.source for one in rest[:SHOWN]) + (", …" if len(rest) > SHOWN else ""),
+            figures=", ".join(attempt.source for attempt in unlisted[:SHOWN])
+            + (", …" if len(unlisted) > SHOWN else ""),
             flows=flows,
-            cited=first_packets(transfers, rest[0].flows[:1]),
+            cited=first_packets(transfers, unlisted[0].flows[:1]),
             packets=len(flows),
         )
 
@@ -159,7 +162,7 @@ def half_open(transfers: Transfers) -> Matches:
 
 def retried_match(transfers: Transfers, handshakes: list[Retried], repeated: list[SynEvent], **fields: Any) -> Matches:
     """Yields a match about these handshakes, whose evidence is the retransmitted SYNs."""
-    flows, cited = [one.flow for one in handshakes], [event.packet for event in repeated[:SHOWN]]
+    flows, cited = [handshake.flow for handshake in handshakes], [event.packet for event in repeated[:SHOWN]]
     names = transfers.files.frame_filter(cited)
     return flows_match(transfers, flows, filter=names, cited=cited, packets=len(repeated), **fields)
 
@@ -177,8 +180,11 @@ def retried_match(transfers: Transfers, handshakes: list[Retried], repeated: lis
     advice="Check the listener's backlog (ss -lnt, nstat TcpExtListenDrops), firewall rate limits and packet loss.",
 )
 def syn_lost(transfers: Transfers) -> Matches:
-    slow = [one for one in transfers.attempts.retried if one.lost]
-    lost, waited = [event for one in slow for event in one.lost], round(sum(one.waited.ns for one in slow))
+    slow = [handshake for handshake in transfers.attempts.retried if handshake.lost]
+    lost, waited = (
+        [event for handshake in slow for event in handshake.lost],
+        round(sum(handshake.waited.ns for handshake in slow)),
+    )
     return retried_match(
         transfers,
         slow,
@@ -186,8 +192,8 @@ def syn_lost(transfers: Transfers) -> Matches:
         again=len(lost),
         waited=f", which cost {show_duration(waited)} in RTOs" if waited else "",
         cost=seconds(waited),
-        waited_ns=union_ns(one.waited for one in slow),
-        impact=flows_share(transfers, [one.flow for one in slow]) * 0.2,
+        waited_ns=union_ns(handshake.waited for handshake in slow),
+        impact=flows_share(transfers, [handshake.flow for handshake in slow]) * 0.2,
     )
 
 
@@ -205,8 +211,8 @@ def syn_lost(transfers: Transfers) -> Matches:
     "radio that wakes up.",
 )
 def initial_rto_short(transfers: Transfers) -> Matches:
-    early = [one for one in transfers.attempts.retried if one.early]
-    events = [event for one in early for event in one.early]
+    early = [handshake for handshake in transfers.attempts.retried if handshake.early]
+    events = [event for handshake in early for event in handshake.early]
     return retried_match(transfers, early, events, early=len(events), cost=float(len(events)))
 
 
@@ -224,7 +230,7 @@ def initial_rto_short(transfers: Transfers) -> Matches:
     "as intended.",
 )
 def accept_deferred(transfers: Transfers) -> Matches:
-    deferred = [one for one in transfers.attempts.retried if one.deferred]
-    events = [event for one in deferred for event in one.deferred]
-    time = show_duration(max((one.deferred_ns for one in deferred), default=0))
+    deferred = [handshake for handshake in transfers.attempts.retried if handshake.deferred]
+    events = [event for handshake in deferred for event in handshake.deferred]
+    time = show_duration(max((handshake.deferred_ns for handshake in deferred), default=0))
     return retried_match(transfers, deferred, events, time=time, cost=float(len(deferred)))

@@ -44,9 +44,9 @@ class Amount(NamedTuple):
     wire_bytes: int = 0
 
 
-def added(one: Amount, other: Amount) -> Amount:
+def added(amount: Amount, other: Amount) -> Amount:
     """Returns the sum."""
-    return Amount(one.packets + other.packets, one.wire_bytes + other.wire_bytes)
+    return Amount(amount.packets + other.packets, amount.wire_bytes + other.wire_bytes)
 
 
 class Unjudged(NamedTuple):
@@ -61,7 +61,7 @@ class Unjudged(NamedTuple):
 class Judged(NamedTuple):
     """A trace's traffic, what was judged for each measure, and the rest by reason, most packets first."""
 
-    whole: Amount
+    total: Amount
     measures: dict[str, Amount]
     unjudged: list[Unjudged]
 
@@ -77,22 +77,22 @@ class Judged(NamedTuple):
 
     def sentence(self) -> str:
         """Returns the line of each report; empty without a packet."""
-        if not self.whole.packets:
+        if not self.total.packets:
             return ""
-        reasons = "; ".join(self._reason(one) for one in self.unjudged[:REASONS_SHOWN])
+        reasons = "; ".join(self._reason(part) for part in self.unjudged[:REASONS_SHOWN])
         left = len(self.unjudged) - REASONS_SHOWN
         reasons += f"; and {left} more" if left > 0 else ""
         if self.nothing:
             return f"Nothing was judged for loss, round trip or limits: {reasons}."
-        said: dict[str, list[str]] = {}
+        names_of: dict[str, list[str]] = {}
         for name, amount in self.measures.items():
-            said.setdefault(self._share(amount), []).append(MEASURES[name])
-        judged = "; ".join(f"{share} for {listed(names, 'and')}" for share, names in said.items())
+            names_of.setdefault(self._share(amount), []).append(MEASURES[name])
+        judged = "; ".join(f"{share} for {listed(names, 'and')}" for share, names in names_of.items())
         return f"Judged: {judged}." + (f" Not judged: {reasons}." if reasons else "")
 
-    def no_problem(self, others: bool) -> str:
+    def no_problem(self, with_others: bool) -> str:
         """Returns the last line of a capture without a warning; `others`: it has notes."""
-        other = "other " if others else ""
+        other = "other " if with_others else ""
         if self.nothing:
             return f"Nothing was judged: whether there are {other}problems cannot be determined from this capture."
         if not self.measures["loss"].packets and not self.measures["limits"].packets:
@@ -102,28 +102,28 @@ class Judged(NamedTuple):
     def as_object(self) -> dict[str, Any]:
         """Returns the member `judged` of the JSON output."""
         return {
-            **self.whole._asdict(),
+            **self.total._asdict(),
             **{name: amount._asdict() for name, amount in self.measures.items()},
             "not_judged": [
-                {"reason": one.reason, "text": one.text, "for": list(one.measures), **one.amount._asdict()}
-                for one in self.unjudged
+                {"reason": part.reason, "text": part.text, "for": list(part.measures), **part.amount._asdict()}
+                for part in self.unjudged
             ],
             "sentence": self.sentence(),
         }
 
     def _share(self, amount: Amount) -> str:
-        if amount == self.whole:
+        if amount == self.total:
             return "all packets"
         if not amount.packets:
             return "no packet"
-        packets, size = (show_share(part, whole) for part, whole in zip(amount, self.whole, strict=True))
+        packets, size = (show_share(part, total) for part, total in zip(amount, self.total, strict=True))
         return f"{packets} of packets and {size} of bytes"
 
-    def _reason(self, one: Unjudged) -> str:
-        share = f"{one.text} ({show_share(one.amount.packets, self.whole.packets)} of packets)"
-        if one.measures == ALL or self.nothing:
+    def _reason(self, part: Unjudged) -> str:
+        share = f"{part.text} ({show_share(part.amount.packets, self.total.packets)} of packets)"
+        if part.measures == ALL or self.nothing:
             return share
-        return f"for {listed([MEASURES[name] for name in one.measures], 'and')}, {share}"
+        return f"for {listed([MEASURES[name] for name in part.measures], 'and')}, {share}"
 
 
 def listed(words: list[str], last: str) -> str:
@@ -162,9 +162,18 @@ def judge(trace: Trace) -> Judged:
     outside = outside_flows(trace, flows)
     if outside.amount.packets:
         unjudged.append(outside)
-    whole = added(flows, outside.amount)
-    judged = dict.fromkeys(MEASURES, whole)
-    for one in unjudged:
-        for name in one.measures:
-            judged[name] = Amount(*(total - part for total, part in zip(judged[name], one.amount, strict=True)))
-    return Judged(whole, judged, sorted(unjudged, key=lambda one: (-one.amount.packets, one.reason, one.measures)))
+    everything = added(flows, outside.amount)
+    judged = dict.fromkeys(MEASURES, everything)
+    for unjudged_part in unjudged:
+        for name in unjudged_part.measures:
+            judged[name] = Amount(
+                *(total - part for total, part in zip(judged[name], unjudged_part.amount, strict=True))
+            )
+    return Judged(
+        everything,
+        judged,
+        sorted(
+            unjudged,
+            key=lambda unjudged_part: (-unjudged_part.amount.packets, unjudged_part.reason, unjudged_part.measures),
+        ),
+    )

@@ -63,17 +63,17 @@ def runs_of(losses: Sequence[Loss]) -> list[list[Loss]]:
     return runs
 
 
-def block_times(transfers: Transfers, one: Transfer, column: str) -> list[tuple[float, float]]:
+def block_times(transfers: Transfers, transfer: Transfer, column: str) -> list[tuple[float, float]]:
     """Returns the arrival of each of wiretale's blocks over UDP, in ns, with another column."""
-    if one.flow["application"] != "blocks" or one.flow["protocol"] == "tcp":
+    if transfer.flow["application"] != "blocks" or transfer.flow["protocol"] == "tcp":
         return []
     fields = (("direction", "B", 0, 1), ("first_ns", "d", 0, 1), (column, "d", 0, 1))
-    directions, *packed = transfers.trace.blocks._packed_columns(fields, [one.row["flow"]])
+    directions, *packed = transfers.trace.blocks._packed_columns(fields, [transfer.row["flow"]])
     columns = zip(directions, *(array("d", data) for data in packed), strict=True)
     return sorted(
         (at, value)
         for direction, at, value in columns
-        if direction == one.row["direction"] and not math.isnan(at + value)
+        if direction == transfer.row["direction"] and not math.isnan(at + value)
     )
 
 
@@ -98,13 +98,13 @@ def loss_after_pauses(losses: Sequence[Loss], times: Sequence[float], exact_ns: 
     return of_losses if of_losses >= 2 * near_share(times, ends, near) else 0.0
 
 
-def whole_beginnings(transfers: Transfers, one: Transfer) -> float:
+def whole_beginnings(transfers: Transfers, transfer: Transfer) -> float:
     """Returns the share of bursts whose first block arrived, if bursts have one size and blocks are missing around pauses.
 
     Blocks missing at a pause are the end of one burst or the beginning of the next. Numbers begin with 0, so if each burst
     begins with a multiple of the burst size, its beginning arrived and the end of the previous burst is missing.
     """
-    arrived = block_times(transfers, one, "sequence")
+    arrived = block_times(transfers, transfer, "sequence")
     gaps = [later[0] - sooner[0] for sooner, later in pairwise(arrived)]
     pause = max(BURST_PAUSE_NS, 5 * median_of(gaps)) if gaps else math.inf
     places = [i for i, gap in enumerate(gaps) if gap >= pause]
@@ -122,17 +122,17 @@ def before_losses(losses: Sequence[Loss], times: Sequence[float], values: Sequen
     return [value for place in places for value in values[max(place - 3, 0) : max(place - 1, 0)]]
 
 
-def mean_rank(chosen: Sequence[float], values: Sequence[float]) -> float:
+def mean_rank(sample: Sequence[float], values: Sequence[float]) -> float:
     """Returns the mean rank of some values among all, 0 to 1; 0.5 by chance."""
     ordered = sorted(values)
-    return mean([(bisect_left(ordered, one) + bisect_right(ordered, one)) / 2 / len(ordered) for one in chosen])
+    return mean([(bisect_left(ordered, value) + bisect_right(ordered, value)) / 2 / len(ordered) for value in sample])
 
 
 def rtt_growth(losses: Sequence[Loss], bins: Bins) -> str:
     """Describes the growth of RTTs just before losses: a queue after the capture point filled and overflowed."""
-    known = [(at, rtt) for at, rtt in zip(bins.start_ns, bins.rtt_ns, strict=True) if not math.isnan(rtt)]
-    values = [rtt for _, rtt in known]
-    before = before_losses(losses, [at for at, _ in known], values)
+    timed = [(at, rtt) for at, rtt in zip(bins.start_ns, bins.rtt_ns, strict=True) if not math.isnan(rtt)]
+    values = [rtt for _, rtt in timed]
+    before = before_losses(losses, [at for at, _ in timed], values)
     usual, grown = median_of(values), median_of(before)
     if not before or mean_rank(before, values) < HIGH_RANK or grown <= RTT_GROWTH * min(values) + GROWTH_MIN_NS:
         return ""
@@ -151,12 +151,12 @@ def delay_growth(losses: Sequence[Loss], delays: Sequence[tuple[float, float]]) 
     return f"the delay had grown by {show_duration(grown)} over the least before them (median {usual})"
 
 
-def spacing_of(one: Transfer, losses: Sequence[Loss]) -> Spacing:
+def spacing_of(transfer: Transfer, losses: Sequence[Loss]) -> Spacing:
     runs = runs_of(losses)
     lengths, starts = [sum(loss.segments for loss in run) for run in runs], [run[0] for run in runs]
     lost = Spacing(mean(lengths), max(lengths, default=0))
-    if loss_runs := one.row["block_loss_runs"]:
-        lost = Spacing((one.row["blocks_lost"] or 0) / loss_runs, one.row["block_loss_run_max"] or 0)
+    if loss_runs := transfer.row["block_loss_runs"]:
+        lost = Spacing((transfer.row["blocks_lost"] or 0) / loss_runs, transfer.row["block_loss_run_max"] or 0)
     times = [b.time_ns - a.time_ns for a, b in pairwise(sorted(starts, key=lambda loss: loss.time_ns))]
     if len(times) < LOSSES_MIN - 1 or not mean(times):
         return lost
@@ -164,21 +164,21 @@ def spacing_of(one: Transfer, losses: Sequence[Loss]) -> Spacing:
     return Spacing(*lost[:2], mean(times), variation(times), frames)
 
 
-def pattern_of(transfers: Transfers, one: Transfer, losses: Sequence[Loss]) -> Pattern:
+def pattern_of(transfers: Transfers, transfer: Transfer, losses: Sequence[Loss]) -> Pattern:
     """Returns the first pattern that fits."""
-    bins, spacing, first = transfers.bins(one), spacing_of(one, losses), losses[:LOSSES_READ]
-    delays = block_times(transfers, one, "latency_ns")
+    bins, spacing, first = transfers.bins(transfer), spacing_of(transfer, losses), losses[:LOSSES_READ]
+    delays = block_times(transfers, transfer, "latency_ns")
     growth = delay_growth(first, delays) if delays else rtt_growth(first, bins)
-    if whole_beginnings(transfers, one) >= WHOLE_BEGINNINGS:
+    if whole_beginnings(transfers, transfer) >= WHOLE_BEGINNINGS:
         grown = f", and {growth}" if growth else ""
         return Pattern(
             "tail drop",
             f"the beginning of each burst arrives and its end does not{grown}: a queue or policer is full by then",
             "Use smaller bursts or pace packets: this is congestion, not a bad link. A deeper queue accepts longer bursts.",
         )
-    arrived = [at for at, _ in block_times(transfers, one, "first_ns")]
+    arrived = [at for at, _ in block_times(transfers, transfer, "first_ns")]
     makes_pause = (
-        spacing.run_mean * one.duration_ns / one.data_segments > PAUSE_MIN_NS / 2
+        spacing.run_mean * transfer.duration_ns / transfer.data_segments > PAUSE_MIN_NS / 2
     )  # a run leaves a pause itself
     paused = loss_after_pauses(first, arrived or bins.start_ns, 0.0 if arrived else bins.width_ns)
     if paused >= AFTER_PAUSE and not makes_pause:
@@ -194,7 +194,7 @@ def pattern_of(transfers: Transfers, one: Transfer, losses: Sequence[Loss]) -> P
             f"{growth}: a queue fills and overflows",
             "Use AQM or a fair queue at the bottleneck, or send below its rate: this is congestion, not a bad link.",
         )
-    if overload_of(transfers, one):
+    if overload_of(transfers, transfer):
         return Pattern(
             "tail drop",
             "they never cease while the received rate is level: more is offered than a full queue or policer passes",
@@ -226,15 +226,17 @@ def pattern_of_spacing(spacing: Spacing) -> Pattern:
     )
 
 
-def has_pattern(one: Transfer) -> bool:
+def has_pattern(transfer: Transfer) -> bool:
     """Returns whether losses are enough, and neither whole datagrams nor the sender's timer hides their pattern."""
-    hidden = (one.row["incomplete_datagrams"] or 0) >= one.lost or 2 * (one.row["timeouts"] or 0) > one.lost
-    return one.lost >= LOSSES_MIN and not hidden
+    hidden = (transfer.row["incomplete_datagrams"] or 0) >= transfer.lost or 2 * (
+        transfer.row["timeouts"] or 0
+    ) > transfer.lost
+    return transfer.lost >= LOSSES_MIN and not hidden
 
 
 def evidence_of(transfers: Transfers, losses: Sequence[Loss]) -> list[Cited]:
     """Returns the first lost segments; of several files, of which only that of the packet that showed a loss is known, this."""
-    near = [loss.near if transfers.has_one_file else loss.shown for loss in losses]
+    near = [loss.near if transfers.has_one_file else loss.packet for loss in losses]
     return list(dict.fromkeys(filter(None, near)))[:SHOWN]
 
 
@@ -261,43 +263,45 @@ def evidence_of(transfers: Transfers, losses: Sequence[Loss]) -> list[Cited]:
 )
 def loss_pattern(transfers: Transfers) -> Matches:
     shared = transfers.lost_together(None)
-    for one in (one for one in transfers.largest if has_pattern(one) and one.number not in shared):
-        losses = transfers.losses(one)
-        if len(losses) < LOSSES_MIN and (one.row["block_loss_runs"] or 0) < 2:
+    for transfer in (
+        transfer for transfer in transfers.largest if has_pattern(transfer) and transfer.number not in shared
+    ):
+        losses = transfers.losses(transfer)
+        if len(losses) < LOSSES_MIN and (transfer.row["block_loss_runs"] or 0) < 2:
             continue
-        word, reason, advice = pattern_of(transfers, one, losses)
-        shown = [loss.shown for loss in losses if loss.shown]
+        word, reason, advice = pattern_of(transfers, transfer, losses)
+        cited = [loss.packet for loss in losses if loss.packet]
         near = evidence_of(transfers, losses)
-        filters = (flow_filter(one.flow), transfers.files.frame_filter(near))
-        yield one.match(
-            lost=one.lost,
-            placed=" of known place" if one.unplaced else "",
+        filters = (flow_filter(transfer.flow), transfers.files.frame_filter(near))
+        yield transfer.match(
+            lost=transfer.lost,
+            placed=" of known place" if transfer.unplaced else "",
             word=word,
             reason=reason,
             advice=advice,
-            cost=None if one.unplaced else percent(one.lost, one.sent_or_lost),
+            cost=None if transfer.unplaced else percent(transfer.lost, transfer.sent_or_lost),
             frames=near,
-            packets=one.lost_as_captured,
+            packets=transfer.lost_as_captured,
             filter=" && ".join(filter(None, filters)),
-            cited=shown[:SHOWN],
-            weight=min(one.lost / one.data_segments, 1) * 0.5,
+            cited=cited[:SHOWN],
+            weight=min(transfer.lost / transfer.data_segments, 1) * 0.5,
         )
 
 
-def reordered_segments(transfers: Transfers, one: Transfer) -> list[tuple[Cited, int]]:
+def reordered_segments(transfers: Transfers, transfer: Transfer) -> list[tuple[Cited, int]]:
     """Returns the reordered segments of a direction, each with the frames after the one that overtook it.
 
     Nothing if there are several files, because the other frame may be one of another file.
     """
     if len(set(transfers.trace.interfaces.column("file"))) > 1:
         return []
-    wanted = transfers.words["out_of_order"]
-    names, flow = ("direction", "kind", "frame", "related_frame", "time_ns", "capture"), one.row["flow"]
+    out_of_order = transfers.words["out_of_order"]
+    names, flow = ("direction", "kind", "frame", "related_frame", "time_ns", "capture"), transfer.row["flow"]
     events = transfers.events([flow], *names)
     return [
         (transfers.cited(frame, after, flow, capture), int(frame - overtaker))
         for direction, kind, frame, overtaker, after, capture in events
-        if kind == wanted and direction == one.row["direction"] and not math.isnan(overtaker)
+        if kind == out_of_order and direction == transfer.row["direction"] and not math.isnan(overtaker)
     ]
 
 
@@ -319,26 +323,26 @@ def reordered_segments(transfers: Transfers, one: Transfer) -> list[tuple[Cited,
     "paths or queues.",
 )
 def reordering_extent(transfers: Transfers) -> Matches:
-    for one in transfers.tcp():
-        late = reordered_segments(transfers, one) if one.row["out_of_order"] else []
+    for transfer in transfers.tcp():
+        late = reordered_segments(transfers, transfer) if transfer.row["out_of_order"] else []
         far = sum(extent >= LATE_EXTENT for _, extent in late)
         if not far and len(late) < LATE_MIN:
             continue
-        spurious = (one.row["spurious_retransmissions"] or 0) if far else 0
-        answers, cited = one.back["duplicate_acks"] or 0, [packet for packet, _ in late[:SHOWN]]
-        share, consequence = len(late) / one.data_packets, "No retransmission followed."
+        spurious = (transfer.row["spurious_retransmissions"] or 0) if far else 0
+        answers, cited = transfer.back["duplicate_acks"] or 0, [packet for packet, _ in late[:SHOWN]]
+        share, consequence = len(late) / transfer.data_packets, "No retransmission followed."
         if spurious:
             consequence = f"The sender sent {plural(spurious, 'spurious retransmission')}."
-        yield one.match(
+        yield transfer.match(
             "warning" if spurious else "info",
             extent=max(extent for _, extent in late),
             far=far or "none",
             late=len(late),
             answers=plural(answers, "duplicate ACK") if answers else "no duplicate ACKs",
             consequence=consequence,
-            cost=percent(len(late), one.data_packets),
+            cost=percent(len(late), transfer.data_packets),
             packets=len(late),
-            filter=f"{flow_filter(one.flow)} && {transfers.files.frame_filter(cited)}",
+            filter=f"{flow_filter(transfer.flow)} && {transfers.files.frame_filter(cited)}",
             cited=cited,
             weight=min(share, 1) * 0.5,
         )

@@ -100,10 +100,10 @@ class Count(int):
     """An integer that a template formats with its noun (see the head of this file)."""
 
     def __format__(self, spec: str) -> str:
-        one, _, several = spec.lstrip("~").partition("|")
+        singular, _, several = spec.lstrip("~").partition("|")
         if spec.startswith("~"):
-            return one if self == 1 else several
-        return plural(int(self), one, several or None) if spec else f"{int(self):,}"
+            return singular if self == 1 else several
+        return plural(int(self), singular, several or None) if spec else f"{int(self):,}"
 
 
 def fill(template: str, words: Words) -> str:
@@ -158,8 +158,8 @@ class Match:
         sides = set(self.flows)
         if len({flow for flow, _ in sides}) != 1:
             return None
-        (flow, direction), *others = sides
-        return flow, None if others else direction
+        (flow, direction), *further = sides
+        return flow, None if further else direction
 
 
 Matches = Iterator[Match]
@@ -266,9 +266,9 @@ def seconds(ns: float) -> float:
     return round(ns / SECOND, 6)
 
 
-def percent(part: float, whole: float = 1, digits: int = 3) -> float:
+def percent(part: float, total: float = 1, digits: int = 3) -> float:
     """Returns a share as a cost in percent."""
-    return round(100 * part / whole, digits)
+    return round(100 * part / total, digits)
 
 
 def segments(row: DirectionRow, column: str) -> int | None:
@@ -293,11 +293,11 @@ def data_segments(row: DirectionRow, column: str) -> int | None:
 
 def on_wire(counted: dict[str, list[tuple[int, int]]], column: str) -> list[tuple[int, int]]:
     """Returns the nonzero counts of a column of ON_WIRE by row in segments on the wire, or as captured if that is unknown."""
-    counts, found = counted[column], counted[ON_WIRE[column]]
-    if found == counts:  # no super-segments
+    counts, wire_counts = counted[column], counted[ON_WIRE[column]]
+    if wire_counts == counts:  # no super-segments
         return counts
-    known = dict(found)
-    return [(number, known.get(number, count)) for number, count in counts]
+    by_number = dict(wire_counts)
+    return [(number, by_number.get(number, count)) for number, count in counts]
 
 
 def nonzero_rows(table: Table, column: str) -> list[int]:
@@ -323,8 +323,8 @@ def duration_of(row: FlowRow | DirectionRow | InterfaceRow) -> int | None:
 
 def endpoint_str(address: str, port: int | None) -> str:
     """`10.0.0.1:80`, `[2001:db8::1]:80`; the address alone without a port."""
-    shown = f"[{address}]" if ":" in address and port is not None else address
-    return shown if port is None else f"{shown}:{port}"
+    host = f"[{address}]" if ":" in address and port is not None else address
+    return host if port is None else f"{host}:{port}"
 
 
 def flow_str(row: FlowRow | DirectionRow) -> str:
@@ -335,8 +335,8 @@ def flow_str(row: FlowRow | DirectionRow) -> str:
 
 def flow_list(trace: Trace, numbers: Sequence[int], count: int) -> str:
     """`flow 3 10.0.0.1:5000 → 10.0.0.2:80; …; and 7 more` of `count`."""
-    shown = "; ".join(f"flow {n} {flow_str(row_at(trace.flows, n))}" for n in numbers[:SHOWN])
-    return shown + (f"; and {count - SHOWN:,} more" if count > SHOWN else "")
+    texts = "; ".join(f"flow {n} {flow_str(row_at(trace.flows, n))}" for n in numbers[:SHOWN])
+    return texts + (f"; and {count - SHOWN:,} more" if count > SHOWN else "")
 
 
 def flows_match(transfers: Transfers, flows: Sequence[int], **fields: Any) -> Matches:

@@ -69,47 +69,49 @@ def bit_rate(size: float, ns: float) -> float:
 )
 def bufferbloat(transfers: Transfers) -> Matches:
     backward = max((ns or 0 for ns in transfers.trace.interfaces.column("backward_ns_max")), default=0)
-    for one in transfers.tcp():
-        rtt, samples = one.round_trips, one.row["rtt_samples"] or 0
-        if rtt is None or samples < SAMPLES_MIN or not one.row["goodput_bps"]:
+    for transfer in transfers.tcp():
+        rtt, samples = transfer.round_trips, transfer.row["rtt_samples"] or 0
+        if rtt is None or samples < SAMPLES_MIN or not transfer.row["goodput_bps"]:
             continue
-        path, queue = one.path_rtt_ns or rtt.least, rtt.median - rtt.least
+        path, queue = transfer.path_rtt_ns or rtt.least, rtt.median - rtt.least
         if queue < max(QUEUE_INFO_NS, backward) or queue < (QUEUE_FACTOR - 1) * path:
             continue
-        held = queue_bytes(one, queue)
-        if held >= QUEUE_PACKETS * full_packet(one):
-            yield one.match(
+        queued = queue_bytes(transfer, queue)
+        if queued >= QUEUE_PACKETS * full_packet(transfer):
+            yield transfer.match(
                 "warning" if queue >= QUEUE_WARNING_NS else "info",
                 usual=show_duration(rtt.median),
                 high=show_duration(rtt.high),
                 least=show_duration(rtt.least) if rtt.least else "less than a step of the clock",
                 queue=show_duration(queue),
-                held=show_bytes(held),
+                held=show_bytes(queued),
                 cost=seconds(queue),
                 figures=f"{samples:,} round trips; series: rtt_ns",
-                filter=f"{flow_filter(one.flow)} && tcp.analysis.ack_rtt > {rtt.median / SECOND:.4f}",
-                cited=longest_wait(transfers, one.row, "rtt"),
+                filter=f"{flow_filter(transfer.flow)} && tcp.analysis.ack_rtt > {rtt.median / SECOND:.4f}",
+                cited=longest_wait(transfers, transfer.row, "rtt"),
                 weight=queue / rtt.median,
             )
 
 
-def full_packet(one: Transfer) -> int:
+def full_packet(transfer: Transfer) -> int:
     """Returns the bytes of a full IP packet of the path: of the MSS, or of Ethernet if no larger segment passes."""
-    return min(one.back["mss"] or ETHERNET_MSS, max(one.row["segment_max"] or 0, ETHERNET_MSS)) + HEADERS
+    return min(transfer.back["mss"] or ETHERNET_MSS, max(transfer.row["segment_max"] or 0, ETHERNET_MSS)) + HEADERS
 
 
-def queue_bytes(one: Transfer, queue_ns: int) -> float:
+def queue_bytes(transfer: Transfer, queue_ns: int) -> float:
     """Returns the bytes of a transfer in a queue with this delay; 0 if it does not load the path.
 
     Only a sender with data to send loads a path. The others wait for an answer, and that wait includes the time in which the
     other host prepares it.
     """
-    waiting = sum(one.limits.get(name, 0) for name in ("limit_idle_ns", "limit_delayed_ack_ns", "limit_timeout_ns"))
-    loaded_ns = one.accounted_ns - waiting
-    if loaded_ns < LOADED_SHARE * one.accounted_ns or loaded_ns <= 0:
+    waiting = sum(
+        transfer.limits.get(name, 0) for name in ("limit_idle_ns", "limit_delayed_ack_ns", "limit_timeout_ns")
+    )
+    loaded_ns = transfer.accounted_ns - waiting
+    if loaded_ns < LOADED_SHARE * transfer.accounted_ns or loaded_ns <= 0:
         return 0.0
-    held = one.row["ip_bytes"] / loaded_ns * queue_ns
-    return float(min(held, one.row["flight_max"] or 0))
+    queued = transfer.row["ip_bytes"] / loaded_ns * queue_ns
+    return float(min(queued, transfer.row["flight_max"] or 0))
 
 
 class Overload(NamedTuple):
@@ -120,34 +122,34 @@ class Overload(NamedTuple):
     figures: str
 
 
-def dispersion(one: Transfer, level: Sequence[float], share: float) -> float:
+def dispersion(transfer: Transfer, level: Sequence[float], share: float) -> float:
     """Returns the variance of received packets per bin, over that of random losses from a steady offer."""
-    size = one.row["wire_bytes"] / max(one.row["packets"], 1)
+    size = transfer.row["wire_bytes"] / max(transfer.row["packets"], 1)
     packets = [value / size for value in level]
     by_chance = mean(packets) / (1 - share) * share * (1 - share)
     return (variation(packets) * mean(packets)) ** 2 / by_chance if by_chance else math.inf
 
 
-def lossy_bins(transfers: Transfers, one: Transfer, bins: Bins) -> list[bool]:
+def lossy_bins(transfers: Transfers, transfer: Transfer, bins: Bins) -> list[bool]:
     """Returns for each time bin whether a loss showed in it."""
     lossy = [False] * len(bins.start_ns)
-    for loss in transfers.losses(one):
+    for loss in transfers.losses(transfer):
         place = bisect_right(bins.start_ns, loss.time_ns) - 1
         if place >= 0:
             lossy[place] = True
     return lossy
 
 
-def overload_of(transfers: Transfers, one: Transfer) -> Overload | None:
+def overload_of(transfers: Transfers, transfer: Transfer) -> Overload | None:
     """Returns the overload of a direction with numbered packets, if more was offered than the path carries."""
-    lost, received = one.row["blocks_lost"] or 0, one.row["blocks"] or 0
-    if one.flow["protocol"] == "tcp" or not received or lost < LOSS_MIN * (lost + received):
+    lost, received = transfer.row["blocks_lost"] or 0, transfer.row["blocks"] or 0
+    if transfer.flow["protocol"] == "tcp" or not received or lost < LOSS_MIN * (lost + received):
         return None
-    bins = transfers.bins(one)
+    bins = transfers.bins(transfer)
     body = slice(1, max(len(bins.wire_bytes) - 1, 1))
-    lossy, level = lossy_bins(transfers, one, bins)[body], bins.wire_bytes[body]
+    lossy, level = lossy_bins(transfers, transfer, bins)[body], bins.wire_bytes[body]
     share = lost / (lost + received)
-    if share < HEAVY_LOSS and dispersion(one, level, share) > CAPPED_DISPERSION:
+    if share < HEAVY_LOSS and dispersion(transfer, level, share) > CAPPED_DISPERSION:
         return None
     if len(lossy) < BINS_MIN or sum(lossy) < LOSSY_SHARE * len(lossy) or variation(level) > CAPPED_VARIATION:
         return None
@@ -172,19 +174,25 @@ def overload_of(transfers: Transfers, one: Transfer) -> Overload | None:
     advice="Send at most {received} on the wire, or use a transport that adapts (TCP, QUIC).",
 )
 def udp_above_path(transfers: Transfers) -> Matches:
-    for one in transfers.largest:
-        overload = overload_of(transfers, one)
+    for transfer in transfers.largest:
+        overload = overload_of(transfers, transfer)
         if overload:
-            lost, waited = overload.lost_share, one.row["delay_variation_ns"]
+            lost, waited = overload.lost_share, transfer.row["delay_variation_ns"]
             queued = waited is not None and waited >= QUEUE_INFO_NS
-            yield one.match(
+            yield transfer.match(
                 offered=show_rate(overload.received_bps / (1 - lost)),
                 received=show_rate(overload.received_bps),
                 share=show_share(lost, 1),
                 delay=f" Packets wait up to {show_duration(waited)} in the full queue." if queued else "",
-                cost=float(round((one.row["blocks_lost"] or 0) * one.row["wire_bytes"] / max(one.row["packets"], 1))),
+                cost=float(
+                    round(
+                        (transfer.row["blocks_lost"] or 0)
+                        * transfer.row["wire_bytes"]
+                        / max(transfer.row["packets"], 1)
+                    )
+                ),
                 figures=overload.figures,
-                cited=most_lost(transfers, one),
+                cited=most_lost(transfers, transfer),
                 weight=1.01 * min(lost / (1 - lost), 1.0),  # the cause ranks before its effects
             )
 
@@ -203,16 +211,16 @@ def udp_above_path(transfers: Transfers) -> Matches:
     advice="Look for a queue that fills and drains, Wi-Fi, or an unsteady sender; players need a buffer of that size.",
 )
 def jitter(transfers: Transfers) -> Matches:
-    for one in transfers.largest:
-        value = one.row["jitter_ns"]
+    for transfer in transfers.largest:
+        value = transfer.row["jitter_ns"]
         if value is not None and value >= JITTER_INFO_NS:
-            yield one.match(
+            yield transfer.match(
                 "warning" if value >= JITTER_WARNING_NS else "info",
                 jitter=show_duration(value),
-                range=show_duration(one.row["delay_variation_ns"]),
+                range=show_duration(transfer.row["delay_variation_ns"]),
                 cost=seconds(value),
-                figures=plural(one.row["blocks"] or 0, "numbered packet"),
-                cited=slowest_packet(transfers, one),
+                figures=plural(transfer.row["blocks"] or 0, "numbered packet"),
+                cited=slowest_packet(transfers, transfer),
                 weight=0.05,
             )
 
@@ -226,22 +234,24 @@ def buffer_needed(row: InterfaceRow, port_bps: float) -> float:
 def burst_sender(transfers: Transfers, time_ns: float) -> tuple[Transfer | None, str]:
     """Returns the transfer that sent half or more of the bytes of the time bins at that time, and a sentence."""
     sizes: list[tuple[float, Transfer]] = []
-    for one in transfers.largest:
-        bins = transfers.bins(one)
+    for transfer in transfers.largest:
+        bins = transfers.bins(transfer)
         place = bisect_right(bins.start_ns, time_ns) - 1
         if place >= 0 and time_ns < bins.start_ns[place] + bins.width_ns:
-            sizes.append((bins.wire_bytes[place], one))
+            sizes.append((bins.wire_bytes[place], transfer))
     most, sender = max(sizes, key=lambda pair: pair[0], default=(0.0, None))
-    whole = sum(size for size, _ in sizes)
-    if sender is None or 2 * most < whole:
+    total = sum(size for size, _ in sizes)
+    if sender is None or 2 * most < total:
         return None, " No single transfer sent most of it."
     width = show_duration(transfers.bins(sender).width_ns)
-    return sender, f" {sender.name} sent {show_share(most, whole)} of the bytes in the {width} around it."
+    return sender, f" {sender.name} sent {show_share(most, total)} of the bytes in the {width} around it."
 
 
 def loses_packets(transfers: Transfers, capture: int) -> bool:
     """Returns whether a large transfer of an interface lost six packets or more."""
-    return any(one.lost >= LOSSES_MIN and one.flow["first_capture"] == capture for one in transfers.largest)
+    return any(
+        transfer.lost >= LOSSES_MIN and transfer.flow["first_capture"] == capture for transfer in transfers.largest
+    )
 
 
 def microburst_match(transfers: Transfers, row: InterfaceRow, buffers: dict[float, float], rates: Words) -> Match:
@@ -297,5 +307,5 @@ def microburst(transfers: Transfers) -> Matches:
         deep = max(buffers.values(), default=0.0) >= BUFFER_MIN
         overflows = deep or (burst >= LOSSY_BURST and loses_packets(transfers, row["capture"]))
         if peak >= BURST_FACTOR * usual and overflows:
-            shown = {"peak": show_rate(peak), "factor": f"{peak / usual:,.0f}", "usual": show_rate(usual)}
-            yield microburst_match(transfers, row, buffers, shown)
+            rates = {"peak": show_rate(peak), "factor": f"{peak / usual:,.0f}", "usual": show_rate(usual)}
+            yield microburst_match(transfers, row, buffers, rates)

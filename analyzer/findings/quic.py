@@ -46,12 +46,12 @@ class Losses(NamedTuple):
             return {"lost": declared, "share": share, "places": ""}
         if self.downstream is None:
             return {"lost": f"lost {lost}", "share": share, "places": f" {UPSTREAM}; losses behind it are unknown"}
-        whole = self.upstream + self.downstream
-        if not whole:
+        total = self.upstream + self.downstream
+        if not total:
             return {"lost": f"lost none of {plural(self.sent, '1-RTT packet')}", "share": "", "places": ""}
         places = ((self.upstream, UPSTREAM), (self.downstream, DOWNSTREAM))
-        parts = [f"{count:,} {place}" if count < whole else place for count, place in places if count]
-        lost, share = self._of_all(whole)
+        parts = [f"{count:,} {place}" if count < total else place for count, place in places if count]
+        lost, share = self._of_all(total)
         return {
             "lost": f"lost {lost}",
             "share": share,
@@ -78,19 +78,21 @@ def round_trips(row: HandshakeRow) -> str:
     """Returns `round trip 20 ms (handshake), 21 ms (spin bit)`; empty if none is known."""
     server, client, spin = row["server_rtt_ns"], row["client_rtt_ns"], row["spin_rtt_ns"]
     if server is not None and client is not None:
-        known = f"round trip {show_duration(server + client)} (handshake)"
+        handshake = f"round trip {show_duration(server + client)} (handshake)"
     elif server is not None:
-        known = f"round trip to the server {show_duration(server)} (handshake)"
+        handshake = f"round trip to the server {show_duration(server)} (handshake)"
     else:
-        known = f"round trip to the client {show_duration(client)} (handshake)" if client is not None else ""
-    return f"{known}, {show_duration(spin)} (spin bit)" if spin is not None else known
+        handshake = f"round trip to the client {show_duration(client)} (handshake)" if client is not None else ""
+    return f"{handshake}, {show_duration(spin)} (spin bit)" if spin is not None else handshake
 
 
-def headline(row: HandshakeRow, one: Transfer) -> str:
+def headline(row: HandshakeRow, transfer: Transfer) -> str:
     """Returns the round trips and losses of a direction in one line."""
-    losses = losses_of(row, one.row["direction"])
-    said = losses.text() if losses else "losses unknown, because QUIC is encrypted"
-    return "; ".join(filter(None, (plural(one.row["data_packets"] or 0, "QUIC datagram"), round_trips(row), said)))
+    losses = losses_of(row, transfer.row["direction"])
+    losses_text = losses.text() if losses else "losses unknown, because QUIC is encrypted"
+    return "; ".join(
+        filter(None, (plural(transfer.row["data_packets"] or 0, "QUIC datagram"), round_trips(row), losses_text))
+    )
 
 
 def advice_of(losses: Losses) -> str:
@@ -120,7 +122,7 @@ def advice_of(losses: Losses) -> str:
 def quic_lost(transfers: Transfers) -> Matches:
     table = transfers.trace.handshakes
     names = [f"{side}_{name}" for side in SIDES for name in ("lost", "missing")]
-    numbers = sorted({number for found in table._nonzero(names).values() for number, _ in found})
+    numbers = sorted({number for counts in table._nonzero(names).values() for number, _ in counts})
     for row in (row_at(table, number) for number in numbers[:ROWS_MAX]):
         for direction in range(2):
             losses, side = losses_of(row, direction), SIDES[direction != row["client_direction"]]

@@ -92,8 +92,8 @@ def example_of(code: str) -> dict[str, str] | None:
     """Returns capture, severity, cost and sentence of the example of a finding (.ci/make_docs.py makes them); None without."""
     import json
 
-    found: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("examples.json").read_text("utf-8"))
-    return found.get(code)
+    by_code: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("examples.json").read_text("utf-8"))
+    return by_code.get(code)
 
 
 class Ranked(NamedTuple):
@@ -109,14 +109,20 @@ class Ranked(NamedTuple):
         return min(self.time_ns, self.cause.time_ns) if self.cause else self.time_ns
 
 
-def rank(one: Ranked) -> tuple[int, bool, float, bool, float]:
+def rank(ranked: Ranked) -> tuple[int, bool, float, bool, float]:
     """Returns the sort key: FIRST; findings that weaken results, unless they are notes; then severity, time, whether it is an
     effect, impact."""
-    finding = one.finding
+    finding = ranked.finding
     affects_all, impact = finding.scope == "capture" and finding.impact is None, finding.impact or 0.0
     if finding.severity != "info" and (finding.code == FIRST or RULES[finding.code].weakens):
         return -1 - (finding.code == FIRST), not affects_all, 0.0, False, -impact
-    return SEVERITIES.index(finding.severity), not affects_all, -round(one.weight_ns), one.cause is not None, -impact
+    return (
+        SEVERITIES.index(finding.severity),
+        not affects_all,
+        -round(ranked.weight_ns),
+        ranked.cause is not None,
+        -impact,
+    )
 
 
 def concern_of(transfers: Transfers, flow: int) -> Concern:
@@ -145,8 +151,8 @@ def judged(transfers: Transfers, page: Page, finding: Finding) -> Ranked:
 
 def sum_of(numbers: Iterable[int | None]) -> int | None:
     """Returns the sum; None if one is unknown."""
-    known = list(numbers)
-    return None if None in known else sum(number for number in known if number is not None)
+    counted = list(numbers)
+    return None if None in counted else sum(number for number in counted if number is not None)
 
 
 def sum_of_costs(findings: Sequence[Finding]) -> tuple[float | None, str | None]:
@@ -159,7 +165,7 @@ def sum_of_costs(findings: Sequence[Finding]) -> tuple[float | None, str | None]
 
 def summary_of(ranked: Sequence[Ranked]) -> Ranked:
     """Returns one finding for those of a code that are not shown one by one."""
-    findings = [one.finding for one in ranked]
+    findings = [member.finding for member in ranked]
     first, sides = findings[0], sorted({side for finding in findings for side in finding.flows[:1]})
     (cost, unit), single = sum_of_costs(findings), len({flow for flow, _ in sides}) == 1
     sentence = f"{plural(len(findings), 'more transfer has', 'more transfers have')} this finding."
@@ -181,65 +187,69 @@ def summary_of(ranked: Sequence[Ranked]) -> Ranked:
         frames=tuple(packet for packet in first.frames if packet.role in ENDS),
         flows=tuple(dict.fromkeys((*first.flows[:1], *sides)))[:MEMBERS_MAX],
     )
-    return Ranked(summary, sum(one.weight_ns for one in ranked))
+    return Ranked(summary, sum(member.weight_ns for member in ranked))
 
 
-def collapse(found: Iterable[Ranked]) -> Iterator[Ranked]:
+def collapse(findings: Iterable[Ranked]) -> Iterator[Ranked]:
     """Returns the first few findings of each code about single flows, and a summary of the others."""
     by_code: dict[str, list[Ranked]] = {}
-    for one in found:
-        by_code.setdefault(one.finding.code, []).append(one)
+    for ranked in findings:
+        by_code.setdefault(ranked.finding.code, []).append(ranked)
     for members in by_code.values():
-        single = [one for one in members if one.finding.flow is not None and one.finding.scope == "flow"]
-        others = sorted(single, key=rank)[SHOWN:]
-        left_out = {id(one) for one in others}
-        yield from (one for one in members if id(one) not in left_out)
-        if others:
-            yield summary_of(others)
+        single = [ranked for ranked in members if ranked.finding.flow is not None and ranked.finding.scope == "flow"]
+        further = sorted(single, key=rank)[SHOWN:]
+        left_out = {id(ranked) for ranked in further}
+        yield from (ranked for ranked in members if id(ranked) not in left_out)
+        if further:
+            yield summary_of(further)
 
 
-def with_causes(found: Sequence[Ranked]) -> Iterator[Ranked]:
+def with_causes(findings: Sequence[Ranked]) -> Iterator[Ranked]:
     """Returns the findings; an effect of losses that took half of its time or more, or the rate they allow, has them as cause."""
     causes: dict[int | None, Ranked] = {}
-    for one in found:
-        if one.finding.code in LOSSES:
-            causes[one.finding.flow] = max(causes.get(one.finding.flow, one), one, key=lambda loss: loss.time_ns)
-    for one in found:
-        cause, code = causes.get(one.finding.flow), one.finding.code
-        if cause is None or one.finding.flow is None or not cause.time_ns:
-            yield one
+    for ranked in findings:
+        if ranked.finding.code in LOSSES:
+            causes[ranked.finding.flow] = max(
+                causes.get(ranked.finding.flow, ranked), ranked, key=lambda loss: loss.time_ns
+            )
+    for ranked in findings:
+        cause, code = causes.get(ranked.finding.flow), ranked.finding.code
+        if cause is None or ranked.finding.flow is None or not cause.time_ns:
+            yield ranked
             continue
-        effect = code == RATE_OF_LOSS or (code in EFFECTS_OF_LOSS and one.time_ns / 2 <= cause.time_ns)
-        yield one._replace(cause=cause) if effect else one
+        effect = code == RATE_OF_LOSS or (code in EFFECTS_OF_LOSS and ranked.time_ns / 2 <= cause.time_ns)
+        yield ranked._replace(cause=cause) if effect else ranked
 
 
-def in_order(found: Iterable[Ranked]) -> list[Finding]:
+def in_order(findings: Iterable[Ranked]) -> list[Finding]:
     """Returns the findings, the most severe and costly first, with the numbers, from 1, of those that explain them."""
-    ranked = sorted(collapse(found), key=rank)
+    ranked = sorted(collapse(findings), key=rank)
     numbers: dict[tuple[str, int], int] = {}
-    for number, one in enumerate(ranked, 1):
-        for flow, _ in one.finding.flows:
-            numbers.setdefault((one.finding.code, flow), number)
-    explained = (one.cause and numbers.get((one.cause.finding.code, one.cause.finding.flows[0][0])) for one in ranked)
-    return [one.finding._replace(explained_by=number) for one, number in zip(ranked, explained, strict=True)]
+    for number, entry in enumerate(ranked, 1):
+        for flow, _ in entry.finding.flows:
+            numbers.setdefault((entry.finding.code, flow), number)
+    explained = (
+        entry.cause and numbers.get((entry.cause.finding.code, entry.cause.finding.flows[0][0])) for entry in ranked
+    )
+    return [entry.finding._replace(explained_by=number) for entry, number in zip(ranked, explained, strict=True)]
 
 
 def every_finding(transfers: Transfers) -> list[Ranked]:
     """Returns the findings one by one: many flows may have the same. The caller must release the counts of the transfers."""
     cause.queues_of(transfers)
-    return list(with_causes([judged(transfers, rule, one) for rule in ORDERED for one in rule.findings(transfers)]))
+    return list(with_causes([judged(transfers, rule, match) for rule in ORDERED for match in rule.findings(transfers)]))
 
 
 def find(transfers: Transfers) -> list[Finding]:
     """Returns all findings, the most severe and costly first."""
-    found = in_order(every_finding(transfers))
+    findings = in_order(every_finding(transfers))
     transfers.release_counts()
-    return found
+    return findings
 
 
 def find_about_capture(transfers: Transfers) -> list[Finding]:
     """Returns the findings about the capture itself, the most severe first."""
     rules = [rule for rule in ORDERED if isinstance(rule, Rule) and rule.scope == "capture"]
-    found = in_order(judged(transfers, rule, one) for rule in rules for one in rule.findings(transfers))
+    findings = in_order(judged(transfers, rule, match) for rule in rules for match in rule.findings(transfers))
     transfers.release_counts()
-    return found
+    return findings

@@ -108,12 +108,12 @@ class Loss(NamedTuple):
     time_ns: float
     segments: int = 1
     place: str = "upstream"
-    shown: Cited | None = None  # the packet that showed it
+    packet: Cited | None = None  # the packet that showed it
 
     @property
     def near(self) -> Cited | None:
         """The lost segment, or the packet nearest to it, in a trace of one file."""
-        return self.shown and lost_near(self.frame, self.shown)
+        return self.packet and lost_near(self.frame, self.packet)
 
 
 class RoundTrips(NamedTuple):
@@ -524,7 +524,7 @@ class Transfers:
                 continue
             time_ns = after + self.base_ns
             if kind == block_lost:
-                found.append(Loss(int(frame), time_ns, shown=self.cited(frame, after, flow, capture)))
+                found.append(Loss(int(frame), time_ns, packet=self.cited(frame, after, flow, capture)))
             elif kind in kinds and place in places and spurious != 1:
                 sent = frame if math.isnan(related) else related
                 merged = math.ceil(size / mss) if size > mss else 1

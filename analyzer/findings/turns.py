@@ -59,7 +59,7 @@ class Split(NamedTuple):
     transfer: float = 0.0
 
     @property
-    def whole(self) -> float:
+    def total_ns(self) -> float:
         """The sum."""
         return math.fsum(self)
 
@@ -69,17 +69,17 @@ class Split(NamedTuple):
 
     def parts(self) -> list[tuple[str, float]]:
         """Returns names and times that matter, in the order of the bar."""
-        return [(name, ns) for name, ns in self._asdict().items() if ns > 0 and ns >= PART_MIN * self.whole]
+        return [(name, ns) for name, ns in self._asdict().items() if ns > 0 and ns >= PART_MIN * self.total_ns]
 
     def text(self) -> str:
         """Returns `server 4.81 s (81%), network 0.9 s (15%)`."""
-        return ", ".join(f"{name} {show_duration(ns)} ({show_share(ns, self.whole)})" for name, ns in self.parts())
+        return ", ".join(f"{name} {show_duration(ns)} ({show_share(ns, self.total_ns)})" for name, ns in self.parts())
 
 
 def split_of(columns: dict[str, float]) -> Split:
     """Sums the columns of `turns` by part."""
-    whole = Split(**{part: math.fsum(columns[name] for name in names) for part, names in PARTS.items()})
-    return whole._replace(transfer=max(whole.transfer - math.fsum(columns[name] for name in PAUSES), 0.0))
+    total = Split(**{part: math.fsum(columns[name] for name in names) for part, names in PARTS.items()})
+    return total._replace(transfer=max(total.transfer - math.fsum(columns[name] for name in PAUSES), 0.0))
 
 
 class FlowTurns(NamedTuple):
@@ -103,21 +103,21 @@ class FlowTurns(NamedTuple):
         first = transfers.cited(self.first_frames[number], first_ns, self.flow, self.capture)
         last = transfers.cited(self.last_frames[number], last_ns, self.flow, self.capture)
         flow, ends = row_at(transfers.trace.flows, self.flow), ((first, REQUEST), (last, RESPONSE))
-        return [one for end, role in ends for one in packet_at(transfers, flow, end.frame, end.time_ns, role)]
+        return [packet for end, role in ends for packet in packet_at(transfers, flow, end.frame, end.time_ns, role)]
 
-    def known(self, name: str) -> list[float]:
+    def known_ns(self, name: str) -> list[float]:
         """Returns the known values of a column, ns."""
         return [ns for ns in self.columns[name] if ns == ns]
 
     @property
     def sums(self) -> dict[str, float]:
         """The sum of each column, ns."""
-        return {name: math.fsum(self.known(name)) for name in COLUMNS}
+        return {name: math.fsum(self.known_ns(name)) for name in COLUMNS}
 
     @property
     def stalled_ns(self) -> float:
         """The time of recovery and RTOs in the turns."""
-        return math.fsum(ns for name in STALLS for ns in self.known(name))
+        return math.fsum(ns for name in STALLS for ns in self.known_ns(name))
 
     @property
     def split(self) -> Split:
@@ -166,11 +166,11 @@ class Turns:
             return None
         first, last = columns.pop("first_frame"), columns.pop("last_frame")
         started = columns.pop("start_ns")
-        asked = [base_ns + start + ns for start, ns in zip(started, columns["request_ns"], strict=True)]
+        asked_ns = [base_ns + start + ns for start, ns in zip(started, columns["request_ns"], strict=True)]
         row = row_at(self._transfers.trace.flows, flow)
         handshake = float(row["handshake_rtt_ns"] or 0)
         return FlowTurns(
-            flow, int(directions[0]), handshake, columns, first, last, asked, started, row["first_capture"]
+            flow, int(directions[0]), handshake, columns, first, last, asked_ns, started, row["first_capture"]
         )
 
     @cached_property
@@ -183,7 +183,7 @@ class Turns:
     def by_flow(self) -> dict[int, Split]:
         """Returns the time in which somebody waited, of each flow with a time account."""
         splits = {flow: split_of_account(account) for flow, account in self._accounts.items()}
-        return {flow: split for flow, split in splits.items() if split.whole}
+        return {flow: split for flow, split in splits.items() if split.total_ns}
 
     @cached_property
     def split(self) -> Split:
@@ -206,23 +206,25 @@ class Turns:
     @property
     def overlap(self) -> bool:
         """Whether flows waited at the same time: the sum is longer than the capture by a tenth."""
-        return self.split.whole > OVERLAP * self.capture_ns > 0
+        return self.split.total_ns > OVERLAP * self.capture_ns > 0
 
     @cached_property
     def flows(self) -> int:
         """The number of flows in the split."""
         return len(self.by_flow())
 
-    def idle_parts(self, one: Transfer) -> dict[str, float]:
+    def idle_parts(self, transfer: Transfer) -> dict[str, float]:
         """Returns the idle time of a transfer whose flow has turns: its own application's, and that in which it waited
         for data of the other end. Without turns it is empty."""
-        found, idle = self.of_flow(one.row["flow"]), float(one.limits.get("limit_idle_ns", 0))
-        awaited_ns, idle_ns = one.row["limit_waiting_ns"], one.row["limit_idle_ns"]
-        if found is None or not idle or awaited_ns is None or not idle_ns:
+        turns, idle = self.of_flow(transfer.row["flow"]), float(transfer.limits.get("limit_idle_ns", 0))
+        awaited_ns, idle_ns = transfer.row["limit_waiting_ns"], transfer.row["limit_idle_ns"]
+        if turns is None or not idle or awaited_ns is None or not idle_ns:
             return {}
         waiting = idle * min(awaited_ns / idle_ns, 1.0)
-        own, awaited = ("client", "responses") if one.row["direction"] == found.direction else ("server", "requests")
-        return {own: idle - waiting, f"waiting for {awaited}": waiting}
+        own_part, awaited = (
+            ("client", "responses") if transfer.row["direction"] == turns.direction else ("server", "requests")
+        )
+        return {own_part: idle - waiting, f"waiting for {awaited}": waiting}
 
 
 def split_of_account(account: dict[str, float]) -> Split:
@@ -240,40 +242,40 @@ class SlowServer(NamedTuple):
     @property
     def slow(self) -> list[float]:
         """Server times of the slow requests in ascending order, ns."""
-        return sorted(ns for one in self.turns for ns in one.known("server_ns") if ns >= SLOW_NS)
+        return sorted(ns for turns in self.turns for ns in turns.known_ns("server_ns") if ns >= SLOW_NS)
 
     @property
     def split(self) -> Split:
         """The time of all turns."""
-        whole = Split()
-        for one in self.turns:
-            whole = whole.plus(one.split)
-        return whole
+        total = Split()
+        for turns in self.turns:
+            total = total.plus(turns.split)
+        return total
 
     @property
     def slowest(self) -> list[tuple[FlowTurns, int]]:
         """The slowest turns of which both frames are known."""
-        found = sorted(
-            (-ns, one.flow, number, one)
-            for one in self.turns
-            for number, ns in enumerate(one.columns["server_ns"])
-            if ns >= SLOW_NS and not math.isnan(one.first_frames[number] + one.last_frames[number])
+        ranked = sorted(
+            (-ns, turns.flow, number, turns)
+            for turns in self.turns
+            for number, ns in enumerate(turns.columns["server_ns"])
+            if ns >= SLOW_NS and not math.isnan(turns.first_frames[number] + turns.last_frames[number])
         )
-        return [(one, number) for *_, number, one in found[:SHOWN]]
+        return [(turns, number) for *_, number, turns in ranked[:SHOWN]]
 
     @property
     def waited(self) -> list[Span]:
         """The times in which clients waited for the slow requests."""
         return [
-            Span(asked, asked + ns)
-            for one in self.turns
-            for asked, ns in zip(one.asked_ns, one.columns["server_ns"], strict=True)
+            Span(asked_ns, asked_ns + ns)
+            for turns in self.turns
+            for asked_ns, ns in zip(turns.asked_ns, turns.columns["server_ns"], strict=True)
             if ns >= SLOW_NS
         ]
 
     def packets(self, transfers: Transfers) -> list[list[Cited]]:
         """Returns the first and the last packet of each of the slowest turns, as far as their files are known."""
-        return list(filter(None, (one.ends(transfers, number) for one, number in self.slowest)))
+        return list(filter(None, (turns.ends(transfers, number) for turns, number in self.slowest)))
 
 
 def sending_ns(bins: Bins, start_ns: float, end_ns: float) -> float:
@@ -287,13 +289,13 @@ def without_uploads(transfers: Transfers, flow: FlowRow, turns: FlowTurns) -> Fl
     the server may have waited for that data, as it does over a control connection."""
     ends = (flow["source"], flow["destination"])[:: -1 if turns.direction else 1]
     uploads = [
-        transfers.bins(one)
-        for one in transfers.largest
-        if (one.row["source"], one.row["destination"]) == ends and one.row["flow"] != turns.flow
+        transfers.bins(transfer)
+        for transfer in transfers.largest
+        if (transfer.row["source"], transfer.row["destination"]) == ends and transfer.row["flow"] != turns.flow
     ]
     times = array("d", turns.columns["server_ns"])
-    for number, (asked, ns) in enumerate(zip(turns.asked_ns, times, strict=True)):
-        if ns >= SLOW_NS and any(sending_ns(bins, asked, asked + ns) >= UPLOAD_SHARE * ns for bins in uploads):
+    for number, (asked_ns, ns) in enumerate(zip(turns.asked_ns, times, strict=True)):
+        if ns >= SLOW_NS and any(sending_ns(bins, asked_ns, asked_ns + ns) >= UPLOAD_SHARE * ns for bins in uploads):
             times[number] = math.nan
     return turns._replace(columns={**turns.columns, "server_ns": times})
 
@@ -309,16 +311,16 @@ def slow_servers(transfers: Transfers) -> list[SlowServer]:
     """Returns the servers with a slow answer among the flows that waited the longest for one."""
     servers: dict[tuple[str, int | None], SlowServer] = {}
     for number in transfers.turns.slowest:
-        found = transfers.turns.of_flow(number)
-        if found is None or max(found.known("server_ns"), default=0.0) < SLOW_NS:
+        flow_turns = transfers.turns.of_flow(number)
+        if flow_turns is None or max(flow_turns.known_ns("server_ns"), default=0.0) < SLOW_NS:
             continue
         flow = row_at(transfers.trace.flows, number)
-        found = without_uploads(transfers, flow, found)
-        if max(found.known("server_ns"), default=0.0) < SLOW_NS:
+        flow_turns = without_uploads(transfers, flow, flow_turns)
+        if max(flow_turns.known_ns("server_ns"), default=0.0) < SLOW_NS:
             continue
-        server = servers.setdefault(server_end(flow, found), SlowServer([], []))
+        server = servers.setdefault(server_end(flow, flow_turns), SlowServer([], []))
         server.flows.append(flow)
-        server.turns.append(found)
+        server.turns.append(flow_turns)
     return list(servers.values())
 
 
@@ -355,17 +357,17 @@ def slow_server(transfers: Transfers) -> Matches:
     for server in slow_servers(transfers):
         flow, turns, slow = server.flows[0], server.turns[0], server.slow
         host, port = server_end(flow, turns)
-        time, whole = math.fsum(slow), server.split.whole
-        numbers, packets = [one["flow"] for one in server.flows], server.packets(transfers)
+        time, total_ns = math.fsum(slow), server.split.total_ns
+        numbers, packets = [row["flow"] for row in server.flows], server.packets(transfers)
         cost = math.fsum(ns - SLOW_NS for ns in slow)
         yield Match(
-            "warning" if cost >= SHARE_WARNING * whole else "info",
+            "warning" if cost >= SHARE_WARNING * total_ns else "info",
             flows=numbers,
             cost=seconds(cost),
             waited_ns=union_ns(server.waited),
             figures="turns: server_ns",
-            filter=" or ".join(flow_filter(one) for one in server.flows[:SHOWN]),
-            impact=sum(one["wire_bytes"] for one in server.flows) / transfers.wire_bytes,
+            filter=" or ".join(flow_filter(row) for row in server.flows[:SHOWN]),
+            impact=sum(row["wire_bytes"] for row in server.flows) / transfers.wire_bytes,
             cited=packets[0] if packets else transfers.span(numbers[0]),
             frames=list(chain.from_iterable(packets)),
             packets=2 * len(slow),
@@ -373,5 +375,5 @@ def slow_server(transfers: Transfers) -> Matches:
             host=host,
             **took(slow),
             time=show_duration(time),
-            whole=show_duration(whole),
+            whole=show_duration(total_ns),
         )

@@ -63,7 +63,7 @@ def second_reading(inputs: list[str], options: AnalysisOptions, flows: int) -> _
     return _core.Analysis(inputs, inputs, options, mode)
 
 
-def write_packets(trace: Trace, folder: Path, told: Callable[[int], None] | None = None) -> tuple[int, Table]:
+def write_packets(trace: Trace, folder: Path, progress: Callable[[int], None] | None = None) -> tuple[int, Table]:
     """Writes packets.parquet, the ticks and the rows of each flow (spans.parquet). Returns the number of packets, and the
     limit_spans of all flows, which the same reading makes."""
     count = 0
@@ -79,8 +79,8 @@ def write_packets(trace: Trace, folder: Path, told: Callable[[int], None] | None
             connection.execute(f"{create} FROM batch")
             connection.unregister("batch")
             count += len(batch)
-            if told:
-                told(count)
+            if progress:
+                progress(count)
         sort_packets(connection, folder)
     finally:
         connection.close()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wiretale.analyzer import _core
-from wiretale.analyzer.capture_paths import SPLIT_PLAN, Expanded, Paths, expand_paths, is_url, shown
+from wiretale.analyzer.capture_paths import SPLIT_PLAN, Expanded, Paths, expand_paths, is_url, public_url
 from wiretale.analyzer.errors import InputError, OutputError, UsageError
 from wiretale.analyzer.files.durable import sync
 from wiretale.analyzer.options import NO_OPTIONS, PACKET_FLAGS, AnalysisOptions, ReadingMode
@@ -53,7 +53,7 @@ class Split(NamedTuple):
     #: those that choose packets
     options: AnalysisOptions
     #: files and folders as they were given, for commands
-    given: list[str]
+    arguments: list[str]
 
     def facts_path(self, file: int) -> Path:
         return self.folder / FACTS / f"{file:06}.json"
@@ -100,8 +100,8 @@ class Rows(NamedTuple):
 
     def agrees(self, options: AnalysisOptions, version: str = __version__) -> bool:
         """Returns whether an analysis with these options, by this version, makes these rows."""
-        others = options.choosing_packets(False).row_options()
-        return (self.options.row_options(), self.version) == (others, version)
+        row_options = options.choosing_packets(False).row_options()
+        return (self.options.row_options(), self.version) == (row_options, version)
 
 
 def packed(content: bytes) -> str:
@@ -112,10 +112,10 @@ def packed(content: bytes) -> str:
 def inflated(content: bytes, most: int) -> bytes:
     """Returns decompressed bytes. ValueError if there are more, or if they are cut."""
     unpacker = zlib.decompressobj()
-    found = unpacker.decompress(content, most + 1)
-    if len(found) > most or not unpacker.eof:
+    inflated_bytes = unpacker.decompress(content, most + 1)
+    if len(inflated_bytes) > most or not unpacker.eof:
         raise ValueError
-    return found
+    return inflated_bytes
 
 
 def unpacked(text: str) -> bytes:
@@ -189,18 +189,18 @@ def linked(part: Path, place: Path) -> bool:
 
 def name_of(path: str) -> str:
     """Returns the name of a capture in rows: a URL without its password."""
-    return shown(path) if is_url(path) else path
+    return public_url(path) if is_url(path) else path
 
 
 def capture_list(paths: Sequence[Paths]) -> Expanded:
     """Returns the captures to split. UsageError if one can be read only once."""
-    found = expand_paths(paths)
-    for path in found:
+    captures = expand_paths(paths)
+    for path in captures:
         if not is_url(path) and (path == "-" or (os.path.exists(path) and not os.path.isfile(path))):
             raise UsageError(f"{path}: expected a file or URL, because each step may be repeated")
-    if len(found) > FILES_MOST:
-        raise UsageError(f"expected at most {FILES_MOST:,} captures, but there are {len(found):,}")
-    return found
+    if len(captures) > FILES_MOST:
+        raise UsageError(f"expected at most {FILES_MOST:,} captures, but there are {len(captures):,}")
+    return captures
 
 
 def check_filter(options: AnalysisOptions) -> None:
@@ -225,18 +225,18 @@ def plan(
     UsageError if the folder is of other captures, of other packets or of another number of shards, InputError if a capture
     does not exist.
     """
-    place, found = Path(folder), capture_list(paths)
+    place, captures = Path(folder), capture_list(paths)
     if not 1 <= shards <= SHARDS_MOST:
         raise UsageError(f"{shards}: expected 1 to {SHARDS_MOST} shards")
-    for path in found:
+    for path in captures:
         try:
             if not is_url(path):
                 os.stat(path)
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from None
-    stamps = [stamp_of(path) for path in found]
+    stamps = [stamp_of(path) for path in captures]
     if (place / PLAN).exists():
-        return planned_before(place, found, stamps, shards, options)
+        return planned_before(place, captures, stamps, shards, options)
     make_folder(place)
     content = {
         "schema": SCHEMA,
@@ -244,12 +244,12 @@ def plan(
         "shards": shards,
         "options": options.choosing_packets()._asdict(),
         "key": secrets.token_bytes(KEY_SIZE).hex(),
-        "given": found if any(map(is_url, found)) else found.given,
-        "files": [{"path": path, "stamp": stamp} for path, stamp in zip(found, stamps, strict=True)],
+        "given": captures if any(map(is_url, captures)) else captures.arguments,
+        "files": [{"path": path, "stamp": stamp} for path, stamp in zip(captures, stamps, strict=True)],
     }
-    secret = any(name_of(path) != path for path in found)  # a URL with a password or token
+    secret = any(name_of(path) != path for path in captures)  # a URL with a password or token
     publish(place, place / PLAN, (json.dumps(content, indent=1) + "\n").encode(), 0o600 if secret else 0o666, True)
-    return planned_before(place, found, stamps, shards, options)  # by another process, if it was faster
+    return planned_before(place, captures, stamps, shards, options)  # by another process, if it was faster
 
 
 def make_folder(place: Path) -> None:
@@ -258,9 +258,9 @@ def make_folder(place: Path) -> None:
         raise OutputError(f"{place}: cannot write into it: Not a directory")
     with writing(place):
         place.mkdir(parents=True, exist_ok=True)
-        others = sorted(file.name for file in place.iterdir() if file.name not in (PARTIAL, PLAN))
-    if others and not (place / PLAN).exists():
-        raise UsageError(f"{place}: expected a split, or a new or empty folder: it has {others[0]}")
+        names = sorted(file.name for file in place.iterdir() if file.name not in (PARTIAL, PLAN))
+    if names and not (place / PLAN).exists():
+        raise UsageError(f"{place}: expected a split, or a new or empty folder: it has {names[0]}")
 
 
 def planned_before(folder: Path, files: list[str], stamps: list[Any], shards: int, options: AnalysisOptions) -> Split:
@@ -287,20 +287,20 @@ def open_split(folder: str | os.PathLike[str]) -> Split:
     """Returns the plan in a folder. InputError if it is no split, UsageError if it is a shard."""
     place = Path(folder)
     try:
-        found = json.loads((place / PLAN).read_text())
-        if found["schema"] != SCHEMA:
-            raise InputError(f"{place / PLAN}: expected schema {SCHEMA}, but it is {found['schema']!r}")
-        stamps = [tuple(one["stamp"]) if one["stamp"] else None for one in found["files"]]
-        files = [str(one["path"]) for one in found["files"]]
+        record = json.loads((place / PLAN).read_text())
+        if record["schema"] != SCHEMA:
+            raise InputError(f"{place / PLAN}: expected schema {SCHEMA}, but it is {record['schema']!r}")
+        stamps = [tuple(entry["stamp"]) if entry["stamp"] else None for entry in record["files"]]
+        files = [str(entry["path"]) for entry in record["files"]]
         split = Split(
             place,
-            str(found["identity"]),
-            found["shards"],
-            bytes.fromhex(found["key"]),
+            str(record["identity"]),
+            record["shards"],
+            bytes.fromhex(record["key"]),
             files,
             stamps,
-            AnalysisOptions.from_json(found["options"]),
-            [str(one) for one in found.get("given", files)],
+            AnalysisOptions.from_json(record["options"]),
+            [str(entry) for entry in record.get("given", files)],
         )
         check_plan(split)
         return split
@@ -318,9 +318,11 @@ def open_split(folder: str | os.PathLike[str]) -> Split:
 
 def check_plan(split: Split) -> None:
     """Raises ValueError for a plan that no split has."""
-    paths_are_good = all(path and "\0" not in path and os.fsencode(path) for path in (*split.files, *split.given))
+    paths_are_good = all(path and "\0" not in path and os.fsencode(path) for path in (*split.files, *split.arguments))
     stamps_are_good = all(
-        is_url(path) if stamp is None else len(stamp) == 4 and all(is_number(one, -(1 << 63), 1 << 64) for one in stamp)
+        is_url(path)
+        if stamp is None
+        else len(stamp) == 4 and all(is_number(figure, -(1 << 63), 1 << 64) for figure in stamp)
         for path, stamp in zip(split.files, split.stamps, strict=True)
     )
     counts_are_good = is_number(split.shards, 1, SHARDS_MOST) and 1 <= len(split.files) <= FILES_MOST
@@ -335,11 +337,11 @@ def shard_of(path: str | os.PathLike[str]) -> tuple[Path, int] | None:
     place = Path(path)
     if not SHARD.fullmatch(place.name):  # such as .
         place = Path(os.path.abspath(place))
-    found = SHARD.fullmatch(place.name)
-    if not found or not place.is_dir():
+    matched = SHARD.fullmatch(place.name)
+    if not matched or not place.is_dir():
         return None
     if (place.parent / PLAN).is_file():
-        return place.parent, int(found[1])
+        return place.parent, int(matched[1])
     if any(map(PACKETS.fullmatch, os.listdir(place))):
         raise InputError(f"{place}: is a shard of a split, but {place.parent} has no {PLAN}: split again")
     return None
@@ -349,11 +351,11 @@ def read_facts(split: Split, file: int) -> Facts | None:
     """Returns the facts of a capture, None if it was not split yet. InputError if they are damaged."""
     path = split.facts_path(file)
     with suppress(FileNotFoundError), reading(path, ": remove it, and split again"):
-        found = json.loads(path.read_text())
-        found["rows"], found["spans"] = unpacked(found["rows"]), unpacked(found["spans"])
-        if found.pop("identity") != split.identity:
+        record = json.loads(path.read_text())
+        record["rows"], record["spans"] = unpacked(record["rows"]), unpacked(record["spans"])
+        if record.pop("identity") != split.identity:
             raise ValueError
-        facts = Facts(**found)
+        facts = Facts(**record)
         check_facts(split, facts)
         return facts
     return None
@@ -376,10 +378,10 @@ def check_facts(split: Split, facts: Facts) -> None:
         facts.end_ns,
         facts.clock_ns,
     )
-    counts_are_good = all(is_number(one, 0) for one in counts) and len(facts.sizes) == split.shards
+    counts_are_good = all(is_number(figure, 0) for figure in counts) and len(facts.sizes) == split.shards
     excluded = (facts.excluded_first_ns, facts.excluded_last_ns)
-    times_are_good = all(one is None or is_number(one, -(1 << 63)) for one in times)
-    times_are_good &= all(is_number(one, -(1 << 63)) for one in excluded)
+    times_are_good = all(figure is None or is_number(figure, -(1 << 63)) for figure in times)
+    times_are_good &= all(is_number(figure, -(1 << 63)) for figure in excluded)
     if not (
         counts_are_good and times_are_good and isinstance(facts.damage, str | None) and isinstance(facts.behind, bool)
     ):
@@ -405,30 +407,30 @@ def is_split(split: Split, file: int) -> bool:
 def all_facts(split: Split) -> list[Facts]:
     """Returns the facts of all captures. InputError if one was not split, or if one run cannot be restored from them."""
     facts = [read_facts(split, file) for file in range(len(split.files))]
-    left = [path for path, one in zip(split.files, facts, strict=True) if one is None]
+    left = [path for path, fact in zip(split.files, facts, strict=True) if fact is None]
     if left:
         more = f" (and {len(left) - 1:,} more)" if len(left) > 1 else ""
         raise InputError(f"{split.folder}: {name_of(left[0])} was not split yet{more}: run `wiretale split` again")
-    found = [one for one in facts if one is not None]
-    check_exact(split, found)
-    return found
+    complete = [fact for fact in facts if fact is not None]
+    check_exact(split, complete)
+    return complete
 
 
 def check_exact(split: Split, facts: Sequence[Facts]) -> None:
     """Raises UsageError if state passes from one capture to another that a split by files does not show."""
     names = list(map(name_of, split.files))
-    for number, one in enumerate(facts[:-1]):
-        if one.interfaces != one.interfaces_early:
+    for number, fact in enumerate(facts[:-1]):
+        if fact.interfaces != fact.interfaces_early:
             raise UsageError(
                 f"{names[number]}: describes an interface after its 64th packet, so the numbers of interfaces depend on the "
                 "other captures: give it as the last one, or split it alone"
             )
-    for number, one in enumerate(facts):
-        if one.behind and len(facts) > 1:
+    for number, fact in enumerate(facts):
+        if fact.behind and len(facts) > 1:
             raise UsageError(
                 f"{names[number]}: has packets after one with a later time that --filter, --start or --end skips: split it alone"
             )
-        if one.untimed and len(facts) > 1 and (one.untimed_first or overlaps(facts, number)):
+        if fact.untimed and len(facts) > 1 and (fact.untimed_first or overlaps(facts, number)):
             raise UsageError(
                 f"{names[number]}: has packets without a time, which take that of a packet of another capture: split it alone"
             )
@@ -436,11 +438,11 @@ def check_exact(split: Split, facts: Sequence[Facts]) -> None:
 
 def overlaps(facts: Sequence[Facts], number: int) -> bool:
     """Returns whether another capture has packets in the time of this one."""
-    one = facts[number]
-    if one.first_ns is None or one.last_ns is None:
+    fact = facts[number]
+    if fact.first_ns is None or fact.last_ns is None:
         return True
     return any(
-        other.first_ns <= one.last_ns and one.first_ns <= other.last_ns
+        other.first_ns <= fact.last_ns and fact.first_ns <= other.last_ns
         for n, other in enumerate(facts)
         if n != number and other.first_ns is not None and other.last_ns is not None
     )

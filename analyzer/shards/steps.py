@@ -94,7 +94,7 @@ def write_shards(split: Split, file: int, parts: Sequence[Path], version: str) -
         with layout.writing(split.folder):
             fds.extend(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666) for part in parts)
         with core_errors(), streamed([split.files[file]]) as streams:
-            found = write_packets(split, file, streams.paths[0], fds, version)
+            record = write_packets(split, file, streams.paths[0], fds, version)
             if failure := streams.failure():
                 raise failure
         with layout.writing(split.folder):
@@ -103,10 +103,10 @@ def write_shards(split: Split, file: int, parts: Sequence[Path], version: str) -
     finally:
         for fd in fds:
             os.close(fd)
-    timed = found.pop("timed")
+    timed = record.pop("timed")
     for time in ("first_ns", "last_ns", "end_ns", "clock_ns"):
-        found[time] = found[time] if timed else None
-    return Facts(**found, sizes=[part.stat().st_size for part in parts])
+        record[time] = record[time] if timed else None
+    return Facts(**record, sizes=[part.stat().st_size for part in parts])
 
 
 def write_packets(split: Split, file: int, path: str, fds: list[int], version: str) -> dict[str, Any]:
@@ -124,21 +124,21 @@ def split_captures(
     for file in range(len(split.files)):
         done += split_file(folder, file, version)
         count()
-    return done, [one.damage for one in all_facts(split) if one.damage]
+    return done, [fact.damage for fact in all_facts(split) if fact.damage]
 
 
 def check_shard_files(split: Split, shard: int, facts: Sequence[Facts]) -> list[str]:
     """Returns the files of a shard. InputError if one is missing or has another size than it was written with."""
     paths = []
-    for file, one in enumerate(facts):
+    for file, fact in enumerate(facts):
         path = split.packets_path(file, shard)
         try:
             size = path.stat().st_size
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}: run `wiretale split` again") from None
-        if size != one.sizes[shard]:
+        if size != fact.sizes[shard]:
             raise InputError(
-                f"{path}: damaged: has {size:,} bytes instead of {one.sizes[shard]:,}: run `wiretale split` again"
+                f"{path}: damaged: has {size:,} bytes instead of {fact.sizes[shard]:,}: run `wiretale split` again"
             )
         paths.append(str(path))
     return paths
@@ -151,18 +151,21 @@ def clock_of(facts: Sequence[Facts]) -> tuple[int, int]:
     the latest time of the others. If that one steps back, the time before it is not known.
     """
     latest = sorted(
-        (one.last_ns, one.clock_ns, one.end_ns, one.first_ns)
-        for one in facts
-        if one.last_ns is not None and one.clock_ns is not None and one.end_ns is not None and one.first_ns is not None
+        (fact.last_ns, fact.clock_ns, fact.end_ns, fact.first_ns)
+        for fact in facts
+        if fact.last_ns is not None
+        and fact.clock_ns is not None
+        and fact.end_ns is not None
+        and fact.first_ns is not None
     )
     if not latest:
         return NO_TIME, NO_TIME
-    first = min(one[3] for one in latest)  # sets the clock alone
+    first = min(fact[3] for fact in latest)  # sets the clock alone
     last, clock, end, _ = latest[-1]
     other, _, other_end, _ = latest[-2] if len(latest) > 1 else (NO_TIME, 0, NO_TIME, 0)
     exact = clock >= other or (other_end == other and (last > other or end == last))
     most = max(clock, other, first)
-    return (most if exact else max(first, *(one[1] for one in latest))), most
+    return (most if exact else max(first, *(fact[1] for fact in latest))), most
 
 
 def read_shard(
@@ -246,16 +249,16 @@ def gather(folder: str | os.PathLike[str], inexact: bool = False) -> Trace:
     facts = all_facts(split)
     rows: list[layout.Rows] = []
     for shard in range(split.shards):
-        found = layout.read_rows(split, shard)
-        if found is None:
-            others = sum(not split.rows_path(other).exists() for other in range(shard + 1, split.shards))
-            more = f" (and {others} more)" if others else ""
+        shard_rows = layout.read_rows(split, shard)
+        if shard_rows is None:
+            further = sum(not split.rows_path(other).exists() for other in range(shard + 1, split.shards))
+            more = f" (and {further} more)" if further else ""
             raise InputError(f"{split.shard_folder(shard)}: not analyzed yet{more}: run `wiretale analyze` with it")
-        if rows and not found.agrees(rows[0].options, rows[0].version):
+        if rows and not shard_rows.agrees(rows[0].options, rows[0].version):
             raise UsageError(f"{split.rows_path(shard)}: analyzed with other options than {split.rows_path(0)}")
-        rows.append(found)
+        rows.append(shard_rows)
     options = rows[0].options.with_packets_of(split.options)
-    trace = gathered(split, facts, [one.content for one in rows], options, inexact)
+    trace = gathered(split, facts, [part.content for part in rows], options, inexact)
     warn_of_damage(text for text in trace.interfaces.column("damage") if text is not None)
     with rows_of_others(folder):
         add_findings(trace)
@@ -303,8 +306,16 @@ def keep_packets(folder: str | os.PathLike[str], trace: Trace) -> None:
 def gathered(split: Split, facts: Sequence[Facts], rows: list[bytes], options: AnalysisOptions, inexact: bool) -> Trace:
     """Merges the rows."""
     files = [
-        (one.rows, one.spans, one.packets, one.excluded, one.excluded_first_ns, one.excluded_last_ns, one.refused)
-        for one in facts
+        (
+            fact.rows,
+            fact.spans,
+            fact.packets,
+            fact.excluded,
+            fact.excluded_first_ns,
+            fact.excluded_last_ns,
+            fact.refused,
+        )
+        for fact in facts
     ]
     try:
         with core_errors():
@@ -320,6 +331,6 @@ def gathered(split: Split, facts: Sequence[Facts], rows: list[bytes], options: A
     inputs = dict(zip(map(name_of, split.files), split.stamps, strict=True))
     trace = Trace(core, inputs, options)
     with suppress(WiretaleError, OSError):  # the folders that were given may have other captures by now
-        if not any(map(is_url, split.given)) and expand_paths(split.given) == split.files:
-            trace._given = split.given
+        if not any(map(is_url, split.arguments)) and expand_paths(split.arguments) == split.files:
+            trace._arguments = split.arguments
     return trace

@@ -23,8 +23,8 @@ Row = Mapping[str, Any]
 class Case(NamedTuple):
     """One difference: both verdicts on a frame, and the context."""
 
-    ours: str | None
-    theirs: str | None
+    wiretale: str | None
+    wireshark: str | None
     row: Row  # wiretale's event; empty without one
     words: Set[str]  # all of Wireshark's verdicts on the frame
     kinds: Set[str]  # all of wiretale's, also those that Wireshark does not have
@@ -56,7 +56,7 @@ class Rule(NamedTuple):
 
     def fits(self, case: Case) -> bool:
         """Returns whether the rule explains the difference."""
-        sides = zip(self.verdicts, (case.ours, case.theirs), strict=True)
+        sides = zip(self.verdicts, (case.wiretale, case.wireshark), strict=True)
         return all(verdicts is None or verdict in verdicts for verdicts, verdict in sides) and bool(self.when(case))
 
 

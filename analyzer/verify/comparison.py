@@ -96,8 +96,8 @@ class Difference(NamedTuple):
 class Pair(NamedTuple):
     """Two verdicts on the same subject."""
 
-    ours: str | None
-    theirs: str | None
+    wiretale: str | None
+    wireshark: str | None
     agree: bool = False
 
 
@@ -124,14 +124,14 @@ class Around(NamedTuple):
         return frame >= self.full_from or (last is not None and frame > last)
 
 
-def same_verdict(theirs: str, ours: Set[str]) -> str | None:
+def same_verdict(wireshark: str, wiretale: Set[str]) -> str | None:
     """Returns the equal verdict of wiretale."""
-    return theirs if theirs in ours else min(ours & ALIKE.get(theirs, frozenset()), default=None)
+    return wireshark if wireshark in wiretale else min(wiretale & ALIKE.get(wireshark, frozenset()), default=None)
 
 
-def other_verdict(theirs: str, ours: Set[str]) -> str | None:
+def other_verdict(wireshark: str, wiretale: Set[str]) -> str | None:
     """Returns a different verdict of wiretale on the same subject."""
-    return next((min(ours & kinds) for kinds in COUNTERPARTS.get(theirs, (COPIES,)) if ours & kinds), None)
+    return next((min(wiretale & kinds) for kinds in COUNTERPARTS.get(wireshark, (COPIES,)) if wiretale & kinds), None)
 
 
 def pairs(kinds: Set[str], words: Set[str]) -> Iterator[Pair]:
@@ -170,23 +170,26 @@ class Comparison:
     shortened: set[int] = field(default_factory=set)  # streams with a record that is shorter than its packet
 
     def take(
-        self, ours: Mapping[int, Sequence[Row]], theirs: Mapping[int, Flagged], unread: Mapping[int, str] | None = None
+        self,
+        wiretale: Mapping[int, Sequence[Row]],
+        wireshark: Mapping[int, Flagged],
+        unread: Mapping[int, str] | None = None,
     ) -> None:
         """Adds wiretale's events by frame, the frames that Wireshark flags, and why wiretale did not read some of them."""
-        for frame in sorted(ours.keys() | theirs.keys()):
-            self.take_frame(frame, ours.get(frame, ()), theirs.get(frame, UNFLAGGED), (unread or {}).get(frame))
+        for frame in sorted(wiretale.keys() | wireshark.keys()):
+            self.take_frame(frame, wiretale.get(frame, ()), wireshark.get(frame, UNFLAGGED), (unread or {}).get(frame))
 
     def take_frame(self, frame: int, rows: Sequence[Row], flagged: Flagged, unread: str | None) -> None:
         events = {row["kind"]: row for row in reversed(rows) if row["kind"] in COMPARED}
         self.not_compared.update(row["kind"] for row in rows if row["kind"] not in COMPARED)
         if flagged.stream is not None:
             self.remember(flagged.stream, flagged, LASTING.intersection(events))
-        found = list(pairs(events.keys(), flagged.words))
-        self.count(found, events)
-        for pair in found:
-            row = events.get(pair.ours or "", NO_ROW)
+        compared = list(pairs(events.keys(), flagged.words))
+        self.count(compared, events)
+        for pair in compared:
+            row = events.get(pair.wiretale or "", NO_ROW)
             if not pair.agree or (
-                pair.ours in RETRANSMISSIONS and bool(row.get("spurious")) != (pair.theirs == SPURIOUS)
+                pair.wiretale in RETRANSMISSIONS and bool(row.get("spurious")) != (pair.wireshark == SPURIOUS)
             ):
                 self.note(frame, pair, row, flagged, {row["kind"] for row in rows}, unread)
 
@@ -206,24 +209,24 @@ class Comparison:
         last = self.around.ended_ends.get(flagged.ends) if flagged.ends else None
         return last is not None and frame > last and self.streams.get(flagged.ends) == flagged.stream
 
-    def count(self, found: Sequence[Pair], events: Mapping[str, Row]) -> None:
+    def count(self, compared: Sequence[Pair], events: Mapping[str, Row]) -> None:
         """Counts each kind of one frame once."""
-        same = {pair.ours for pair in found if pair.agree}
-        mine = {pair.ours for pair in found if pair.ours} - same
-        its = {pair.theirs for pair in found if pair.theirs and (not pair.agree or pair.theirs == SPURIOUS)}
+        same = {pair.wiretale for pair in compared if pair.agree}
+        unmatched = {pair.wiretale for pair in compared if pair.wiretale} - same
+        its = {pair.wireshark for pair in compared if pair.wireshark and (not pair.agree or pair.wireshark == SPURIOUS)}
         if any(row.get("spurious") for kind, row in events.items() if kind in RETRANSMISSIONS):
-            mine.add(SPURIOUS)
+            unmatched.add(SPURIOUS)
         for kind, count in self.kinds.items():
-            count.both += kind in same or kind in mine & its
-            count.wiretale_only += kind in mine - its
-            count.wireshark_only += kind in its - mine
+            count.both += kind in same or kind in unmatched & its
+            count.wiretale_only += kind in unmatched - its
+            count.wireshark_only += kind in its - unmatched
 
     def note(self, frame: int, pair: Pair, row: Row, flagged: Flagged, kinds: Set[str], unread: str | None) -> None:
         """Adds a difference with its reason."""
         flow = row.get("flow")
         case = Case(
-            pair.ours,
-            pair.theirs,
+            pair.wiretale,
+            pair.wireshark,
             row,
             flagged.words,
             kinds,
@@ -246,8 +249,8 @@ class Comparison:
             frame=frame,
             flow=flow,
             stream=flagged.stream,
-            wiretale=pair.ours,
-            wireshark=pair.theirs,
+            wiretale=pair.wiretale,
+            wireshark=pair.wireshark,
             rule=rule,
             reason=reason,
             **{name: row.get(name) for name in columns},

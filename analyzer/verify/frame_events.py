@@ -38,12 +38,12 @@ class FrameEvents:
 
     def take(self, last_frame: float) -> dict[int, list[dict[str, Any]]]:
         """Returns the next events up to a frame, which must not be lower than that of the last call."""
-        found: dict[int, list[dict[str, Any]]] = {}
+        by_frame: dict[int, list[dict[str, Any]]] = {}
         while self._next < len(self._order) and self._frames[self._order[self._next]] <= last_frame:
             row = self._events.rows(self._order[self._next], self._order[self._next] + 1)[0]
-            found.setdefault(row["frame"], []).append(row)
+            by_frame.setdefault(row["frame"], []).append(row)
             self._next += 1
-        return found
+        return by_frame
 
 
 def reason_unread(decoded: tuple[str, int | None, bool, bool] | None) -> str | None:
@@ -87,11 +87,11 @@ def shared_flows(flows: Table, paths: Mapping[int, str]) -> dict[frozenset[End],
 def full_flows(trace: Trace) -> dict[frozenset[End], float]:
     """Returns conversations with more events than are kept, and the last frame with one."""
     counts = trace.events._rows_by_flow(len(trace.flows)) if trace.totals["events_dropped"] else ()
-    found = {}
+    last_frames = {}
     for flow in [flow for flow, count in enumerate(counts) if count >= EVENTS_PER_FLOW_MAX]:
         last = max(array("d", trace.events._packed("frame", "d", flows=[flow])))
-        found[ends_of(row_at(trace.flows, flow))] = last
-    return found
+        last_frames[ends_of(row_at(trace.flows, flow))] = last
+    return last_frames
 
 
 def ends_in(trace: Trace, flows: Iterable[int]) -> frozenset[frozenset[End]]:
@@ -102,7 +102,7 @@ def ends_in(trace: Trace, flows: Iterable[int]) -> frozenset[frozenset[End]]:
 def begun_flows(trace: Trace) -> list[int]:
     """Returns TCP flows without a captured handshake."""
     rows = zip(*map(trace.flows.column, ("protocol", "initiator_known")), strict=True)
-    return [flow for flow, (protocol, known) in enumerate(rows) if protocol == "tcp" and not known]
+    return [flow for flow, (protocol, has_syn) in enumerate(rows) if protocol == "tcp" and not has_syn]
 
 
 def resumed_flows(trace: Trace, begun: list[int]) -> set[int]:
@@ -122,11 +122,11 @@ def ended_flows(trace: Trace) -> dict[frozenset[End], int]:
         return {}
     counts = Counter(hash(flow_ends(row)) for row in zip(*map(trace.flows.column, ENDS), strict=True))
     rows = zip(endings, trace.flows.column("last_frame"), *map(trace.flows.column, ENDS), strict=True)
-    found: dict[frozenset[End], int] = {}
+    last_frames: dict[frozenset[End], int] = {}
     for end, last_frame, *row in rows:
         if end in ENDED_EARLY and counts[hash(flow_ends(row))] > 1:  # the first of several
-            found.setdefault(flow_ends(row), last_frame)
-    return found
+            last_frames.setdefault(flow_ends(row), last_frame)
+    return last_frames
 
 
 def cut_flows(trace: Trace) -> frozenset[int]:

@@ -73,7 +73,7 @@ def assess(scenarios: list[Scenario], folder: Path, again: bool) -> Assessment:
 
 
 def score_limits_alone(arguments: argparse.Namespace, folder: Path) -> int:
-    chosen = limits.chosen(arguments.only or (), arguments.draw, arguments.drawn_limits)
+    chosen = limits.scenarios_of(arguments.only or (), arguments.draw, arguments.drawn_limits)
     rows = limits.score_limits(chosen, folder, arguments.again)
     if not arguments.only:
         limits_page.replace_section(rows, arguments.output)
@@ -126,7 +126,7 @@ def main() -> int:
             return score_limits_alone(arguments, folder)
         found = assess(choose(arguments), folder, arguments.again)
         if not arguments.short and not arguments.only:
-            chosen = limits.chosen((), arguments.draw, arguments.drawn_limits)
+            chosen = limits.scenarios_of((), arguments.draw, arguments.drawn_limits)
             found.limits = limits.score_limits(chosen, folder, arguments.again)
     if arguments.misses:
         print_misses(found)

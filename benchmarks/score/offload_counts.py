@@ -38,14 +38,14 @@ class Counted:
 
 def true_counts(kind: Kind, labels: Iterable[Label]) -> tuple[int, int]:
     """Returns how many labels a capture can show to be of a kind, and how many may be."""
-    mine = [label for label in labels if kind.applies_to(label)]
-    shown = sum(bool(kind.true(label)) and kind.decidable(label) for label in mine)
-    return shown, sum(kind.true(label) is not False for label in mine)
+    applicable = [label for label in labels if kind.applies_to(label)]
+    decided = sum(bool(kind.true(label)) and kind.decidable(label) for label in applicable)
+    return decided, sum(kind.true(label) is not False for label in applicable)
 
 
 def count_offloads(scenario: str, run: Run, tally: Tally) -> list[Counted]:
     """Adds the captures of both hosts to the scores, and returns their counts."""
-    found = []
+    counted = []
     for point, name in HOSTS.items():
         directions = wiretale.analyze(run.folder / f"{name}.pcap").directions
         labels = list(Observer(run, point, run.frames[point]).labels())
@@ -53,11 +53,13 @@ def count_offloads(scenario: str, run: Run, tally: Tally) -> list[Counted]:
         for kind in KINDS:
             if kind.name in COLUMNS:
                 there, most = true_counts(kind, labels)
-                said = sum(value or 0 for value in directions.column(COLUMNS[kind.name]))
-                tally.scores[kind.name, point, "wiretale"].add(said, min(said, most), there, min(said, there))
-                by_kind[kind.name] = (there, said)
+                counted_packets = sum(value or 0 for value in directions.column(COLUMNS[kind.name]))
+                tally.scores[kind.name, point, "wiretale"].add(
+                    counted_packets, min(counted_packets, most), there, min(counted_packets, there)
+                )
+                by_kind[kind.name] = (there, counted_packets)
         data = [row for row in directions.rows() if row["source"] == SENDER]
         sent = sum(frame.source == SENDER and frame.length > 0 for frame in run.frames[point])
         segments = (sent, sum(row["wire_segments"] or 0 for row in data))
-        found.append(Counted(scenario, point, sum(row["data_packets"] or 0 for row in data), segments, by_kind))
-    return found
+        counted.append(Counted(scenario, point, sum(row["data_packets"] or 0 for row in data), segments, by_kind))
+    return counted

@@ -21,7 +21,7 @@ LABEL_RTO = "1"  # of the field `rtype`
 class Agreement:
     """Retransmissions of one tool beside the labels."""
 
-    found: int = 0
+    agreed: int = 0
     extra: int = 0
     rto: int = 0  # labelled as an RTO, and called a timeout
 
@@ -34,8 +34,8 @@ class Opinion:
     tools: dict[str, Agreement] = field(default_factory=lambda: {"wiretale": Agreement(), "Wireshark": Agreement()})
 
     def rows(self) -> Iterator[tuple[object, ...]]:
-        for tool, said in self.tools.items():
-            yield tool, self.labelled, said.found, said.extra, f"{said.rto} of {self.labelled_rto}"
+        for tool, agreement in self.tools.items():
+            yield tool, self.labelled, agreement.agreed, agreement.extra, f"{agreement.rto} of {self.labelled_rto}"
 
 
 def read_labels(log: Path) -> Iterator[tuple[int, bool]]:
@@ -70,12 +70,12 @@ def compare_labels(folder: Path) -> Opinion:
             "Wireshark": wireshark_claims(wireshark_flags(path), {}),
         }
         for tool, by_frame in claims.items():
-            said = {frame: claim for frame, claim in by_frame.items() if "retransmission" in claim.verdicts}
-            at = Counter(times[frame] for frame in said)
-            timeouts = {times[frame] for frame, claim in said.items() if claim.cause == "timeout"}
+            retransmissions = {frame: claim for frame, claim in by_frame.items() if "retransmission" in claim.verdicts}
+            at = Counter(times[frame] for frame in retransmissions)
+            timeouts = {times[frame] for frame, claim in retransmissions.items() if claim.cause == "timeout"}
             shared = at & Counter(time for time, _ in labels)
             agreement = opinion.tools[tool]
-            agreement.found += shared.total()
+            agreement.agreed += shared.total()
             agreement.extra += at.total() - shared.total()
             agreement.rto += sum(is_rto and time in timeouts for time, is_rto in labels)
     return opinion

@@ -205,9 +205,9 @@ class Page:
             minutes=sum(part["seconds"] for part in parts) / 60,
             cores=os.cpu_count(),
         )
-        found = {name: self.sections[name]["rows"] for name in names if self.sections[name]["rows"] is not None}
-        questions = f"## {QUESTIONS_TITLE}\n\n{answers(found)}"
-        return "\n".join([introduction, by_study(found, markdown), *(part["text"] for part in parts), questions])
+        rows_by_name = {name: self.sections[name]["rows"] for name in names if self.sections[name]["rows"] is not None}
+        questions = f"## {QUESTIONS_TITLE}\n\n{answers(rows_by_name)}"
+        return "\n".join([introduction, by_study(rows_by_name, markdown), *(part["text"] for part in parts), questions])
 
 
 TABLES = (
@@ -324,10 +324,10 @@ def with_lines(text: str, made: str) -> str:
     return "\n".join(anew.get(line.partition(" | ")[0], line) for line in text.split("\n"))
 
 
-def changed_page(page: Page, chosen: Sequence[Section]) -> str:
+def changed_page(page: Page, measured: Sequence[Section]) -> str:
     """Returns the document with some sections and their lines in the tables by study anew."""
     text, rows = TARGET.read_text("utf-8"), {}
-    for section in chosen:
+    for section in measured:
         made = page.sections[section.name]
         text = with_section(text, section.title, made["text"])
         if made["rows"] is not None:
@@ -340,12 +340,12 @@ def make_page(folder: Path, only: Sequence[str]) -> Page:
     page, sections = Page(folder), all_sections(folder)
     if only:
         page.take_earlier()
-    chosen = [section for section in sections if not only or section.name in only]
-    for section in chosen:
+    measured = [section for section in sections if not only or section.name in only]
+    for section in measured:
         page.run(section)
     names = [section.name for section in sections]
-    whole = all(name in page.sections for name in names)
-    TARGET.write_text(page.text(names) if whole else changed_page(page, chosen), "utf-8")
+    is_complete = all(name in page.sections for name in names)
+    TARGET.write_text(page.text(names) if is_complete else changed_page(page, measured), "utf-8")
     judged = page.sections.get("anomalies", {}).get("rows") or ()
     page.failed = page.failed or any(row[-1] != "yes" for row in judged)
     return page

@@ -40,14 +40,14 @@ def known_ratios(rows: Sequence[Any], over: int, under: int) -> dict[int, float]
 TCP, UDP, UDP_PERCENT = 1, 3, 4  # columns of the sweeps of S2
 
 
-def s2(found: Found) -> Iterator[Line]:
-    sweeps = found.get("sweep27") or {}
+def s2(results: Found) -> Iterator[Line]:
+    sweeps = results.get("sweep27") or {}
     if near := known_ratios(sweeps.get("same-switch", ()), TCP, UDP):
         yield Line("same switch: TCP over UDP, median of nine sizes", "", median(near.values()), 2, SWITCH_RATIO)
         yield Line(
             "the same: blocks of 64 bytes", "", near.get(64), 2, "each block is a packet of 130 bytes on the wire"
         )
-    for row in found.get("windows") or ():
+    for row in results.get("windows") or ():
         if row[0].startswith("S2") and row[2] != 64:
             name = f"same LAN: UDP over TCP with a window of {row[1]:,} bytes, blocks of {row[2]:,}"
             yield Line(name, "", row[6], 6, "window and round trip of the study are unknown")
@@ -58,8 +58,10 @@ def s2(found: Found) -> Iterator[Line]:
             yield Line(f"{name}: UDP received, median (published: below)", "%", median(got), share, UNKNOWN_NETWORK)
 
 
-def s3(found: Found) -> Iterator[Line]:
-    for network, protocol, size, rate, published, ms, published_ms, got, published_got in found.get("transfers") or ():
+def s3(results: Found) -> Iterator[Line]:
+    for network, protocol, size, rate, published, ms, published_ms, got, published_got in (
+        results.get("transfers") or ()
+    ):
         name = f"{network}, {protocol}, 100 blocks of {size:,}"
         yield Line(f"{name}: first to last", "ms", ms, published_ms, UNKNOWN_NETWORK)
         yield Line(
@@ -79,25 +81,25 @@ S4_TCP = {1000: 25.67, 10000: 36.37}
 S4_LINK = Link(bps=10**9, tcp_options=12)  # Linux sends timestamps (RFC 7323)
 
 
-def s4(found: Found) -> Iterator[Line]:
-    for protocol, size, sent, *_ in found.get("blocks") or ():
+def s4(results: Found) -> Iterator[Line]:
+    for protocol, size, sent, *_ in results.get("blocks") or ():
         if protocol == "UDP":
             rate = sent and sent / 8 / block_maximum(S4_LINK, "udp", size).block_efficiency
             yield Line(f"UDP, blocks of {size:,}: sent, on the wire", "MB/s", rate, S4_UDP.get(size), OTHER_HOSTS)
-    for network, window, size, small, *_ in found.get("windows") or ():
+    for network, window, size, small, *_ in results.get("windows") or ():
         if network.startswith("S4"):
             name = f"TCP, window {window:,}, {network.partition(', ')[2]}, blocks of {size:,}: on the wire"
             rate = small and small / 8 / maximum(S4_LINK, "tcp").efficiency  # segments are full
             yield Line(name, "MB/s", rate, S4_TCP.get(size), "its round trip is unknown")
 
 
-def s5(found: Found) -> Iterator[Line]:
-    for medium, offered, measured, published, _ in found.get("sweep") or ():
+def s5(results: Found) -> Iterator[Line]:
+    for medium, offered, measured, published, _ in results.get("sweep") or ():
         yield Line(f"UDP over {medium}, {offered:g} Mbit/s offered", "Mbit/s", measured, published, UNKNOWN_NETWORK)
-    for tcp, udp, protocol, measured, published, *_ in found.get("card") or ():
+    for tcp, udp, protocol, measured, published, *_ in results.get("card") or ():
         name = f"{tcp} TCP and {udp} UDP at 10 Mbit/s: {protocol.upper()}, each"
         yield Line(name, "Mbit/s", measured, published, UNKNOWN_NETWORK)
-    for name, rates, published in found.get("parallel") or ():
+    for name, rates, published in results.get("parallel") or ():
         figures = [part.strip() for part in published.split(",")]
         for number, (rate, figure) in enumerate(zip(rates, figures, strict=False), start=1):
             if figure != "–":
@@ -114,13 +116,13 @@ S6_FIGURES = (
 )
 
 
-def s6(found: Found) -> Iterator[Line]:
-    _, cases = found.get("s6") or ("", ())
+def s6(results: Found) -> Iterator[Line]:
+    _, cases = results.get("s6") or ("", ())
     for row in cases:
         for key, name, unit in S6_FIGURES:
             if row["published"].get(key) is not None:
                 yield Line(f"{row['case']}: {name}", unit, row[key], row["published"][key], "a clock of real machines")
-    for case, *row in found.get("s6tcp") or ():
+    for case, *row in results.get("s6tcp") or ():
         yield s6_over_tcp(case, row)
 
 
@@ -163,15 +165,15 @@ def difference(line: Line) -> tuple[float | None, str]:
     return percent, near if abs(percent) <= NEAR else line.why
 
 
-def by_study(found: Found, markdown: Any) -> str:
+def by_study(results: Found, markdown: Any) -> str:
     """Returns the tables."""
     sections = []
     for study, lines in STUDIES:
         rows: list[Sequence[Any]] = []
-        for line in lines(found):
+        for line in lines(results):
             percent, why = difference(line)
-            shown = None if percent is None else f"{percent:+.0f} %"
-            rows.append((line.name, line.unit, line.measured, line.published, shown, why))
+            change = None if percent is None else f"{percent:+.0f} %"
+            rows.append((line.name, line.unit, line.measured, line.published, change, why))
         if rows:
             sections.append(
                 f"### {study}\n\n{markdown('figure | unit | measured | published | difference | why', rows)}"

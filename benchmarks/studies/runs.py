@@ -91,8 +91,8 @@ def tcp_udp_mix(folder: Path) -> list[Row]:
     udp_test = ("--udp", "--size", IPERF_UDP, "--rate", "10M", "--time", MIX_SECONDS)
     with study_lab("same-switch", folder / "mix") as lab:
         for protocol, figures in MIX.items():
-            for others, published in enumerate(figures):
-                tcp, udp = (1, others) if protocol == "tcp" else (others, 1)
+            for competitors, published in enumerate(figures):
+                tcp, udp = (1, competitors) if protocol == "tcp" else (competitors, 1)
                 reports = lab.send_together([*[tcp_test] * tcp, *[udp_test] * udp])
                 measured = reports[0] if protocol == "tcp" else reports[-1]
                 rows.append((tcp, udp, protocol, rate_mbit(measured) or 0.0, published))
@@ -115,7 +115,11 @@ def parallel_tcp(folder: Path) -> list[Row]:
     return [
         ("one", streams_of(alone), "94.4"),
         ("three at once, 8 s", streams_of(together), "29.4, 29.3, 39.6"),
-        ("three, 10 s apart: 40 s, 50 MiB, 50 MiB; mean of each", [rate_mbit(one) for one in staggered], "–, 45.5, –"),
+        (
+            "three, 10 s apart: 40 s, 50 MiB, 50 MiB; mean of each",
+            [rate_mbit(report) for report in staggered],
+            "–, 45.5, –",
+        ),
         (f"the same: the first {REPORT_SECONDS} s of each", first_rates(late), "94.7, 68.9, 63.6"),
         ("the same: the first, mean of its 40 s", [rate_mbit(staggered[0])], "73.2"),
     ]
@@ -208,7 +212,7 @@ def ten_rates(
     profile: str, protocol: str, folder: Path
 ) -> dict[tuple[int, int], list[tuple[float | None, float | None]]]:
     """Returns MB/s and percent received of each trial, by block size and count."""
-    found: dict[tuple[int, int], list[tuple[float | None, float | None]]] = {test: [] for test in TEN_TESTS}
+    pairs: dict[tuple[int, int], list[tuple[float | None, float | None]]] = {test: [] for test in TEN_TESTS}
     with study_lab(profile, folder / f"ten-{profile}-{protocol}", apart=protocol == "udp") as lab:
         for size, count in TEN_TESTS:
             lab.send(f"--{protocol}", "--size", size, "--count", count)
@@ -218,8 +222,8 @@ def ten_rates(
     else:
         rates = [rate and rate / 8 for rate in (wire.get(report["test"]["run"]) for report in lab.reports)]
     for test, rate, report in zip(TEN_TESTS, rates, lab.reports, strict=True):
-        found[test].append((rate, percent_received(report)))
-    return found
+        pairs[test].append((rate, percent_received(report)))
+    return pairs
 
 
 def ten_blocks(folder: Path) -> list[Row]:
@@ -227,9 +231,9 @@ def ten_blocks(folder: Path) -> list[Row]:
     rows: list[Row] = []
     for network, profile in (("LAN", "same-lan"), ("WLAN", "wlan-g")):
         for protocol in ("tcp", "udp"):
-            found = ten_rates(profile, protocol, folder)
+            pairs = ten_rates(profile, protocol, folder)
             for size in TEN_SIZES:
-                trials = [found[size, count] for count in TEN_COUNTS]
+                trials = [pairs[size, count] for count in TEN_COUNTS]
                 figures = [middle([trial[column] for trial in each]) for column in (0, 1) for each in trials]
                 rows.append((network, protocol.upper(), size, *figures))
     return rows
@@ -237,8 +241,8 @@ def ten_blocks(folder: Path) -> list[Row]:
 
 def middle(figures: Sequence[float | None]) -> float | None:
     """Returns the median of the known figures."""
-    known = [figure for figure in figures if figure is not None]
-    return median(known) if known else None
+    figures_known = [figure for figure in figures if figure is not None]
+    return median(figures_known) if figures_known else None
 
 
 def controller_sweep(folder: Path) -> dict[str, list[Row]]:

@@ -50,10 +50,10 @@ def array_of(parts: Iterable[Table]) -> Iterator[bytes]:
     for part in filter(len, parts):
         pieces = part.json()
         yield mark + next(pieces).removeprefix(b"[")
-        held = b""
+        pending = b""
         for piece in pieces:
-            yield held
-            held = piece
+            yield pending
+            pending = piece
         mark = b","
     yield b"[]" if mark == b"[" else b"\n]"
 

@@ -134,11 +134,11 @@ def drawn(browser: str, folder: str, figure: Figure, form: str) -> bytes:
         scale=SCALE if form == "png" else 1,
     )
     text = run_browser(browser, folder, page, "--virtual-time-budget=60000", "--dump-dom")
-    found = re.search(r"data:image/[a-z+]+(?:;base64)?,[^<\s]+", text)
-    if not found:
+    matched = re.search(r"data:image/[a-z+]+(?:;base64)?,[^<\s]+", text)
+    if not matched:
         problem = re.search(r"error: [^<]*", text)
         raise WiretaleError(f"{browser} drew no picture{f': {problem[0]}' if problem else ''}")
-    head, _, content = found[0].partition(",")
+    head, _, content = matched[0].partition(",")
     return base64.b64decode(content) if head.endswith("base64") else unquote_to_bytes(content.replace("&amp;", "&"))
 
 

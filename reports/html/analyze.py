@@ -98,19 +98,19 @@ EVENT_WORDS = ("kind", "place", "evidence")  # words, packed as numbers
 
 def fitting_flows(flows: Iterable[int], sizes: Sequence[int], most: int) -> list[int]:
     """Returns, in order, each flow that still fits if the sum of sizes must not exceed `most`."""
-    chosen = []
+    fitting = []
     for flow in flows:
         if sizes[flow] <= most:
-            chosen.append(flow)
+            fitting.append(flow)
             most -= sizes[flow]
-    return chosen
+    return fitting
 
 
-def further_flows(trace: Trace, chosen: set[int], sizes: Sequence[int]) -> list[int]:
+def further_flows(trace: Trace, listed: set[int], sizes: Sequence[int]) -> list[int]:
     """Returns the largest of the other flows that fit."""
-    largest = trace.transfers.largest_flows(FLOWS_FURTHER + len(chosen))
-    rest = [flow for flow in largest if flow not in chosen][:FLOWS_FURTHER]
-    return fitting_flows(rest, sizes, PACKETS_FURTHER)
+    largest = trace.transfers.largest_flows(FLOWS_FURTHER + len(listed))
+    unlisted = [flow for flow in largest if flow not in listed][:FLOWS_FURTHER]
+    return fitting_flows(unlisted, sizes, PACKETS_FURTHER)
 
 
 def file_names(trace: Trace) -> list[str]:
@@ -169,9 +169,9 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
     """Returns the data for the scripts of the page, without packets if it is served by `wiretale view`; `frames` is whether
     it may have bytes of the capture."""
     base_ns = base_time(trace)
-    found = finding_rows(trace, base_ns)
+    finding_data = finding_rows(trace, base_ns)
     largest, problematic = choose_flows(trace, FLOWS_LARGEST, FLOWS_PROBLEMATIC)
-    ranked = list(dict.fromkeys(cited_flows(found) + problematic + largest))
+    ranked = list(dict.fromkeys(cited_flows(finding_data) + problematic + largest))
     sizes = trace.flows.column("packets")
     ranked += further_flows(trace, set(ranked), sizes)
     with ThreadPoolExecutor(2) as beside:  # the core, zlib and tshark do not hold this thread up
@@ -183,12 +183,12 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
             packed[name] = packed_table(table, fields(columns), fitting[name], base_ns)
         packets, packet_rows, spans = packed_packets(trace, ranked, sizes, base_ns, served)
         dissected = beside.submit(frame_data, trace, packet_rows, base_ns) if frames else None
-        known = ranked[:FLOWS_LARGEST] if served else packets["flows"]  # flows whose spans were made
-        limited = [] if spans is None else fitting_flows(known, spans._rows_by_flow(len(sizes)), SPANS_MOST)
+        with_spans = ranked[:FLOWS_LARGEST] if served else packets["flows"]  # flows whose spans were made
+        limited = [] if spans is None else fitting_flows(with_spans, spans._rows_by_flow(len(sizes)), SPANS_MOST)
         limits = limits_data(trace, spans, ranked, limited, base_ns)
         traffic = timeline(trace, base_ns)
         # Awaited here, so that an interruption leaves the block, which ends only after tshark's folders are removed.
-        shown = dissected.result() if dissected else without_bytes(trace, NO_FRAMES)
+        frame_entries = dissected.result() if dissected else without_bytes(trace, NO_FRAMES)
     event_words = trace.events._packed_columns([(name, "B", 0, 1) for name in EVENT_WORDS])
     return {
         "base": str(base_ns),
@@ -198,7 +198,7 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
         "timeline": traffic,
         "again": again(trace),
         "cut": cut_start(trace),
-        "findings": found,
+        "findings": finding_data,
         "files": file_names(trace),
         "series_flows": fitting["series"],
         "whole_flows": sorted(set(limited).intersection(*fitting.values())) if served else [],
@@ -210,7 +210,7 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
             "verdict": numbered_words(trace.blocks._packed("verdict", "B")),
         },
         "packets": packets,
-        "frames": shown,
+        "frames": frame_entries,
         "figure": flow_figure(),
     }
 
@@ -232,28 +232,30 @@ def capture_facts(row: InterfaceRow) -> dict[str, Any]:
     }
 
 
-def is_limited(one: Explained) -> bool:
+def is_limited(explained: Explained) -> bool:
     """Returns whether the limits of a transfer, or its share of the link's rate, are known; those of datagrams are not."""
-    known = any(one.transfer.limits.values()) or one.used is not None
-    return known and not one.transfer.is_control_connection
+    has_limit = any(explained.transfer.limits.values()) or explained.used is not None
+    return has_limit and not explained.transfer.is_control_connection
 
 
-def transfer_entry(one: Explained) -> dict[str, Any]:
+def transfer_entry(explained: Explained) -> dict[str, Any]:
     """Returns a transfer with its time by limit."""
-    whole = sum(one.transfer.limits.values())
-    limits = sorted(one.transfer.limits.items(), key=lambda item: -item[1]) if whole else []
+    total_ns = sum(explained.transfer.limits.values())
+    limits = sorted(explained.transfer.limits.items(), key=lambda item: -item[1]) if total_ns else []
     return {
-        "flow": one.transfer.row["flow"],
-        "direction": one.transfer.row["direction"],
-        "name": one.transfer.name,
-        "carried": carried(one.transfer),
-        "headline": one.headline,
-        "link": f"{show_share(one.used, 1)} of {show_rate(one.maximum_bps)}" if one.used is not None else "",
+        "flow": explained.transfer.row["flow"],
+        "direction": explained.transfer.row["direction"],
+        "name": explained.transfer.name,
+        "carried": carried(explained.transfer),
+        "headline": explained.headline,
+        "link": f"{show_share(explained.used, 1)} of {show_rate(explained.maximum_bps)}"
+        if explained.used is not None
+        else "",
         "limits": [
             {
                 "kind": name.split("_")[1],
-                "label": f"{LIMITS[name]} {show_share(ns, whole)}",
-                "percent": 100 * ns / whole,
+                "label": f"{LIMITS[name]} {show_share(ns, total_ns)}",
+                "percent": 100 * ns / total_ns,
             }
             for name, ns in limits
             if ns
@@ -281,7 +283,9 @@ def render(trace: Trace, link_bps: int | None = None, served: bool = False, fram
         more_captures=max(0, len(trace.interfaces) - CAPTURES_SHOWN),
         interrupted=trace.interrupted,
         served=served,
-        transfers=[transfer_entry(one) for one in explain(trace, link_bps) if is_limited(one)][:TRANSFERS_SHOWN],
+        transfers=[transfer_entry(explained) for explained in explain(trace, link_bps) if is_limited(explained)][
+            :TRANSFERS_SHOWN
+        ],
     )
 
 

@@ -36,7 +36,7 @@ def numbers_are_usual(trace: Trace) -> bool:
 
 def cut_start(trace: Trace) -> dict[str, Any]:
     """Returns the first words of a cut of the input, empty if it cannot be read again, and whether flows may be named."""
-    words = ["wiretale cut", *file_words(trace._given)] if all(map(is_lasting, trace.inputs)) else []
+    words = ["wiretale cut", *file_words(trace._arguments)] if all(map(is_lasting, trace.inputs)) else []
     return {"command": " ".join(words), "flows": numbers_are_usual(trace)}
 
 
@@ -51,7 +51,7 @@ def cut_of_finding(trace: Trace, start: dict[str, Any], number: int, evidence: E
 def again(trace: Trace) -> dict[str, str]:
     """Returns command and options of this analysis, from which the page makes the command for a report of one flow."""
     options = trace.options
-    words = ["wiretale analyze", *file_words(trace._given)]
+    words = ["wiretale analyze", *file_words(trace._arguments)]
     words += options.choosing_packets(False).words()
     times = {"start": options.start_ns, "end": options.end_ns}
     return {

@@ -41,9 +41,9 @@ def overlay_figure() -> dict[str, Any]:
             look = {"mode": "lines", "line": {"color": color, "dash": dash, "width": 1.6, "shape": shape}}
             if panel == "rtt":
                 look |= {"mode": "lines+markers", "marker": {"color": color, "size": 5, "symbol": symbol}}
-            shown = {"legendgroup": name, "showlegend": number == 1, "meta": name, "connectgaps": False}
+            legend = {"legendgroup": name, "showlegend": number == 1, "meta": name, "connectgaps": False}
             traces.append(
-                scatter(name, [], [], f"{name} at %{{x:.4g}} s<br>{hover}", yaxis=axis_key(number), **shown, **look)
+                scatter(name, [], [], f"{name} at %{{x:.4g}} s<br>{hover}", yaxis=axis_key(number), **legend, **look)
             )
     axes: dict[int, dict[str, Any]] = {
         number: {"title": {"text": title}} for number, (_, _, title, _) in enumerate(PANELS, start=1)
@@ -125,12 +125,12 @@ def overlay(difference: Difference) -> tuple[list[dict[str, Any]], list[Courses]
     pairs = matched(difference)[:PAIRS_MOST]
     width, exact = bin_width(runs), all(map(can_read_samples, runs))
     flows = [before for _, before, _ in pairs], [after for _, _, after in pairs]
-    found = [courses(run, chosen, width, exact) for run, chosen in zip(runs, flows, strict=True)]
+    pair_courses = [courses(run, flow, width, exact) for run, flow in zip(runs, flows, strict=True)]
     entries = [
-        {"label": label, "A": course_data(found[0].by_flow[a]), "B": course_data(found[1].by_flow[b])}
+        {"label": label, "A": course_data(pair_courses[0].by_flow[a]), "B": course_data(pair_courses[1].by_flow[b])}
         for label, a, b in [("all flows", ALL, ALL), *pairs]
     ]
-    return entries, found
+    return entries, pair_courses
 
 
 def pairs_note(difference: Difference) -> str:
@@ -141,18 +141,18 @@ def pairs_note(difference: Difference) -> str:
     return "; ".join([*parts, *([f"{plural(alone, 'flow')} in one run only"] if alone else [])])
 
 
-def overlay_note(difference: Difference, found: list[Courses]) -> str:
+def overlay_note(difference: Difference, drawn: list[Courses]) -> str:
     """Returns how the panels are made, or the reason why there are none."""
-    if not found:
+    if not drawn:
         lacking = [name for name, run in (("A", difference.before), ("B", difference.after)) if not has_courses(run)]
         return f"No packets over time are known of {' and '.join(lacking)}, so the runs are not drawn."
     samples = (
         "all samples of the packets"
-        if found[0].exact
+        if drawn[0].exact
         else "the least sample of each bin of the series table, because a run has no packets to read or too many"
     )
     return (
-        f"Bins of {show_duration(found[0].width_s * 1e9)}; the series table has wider ones of flows with few packets. A flow is "
+        f"Bins of {show_duration(drawn[0].width_s * 1e9)}; the series table has wider ones of flows with few packets. A flow is "
         "drawn in the direction with more payload. RTTs are of the direction with more samples, over all flows their median. The "
         f"distribution of RTTs has {samples}."
     )
@@ -181,15 +181,16 @@ def measure_row(change: Change) -> list[str]:
 
 def finding_row(difference: Difference) -> list[tuple[str, str]]:
     """Returns severity and text of the findings that changed."""
-    shown = difference.findings[: changes.FINDINGS_SHOWN]
+    listed = difference.findings[: changes.FINDINGS_SHOWN]
     return [
-        ((one.after or one.before)[0].severity if one.after else "gone", changes.finding_text(one)) for one in shown
+        ((change.after or change.before)[0].severity if change.after else "gone", changes.finding_text(change))
+        for change in listed
     ]
 
 
 def render(difference: Difference) -> str:
     """Returns the page."""
-    entries, found = overlay(difference)
+    entries, pair_courses = overlay(difference)
     has_delays = any(entry[run]["delay_samples"] for entry in entries for run in ("A", "B"))
     data = {
         "flows": {"held": len(entries), "count": len(entries)},
@@ -199,7 +200,7 @@ def render(difference: Difference) -> str:
             "rtt": distribution_figure("RTT, ms"),
             "delay": distribution_figure("block delay above the least, ms"),
         },
-        "width": found[0].width_s if found else None,
+        "width": pair_courses[0].width_s if pair_courses else None,
     }
     return offline_page.render(
         "diff.html",
@@ -210,12 +211,12 @@ def render(difference: Difference) -> str:
         heading=difference.sentence().removesuffix(difference.size_note()),
         size_note=difference.size_note().strip(),
         runs=[run_row("A", difference.before), run_row("B", difference.after)],
-        limits=[changes.limit_text(one) for one in difference.limits[: changes.LIMITS_SHOWN]],
+        limits=[changes.limit_text(limit) for limit in difference.limits[: changes.LIMITS_SHOWN]],
         findings=finding_row(difference),
         findings_left=max(0, len(difference.findings) - changes.FINDINGS_SHOWN),
         pairs=[entry["label"] for entry in entries],
         pairs_note=pairs_note(difference),
-        note=overlay_note(difference, found),
+        note=overlay_note(difference, pair_courses),
         has_delays=has_delays,
         measures=[measure_row(change) for change in difference.changes],
     )

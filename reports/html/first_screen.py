@@ -33,7 +33,7 @@ PARTS = ("server", "network", "client", "transfer")
 def facts(trace: Trace) -> str:
     """Returns packets, bytes, duration and start of the capture, and whether it dropped packets."""
     rows, span = trace.interfaces.rows(), span_of(trace)
-    drops = [known for row in rows if (known := drops_of(row)) is not None]
+    drops = [drop_text for row in rows if (drop_text := drops_of(row)) is not None]
     dropped = "not recorded" if not drops else "none reported" if not sum(drops) else f"{sum(drops):,}"
     parts = [plural(sum(row["packets"] for row in rows), "packet"), show_bytes(sum(row["bytes"] for row in rows))]
     parts.append(
@@ -46,7 +46,7 @@ def time_bar(trace: Trace) -> dict[str, Any] | None:
     """Returns the time by server, network, client and transfer, as in `explain`; None if no time is known."""
     turns = trace.transfers.turns
     split = turns.split
-    if not split.whole:
+    if not split.total_ns:
         return None
     lost_ns = min(turns.recovery_ns, split.network)
     network = [f"{show_duration(lost_ns)} by loss"] if lost_ns else []
@@ -58,14 +58,14 @@ def time_bar(trace: Trace) -> dict[str, Any] | None:
         {
             "kind": name,
             "time": show_duration(ns),
-            "share": show_share(ns, split.whole),
-            "percent": 100 * ns / split.whole,
+            "share": show_share(ns, split.total_ns),
+            "percent": 100 * ns / split.total_ns,
             "solid": 100 * lost_ns / ns if name == "network" else 100,
             "note": "; ".join(network) if name == "network" else "",
         }
         for name, ns in split.parts()
     ]
-    return {"whole": show_duration(split.whole), "of": f"{' in '.join(counted)}{several}", "parts": parts}
+    return {"whole": show_duration(split.total_ns), "of": f"{' in '.join(counted)}{several}", "parts": parts}
 
 
 def number_list(numbers: Sequence[int]) -> str:
@@ -80,12 +80,12 @@ def number_list(numbers: Sequence[int]) -> str:
             runs[-1].append(number)
         else:
             runs.append([number])
-    shown = [f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs[:RUNS_SHOWN]]
+    ranges = [f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs[:RUNS_SHOWN]]
     left = sum(map(len, runs[RUNS_SHOWN:]))
-    return ", ".join(shown) + (f" and {left} more" if left else "")
+    return ", ".join(ranges) + (f" and {left} more" if left else "")
 
 
-def entry(cause: Cause, trace: Trace, shown: list[dict[str, Any]]) -> dict[str, Any]:
+def entry(cause: Cause, trace: Trace, evident: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns a cause for the list of findings."""
     row, main = cause.first, cause.main
     word, mark = SEVERITIES[row["severity"]]
@@ -101,12 +101,12 @@ def entry(cause: Cause, trace: Trace, shown: list[dict[str, Any]]) -> dict[str, 
         "advice": main[1]["advice"],
         "members": [
             {
-                **one,
+                **finding,
                 "number": number,
-                "cost": cost_text(one),
-                **{name: shown[number - 1][name] for name in ("evidence", "cut")},
+                "cost": cost_text(finding),
+                **{name: evident[number - 1][name] for name in ("evidence", "cut")},
             }
-            for number, one in cause.rows
+            for number, finding in cause.rows
         ],
         "is_group": cause.is_group,
     }
@@ -115,18 +115,18 @@ def entry(cause: Cause, trace: Trace, shown: list[dict[str, Any]]) -> dict[str, 
 def none_found(trace: Trace) -> str:
     """Returns the words in place of a list without a finding, which claim nothing about traffic that was not judged."""
     judged = judge(trace)
-    if not judged.whole.packets:
+    if not judged.total.packets:
         return "None: there is no packet."
     return "None, but nothing was judged." if judged.nothing else "Nothing was found in what was judged."
 
 
-def findings(trace: Trace, shown: list[dict[str, Any]]) -> dict[str, Any]:
+def findings(trace: Trace, evident: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns the causes to list, and the others, by kind in one line. `shown` is finding_rows(), whose numbers they have."""
     rows = trace.findings.rows()
-    found = causes(rows)
-    entries = [entry(cause, trace, shown) for cause in found]
+    groups = causes(rows)
+    entries = [entry(cause, trace, evident) for cause in groups]
     left: dict[str, int] = {}
-    for cause in found[CAUSES_SHOWN:]:
+    for cause in groups[CAUSES_SHOWN:]:
         code = cause.first["code"]
         left[code] = left.get(code, 0) + len(cause.rows)
     return {
@@ -142,7 +142,7 @@ def findings(trace: Trace, shown: list[dict[str, Any]]) -> dict[str, Any]:
 
 def flow_times(trace: Trace) -> dict[str, Any]:
     """Returns the time of flows by part, packed: of flows with turns and of the largest transfers."""
-    found = sorted(trace.transfers.turns.by_flow().items())
-    columns = {name: array("f", [getattr(split, name) for _, split in found]) for name in Split._fields}
+    splits = sorted(trace.transfers.turns.by_flow().items())
+    columns = {name: array("f", [getattr(split, name) for _, split in splits]) for name in Split._fields}
     packed = {name: planes("f", values.tobytes(), REAL_BYTES) for name, values in columns.items()}
-    return {"count": len(found), "flows": planes("I", array("I", [flow for flow, _ in found]).tobytes()), **packed}
+    return {"count": len(splits), "flows": planes("I", array("I", [flow for flow, _ in splits]).tobytes()), **packed}

@@ -74,8 +74,8 @@ def of_events(trace: Trace, flow: int) -> list[Frame]:
     kinds: dict[int, list[Event]] = {}
     for kind, capture, frame, related in islice(zip(*columns, strict=True), EVENTS_READ):
         kinds.setdefault(kind, []).append((capture, frame, related))
-    chosen = in_turns(spread(events, OF_KIND) for events in kinds.values())
-    return [(capture, int(number)) for capture, *both in chosen for number in both if not isnan(number)]
+    picked = in_turns(spread(events, OF_KIND) for events in kinds.values())
+    return [(capture, int(number)) for capture, *both in picked for number in both if not isnan(number)]
 
 
 def beginning(packets: Table[PacketRow], flow: int) -> list[Frame]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from wiretale.reports.html import offline_page
 from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, axis_key, panel_axes, plot, scatter
-from wiretale.reports.terminal.lab import FIGURES, fidelity_text, shown
+from wiretale.reports.terminal.lab import FIGURES, decimal_text, fidelity_text
 
 Bins = dict[str, list[Any]]  # columns over time, as traffic/lab/flow.py measures them
 
@@ -60,14 +60,16 @@ def lab_figure(bins: Bins, published: dict[str, Any]) -> dict[str, Any]:
     """Returns the panels of a flow, with published figures as horizontal lines; only the first is in the legend."""
     seconds = bins["seconds"]
     traces = [
-        line_trace(one.name, seconds, bins[one.column], one.panel, one.hover, color=one.color, dash=one.dash)
-        for one in LINES
+        line_trace(
+            series.name, seconds, bins[series.column], series.panel, series.hover, color=series.color, dash=series.dash
+        )
+        for series in LINES
     ]
-    whole = [0, seconds[-1] if seconds else 0]
+    span = [0, seconds[-1] if seconds else 0]
     levels = [(panel, published[name] * factor) for panel, name, factor in PUBLISHED if published.get(name) is not None]
     for number, (panel, level) in enumerate(levels):
         name, look = "published" + " " * bool(number), {"color": GREY, "dash": "dot"}
-        line = line_trace(name, whole, [level, level], panel, "published %{y:.4s}", **look)
+        line = line_trace(name, span, [level, level], panel, "published %{y:.4s}", **look)
         traces.append({**line, "showlegend": number == 0})
     height = 1 / len(PANELS)
     axes: dict[int, dict[str, Any]] = {}
@@ -98,7 +100,7 @@ def page_row(row: dict[str, Any]) -> dict[str, Any]:
         "description": f"{row['profile']}: {row['protocol'].upper()}, IP packets of {row['packet_bytes']} bytes. "
         f"{fidelity_text(row['fidelity']).capitalize()}.",
         "cells": [
-            (shown(row[measured], decimals), shown(published.get(figure), decimals))
+            (decimal_text(row[measured], decimals), decimal_text(published.get(figure), decimals))
             for _, measured, figure, decimals in FIGURES
         ],
         "differs": ", ".join(name for name, near in row["as_published"].items() if not near),

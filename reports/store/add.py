@@ -88,8 +88,8 @@ def digest_of(path: Path) -> str:
 
 def stamp_of(path: Path) -> tuple[int, int, int, int]:
     """Returns what changes if a file is written to or replaced."""
-    found = path.stat()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @contextmanager
@@ -232,10 +232,10 @@ def analyzed(path: str, options: AnalysisOptions, is_known: Callable[[str], obje
     return Analyzed(path, digest, before[2], trace, damage, day_of(trace), tables, time.monotonic_ns())
 
 
-def outcome(one: Analyzed, new: bool) -> Added:
+def outcome(capture: Analyzed, new: bool) -> Added:
     """Returns the outcome of a capture that was published, unless another process had published it."""
-    kind = ("damaged" if one.damage else "added") if new else "present"
-    return Added(one.path, kind, one.damage, one.trace.totals["flows"])
+    kind = ("damaged" if capture.damage else "added") if new else "present"
+    return Added(capture.path, kind, capture.damage, capture.trace.totals["flows"])
 
 
 def already_there(folder: Path, digests: Sequence[str]) -> set[str]:
@@ -250,7 +250,7 @@ def publish_new(folder: Path, made: Path, place: Path, group: Sequence[Analyzed]
     if columns_in(folder) not in (None, columns_of(group[0].trace)):
         write_file(folder, MARKER, marker(None, options_in(folder)))
     with publishing(folder):
-        there = already_there(folder, [one.digest for one in group])
+        there = already_there(folder, [capture.digest for capture in group])
         if not there and not publish(made, place):  # of the same captures, but neither manifest nor table lists them
             with staging(folder, REMOVED) as aside:
                 place.rename(aside / "damaged")
@@ -258,21 +258,23 @@ def publish_new(folder: Path, made: Path, place: Path, group: Sequence[Analyzed]
     return there
 
 
-def add_capture(folder: Path, connection: duckdb.DuckDBPyConnection, one: Analyzed) -> Added:
+def add_capture(folder: Path, connection: duckdb.DuckDBPyConnection, capture: Analyzed) -> Added:
     """Keeps a capture alone. OSError if the store cannot be written."""
     with staging(folder, ADDING) as outer:
         made = outer / "capture"
         made.mkdir()
-        row = capture_row(one.path, one.bytes, one.trace.totals["flows"], [one.digest] * len(one.trace.interfaces))
-        write_tables(connection, one.trace, made, one.tables, row)
-        (made / MANIFEST).write_text(manifest(made, one.digest))
-        return outcome(one, not publish_new(folder, made, place_of(folder, one.digest, one.day), [one]))
+        row = capture_row(
+            capture.path, capture.bytes, capture.trace.totals["flows"], [capture.digest] * len(capture.trace.interfaces)
+        )
+        write_tables(connection, capture.trace, made, capture.tables, row)
+        (made / MANIFEST).write_text(manifest(made, capture.digest))
+        return outcome(capture, not publish_new(folder, made, place_of(folder, capture.digest, capture.day), [capture]))
 
 
 def add_group(folder: Path, connection: duckdb.DuckDBPyConnection, group: Sequence[Analyzed]) -> Iterator[Added]:
     """Keeps captures of one day together. If another process published some of them meanwhile, the others are kept."""
     if len(group) < 2:
-        yield from (add_capture(folder, connection, one) for one in group)
+        yield from (add_capture(folder, connection, capture) for capture in group)
         return
     digest = digest_of_group(group)
     with staging(folder, ADDING) as outer:
@@ -286,17 +288,17 @@ def add_group(folder: Path, connection: duckdb.DuckDBPyConnection, group: Sequen
         finally:
             for name in ("interfaces", *(TIMED + name for name in names)):
                 connection.unregister(name)
-        (made / MANIFEST).write_text(manifest(made, digest, captures=[one.digest for one in group]))
+        (made / MANIFEST).write_text(manifest(made, digest, captures=[capture.digest for capture in group]))
         there = publish_new(folder, made, place_of(folder, digest, group[0].day, MANY), group)
-    yield from (outcome(one, not there) for one in group if not there or one.digest in there)
+    yield from (outcome(capture, not there) for capture in group if not there or capture.digest in there)
     if there:
-        yield from add_group(folder, connection, [one for one in group if one.digest not in there])
+        yield from add_group(folder, connection, [capture for capture in group if capture.digest not in there])
 
 
 def add_waiting(folder: Path, connection: duckdb.DuckDBPyConnection, waiting: Sequence[Analyzed]) -> Iterator[Added]:
     """Keeps small captures, those of a day together."""
-    for day in dict.fromkeys(one.day for one in waiting):
-        yield from add_group(folder, connection, [one for one in waiting if one.day == day])
+    for day in dict.fromkeys(capture.day for capture in waiting):
+        yield from add_group(folder, connection, [capture for capture in waiting if capture.day == day])
 
 
 def make_many(folder: Path) -> None:
@@ -326,22 +328,22 @@ def outcomes(
 ) -> Iterator[Added]:
     """Adds captures. If there are many, small ones wait until they are kept together."""
     many, waiting = len(paths) >= LEAST, list[Analyzed]()
-    known = stored(folder)
+    digests = stored(folder)
     for path in paths:
         count()
         try:
-            one = analyzed(path, options, known.__contains__)
+            capture = analyzed(path, options, digests.__contains__)
         except InputError as error:
             yield Added(path, "failed", str(error))
             continue
-        if one is None:
+        if capture is None:
             yield Added(path, "present")
             continue
-        known.add(one.digest)
-        if not many or one.bytes > SMALL_BYTES:
-            yield add_capture(folder, connection, one)
+        digests.add(capture.digest)
+        if not many or capture.bytes > SMALL_BYTES:
+            yield add_capture(folder, connection, capture)
             continue
-        waiting.append(one)
+        waiting.append(capture)
         if is_full(waiting):
             yield from add_waiting(folder, connection, waiting)
             waiting.clear()

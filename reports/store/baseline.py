@@ -54,36 +54,38 @@ def own_of(run: Run) -> Own:
         return Own(digests, connection.execute(f"SELECT {columns} FROM interfaces WHERE packets > 0").fetchall())
 
 
-def same_captures(connection: duckdb.DuckDBPyConnection, own: Own) -> set[str]:
+def same_captures(connection: duckdb.DuckDBPyConnection, run: Own) -> set[str]:
     """Returns the captures of a store that are part of the new run."""
     columns = ", ".join(f"{name} BIGINT" for name in INTERFACE)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE own_interfaces ({columns})")
-    if own.interfaces:
-        connection.executemany("INSERT INTO own_interfaces VALUES (?, ?, ?, ?)", [list(one) for one in own.interfaces])
-    return own.digests | {capture for (capture,) in connection.execute(SAME).fetchall()}
+    if run.interfaces:
+        connection.executemany(
+            "INSERT INTO own_interfaces VALUES (?, ?, ?, ?)", [list(interface) for interface in run.interfaces]
+        )
+    return run.digests | {capture for (capture,) in connection.execute(SAME).fetchall()}
 
 
 def chosen_captures(
-    connection: duckdb.DuckDBPyConnection, where: str | None, own: Own
+    connection: duckdb.DuckDBPyConnection, where: str | None, run: Own
 ) -> tuple[list[tuple[str, int]], int]:
     """Returns the captures that meet a condition with their flows, and the number of those left out."""
     import duckdb
 
-    same = same_captures(connection, own)
+    same = same_captures(connection, run)
     condition = f"WHERE ({where}\n)" if where else ""
     try:
         sql = (
             f"SELECT capture_id, flows, damage IS NULL AND flows > 0 FROM captures {condition} ORDER BY day, capture_id"
         )
         check_select(connection, sql, "--where: expected one condition")
-        found = connection.execute(sql).fetchall()
+        listed = connection.execute(sql).fetchall()
     except duckdb.Error as error:
         raise failure("--where", error) from None
-    chosen = [(capture, flows) for capture, flows, whole in found if whole and capture not in same]
-    return chosen, len(found) - len(chosen)
+    captures = [(capture, flows) for capture, flows, complete in listed if complete and capture not in same]
+    return captures, len(listed) - len(captures)
 
 
-def baseline_of(folder: Path, where: str | None, own: Own) -> tuple[list[RunMeasures], int]:
+def baseline_of(folder: Path, where: str | None, run: Own) -> tuple[list[RunMeasures], int]:
     """Returns the measures of each run of the baseline, and the number of captures left out. Ctrl-C ends it at once."""
     import duckdb
 
@@ -92,8 +94,8 @@ def baseline_of(folder: Path, where: str | None, own: Own) -> tuple[list[RunMeas
     with connect(folder, " ".join(("captures", "interfaces", *TABLES))) as connection:
 
         def work() -> tuple[list[RunMeasures], int]:
-            chosen, left_out = chosen_captures(connection, where, own)
-            return measured_stored(connection, chosen), left_out
+            captures, left_out = chosen_captures(connection, where, run)
+            return measured_stored(connection, captures), left_out
 
         try:
             return interruptible(connection, work)
@@ -107,8 +109,8 @@ def diff_with_store(
     """Compares a run with the captures of a store; `load` analyzes one with their options. Raises InputError or UsageError."""
     after = load(options_in(folder))
     new = measured_new(after)
-    own = own_of(after)
-    runs, left_out = consistent(folder, lambda: baseline_of(folder, where, own))
-    found = against(after, new, str(folder), runs, services)
-    found.left_out = left_out
-    return found
+    run = own_of(after)
+    runs, left_out = consistent(folder, lambda: baseline_of(folder, where, run))
+    difference = against(after, new, str(folder), runs, services)
+    difference.left_out = left_out
+    return difference

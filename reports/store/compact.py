@@ -90,8 +90,8 @@ def exchange(made: Path, place: Path) -> None:
 
 def files_of(store: Path, places: Iterable[Path], name: str) -> str:
     """Returns a list of SQL of the files of a table in these folders; empty if there is none. `store` is its UTF-8 path."""
-    found = [place for place in places if (place / f"{name}.parquet").is_file()]
-    files = [store / place.parent.name / place.name / f"{name}.parquet" for place in found]
+    with_table = [place for place in places if (place / f"{name}.parquet").is_file()]
+    files = [store / place.parent.name / place.name / f"{name}.parquet" for place in with_table]
     return ", ".join(quoted(glob_escaped(file)) for file in files)
 
 
@@ -101,16 +101,16 @@ def rows_sql(store: Path, name: str, units: Sequence[Stored], without: set[str])
     settings = "union_by_name = true, hive_partitioning"
     types = "{'day': VARCHAR, 'capture_id': VARCHAR}"
     parts = []
-    if many := files_of(store, [one.folder for one in units if is_many(one)], name):
+    if many := files_of(store, [unit.folder for unit in units if is_many(unit)], name):
         parts.append(f"FROM read_parquet([{many}], {settings} = false)")
-    if single := files_of(store, [one.folder for one in units if not is_many(one)], name):
+    if single := files_of(store, [unit.folder for unit in units if not is_many(unit)], name):
         parts.append(f"SELECT * EXCLUDE (day) FROM read_parquet([{single}], {settings} = true, hive_types = {types})")
     return f"FROM ({' UNION ALL BY NAME '.join(parts)}) WHERE capture_id NOT IN ({removed})" if parts else ""
 
 
-def is_many(one: Stored) -> bool:
+def is_many(unit: Stored) -> bool:
     """Returns whether a folder has the captures of several files."""
-    return one.folder.name.startswith(MANY)
+    return unit.folder.name.startswith(MANY)
 
 
 def write_rows(connection: duckdb.DuckDBPyConnection, queries: dict[Path, str]) -> None:
@@ -129,35 +129,35 @@ def write_rows(connection: duckdb.DuckDBPyConnection, queries: dict[Path, str]) 
             raise InputError(f"{file.name}: {str(error).splitlines()[0]}; run `wiretale store check`") from None
 
 
-def manifest_of(one: Stored) -> dict[str, Any]:
+def manifest_of(unit: Stored) -> dict[str, Any]:
     """Returns capture.json of a folder. Raises InputError if it is missing or damaged."""
     try:
-        return one.manifest()
+        return unit.manifest()
     except (OSError, ValueError):
-        raise InputError(f"{one.folder / MANIFEST}: is missing or damaged; run `wiretale store check`") from None
+        raise InputError(f"{unit.folder / MANIFEST}: is missing or damaged; run `wiretale store check`") from None
 
 
-def sizes_of(one: Stored) -> dict[str, float]:
+def sizes_of(unit: Stored) -> dict[str, float]:
     """Returns the size of each capture in a folder; those of captures that were added together are equal."""
-    found = manifest_of(one)
-    digests = found["captures"] if is_many(one) else [one.digest]
-    sizes = found.get("sizes") if is_many(one) else None
-    return dict(sizes) if sizes else dict.fromkeys(digests, one.bytes / len(digests))
+    manifest = manifest_of(unit)
+    digests = manifest["captures"] if is_many(unit) else [unit.digest]
+    sizes = manifest.get("sizes") if is_many(unit) else None
+    return dict(sizes) if sizes else dict.fromkeys(digests, unit.bytes / len(digests))
 
 
-def members_of(one: Stored) -> dict[str, Any]:
+def members_of(unit: Stored) -> dict[str, Any]:
     """Returns the members of capture.json that other programs added, by capture."""
-    found = manifest_of(one)
-    more = {name: found[name] for name in found.keys() - OWN_MEMBERS}
-    return {**found.get("members", {}), **({one.digest: more} if more else {})}
+    manifest = manifest_of(unit)
+    more = {name: manifest[name] for name in manifest.keys() - OWN_MEMBERS}
+    return {**manifest.get("members", {}), **({unit.digest: more} if more else {})}
 
 
 def write_manifest(made: Path, digest: str, units: Sequence[Stored], without: set[str]) -> None:
     """Writes capture.json. The sizes of captures become shares of the size of the files."""
-    sizes = {name: size for one in units for name, size in sizes_of(one).items() if name not in without}
+    sizes = {name: size for unit in units for name, size in sizes_of(unit).items() if name not in without}
     factor = sum(file.stat().st_size for file in made.glob("*.parquet")) / max(1.0, sum(sizes.values()))
     shares = {name: round(size * factor) for name, size in sizes.items()}
-    members = {name: more for one in units for name, more in members_of(one).items() if name in sizes}
+    members = {name: more for unit in units for name, more in members_of(unit).items() if name in sizes}
     (made / MANIFEST).write_text(manifest(made, digest, captures=list(sizes), sizes=shares, members=members))
 
 
@@ -188,8 +188,8 @@ def rewrite_day(
 ) -> None:
     """Writes the captures in some folders of a day into one, but for those that are removed."""
     day = units[0].folder.parent
-    kept = sorted({digest for one in units for digest in sizes_of(one)} - without)
-    digest = hashlib.sha256("".join(kept).encode()).hexdigest()
+    digests = sorted({digest for unit in units for digest in sizes_of(unit)} - without)
+    digest = hashlib.sha256("".join(digests).encode()).hexdigest()
     with staging(folder, ADDING) as outer:
         made = outer / "day"
         target = made / f"{MANY}{digest}"
@@ -200,10 +200,10 @@ def rewrite_day(
         write_manifest(target, digest, units, without)
         for file in target.iterdir():
             sync(file)
-        keep_age(target, [one.folder for one in units])
+        keep_age(target, [unit.folder for unit in units])
         sync(target)
         with between_queries(folder), publishing(folder):
-            link_others(day, made, {one.folder.name for one in units})
+            link_others(day, made, {unit.folder.name for unit in units})
             sync(made)
             exchange(made, day)
             sync(folder)
@@ -221,12 +221,12 @@ def compact(folder: Path, age_ns: int) -> Iterator[Compacted]:
             (folder / READING_LOCK).touch()
             make_many(folder)
             days: dict[Path, list[Stored]] = {}
-            for one in captures(folder):
-                if one.folder.stat().st_mtime <= latest:
-                    days.setdefault(one.folder.parent, []).append(one)
+            for unit in captures(folder):
+                if unit.folder.stat().st_mtime <= latest:
+                    days.setdefault(unit.folder.parent, []).append(unit)
             for units in days.values():
                 if len(units) >= LEAST:
-                    count = sum(len(sizes_of(one)) for one in units)
+                    count = sum(len(sizes_of(unit)) for unit in units)
                     rewrite_day(folder, connection, units, set())
                     yield Compacted(units[0].day, count)
     except WiretaleError:

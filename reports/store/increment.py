@@ -81,22 +81,22 @@ class Earlier(NamedTuple):
 
 def texts_of(value: object) -> list[str]:
     """Returns a list of texts. Raises TypeError if it is none."""
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise TypeError("expected texts")
     return value
 
 
 def earlier_in(store: Path, days: Container[str | None]) -> Iterator[Earlier]:
     """Yields the captures of these days that watch published, also those that `store compact` has put together."""
-    for one in captures(store):
-        if one.day in days:
+    for capture in captures(store):
+        if capture.day in days:
             with suppress(OSError, ValueError, KeyError, TypeError):  # `store check` names what is damaged
-                found = one.manifest()
-                for digest, member in {one.digest: found, **found.get("members", {})}.items():
+                manifest = capture.manifest()
+                for digest, member in {capture.digest: manifest, **manifest.get("members", {})}.items():
                     if seen := member.get("watch"):
                         slot, window = texts_of(seen["slot"]), texts_of(seen["window"])
                         name, until_ns = str(seen["name"]), seen.get("until_ns")
-                        yield Earlier(one.folder, digest, name, slot, window, bool(seen["complete"]), until_ns)
+                        yield Earlier(capture.folder, digest, name, slot, window, bool(seen["complete"]), until_ns)
 
 
 class Fact(NamedTuple):
@@ -121,7 +121,10 @@ def reaching(slot: Sequence[Pending], earlier: Sequence[Earlier]) -> list[tuple[
     """Returns the captures whose windows reach into files of a slot, with the place of each file, and the windows' ends."""
     numbers = {file.digest: number for number, file in enumerate(slot)}
     return [
-        (one.digest, numbers[digest], one.until_ns) for one in earlier for digest in one.window if digest in numbers
+        (capture.digest, numbers[digest], capture.until_ns)
+        for capture in earlier
+        for digest in capture.window
+        if digest in numbers
     ]
 
 
@@ -140,7 +143,7 @@ class Slot:
 
     def set_files(self, trace: Trace) -> None:
         """Makes `places`: file of each interface, and `files`: for each file, the numbers that interfaces have in its rows."""
-        place = {str(one.path): number for number, one in enumerate(self.plan.window)}
+        place = {str(window_file.path): number for number, window_file in enumerate(self.plan.window)}
         rows = sorted((row["capture"], place[row["file"]]) for row in trace.interfaces.rows())
         self.execute("CREATE OR REPLACE TEMP TABLE places (capture INTEGER, fileno INTEGER)")
         self.execute("CREATE OR REPLACE TEMP TABLE files (fileno INTEGER, caps INTEGER[])")
@@ -170,17 +173,17 @@ class Slot:
                 "INSERT INTO pairs SELECT unnest(?), unnest(?), unnest(?::BIGINT[])",
                 [list(column) for column in zip(*pairs, strict=True)],
             )
-        places = sorted({one.folder for one in earlier if one.digest in used})
+        places = sorted({capture.folder for capture in earlier if capture.digest in used})
         for together in (False, True):
-            found = [place for place in places if place.name.startswith(MANY) == together]
-            if found := [place for place in found if (place / "flows.parquet").exists()]:
-                self.add_before(found, together)
+            folders = [place for place in places if place.name.startswith(MANY) == together]
+            if folders := [place for place in folders if (place / "flows.parquet").exists()]:
+                self.add_before(folders, together)
 
     def add_before(self, places: Sequence[Path], together: bool) -> None:
         """Adds the flows of folders to `before`; if `together`, each has those of several captures."""
         how = "false" if together else "true, hive_types = {'day': DATE, 'capture_id': VARCHAR}"
         with utf8_name(places[0].parent.parent, plain=True) as store:
-            files = [glob_escaped(store / one.parent.name / one.name / "flows.parquet") for one in places]
+            files = [glob_escaped(store / place.parent.name / place.name / "flows.parquet") for place in places]
             self.execute(
                 f"""INSERT INTO before SELECT fileno, {KEY}, {HOSTS}, epoch_ns(first_ns), epoch_ns(last_ns),
                 "end" NOT IN ('end_of_capture', '{CUT}') AND NOT ("end" = 'idle' AND {CLOSED}
@@ -202,18 +205,18 @@ class Slot:
             UNION ALL SELECT flow, before.last, false, begun.key FROM begun JOIN before
             ON begun.fileno = before.fileno AND begun.hosts = before.hosts AND first_ns BETWEEN before.first AND before.last
             WHERE is_headless AND last_ns <= {rest_until}""")
-        wanted = "key = ? AND first_ns > ?" if only else "true"
+        condition = "key = ? AND first_ns > ?" if only else "true"
         before = (
             "coalesce((SELECT max(number) + 1 FROM numbered WHERE numbered.fileno = begun.fileno), 0)" if only else "0"
         )
         self.execute(
             f"""CREATE OR REPLACE TEMP TABLE own AS SELECT flow, fileno, is_open, caps,
             {before} + row_number() OVER (PARTITION BY fileno ORDER BY flow) - 1 AS number
-            FROM begun JOIN files USING (fileno) WHERE flow NOT IN (SELECT flow FROM rests) AND {wanted}""",
+            FROM begun JOIN files USING (fileno) WHERE flow NOT IN (SELECT flow FROM rests) AND {condition}""",
             only,
         )
-        kept = "INSERT INTO numbered" if only else "CREATE OR REPLACE TEMP TABLE numbered AS"
-        self.execute(f"{kept} SELECT fileno, number FROM own")
+        statement = "INSERT INTO numbered" if only else "CREATE OR REPLACE TEMP TABLE numbered AS"
+        self.execute(f"{statement} SELECT fileno, number FROM own")
 
     def open_flows(self) -> int:
         """Returns the number of chosen flows that may go on."""
@@ -221,8 +224,8 @@ class Slot:
 
     def going_on(self) -> list[tuple[str, int]]:
         """Returns key and end of the published flows whose rest has later packets, which belong to no published flow."""
-        found = self.execute("SELECT key, max(last) FROM rests WHERE goes_on GROUP BY key ORDER BY ALL").fetchall()
-        return [(key, last) for key, last in found]
+        flow_ends = self.execute("SELECT key, max(last) FROM rests WHERE goes_on GROUP BY key ORDER BY ALL").fetchall()
+        return [(key, last) for key, last in flow_ends]
 
     def take(self, trace: Trace, first: bool) -> None:
         """Adds the rows of the chosen flows to the tables of the slot; those without a flow only with the first analysis."""
@@ -265,17 +268,17 @@ class Slot:
         """Adds the findings of the chosen flows, as few of a kind for each file as an analysis of it has."""
         from wiretale.analyzer.findings.registry import every_finding, in_order
 
-        chosen = self.execute("SELECT flow, fileno, number FROM own").fetchall()
-        places = {flow: (fileno, number) for flow, fileno, number in chosen}
+        flows = self.execute("SELECT flow, fileno, number FROM own").fetchall()
+        places = {flow: (fileno, number) for flow, fileno, number in flows}
         by_file: dict[int, list[Ranked]] = {}
-        for one in every_finding(trace.transfers):
-            if one.finding.scope != "capture" and one.finding.flows and one.finding.flows[0][0] in places:
-                by_file.setdefault(places[one.finding.flows[0][0]][0], []).append(one)
+        for ranked in every_finding(trace.transfers):
+            if ranked.finding.scope != "capture" and ranked.finding.flows and ranked.finding.flows[0][0] in places:
+                by_file.setdefault(places[ranked.finding.flows[0][0]][0], []).append(ranked)
         trace.transfers.release_counts()
         for fileno, several in by_file.items():
             numbers = {flow: number for flow, (file, number) in places.items() if file == fileno}
             before = self.findings.setdefault(fileno, list(self.plan.slot[fileno].findings))
-            before += [self.renumbered(one, fileno, numbers, len(before)) for one in in_order(several)]
+            before += [self.renumbered(ranked, fileno, numbers, len(before)) for ranked in in_order(several)]
 
     def renumbered(self, finding: Finding, fileno: int, numbers: dict[int, int], before: int) -> Finding:
         """Returns a finding with the numbers of a file, in which `before` others precede those of its analysis."""
@@ -365,7 +368,7 @@ def publish_slot(
     InputError if a file is gone or has changed; OSError if the store cannot be written.
     """
     trace = plan.read(options)
-    if gone := [one for one in plan.window if not one.is_here()]:
+    if gone := [file for file in plan.window if not file.is_here()]:
         raise InputError(f"{gone[0].path}: removed or changed while it was read")
     slot = Slot(connection, plan, options, cut=plan.complete)
     try:
@@ -373,8 +376,8 @@ def publish_slot(
             return None
         if columns_in(store) not in (None, columns_of(trace)):
             write_file(store, MARKER, marker(None, options))
-        known = stored(store)  # another process may have added some meanwhile
-        return [publish_file(store, slot, number, known) for number in range(len(plan.slot))]
+        digests = stored(store)  # another process may have added some meanwhile
+        return [publish_file(store, slot, number, digests) for number in range(len(plan.slot))]
     finally:  # the next analysis begins without the memory of this one
         for name in KEPT_TABLES:
             for registered in (name, TIMED + name):
@@ -382,17 +385,17 @@ def publish_slot(
             connection.execute(f"DROP TABLE IF EXISTS slot_{name}")
 
 
-def publish_file(store: Path, slot: Slot, number: int, known: Container[str]) -> Published:
+def publish_file(store: Path, slot: Slot, number: int, digests: Container[str]) -> Published:
     """Publishes one file of a slot, unless it is known."""
     file, plan = slot.plan.slot[number], slot.plan
     entry = Earlier(
         place_of(store, file.digest, file.day()),
         file.digest,
         file.path.name,
-        [one.digest for one in plan.slot],
-        [one.digest for one in plan.window],
+        [window_file.digest for window_file in plan.slot],
+        [window_file.digest for window_file in plan.window],
         plan.complete,
-        max((one.last_ns for one in plan.window if one.last_ns is not None), default=None),
+        max((window_file.last_ns for window_file in plan.window if window_file.last_ns is not None), default=None),
     )
     with staging(store, ADDING) as outer:
         made = outer / "capture"
@@ -400,7 +403,7 @@ def publish_file(store: Path, slot: Slot, number: int, known: Container[str]) ->
         flows = slot.write(number, made)
         (made / MANIFEST).write_text(manifest(made, file.digest, watch=watch_member(entry)))
         with publishing(store):
-            if file.digest not in known:
+            if file.digest not in digests:
                 publish(made, entry.folder)
     return Published(file, flows, entry)
 

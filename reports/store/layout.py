@@ -58,14 +58,14 @@ def is_digest(value: object) -> bool:
     return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
 
 
-def check_shares(found: dict[str, Any], digests: Sequence[str]) -> None:
+def check_shares(record: dict[str, Any], digests: Sequence[str]) -> None:
     """Raises ValueError if `sizes` or `members` of capture.json are not those of its captures."""
-    sizes, members = found.get("sizes"), found.get("members", {})
+    sizes, members = record.get("sizes"), record.get("members", {})
     if sizes is not None and not (isinstance(sizes, dict) and sizes.keys() == {*digests}):
         raise ValueError("other sizes")
     if sizes and not all(type(size) is int and 0 <= size < 2**63 for size in sizes.values()):
         raise ValueError("no sizes")
-    if not isinstance(members, dict) or not all(isinstance(one, dict) for one in members.values()):
+    if not isinstance(members, dict) or not all(isinstance(member, dict) for member in members.values()):
         raise ValueError("no members")
 
 
@@ -130,17 +130,17 @@ class Stored(NamedTuple):
         Raises OSError or ValueError if it is missing or damaged.
         """
         try:
-            found: dict[str, Any] = json.loads((self.folder / MANIFEST).read_text())
+            record: dict[str, Any] = json.loads((self.folder / MANIFEST).read_text())
         except RecursionError:
             raise ValueError("too deep") from None
-        files = found.get("files") if isinstance(found, dict) else None
+        files = record.get("files") if isinstance(record, dict) else None
         if not isinstance(files, dict) or not all(map(TABLE_FILE.fullmatch, files)):
             raise ValueError("no files")
-        digests = found.get("captures") if self.folder.name.startswith(MANY) else [self.digest]
+        digests = record.get("captures") if self.folder.name.startswith(MANY) else [self.digest]
         if not isinstance(digests, list) or not digests or not all(map(is_digest, digests)):
             raise ValueError("no captures")
-        check_shares(found, digests)
-        return found
+        check_shares(record, digests)
+        return record
 
 
 def marker(columns: str | None, options: AnalysisOptions = NO_OPTIONS) -> str:
@@ -200,26 +200,28 @@ def write_file(folder: Path, name: str, text: str) -> None:
 def open_store(folder: Path) -> dict[str, object]:
     """Returns the marker of a store. Raises InputError if a folder is no store."""
     try:
-        found = json.loads((folder / MARKER).read_text())
+        marker_record = json.loads((folder / MARKER).read_text())
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{folder}: expected a store (made by `wiretale store add`): it has no {MARKER}") from None
     except OSError as error:
         raise InputError(f"{folder / MARKER}: {error.strerror}") from None
     except ValueError:
         raise damaged_marker(folder) from None
-    schema = found.get("schema") if isinstance(found, dict) else None
+    schema = marker_record.get("schema") if isinstance(marker_record, dict) else None
     if schema != SCHEMA:
         raise InputError(f"{folder / MARKER}: expected schema {SCHEMA}, but it is {schema!r}")
-    marker_found: dict[str, object] = found
+    marker_found: dict[str, object] = marker_record
     return marker_found
 
 
 def check_empty(folder: Path) -> None:
     """Raises UsageError if a folder without a marker has files other than those that precede the marker of a new store."""
-    own = (VIEWS, Path(EMPTY).parts[0])
+    store_names = (VIEWS, Path(EMPTY).parts[0])
     with suppress(FileNotFoundError):
-        if others := [file.name for file in folder.iterdir() if not file.name.startswith(".") and file.name not in own]:
-            raise UsageError(f"{folder}: expected a store, or a new or empty folder: it has {others[0]}")
+        if foreign := [
+            file.name for file in folder.iterdir() if not file.name.startswith(".") and file.name not in store_names
+        ]:
+            raise UsageError(f"{folder}: expected a store, or a new or empty folder: it has {foreign[0]}")
 
 
 @contextmanager
@@ -296,10 +298,12 @@ def publish(made: Path, place: Path) -> bool:
 def captures(folder: Path) -> Iterator[Stored]:
     """Yields the captures of a store by day and digest, after those that were added together; those without a time last."""
     for day in sorted(folder.glob("day=*")):
-        found = DAY.fullmatch(day.name)
-        for place in sorted((*day.glob(f"{MANY}*"), *day.glob("capture_id=*"))) if found else ():
+        day_name = DAY.fullmatch(day.name)
+        for place in sorted((*day.glob(f"{MANY}*"), *day.glob("capture_id=*"))) if day_name else ():
             if name := CAPTURE.fullmatch(place.name):
-                yield Stored(place, name[1], None if found and found[1] == UNKNOWN_DAY else found and found[1])
+                yield Stored(
+                    place, name[1], None if day_name and day_name[1] == UNKNOWN_DAY else day_name and day_name[1]
+                )
 
 
 def place_of(folder: Path, digest: str, day: str | None, prefix: str = "capture_id=") -> Path:
@@ -321,11 +325,11 @@ def stored_as(folder: Path, digest: str) -> Path | None:
 
 def stored(folder: Path) -> set[str]:
     """Returns the digests of all captures. A damaged group has none: `store check` reports it."""
-    found: set[str] = set()
-    for one in captures(folder):
+    digests: set[str] = set()
+    for capture in captures(folder):
         with suppress(OSError, ValueError):
-            found.update(one.digests)
-    return found
+            digests.update(capture.digests)
+    return digests
 
 
 def publishing(folder: Path) -> AbstractContextManager[None]:

@@ -17,7 +17,7 @@ WITH_TROUBLE = """
 SELECT * EXCLUDE (key, capture_id, flow), retransmissions, lost, capture_id, flow FROM ({flows}) LEFT JOIN (
     SELECT key, flow, sum(retransmissions)::BIGINT AS retransmissions,
         sum(coalesce(lost_upstream + lost_downstream, lost_upstream, lost_downstream))::BIGINT AS lost
-    FROM (SELECT *, {key} AS key FROM directions {chosen}) GROUP BY key, flow) USING (key, flow)
+    FROM (SELECT *, {key} AS key FROM directions {restriction}) GROUP BY key, flow) USING (key, flow)
 """
 FLOW_ORDER = "wire_bytes DESC, capture_id, flow"
 FINDINGS = """
@@ -63,13 +63,13 @@ FINDING_SHOWN = "day, severity, code, sentence, parse_filename(path) AS file, fr
 SPARE = {"flows": ("capture", "first"), "findings": ("day",)}  # left out first in a narrow terminal
 
 
-def limited(sql: str, shown: str, where: str | None, order: str, limit: int) -> str:
+def limited(sql: str, columns: str, where: str | None, order: str, limit: int) -> str:
     """Returns a query over the rows of another."""
     condition = f"WHERE ({where}\n)" if where else ""
-    return f"SELECT {shown} FROM ({sql}) {condition} ORDER BY {order} LIMIT {limit}"
+    return f"SELECT {columns} FROM ({sql}) {condition} ORDER BY {order} LIMIT {limit}"
 
 
-def flows_sql(where: str | None, limit: int, whole: bool) -> str:
+def flows_sql(where: str | None, limit: int, every_column: bool) -> str:
     """Returns the largest flows; if `whole`, with all columns.
 
     Unless the condition needs columns of directions, the flows are chosen before these are read. A misspelt name of one counts,
@@ -77,28 +77,30 @@ def flows_sql(where: str | None, limit: int, whole: bool) -> str:
     """
     from difflib import get_close_matches
 
-    shown = "*" if whole else FLOW_SHOWN
+    columns = "*" if every_column else FLOW_SHOWN
     if where and any(get_close_matches(word.lower(), TROUBLE, 1, 0.8) for word in re.findall(r"\w+", where)):
-        return limited(WITH_TROUBLE.format(flows=FLOWS, key=KEY, chosen=""), shown, where, FLOW_ORDER, limit)
-    chosen = "SEMI JOIN largest USING (capture_id, flow)"
-    rows = WITH_TROUBLE.format(flows="FROM largest", key=KEY, chosen=chosen)
+        return limited(WITH_TROUBLE.format(flows=FLOWS, key=KEY, restriction=""), columns, where, FLOW_ORDER, limit)
+    condition = "SEMI JOIN largest USING (capture_id, flow)"
+    rows = WITH_TROUBLE.format(flows="FROM largest", key=KEY, restriction=condition)
     first = limited(FLOWS, "*", where, FLOW_ORDER, limit)
-    return f"WITH largest AS MATERIALIZED ({first}) {limited(rows, shown, None, FLOW_ORDER, limit)}"
+    return f"WITH largest AS MATERIALIZED ({first}) {limited(rows, columns, None, FLOW_ORDER, limit)}"
 
 
-def findings_sql(where: str | None, limit: int, whole: bool) -> str:
+def findings_sql(where: str | None, limit: int, every_column: bool) -> str:
     """Returns findings, the most severe and newest first; if `whole`, with all columns."""
     order = f"{SEVERITIES}, day DESC, cost DESC NULLS LAST, capture_id, code, flow"
-    return limited(FINDINGS, "*" if whole else FINDING_SHOWN, where, order, limit)
+    return limited(FINDINGS, "*" if every_column else FINDING_SHOWN, where, order, limit)
 
 
-def top_sql(group: str, where: str | None, limit: int, whole: bool) -> str:
+def top_sql(group: str, where: str | None, limit: int, every_column: bool) -> str:
     """Returns sums of traffic by a group, the largest first; if `whole`, with exact times."""
     name, rows = GROUPS[group]
-    shown = f"coalesce({name}::VARCHAR, '{UNNAMED[group]}') AS {name}" if group in UNNAMED and not whole else name
+    columns = (
+        f"coalesce({name}::VARCHAR, '{UNNAMED[group]}') AS {name}" if group in UNNAMED and not every_column else name
+    )
     condition = f"WHERE ({where}\n)" if where else ""
     return (
-        f"SELECT {shown}, count(*) AS flows, sum(packets)::BIGINT AS packets, sum(wire_bytes)::BIGINT AS wire_bytes, "
-        f"{WHOLE_TIMES if whole else TIMES_SHOWN} FROM {rows} {condition} GROUP BY {name} "
+        f"SELECT {columns}, count(*) AS flows, sum(packets)::BIGINT AS packets, sum(wire_bytes)::BIGINT AS wire_bytes, "
+        f"{WHOLE_TIMES if every_column else TIMES_SHOWN} FROM {rows} {condition} GROUP BY {name} "
         f"ORDER BY wire_bytes DESC, {name} LIMIT {limit}"
     )

@@ -55,8 +55,8 @@ class Removal(NamedTuple):
     @property
     def path(self) -> Path:
         """The folder; of a capture in it, with its digest."""
-        whole = self.digest == self.stored.digest
-        return self.stored.folder if whole else self.stored.folder / f"capture_id={self.digest}"
+        is_unit = self.digest == self.stored.digest
+        return self.stored.folder if is_unit else self.stored.folder / f"capture_id={self.digest}"
 
     @property
     def digests(self) -> list[str]:
@@ -71,54 +71,55 @@ class Removal(NamedTuple):
         return self.stored.day or "", self.digest
 
 
-def removals(one: Stored) -> list[Removal]:
+def removals(unit: Stored) -> list[Removal]:
     """Returns what can be removed of a folder."""
     with suppress(InputError):  # a damaged manifest: the folder can be removed
-        if is_many(one) and "sizes" in manifest_of(one):
-            sizes = sizes_of(one)
-            factor = one.bytes / max(1.0, sum(sizes.values()))  # of the manifest, too
+        if is_many(unit) and "sizes" in manifest_of(unit):
+            sizes = sizes_of(unit)
+            factor = unit.bytes / max(1.0, sum(sizes.values()))  # of the manifest, too
             ends = [round(end * factor) for end in accumulate(sizes.values(), initial=0.0)]  # so that the shares add up
             return [
-                Removal(one, digest, end - begin, 1) for digest, (begin, end) in zip(sizes, pairwise(ends), strict=True)
+                Removal(unit, digest, end - begin, 1)
+                for digest, (begin, end) in zip(sizes, pairwise(ends), strict=True)
             ]
-    return [Removal(one, one.digest, one.bytes, one.captures)]
+    return [Removal(unit, unit.digest, unit.bytes, unit.captures)]
 
 
-def too_many(found: list[Removal], most: int) -> list[Removal]:
+def too_many(candidates: list[Removal], most: int) -> list[Removal]:
     """Returns the oldest, without which the rest takes at most `most` bytes."""
-    excess = sum(one.bytes for one in found) - most
-    chosen = []
-    for one in sorted(found, key=lambda one: one.age):
+    excess = sum(removal.bytes for removal in candidates) - most
+    excessive = []
+    for removal in sorted(candidates, key=lambda removal: removal.age):
         if excess <= 0:
             break
-        chosen.append(one)
-        excess -= one.bytes
-    return chosen
+        excessive.append(removal)
+        excess -= removal.bytes
+    return excessive
 
 
 def chosen_for_removal(folder: Path, age_ns: int | None, most: int | None) -> list[Removal]:
     """Returns the captures whose day ended more than `age_ns` ago, or that exceed `most` bytes together, the oldest first."""
     open_store(folder)
-    found = [removal for one in captures(folder) for removal in removals(one)]
+    candidates = [removal for item in captures(folder) for removal in removals(item)]
     old: list[Removal] = []
     if age_ns is not None:
         limit = (datetime.now(UTC) - timedelta(microseconds=age_ns // 1000)).strftime("%Y-%m-%d")
-        old = [one for one in found if one.stored.day is not None and one.stored.day < limit]
-    gone = {one.stored for one in old}
-    kept = [one for one in found if one.stored not in gone]
-    return sorted([*old, *(too_many(kept, most) if most is not None else [])], key=lambda one: one.age)
+        old = [item for item in candidates if item.stored.day is not None and item.stored.day < limit]
+    gone = {item.stored for item in old}
+    remaining = [item for item in candidates if item.stored not in gone]
+    return sorted([*old, *(too_many(remaining, most) if most is not None else [])], key=lambda item: item.age)
 
 
-def listed(folder: Path, chosen: Sequence[Removal]) -> Iterator[str]:
+def listed(folder: Path, doomed: Sequence[Removal]) -> Iterator[str]:
     """Yields a line for each capture to remove: its place in the store, and the path from which it was added."""
     import duckdb
 
     paths: dict[str, str] = {}
     with suppress(InputError, duckdb.Error), connect(folder, "captures") as connection:  # the store may be damaged
         paths = dict(connection.execute("SELECT capture_id, path FROM captures").fetchall())
-    for one in chosen:
-        for digest in one.digests or [one.digest]:
-            place = one.path if digest == one.digest else one.path / f"capture_id={digest}"
+    for removal in doomed:
+        for digest in removal.digests or [removal.digest]:
+            place = removal.path if digest == removal.digest else removal.path / f"capture_id={digest}"
             yield printable(f"{place}: {paths.get(digest, 'damaged')}")
 
 
@@ -129,9 +130,9 @@ def prune(folder: Path, age_ns: int | None, most: int | None) -> list[Removal]:
     try:
         with writing(folder), upkeep(folder):
             # The size of a compacted capture is an estimate.
-            while chosen := chosen_for_removal(folder, age_ns, most):
-                remove(folder, chosen)
-                removed += chosen
+            while doomed := chosen_for_removal(folder, age_ns, most):
+                remove(folder, doomed)
+                removed += doomed
     except WiretaleError:
         raise
     except OSError as error:
@@ -139,12 +140,14 @@ def prune(folder: Path, age_ns: int | None, most: int | None) -> list[Removal]:
     return removed
 
 
-def remove(folder: Path, chosen: Sequence[Removal]) -> None:
+def remove(folder: Path, doomed: Sequence[Removal]) -> None:
     """Removes captures; the caller has both locks."""
     parts: dict[Stored, set[str]] = {}
-    for one in chosen:
-        parts.setdefault(one.stored, set()).add(one.digest)
-    rewritten = {unit: digests for unit, digests in parts.items() if digests != {one.digest for one in removals(unit)}}
+    for removal in doomed:
+        parts.setdefault(removal.stored, set()).add(removal.digest)
+    rewritten = {
+        unit: digests for unit, digests in parts.items() if digests != {removal.digest for removal in removals(unit)}
+    }
     for unit in parts.keys() - rewritten.keys():  # first, because the others take room
         with staging(folder, REMOVED) as made:
             unit.folder.rename(made / "capture")
@@ -152,24 +155,24 @@ def remove(folder: Path, chosen: Sequence[Removal]) -> None:
     for unit, digests in rewritten.items():
         with writer(folder) as connection:
             rewrite_day(folder, connection, [unit], digests)
-    for day in {one.stored.folder.parent for one in chosen}:
+    for day in {removal.stored.folder.parent for removal in doomed}:
         with suppress(OSError):  # it has captures, perhaps one that was added meanwhile
             day.rmdir()
 
 
-def check_capture(one: Stored) -> Iterator[Problem]:
+def check_capture(unit: Stored) -> Iterator[Problem]:
     """Yields the files of a capture that are missing or have changed."""
     try:
-        found = one.manifest()
-        files = {name: (entry["bytes"], entry["sha256"]) for name, entry in found["files"].items()}
-        same = found["sha256"] == one.digest
+        manifest = unit.manifest()
+        files = {name: (entry["bytes"], entry["sha256"]) for name, entry in manifest["files"].items()}
+        same = manifest["sha256"] == unit.digest
     except (OSError, ValueError, KeyError, TypeError):
-        yield Problem(one.folder / MANIFEST, "is missing or damaged")
+        yield Problem(unit.folder / MANIFEST, "is missing or damaged")
         return
     if not same:
-        yield Problem(one.folder, "has the name of another capture")
-    for name in sorted({*files, "captures.parquet", *(file.name for file in one.folder.glob("*.parquet"))}):
-        file = one.folder / name
+        yield Problem(unit.folder, "has the name of another capture")
+    for name in sorted({*files, "captures.parquet", *(file.name for file in unit.folder.glob("*.parquet"))}):
+        file = unit.folder / name
         if not file.is_file():
             yield Problem(file, "is missing")
         elif name not in files:
@@ -188,20 +191,22 @@ def strays(folder: Path) -> Iterator[Path]:
             if not CAPTURE.fullmatch(unit.name) and f"{place.name}/{unit.name}" not in (EMPTY, EMPTY_MANY):
                 yield unit
                 continue
-            yield from (one for one in sorted(unit.glob("[!.]*")) if one.name != MANIFEST and one.suffix != ".parquet")
+            yield from (
+                path for path in sorted(unit.glob("[!.]*")) if path.name != MANIFEST and path.suffix != ".parquet"
+            )
 
 
 def check(folder: Path) -> Iterator[Problem]:
     """Yields what is wrong with a store; each file is read. Raises InputError if it is no store."""
     open_store(folder)
     seen: dict[str, Path] = {}
-    for one in captures(folder):
-        yield from check_capture(one)
+    for unit in captures(folder):
+        yield from check_capture(unit)
         with suppress(OSError, ValueError):  # check_capture() has reported it
-            for digest in one.digests:
+            for digest in unit.digests:
                 if digest in seen:
-                    yield Problem(one.folder, f"is stored twice, also as {seen[digest]}")
-                seen[digest] = one.folder
+                    yield Problem(unit.folder, f"is stored twice, also as {seen[digest]}")
+                seen[digest] = unit.folder
     if not has_views(folder):
         yield Problem(folder / VIEWS, "is missing or has changed (the next `store add` writes it again)")
     for place in strays(folder):

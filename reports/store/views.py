@@ -189,13 +189,13 @@ def select(
         if where:
             check_select(connection, f"SELECT 1 WHERE {where}", "--where: expected one condition")
         check_select(connection, sql, "the query: expected one SELECT statement")
-        found = connection.sql(sql)
-        columns = [(name, str(kind)) for name, kind in zip(found.columns, found.types, strict=True)]
+        relation = connection.sql(sql)
+        columns = [(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)]
         plain = [(kind.rstrip("[]") if lists else kind) in PLAIN for _, kind in columns]
         values = [f"#{place}" + ("" if is_plain else "::VARCHAR") for place, is_plain in enumerate(plain, 1)]
         names = distinct([name for name, _ in columns])
         columns = [(name, kind) for name, (_, kind) in zip(names, columns, strict=True)]
-        return columns, found.project(", ".join(values)).limit(limit).fetchall()
+        return columns, relation.project(", ".join(values)).limit(limit).fetchall()
 
     try:
         return interruptible(connection, answer)
@@ -231,8 +231,12 @@ def failure(name: str, error: duckdb.Error) -> WiretaleError:
 
 def distinct(names: list[str]) -> list[str]:
     """Returns names of which none occurs twice: `flow`, `flow_1`, as after a join."""
-    found: dict[str, None] = {}
+    unique: dict[str, None] = {}
     for name in names:
         numbered = (f"{name}_{number}" for number in count(1))
-        found[name if name not in found else next(one for one in numbered if one not in {*found, *names})] = None
-    return list(found)
+        unique[
+            name
+            if name not in unique
+            else next(candidate for candidate in numbered if candidate not in {*unique, *names})
+        ] = None
+    return list(unique)

@@ -100,11 +100,13 @@ class Watch:
             raise OutputError(f"{self.store}: another process watches {self.folder.path}") from None
         self._stored = stored(self.store)
         with suppress(OSError, ValueError, TypeError):
-            found = json.loads((self.store / self._cache).read_text())
+            cached = json.loads((self.store / self._cache).read_text())
             self._handled = {
-                name: ((dev, ino, size, ns), digest) for name, (dev, ino, size, ns, digest) in found["done"].items()
+                name: ((dev, ino, size, ns), digest) for name, (dev, ino, size, ns, digest) in cached["done"].items()
             }
-            self._waited = [(name, size, digest, packets, day) for name, size, digest, packets, day in found["waiting"]]
+            self._waited = [
+                (name, size, digest, packets, day) for name, size, digest, packets, day in cached["waiting"]
+            ]
 
     def close(self) -> None:
         """Releases the folder for other processes."""
@@ -121,19 +123,19 @@ class Watch:
     def look(self) -> None:
         """Analyzes the files that are new, each by itself. InputError if the folder cannot be read."""
         try:
-            found = self.folder.finished()
+            finished = self.folder.finished()
         except OSError as error:
             raise InputError(f"{self.folder.path}: {error.strerror}") from None
         self._before = {name: digest for name, (_, digest) in self._handled.items()}
         self._before.update((name, digest) for name, _, digest, _, _ in self._waited)
-        self._names = [one.path.name for one in found]
+        self._names = [file.path.name for file in finished]
         self._handled = {name: self._handled[name] for name in self._names if name in self._handled}
-        for one in found:
-            if self._handled.get(one.path.name, (None,))[0] != one.stamp:
+        for file in finished:
+            if self._handled.get(file.path.name, (None,))[0] != file.stamp:
                 with suppress(FileNotFoundError):  # it is seen as missing by its number
-                    self._take(one)
+                    self._take(file)
         self.pending.sort(key=Pending.order)
-        here = {one.digest for one in self.pending}
+        here = {file.digest for file in self.pending}
         for name, size, digest, packets, day in self._waited:
             if digest not in here and digest not in self._stored:
                 self._add_removed(self.folder.path / name, size, digest, packets, day)
@@ -142,27 +144,27 @@ class Watch:
             with store_errors(self.store), writing(self.store):
                 self._write_cache()
 
-    def _take(self, found: Found) -> None:
+    def _take(self, finished: Found) -> None:
         try:
-            digest = self._digest_before(found.path) or digest_of(found.path)
+            digest = self._digest_before(finished.path) or digest_of(finished.path)
         except FileNotFoundError:
             raise
         except OSError as error:  # it may become readable
-            self._handled[found.path.name] = (found.stamp, "")
-            self._problem(f"{found.path}: {error.strerror}; skipped")
+            self._handled[finished.path.name] = (finished.stamp, "")
+            self._problem(f"{finished.path}: {error.strerror}; skipped")
             return
-        if digest not in self._stored and all(one.digest != digest for one in self.pending):
-            one = pending_of(found, digest, self.options)
-            if not one.is_here():
+        if digest not in self._stored and all(pending.digest != digest for pending in self.pending):
+            pending = pending_of(finished, digest, self.options)
+            if not pending.is_here():
                 return  # the next look sees it as it is then
-            if one.readable:
-                if one.damage:
-                    self._problem(f"{one.damage}; kept up to the damage")
-                self.pending.append(one)
+            if pending.readable:
+                if pending.damage:
+                    self._problem(f"{pending.damage}; kept up to the damage")
+                self.pending.append(pending)
             else:
-                day = utc_day(found.stamp[3])
-                self._facts.append(Fact(found.path, found.stamp[2], digest, day, one.damage or ""))
-        self._handled[found.path.name] = (found.stamp, digest)
+                day = utc_day(finished.stamp[3])
+                self._facts.append(Fact(finished.path, finished.stamp[2], digest, day, pending.damage or ""))
+        self._handled[finished.path.name] = (finished.stamp, digest)
 
     def _digest_before(self, path: Path) -> str | None:
         """Returns the digest that a file had before it was compressed in place, as by `tcpdump -z gzip`; None for others."""
@@ -202,7 +204,11 @@ class Watch:
         self._drop_gone()
         if not self.pending:
             return None
-        windows = {tuple(one.window): one.window for one in self._recent() if one.complete and one.slot != one.window}
+        windows = {
+            tuple(capture.window): capture.window
+            for capture in self._recent()
+            if capture.complete and capture.slot != capture.window
+        }
         plan = self._begun() or next_plan(self.pending, self.limits, list(windows.values()), ending)
         if plan is None or plan.complete or ending:
             return plan
@@ -212,26 +218,26 @@ class Watch:
 
     def _drop_gone(self) -> None:
         """Forgets files that were removed or replaced; their packets are missing in the store. A renamed file stays."""
-        if all(one.is_here() for one in self.pending):
+        if all(file.is_here() for file in self.pending):
             return
         self.look()
-        for one in [one for one in self.pending if not one.is_here()]:
-            stamp = stamp_at(one.path)
+        for file in [file for file in self.pending if not file.is_here()]:
+            stamp = stamp_at(file.path)
             with suppress(OSError):
-                if stamp and digest_of(one.path) == one.digest:  # touched, or copied back
-                    one.stamp = stamp
+                if stamp and digest_of(file.path) == file.digest:  # touched, or copied back
+                    file.stamp = stamp
                     continue
-            if found := self._same_content(one.digest):
-                one.path, one.stamp = found
+            if same_content := self._same_content(file.digest):
+                file.path, file.stamp = same_content
                 continue
-            self.pending.remove(one)
-            self._add_removed(one.path, one.stamp[2], one.digest, one.packets, one.day())
+            self.pending.remove(file)
+            self._add_removed(file.path, file.stamp[2], file.digest, file.packets, file.day())
         self.pending.sort(key=Pending.order)
 
     def _same_content(self, digest: str) -> Found | None:
         """Returns a finished file with this content."""
-        for name, (stamp, found) in self._handled.items():
-            if found == digest and stamp_at(self.folder.path / name) == stamp:
+        for name, (stamp, seen_digest) in self._handled.items():
+            if seen_digest == digest and stamp_at(self.folder.path / name) == stamp:
                 return Found(self.folder.path / name, stamp)
         return None
 
@@ -242,27 +248,27 @@ class Watch:
 
     def _recent(self) -> list[Earlier]:
         """The captures in the store whose windows may reach into pending files, or whose names precede theirs."""
-        waiting = {one.digest for one in self.pending}
-        used = [one for one in self._earlier or () if not waiting.isdisjoint(one.window)]
-        if self._earlier is None or not all(one.folder.is_dir() for one in used):  # `store compact` moves them
+        waiting = {capture.digest for capture in self.pending}
+        used = [capture for capture in self._earlier or () if not waiting.isdisjoint(capture.window)]
+        if self._earlier is None or not all(capture.folder.is_dir() for capture in used):  # `store compact` moves them
             self._earlier = list(earlier_in(self.store, self._recent_days()))
         return self._earlier
 
     def _recent_days(self) -> set[str | None]:
         """The days of pending files and those before, and the newest days of the store."""
-        firsts = [one.first_ns for one in self.pending if one.first_ns is not None]
+        firsts = [file.first_ns for file in self.pending if file.first_ns is not None]
         days: set[str | None] = {utc_day(ns - back) for ns in firsts for back in (0, DAY_NS)}
-        return days | set(sorted({one.day for one in captures(self.store) if one.day})[-2:])
+        return days | set(sorted({file.day for file in captures(self.store) if file.day})[-2:])
 
     def _begun(self) -> Plan | None:
         """Returns the plan of which a part was published before a restart."""
-        first, files = self.pending[0], {one.digest: one for one in self.pending}
-        for one in self._recent():
-            if first.digest in one.slot:
+        first, files = self.pending[0], {capture.digest: capture for capture in self.pending}
+        for capture in self._recent():
+            if first.digest in capture.slot:
                 slot, window = (
-                    [files[digest] for digest in list if digest in files] for list in (one.slot, one.window)
+                    [files[digest] for digest in list if digest in files] for list in (capture.slot, capture.window)
                 )
-                return Plan(slot, window, one.complete)
+                return Plan(slot, window, capture.complete)
         return None
 
     def _publish_plan(self, connection: duckdb.DuckDBPyConnection, plan: Plan, ending: bool) -> list[Published] | None:
@@ -270,7 +276,7 @@ class Watch:
         try:
             done = publish_slot(self.store, connection, plan, self.options, self._recent(), ending)
         except InputError:
-            if all(one.is_here() for one in plan.window):
+            if all(file.is_here() for file in plan.window):
                 raise
             return []  # a file was removed meanwhile: it leaves the plan
         cost = time.process_time() - began
@@ -283,22 +289,29 @@ class Watch:
         if done:
             self._attempt = (0.0, 0)
         recent = self._recent()
-        for one in done:
-            self._stored.add(one.file.digest)
-            self.pending.remove(one.file)
-            self._note_missing(one.file)
-        recent.extend(one.earlier for one in done)
+        for published in done:
+            self._stored.add(published.file.digest)
+            self.pending.remove(published.file)
+            self._note_missing(published.file)
+        recent.extend(published.earlier for published in done)
         if done:
             names = done[0].file.path.name + (f" … {done[-1].file.path.name}" if len(done) > 1 else "")
-            flows, packets = sum(one.flows for one in done), sum(one.file.packets for one in done)
+            flows, packets = (
+                sum(published.flows for published in done),
+                sum(published.file.packets for published in done),
+            )
             self.notes.progress(f"{names}: {plural(packets, 'packet')}, {plural(flows, 'flow')} begun")
-        waiting = {one.digest for one in self.pending}
-        kept = len(recent) - EARLIER_KEPT
-        self._earlier = [one for place, one in enumerate(recent) if place >= kept or not waiting.isdisjoint(one.window)]
+        waiting = {published.digest for published in self.pending}
+        dropped = len(recent) - EARLIER_KEPT
+        self._earlier = [
+            published
+            for place, published in enumerate(recent)
+            if place >= dropped or not waiting.isdisjoint(published.window)
+        ]
         self._publish_facts(connection)
 
     def _note_missing(self, file: Pending) -> None:
-        names = [*self._names, *(one.name for one in self._recent())]
+        names = [*self._names, *(capture.name for capture in self._recent())]
         missing = missing_before(file.path.name, names)
         if missing:
             path = self.folder.path / missing[0]
@@ -318,13 +331,13 @@ class Watch:
 
     def _write_cache(self) -> None:
         """Writes which files need not be hashed, and which ones wait: a restart names those that are removed meanwhile."""
-        self._written = {one.digest for one in self.pending}
+        self._written = {file.digest for file in self.pending}
         done = {
             name: [*stamp, digest]
             for name, (stamp, digest) in self._handled.items()
             if digest and digest not in self._written
         }
-        waiting = [[one.path.name, one.stamp[2], one.digest, one.packets, one.day()] for one in self.pending]
+        waiting = [[file.path.name, file.stamp[2], file.digest, file.packets, file.day()] for file in self.pending]
         write_file(self.store, self._cache, json.dumps({"done": done, "waiting": waiting}) + "\n")
 
     def run(self, once: bool) -> None:

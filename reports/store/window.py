@@ -115,21 +115,21 @@ def carried_over(trace: Trace) -> int:
     return sum(pair == (TCP, "first_packet") for pair in zip(*columns, strict=True))
 
 
-def pending_of(found: Found, digest: str, options: AnalysisOptions) -> Pending:
+def pending_of(finished: Found, digest: str, options: AnalysisOptions) -> Pending:
     """Analyzes a file by itself. OSError if it is gone; a file that is no capture is not `readable`."""
     from wiretale.analyzer.findings.registry import find_about_capture
 
     try:
-        trace = read([found.path], options)
+        trace = read([finished.path], options)
     except InputError as error:
-        stamp_of(found.path)
-        return Pending(found.path, found.stamp, digest, damage=str(error), readable=False)
+        stamp_of(finished.path)
+        return Pending(finished.path, finished.stamp, digest, damage=str(error), readable=False)
     rows = trace.interfaces.rows()
     firsts = [row["first_ns"] for row in rows if row["first_ns"] is not None]
     lasts = [row["last_ns"] for row in rows if row["last_ns"] is not None]
     return Pending(
-        found.path,
-        found.stamp,
+        finished.path,
+        finished.stamp,
         digest,
         packets=sum(row["packets"] for row in rows),
         flows=trace.totals["flows"],
@@ -145,10 +145,10 @@ def pending_of(found: Found, digest: str, options: AnalysisOptions) -> Pending:
 def fitting(files: Sequence[Pending], limits: Limits, ends: Container[str]) -> int:
     """Returns the number of files that fit into a slot, at least one; it ends with a file of `ends`."""
     packets = flows = 0
-    for count, one in enumerate(files):
-        packets, flows = packets + one.packets, flows + (one.begun if count else one.flows)
+    for count, file in enumerate(files):
+        packets, flows = packets + file.packets, flows + (file.begun if count else file.flows)
         exceeds = packets > limits.packets or flows > limits.flows or count >= FILES
-        if count and (exceeds or files[count - 1].digest in ends or distance(files[0], one) >= limits.slot_ns):
+        if count and (exceeds or files[count - 1].digest in ends or distance(files[0], file) >= limits.slot_ns):
             return count
     return len(files)
 
@@ -188,7 +188,7 @@ class Plan(NamedTuple):
         """Analyzes the window, if need be from a time on; only flows that begin in the slot are in it."""
         starts = [ns for ns in (options.start_ns, start_ns) if ns is not None]
         options = options._replace(start_ns=max(starts, default=None))
-        return read([one.path for one in self.window], options, len(self.slot))
+        return read([file.path for file in self.window], options, len(self.slot))
 
 
 def next_plan(
@@ -201,11 +201,11 @@ def next_plan(
     if not files:
         return None
     for window in windows:  # a file that came late is alone: the windows of files around it lacked it
-        inside = [one.digest in window for one in files]
+        inside = [file.digest in window for file in files]
         if True in inside and False in inside[: (last := len(inside) - inside[::-1].index(True))]:
-            one = files[inside.index(False, 0, last)]
-            return Plan([one], [one], True)
-    covered = ([one.digest for one in files if one.digest in window] for window in windows)
+            file = files[inside.index(False, 0, last)]
+            return Plan([file], [file], True)
+    covered = ([file.digest for file in files if file.digest in window] for window in windows)
     ends = {digests[-1] for digests in covered if digests}
     size = fitting(files, limits, ends)
     if size == len(files) and not ending:

@@ -52,8 +52,8 @@ class FlowLine:
 
     def rtt(self) -> str:
         """Returns the RTT of the whole path if the handshake was captured, else the median of the main direction."""
-        known = self.flow["handshake_rtt_ns"]
-        return show_duration(known if known is not None else self.main()["rtt_ns_median"])
+        handshake_ns = self.flow["handshake_rtt_ns"]
+        return show_duration(handshake_ns if handshake_ns is not None else self.main()["rtt_ns_median"])
 
 
 FLOW_COLUMNS: tuple[tuple[Column, Callable[[FlowLine], str]], ...] = (
@@ -135,9 +135,9 @@ def flow_paragraphs(lines: Sequence[FlowLine]) -> Grid:
         facts = [plural(line.flow["packets"], "packet"), f"{show_bytes(line.flow['wire_bytes'])} on the wire"]
         facts += [show_rate(line.main()["throughput_bps"]), f"RTT {line.rtt()}"]
         facts += [line.flow["state"] or "", line.problems()]
-        known = ", ".join(fact for fact in facts if fact and UNKNOWN not in fact)
+        figures = ", ".join(fact for fact in facts if fact and UNKNOWN not in fact)
         ends = f"{line.flow['protocol']} {flow_str(line.flow)}"
-        grid.add_row(str(line.flow["flow"]), Text(f"{printable(ends)}\n{printable(known)}"))
+        grid.add_row(str(line.flow["flow"]), Text(f"{printable(ends)}\n{printable(figures)}"))
     return grid
 
 
@@ -154,13 +154,13 @@ def fragmentation_line(trace: Trace) -> Text:
     """Returns the sums over fragmented datagrams."""
     states = trace.datagrams.column("state")
     fragments, overhead = (sum(trace.datagrams.column(name)) for name in ("fragments", "overhead_bytes"))
-    whole = sum(trace.directions.column("wire_bytes"))
+    wire_bytes = sum(trace.directions.column("wire_bytes"))
     odd = {name: sum(trace.datagrams.column(name)) for name in ("out_of_order", "duplicates", "overlaps", "late")}
     more = "".join(f", {count:,} {name.replace('_', ' ')}" for name, count in odd.items() if count)
     return Text(
         f"{plural(len(states), 'datagram')} in {plural(fragments, 'fragment')}: {states.count('complete'):,} complete, "
         f"{states.count('incomplete'):,} incomplete{more}; {show_bytes(overhead)} of headers and gaps "
-        f"({show_share(overhead, whole)} of the wire bytes)"
+        f"({show_share(overhead, wire_bytes)} of the wire bytes)"
     )
 
 
@@ -169,36 +169,40 @@ def any_packet(trace: Trace) -> bool:
     return any(trace.interfaces.column("packets"))
 
 
-def is_healthy(trace: Trace, found: Sequence[FindingRow]) -> bool:
+def is_healthy(trace: Trace, findings: Sequence[FindingRow]) -> bool:
     """Returns whether no finding is a warning or an error, and a packet was left to analyze."""
-    return all(row["severity"] == "info" for row in found) and any_packet(trace)
+    return all(row["severity"] == "info" for row in findings) and any_packet(trace)
 
 
 def judged_lines(judged: Judged) -> Iterator[Text]:
     """Yields the line about what was judged; none without a packet."""
-    if said := judged.sentence():
-        yield Text(f"\n{said}")
+    if sentence := judged.sentence():
+        yield Text(f"\n{sentence}")
 
 
-def healthy_line(judged: Judged, found: Sequence[FindingRow]) -> Text:
+def healthy_line(judged: Judged, findings: Sequence[FindingRow]) -> Text:
     """Returns the last line of a healthy capture, which is about what was judged alone."""
-    return Text(f"\n{judged.no_problem(bool(found))}", style="green" if judged.everything else "")
+    return Text(f"\n{judged.no_problem(bool(findings))}", style="green" if judged.everything else "")
 
 
-def link_share(one: Explained) -> str:
+def link_share(transfer: Explained) -> str:
     """Returns the goodput as a share of the link's maximum; empty if the link is unknown."""
-    if one.used is None or one.maximum_bps is None:
+    if transfer.used is None or transfer.maximum_bps is None:
         return ""
-    return f"; {show_share(one.used, 1)} of the {show_rate(one.maximum_bps)} of payload that the link carries"
+    return f"; {show_share(transfer.used, 1)} of the {show_rate(transfer.maximum_bps)} of payload that the link carries"
 
 
 def limit_lines(trace: Trace, link_bps: int | None) -> list[Text]:
     """Returns the limit of each of the largest transfers; control connections and unknown limits are left out."""
-    known = [one for one in explain(trace, link_bps) if one.limited_by is not None or one.used is not None]
+    limited = [
+        transfer
+        for transfer in explain(trace, link_bps)
+        if transfer.limited_by is not None or transfer.used is not None
+    ]
     lines = []
-    for one in [one for one in known if not one.transfer.is_control_connection][:LIMITS_SHOWN]:
-        line = Text(f"flow {one.transfer.row['flow']} {printable(one.transfer.name)}: ")
-        lines.append(line.append(one.headline, style="bold").append(link_share(one)))
+    for transfer in [transfer for transfer in limited if not transfer.transfer.is_control_connection][:LIMITS_SHOWN]:
+        line = Text(f"flow {transfer.transfer.row['flow']} {printable(transfer.transfer.name)}: ")
+        lines.append(line.append(transfer.headline, style="bold").append(link_share(transfer)))
     return lines
 
 
@@ -219,9 +223,9 @@ def flow_parts(trace: Trace, width: int, most: int) -> Iterator[RenderableType]:
 
 def summary_parts(trace: Trace, width: int, flows: int, link_bps: int | None) -> Iterator[RenderableType]:
     """Yields the sections of the summary."""
-    found = with_evidence(trace, trace.findings.rows())
-    about_capture = [row for row in found if row["scope"] == "capture"]
-    others = [row for row in found if row["scope"] != "capture"]
+    findings = with_evidence(trace, trace.findings.rows())
+    about_capture = [row for row in findings if row["scope"] == "capture"]
+    of_flows = [row for row in findings if row["scope"] != "capture"]
     judged = judge(trace)
     yield from capture_lines(trace)
     yield from judged_lines(judged)
@@ -233,10 +237,10 @@ def summary_parts(trace: Trace, width: int, flows: int, link_bps: int | None) ->
         yield section("Limiting factors", *limits)
     if len(trace.datagrams):
         yield section("Fragmentation", fragmentation_line(trace))
-    if others:
-        yield section("Findings", *map(finding_block, others))
-    if is_healthy(trace, found):
-        yield healthy_line(judged, found)
+    if of_flows:
+        yield section("Findings", *map(finding_block, of_flows))
+    if is_healthy(trace, findings):
+        yield healthy_line(judged, findings)
 
 
 def print_summary(trace: Trace, out: IO[str], flows: int, link_bps: int | None) -> None:

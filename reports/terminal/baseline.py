@@ -26,35 +26,37 @@ COLUMNS = (
 )
 
 
-def standing_row(one: Standing) -> tuple[Text | str, ...]:
+def standing_row(standing: Standing) -> tuple[Text | str, ...]:
     """Returns the row of a measure."""
-    show, verdict = one.measure.unit.show, one.verdict or ""
+    show, verdict = standing.measure.unit.show, standing.verdict or ""
     style = VERDICTS.get(verdict, "yellow" if verdict == "different" else "")
-    mark = verdict if one.is_unusual else "outside all runs" if one.is_outside and one.p is not None else ""
-    spread = (show(one.quantile(share)) for share in (0.5, 0.05, 0.95))
-    chances = ("" if p is None else shown_p(p) for p in (one.p_alone, one.p))
-    cells = (show(one.value), percent_text(one.change), *spread, f"{len(one.known):,}", *chances)
-    return one.measure.label, *(Text(cell, style=style) for cell in cells), Text(mark, style=style)
+    mark = (
+        verdict if standing.is_unusual else "outside all runs" if standing.is_outside and standing.p is not None else ""
+    )
+    spread = (show(standing.quantile(share)) for share in (0.5, 0.05, 0.95))
+    chances = ("" if p is None else shown_p(p) for p in (standing.p_alone, standing.p))
+    cells = (show(standing.value), percent_text(standing.change), *spread, f"{len(standing.known):,}", *chances)
+    return standing.measure.label, *(Text(cell, style=style) for cell in cells), Text(mark, style=style)
 
 
-def parts(found: AgainstBaseline, conditions: Sequence[Condition], width: int) -> Iterator[RenderableType]:
+def parts(difference: AgainstBaseline, conditions: Sequence[Condition], width: int) -> Iterator[RenderableType]:
     """Yields the sections."""
-    left_out = f", {found.left_out:,} more left out (damaged, empty or B itself)" if found.left_out else ""
-    yield Text(f"A  {printable(found.store)} ({found.runs:,} runs{left_out})", style="bold")
-    yield Text(f"B  {printable(found.after.path)} ({found.after.kind})", style="bold")
-    style = VERDICTS.get(found.verdict or "", "yellow" if found.verdict == "different" else "")
-    yield Text(f"\n{printable(found.sentence())}", style=f"bold {style}".strip())
-    if lines := list(baseline_lines(found)):
-        shown = [Text(printable(line), style=STYLES.get(severity, "")) for severity, line in lines]
-        yield section("Findings and services that are rare in the baseline", *shown)
-    for service in dict.fromkeys(one.service for one in found.standings):
+    left_out = f", {difference.left_out:,} more left out (damaged, empty or B itself)" if difference.left_out else ""
+    yield Text(f"A  {printable(difference.store)} ({difference.runs:,} runs{left_out})", style="bold")
+    yield Text(f"B  {printable(difference.after.path)} ({difference.after.kind})", style="bold")
+    style = VERDICTS.get(difference.verdict or "", "yellow" if difference.verdict == "different" else "")
+    yield Text(f"\n{printable(difference.sentence())}", style=f"bold {style}".strip())
+    if lines := list(baseline_lines(difference)):
+        rare = [Text(printable(line), style=STYLES.get(severity, "")) for severity, line in lines]
+        yield section("Findings and services that are rare in the baseline", *rare)
+    for service in dict.fromkeys(standing.service for standing in difference.standings):
         heading = "All flows" if service is None else printable(f"Service {service}")
-        rows = (standing_row(one) for one in found.standings if one.service == service)
+        rows = (standing_row(standing) for standing in difference.standings if standing.service == service)
         yield section(heading, fitted(COLUMNS, rows, width))
     if conditions:
-        yield section("Thresholds", *(condition_line(condition, found) for condition in conditions))
+        yield section("Thresholds", *(condition_line(condition, difference) for condition in conditions))
 
 
-def print_against(found: AgainstBaseline, conditions: Sequence[Condition], out: IO[str]) -> None:
+def print_against(difference: AgainstBaseline, conditions: Sequence[Condition], out: IO[str]) -> None:
     """Prints where a run stands in its baseline."""
-    print_parts(out, lambda console: parts(found, conditions, console.width - INDENT))
+    print_parts(out, lambda console: parts(difference, conditions, console.width - INDENT))

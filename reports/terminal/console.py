@@ -25,8 +25,8 @@ def make_console(out: IO[str]) -> Console:
     """Returns a console for a terminal, or for a pipe as wide as COLUMNS."""
     width = None
     if not out.isatty():
-        asked = os.environ.get("COLUMNS", "")
-        width = int(asked) if asked.isdecimal() and WIDTH_LEAST <= int(asked) <= WIDTH_MOST else PIPE_WIDTH
+        columns = os.environ.get("COLUMNS", "")
+        width = int(columns) if columns.isdecimal() and WIDTH_LEAST <= int(columns) <= WIDTH_MOST else PIPE_WIDTH
     return Console(file=out, width=width, highlight=False, emoji=False, markup=False, soft_wrap=False)
 
 

@@ -41,8 +41,8 @@ def change_row(change: Change) -> tuple[Text | str, ...]:
     style = VERDICTS.get(change.verdict or "", "")
     absolute, relative = change_texts(change)
     verdict = change.verdict if change.verdict in VERDICTS else ""
-    shown = (Text(text, style=style) for text in (absolute, relative, verdict or ""))
-    return change.measure.label, show(change.before), show(change.after), *shown
+    cells = (Text(text, style=style) for text in (absolute, relative, verdict or ""))
+    return change.measure.label, show(change.before), show(change.after), *cells
 
 
 def changes_grid(changes: Sequence[Change], width: int) -> RenderableType:
@@ -52,22 +52,25 @@ def changes_grid(changes: Sequence[Change], width: int) -> RenderableType:
 
 def limit_lines(difference: Difference) -> Iterator[Text]:
     """Yields the limits whose time changed most."""
-    for one in difference.limits[:LIMITS_SHOWN]:
-        style = VERDICTS["worse" if one.after > one.before else "better"] if one.name in LOSSES else ""
-        yield Text(limit_text(one), style=style)
+    for limit in difference.limits[:LIMITS_SHOWN]:
+        style = VERDICTS["worse" if limit.after > limit.before else "better"] if limit.name in LOSSES else ""
+        yield Text(limit_text(limit), style=style)
 
 
 def flow_block(pair: FlowPair, width: int) -> RenderableType:
     """Returns a pair of flows with the measures that changed most."""
     if pair.before is None or pair.after is None:
-        known, run = (pair.before, "A") if pair.before else (pair.after, "B")
-        return Text(f"{printable(known.label if known else '')}: only in {run}", style="yellow")
+        flow, run = (pair.before, "A") if pair.before else (pair.after, "B")
+        return Text(f"{printable(flow.label if flow else '')}: only in {run}", style="yellow")
     title = printable(pair.before.label)
     if pair.before.label != pair.after.label:
         title += f"  |  {printable(pair.after.label)}"
     if pair.evidence in MATCHED:
         title += f"  ({MATCHED[pair.evidence]})"
-    changed = sorted((one for one in pair.changes if one.weight), key=lambda one: (not one.measure.better, -one.weight))
+    changed = sorted(
+        (change for change in pair.changes if change.weight),
+        key=lambda change: (not change.measure.better, -change.weight),
+    )
     if not changed:
         return Text(f"{title}: the same")
     return Group(Text(title), changes_grid(changed[:FLOW_CHANGES], width))
@@ -75,9 +78,9 @@ def flow_block(pair: FlowPair, width: int) -> RenderableType:
 
 def findings_block(difference: Difference) -> Iterator[Text]:
     """Yields the findings of one run alone (+ and −) and those whose cost changed, with the first sentence of each."""
-    for one in difference.findings[:FINDINGS_SHOWN]:
-        style = STYLES.get(one.after[0].severity, "") if one.after else ""
-        yield Text(printable(finding_text(one)), style=style)
+    for finding in difference.findings[:FINDINGS_SHOWN]:
+        style = STYLES.get(finding.after[0].severity, "") if finding.after else ""
+        yield Text(printable(finding_text(finding)), style=style)
     left = len(difference.findings) - FINDINGS_SHOWN
     if left > 0:
         yield Text(f"and {left:,} more (--json)")

@@ -64,11 +64,11 @@ def finding_block(row: EvidentFinding, weakens: str | None = None) -> Renderable
     return Group(head, indented(Group(Text(printable(row["sentence"])), lines)))
 
 
-def bar(one: Explained, console: Console) -> Iterator[RenderableType]:
+def bar(explained: Explained, console: Console) -> Iterator[RenderableType]:
     """Yields the time of a transfer by limit, as a bar and in words."""
-    limits = {name: ns for name, ns in one.transfer.limits.items() if ns}
-    whole = sum(limits.values())
-    if not whole:
+    limits = {name: ns for name, ns in explained.transfer.limits.items() if ns}
+    total_ns = sum(limits.values())
+    if not total_ns:
         return
     width = max(min(BAR_WIDTH_MOST, console.width - 2 * INDENT), 10)
     colored = bool(console.color_system) and not console.no_color
@@ -76,14 +76,14 @@ def bar(one: Explained, console: Console) -> Iterator[RenderableType]:
     for name, ns in sorted(limits.items(), key=lambda item: -item[1]):
         color, letter = BARS[name]
         mark = "█" if colored else letter
-        drawn.append(mark * round(width * ns / whole), style=color)
-        if ns >= BAR_LEAST * whole:
+        drawn.append(mark * round(width * ns / total_ns), style=color)
+        if ns >= BAR_LEAST * total_ns:
             legend.append("   " if legend else "").append(f"{mark} ", style=color)
-            legend.append(f"{LIMITS[name]} {show_share(ns, whole)}")
+            legend.append(f"{LIMITS[name]} {show_share(ns, total_ns)}")
     drawn.truncate(width)
     yield drawn
     yield legend
-    if shares := accounted_str(one.transfer):
+    if shares := accounted_str(explained.transfer):
         yield Text(shares, style="dim")
 
 
@@ -100,9 +100,9 @@ def split_bar(split: Split, console: Console) -> Iterator[Text]:
     for name, ns in split.parts():
         color, letter = SPLIT_BARS[name]
         mark = "█" if colored else letter
-        drawn.append(mark * round(width * ns / split.whole), style=color)
+        drawn.append(mark * round(width * ns / split.total_ns), style=color)
         legend.append("   " if legend else "").append(f"{mark} ", style=color)
-        legend.append(f"{name} {show_duration(ns)} ({show_share(ns, split.whole)})")
+        legend.append(f"{name} {show_duration(ns)} ({show_share(ns, split.total_ns)})")
     drawn.truncate(width)
     yield drawn
     yield legend
@@ -113,50 +113,52 @@ def time_base(trace: Trace) -> str:
     turns = trace.transfers.turns
     requests = f"{plural(len(turns), 'request')} in " if len(turns) else ""
     beside = f" of waiting, summed over a capture of {show_duration(turns.capture_ns)}" if turns.overlap else ""
-    return f"{requests}{plural(turns.flows, 'flow')}, {show_duration(turns.split.whole)}{beside}"
+    return f"{requests}{plural(turns.flows, 'flow')}, {show_duration(turns.split.total_ns)}{beside}"
 
 
 def who_parts(trace: Trace, console: Console) -> Iterator[RenderableType]:
     """Yields the bar at the head: the time in which somebody waited, by whom it was taken."""
     turns = trace.transfers.turns
-    if turns.split.whole:
+    if turns.split.total_ns:
         base = time_base(trace)
         head = Text.assemble(("Where the time went  ", "bold"), (base, "dim"))
         yield Group(head, *map(indented, split_bar(turns.split, console)))
 
 
-def turns_lines(trace: Trace, one: Explained) -> Iterator[RenderableType]:
+def turns_lines(trace: Trace, explained: Explained) -> Iterator[RenderableType]:
     """Yields the split of a flow with turns, and that of the idle time of this direction."""
-    found = trace.transfers.turns.of_flow(one.transfer.row["flow"])
-    if found is None:
+    turns = trace.transfers.turns.of_flow(explained.transfer.row["flow"])
+    if turns is None:
         return
-    yield Text(f"{plural(len(found.first_frames), 'request')}: {found.split.text()}", style="dim")
-    idle = trace.transfers.turns.idle_parts(one.transfer)
-    if idle and sum(idle.values()) >= BAR_LEAST * one.transfer.accounted_ns:
+    yield Text(f"{plural(len(turns.first_frames), 'request')}: {turns.split.text()}", style="dim")
+    idle = trace.transfers.turns.idle_parts(explained.transfer)
+    if idle and sum(idle.values()) >= BAR_LEAST * explained.transfer.accounted_ns:
         parts = ", ".join(f"{name} {show_duration(ns)}" for name, ns in idle.items())
         yield Text(f"nothing to send: {parts}", style="dim")
 
 
-def transfer_head(trace: Trace, one: Explained, console: Console) -> RenderableType:
+def transfer_head(trace: Trace, explained: Explained, console: Console) -> RenderableType:
     """Returns endpoints and volume of a transfer, its headline, and its time by limit."""
-    transfer = one.transfer
+    transfer = explained.transfer
     ends = Text.assemble(
         (f"flow {transfer.row['flow']} {application_str(transfer.flow)} ", "dim"), (printable(transfer.name), "bold")
     )
     ends.append(f"  {carried(transfer)}")
-    headline = Text.assemble((one.headline[0].upper() + one.headline[1:], "bold"), link_share(one))
-    lines = (headline, *bar(one, console), *turns_lines(trace, one))
+    headline = Text.assemble((explained.headline[0].upper() + explained.headline[1:], "bold"), link_share(explained))
+    lines = (headline, *bar(explained, console), *turns_lines(trace, explained))
     return Group(ends, *map(indented, lines))
 
 
 def finding_parts(
-    trace: Trace, transfers: Sequence[Explained], found: Sequence[EvidentFinding], console: Console
+    trace: Trace, transfers: Sequence[Explained], findings: Sequence[EvidentFinding], console: Console
 ) -> Iterator[RenderableType]:
     """Yields the findings about the capture, about flows with their transfers, and over several flows: the part with the
     first of all findings comes first."""
-    kinds = ["capture" if row["scope"] == "capture" else "several" if row["flow"] is None else "flow" for row in found]
+    kinds = [
+        "capture" if row["scope"] == "capture" else "several" if row["flow"] is None else "flow" for row in findings
+    ]
     about, flows, several = (
-        [row for row, of in zip(found, kinds, strict=True) if of == kind] for kind in ("capture", "flow", "several")
+        [row for row, of in zip(findings, kinds, strict=True) if of == kind] for kind in ("capture", "flow", "several")
     )
     blocks = (finding_block(row, RULES[row["code"]].weakens) for row in about)
     parts = {
@@ -169,18 +171,18 @@ def finding_parts(
         yield from parts[kind]
 
 
-def findings_by_flow(found: Sequence[EvidentFinding]) -> dict[int, list[EvidentFinding]]:
+def findings_by_flow(findings: Sequence[EvidentFinding]) -> dict[int, list[EvidentFinding]]:
     """Returns the findings of each flow; the flow of the most urgent finding comes first."""
     by_flow: dict[int, list[EvidentFinding]] = {}
-    for row in found:
+    for row in findings:
         if row["flow"] is not None:
             by_flow.setdefault(row["flow"], []).append(row)
     return by_flow
 
 
-def rows_of(one: Explained, by_flow: dict[int, list[EvidentFinding]], following: int) -> list[EvidentFinding]:
+def rows_of(explained: Explained, by_flow: dict[int, list[EvidentFinding]], following: int) -> list[EvidentFinding]:
     """Takes the findings of a transfer; those about the opposite direction stay if it is among those that follow."""
-    flow, opposite = one.transfer.row["flow"], flow_str(one.transfer.back)
+    flow, opposite = explained.transfer.row["flow"], flow_str(explained.transfer.back)
     rows = by_flow.pop(flow, [])
     if following:
         by_flow[flow] = [row for row in rows if row["sentence"].startswith(opposite)]
@@ -189,94 +191,94 @@ def rows_of(one: Explained, by_flow: dict[int, list[EvidentFinding]], following:
 
 
 def large_parts(
-    trace: Trace, shown: Sequence[Explained], by_flow: dict[int, list[EvidentFinding]], console: Console
+    trace: Trace, large: Sequence[Explained], by_flow: dict[int, list[EvidentFinding]], console: Console
 ) -> Iterator[RenderableType]:
     """Yields each transfer with its findings, which it takes: in the order of the findings, then those without."""
     ranks = {flow: rank for rank, flow in enumerate(by_flow)}
     quiet = 0
-    following = Counter(one.transfer.row["flow"] for one in shown)
-    for one in sorted(shown, key=lambda one: ranks.get(one.transfer.row["flow"], len(ranks))):
-        following[one.transfer.row["flow"]] -= 1
-        rows = rows_of(one, by_flow, following[one.transfer.row["flow"]])
+    following = Counter(explained.transfer.row["flow"] for explained in large)
+    for explained in sorted(large, key=lambda explained: ranks.get(explained.transfer.row["flow"], len(ranks))):
+        following[explained.transfer.row["flow"]] -= 1
+        rows = rows_of(explained, by_flow, following[explained.transfer.row["flow"]])
         quiet += not rows
         if not rows and quiet > QUIET_SHOWN:
             continue
         yield Text()
-        yield transfer_head(trace, one, console)
+        yield transfer_head(trace, explained, console)
         yield from (indented(finding_block(row)) for row in rows)
     if quiet > QUIET_SHOWN:
         yield Text(f"\nand {plural(quiet - QUIET_SHOWN, 'more transfer')} without findings", style="dim")
 
 
 def transfer_parts(
-    trace: Trace, transfers: Sequence[Explained], found: Sequence[EvidentFinding], console: Console
+    trace: Trace, transfers: Sequence[Explained], findings: Sequence[EvidentFinding], console: Console
 ) -> Iterator[RenderableType]:
     """Yields transfers, then minor flows, then other flows with findings; each has a heading if there are any."""
-    by_flow = findings_by_flow(found)
-    minor = [one for one in transfers if is_minor(one, by_flow)]
-    shown = [one for one in transfers if not is_minor(one, by_flow)]
-    if shown:
+    by_flow = findings_by_flow(findings)
+    minor = [explained for explained in transfers if is_minor(explained, by_flow)]
+    large = [explained for explained in transfers if not is_minor(explained, by_flow)]
+    if large:
         yield title("Transfers")
-    yield from large_parts(trace, shown, by_flow, console)
+    yield from large_parts(trace, large, by_flow, console)
     yield from minor_parts(minor, by_flow)
-    rest = [row for rows in by_flow.values() for row in rows]
-    if rest:
-        yield section("Other flows", *map(finding_block, rest))
+    elsewhere = [row for rows in by_flow.values() for row in rows]
+    if elsewhere:
+        yield section("Other flows", *map(finding_block, elsewhere))
 
 
-def is_minor(one: Explained, found: dict[int, list[EvidentFinding]]) -> bool:
+def is_minor(explained: Explained, by_flow: dict[int, list[EvidentFinding]]) -> bool:
     """Returns whether a flow carries little beside the transfers, as a control connection does, and is healthy."""
-    rows = found.get(one.transfer.row["flow"], [])
-    return one.transfer.is_control_connection and all(row["severity"] == "info" for row in rows)
+    rows = by_flow.get(explained.transfer.row["flow"], [])
+    return explained.transfer.is_control_connection and all(row["severity"] == "info" for row in rows)
 
 
-def minor_parts(minor: Sequence[Explained], found: dict[int, list[EvidentFinding]]) -> Iterator[RenderableType]:
+def minor_parts(minor: Sequence[Explained], by_flow: dict[int, list[EvidentFinding]]) -> Iterator[RenderableType]:
     """Yields a line for each minor flow, without its limit, which does not matter."""
-    flows = {one.transfer.row["flow"]: one.transfer for one in reversed(minor)}
+    flows = {explained.transfer.row["flow"]: explained.transfer for explained in reversed(minor)}
     if flows:
         yield title("Minor flows")
-    for number, one in list(reversed(flows.items()))[:MINOR_SHOWN]:
-        name = Text(f"flow {number} {application_str(one.flow)} ", style="dim")
+    for number, explained in list(reversed(flows.items()))[:MINOR_SHOWN]:
+        name = Text(f"flow {number} {application_str(explained.flow)} ", style="dim")
         yield Text.assemble(
-            name, f"{printable(one.name)}  {show_bytes(one.flow['payload_bytes'])} of payload both ways"
+            name, f"{printable(explained.name)}  {show_bytes(explained.flow['payload_bytes'])} of payload both ways"
         )
-        yield from (indented(finding_block(row)) for row in found.pop(number, []))
+        yield from (indented(finding_block(row)) for row in by_flow.pop(number, []))
     if len(flows) > MINOR_SHOWN:
         yield Text(f"and {plural(len(flows) - MINOR_SHOWN, 'more flow')}", style="dim")
 
 
-def rest_parts(rest: Sequence[FindingRow]) -> Iterator[RenderableType]:
+def rest_parts(unlisted: Sequence[FindingRow]) -> Iterator[RenderableType]:
     """Yields a line for each code of the findings that are not shown: how many, the greatest cost, and its title."""
-    if not rest:
+    if not unlisted:
         return
     grid = Grid.grid(padding=(0, 2))
     grid.add_column(justify="right")
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for code, count in Counter(row["code"] for row in rest).items():
-        first = next(row for row in rest if row["code"] == code)
+    for code, count in Counter(row["code"] for row in unlisted).items():
+        first = next(row for row in unlisted if row["code"] == code)
         cost = cost_text(first)
         most = f"; {cost}" if cost and count == 1 else f"; at most {cost}" if cost else ""
         grid.add_row(f"{count:,}", Text(code, style=STYLES[first["severity"]]), f"{RULES[code].title}{most}")
-    yield section(f"{plural(len(rest), 'more finding')} (--all)", grid)
+    yield section(f"{plural(len(unlisted), 'more finding')} (--all)", grid)
 
 
-def closing(trace: Trace, judged: Judged, found: Sequence[FindingRow], left: int) -> Iterator[RenderableType]:
+def closing(trace: Trace, judged: Judged, findings: Sequence[FindingRow], left: int) -> Iterator[RenderableType]:
     """Yields the last lines."""
     every = trace.findings.rows()  # --code may have chosen some
-    if len(found) + left < len(every):
-        yield Text(f"\n{plural(len(every) - len(found) - left, 'finding')} of other codes (--code)", style="dim")
+    if len(findings) + left < len(every):
+        yield Text(f"\n{plural(len(every) - len(findings) - left, 'finding')} of other codes (--code)", style="dim")
     elif every and not left and is_healthy(trace, every):  # without a finding, the verdict says so
         yield healthy_line(judged, every)
-    if found:
+    if findings:
         yield Text("\nHow a finding is computed, and its limits: wiretale explain --code CODE", style="dim")
 
 
 def explain_parts(
     trace: Trace,
     transfers: Sequence[Explained],
-    found: Sequence[FindingRow],
-    rest: Sequence[FindingRow],
+    findings: Sequence[FindingRow],
+    unlisted: Sequence[FindingRow],
     console: Console,
 ) -> Iterator[RenderableType]:
     """Yields everything that `wiretale explain` prints; of the findings in `rest` only a sum by code."""
@@ -286,21 +288,21 @@ def explain_parts(
     judged = judge(trace)
     yield from capture_lines(trace)
     yield from judged_lines(judged)
-    yield from finding_parts(trace, transfers, with_evidence(trace, found), console)
+    yield from finding_parts(trace, transfers, with_evidence(trace, findings), console)
     unseen = left_out(trace)
     if unseen:
         yield Text(f"\n{plural(unseen, 'smaller flow')} with waiting times: {LEFT_OUT}", style="dim")
-    yield from rest_parts(rest)
-    yield from closing(trace, judged, found, len(rest))
+    yield from rest_parts(unlisted)
+    yield from closing(trace, judged, findings, len(unlisted))
 
 
 def example_text(code: str) -> str:
     """Returns the example of a finding with its capture, severity and cost; empty if it has none."""
-    one = example_of(code)
-    if one is None:
+    example = example_of(code)
+    if example is None:
         return ""
-    facts = ", ".join(filter(None, (one["severity"], one["cost"])))
-    return f"{one['sentence']} ({facts}; {one['capture'].replace('`', '')})"
+    facts = ", ".join(filter(None, (example["severity"], example["cost"])))
+    return f"{example['sentence']} ({facts}; {example['capture'].replace('`', '')})"
 
 
 def page_parts(code: str) -> Iterator[RenderableType]:

@@ -31,7 +31,7 @@ COLUMNS = (
 )
 
 
-def shown(value: float | None, decimals: int) -> str:
+def decimal_text(value: float | None, decimals: int) -> str:
     """Returns a number, or a dash if it is unknown."""
     return UNKNOWN if value is None else f"{value:,.{decimals}f}"
 
@@ -59,7 +59,7 @@ def figures_of(row: dict[str, Any]) -> list[str]:
     pairs = ((row[measured], row["published"].get(published), digits) for _, measured, published, digits in FIGURES)
     return [
         printable(row["case"]),
-        *(f"{shown(here, digits)} / {shown(there, digits)}" for here, there, digits in pairs),
+        *(f"{decimal_text(here, digits)} / {decimal_text(there, digits)}" for here, there, digits in pairs),
     ]
 
 

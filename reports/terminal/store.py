@@ -51,11 +51,11 @@ def print_rows(
     names = [printable(name) for name, _ in columns]
     has_large = any(any(map(is_large, row)) for row in rows)
     large = [has_large and not NAMES.search(name) for name, _ in columns]
-    shown = [[Text(cell(name, *value)) for (name, _), *value in zip(columns, row, large, strict=True)] for row in rows]
+    cells = [[Text(cell(name, *value)) for (name, _), *value in zip(columns, row, large, strict=True)] for row in rows]
     ranks = {name: len(spare) - place for place, name in enumerate(spare)}
     heads = [
         Column(name, any(word in kind for word in NUMBERS), ranks.get(name, 0))
         for name, (_, kind) in zip(names, columns, strict=True)
     ]
-    print_parts(out, lambda console: [fitted(heads, shown, console.width)])
+    print_parts(out, lambda console: [fitted(heads, cells, console.width)])
     print(f"{plural(len(rows), 'row')}{', and more: see --limit' if more else ''}", file=out)

@@ -58,8 +58,8 @@ def figures_grid(
 ) -> RenderableType:
     """Returns a table with a column for each protocol, without lines that no protocol has."""
     rows = [(label, *(cell(figures[name]) for name in names)) for label, cell in lines]
-    known = [row for row in rows if any(text != UNKNOWN for text in row[1:])]
-    return fitted([Column(title), *(Column(name.upper(), True) for name in names)], known, width)
+    filled = [row for row in rows if any(text != UNKNOWN for text in row[1:])]
+    return fitted([Column(title), *(Column(name.upper(), True) for name in names)], filled, width)
 
 
 def theory_parts(link: Link, figures: Figures, width: int) -> Iterator[RenderableType]:

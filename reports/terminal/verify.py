@@ -50,46 +50,48 @@ def kinds_block(comparison: Comparison, width: int) -> RenderableType:
 
 def differences_block(differences: Sequence[Difference], width: int) -> RenderableType:
     """Returns differences that have the same reason."""
-    return fitted(DIFFERENCE_COLUMNS, [list(map(printable, difference_row(one))) for one in differences], width)
+    return fitted(
+        DIFFERENCE_COLUMNS, [list(map(printable, difference_row(difference))) for difference in differences], width
+    )
 
 
-def reason_block(reason: Reason, count: int, shown: Sequence[Difference], width: int) -> RenderableType:
+def reason_block(reason: Reason, count: int, listed: Sequence[Difference], width: int) -> RenderableType:
     """Returns a reason, its count, and the first differences that have it."""
     title = Text(f"{count:,} × {reason.reason}.", style="" if reason.rule else "yellow")
-    if not shown:
+    if not listed:
         return title
-    more = [Text(f"and {count - len(shown):,} more (--differences)")] if count > len(shown) else []
-    return Group(title, *map(indented, (differences_block(shown, width - INDENT), *more)))
+    more = [Text(f"and {count - len(listed):,} more (--differences)")] if count > len(listed) else []
+    return Group(title, *map(indented, (differences_block(listed, width - INDENT), *more)))
 
 
-def by_reason(found: Comparison) -> Iterator[tuple[Reason, int, list[Difference]]]:
+def by_reason(comparison: Comparison) -> Iterator[tuple[Reason, int, list[Difference]]]:
     """Yields reasons with their differences: unexplained ones first, then by count."""
-    shown: dict[Reason, list[Difference]] = {}
-    for difference in found.differences:
-        shown.setdefault(difference.cause(), []).append(difference)
-    for reason, count in sorted(found.reasons.items(), key=lambda item: (item[0].rule is not None, -item[1])):
-        yield reason, count, shown.get(reason, [])
+    by_cause: dict[Reason, list[Difference]] = {}
+    for difference in comparison.differences:
+        by_cause.setdefault(difference.cause(), []).append(difference)
+    for reason, count in sorted(comparison.reasons.items(), key=lambda item: (item[0].rule is not None, -item[1])):
+        yield reason, count, by_cause.get(reason, [])
 
 
-def comparison_parts(path: str, found: Comparison, wireshark: str, console: Console) -> Iterator[RenderableType]:
+def comparison_parts(path: str, comparison: Comparison, wireshark: str, console: Console) -> Iterator[RenderableType]:
     """Yields the counts, then the differences."""
     width = console.width - INDENT
     yield Text(printable(path), style="bold")
-    if any(any(astuple(count)) for count in found.kinds.values()):
-        yield section(f"Frames, compared with Wireshark {wireshark}", kinds_block(found, width))
+    if any(any(astuple(count)) for count in comparison.kinds.values()):
+        yield section(f"Frames, compared with Wireshark {wireshark}", kinds_block(comparison, width))
     else:
         yield Text(f"\nNeither wiretale nor Wireshark {wireshark} reports an anomaly.", style="green")
-    for number, one in enumerate(by_reason(found)):
-        block = reason_block(*one, width)
-        heading = plural(found.reasons.total(), "difference").capitalize()
+    for number, reason_rows in enumerate(by_reason(comparison)):
+        block = reason_block(*reason_rows, width)
+        heading = plural(comparison.reasons.total(), "difference").capitalize()
         yield Padding(block, (1, 0, 0, INDENT)) if number else section(heading, block)
-    if found.problem:
-        yield Text(f"\nLater frames are not compared: {printable(found.problem)}.", style="yellow")
-    if found.not_compared:
-        others = ", ".join(f"{count:,} {spoken(kind)}" for kind, count in sorted(found.not_compared.items()))
-        yield Text(f"\nNot compared, because Wireshark has no such verdict: {others}.")
+    if comparison.problem:
+        yield Text(f"\nLater frames are not compared: {printable(comparison.problem)}.", style="yellow")
+    if comparison.not_compared:
+        kinds = ", ".join(f"{count:,} {spoken(kind)}" for kind, count in sorted(comparison.not_compared.items()))
+        yield Text(f"\nNot compared, because Wireshark has no such verdict: {kinds}.")
 
 
-def print_comparison(path: str, found: Comparison, wireshark: str, out: IO[str]) -> None:
+def print_comparison(path: str, comparison: Comparison, wireshark: str, out: IO[str]) -> None:
     """Prints the comparison of one file with Wireshark of a version."""
-    print_parts(out, lambda console: comparison_parts(path, found, wireshark, console))
+    print_parts(out, lambda console: comparison_parts(path, comparison, wireshark, console))

@@ -26,14 +26,14 @@ INSIDE = "view"  # the index in an output folder of analyze
 TABLES = ("flows.parquet", OPTIONS_FILE)  # such a folder has them
 
 
-def write_view(trace: Trace, folder: Path, link_bps: int | None, told: Callable[[int], None] | None = None) -> None:
+def write_view(trace: Trace, folder: Path, link_bps: int | None, progress: Callable[[int], None] | None = None) -> None:
     """Writes page and index. OutputError if the folder cannot be written, InputError if a capture changed meanwhile."""
     import duckdb
 
     with output_folder(folder) as partial:
         (partial / PAGE_FILE).write_text(render(trace, link_bps, served=True), "utf-8")
         try:
-            write_index(trace, partial, base_time(trace), told)
+            write_index(trace, partial, base_time(trace), progress)
         except duckdb.IOException as error:
             raise OSError(reason_of(error)) from None
 
@@ -65,9 +65,9 @@ def analysis_of(folder: Path) -> tuple[list[str], AnalysisOptions]:
         except duckdb.Error as error:
             raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
     try:
-        found = json.loads(rows[0][0])
-        captures = [(one["path"], one["absolute"], tuple(one["stamp"] or ())) for one in found["captures"]]
-        options = AnalysisOptions.from_json(found["options"])
+        record = json.loads(rows[0][0])
+        captures = [(entry["path"], entry["absolute"], tuple(entry["stamp"] or ())) for entry in record["captures"]]
+        options = AnalysisOptions.from_json(record["options"])
     except (IndexError, KeyError, TypeError, ValueError):
         raise InputError(f"{path}: has no options of its analysis: run wiretale view with the captures") from None
     return [unchanged(folder, *capture) for capture in captures], options

@@ -34,7 +34,7 @@ class Cut:
 
 def frame_ranges(frames: Iterable[int | tuple[int, int]]) -> list[tuple[int, int]]:
     """Returns frames as ranges. UsageError if one is no range of frame numbers."""
-    ranges = [(one, one) if isinstance(one, int) else (one[0], one[1]) for one in frames]
+    ranges = [(item, item) if isinstance(item, int) else (item[0], item[1]) for item in frames]
     for first, last in ranges:
         if number_within("frames", first, 1, FRAME_MAX) > number_within("frames", last, 1, FRAME_MAX):
             raise UsageError(f"frames ({first}, {last}): expected the first frame before the last")

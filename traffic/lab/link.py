@@ -111,23 +111,23 @@ def link_summary(folder: Path, tracer: str = "tracer") -> dict[str, Any]:
     return summary
 
 
-def worst(found: list[dict[str, Any]]) -> dict[str, Any]:
+def worst(fidelities: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns the fidelity of several links: the largest errors, all overruns, and whether each was valid that had packets."""
-    verdicts = [one["valid"] for one in found if one["valid"] is not None]
+    verdicts = [fidelity["valid"] for fidelity in fidelities if fidelity["valid"] is not None]
     errors = {
-        name: max((one[name] for one in found if one[name] is not None), default=None)
+        name: max((fidelity[name] for fidelity in fidelities if fidelity[name] is not None), default=None)
         for name in ("error_ns_p50", "error_ns_p99", "error_ns_max")
     }
-    sums = {name: sum(one[name] for one in found) for name in ("overruns", "restamped")}
-    real_time = all(one["real_time"] for one in found)
-    return {**found[0], **errors, **sums, "valid": all(verdicts) if verdicts else None, "real_time": real_time}
+    sums = {name: sum(fidelity[name] for fidelity in fidelities) for name in ("overruns", "restamped")}
+    real_time = all(fidelity["real_time"] for fidelity in fidelities)
+    return {**fidelities[0], **errors, **sums, "valid": all(verdicts) if verdicts else None, "real_time": real_time}
 
 
 def lab_summary(lab: Lab, folder: Path) -> dict[str, Any]:
     """Returns the summary of the first link, with the fidelity of all links; `links` has the summaries of the others."""
-    first, *others = [link_summary(folder, tracer) for tracer in lab.tracers]
-    links = {tracer.partition(".")[2]: one for tracer, one in zip(lab.tracers[1:], others, strict=True)}
-    fidelity = worst([first["fidelity"], *(one["fidelity"] for one in others)])
+    first, *further = [link_summary(folder, tracer) for tracer in lab.tracers]
+    links = {tracer.partition(".")[2]: summary for tracer, summary in zip(lab.tracers[1:], further, strict=True)}
+    fidelity = worst([first["fidelity"], *(summary["fidelity"] for summary in further)])
     return {**first, "fidelity": fidelity, "links": links}
 
 

@@ -105,8 +105,8 @@ class CountRule(NamedTuple):
             cited = frames.get((row["flow"], row["direction"] ^ self.acknowledged), [])
             yield finding_of(self, transfers, self.match(transfers, row, count, cited))
         if worst[SHOWN:]:
-            others = self._replace(sentence=OTHERS, headline=(), advice=OTHERS_ADVICE)
-            yield finding_of(others, transfers, self.match_of_others(transfers, worst[SHOWN:]))
+            summary_rule = self._replace(sentence=OTHERS, headline=(), advice=OTHERS_ADVICE)
+            yield finding_of(summary_rule, transfers, self.match_of_others(transfers, worst[SHOWN:]))
 
     def match(self, transfers: Transfers, row: DirectionRow, count: int, cited: list[Cited]) -> Match:
         """Returns the match of one direction, which cites these packets."""
@@ -131,23 +131,27 @@ class CountRule(NamedTuple):
 
     def share(self, row: DirectionRow, count: int) -> float | None:
         """Returns the share of the data that has the problem; None if there is no data."""
-        whole = segments(row, self.denominator) if self.column in ON_WIRE else integer_in(row, self.denominator)
+        total = segments(row, self.denominator) if self.column in ON_WIRE else integer_in(row, self.denominator)
         lost_bytes, payload = bytes_of(row, self.column), row["payload_bytes"]
         if is_size_unknown(row) and lost_bytes and payload:
             return min(lost_bytes / payload, 1.0)
-        return float(min((count - syns_and_fins(row, self.column)) / whole, 1.0)) if whole else None
+        return float(min((count - syns_and_fins(row, self.column)) / total, 1.0)) if total else None
 
     def amount(self, row: DirectionRow, count: int) -> Words:
         """Returns the words `2 of 210 data segments` and ` (0.95%) and 1 FIN`; of super-segments also the bytes, and the packets
         that hold them."""
-        whole = (segments(row, "data_packets") if self.column in ON_WIRE else row["data_packets"]) or 0
-        held, lost_bytes, payload = held_in(row, self.column, count), bytes_of(row, self.column), row["payload_bytes"]
+        total = (segments(row, "data_packets") if self.column in ON_WIRE else row["data_packets"]) or 0
+        held_bytes, lost_bytes, payload = (
+            held_in(row, self.column, count),
+            bytes_of(row, self.column),
+            row["payload_bytes"],
+        )
         if is_size_unknown(row) and lost_bytes and payload:
             return {
                 "amount": f"{show_bytes(lost_bytes)} of {show_bytes(payload)} of payload",
                 "amount_share": f" ({show_share(lost_bytes, payload)}; {plural(count, 'captured packet')})",
             }
-        return amount_words(row, self.column, (count - syns_and_fins(row, self.column),), whole, held)
+        return amount_words(row, self.column, (count - syns_and_fins(row, self.column),), total, held_bytes)
 
     def words_of(self, row: DirectionRow, count: int) -> Words:
         """Returns the words of the templates."""
@@ -167,7 +171,7 @@ class CountRule(NamedTuple):
         )
 
 
-def amount_words(row: DirectionRow, column: str, data: tuple[int, ...], whole: int, held: str) -> Words:
+def amount_words(row: DirectionRow, column: str, data: tuple[int, ...], total: int, held_bytes: str) -> Words:
     """Returns the words of CountRule.amount() for a column and the number of its data segments of `whole`, or the least and the
     greatest."""
     without_data = syn_fin_words(row, column)
@@ -177,10 +181,10 @@ def amount_words(row: DirectionRow, column: str, data: tuple[int, ...], whole: i
     if not data[0]:
         number, data = f"up to {data[-1]:,}", data[-1:]
     beside = f" and {without_data}" if without_data else ""
-    if whole < data[-1]:
+    if total < data[-1]:
         return {"amount": f"{number} {agreeing(data[-1], 'segment', 'segments')}", "amount_share": beside}
-    share = " to ".join(show_share(count, whole) for count in data)
-    return {"amount": f"{number} of {plural(whole, 'data segment')}", "amount_share": f" ({share}{held}){beside}"}
+    share = " to ".join(show_share(count, total) for count in data)
+    return {"amount": f"{number} of {plural(total, 'data segment')}", "amount_share": f" ({share}{held_bytes}){beside}"}
 
 
 def syn_fin_words(row: DirectionRow, column: str) -> str:
@@ -202,16 +206,16 @@ def concern_of(row: DirectionRow) -> Concern:
 def repeated_bytes(row: DirectionRow, count: int, column: str) -> Saved | None:
     """Returns the wire bytes that were carried twice: payload of the column, else its share of all retransmitted bytes,
     with the mean headers of the direction."""
-    payload, whole = float(bytes_of(row, column)), segments(row, "retransmissions") or 0
+    payload, total = float(bytes_of(row, column)), segments(row, "retransmissions") or 0
     if not payload:
-        payload = (row["retransmitted_bytes"] or 0) * min(count / whole, 1.0) if whole else 0
+        payload = (row["retransmitted_bytes"] or 0) * min(count / total, 1.0) if total else 0
     headers = (row["wire_bytes"] - (row["payload_bytes"] or 0)) / max(row["packets"] or 1, 1)
     return Saved(float(round(payload + count * headers)), BYTES) if payload else None
 
 
-def saved_share(sum_of_all: float | None, count: int, whole: int, unit: str) -> Saved | None:
+def saved_share(sum_of_all: float | None, count: int, total: int, unit: str) -> Saved | None:
     """Returns the part of a sum that `count` of `whole` have; None if it is unknown or 0."""
-    part = (sum_of_all or 0) * min(count / whole, 1.0) if whole else 0.0
+    part = (sum_of_all or 0) * min(count / total, 1.0) if total else 0.0
     return Saved(part, unit) if part else None
 
 
@@ -221,9 +225,9 @@ def stalled_seconds(row: DirectionRow, count: int) -> Saved | None:
         *("lost_upstream", "lost_downstream", "unplaced_retransmissions", "spurious_retransmissions"),
         "checksum_retransmissions",
     )
-    whole = sum(segments(row, name) or 0 for name in causes) + (row["suspected_timeouts"] or 0)
+    total = sum(segments(row, name) or 0 for name in causes) + (row["suspected_timeouts"] or 0)
     ns = (row["limit_recovery_ns"] or 0) + (row["limit_timeout_ns"] or 0)
-    return saved_share(ns / 1e9, count, max(whole, count), SECONDS)
+    return saved_share(ns / 1e9, count, max(total, count), SECONDS)
 
 
 def retransmission_cost(row: DirectionRow, count: int, column: str) -> Saved | None:

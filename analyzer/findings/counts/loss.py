@@ -36,14 +36,14 @@ def cause_words(row: DirectionRow, count: int) -> Words:
     if any(number for number, _ in counts):
         counts = (*counts, (max(other, 0), "of unknown cause"))
     parts = [f"{number:,} {word}" for number, word in counts if number]
-    whole = sum(number or 0 for number, _ in counts)
-    known = "" if whole == count else f"of all {whole:,} " if whole > count else f"known of {whole:,} "
-    return {"causes": f" ({known}retransmitted: {', '.join(parts)})" if parts else ""}
+    total = sum(number or 0 for number, _ in counts)
+    relation = "" if total == count else f"of all {total:,} " if total > count else f"known of {total:,} "
+    return {"causes": f" ({relation}retransmitted: {', '.join(parts)})" if parts else ""}
 
 
 def bounded_words(column: str, row: DirectionRow, count: int) -> Words:
     """The words of cause_words(); if retransmissions have no known place, `amount` is a range and `open` counts them."""
-    unplaced, whole = segments(row, "unplaced_retransmissions") or 0, segments(row, "data_packets") or 0
+    unplaced, total = segments(row, "unplaced_retransmissions") or 0, segments(row, "data_packets") or 0
     causes = cause_words(row, captured(row, column, count))
     if not unplaced:
         return {**causes, "open": ""}
@@ -52,7 +52,7 @@ def bounded_words(column: str, row: DirectionRow, count: int) -> Words:
     again = plural(max(segments(row, "retransmissions") or 0, count + unplaced), "retransmission")
     unknown = f"; the place of {unplaced:,} of {again} is unknown"
     bounds = (least, most) if most > least else (least,)
-    return {**causes, **amount_words(row, column, bounds, whole, held_in(row, column, count)), "open": unknown}
+    return {**causes, **amount_words(row, column, bounds, total, held_in(row, column, count)), "open": unknown}
 
 
 UNDECIDED, NO_ACKS = "no SACK, timestamp or ACK decides", "it has no ACKs of them"
@@ -73,7 +73,7 @@ REMEDIES = {
 def unplaced_words(row: DirectionRow, count: int) -> Words:
     """`answer` is `the place of 3 of 5 retransmissions is unknown`; `reason` names the missing evidence, `remedy` how to get
     it."""
-    whole = segments(row, "retransmissions") or 0
+    total = segments(row, "retransmissions") or 0
     reason = UNDECIDED
     if row["duplicate_acks"] is None:
         reason = NO_ACKS
@@ -85,8 +85,8 @@ def unplaced_words(row: DirectionRow, count: int) -> Words:
         reason = SILENT
     elif row["sack_permitted"] is False:
         reason = NO_SACK
-    again = plural(max(whole, count), "retransmission")
-    unplaced = f"{count:,} of {again}" if whole > count else again
+    again = plural(max(total, count), "retransmission")
+    unplaced = f"{count:,} of {again}" if total > count else again
     unanswered = f"the last data was never acknowledged despite {unplaced}"
     return {
         "answer": unanswered if reason == SILENT else f"the place of {unplaced} is unknown",

@@ -106,7 +106,7 @@ def longest_waiting(transfers: Transfers, row: DirectionRow) -> list[Cited]:
     )
     fields = [(name, "d", transfers.base_ns if name in ("first_ns", "complete_ns") else 0, 1) for name in names]
     columns = (array("d", data) for data in transfers.trace.blocks._packed_columns(fields, [flow]))
-    blocks = [one for one in zip(*columns, strict=True) if one[1] == row["direction"] and one[0] > 0]
+    blocks = [block for block in zip(*columns, strict=True) if block[1] == row["direction"] and block[0] > 0]
     if not blocks:
         return transfers.span(flow)
     _, _, first, last, began, complete, capture = max(blocks)

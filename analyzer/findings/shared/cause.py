@@ -73,10 +73,10 @@ def cells_of(all_bins: Sequence[Bins], start_ns: float, end_ns: float) -> tuple[
 
 def rates_of(transfers: Transfers, queue: SharedQueue) -> list[float]:
     """Returns bit/s of the members in each time cell between their first loss and their last."""
-    times = [loss.time_ns for one in queue.members for loss in one.losses if not math.isnan(loss.time_ns)]
+    times = [loss.time_ns for member in queue.members for loss in member.losses if not math.isnan(loss.time_ns)]
     if not times:
         return []
-    width, cells = cells_of([transfers.bins(one.transfer) for one in queue.members], min(times), max(times))
+    width, cells = cells_of([transfers.bins(member.transfer) for member in queue.members], min(times), max(times))
     return [8 * size / width * SECOND for size in cells]
 
 
@@ -94,13 +94,13 @@ def rate_of(transfers: Transfers, queue: SharedQueue, rates: Sequence[float]) ->
 
 def delay_of(queue: SharedQueue) -> Delay | None:
     """Returns the delay of the members, each their median; None if no RTT includes the queue."""
-    found = []
-    for one in queue.members if queue.place == DOWNSTREAM else ():
-        rtt = one.transfer.round_trips
+    delays = []
+    for member in queue.members if queue.place == DOWNSTREAM else ():
+        rtt = member.transfer.round_trips
         if rtt is not None:
-            least = min(rtt.least, one.transfer.path_rtt_ns or rtt.least)
-            found.append(Delay(float(least), float(rtt.median - least), float(rtt.high - least)))
-    return Delay(*(median_of(column) for column in zip(*found, strict=True))) if found else None
+            least = min(rtt.least, member.transfer.path_rtt_ns or rtt.least)
+            delays.append(Delay(float(least), float(rtt.median - least), float(rtt.high - least)))
+    return Delay(*(median_of(column) for column in zip(*delays, strict=True))) if delays else None
 
 
 def pattern_of(queue: SharedQueue, delay: Delay | None, rates: Sequence[float], rate: float | None) -> Pattern:
@@ -129,8 +129,12 @@ def pattern_of(queue: SharedQueue, delay: Delay | None, rates: Sequence[float], 
 
 def lost_time(members: Iterable[Member]) -> float | None:
     """Returns the ns in which recovery and RTOs delayed the members; None if that is unknown of all."""
-    known = [one.transfer for one in members if one.transfer.limits]
-    return sum(one.limits["limit_recovery_ns"] + one.limits["limit_timeout_ns"] for one in known) if known else None
+    limited = [member.transfer for member in members if member.transfer.limits]
+    return (
+        sum(member.limits["limit_recovery_ns"] + member.limits["limit_timeout_ns"] for member in limited)
+        if limited
+        else None
+    )
 
 
 @finding(
@@ -157,18 +161,18 @@ def lost_time(members: Iterable[Member]) -> float | None:
 )
 def shared_queue(transfers: Transfers) -> Matches:
     for queue in queues_of(transfers):
-        members = [one.transfer for one in queue.members]
-        rates, cost, whole = (
+        members = [member.transfer for member in queue.members]
+        rates, cost, total_ns = (
             rates_of(transfers, queue),
             lost_time(queue.members),
-            sum(one.accounted_ns for one in members),
+            sum(member.accounted_ns for member in members),
         )
         pattern = pattern_of(queue, delay_of(queue), rates, rate_of(transfers, queue, rates))
-        worst = sorted(queue.members, key=lambda one: -len(one.losses))
-        losses = [f"{one.transfer.name} lost {queue.lost_of(one):,}" for one in worst[:SHOWN]]
+        worst = sorted(queue.members, key=lambda member: -len(member.losses))
+        losses = [f"{member.transfer.name} lost {queue.lost_of(member):,}" for member in worst[:SHOWN]]
         more = f"; and {len(worst) - SHOWN:,} more" if len(worst) > SHOWN else ""
         yield Match(
-            "warning" if cost and cost >= COST_WARNING * whole else "info",
+            "warning" if cost and cost >= COST_WARNING * total_ns else "info",
             count=len(queue.flows),
             place=PLACES[queue.place],
             lost=queue.lost,
@@ -179,11 +183,11 @@ def shared_queue(transfers: Transfers) -> Matches:
             cost=None if cost is None else seconds(cost),
             figures=f"{'; '.join(losses)}{more}",
             filter=transfers.files.frame_filter(queue.packets),
-            cited=[loss.shown for loss in worst[0].losses if loss.shown][:SHOWN],
+            cited=[loss.packet for loss in worst[0].losses if loss.packet][:SHOWN],
             frames=queue.packets,
             packets=len(queue.packets),
-            impact=sum(one.traffic_share for one in members),
-            flows=[one.transfer.side for one in worst],
+            impact=sum(member.traffic_share for member in members),
+            flows=[member.transfer.side for member in worst],
             members=len(queue.flows),
         )
 

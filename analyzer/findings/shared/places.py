@@ -34,14 +34,14 @@ def cited_at(flow: int, base_ns: int, role: str, frame: float, since: float, cap
 
 def waits_of(transfers: Transfers, row: DirectionRow, kind: str) -> list[Wait]:
     """Returns the waits of a kind of a directions row, the longest first."""
-    flow, base_ns, wanted = row["flow"], row["first_ns"] or 0, (row["direction"], transfers.words[kind])
+    flow, base_ns, side = row["flow"], row["first_ns"] or 0, (row["direction"], transfers.words[kind])
     fields = [("direction", "B", 0, 1), ("kind", "B", 0, 1)]
     fields += [(name, "d", base_ns if name.endswith("_ns") else 0, 1) for name in ENDS]
     packed = transfers.trace.waits._packed_columns(fields, [flow])
     columns = (array(code, data) for (_, code, _, _), data in zip(fields, packed, strict=True))
     waits = []
     for direction, kind_number, *ends in zip(*columns, strict=True):
-        if (direction, kind_number) == wanted:
+        if (direction, kind_number) == side:
             before = cited_at(flow, base_ns, BEFORE, *ends[:3])
             waits.append(Wait(before if before.frame else None, cited_at(flow, base_ns, AFTER, *ends[3:])))
     return waits
@@ -65,17 +65,19 @@ def stalls_of(transfers: Transfers, row: DirectionRow) -> list[Cited]:
     return [packet for wait in waits_of(transfers, row, "timeout") for packet in around(transfers, wait)]
 
 
-def slowest_packet(transfers: Transfers, one: Transfer) -> list[Cited]:
+def slowest_packet(transfers: Transfers, transfer: Transfer) -> list[Cited]:
     """Returns the numbered packet of a transfer that took the longest; nothing if it is not known."""
-    return [packet._replace(role=CITED) for packet in longest_wait(transfers, one.row, "slowest")]
+    return [packet._replace(role=CITED) for packet in longest_wait(transfers, transfer.row, "slowest")]
 
 
-def slow_start_of(transfers: Transfers, one: Transfer) -> list[Cited]:
+def slow_start_of(transfers: Transfers, transfer: Transfer) -> list[Cited]:
     """Returns the first packet of a transfer, and the data with which bytes in flight last doubled; nothing if that is not
     known, because few packets followed."""
-    end = [packet._replace(role=CITED) for packet in longest_wait(transfers, one.row, "slow_start")[-1:]]
+    end = [packet._replace(role=CITED) for packet in longest_wait(transfers, transfer.row, "slow_start")[-1:]]
     return (
-        [opening(transfers, one)[0]._replace(capture=end[0].capture), *end] if end and transfers.has_one_file else end
+        [opening(transfers, transfer)[0]._replace(capture=end[0].capture), *end]
+        if end and transfers.has_one_file
+        else end
     )
 
 
@@ -91,16 +93,16 @@ def packet_at(
     return [] if frame is None else [Cited(frame, time_ns, flow["flow"], flow["first_capture"], role)]
 
 
-def opening(transfers: Transfers, one: Transfer) -> list[Cited]:
+def opening(transfers: Transfers, transfer: Transfer) -> list[Cited]:
     """Returns the first packet of a flow: the SYN that offers its options, or the first without it."""
-    return [transfers.span(one.row["flow"])[0]._replace(role=CITED)]
+    return [transfers.span(transfer.row["flow"])[0]._replace(role=CITED)]
 
 
-def most_lost(transfers: Transfers, one: Transfer) -> list[Cited]:
+def most_lost(transfers: Transfers, transfer: Transfer) -> list[Cited]:
     """Returns the packets that showed the losses in the time bin of a direction with the most of them."""
-    starts = transfers.bins(one).start_ns
+    starts = transfers.bins(transfer).start_ns
     lost: dict[int, list[Cited]] = {}
-    for loss in transfers.losses(one):
-        if loss.shown is not None:
-            lost.setdefault(bisect_right(starts, loss.time_ns), []).append(loss.shown)
+    for loss in transfers.losses(transfer):
+        if loss.packet is not None:
+            lost.setdefault(bisect_right(starts, loss.time_ns), []).append(loss.packet)
     return max(lost.values(), key=len, default=[])

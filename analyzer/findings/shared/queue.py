@@ -57,33 +57,33 @@ class SharedQueue(NamedTuple):
 
     @property
     def flows(self) -> list[int]:
-        return sorted({one.transfer.row["flow"] for one in self.members})
+        return sorted({member.transfer.row["flow"] for member in self.members})
 
-    def lost_of(self, one: Member) -> int:
+    def lost_of(self, member: Member) -> int:
         """Returns the segments, or numbered packets, that a member lost at this place."""
         names = ("lost_upstream", "blocks_lost") if self.place == UPSTREAM else ("lost_downstream",)
-        return one.transfer.count(*names)
+        return member.transfer.count(*names)
 
     @property
     def lost(self) -> int:
         """The same of all members."""
-        return sum(self.lost_of(one) for one in self.members)
+        return sum(self.lost_of(member) for member in self.members)
 
     @property
     def sent(self) -> int:
         """Segments that the members sent into the queue: those captured, and behind it those lost too."""
-        return sum(one.transfer.data_segments for one in self.members) + (self.place == UPSTREAM) * self.lost
+        return sum(member.transfer.data_segments for member in self.members) + (self.place == UPSTREAM) * self.lost
 
     @property
     def packets(self) -> list[Cited]:
         """The lost segments, or the packets nearest to them, in the order of frames."""
-        losses = {loss.frame: loss.near for one in self.members for loss in one.losses}
+        losses = {loss.frame: loss.near for member in self.members for loss in member.losses}
         return [near for _, near in sorted(losses.items()) if near]
 
     @property
     def episodes(self) -> list[list[int]]:
         """The runs of neighbouring spans in which any member loses."""
-        return runs_of((loss.frame // self.width for one in self.members for loss in one.losses), 1)
+        return runs_of((loss.frame // self.width for member in self.members for loss in member.losses), 1)
 
 
 def runs_of(spans: Iterable[int], gap: int = EPISODE_GAP) -> list[list[int]]:
@@ -97,9 +97,9 @@ def runs_of(spans: Iterable[int], gap: int = EPISODE_GAP) -> list[list[int]]:
     return runs
 
 
-def at_least(count: int, whole: int, share: float) -> float:
+def at_least(count: int, trials: int, share: float) -> float:
     """Returns the probability that so many of all or more happen, each with the probability `share`."""
-    return sum(math.comb(whole, k) * share**k * (1 - share) ** (whole - k) for k in range(count, whole + 1))
+    return sum(math.comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in range(count, trials + 1))
 
 
 class Coincidence(NamedTuple):
@@ -118,9 +118,9 @@ class Coincidence(NamedTuple):
         )
 
 
-def coincidence(one: Member, other: Member) -> Coincidence:
+def coincidence(first: Member, second: Member) -> Coincidence:
     """Returns how often that one of two transfers that loses less often begins to lose where the other loses."""
-    few, many = sorted((one, other), key=lambda member: len(member.onsets))
+    few, many = sorted((first, second), key=lambda member: len(member.onsets))
     both = range(max(few.first, many.first), min(few.last, many.last) + 1)
     onsets = [span for span in few.onsets if span in both]
     if len(both) < SPANS_MIN:
@@ -129,115 +129,121 @@ def coincidence(one: Member, other: Member) -> Coincidence:
     return Coincidence(sum(span in many.near for span in onsets), len(onsets), min(share, 1.0))
 
 
-def is_pair(one: Member, other: Member) -> bool:
+def is_pair(first: Member, second: Member) -> bool:
     """Returns whether two transfers alone lose together: three times or more, and much more often than by chance."""
-    hits, onsets, share = coincidence(one, other)
+    hits, onsets, share = coincidence(first, second)
     enough = hits >= max(COINCIDENCES_MIN, FACTOR * onsets * share)
     return enough and at_least(hits, onsets, share) <= CHANCE
 
 
-def loses_with(one: Member, counts: Counter[int]) -> bool:
+def loses_with(candidate: Member, counts: Counter[int]) -> bool:
     """Returns whether the members, whose losses `counts` has by span, lose much more in the spans in which this one loses."""
-    if sum(counts[span] > 0 for span in one.spans) < COINCIDENCES_MIN:
+    if sum(counts[span] > 0 for span in candidate.spans) < COINCIDENCES_MIN:
         return False
-    others = [counts[span] for span in range(one.first, one.last + 1)]
-    usual, together = mean(others), mean([counts[span] for span in one.spans])
-    if len(others) < SPANS_MIN or not usual:
+    span_losses = [counts[span] for span in range(candidate.first, candidate.last + 1)]
+    usual, together = mean(span_losses), mean([counts[span] for span in candidate.spans])
+    if len(span_losses) < SPANS_MIN or not usual:
         return False
-    deviation = variation(others) * usual / math.sqrt(len(one.spans))
+    deviation = variation(span_losses) * usual / math.sqrt(len(candidate.spans))
     return together >= FACTOR * usual and together - usual >= DEVIATIONS * deviation
 
 
 def counts_of(members: Iterable[Member]) -> Counter[int]:
     """Returns the number of members that lose in each span."""
-    return Counter(chain.from_iterable(one.spans for one in members))
+    return Counter(chain.from_iterable(member.spans for member in members))
 
 
 def grown_from(seed: Sequence[Member], members: Sequence[Member]) -> list[Member]:
     """Returns the seed with all members that lose with it, without those that do not lose with all the others."""
-    group, left = list(seed), [one for one in members if one not in seed]
+    group, left = list(seed), [member for member in members if member not in seed]
     while left:
         counts = counts_of(group)
-        able = [one for one in left if loses_with(one, counts)]
+        able = [member for member in left if loses_with(member, counts)]
         if not able:
             break
-        group, left = group + able, [one for one in left if one not in able]
+        group, left = group + able, [member for member in left if member not in able]
     while len(group) > 2:
         counts = counts_of(group)
-        kept = [one for one in group if loses_with(one, counts - Counter(one.spans))]
-        if len(kept) == len(group):
+        remaining = [member for member in group if loses_with(member, counts - Counter(member.spans))]
+        if len(remaining) == len(group):
             break
-        group = kept
+        group = remaining
     return group
 
 
 def is_together(group: Sequence[Member]) -> bool:
     """Returns whether members lose together often enough."""
-    if len({one.transfer.row["flow"] for one in group}) < 2:
+    if len({member.transfer.row["flow"] for member in group}) < 2:
         return False
     return len(group) > 2 or is_pair(*group)
 
 
 def groups_of(members: list[Member]) -> list[list[Member]]:
     """Returns the groups that lose together; each member is in one at most."""
-    found: list[list[Member]] = []
+    groups: list[list[Member]] = []
     found_pairs = ((coincidence(*pair), pair) for pair in combinations(members, 2))
     seeds = [(each.excess, pair) for each, pair in found_pairs if each.hits >= COINCIDENCES_MIN]
     left, failed = list(members), 0
     for excess, seed in sorted(seeds, key=lambda pair: -pair[0]):
         if excess <= SEED_MIN or failed == SEEDS_MAX:
             break
-        if all(one in left for one in seed):
+        if all(member in left for member in seed):
             group = grown_from(seed, left)
             if is_together(group):
-                found.append(group)
+                groups.append(group)
                 left = [each for each in left if each not in group]
             else:
                 failed += 1
-    return found
+    return groups
 
 
 def span_frames(transfers: Transfers, able: Sequence[Transfer]) -> int:
     """Returns the frames in about one RTT of these transfers; a small part of the capture if no RTT is known."""
     frames = transfers.trace.interfaces.total("packets")
-    rtts = [float(max(one.row["rtt_ns_median"] or 0, one.path_rtt_ns or 0) or math.nan) for one in able]
-    began = [ns for one in able if (ns := one.flow["first_ns"]) is not None]
-    ended = [ns for one in able if (ns := one.flow["last_ns"]) is not None]
+    rtts = [float(max(transfer.row["rtt_ns_median"] or 0, transfer.path_rtt_ns or 0) or math.nan) for transfer in able]
+    began = [ns for transfer in able if (ns := transfer.flow["first_ns"]) is not None]
+    ended = [ns for transfer in able if (ns := transfer.flow["last_ns"]) is not None]
     duration = max(ended, default=0) - min(began, default=0)
     rtt = median_of(rtts)
     spans = SPANS_WITHOUT_RTT if math.isnan(rtt) or not duration else duration / rtt
     return max(round(frames / min(max(spans, SPANS_MIN), SPANS_MAX)), SPAN_FRAMES_MIN)
 
 
-def member_of(transfers: Transfers, one: Transfer, place: str, width: int) -> Member:
+def member_of(transfers: Transfers, transfer: Transfer, place: str, width: int) -> Member:
     """Returns a direction with the spans of its losses at a place."""
-    losses = [loss for loss in transfers.losses(one) if loss.place == place]
+    losses = [loss for loss in transfers.losses(transfer) if loss.place == place]
     spans = sorted({loss.frame // width for loss in losses})
     later = runs_of(spans)[1:]
     spans = list(chain(*later)) if later else spans
     onsets = [span for i, span in enumerate(spans) if not i or span - spans[i - 1] > 1]
     near = frozenset(span + step for span in spans for step in (-1, 0, 1))
     return Member(
-        one, losses, frozenset(spans), near, onsets, one.flow["first_frame"] // width, one.flow["last_frame"] // width
+        transfer,
+        losses,
+        frozenset(spans),
+        near,
+        onsets,
+        transfer.flow["first_frame"] // width,
+        transfer.flow["last_frame"] // width,
     )
 
 
 def members_of(transfers: Transfers, able: Sequence[Transfer], place: str, width: int) -> list[Member]:
     """Returns the transfers with losses at a place, in spans of so many frames."""
-    return [one for one in (member_of(transfers, each, place, width) for each in able) if one.onsets]
+    return [member for member in (member_of(transfers, each, place, width) for each in able) if member.onsets]
 
 
 def shared_queues(transfers: Transfers) -> list[SharedQueue]:
     """Returns the groups of transfers that lose together; none in captures of several files, whose frames do not compare."""
-    able = [one for one in transfers.largest if one.lost >= LOSSES_MIN][:MEMBERS_MAX]
-    if len({one.row["flow"] for one in able}) < 2 or not transfers.has_one_file:
+    able = [transfer for transfer in transfers.largest if transfer.lost >= LOSSES_MIN][:MEMBERS_MAX]
+    if len({transfer.row["flow"] for transfer in able}) < 2 or not transfers.has_one_file:
         return []
-    found = []
+    queues = []
     for place, rtts in ((DOWNSTREAM, 1), (UPSTREAM, RTTS_UNLOADED)):
         width = rtts * span_frames(transfers, able)
         members = members_of(transfers, able, place, width)
-        while width >= 2 * SPAN_FRAMES_MIN and median_of([one.occupied for one in members]) > OCCUPIED_MAX:
+        while width >= 2 * SPAN_FRAMES_MIN and median_of([transfer.occupied for transfer in members]) > OCCUPIED_MAX:
             width //= 2
             members = members_of(transfers, able, place, width)
-        found += [SharedQueue(place, group, width) for group in groups_of(members)]
-    return found
+        queues += [SharedQueue(place, group, width) for group in groups_of(members)]
+    return queues

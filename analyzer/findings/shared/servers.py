@@ -36,8 +36,8 @@ class Group(NamedTuple):
     @property
     def ends(self) -> str:
         """`from 10.0.0.1 to 10.0.0.2:80`, `from 50 clients to 10.0.0.2:80`."""
-        one = self.clients[0] if len(self.clients) == 1 else f"{len(self.clients):,} clients"
-        return f"from {one} to {self.extent}"
+        client = self.clients[0] if len(self.clients) == 1 else f"{len(self.clients):,} clients"
+        return f"from {client} to {self.extent}"
 
     @property
     def host(self) -> str:
@@ -89,11 +89,11 @@ def ends_of(transfers: Transfers, flows: Sequence[int]) -> list[tuple[End, End]]
     """Returns the ends of each flow, that which opened it first."""
     if not flows:
         return []
-    table, chosen = transfers.trace.flows, list(flows)
+    table, numbers = transfers.trace.flows, list(flows)
     sides = []
     for name in ("source", "destination"):
-        hosts, ports = table.column(name), array("I", table._packed(f"{name}_port", "I", flows=chosen))
-        sides.append([(hosts[flow], port) for flow, port in zip(chosen, ports, strict=True)])
+        hosts, ports = table.column(name), array("I", table._packed(f"{name}_port", "I", flows=numbers))
+        sides.append([(hosts[flow], port) for flow, port in zip(numbers, ports, strict=True)])
     return list(zip(*sides, strict=True))
 
 
@@ -113,14 +113,18 @@ def by_server(
     order = sorted(groups.items(), key=lambda group: -len(group[1]))
     alone = sum(len(members) >= ALONE_MIN for _, members in order[:SHOWN])
     alone += len(order) == alone + 1
-    found = [group_of([key], [members]) for key, members in order[:alone]]
-    rest = order[alone:]
-    return [*found, group_of([key for key, _ in rest], [members for _, members in rest])] if rest else found
+    alone_groups = [group_of([key], [members]) for key, members in order[:alone]]
+    remaining = order[alone:]
+    return (
+        [*alone_groups, group_of([key for key, _ in remaining], [members for _, members in remaining])]
+        if remaining
+        else alone_groups
+    )
 
 
 def group_of(keys: Sequence[Key], members: Sequence[Members]) -> Group:
     """Returns the group of all members of these."""
-    ends, every = list(dict.fromkeys(end for end, _ in keys)), sorted(one for group in members for one in group)
+    ends, every = list(dict.fromkeys(end for end, _ in keys)), sorted(member for group in members for member in group)
     sides = {side for _, side in keys}
     return Group(
         ends[0] if len(ends) == 1 else None,
@@ -138,24 +142,24 @@ def server_ends(transfers: Transfers, ends: Sequence[tuple[End, End]], flows: Se
     """
     counts = Counter(chain.from_iterable(ends))
     syns = array("I", transfers.trace.directions._packed("syns", "I", flows=list(flows))) if flows else ()
-    found = []
+    server_sides = []
     for i, (source, target) in enumerate(ends):
         as_likely = counts[target] - (target[1] >= WELL_KNOWN), counts[source] - (source[1] >= WELL_KNOWN)
-        found.append(int(0 < syns[2 * i] < NULL or as_likely[0] >= as_likely[1]))
-    return found
+        server_sides.append(int(0 < syns[2 * i] < NULL or as_likely[0] >= as_likely[1]))
+    return server_sides
 
 
 def established_beside(transfers: Transfers, groups: Sequence[Group]) -> list[int]:
     """Returns for each group how many other connections to its server came about."""
-    wanted = {group.server: 0 for group in groups if group.server}
-    if wanted:
+    connections = {group.server: 0 for group in groups if group.server}
+    if connections:
         flows, attempts = transfers.trace.flows, transfers.attempts
         hosts, ports = flows.column("destination"), array("I", flows._packed("destination_port", "I"))
-        numbers = {port for _, port in wanted}
+        numbers = {port for _, port in connections}
         for flow, (host, port) in enumerate(zip(hosts, ports, strict=True)):
-            if port in numbers and (host, port) in wanted and attempts.is_connection(flow):
-                wanted[host, port] += 1
-    return [wanted[group.server] if group.server else 0 for group in groups]
+            if port in numbers and (host, port) in connections and attempts.is_connection(flow):
+                connections[host, port] += 1
+    return [connections[group.server] if group.server else 0 for group in groups]
 
 
 def first_packets(transfers: Transfers, flows: Sequence[int]) -> list[Cited]:
@@ -167,8 +171,8 @@ def first_resets(transfers: Transfers, flows: list[int]) -> list[Cited]:
     """Returns the first RST of each of the first flows."""
     frames = transfers.event_frames(flows[: CHOSEN_MAX + 1], ("reset",))
     first: dict[int, Cited] = {}
-    for (flow, _), shown in frames.items():
-        first[flow] = min(shown[0], first.get(flow, shown[0]))
+    for (flow, _), packets in frames.items():
+        first[flow] = min(packets[0], first.get(flow, packets[0]))
     return [first[flow] for flow in sorted(first)]
 
 

@@ -41,9 +41,9 @@ EQUALIZE = (
 LOWER_UDP = "Lower the rate that the UDP applications offer, or use a faster link: UDP does not yield to TCP."
 
 
-def own_rate(one: Transfer) -> float:
+def own_rate(transfer: Transfer) -> float:
     """Returns bit/s on the wire over the whole duration."""
-    return bit_rate(one.row["wire_bytes"], one.duration_ns)
+    return bit_rate(transfer.row["wire_bytes"], transfer.duration_ns)
 
 
 def overlap_ns(a: Transfer, b: Transfer) -> int:
@@ -56,8 +56,8 @@ def overlap_ns(a: Transfer, b: Transfer) -> int:
 
 def common_span(transfers: Transfers, members: Sequence[Transfer]) -> tuple[float, float]:
     """Returns the time in which all sent data; a connection may wait between its handshake and its data."""
-    spans = [transfers.bins(one).data_span() for one in members]
-    first, last = [one.row["first_ns"] for one in members], [one.row["last_ns"] for one in members]
+    spans = [transfers.bins(transfer).data_span() for transfer in members]
+    first, last = [transfer.row["first_ns"] for transfer in members], [transfer.row["last_ns"] for transfer in members]
     return (
         max(chain((ns for ns in first if ns is not None), (start for start, _ in spans))),
         min(chain((ns for ns in last if ns is not None), (end for _, end in spans))),
@@ -67,22 +67,22 @@ def common_span(transfers: Transfers, members: Sequence[Transfer]) -> tuple[floa
 def by_hosts(members: Sequence[Transfer]) -> dict[tuple[str, str], list[Transfer]]:
     """Returns the transfers by source and destination address."""
     groups: dict[tuple[str, str], list[Transfer]] = {}
-    for one in members:
-        groups.setdefault((one.row["source"], one.row["destination"]), []).append(one)
+    for transfer in members:
+        groups.setdefault((transfer.row["source"], transfer.row["destination"]), []).append(transfer)
     return groups
 
 
 def companions(transfers: Transfers) -> list[Transfer]:
     """Returns the large transfers between two hosts that lasted together: they may share a bottleneck."""
     able = [
-        one
-        for one in transfers.largest
-        if one.duration_ns and (one.row["payload_bytes"] or 0) >= SHARING_MIN and one.row["goodput_bps"]
+        transfer
+        for transfer in transfers.largest
+        if transfer.duration_ns and (transfer.row["payload_bytes"] or 0) >= SHARING_MIN and transfer.row["goodput_bps"]
     ]
     group = max(by_hosts(able).values(), key=len, default=[])
     pairs = combinations(group, 2)
     together = [(a, b) for a, b in pairs if overlap_ns(a, b) >= OVERLAP_MIN * min(a.duration_ns, b.duration_ns)]
-    return list({id(one): one for pair in together for one in pair}.values())
+    return list({id(transfer): transfer for pair in together for transfer in pair}.values())
 
 
 def jain(rates: Sequence[float]) -> float:
@@ -93,9 +93,9 @@ def jain(rates: Sequence[float]) -> float:
 def rates_together(transfers: Transfers, members: Sequence[Transfer]) -> tuple[list[float], float]:
     """Returns bit/s of each in the common time and its length in ns; over their own durations and 0 without."""
     start, end = common_span(transfers, members)
-    sizes = [sum(transfers.bins(one).wire_bytes_within(start, end).values()) for one in members]
+    sizes = [sum(transfers.bins(transfer).wire_bytes_within(start, end).values()) for transfer in members]
     if end <= start or not all(sizes):
-        return [own_rate(one) for one in members], 0.0
+        return [own_rate(transfer) for transfer in members], 0.0
     return [bit_rate(size, end - start) for size in sizes], end - start
 
 
@@ -111,10 +111,10 @@ class Deprived(NamedTuple):
         return span_ns * (1 - self.rate_bps / self.equal_bps)
 
 
-def wants_more(one: Transfer) -> bool:
+def wants_more(transfer: Transfer) -> bool:
     """Returns whether the path limits a TCP transfer, and not its losses: it would use a larger share."""
-    lossy = one.share(*LOSS_RESPONSES) > LOSS_SHARE_MAX or limiting_loss(one) is not None
-    return one.flow["protocol"] == "tcp" and one.share(*PATH_LIMITS) >= WANTING_SHARE and not lossy
+    lossy = transfer.share(*LOSS_RESPONSES) > LOSS_SHARE_MAX or limiting_loss(transfer) is not None
+    return transfer.flow["protocol"] == "tcp" and transfer.share(*PATH_LIMITS) >= WANTING_SHARE and not lossy
 
 
 def deprived_of(rated: Sequence[tuple[float, Transfer]]) -> Deprived | None:
@@ -129,20 +129,30 @@ def deprived_of(rated: Sequence[tuple[float, Transfer]]) -> Deprived | None:
 def steady_udp(transfers: Transfers, members: Sequence[Transfer]) -> list[Transfer]:
     """Returns the UDP transfers whose rate does not depend on the others'; QUIC has congestion control, as TCP does."""
     start, end = common_span(transfers, members)
-    udp = [one for one in members if one.flow["protocol"] == "udp" and one.flow["application"] != "quic"]
-    sizes = [list(transfers.bins(one).wire_bytes_within(start, end).values()) for one in udp]
-    return [one for one, own in zip(udp, sizes, strict=True) if variation(own) <= CAPPED_VARIATION]
+    udp = [
+        transfer
+        for transfer in members
+        if transfer.flow["protocol"] == "udp" and transfer.flow["application"] != "quic"
+    ]
+    sizes = [list(transfers.bins(transfer).wire_bytes_within(start, end).values()) for transfer in udp]
+    return [
+        transfer for transfer, bin_sizes in zip(udp, sizes, strict=True) if variation(bin_sizes) <= CAPPED_VARIATION
+    ]
 
 
 def sharing_words(transfers: Transfers, rated: Sequence[tuple[float, Transfer]], span: float) -> Words:
     """Returns cost, severity, advice and the words about steady UDP and an equal share; `span` is 0 without a common time."""
-    members, whole = [one for _, one in rated], sum(rate for rate, _ in rated)
+    members, total_rate = [transfer for _, transfer in rated], sum(rate for rate, _ in rated)
     least = deprived_of(rated) if span else None
-    udp = steady_udp(transfers, members) if span and any(one.flow["protocol"] == "tcp" for one in members) else []
+    udp = (
+        steady_udp(transfers, members)
+        if span and any(transfer.flow["protocol"] == "tcp" for transfer in members)
+        else []
+    )
     words: Words = {"severity": "info", "mixed": "", "equal": "", "advice": LOWER_UDP if udp else EQUALIZE}
     if udp:
-        taken = show_share(sum(rate for rate, one in rated if one in udp), whole)
-        words["mixed"] = f" {plural(len(udp), 'UDP transfer')} at a steady rate took {taken}, and TCP got the rest."
+        udp_share = show_share(sum(rate for rate, transfer in rated if transfer in udp), total_rate)
+        words["mixed"] = f" {plural(len(udp), 'UDP transfer')} at a steady rate took {udp_share}, and TCP got the rest."
     if least:
         saved = least.saved_ns(span)
         equal = (
@@ -172,24 +182,27 @@ def unfair_share(transfers: Transfers) -> Matches:
     if len(members) < 2:
         return
     rates, span = rates_together(transfers, members)
-    index, whole = jain(rates), sum(rates)
+    index, total_rate = jain(rates), sum(rates)
     if index >= FAIR:
         return
     rated = list(zip(rates, members, strict=True))
     order = sorted(rated, key=lambda pair: -pair[0])[:SHARES_SHOWN]
-    shares = [f"flow {one.row['flow']} ({one.flow['protocol']}) {show_share(rate, whole)}" for rate, one in order]
+    shares = [
+        f"flow {transfer.row['flow']} ({transfer.flow['protocol']}) {show_share(rate, total_rate)}"
+        for rate, transfer in order
+    ]
     yield Match(
         count=len(members),
         source=members[0].row["source"],
         destination=members[0].row["destination"],
-        total=show_rate(whole),
+        total=show_rate(total_rate),
         time=f" for {show_duration(span)}" if span else "",
         shares=", ".join(shares),
         index=f"{index:.2f}",
-        figures="; ".join(f"{one.name} {show_rate(rate)} on the wire" for rate, one in order),
-        impact=sum(one.traffic_share for one in members) * (1 - index),
+        figures="; ".join(f"{transfer.name} {show_rate(rate)} on the wire" for rate, transfer in order),
+        impact=sum(transfer.traffic_share for transfer in members) * (1 - index),
         cited=transfers.span(order[0][1].row["flow"]),
-        flows=[one.side for _, one in sorted(rated, key=lambda pair: -pair[0])],
+        flows=[transfer.side for _, transfer in sorted(rated, key=lambda pair: -pair[0])],
         **sharing_words(transfers, rated, span),
     )
 
@@ -205,13 +218,13 @@ def sums_together(
 ) -> tuple[dict[int, float], float]:
     """Returns the wire bytes of all members in the time bins of a span, by number, and the width of a bin in ns: that of the
     widest ones, which contain several of the others. Without a common time there are none."""
-    width = max(transfers.bins(one).width_ns for one in members)
+    width = max(transfers.bins(transfer).width_ns for transfer in members)
     if span[0] >= span[1]:  # infinite without payload
         return {}, width
     first, end = (math.floor(ns / width + ROUNDED) for ns in span)
     sums = dict.fromkeys(range(first + 1, end), 0.0)
-    for one in members:
-        for at, size in transfers.bins(one).wire_bytes_within(*span).items():
+    for transfer in members:
+        for at, size in transfers.bins(transfer).wire_bytes_within(*span).items():
             number = math.floor(at / width + ROUNDED)
             if number in sums:
                 sums[number] += size
@@ -224,8 +237,8 @@ def ethernet_speed(transfers: Transfers, members: Sequence[Transfer]) -> float |
     sizes, alone = list(sums.values()), len(members) == 1
     if len(sizes) < FULL_BINS_MIN or (alone and variation(sizes) > LEVEL):
         return None
-    whole = bit_rate(middle_mean(sizes) if alone else mean(sizes), width_ns)
-    return next((speed for speed in SPEEDS if FULL_MIN * speed <= whole <= FULL_MAX * speed), None)
+    rate = bit_rate(middle_mean(sizes) if alone else mean(sizes), width_ns)
+    return next((speed for speed in SPEEDS if FULL_MIN * speed <= rate <= FULL_MAX * speed), None)
 
 
 @finding(
@@ -244,12 +257,16 @@ def ethernet_speed(transfers: Transfers, members: Sequence[Transfer]) -> float |
     advice="Use a faster link or fuller packets for more; the link is full, and nothing is wrong.",
 )
 def wire_full(transfers: Transfers) -> Matches:
-    able = [one for one in transfers.largest if one.duration_ns and one.traffic_share >= FULL_SHARE_MIN]
+    able = [
+        transfer for transfer in transfers.largest if transfer.duration_ns and transfer.traffic_share >= FULL_SHARE_MIN
+    ]
     for (source, destination), members in list(by_hosts(able).items())[:PAIRS_MAX]:
         speed = ethernet_speed(transfers, members)
         if speed is None:
             continue
-        wire, payload = (sum(one.row[name] or 0 for one in members) for name in ("wire_bytes", "payload_bytes"))
+        wire, payload = (
+            sum(transfer.row[name] or 0 for transfer in members) for name in ("wire_bytes", "payload_bytes")
+        )
         version = "ipv6" if ":" in source else "ip"
         who = f"{len(members)} transfers {source} → {destination} fill"
         selected = f"{version}.src == {source} && {version}.dst == {destination}"
@@ -263,38 +280,38 @@ def wire_full(transfers: Transfers) -> Matches:
             overhead=show_share(wire - payload, wire),
             figures="series: wire_bytes",
             filter=selected,
-            impact=FULL_WEIGHT * sum(one.traffic_share for one in members),
+            impact=FULL_WEIGHT * sum(transfer.traffic_share for transfer in members),
             cited=transfers.span(members[0].row["flow"]),
-            flows=[one.side for one in members],
+            flows=[transfer.side for transfer in members],
         )
 
 
 class Filled(NamedTuple):
     """The transfers that fill a queue in front of another, largest first, and their share of the wire bytes."""
 
-    others: list[Transfer]
+    transfers: list[Transfer]
     share: float
 
 
-def filled_by(transfers: Transfers, one: Transfer) -> Filled | None:
+def filled_by(transfers: Transfers, transfer: Transfer) -> Filled | None:
     """Returns the transfers of the same source or destination that have most of the wire while a transfer sends data, if
     the sum of all is level, as behind a queue that is never empty."""
-    span = transfers.bins(one).data_span()
+    span = transfers.bins(transfer).data_span()
     sizes = {
         other.number: sum(transfers.bins(other).wire_bytes_within(*span).values())
         for other in transfers.largest
-        if other.row["source"] == one.row["source"] or other.row["destination"] == one.row["destination"]
+        if other.row["source"] == transfer.row["source"] or other.row["destination"] == transfer.row["destination"]
     }
-    whole = sum(sizes.values())
-    members = [other for other in transfers.largest if sizes.get(other.number, 0.0) >= FULL_SHARE_MIN * max(whole, 1.0)]
-    others = [other for other in members if other is not one]
-    share = sum(sizes[other.number] for other in others) / max(whole, 1.0)
-    if one not in members or share < FILLED_SHARE:
+    total = sum(sizes.values())
+    members = [other for other in transfers.largest if sizes.get(other.number, 0.0) >= FULL_SHARE_MIN * max(total, 1.0)]
+    further = [other for other in members if other is not transfer]
+    share = sum(sizes[other.number] for other in further) / max(total, 1.0)
+    if transfer not in members or share < FILLED_SHARE:
         return None
     level = list(sums_together(transfers, members, span)[0].values())
     if len(level) < FULL_BINS_MIN or variation(level) > LEVEL:
         return None
-    return Filled(sorted(others, key=lambda other: -sizes[other.number]), share)
+    return Filled(sorted(further, key=lambda other: -sizes[other.number]), share)
 
 
 @finding(
@@ -318,24 +335,24 @@ def filled_by(transfers: Transfers, one: Transfer) -> Filled | None:
     "not lost on the network.",
 )
 def sender_queue(transfers: Transfers) -> Matches:
-    for one in transfers.largest:
-        wait, ttl = one.row["delay_variation_ns"], one.row["ttl_min"]
-        blocks = one.row["blocks"] if one.flow["protocol"] == "udp" else None
-        if not blocks or not one.duration_ns or wait is None or wait < JITTER_WARNING_NS:
+    for transfer in transfers.largest:
+        wait, ttl = transfer.row["delay_variation_ns"], transfer.row["ttl_min"]
+        blocks = transfer.row["blocks"] if transfer.flow["protocol"] == "udp" else None
+        if not blocks or not transfer.duration_ns or wait is None or wait < JITTER_WARNING_NS:
             continue
-        if ttl not in FIRST_TTLS or ttl != one.row["ttl_max"]:
+        if ttl not in FIRST_TTLS or ttl != transfer.row["ttl_max"]:
             continue
-        filled = filled_by(transfers, one)
+        filled = filled_by(transfers, transfer)
         if filled:
-            first, several = filled.others[0], plural(len(filled.others), "other transfer")
-            yield one.match(
-                rate=show_rate(own_rate(one)),
+            first, several = filled.transfers[0], plural(len(filled.transfers), "other transfer")
+            yield transfer.match(
+                rate=show_rate(own_rate(transfer)),
                 wait=show_duration(wait),
                 ttl=ttl,
-                others=several if len(filled.others) > 1 else f"flow {first.row['flow']}",
+                others=several if len(filled.transfers) > 1 else f"flow {first.row['flow']}",
                 share=show_share(filled.share, 1),
                 cost=seconds(wait),
                 figures=f"{plural(blocks, 'numbered packet')}; series: wire_bytes",
-                cited=slowest_packet(transfers, one),
+                cited=slowest_packet(transfers, transfer),
                 weight=1.0,
             )

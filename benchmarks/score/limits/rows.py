@@ -66,15 +66,15 @@ def rows_of(scenario: LimitScenario, folder: Path) -> Iterator[Row]:
         yield Row(scenario, point, true, claimed_shares(data))
 
 
-def chosen(only: Collection[str], draw: int, drawn: int) -> list[LimitScenario]:
+def scenarios_of(only: Collection[str], draw: int, drawn: int) -> list[LimitScenario]:
     """Returns the scenarios, some of them drawn, whose names contain one of these words; without words, all."""
     every = [*SCENARIOS, *draw_scenarios(draw, drawn)]
-    return [one for one in every if not only or any(word in one.name for word in only)]
+    return [scenario for scenario in every if not only or any(word in scenario.name for word in only)]
 
 
 def score_limits(scenarios: Iterable[LimitScenario], folder: Path, again: bool) -> list[Row]:
     """Runs and scores the scenarios. If `again` is set, runs that `folder` holds from before are scored without a new run."""
-    found = []
+    scored = []
     with new_limit_testbed() as bed:
         for scenario in scenarios:
             path = folder / scenario.name
@@ -86,5 +86,5 @@ def score_limits(scenarios: Iterable[LimitScenario], folder: Path, again: bool) 
                     bed.measure(scenario, path)
             rows = list(rows_of(scenario, path))
             print(*rows, sep="\n", flush=True)
-            found += rows
-    return found
+            scored += rows
+    return scored

@@ -309,7 +309,7 @@ def progress_bar(is_shown: bool) -> Iterator[Progress | None]:
     columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TextColumn("{task.fields[packets]:,} packets"))
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=None, packets=0)
-        yield lambda done, whole, packets: bar.update(task, completed=done, total=whole or None, packets=packets)
+        yield lambda done, total, packets: bar.update(task, completed=done, total=total or None, packets=packets)
 
 
 def exit_code(trace: Trace) -> int:
@@ -369,7 +369,7 @@ def run_on_cluster(files: list[str], options: AnalysisOptions, outputs: Outputs,
         check_files(outputs, expanded)
         with result(expanded, options, cluster, outputs.quiet) as (trace, left_out):
             if not left_out and not any(map(is_url, expanded)):
-                trace._given = expanded.given
+                trace._arguments = expanded.arguments
             deliver_trace(trace, outputs, placed)
     return exit_code(trace) or (DAMAGED if left_out else 0)
 

@@ -121,15 +121,15 @@ def write_files(difference: Difference, arguments: argparse.Namespace) -> Iterat
         yield write_report(difference, arguments.report)
 
 
-def finish(found: Compared, runs: Sequence[Run], conditions: Sequence[Condition], failed: bool) -> int:
+def finish(compared: Compared, runs: Sequence[Run], conditions: Sequence[Condition], failed: bool) -> int:
     """Writes notes about damaged runs and undetermined conditions, and returns the exit code."""
     damaged = [run for run in runs if run.damaged]
     for run in damaged:
         note(f"{run.path}: damaged or truncated: results cover its readable part")
     for condition in conditions:
-        if condition.holds(found) is None:
+        if condition.holds(compared) is None:
             note(f"--fail-if {condition.text}: undetermined, because {condition.measure.name} is unknown in a run")
-    return FAILED if failed or any(condition.holds(found) for condition in conditions) else DAMAGED if damaged else 0
+    return FAILED if failed or any(condition.holds(compared) for condition in conditions) else DAMAGED if damaged else 0
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -169,35 +169,35 @@ def run_against_store(arguments: argparse.Namespace) -> int:
     words = [text for text in arguments.fail_if if text in FAIL_WORDS]
     conditions = [parse_condition(text, BASELINE, FAIL_WORDS) for text in arguments.fail_if if text not in words]
     check_report(arguments, (arguments.before,))
-    found = diff_with_store(
+    difference = diff_with_store(
         arguments.store, arguments.where, partial(load_run, arguments.before, True), arguments.flows
     )
-    failed = any(found.verdict in FAIL_WORDS[word] for word in words)
+    failed = any(difference.verdict in FAIL_WORDS[word] for word in words)
 
     def write() -> None:
         if arguments.json:
             from wiretale.reports.export.baseline import baseline_object
 
-            whole = failed or any(condition.holds(found) for condition in conditions)
-            print_json(baseline_object(found, conditions, whole, __version__))
+            is_failed = failed or any(condition.holds(difference) for condition in conditions)
+            print_json(baseline_object(difference, conditions, is_failed, __version__))
         elif arguments.report == options.STDOUT:
             from wiretale.reports.store.baseline_page import render
 
-            options.print_page(render(found))
+            options.print_page(render(difference))
         elif not arguments.quiet:
             from wiretale.reports.terminal.baseline import print_against
 
-            print_against(found, conditions, sys.stdout)
+            print_against(difference, conditions, sys.stdout)
 
     def files() -> Iterator[Path]:
         if arguments.report not in (None, options.STDOUT):
             from wiretale.reports.store.baseline_page import write_report
 
-            yield write_report(found, arguments.report)
+            yield write_report(difference, arguments.report)
 
     options.deliver(arguments, write, files())
-    if words and found.verdict is None:
+    if words and difference.verdict is None:
         note(
             f"--fail-if {words[0]}: undetermined, because the baseline has too few runs or no measure in common with B"
         )
-    return finish(found, (found.after,), conditions, failed)
+    return finish(difference, (difference.after,), conditions, failed)

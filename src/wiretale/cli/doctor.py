@@ -67,12 +67,12 @@ def check_module(name: str, least: tuple[int, ...], beyond: tuple[int, ...] | No
     bounds = f">={'.'.join(map(str, least))}" + (f",<{'.'.join(map(str, beyond))}" if beyond else "")
     fix = f"{sys.executable} -m pip install '{name}{bounds}'"
     try:
-        found = version(name)
+        installed = version(name)
     except PackageNotFoundError:
         return Check("missing", name, "not installed", fix)
-    if version_numbers(found) < least or (beyond and version_numbers(found) >= beyond):
-        return Check("warning", name, f"{found}, expected {bounds}", fix)
-    return Check("ok", name, found)
+    if version_numbers(installed) < least or (beyond and version_numbers(installed) >= beyond):
+        return Check("warning", name, f"{installed}, expected {bounds}", fix)
+    return Check("ok", name, installed)
 
 
 def check_python() -> Iterator[Check]:
@@ -91,11 +91,11 @@ def check_core() -> Iterator[Check]:
         check_stamp()
     except ImportError as error:
         absent = missing_library(str(error))
-        found, fix = (f"{absent[0]} is missing", absent[1]) if absent else (str(error), repair())
-        yield Check("missing", "native core", found, fix)
+        text, fix = (f"{absent[0]} is missing", absent[1]) if absent else (str(error), repair())
+        yield Check("missing", "native core", text, fix)
         return
-    for name, found in libraries().items():
-        yield Check("ok", name, found)
+    for name, text in libraries().items():
+        yield Check("ok", name, text)
 
 
 @cache
@@ -117,8 +117,8 @@ def version_of(program: str) -> tuple[str, str, str]:
     last = lines[-1] if lines else f"--version ended with {done.returncode}"
     if absent := missing_library(last):
         return "", f"{absent[0]} is missing", absent[1]
-    problem, separator, rest = last.removeprefix(f"{Path(program).name}: ").partition(": apt-get ")
-    return "", problem, (separator + rest).removeprefix(": ")
+    problem, separator, command_text = last.removeprefix(f"{Path(program).name}: ").partition(": apt-get ")
+    return "", problem, (separator + command_text).removeprefix(": ")
 
 
 def check_tools() -> Iterator[Check]:
@@ -157,8 +157,8 @@ def check_capture() -> Iterator[Check]:
     except OSError:
         yield Check("note", "capturing", "unknown on this system")
         return
-    own = program_path("wiretale-capture")
-    programs = {"wiretale-capture": own if own and version_of(own)[0] else None}
+    program = program_path("wiretale-capture")
+    programs = {"wiretale-capture": program if program and version_of(program)[0] else None}
     programs["dumpcap"] = shutil.which("dumpcap")  # finds only programs that this user may run
     able = [name for name, path in programs.items() if path and has_capabilities(path)]
     if allowed or able:
@@ -186,7 +186,7 @@ def offload_features(device: str) -> list[str] | None:
     from socket import AF_INET, SOCK_DGRAM, socket
     from struct import pack
 
-    found: list[str] | None = None
+    features: list[str] | None = None
     with socket(AF_INET, SOCK_DGRAM) as asking:  # sends nothing; ioctl needs a socket
         for command, bit, name in OFFLOADS:
             value = array("I", [command, 0])  # struct ethtool_value
@@ -194,8 +194,8 @@ def offload_features(device: str) -> list[str] | None:
                 ioctl(asking, SIOCETHTOOL, pack("16sP16x", device.encode(), value.buffer_info()[0]))
             except OSError:
                 continue
-            found = [*(found or []), *([name] if value[1] & bit else [])]
-    return found
+            features = [*(features or []), *([name] if value[1] & bit else [])]
+    return features
 
 
 def check_offloads() -> Iterator[Check]:
@@ -210,8 +210,8 @@ def check_offloads() -> Iterator[Check]:
             yield Check("note", f"offloads of {folder.name}", "unknown")
         elif features:
             fix = f"ethtool -K {folder.name} " + " ".join(f"{name} off" for name in features)
-            found = f"{', '.join(features)} on: captures on this host have segments larger than on the wire"
-            yield Check("warning", f"offloads of {folder.name}", found, fix)
+            text = f"{', '.join(features)} on: captures on this host have segments larger than on the wire"
+            yield Check("warning", f"offloads of {folder.name}", text, fix)
         else:
             yield Check("ok", f"offloads of {folder.name}", "off")
 
@@ -235,8 +235,8 @@ def check_clock() -> Iterator[Check]:
     if state < 0:
         yield Check("note", "clock", "synchronization unknown")
     elif state == TIME_ERROR:
-        found = "not synchronized: times of two machines cannot be compared"
-        yield Check("note", "clock", found, "apt-get install chrony")
+        text = "not synchronized: times of two machines cannot be compared"
+        yield Check("note", "clock", text, "apt-get install chrony")
     else:
         yield Check("ok", "clock", "synchronized")
 
@@ -244,8 +244,8 @@ def check_clock() -> Iterator[Check]:
 def check_disk() -> Iterator[Check]:
     """Checks the free space in the current directory."""
     free = shutil.disk_usage(os.getcwd()).free
-    found = f"{free / 1e9:.1f} GB free in this directory"
-    yield Check("ok", "disk", found) if free >= DISK_LEAST else Check("warning", "disk", found, "free disk space")
+    text = f"{free / 1e9:.1f} GB free in this directory"
+    yield Check("ok", "disk", text) if free >= DISK_LEAST else Check("warning", "disk", text, "free disk space")
 
 
 CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (

@@ -83,19 +83,19 @@ def show_trace(trace: Trace, arguments: argparse.Namespace, link: int | None) ->
     """Prints headlines and findings."""
     from wiretale.analyzer.findings.explain import explain as explain_transfers
 
-    found = [row for row in trace.findings.rows() if arguments.code in (None, row["code"])]
+    findings = [row for row in trace.findings.rows() if arguments.code in (None, row["code"])]
     most = arguments.top or (None if arguments.all or arguments.json else SHOWN)
-    shown, rest = found[:most], found[most:] if most else []
+    listed, unlisted = findings[:most], findings[most:] if most else []
     transfers = explain_transfers(trace, link)
     if arguments.json:
         from wiretale.reports.export.explain import explain_object
 
-        print_json(explain_object(trace, transfers, shown, __version__))
+        print_json(explain_object(trace, transfers, listed, __version__))
         return
     from wiretale.reports.terminal.console import print_parts
     from wiretale.reports.terminal.explain import explain_parts
 
-    print_parts(sys.stdout, lambda console: explain_parts(trace, transfers, shown, rest, console))
+    print_parts(sys.stdout, lambda console: explain_parts(trace, transfers, listed, unlisted, console))
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -58,7 +58,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**{**options, "allow_abbrev": False, "add_help": False, "formatter_class": QuickFormatter})
         self.examples = self.notes = ""
         self.exit_codes: Mapping[int, str] = {}
-        self.given: list[str] = []
+        self.words: list[str] = []
         self.add_argument("-h", "--help", action="help", help="print this help")
 
     def describe(
@@ -92,19 +92,19 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Rejects unknown arguments itself, because it can suggest the option that was meant."""
-        self.given = list(sys.argv[1:] if args is None else args)
-        found, extras = super().parse_known_args(self.given, namespace)
+        self.words = list(sys.argv[1:] if args is None else args)
+        parsed, extras = super().parse_known_args(self.words, namespace)
         if extras not in ([], ["--"]):  # argparse returns the end of options if no argument follows
             self.refuse(extras)
-        return found, []
+        return parsed, []
 
     def refuse(self, extras: Sequence[str]) -> NoReturn:
         """Fails with the first unknown option, or else with the first surplus argument."""
         from wiretale.cli.usage_hint import unknown_option
 
         end = extras.index("--") if "--" in extras else len(extras)
-        options = [one for one in extras[:end] if one.startswith("-") and one != "-"]
-        arguments = [one for one in extras if one != "--"]
+        options = [word for word in extras[:end] if word.startswith("-") and word != "-"]
+        arguments = [word for word in extras if word != "--"]
         self.fail(unknown_option(self, options[0]) if options else f"unexpected argument {arguments[0]!r}")
 
     def error(self, message: str) -> NoReturn:

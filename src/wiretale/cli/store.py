@@ -169,12 +169,12 @@ def add_captures(arguments: argparse.Namespace) -> int:
     counts: Counter[str] = Counter()
     paths = expand_paths(arguments.files, local=True)
     with count_bar("analyzing", len(paths), arguments.quiet) as advance:
-        for one in add(arguments.store, paths, advance, analysis_options(arguments)):
-            counts[one.outcome] += 1
-            if one.outcome == "failed":
-                note(one.reason)
-            elif one.outcome == "damaged":
-                note(f"{one.path}: added up to the damage: {one.reason.removeprefix(f'{one.path}: ')}")
+        for capture in add(arguments.store, paths, advance, analysis_options(arguments)):
+            counts[capture.outcome] += 1
+            if capture.outcome == "failed":
+                note(capture.reason)
+            elif capture.outcome == "damaged":
+                note(f"{capture.path}: added up to the damage: {capture.reason.removeprefix(f'{capture.path}: ')}")
     if not arguments.quiet and set(counts) != {"failed"}:
         added = plural(counts["added"] + counts["damaged"], "capture")
         before = f", {counts['present']:,} already there" if counts["present"] else ""
@@ -237,10 +237,10 @@ def prune_captures(arguments: argparse.Namespace) -> int:
     if arguments.age is None and arguments.size is None:
         raise UsageError("store prune needs --age, --size or both")
     choose = chosen_for_removal if arguments.dry_run else prune
-    chosen = choose(arguments.store, arguments.age, arguments.size)
-    size_of, count = sum(one.bytes for one in chosen), sum(one.captures for one in chosen)
+    doomed = choose(arguments.store, arguments.age, arguments.size)
+    size_of, count = sum(place.bytes for place in doomed), sum(place.captures for place in doomed)
     if arguments.dry_run:
-        for line in listed(arguments.store, chosen):
+        for line in listed(arguments.store, doomed):
             print(line)
     if not arguments.quiet:
         verb = "would remove" if arguments.dry_run else "removed"
@@ -255,7 +255,7 @@ def compact_captures(arguments: argparse.Namespace) -> int:
 
     done = list(compact(arguments.store, arguments.age))
     if not arguments.quiet:
-        count = plural(sum(one.captures for one in done), "capture")
+        count = plural(sum(place.captures for place in done), "capture")
         note(f"{arguments.store}: compacted {count} of {plural(len(done), 'day')}")
     return 0
 
@@ -267,9 +267,11 @@ def check_store(arguments: argparse.Namespace) -> int:
 
     problems = list(check(arguments.store))
     if arguments.json:
-        print_json({"schema": SCHEMA, "problems": [{"path": str(one.path), "text": one.text} for one in problems]})
+        print_json(
+            {"schema": SCHEMA, "problems": [{"path": str(problem.path), "text": problem.text} for problem in problems]}
+        )
     else:
-        for one in problems:
-            print(f"{one.path}: {one.text}")
+        for problem in problems:
+            print(f"{problem.path}: {problem.text}")
         print("no problems" if not problems else f"{len(problems):,} problems" if len(problems) > 1 else "1 problem")
     return DAMAGED if problems else 0

@@ -46,13 +46,13 @@ def option_names(parser: Parser) -> list[str]:
     return [name for action in parser._actions for name in action.option_strings]
 
 
-def unknown_option(parser: Parser, given: str) -> str:
+def unknown_option(parser: Parser, word: str) -> str:
     """Returns the message for an unknown option."""
-    name = given.partition("=")[0]
+    name = word.partition("=")[0]
     command = parser.prog.removeprefix("wiretale").strip()
-    hint = HINTS.get(given[:2]) if command in ("", *READING) and not given.startswith("--") else None
+    hint = HINTS.get(word[:2]) if command in ("", *READING) and not word.startswith("--") else None
     if hint:
-        return f"there is no option {given[:2]}: {hint.format(command=command or 'analyze')}"
+        return f"there is no option {word[:2]}: {hint.format(command=command or 'analyze')}"
     place = option_elsewhere(parser, command, name)
     if place:
         return f"{name} is an option of {place}"
@@ -62,10 +62,10 @@ def unknown_option(parser: Parser, given: str) -> str:
 
 def near_options(name: str, names: list[str]) -> list[str]:
     """Returns the long options that were probably meant, compared without their dashes."""
-    words = [one[2:] for one in names if one.startswith("--")]
-    given = name.lstrip("-")
-    near = [one for one in words if one.startswith(given)] if name.startswith("--") and len(given) > 1 else []
-    return [f"--{one}" for one in near or get_close_matches(given, words, 1)]
+    words = [option[2:] for option in names if option.startswith("--")]
+    stem = name.lstrip("-")
+    near = [option for option in words if option.startswith(stem)] if name.startswith("--") and len(stem) > 1 else []
+    return [f"--{option}" for option in near or get_close_matches(stem, words, 1)]
 
 
 def option_elsewhere(parser: Parser, command: str, name: str) -> str:
@@ -87,19 +87,19 @@ def unknown_in(parser: Parser) -> str | None:
 
     Options that follow the name of a command belong to that command, even if the name is misspelt.
     """
-    known = option_names(parser)
+    options = option_names(parser)
     has_commands = any(isinstance(action, argparse._SubParsersAction) for action in parser._actions)
-    for one in parser.given:
-        if one == "--" or (has_commands and not one.startswith("-")):
+    for word in parser.words:
+        if word == "--" or (has_commands and not word.startswith("-")):
             break
-        takes = one[:2] in known and not one.startswith("--")
+        takes = word[:2] in options and not word.startswith("--")
         if (
-            one.startswith("-")
-            and one != "-"
-            and one.partition("=")[0] not in known
-            and not (takes or NUMBER.match(one))
+            word.startswith("-")
+            and word != "-"
+            and word.partition("=")[0] not in options
+            and not (takes or NUMBER.match(word))
         ):
-            return unknown_option(parser, one)
+            return unknown_option(parser, word)
     return None
 
 
@@ -126,13 +126,15 @@ def reworded(parser: Parser, message: str) -> str:
     missing = re.fullmatch(r"the following arguments are required: (.*)", message, re.DOTALL)
     if missing:
         return f"expected {missing[1]}"
-    found = re.fullmatch(r"argument (\S+): (.*)", message, re.DOTALL)
-    if not found:
+    matched = re.fullmatch(r"argument (\S+): (.*)", message, re.DOTALL)
+    if not matched:
         return message
-    name, problem = found.groups()
+    name, problem = matched.groups()
     choice = re.fullmatch(r"invalid choice: (.*) \(choose from (.*)\)", problem, re.DOTALL)
     if choice:
-        return wrong_choice(name, choice[1].strip("'"), [one.strip("' ") for one in choice[2].split(",")])
+        return wrong_choice(
+            name, choice[1].strip("'"), [choice_text.strip("' ") for choice_text in choice[2].split(",")]
+        )
     action = action_named(parser, name)
     if problem.startswith("expected ") and action and isinstance(action.metavar, str):
         return f"{name}: expected {action.metavar}"

@@ -124,8 +124,8 @@ def index_of(arguments: argparse.Namespace) -> Path | None:
 
 def input_folder(arguments: argparse.Namespace) -> Path | None:
     """Returns the folder that is the only input, or None."""
-    (first, *others) = map(Path, arguments.files)
-    return None if others or not first.is_dir() else first
+    (first, *further) = map(Path, arguments.files)
+    return None if further or not first.is_dir() else first
 
 
 def refuse_options(arguments: argparse.Namespace, folder: Path) -> None:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from wiretale.analyzer.capture_paths import is_url, shown
+from wiretale.analyzer.capture_paths import is_url, public_url
 from wiretale.analyzer.errors import InputError, UsageError
 from wiretale.analyzer.files.remote import SSH, file_system, folder_without_slash, reason_of
 from wiretale.analyzer.options import AnalysisOptions
@@ -36,7 +36,7 @@ def remote_stamp(url: str) -> tuple[int, str]:
     try:
         details: dict[str, Any] = files.info(path)
     except Exception as error:  # each file system has errors of its own
-        raise InputError(f"{shown(url)}: {reason_of(error)}") from None
+        raise InputError(f"{public_url(url)}: {reason_of(error)}") from None
     if details.get("type") == "directory":
         raise folder_without_slash(url)
     marks = (details.get(key) for key in ("ETag", "etag", "mtime", "LastModified"))
@@ -119,10 +119,10 @@ class State:
             self.save()
             return
         try:
-            found = json.loads(before)
-            self.left_out = {int(file): str(text) for file, text in found.pop("left_out").items()}
-            version, options, stamps = found["wiretale"], found["options"], found["stamps"]
-            self._is_own = bool(found["own"])
+            recorded = json.loads(before)
+            self.left_out = {int(file): str(text) for file, text in recorded.pop("left_out").items()}
+            version, options, stamps = recorded["wiretale"], recorded["options"], recorded["stamps"]
+            self._is_own = bool(recorded["own"])
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(f"{self._place}/{RUN}: damaged: remove the folder to begin again") from None
         if version != __version__:
@@ -139,9 +139,9 @@ class State:
 
     def remove(self) -> None:
         """Removes the folder, except for files of others."""
-        ours = {layout.FACTS, layout.ROWS, layout.PARTIAL}
+        run_files = {layout.FACTS, layout.ROWS, layout.PARTIAL}
         for name in sorted({name.split("/")[0] for name in self._place.names()}) if self._is_own else []:
-            if name in ours or layout.SHARD.fullmatch(name):
+            if name in run_files or layout.SHARD.fullmatch(name):
                 self._place.remove(name)
         self._place.remove(RUN)
         if self._is_own:  # the plan last: without it, the rest would be files of others
@@ -160,11 +160,11 @@ def begin(
     options: AnalysisOptions,
 ) -> tuple[Job, State]:
     """Returns the job of a run, and its state. Raises as make_plan() and State.restore()."""
-    found = {url: remote_stamp(url) for url in captures if is_url(url)}
-    sizes = tuple(found[name][0] if name in found else local_size(name) for name in captures)
+    remote = {url: remote_stamp(url) for url in captures if is_url(url)}
+    sizes = tuple(remote[name][0] if name in remote else local_size(name) for name in captures)
     count = shards or planned_shards(place) or default_shards(sum(sizes))
     content = make_plan(place, captures, count, options)
     job = Job(place.text, content, os.getcwd(), tuple(captures), sizes, count, options)
-    state = State(place, options.row_options(), {shown(url): stamp for url, (_, stamp) in found.items()})
+    state = State(place, options.row_options(), {public_url(url): stamp for url, (_, stamp) in remote.items()})
     state.restore()
     return job, state

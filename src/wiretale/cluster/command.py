@@ -27,12 +27,12 @@ SUFFIX = ".work"  # of the folder that the workers share, beside the output
 
 def address_of(text: str) -> str:
     """Returns `local`, or the address of a scheduler with its port. UsageError if it is neither."""
-    found = ADDRESS.fullmatch(text)
+    address = ADDRESS.fullmatch(text)
     if text == pool.LOCAL:
         return text
-    if not found or (found[1] and not 0 < int(found[1]) < 65536):
+    if not address or (address[1] and not 0 < int(address[1]) < 65536):
         raise UsageError(f"--cluster {text}: expected local, or HOST:PORT of a Dask scheduler")
-    return text if found[1] else f"{text}:{PORT}"
+    return text if address[1] else f"{text}:{PORT}"
 
 
 class ClusterRun(NamedTuple):
@@ -110,12 +110,12 @@ def result(
     check_filter(options)
     with work_folder(cluster.work) as place:
         job, state = begin(place, files, cluster.shards, options)
-        with progress(quiet) as shown:
+        with progress(quiet) as display:
             if state.continues:
-                shown.show(f"continues the run in {place}")
+                display.show(f"continues the run in {place}")
             for text in state.left_out.values():
-                shown.warn(f"left out: {text}")
+                display.warn(f"left out: {text}")
             with pool.connect(cluster.address, cluster.workers or pool.cores()) as client:
-                trace = Run(client, job, state, shown).trace(cluster.inexact)
+                trace = Run(client, job, state, display).trace(cluster.inexact)
         yield trace, state.left_out
         state.remove()

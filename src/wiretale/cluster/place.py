@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from wiretale.analyzer.capture_paths import is_url, shown
+from wiretale.analyzer.capture_paths import is_url, public_url
 from wiretale.analyzer.errors import OutputError, UsageError, WiretaleError
 from wiretale.analyzer.files.remote import file_system, reason_of
 
@@ -30,12 +30,12 @@ class Place:
         self._files: Any = None
         if self.is_url:
             if urlsplit(text).scheme.lower() not in STORES:
-                raise UsageError(f"{shown(text)}: expected a directory, s3:// or gs://")
+                raise UsageError(f"{public_url(text)}: expected a directory, s3:// or gs://")
             # A listing is old as soon as a worker adds a file, and gcsfs would not fetch one that it lacks.
             self._files, self._root = file_system(self.text, use_listings_cache=False)
 
     def __str__(self) -> str:
-        return shown(self.text)
+        return public_url(self.text)
 
     def path(self, name: str) -> Path:
         """Returns the path of a file in a directory."""
@@ -43,28 +43,28 @@ class Place:
 
     def _failed(self, name: str, error: BaseException) -> OutputError:
         reason = (error.strerror if isinstance(error, OSError) else None) or reason_of(error)
-        return OutputError(f"{shown(self.text)}/{name}: {reason}")
+        return OutputError(f"{public_url(self.text)}/{name}: {reason}")
 
     def names(self, folder: str = "") -> dict[str, int]:
         """Returns the sizes of the files below a folder by name, without those that are not yet published."""
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         try:
             if self.is_url:
                 top = self._root.rstrip("/") + "/"
                 for path, details in self._files.find(top + folder, detail=True).items():
-                    found[path.removeprefix(top)] = details["size"]
+                    sizes[path.removeprefix(top)] = details["size"]
             else:
                 for below, folders, names in os.walk(self.path(folder)):
                     folders[:] = [name for name in folders if not name.startswith(".")]
                     for name in names:
                         with suppress(FileNotFoundError):  # another run renamed it
                             path = os.path.join(below, name)
-                            found[os.path.relpath(path, self.text)] = os.stat(path).st_size
+                            sizes[os.path.relpath(path, self.text)] = os.stat(path).st_size
         except FileNotFoundError:
-            return found
+            return sizes
         except Exception as error:  # each file system has errors of its own
             raise self._failed(folder, error) from None
-        return found
+        return sizes
 
     def read(self, name: str) -> bytes | None:
         """Returns the content of a small file, or None if it does not exist."""

@@ -114,8 +114,8 @@ def run(
     """
     words = [kind, str(folder), json.dumps(list(numbers)), json.dumps(options._asdict())]
     command = [sys.executable, "-P", "-c", START, str(os.getpid()), *words]
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=said, cwd=directory)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as messages:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=messages, cwd=directory)
         try:
             while process.poll() is None:
                 if is_stopped():
@@ -127,11 +127,11 @@ def run(
         finally:
             process.kill()
             process.wait()
-        found = [Ended(*json.loads(line)) for line in lines_of(out)]
-        if len(found) < len(numbers):
-            last = (lines_of(said) or [f"its process ended with {process.returncode}"])[-1]
-            found.append(Ended(numbers[len(found)], FAULT, last.strip()))
-        return found
+        outcomes = [Ended(*json.loads(line)) for line in lines_of(out)]
+        if len(outcomes) < len(numbers):
+            last = (lines_of(messages) or [f"its process ended with {process.returncode}"])[-1]
+            outcomes.append(Ended(numbers[len(outcomes)], FAULT, last.strip()))
+        return outcomes
 
 
 def lines_of(file: Any) -> list[str]:

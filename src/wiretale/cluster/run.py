@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.capture_paths import shown
+from wiretale.analyzer.capture_paths import public_url
 from wiretale.analyzer.errors import InputError, MissingToolError, WiretaleError
 from wiretale.analyzer.shards.layout import PLAN
 from wiretale.analyzer.shards.steps import gather
@@ -51,9 +51,9 @@ class Run:
             self._split()
             if not self._analyze():
                 continue
-            found = self._gather(inexact)
-            if found:
-                return found
+            trace = self._gather(inexact)
+            if trace:
+                return trace
         raise InputError(f"{self._place}: loses files, the last time {self._lost}: expected a folder that keeps them")
 
     def _run(self, tasks: dict[str, Task]) -> Iterator[tuple[str, Any]]:
@@ -101,20 +101,20 @@ class Run:
         """Splits captures, a task for each group; returns those that could not be read, and why."""
         names = {f"split-{at}": group for at, group in enumerate(groups)}
         tasks = {name: Task(steps.split, (self._job, group)) for name, group in names.items()}
-        found: dict[int, str] = {}
+        failures: dict[int, str] = {}
         for name, result in self._run(tasks):
             group = names[name]
             if isinstance(result, Failed):
-                names_of = {file: shown(self._job.names[file]) for file in group}
+                names_of = {file: public_url(self._job.names[file]) for file in group}
                 problems = [Problem(file, f"{names_of[file]}: {result.reason}", None) for file in group]
                 self._given_up.update(group if len(group) == 1 else ())
             else:
                 problems = result
-            for one in problems:
-                self._drop(one)
-                found[one.number] = one.text
+            for problem in problems:
+                self._drop(problem)
+                failures[problem.number] = problem.text
             self._progress.advance(len(group) - len(problems))
-        return found
+        return failures
 
     def _leave_out(self, files: Iterable[int]) -> None:
         """Splits an empty capture in place of each of these."""
@@ -170,7 +170,7 @@ class Run:
                 self._drop(problem)
                 return None
         for file in self._state.left_out:
-            name = shown(self._job.names[file])
+            name = public_url(self._job.names[file])
             trace.inputs.remove(name)
             del trace._stamps[name]
         return trace

@@ -85,8 +85,8 @@ class Job:
         if is_url(name):
             return
         try:
-            found = os.stat(os.path.join(self.directory, name)).st_size
-            reason = "" if found == size else f"it has {found:,} bytes there, not {size:,}"
+            seen_bytes = os.stat(os.path.join(self.directory, name)).st_size
+            reason = "" if seen_bytes == size else f"it has {seen_bytes:,} bytes there, not {size:,}"
         except OSError as error:
             reason = str(error.strerror)
         if reason:
@@ -134,17 +134,17 @@ def run(job: Job, kind: str, folder: Path, numbers: Sequence[int]) -> list[progr
     stopped = program.canceled()
     while len(ended) < len(numbers):
         ended += program.run(kind, folder, numbers[len(ended) :], job.options, directory, stopped)
-    for one in ended:
-        if one.state == program.STOP:
-            raise OutputError(f"{one.text} (on {socket.gethostname()})")
+    for outcome in ended:
+        if outcome.state == program.STOP:
+            raise OutputError(f"{outcome.text} (on {socket.gethostname()})")
     return ended
 
 
 def check_faults(ended: Sequence[program.Ended]) -> None:
     """Raises StepFault if a step had a fault."""
-    for one in ended:
-        if one.state == program.FAULT:
-            raise StepFault(one.text)
+    for outcome in ended:
+        if outcome.state == program.FAULT:
+            raise StepFault(outcome.text)
 
 
 def publish_split(job: Job, place: Place, folder: Path, file: int) -> None:
@@ -161,11 +161,11 @@ def split(job: Job, files: Sequence[int]) -> list[Problem]:
         job.check_visible(file)
     with folder_of(place, [PLAN]) as folder:
         ended = run(job, program.SPLIT, folder, files)
-        for one in ended:
-            if one.state == program.DONE:
-                publish_split(job, place, folder, one.number)
+        for outcome in ended:
+            if outcome.state == program.DONE:
+                publish_split(job, place, folder, outcome.number)
         check_faults(ended)
-        return [problem_of(one.text, folder, one.number) for one in ended if one.state == program.INPUT]
+        return [problem_of(outcome.text, folder, outcome.number) for outcome in ended if outcome.state == program.INPUT]
 
 
 def analyze(job: Job, shard: int) -> Problem | None:
@@ -188,7 +188,7 @@ def leave_out(job: Job, file: int) -> None:
     place = job.check()
     with folder_of(place, [PLAN]) as folder:
         ended = run(job, program.LEAVE_OUT, folder, [file])
-        for one in ended:
-            if one.state != program.DONE:
-                raise StepFault(one.text)
+        for outcome in ended:
+            if outcome.state != program.DONE:
+                raise StepFault(outcome.text)
         publish_split(job, place, folder, file)
